@@ -1,0 +1,43 @@
+"""Names of things that several parts pass to each other.
+
+Invariant: values only; equal ids name the same thing forever, for ids are never reused.
+"""
+
+from typing import NamedTuple
+
+from dss_core.errors import IllegalName
+
+
+class StreamId(NamedTuple):
+    """One partition of one storage topic, as the log and the store key it."""
+
+    storage_topic_id: int
+    partition: int
+
+
+class StreamName(NamedTuple):
+    """A stream as people write it: ``orders/0/3``."""
+
+    topic: str
+    ordinal: int
+    """Which storage topic of the topic, from 0."""
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}/{self.ordinal}/{self.partition}"
+
+    @classmethod
+    def parse(cls, text: str) -> "StreamName":
+        """Read ``TOPIC/ORDINAL/PARTITION``.
+
+        Raises:
+            IllegalName: the text has another form.
+        """
+        parts = text.split("/")
+        if len(parts) != 3 or not all(_is_small_number(part) for part in parts[1:]):
+            raise IllegalName(name=text, rule="a stream is written TOPIC/ORDINAL/PARTITION")
+        return cls(parts[0], int(parts[1]), int(parts[2]))
+
+
+def _is_small_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= 9

@@ -1,0 +1,61 @@
+"""Every bound that client and daemon must agree on, with its unit last and its reason.
+
+Bounds that concern one side only stand in that package's own ``limits.py``.
+"""
+
+RECORD_BYTES_MAX = 1 << 20
+"""One record: key, payload and headers together. Larger things belong in an object store."""
+
+FRAME_BYTES_MAX = 4 << 20
+"""One frame, with its header; also what a gRPC message must have room for."""
+
+FRAME_BYTES_USUAL = 128 << 10
+"""Where a producer closes a frame: below malloc's mmap threshold, protobuf copies are cheap."""
+
+FRAME_RECORDS_MAX = 65_535
+FRAME_SUBJECTS_MAX = 65_535
+"""Rows name their subject by an unsigned 16-bit index."""
+
+ROWS_LAYOUT_RECORDS_BELOW = 32
+"""Below this many records, rows are smaller and faster to read than Arrow (measured)."""
+
+MESSAGE_BYTES_MAX = FRAME_BYTES_MAX + (64 << 10)
+"""One gRPC message: a frame of the largest size and what stands around it."""
+
+METADATA_BYTES_MAX = 8 << 10
+
+SUBJECT_BYTES_MAX = 1_024
+SUBJECT_LEVELS_MAX = 64
+NAME_BYTES_MAX = 255
+KEY_BYTES_MAX = 65_534
+"""A row head has 16 bits for it, and the highest value means that there is no key."""
+
+HEADERS_MAX = 64
+HEADER_BYTES_MAX = 8 << 10
+
+PARTITIONS_MAX = 4_096
+TOPIC_PATTERNS_MAX = 64
+
+UNIX_SOCKET_PATH_BYTES_MAX = 107
+"""sun_path holds 108 bytes with its final zero."""
+
+CREDIT_RECORDS = 1_000
+CREDIT_BYTES = 8 << 20
+"""A session's delivery window, unless the client asks for less."""
+
+ACKED_RANGES_MAX = 1_024
+"""Acked ranges above a floor; at the cap, delivery of the stream pauses."""
+
+LEASE_MS = 6_000
+"""L: how long a grant outlives the last answered ping of its borrower."""
+
+SETTLE_INTERVAL_MS = 5
+"""The client reports its hand-out frontier at the latest this often."""
+
+SUBSCRIPTIONS_PER_SESSION_MAX = 256
+SESSION_EXPIRY_S_MAX = 7 * 24 * 3_600
+SESSION_GRACE_S = 10
+"""How long a session of expiry 0 waits for its client to reconnect."""
+
+PRODUCER_WINDOW_SEQUENCES = 5
+"""The last sequences per (producer, stream) whose answers the daemon can repeat."""

@@ -1,0 +1,100 @@
+"""Sets of offsets, and how far a stream was consumed.
+
+Progress is an *ack floor*, the first offset that is not acknowledged, and the acknowledged
+ranges above it::
+
+    offset   0 1 2 3 4 5 6 7 8 9
+    acked    # # # # . # # . . .      floor 4, ranges ((5, 7),)
+
+A range is half-open ``(start, end)``; ranges are sorted, disjoint, and never touch each other or
+the floor. Progress only grows: `Progress.merged` is a least upper bound, so late, doubled and
+reordered reports are harmless.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+Range = tuple[int, int]
+Ranges = tuple[Range, ...]
+
+
+def normalised(ranges: Iterable[Range]) -> Ranges:
+    """Sort the ranges, drop empty ones, join those that overlap or touch."""
+    joined: list[Range] = []
+    for start, end in sorted(ranges):
+        if start >= end:
+            continue
+        if joined and start <= joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(joined[-1][1], end))
+        else:
+            joined.append((start, end))
+    return tuple(joined)
+
+
+def complement(ranges: Ranges, start: int, end: int) -> Ranges:
+    """The parts of ``[start, end)`` that no range covers. The ranges must be normalised."""
+    gaps: list[Range] = []
+    at = start
+    for low, high in ranges:
+        if high <= at:
+            continue
+        if low >= end:
+            break
+        if low > at:
+            gaps.append((at, low))
+        at = high
+    if at < end:
+        gaps.append((at, end))
+    return tuple(gaps)
+
+
+def clipped(ranges: Ranges, start: int, end: int) -> Ranges:
+    """The parts of the ranges that lie in ``[start, end)``. The ranges must be normalised."""
+    return tuple(
+        (max(low, start), min(high, end)) for low, high in ranges if low < end and high > start
+    )
+
+
+def covers(ranges: Ranges, offset: int) -> bool:
+    """Whether a range holds the offset."""
+    return any(low <= offset < high for low, high in ranges)
+
+
+def total(ranges: Ranges) -> int:
+    """How many offsets the ranges hold."""
+    return sum(high - low for low, high in ranges)
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far one stream was consumed."""
+
+    floor: int
+    """The first offset that is not acknowledged."""
+    ranges: Ranges = ()
+    """Acknowledged ranges above the floor, normalised, none touching it."""
+
+    def merged(self, other: "Progress") -> "Progress":
+        """What both together have acknowledged."""
+        return self.with_acked(((0, other.floor), *other.ranges))
+
+    def with_acked(self, ranges: Iterable[Range]) -> "Progress":
+        """This progress with further ranges acknowledged."""
+        joined = normalised(((0, self.floor), *self.ranges, *ranges))
+        if not joined:
+            return self
+        if joined[0][0] > 0:
+            return Progress(floor=self.floor, ranges=joined)
+        return Progress(floor=joined[0][1], ranges=joined[1:])
+
+    def unacked(self, end: int) -> Ranges:
+        """The ranges below ``end`` that are not acknowledged."""
+        return complement(self.ranges, self.floor, end)
+
+    def is_acked(self, offset: int) -> bool:
+        """Whether the offset is acknowledged."""
+        return offset < self.floor or covers(self.ranges, offset)
+
+    def acked_above_floor(self) -> int:
+        """How many offsets above the floor are acknowledged."""
+        return total(self.ranges)

@@ -1,0 +1,179 @@
+"""What leader and borrower say to each other (seed 000, DESIGN §5).
+
+Messages may be lost, doubled, delayed or reordered, and either side may die at any point; so each
+carries the epochs that make it harmless when it comes at the wrong time. Every message names the
+borrower; `leader_epoch` is that of the leader who sends it, or of the leader the borrower knows (0
+while it knows none). A lower leader epoch is ignored; a higher one means a new leader.
+
+    borrower → registry   LeaderWanted
+    borrower → leader     Ping  UpdateProgress  RevokeFinished  Disconnect
+    leader → borrower     LeaderConnectResponse  PingResponse  Grant  ProgressSaved
+                          Revoke  Revoked  Invalidate
+"""
+
+from dataclasses import dataclass
+
+from dss_core.ids import StreamId
+from dss_core.progress import Progress
+
+BorrowerId = bytes
+"""Random, 128 bit, new for each incarnation."""
+
+SessionId = bytes
+
+Attempts = tuple[tuple[int, int, int], ...]
+"""Known hand-outs of unacked records: (start, end, count), sorted, disjoint, count at least 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamReport:
+    """How a grant stands, as its holder or the leader knows it."""
+
+    stream: StreamId
+    grant_epoch: int
+    progress: Progress
+    frontier: int
+    """Every offset below it was handed to the user or is settled."""
+    attempts: Attempts = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderWanted:
+    """A borrower looks for the leader, and presents what it holds."""
+
+    borrower_id: BorrowerId
+    leader_epoch: int
+    session_id: SessionId
+    client_id: str
+    held: tuple[StreamReport, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Ping:
+    """The lease runs from `sent_ms` of an answered ping, on the borrower's own clock."""
+
+    borrower_id: BorrowerId
+    leader_epoch: int
+    sent_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateProgress:
+    """Reports. The first one of a grant is what makes it granted."""
+
+    borrower_id: BorrowerId
+    leader_epoch: int
+    reports: tuple[StreamReport, ...]
+    use_finished: bool = False
+    """The holder stopped reading these streams: the report is final."""
+
+
+@dataclass(frozen=True, slots=True)
+class RevokeFinished:
+    """The holder has dropped the stream."""
+
+    borrower_id: BorrowerId
+    leader_epoch: int
+    stream: StreamId
+    grant_epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Disconnect:
+    """The borrower ends, with its final reports."""
+
+    borrower_id: BorrowerId
+    leader_epoch: int
+    reports: tuple[StreamReport, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderConnectResponse:
+    """The leader knows the borrower. A duplicate is ignored in every state."""
+
+    borrower_id: BorrowerId
+    leader_epoch: int
+    lease_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class PingResponse:
+    """Answers a ping."""
+
+    borrower_id: BorrowerId
+    leader_epoch: int
+    sent_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class GrantedStream:
+    """One stream of a grant message."""
+
+    stream: StreamId
+    grant_epoch: int
+    progress: Progress
+    frontier: int
+    """Records below it that are not acknowledged were handed out before: redelivered."""
+    attempts: Attempts
+    suspect_end: int
+    """Records below it were perhaps handed out before a crash: marked redelivered."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """Streams are lent; durable before it is sent. Also counts as connect response."""
+
+    borrower_id: BorrowerId
+    leader_epoch: int
+    streams: tuple[GrantedStream, ...]
+    lease_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class ProgressSaved:
+    """What is durable of a grant's progress."""
+
+    borrower_id: BorrowerId
+    leader_epoch: int
+    stream: StreamId
+    grant_epoch: int
+    progress: Progress
+
+
+@dataclass(frozen=True, slots=True)
+class Revoke:
+    """Stop reading the stream; answer with the final report within the deadline."""
+
+    borrower_id: BorrowerId
+    leader_epoch: int
+    stream: StreamId
+    grant_epoch: int
+    deadline_ms: int
+    """A duration from receipt."""
+
+
+@dataclass(frozen=True, slots=True)
+class Revoked:
+    """The final progress is durable: drop the stream, answer RevokeFinished in every state."""
+
+    borrower_id: BorrowerId
+    leader_epoch: int
+    stream: StreamId
+    grant_epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Invalidate:
+    """Stop at once. With a stream: that grant only; without: the whole borrower."""
+
+    borrower_id: BorrowerId
+    leader_epoch: int
+    reason: str
+    stream: StreamId | None = None
+    grant_epoch: int = 0
+
+
+ToLeader = LeaderWanted | Ping | UpdateProgress | RevokeFinished | Disconnect
+ToBorrower = (
+    LeaderConnectResponse | PingResponse | Grant | ProgressSaved | Revoke | Revoked | Invalidate
+)

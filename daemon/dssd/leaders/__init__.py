@@ -1,0 +1,1 @@
+"""Leaders: one live actor per group that owns its progress and lends its streams."""

@@ -1,0 +1,25 @@
+"""How leaders and borrowers reach each other: mailboxes only, also within one process.
+
+Delivery is asynchronous: a call to send returns at once, the receiver runs later on the loop, and
+nothing promises that a message arrives, once, or in order. The machines hold by themselves.
+"""
+
+from collections.abc import Callable
+from typing import Protocol
+
+from dssd.core.messages import BorrowerId, ToBorrower, ToLeader
+
+
+class Post(Protocol):
+    """Carries messages of the group protocol."""
+
+    def attach_borrower(
+        self, borrower_id: BorrowerId, receive: Callable[[ToBorrower], None]
+    ) -> Callable[[], None]:
+        """Deliver what is sent to this borrower to ``receive``; returns how to stop."""
+
+    def to_leader(self, group_id: int, message: ToLeader) -> None:
+        """Send to the leader of the group; `LeaderWanted` starts it where there is none."""
+
+    def to_borrower(self, group_id: int, message: ToBorrower) -> None:
+        """Send to the borrower that the message names; lost where it is gone."""

@@ -1,0 +1,121 @@
+"""What the daemon asks of its log.
+
+A stream is named by `dss_core.ids.StreamId`. Positions inside it are offsets: they strictly
+increase; here they are also dense, which callers must not rely on (`Log.count` says how many
+records lie between two). Every call but `append`, `read`, `locate` and `close` answers from
+memory and never blocks.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from dss_core.filters import TopicFilter
+from dss_core.ids import StreamId
+from dss_core.progress import Ranges
+
+
+@dataclass(frozen=True, slots=True)
+class Append:
+    """One frame for one stream. The frame is as a producer built it, not stamped yet."""
+
+    stream: StreamId
+    frame: bytes
+    topic_epoch: int
+    """Stamped into the frame; the caller has checked it against the topic."""
+    durability: str = "sync"
+    """sync or os, as the topic says."""
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """Where a frame was stored; durable as its durability says."""
+
+    base_offset: int
+    records: int
+    append_time_us: int
+    repeated: bool
+    """The producer had sent this sequence before: its first answer again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What a stream holds."""
+
+    start: int
+    """The first kept offset."""
+    end: int
+    """The next offset."""
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Consecutive frames of a stream."""
+
+    frames: bytes
+    """Stamped frames, end to end; empty where nothing matched or nothing is there yet."""
+    mask: Ranges
+    """Offsets inside the frames that are not part of the answer: below the asked offset, or
+    rejected by the filter."""
+    records: int
+    """Records in the frames, masked ones included."""
+    base: int
+    """The offset of the frames' first record; equals next where there are none."""
+    next: int
+    """Where to read on. Offsets from the asked one up to next that the frames do not hold were
+    skipped: rejected by the filter, lost to retention, or damaged."""
+    damaged: Ranges
+    """The skipped offsets that are unreadable."""
+
+
+class Log(Protocol):
+    """The port. Adapter: embedded segments."""
+
+    def open_storage_topic(self, storage_topic_id: int, partitions: int) -> None:
+        """Make the streams of a new storage topic appendable."""
+
+    async def append(self, appends: Sequence[Append]) -> list[Appended | BaseException]:
+        """Append frames, each on its own: one result or error a frame, in order.
+
+        The frames have passed `dss_core.frame.verify`. Idempotence: a repeated (producer,
+        sequence) of a stream gets its first answer, checked before everything else. Errors:
+        SequenceGap, SequenceTooOld, StorageTopicSealed, DiskFull, Overloaded. A disk error stops
+        the daemon; then no call returns.
+        """
+
+    async def read(
+        self, stream: StreamId, offset: int, *, bytes_max: int, matching: TopicFilter | None = None
+    ) -> Chunk:
+        """Frames from the one that holds the offset on, at least one if there is any.
+
+        Raises:
+            StreamNotFound: the storage topic was removed.
+        """
+
+    def bounds(self, stream: StreamId) -> Bounds:
+        """Start, end and bytes of a stream, now."""
+
+    async def locate(self, stream: StreamId, time_us: int) -> int:
+        """The first offset whose append time is at or after the time; the end if none is."""
+
+    async def time_at(self, stream: StreamId, offset: int) -> int | None:
+        """The append time of the record at the offset, or None where it is not stored."""
+
+    def count(self, stream: StreamId, start: int, end: int) -> tuple[int, bool]:
+        """How many records lie in ``[start, end)``, and whether that is exact."""
+
+    def watch(self, stream: StreamId, grown: Callable[[], None]) -> Callable[[], None]:
+        """Call ``grown`` on the event loop after each growth; returns how to stop watching."""
+
+    async def seal(self, storage_topic_id: int) -> list[int]:
+        """Refuse further appends; returns the end of each partition once all is durable."""
+
+    async def trim(self, stream: StreamId, offset: int) -> None:
+        """Forget records below the offset. Files go when nothing in them is kept."""
+
+    async def remove_storage_topic(self, storage_topic_id: int) -> None:
+        """Delete its files and rows."""
+
+    async def close(self) -> None:
+        """Sync, store the watermarks, close the files."""

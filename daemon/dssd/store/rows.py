@@ -1,0 +1,202 @@
+"""The kinds of rows that the store keeps, one frozen dataclass each.
+
+An adapter derives its tables from these: the class name is the kind, ``KEY`` names the fields of
+its key, in order; field types are int, str, bytes, bool, or one of those or None. Structured
+values are encoded by the shell that owns the kind. Times end in ``_ms`` (wall clock, since 1970).
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+
+class Row:
+    """A kind of row. Leaves are frozen dataclasses with slots."""
+
+    __slots__ = ()
+    KEY: ClassVar[tuple[str, ...]]
+    TABLE: ClassVar[str]
+
+
+@dataclass(frozen=True, slots=True)
+class TopicRow(Row):
+    """A topic: its patterns, its router, and where its produce pointer stands."""
+
+    KEY = ("topic_id",)
+    TABLE = "topics"
+    topic_id: int
+    name: str
+    patterns: str
+    """One a line."""
+    router: str
+    """block or range."""
+    durability: str
+    """sync or os."""
+    produce_ordinal: int
+    topic_epoch: int
+    retention_ms: int | None
+    retention_bytes: int | None
+    created_at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class TopicNameRow(Row):
+    """Holds a topic's name, so that two creations of one name meet in one precondition."""
+
+    KEY = ("name",)
+    TABLE = "topic_names"
+    name: str
+    topic_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class StorageTopicRow(Row):
+    """One generation of a topic."""
+
+    KEY = ("topic_id", "ordinal")
+    TABLE = "storage_topics"
+    topic_id: int
+    ordinal: int
+    storage_topic_id: int
+    partitions: int
+    factor: int
+    ends: str | None
+    """Sealed: the end offset of each partition, comma-separated; else None."""
+    starts: str
+    """The first kept offset of each partition, comma-separated: the low watermarks."""
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentRow(Row):
+    """One segment file. Committed before the file takes its first frame."""
+
+    KEY = ("storage_topic_id", "segment_id")
+    TABLE = "segments"
+    storage_topic_id: int
+    segment_id: int
+    state: str
+    """active, sealed or ingested."""
+    watermark_bytes: int
+    """Below it every byte was durable: damage there is quarantined, above it is a torn tail."""
+    created_at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRow(Row):
+    """A group. A private subscription is a group of kind exclusive, owned by its session."""
+
+    KEY = ("group_id",)
+    TABLE = "groups"
+    group_id: int
+    name: str
+    filter: str
+    kind: str
+    """shared, queue or exclusive."""
+    start: str
+    """As declared: now, earliest, @MICROSECONDS or =OFFSET."""
+    session_id: bytes | None
+    """Of an exclusive group: the session that owns it."""
+    ack_wait_ms: int
+    created_at_ms: int
+    cursor_generation: int
+
+
+@dataclass(frozen=True, slots=True)
+class GroupNameRow(Row):
+    """Holds (name, filter) of a group, or the tombstone of one that was removed."""
+
+    KEY = ("name", "filter")
+    TABLE = "group_names"
+    name: str
+    filter: str
+    group_id: int
+    destroyed_at_ms: int | None
+    """Not None: a tombstone; members that come back get a clear error."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderRow(Row):
+    """Who owns a group's progress. The epoch rises with each claim and fences every commit."""
+
+    KEY = ("group_id",)
+    TABLE = "leaders"
+    group_id: int
+    boot_id: bytes
+    leader_epoch: int
+    beat: int
+
+
+@dataclass(frozen=True, slots=True)
+class GrantRow(Row):
+    """To whom a stream is lent; kept when it is free, for its epoch only grows."""
+
+    KEY = ("group_id", "storage_topic_id", "partition")
+    TABLE = "grants"
+    group_id: int
+    storage_topic_id: int
+    partition: int
+    grant_epoch: int
+    session_id: bytes | None
+    borrower_id: bytes | None
+    cursor_generation: int
+
+
+@dataclass(frozen=True, slots=True)
+class ProgressRow(Row):
+    """How far a group consumed a stream."""
+
+    KEY = ("group_id", "storage_topic_id", "partition")
+    TABLE = "progress"
+    group_id: int
+    storage_topic_id: int
+    partition: int
+    floor: int
+    ranges: bytes
+    """Acked ranges above the floor: pairs of little-endian u64."""
+    frontier: int
+    """Nothing at or above it was handed to a user, as far as was reported."""
+    attempts: bytes
+    """Known hand-outs of unacked records: triples (start, end, attempts) of little-endian u64."""
+    finished: bool
+    cursor_generation: int
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRow(Row):
+    """A consumer's state that outlives its connection."""
+
+    KEY = ("client_id",)
+    TABLE = "sessions"
+    client_id: str
+    session_id: bytes
+    session_epoch: int
+    expiry_ms: int
+    disconnected_at_ms: int | None
+    """None while it is connected."""
+    principal: str
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionRow(Row):
+    """One subscription of a session."""
+
+    KEY = ("session_id", "subscription")
+    TABLE = "subscriptions"
+    session_id: bytes
+    subscription: int
+    filter: str
+    group_id: int
+
+
+KINDS: tuple[type[Row], ...] = (
+    TopicRow,
+    TopicNameRow,
+    StorageTopicRow,
+    SegmentRow,
+    GroupRow,
+    GroupNameRow,
+    LeaderRow,
+    GrantRow,
+    ProgressRow,
+    SessionRow,
+    SubscriptionRow,
+)

@@ -1,0 +1,1 @@
+"""The wire of DSS: protobuf messages, gRPC services and their generated stubs."""
