@@ -1,0 +1,57 @@
+# The commands of a contributor and of CI. Each sets up its own .venv when there is none, from
+# nothing but Python >= 3.11, make and the package index. `make check` is the whole gate.
+.DEFAULT_GOAL := help
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/ready
+
+.PHONY: help install demo test check lint format types contracts proto lock bench clean
+
+help: ## list the commands
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
+
+$(READY): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "DSS needs Python 3.11 or newer; pass PYTHON=/path/to/python3.11")'
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "installing the locked dependencies into $(VENV) ..." >&2
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $(READY)
+
+install: $(READY) ## make .venv with everything in it
+
+demo: $(READY) ## 336,776 flights through a durable log to three consumers, one of them killed
+	@$(BIN)/python scripts/demo.py
+
+test: $(READY) ## run the tests
+	$(BIN)/python -m pytest
+
+lint: $(READY)
+	$(BIN)/ruff check . && $(BIN)/ruff format --check .
+
+format: $(READY) ## format the code and mend what can be mended
+	$(BIN)/ruff check --fix . && $(BIN)/ruff format .
+
+types: $(READY)
+	$(BIN)/mypy && $(BIN)/mypy tests scripts bench
+
+contracts: $(READY)
+	$(BIN)/lint-imports
+
+check: lint types contracts test ## the whole gate: lint, strict types, import contracts, tests
+
+proto: $(READY) ## regenerate the gRPC stubs
+	$(BIN)/python scripts/gen_proto.py
+
+bench: $(READY) ## measure against the targets, with baselines, into bench/results.json
+	$(BIN)/python bench/run.py
+
+lock: ## resolve pyproject.toml into requirements.lock anew
+	$(PYTHON) -m venv .cache/lock && .cache/lock/bin/pip install --quiet uv
+	.cache/lock/bin/uv pip compile pyproject.toml --group dev --generate-hashes --universal \
+	    --python-version 3.11 --no-emit-index-url --no-annotate --no-header --quiet -o requirements.lock
+	sed -i '1i # Every dependency with its hashes, for `pip install --require-hashes`. Made by `make lock` from pyproject.toml.' requirements.lock
+
+clean: ## remove .venv and caches
+	rm -rf $(VENV) .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis
