@@ -83,9 +83,7 @@ async def run_program(name: str, *arguments: str) -> dict[str, Any]:
 
 
 @contextlib.asynccontextmanager
-async def started_program(
-    name: str, *arguments: str
-) -> AsyncIterator[asyncio.subprocess.Process]:
+async def started_program(name: str, *arguments: str) -> AsyncIterator[asyncio.subprocess.Process]:
     """A program that runs beside the block and is ended with it."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,

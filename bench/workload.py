@@ -28,11 +28,11 @@ def columns(records: int) -> Columns:
     )
 
 
-def frames_by_partition(records_per_frame: int, frames_per_partition: int) -> dict[int, list[bytes]]:
+def frames_by_partition(
+    records_per_frame: int, frames_per_partition: int
+) -> dict[int, list[bytes]]:
     """Frames ready to send, their sequences from 0, for each partition."""
-    parts = partition_columns(
-        columns(len(KEYS)), Router.BLOCK, PARTITIONS, FACTOR, keyless_start=0
-    )
+    parts = partition_columns(columns(len(KEYS)), Router.BLOCK, PARTITIONS, FACTOR, keyless_start=0)
     producer_id = os.urandom(16)
     return {
         partition: [

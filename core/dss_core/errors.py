@@ -56,9 +56,13 @@ class DssError(Exception):
     definite: ClassVar[bool] = True
     """Whether it is certain that the request has done nothing."""
 
-    def __init__(self, **fields: object) -> None:
+    def __init__(self, /, **fields: object) -> None:
         self.fields: dict[str, str] = {name: str(value) for name, value in fields.items()}
         super().__init__(self.sentence.format_map(_Fields(self.fields)))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickling and copying keep class and fields."""
+        return from_wire, (self.code, self.fields, str(self))
 
     @property
     def message(self) -> str:
@@ -75,6 +79,7 @@ class _Fields(dict[str, str]):
     """Fields for a template: one that an older peer did not send shows as ``?``."""
 
     def __missing__(self, key: str) -> str:
+        """What stands in for a field that is not there."""
         return "?"
 
 
@@ -101,7 +106,7 @@ class IllegalName(DssError):
     """A topic, group, stream or client name breaks its rule. Fields: name, rule."""
 
     code = "DSS1001"
-    sentence = 'The name {name} is not allowed: {rule}.'
+    sentence = "The name {name} is not allowed: {rule}."
     hint = "Use letters, digits, '.', '_' and '-', at most 255 bytes."
     grpc_status = "INVALID_ARGUMENT"
     exit_code = ExitCode.USAGE
@@ -112,8 +117,11 @@ class IllegalFilter(DssError):
     """A topic filter breaks a rule. Fields: filter, rule."""
 
     code = "DSS1002"
-    sentence = 'The filter {filter} is not allowed: {rule}.'
-    hint = "A filter is levels joined by '/'; '+' stands for one level, '#' for all that remain, at the end only."
+    sentence = "The filter {filter} is not allowed: {rule}."
+    hint = (
+        "A filter is levels joined by '/'; '+' stands for one level, '#' for all that "
+        "remain, at the end only."
+    )
     grpc_status = "INVALID_ARGUMENT"
     exit_code = ExitCode.USAGE
 
@@ -123,8 +131,8 @@ class QueueWithoutGroup(DssError):
     """``$queue/F``, which is EMQX's groupless form. Fields: filter."""
 
     code = "DSS1003"
-    sentence = '{filter} names a queue without a group.'
-    hint = 'Write $queue/GROUP/FILTER, for example $queue/workers/orders/#.'
+    sentence = "{filter} names a queue without a group."
+    hint = "Write $queue/GROUP/FILTER, for example $queue/workers/orders/#."
     grpc_status = "INVALID_ARGUMENT"
     exit_code = ExitCode.USAGE
 
@@ -134,8 +142,8 @@ class SubjectOutsideTopic(DssError):
     """Fields: subject, topic, patterns."""
 
     code = "DSS1004"
-    sentence = 'The subject {subject} is outside the patterns of topic {topic}: {patterns}.'
-    hint = 'Publish to the topic that owns the subject, or use a subject below one of its patterns.'
+    sentence = "The subject {subject} is outside the patterns of topic {topic}: {patterns}."
+    hint = "Publish to the topic that owns the subject, or use a subject below one of its patterns."
     grpc_status = "INVALID_ARGUMENT"
     exit_code = ExitCode.USAGE
 
@@ -145,8 +153,11 @@ class IllegalSubject(DssError):
     """Fields: subject, rule."""
 
     code = "DSS1005"
-    sentence = 'The subject {subject} is not allowed: {rule}.'
-    hint = 'A subject is UTF-8 without wildcards and control characters, at most 1,024 bytes and 64 levels.'
+    sentence = "The subject {subject} is not allowed: {rule}."
+    hint = (
+        "A subject is UTF-8 without wildcards and control characters, at most 1,024 "
+        "bytes and 64 levels."
+    )
     grpc_status = "INVALID_ARGUMENT"
     exit_code = ExitCode.USAGE
 
@@ -156,8 +167,8 @@ class RecordTooLarge(DssError):
     """Fields: size_bytes, limit_bytes."""
 
     code = "DSS1006"
-    sentence = 'A record of {size_bytes} bytes is over the limit of {limit_bytes}.'
-    hint = 'Store the payload elsewhere and publish a reference to it.'
+    sentence = "A record of {size_bytes} bytes is over the limit of {limit_bytes}."
+    hint = "Store the payload elsewhere and publish a reference to it."
     grpc_status = "RESOURCE_EXHAUSTED"
     exit_code = ExitCode.USAGE
 
@@ -167,8 +178,8 @@ class FrameTooLarge(DssError):
     """Fields: size_bytes, records."""
 
     code = "DSS1007"
-    sentence = 'A frame of {size_bytes} bytes or {records} records is over the limits.'
-    hint = 'Split the batch: at most 4 MiB and 65,535 records a frame.'
+    sentence = "A frame of {size_bytes} bytes or {records} records is over the limits."
+    hint = "Split the batch: at most 4 MiB and 65,535 records a frame."
     grpc_status = "RESOURCE_EXHAUSTED"
     exit_code = ExitCode.USAGE
 
@@ -178,8 +189,11 @@ class FrameCorrupt(DssError):
     """Fields: reason."""
 
     code = "DSS1008"
-    sentence = 'The frame is damaged: {reason}.'
-    hint = "Nothing was stored. Send it again; if it keeps failing, look at the client's memory or library version."
+    sentence = "The frame is damaged: {reason}."
+    hint = (
+        "Nothing was stored. Send it again; if it keeps failing, look at the client's "
+        "memory or library version."
+    )
     grpc_status = "INVALID_ARGUMENT"
     exit_code = ExitCode.FAILED
 
@@ -189,8 +203,13 @@ class FrameMisrouted(DssError):
     """Fields: row, partition, expected."""
 
     code = "DSS1009"
-    sentence = 'A record at row {row} of a frame for partition {partition} belongs to partition {expected}.'
-    hint = "The producer's router, partition count or factor is out of date: describe the topic again."
+    sentence = (
+        "A record at row {row} of a frame for partition {partition} belongs to partition "
+        "{expected}."
+    )
+    hint = (
+        "The producer's router, partition count or factor is out of date: describe the topic again."
+    )
     grpc_status = "FAILED_PRECONDITION"
     exit_code = ExitCode.FAILED
 
@@ -200,8 +219,8 @@ class IllegalArgument(DssError):
     """Any other value out of its bounds. Fields: argument, rule."""
 
     code = "DSS1010"
-    sentence = '{argument} is not allowed: {rule}.'
-    hint = ''
+    sentence = "{argument} is not allowed: {rule}."
+    hint = ""
     grpc_status = "INVALID_ARGUMENT"
     exit_code = ExitCode.USAGE
 
@@ -211,8 +230,8 @@ class BrokenInputLine(DssError):
     """Fields: line, reason."""
 
     code = "DSS1011"
-    sentence = 'Line {line} of the input is broken: {reason}.'
-    hint = 'Lines before it were published, none after it. Mend the line and go on from there.'
+    sentence = "Line {line} of the input is broken: {reason}."
+    hint = "Lines before it were published, none after it. Mend the line and go on from there."
     grpc_status = "INVALID_ARGUMENT"
     exit_code = ExitCode.FAILED
 
@@ -222,8 +241,8 @@ class SocketPathTooLong(DssError):
     """Fields: path, length, limit."""
 
     code = "DSS1012"
-    sentence = 'The socket path {path} has {length} bytes; a unix socket allows {limit}.'
-    hint = 'Choose a shorter data directory, or --listen unix:/short/path.sock.'
+    sentence = "The socket path {path} has {length} bytes; a unix socket allows {limit}."
+    hint = "Choose a shorter data directory, or --listen unix:/short/path.sock."
     grpc_status = "INVALID_ARGUMENT"
     exit_code = ExitCode.CONFIG
 
@@ -233,8 +252,8 @@ class IllegalTime(DssError):
     """Fields: text."""
 
     code = "DSS1013"
-    sentence = 'The time {text} is not understood.'
-    hint = 'Use -15m, 2026-11-20, 2026-11-20T08:00:00Z, @1795000000, now or earliest.'
+    sentence = "The time {text} is not understood."
+    hint = "Use -15m, 2026-11-20, 2026-11-20T08:00:00Z, @1795000000, now or earliest."
     grpc_status = "INVALID_ARGUMENT"
     exit_code = ExitCode.USAGE
 
@@ -244,8 +263,8 @@ class IllegalConfig(DssError):
     """Fields: source, reason."""
 
     code = "DSS1014"
-    sentence = 'The configuration {source} is wrong: {reason}.'
-    hint = ''
+    sentence = "The configuration {source} is wrong: {reason}."
+    hint = ""
     grpc_status = "INVALID_ARGUMENT"
     exit_code = ExitCode.CONFIG
 
@@ -255,8 +274,8 @@ class TopicNotFound(DssError):
     """Fields: topic."""
 
     code = "DSS2001"
-    sentence = 'There is no topic {topic}.'
-    hint = 'List them: dssctl topics ls. Create it: dssctl topics create {topic}'
+    sentence = "There is no topic {topic}."
+    hint = "List them: dssctl topics ls. Create it: dssctl topics create {topic}"
     grpc_status = "NOT_FOUND"
     exit_code = ExitCode.NOT_FOUND
 
@@ -266,8 +285,8 @@ class TopicExists(DssError):
     """Fields: topic."""
 
     code = "DSS2002"
-    sentence = 'The topic {topic} exists already.'
-    hint = 'Pass --if-not-exists to accept it as it is.'
+    sentence = "The topic {topic} exists already."
+    hint = "Pass --if-not-exists to accept it as it is."
     grpc_status = "ALREADY_EXISTS"
     exit_code = ExitCode.CONFLICT
 
@@ -277,8 +296,8 @@ class TopicsOverlap(DssError):
     """Fields: pattern, other, other_pattern."""
 
     code = "DSS2003"
-    sentence = 'The pattern {pattern} overlaps {other_pattern} of topic {other}.'
-    hint = 'Two topics may not own one subject: choose another pattern.'
+    sentence = "The pattern {pattern} overlaps {other_pattern} of topic {other}."
+    hint = "Two topics may not own one subject: choose another pattern."
     grpc_status = "FAILED_PRECONDITION"
     exit_code = ExitCode.CONFLICT
 
@@ -288,8 +307,8 @@ class GroupNotFound(DssError):
     """Fields: group."""
 
     code = "DSS2004"
-    sentence = 'There is no group {group}.'
-    hint = 'List them: dssctl groups ls'
+    sentence = "There is no group {group}."
+    hint = "List them: dssctl groups ls"
     grpc_status = "NOT_FOUND"
     exit_code = ExitCode.NOT_FOUND
 
@@ -299,8 +318,8 @@ class GroupExists(DssError):
     """Fields: group."""
 
     code = "DSS2005"
-    sentence = 'The group {group} exists already.'
-    hint = 'Pass --if-not-exists to accept it as it is.'
+    sentence = "The group {group} exists already."
+    hint = "Pass --if-not-exists to accept it as it is."
     grpc_status = "ALREADY_EXISTS"
     exit_code = ExitCode.CONFLICT
 
@@ -310,8 +329,8 @@ class GroupDestroyed(DssError):
     """A member of a removed group came back. Fields: group."""
 
     code = "DSS2006"
-    sentence = 'The group {group} was removed.'
-    hint = 'Create it again first: dssctl groups create {group}'
+    sentence = "The group {group} was removed."
+    hint = "Create it again first: dssctl groups create {group}"
     grpc_status = "FAILED_PRECONDITION"
     exit_code = ExitCode.CONFLICT
 
@@ -321,8 +340,8 @@ class StartConflict(DssError):
     """Fields: group, declared, asked."""
 
     code = "DSS2007"
-    sentence = 'The group {group} exists with start {declared}; {asked} was asked for.'
-    hint = 'Leave start out to join it where it is.'
+    sentence = "The group {group} exists with start {declared}; {asked} was asked for."
+    hint = "Leave start out to join it where it is."
     grpc_status = "FAILED_PRECONDITION"
     exit_code = ExitCode.CONFLICT
 
@@ -332,7 +351,7 @@ class QueueNotDeclared(DssError):
     """Fields: group, filter."""
 
     code = "DSS2008"
-    sentence = 'The queue {group} is not declared.'
+    sentence = "The queue {group} is not declared."
     hint = "Declare it first: dssctl groups create '$queue/{group}/{filter}'"
     grpc_status = "FAILED_PRECONDITION"
     exit_code = ExitCode.NOT_FOUND
@@ -343,8 +362,8 @@ class StaleTopicEpoch(DssError):
     """Fields: topic, current, given."""
 
     code = "DSS2009"
-    sentence = 'Topic {topic} is at epoch {current}; the request has {given}.'
-    hint = 'Describe the topic again and re-route.'
+    sentence = "Topic {topic} is at epoch {current}; the request has {given}."
+    hint = "Describe the topic again and re-route."
     grpc_status = "FAILED_PRECONDITION"
     exit_code = ExitCode.CONFLICT
 
@@ -354,8 +373,8 @@ class StorageTopicSealed(DssError):
     """Fields: topic, ordinal."""
 
     code = "DSS2010"
-    sentence = 'Storage topic {ordinal} of {topic} is sealed.'
-    hint = 'Describe the topic again: new records go to its last storage topic.'
+    sentence = "Storage topic {ordinal} of {topic} is sealed."
+    hint = "Describe the topic again: new records go to its last storage topic."
     grpc_status = "FAILED_PRECONDITION"
     exit_code = ExitCode.CONFLICT
 
@@ -365,7 +384,7 @@ class StreamNotFound(DssError):
     """Fields: stream."""
 
     code = "DSS2011"
-    sentence = 'There is no stream {stream}.'
+    sentence = "There is no stream {stream}."
     hint = "See the topic's streams: dssctl topics describe TOPIC"
     grpc_status = "NOT_FOUND"
     exit_code = ExitCode.NOT_FOUND
@@ -376,8 +395,8 @@ class VersionMoved(DssError):
     """An optimistic precondition failed. Fields: kind, key."""
 
     code = "DSS2012"
-    sentence = '{kind} {key} changed meanwhile.'
-    hint = 'Look at it again and repeat.'
+    sentence = "{kind} {key} changed meanwhile."
+    hint = "Look at it again and repeat."
     grpc_status = "ABORTED"
     exit_code = ExitCode.CONFLICT
 
@@ -387,8 +406,8 @@ class GroupAmbiguous(DssError):
     """Fields: group, candidates."""
 
     code = "DSS2013"
-    sentence = 'The name {group} is that of several groups: {candidates}.'
-    hint = 'Write NAME@FILTER.'
+    sentence = "The name {group} is that of several groups: {candidates}."
+    hint = "Write NAME@FILTER."
     grpc_status = "INVALID_ARGUMENT"
     exit_code = ExitCode.USAGE
 
@@ -398,8 +417,8 @@ class TopicInUse(DssError):
     """Fields: topic, groups."""
 
     code = "DSS2014"
-    sentence = 'Topic {topic} is read by groups: {groups}.'
-    hint = 'Remove the groups first, or pass --force.'
+    sentence = "Topic {topic} is read by groups: {groups}."
+    hint = "Remove the groups first, or pass --force."
     grpc_status = "FAILED_PRECONDITION"
     exit_code = ExitCode.CONFLICT
 
@@ -409,8 +428,8 @@ class OffsetOutOfRange(DssError):
     """Fields: offset, start, end, stream."""
 
     code = "DSS2015"
-    sentence = 'Offset {offset} is outside {start}..{end} of stream {stream}.'
-    hint = 'Start at earliest, at a time, or inside the range.'
+    sentence = "Offset {offset} is outside {start}..{end} of stream {stream}."
+    hint = "Start at earliest, at a time, or inside the range."
     grpc_status = "OUT_OF_RANGE"
     exit_code = ExitCode.USAGE
 
@@ -420,8 +439,8 @@ class SequenceGap(DssError):
     """Fields: given, expected_after, stream."""
 
     code = "DSS2016"
-    sentence = 'Producer sequence {given} does not follow {expected_after} in stream {stream}.'
-    hint = 'Frames before it were lost on the way: send them first.'
+    sentence = "Producer sequence {given} does not follow {expected_after} in stream {stream}."
+    hint = "Frames before it were lost on the way: send them first."
     grpc_status = "FAILED_PRECONDITION"
     exit_code = ExitCode.FAILED
 
@@ -431,8 +450,10 @@ class SequenceTooOld(DssError):
     """Fields: given, stream."""
 
     code = "DSS2017"
-    sentence = 'Producer sequence {given} is older than what the daemon remembers of stream {stream}.'
-    hint = 'It was stored or refused long ago; nothing was stored now.'
+    sentence = (
+        "Producer sequence {given} is older than what the daemon remembers of stream {stream}."
+    )
+    hint = "It was stored or refused long ago; nothing was stored now."
     grpc_status = "FAILED_PRECONDITION"
     exit_code = ExitCode.FAILED
     definite = False
@@ -443,7 +464,7 @@ class DiskFull(DssError):
     """Fields: none."""
 
     code = "DSS3001"
-    sentence = 'The disk is full; publishing is refused.'
+    sentence = "The disk is full; publishing is refused."
     hint = "Free space, or shorten a topic's retention. Reads and acks go on."
     grpc_status = "RESOURCE_EXHAUSTED"
     exit_code = ExitCode.FAILED
@@ -454,8 +475,8 @@ class Overloaded(DssError):
     """A bounded queue is full. Fields: what, limit."""
 
     code = "DSS3002"
-    sentence = '{what} is at its limit of {limit}.'
-    hint = 'Try again in a moment.'
+    sentence = "{what} is at its limit of {limit}."
+    hint = "Try again in a moment."
     grpc_status = "RESOURCE_EXHAUSTED"
     exit_code = ExitCode.FAILED
 
@@ -466,7 +487,7 @@ class BufferFull(DssError):
 
     code = "DSS3003"
     sentence = "The producer's buffer of {limit} records is full."
-    hint = 'Await enqueue() instead of send_nowait(), or flush() first.'
+    hint = "Await enqueue() instead of send_nowait(), or flush() first."
     grpc_status = "RESOURCE_EXHAUSTED"
     exit_code = ExitCode.FAILED
 
@@ -476,7 +497,7 @@ class StreamDamaged(DssError):
     """Fields: stream, offset."""
 
     code = "DSS4001"
-    sentence = 'Stream {stream} is damaged at offset {offset}.'
+    sentence = "Stream {stream} is damaged at offset {offset}."
     hint = "Later records are readable; the damaged file is kept. See dssd's log."
     grpc_status = "DATA_LOSS"
     exit_code = ExitCode.FAILED
@@ -487,8 +508,8 @@ class StoreDamaged(DssError):
     """Fields: path, reason."""
 
     code = "DSS4002"
-    sentence = 'The store {path} is damaged: {reason}.'
-    hint = 'Restore the store from a backup; the log is untouched.'
+    sentence = "The store {path} is damaged: {reason}."
+    hint = "Restore the store from a backup; the log is untouched."
     grpc_status = "DATA_LOSS"
     exit_code = ExitCode.IO_ERROR
 
@@ -498,8 +519,8 @@ class Unreachable(DssError):
     """Raised by the client. Fields: endpoint."""
 
     code = "DSS5001"
-    sentence = 'No daemon answers at {endpoint}.'
-    hint = 'Start one: dssd serve --data-dir DIR, or pass --endpoint.'
+    sentence = "No daemon answers at {endpoint}."
+    hint = "Start one: dssd serve --data-dir DIR, or pass --endpoint."
     grpc_status = "UNAVAILABLE"
     exit_code = ExitCode.UNREACHABLE
 
@@ -509,8 +530,8 @@ class Stopping(DssError):
     """Fields: none."""
 
     code = "DSS5002"
-    sentence = 'The daemon is stopping.'
-    hint = 'The client reconnects by itself when it is back.'
+    sentence = "The daemon is stopping."
+    hint = "The client reconnects by itself when it is back."
     grpc_status = "UNAVAILABLE"
     exit_code = ExitCode.UNREACHABLE
 
@@ -520,8 +541,8 @@ class OutcomeUnknown(DssError):
     """Raised by the client. Fields: none."""
 
     code = "DSS5003"
-    sentence = 'The connection was lost before the answer came.'
-    hint = 'Send again with the same producer: it is stored once.'
+    sentence = "The connection was lost before the answer came."
+    hint = "Send again with the same producer: it is stored once."
     grpc_status = "UNAVAILABLE"
     exit_code = ExitCode.TIMEOUT
     definite = False
@@ -532,8 +553,8 @@ class TimedOut(DssError):
     """Fields: what, seconds."""
 
     code = "DSS5004"
-    sentence = '{what} did not finish within {seconds} s.'
-    hint = ''
+    sentence = "{what} did not finish within {seconds} s."
+    hint = ""
     grpc_status = "DEADLINE_EXCEEDED"
     exit_code = ExitCode.TIMEOUT
     definite = False
@@ -544,8 +565,8 @@ class DataDirectoryLocked(DssError):
     """Fields: path."""
 
     code = "DSS5005"
-    sentence = 'Another daemon holds {path}.'
-    hint = 'Stop it first, or choose another --data-dir.'
+    sentence = "Another daemon holds {path}."
+    hint = "Stop it first, or choose another --data-dir."
     grpc_status = "FAILED_PRECONDITION"
     exit_code = ExitCode.LOCKED
 
@@ -555,8 +576,8 @@ class DataDirectoryNewer(DssError):
     """Fields: path, found, known."""
 
     code = "DSS5006"
-    sentence = '{path} was written by a newer version (format {found}, this one knows {known}).'
-    hint = 'Run that version or a newer one.'
+    sentence = "{path} was written by a newer version (format {found}, this one knows {known})."
+    hint = "Run that version or a newer one."
     grpc_status = "FAILED_PRECONDITION"
     exit_code = ExitCode.CONFIG
 
@@ -566,8 +587,11 @@ class DiskFailed(DssError):
     """Fields: reason."""
 
     code = "DSS5007"
-    sentence = 'The disk failed: {reason}.'
-    hint = 'The daemon stops rather than promise what it cannot keep. Check the disk, then start it again.'
+    sentence = "The disk failed: {reason}."
+    hint = (
+        "The daemon stops rather than promise what it cannot keep. Check the disk, then "
+        "start it again."
+    )
     grpc_status = "UNAVAILABLE"
     exit_code = ExitCode.IO_ERROR
     definite = False
@@ -578,8 +602,8 @@ class AddressInUse(DssError):
     """Fields: address, reason."""
 
     code = "DSS5008"
-    sentence = 'Cannot listen on {address}: {reason}.'
-    hint = 'Another process listens there, or it is not allowed.'
+    sentence = "Cannot listen on {address}: {reason}."
+    hint = "Another process listens there, or it is not allowed."
     grpc_status = "UNAVAILABLE"
     exit_code = ExitCode.CONFIG
 
@@ -589,8 +613,8 @@ class PermissionDenied(DssError):
     """Fields: principal, action, role."""
 
     code = "DSS5009"
-    sentence = '{principal} may not {action}.'
-    hint = 'Ask an administrator for the role {role}.'
+    sentence = "{principal} may not {action}."
+    hint = "Ask an administrator for the role {role}."
     grpc_status = "PERMISSION_DENIED"
     exit_code = ExitCode.DENIED
 
@@ -600,8 +624,8 @@ class UnknownCondition(DssError):
     """A code this version does not know. Fields: code, text."""
 
     code = "DSS5010"
-    sentence = 'The daemon reported {code}: {text}'
-    hint = 'It is newer than this tool: update the tool.'
+    sentence = "The daemon reported {code}: {text}"
+    hint = "It is newer than this tool: update the tool."
     grpc_status = "UNKNOWN"
     exit_code = ExitCode.FAILED
     definite = False
@@ -612,8 +636,8 @@ class GrantNotHeld(DssError):
     """An ack came for a grant that ended or never was. Fields: grant."""
 
     code = "DSS6001"
-    sentence = 'Grant {grant} is not held by this session.'
-    hint = 'Its records were given to another member and will be delivered there.'
+    sentence = "Grant {grant} is not held by this session."
+    hint = "Its records were given to another member and will be delivered there."
     grpc_status = "FAILED_PRECONDITION"
     exit_code = ExitCode.CONFLICT
 
@@ -623,8 +647,8 @@ class SessionTakenOver(DssError):
     """Fields: client_id."""
 
     code = "DSS6002"
-    sentence = 'Client id {client_id} connected elsewhere; the newest connection wins.'
-    hint = 'Give each client its own client id.'
+    sentence = "Client id {client_id} connected elsewhere; the newest connection wins."
+    hint = "Give each client its own client id."
     grpc_status = "ABORTED"
     exit_code = ExitCode.CONFLICT
 
@@ -634,8 +658,8 @@ class SessionNotFound(DssError):
     """Fields: client_id."""
 
     code = "DSS6003"
-    sentence = 'There is no session {client_id}.'
-    hint = 'It expired or was discarded; connect anew.'
+    sentence = "There is no session {client_id}."
+    hint = "It expired or was discarded; connect anew."
     grpc_status = "NOT_FOUND"
     exit_code = ExitCode.NOT_FOUND
 
@@ -645,8 +669,8 @@ class NotSubscribed(DssError):
     """Fields: subscription."""
 
     code = "DSS6004"
-    sentence = 'There is no subscription {subscription} in this session.'
-    hint = ''
+    sentence = "There is no subscription {subscription} in this session."
+    hint = ""
     grpc_status = "FAILED_PRECONDITION"
     exit_code = ExitCode.CONFLICT
 
@@ -656,8 +680,8 @@ class AckOutOfRange(DssError):
     """Fields: start, end, grant."""
 
     code = "DSS6005"
-    sentence = 'Offsets {start}..{end} were not delivered under grant {grant}.'
-    hint = 'Ack only what was delivered.'
+    sentence = "Offsets {start}..{end} were not delivered under grant {grant}."
+    hint = "Ack only what was delivered."
     grpc_status = "INVALID_ARGUMENT"
     exit_code = ExitCode.FAILED
 
@@ -667,7 +691,77 @@ class NotOpened(DssError):
     """Fields: none."""
 
     code = "DSS6006"
-    sentence = 'The first message of a session must be open.'
-    hint = ''
+    sentence = "The first message of a session must be open."
+    hint = ""
     grpc_status = "FAILED_PRECONDITION"
+    exit_code = ExitCode.FAILED
+
+
+# Raised by the command line alone.
+
+
+@registered
+class WrongUsage(DssError):
+    """Arguments that do not fit the command. Fields: reason, command."""
+
+    code = "DSS1101"
+    sentence = "The command line is wrong: {reason}"
+    hint = "See: {command} --help"
+    grpc_status = "INVALID_ARGUMENT"
+    exit_code = ExitCode.USAGE
+
+
+@registered
+class ConfirmationNeeded(DssError):
+    """Nobody can be asked. Fields: action, flag."""
+
+    code = "DSS1102"
+    sentence = "{action} needs to be confirmed, and there is no terminal to ask at."
+    hint = "Pass {flag} to go ahead."
+    grpc_status = "FAILED_PRECONDITION"
+    exit_code = ExitCode.USAGE
+
+
+@registered
+class Declined(DssError):
+    """Fields: action."""
+
+    code = "DSS1103"
+    sentence = "{action} was declined; nothing changed."
+    hint = ""
+    grpc_status = "CANCELLED"
+    exit_code = ExitCode.DECLINED
+
+
+@registered
+class InputUnreadable(DssError):
+    """Fields: path, reason."""
+
+    code = "DSS1104"
+    sentence = "The input {path} cannot be read: {reason}."
+    hint = "Name a file, or '-' for standard input."
+    grpc_status = "INVALID_ARGUMENT"
+    exit_code = ExitCode.USAGE
+
+
+@registered
+class PublishedInPart(DssError):
+    """Fields: stored, streams, reason."""
+
+    code = "DSS2101"
+    sentence = "Only {stored} of {streams} streams stored their records: {reason}"
+    hint = "Publish the rest again; without idempotence some records may then be stored twice."
+    grpc_status = "ABORTED"
+    exit_code = ExitCode.FAILED
+    definite = False
+
+
+@registered
+class MessageUnreadable(DssError):
+    """Bytes on the wire are not the message that the method takes. Fields: message, reason."""
+
+    code = "DSS1015"
+    sentence = 'The request cannot be read as {message}: {reason}.'
+    hint = 'Use the stubs of this version of DSS.'
+    grpc_status = "INVALID_ARGUMENT"
     exit_code = ExitCode.FAILED

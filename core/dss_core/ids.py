@@ -6,6 +6,7 @@ Invariant: values only; equal ids name the same thing forever, for ids are never
 from typing import NamedTuple
 
 from dss_core.errors import IllegalName
+from dss_core.filters import check_name
 
 
 class StreamId(NamedTuple):
@@ -24,6 +25,7 @@ class StreamName(NamedTuple):
     partition: int
 
     def __str__(self) -> str:
+        """The stream as people write it."""
         return f"{self.topic}/{self.ordinal}/{self.partition}"
 
     @classmethod
@@ -31,11 +33,12 @@ class StreamName(NamedTuple):
         """Read ``TOPIC/ORDINAL/PARTITION``.
 
         Raises:
-            IllegalName: the text has another form.
+            IllegalName: the text has another form, or the topic's name breaks its rule.
         """
         parts = text.split("/")
         if len(parts) != 3 or not all(_is_small_number(part) for part in parts[1:]):
-            raise IllegalName(name=text, rule="a stream is written TOPIC/ORDINAL/PARTITION")
+            raise IllegalName(name=repr(text), rule="a stream is written TOPIC/ORDINAL/PARTITION")
+        check_name(parts[0])
         return cls(parts[0], int(parts[1]), int(parts[2]))
 
 

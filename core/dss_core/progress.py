@@ -50,6 +50,8 @@ def complement(ranges: Ranges, start: int, end: int) -> Ranges:
 
 def clipped(ranges: Ranges, start: int, end: int) -> Ranges:
     """The parts of the ranges that lie in ``[start, end)``. The ranges must be normalised."""
+    if start >= end:
+        return ()
     return tuple(
         (max(low, start), min(high, end)) for low, high in ranges if low < end and high > start
     )

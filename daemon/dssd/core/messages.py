@@ -35,6 +35,11 @@ class StreamReport:
     frontier: int
     """Every offset below it was handed to the user or is settled."""
     attempts: Attempts = ()
+    sent: int | None = None
+    """Nothing at or above it was sent to the client, so nothing there can have been handed out.
+    Matters in a final report: records from the frontier to here come again marked redelivered.
+    None in a `Disconnect`: not known, so all that the stream holds is marked; None in a final
+    report after a revoke: the client has confirmed that it dropped what lies above the frontier."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,38 @@
+"""Baseline: makes the same record objects from the same frames, in process, without a daemon."""
+
+import json
+import sys
+import time
+
+from workload import frames_by_partition
+
+from dss_client.record import DeliveredRecord, rows_of
+from dss_core.decode import decode
+from dss_core.frame import stamped
+
+HEADER_STAMP = {"append_time_us": 1_795_000_000_000_000, "topic_epoch": 1, "storage_topic_id": 1}
+
+
+class _Source:
+    stream = "bench/0/0"
+
+
+def main(records: int, records_per_frame: int) -> None:
+    frames = []
+    for own in frames_by_partition(records_per_frame, 4).values():
+        for number, frame in enumerate(own):
+            head = stamped(frame, base_offset=number * records_per_frame, **HEADER_STAMP)
+            frames.append(head + frame[len(head) :])
+    rounds = records // (len(frames) * records_per_frame) or 1
+    source = _Source()
+    made = 0
+    began = time.perf_counter()
+    for _ in range(rounds):
+        for frame in frames:
+            for _record in rows_of(DeliveredRecord, source, decode(frame)):
+                made += 1
+    seconds = time.perf_counter() - began
+    print(json.dumps({"records": made, "seconds": seconds}))
+
+
+main(int(sys.argv[1]), int(sys.argv[2]))

@@ -1,0 +1,201 @@
+"""Measure DSS against its targets: `make bench`.
+
+Every figure comes from processes of their own (daemon, client, baseline) on the same frames, in
+interleaved rounds, so that what else the machine does hits ours and the baseline alike. Ratios
+are of one round. Each round is kept in bench/results.json.
+"""
+
+import argparse
+import asyncio
+import os
+import signal
+import tempfile
+from pathlib import Path
+
+import failover
+from processes import Daemon, run_program, running_daemon, started_program
+from results import RESULTS, Row, write
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from workload import PARTITIONS, TOPIC
+
+import dss_client
+
+COLUMNS_RECORDS = 6_000_000
+NOWAIT_RECORDS = 1_500_000
+CONSUME_RECORDS = 6_000_000
+SMALL_RECORDS = 600_000
+SMALL_FRAME = 5
+ROUNDS = 5
+
+PREBUILT = "bench/programs/produce_prebuilt.py"
+BARE = "bench/programs/bare_server.py, bare_client.py"
+OBJECTS = "bench/programs/objects.py"
+
+
+def rows() -> dict[str, Row]:
+    """The table of targets, empty."""
+    million = "M records/s"
+    return {
+        "columns": Row("produce, columns API", million, ">= 2.0", PREBUILT, ">= 0.70"),
+        "prebuilt": Row("  the same frames, pre-built", million, "baseline"),
+        "nowait": Row("produce, one send_nowait a record", million, ">= 0.8"),
+        "batch": Row("consume, by batch, 1,000 a frame", million, ">= 6.0", BARE, ">= 0.60"),
+        "record": Row("consume, by record, 1,000 a frame", million, ">= 1.5", OBJECTS, ">= 0.35"),
+        "small": Row(f"consume, by record, {SMALL_FRAME} a frame", million, ">= 0.7"),
+        "idle50": Row("one record, idle, p50", "ms", "<= 1 + fdatasync"),
+        "idle99": Row("one record, idle, p99", "ms", "<= 3 + 2 fdatasync"),
+        "sync": Row("  fdatasync of a small append, p50", "ms", "baseline"),
+        "loaded99": Row("one record at 20 k records/s, p99", "ms", "<= 10"),
+        "killed": Row("member killed, streams elsewhere", "ms", "<= 1,000"),
+        "frozen": Row("member frozen, streams elsewhere", "ms", "<= 7,000"),
+        "daemon": Row("daemon killed, served again", "ms", "<= 2,000"),
+    }
+
+
+async def throughput(name: str, *arguments: str) -> float:
+    """Millions of records a second of one program."""
+    result = await run_program(name, *arguments)
+    return float(result["records"]) / float(result["seconds"]) / 1e6
+
+
+async def fresh_topic(daemon: Daemon) -> None:
+    """The bench's topic, empty."""
+    async with dss_client.connect(endpoint=daemon.endpoint) as client:
+        await client.topics.create(TOPIC, partitions=PARTITIONS)
+
+
+async def produce_round(table: dict[str, Row]) -> None:
+    async with running_daemon() as daemon:
+        await fresh_topic(daemon)
+        prebuilt = await throughput(
+            "produce_prebuilt", daemon.endpoint, str(COLUMNS_RECORDS), "1000"
+        )
+        columns = await throughput("produce_columns", daemon.endpoint, str(COLUMNS_RECORDS))
+        nowait = await throughput("produce_nowait", daemon.endpoint, str(NOWAIT_RECORDS))
+    table["prebuilt"].add(prebuilt)
+    table["columns"].add(columns, prebuilt)
+    table["nowait"].add(nowait)
+
+
+async def bare_stream() -> float:
+    with tempfile.TemporaryDirectory(prefix="dss-bare-") as directory:
+        endpoint = f"unix:{directory}/b.sock"
+        records = str(CONSUME_RECORDS)
+        async with started_program("bare_server", endpoint, records, "1000") as server:
+            assert server.stdout is not None
+            await server.stdout.readline()
+            return await throughput("bare_client", endpoint, records)
+
+
+async def consume_round(table: dict[str, Row]) -> None:
+    async with running_daemon() as daemon:
+        await fresh_topic(daemon)
+        filled = await run_program(
+            "produce_prebuilt", daemon.endpoint, str(CONSUME_RECORDS), "1000"
+        )
+        records = str(filled["records"])
+        bare = await bare_stream()
+        batch = await throughput("consume", daemon.endpoint, "batch", "by-batch", records)
+        objects = await throughput("objects", records, "1000")
+        record = await throughput("consume", daemon.endpoint, "record", "by-record", records)
+    table["batch"].add(batch, bare)
+    table["record"].add(record, objects)
+
+
+async def small_frames_round(table: dict[str, Row]) -> None:
+    async with running_daemon() as daemon:
+        await fresh_topic(daemon)
+        filled = await run_program(
+            "produce_prebuilt", daemon.endpoint, str(SMALL_RECORDS), str(SMALL_FRAME)
+        )
+        small = await throughput(
+            "consume", daemon.endpoint, "record", "small", str(filled["records"])
+        )
+    table["small"].add(small)
+
+
+async def latency_round(table: dict[str, Row]) -> None:
+    async with running_daemon() as daemon:
+        await fresh_topic(daemon)
+        directory = str(daemon.directory)
+        idle = await run_program("latency", daemon.endpoint, "idle", "idle", directory)
+        loaded = await run_program("latency", daemon.endpoint, "loaded", "loaded", directory)
+    table["idle50"].add(idle["p50_ms"])
+    table["idle99"].add(idle["p99_ms"])
+    table["sync"].add(idle["fdatasync_p50_ms"])
+    table["loaded99"].add(loaded["p99_ms"])
+
+
+async def failover_round(table: dict[str, Row]) -> None:
+    async with running_daemon() as daemon:
+        await fresh_topic(daemon)
+        killed = await failover.member_death_ms(daemon, "killed", signal.SIGKILL)
+        frozen = await failover.member_death_ms(daemon, "frozen", signal.SIGSTOP)
+        again = await failover.daemon_death_ms(daemon, "daemon")
+    table["killed"].add(killed)
+    table["frozen"].add(frozen)
+    table["daemon"].add(again)
+
+
+PARTS = {
+    "produce": produce_round,
+    "consume": consume_round,
+    "small": small_frames_round,
+    "latency": latency_round,
+    "failover": failover_round,
+}
+
+
+def shown(table: list[Row]) -> Table:
+    """The table as people read it."""
+    picture = Table(title="DSS against its targets", title_justify="left")
+    for name in ("what", "median", "min..max", "target", "ratio", "its target", "baseline"):
+        picture.add_column(name, justify="right" if name in ("median", "ratio") else "left")
+    for row in table:
+        picture.add_row(
+            row.name,
+            f"{row.median:.2f} {row.unit}",
+            f"{min(row.rounds):.2f}..{max(row.rounds):.2f}",
+            row.target,
+            "" if row.ratio is None else f"{row.ratio:.2f}",
+            row.ratio_target,
+            row.baseline,
+        )
+    return picture
+
+
+async def measure(parts: list[str], rounds: int) -> list[Row]:
+    """Run the rounds, interleaved, and return the rows that they filled."""
+    table = rows()
+    console = Console(stderr=True)
+    columns = (
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
+    )  # fmt: skip
+    with Progress(*columns, console=console) as progress:
+        task = progress.add_task("measuring", total=rounds * len(parts))
+        for number in range(rounds):
+            for part in parts:
+                progress.update(task, description=f"round {number + 1}: {part}")
+                await PARTS[part](table)
+                progress.advance(task)
+    return [row for row in table.values() if row.rounds]
+
+
+def main() -> None:
+    """Measure, print the table, keep the rounds."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("parts", nargs="*", default=list(PARTS), help=", ".join(PARTS))
+    arguments = parser.parse_args()
+    filled = asyncio.run(measure(arguments.parts, arguments.rounds))
+    width = None if os.isatty(1) else 160
+    Console(width=width).print(shown(filled))
+    if sorted(arguments.parts) == sorted(PARTS):
+        write(filled)
+        Console().print(f"every round: {RESULTS.relative_to(Path.cwd())}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,7 @@
+"""``python -m dssctl``."""
+
+import sys
+
+from dssctl.main import main
+
+sys.exit(main())

@@ -1,0 +1,217 @@
+"""``dssctl consume``: records on stdout, as a reader or as a member of a group."""
+
+import asyncio
+import base64
+from collections.abc import AsyncIterable, Coroutine
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dss_core.errors import WrongUsage
+from dssctl.connection import connected, require_daemon
+from dssctl.output import Column, Instant, Item, Kind, growing
+from dssctl.output.writer import Growing
+from dssctl.settings import Settings
+from dssctl.tree import Command, settings_of, verb_alone
+
+if TYPE_CHECKING:
+    from dss_client import DeliveredRecord, Record
+
+app = verb_alone("consume")
+
+
+def _bytes_cell(field: str) -> "Column":
+    return Column(
+        field,
+        field.upper(),
+        width=12 if field == "key" else 0,
+        cell=lambda item, _now_us: _shown_bytes(item, field),
+    )
+
+
+def _shown_bytes(item: Item, field: str) -> str:
+    encoded = item.get(f"{field}_base64")
+    if encoded is not None:
+        return f"base64:{encoded}"
+    value = item[field]
+    return "-" if value is None else str(value) or '""'
+
+
+_PLACE = (
+    Column("stream", "STREAM", width=14),
+    Column("offset", "OFFSET", right=True, width=8),
+    Column("subject", "SUBJECT", width=18),
+    _bytes_cell("key"),
+)
+_DELIVERY = (
+    Column("attempt", "ATTEMPT", right=True, width=7, wide=True),
+    Column("redelivered", "REDELIVERED", width=11, wide=True),
+)
+_CONTENT = (
+    Column("timestamp", "AGE", right=True, width=7, wide=True),
+    Column("headers", "HEADERS", width=12, wide=True),
+    _bytes_cell("payload"),
+)
+
+
+def _identity(item: Item) -> str:
+    return f"{item['stream']}@{item['offset']}"
+
+
+RECORD_KIND = Kind("Record", (*_PLACE, *_CONTENT), _identity)
+DELIVERED_KIND = Kind("Record", (*_PLACE, *_DELIVERY, *_CONTENT), _identity)
+
+
+@app.command(cls=Command)
+def consume(
+    context: typer.Context,
+    topic_filter: Annotated[
+        str, typer.Argument(metavar="FILTER", help="Subjects: orders/#, orders/+/eu, ...")
+    ],
+    number: Annotated[
+        int | None, typer.Option("-n", "--number", min=1, help="Stop after so many records.")
+    ] = None,
+    start: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help="earliest, now, -15m, a date, RFC 3339, @unix, =OFFSET. "
+            "earliest where absent; for a new group: now.",
+        ),
+    ] = None,
+    group: Annotated[
+        str | None,
+        typer.Option("-g", "--group", metavar="NAME", help="Join this group; ack what is printed."),
+    ] = None,
+    follow: Annotated[
+        bool, typer.Option("--follow/--no-follow", help="At the end, wait for more, or stop.")
+    ] = True,
+) -> None:
+    """Print records as they come, until Ctrl-C.
+
+    Without --group it is a plain read: nobody else notices. With it, this is a member that shares
+    the group's records with the others, and a record is acknowledged once it is printed.
+    """
+    settings = settings_of(context)
+    shared = _shared_filter(topic_filter, group)
+    if shared is not None and not follow:
+        reason = "--no-follow is for a plain read; a group has no end. Use -n."
+        raise WrongUsage(reason=reason, command=context.command_path)
+    consumption = _Consumption(settings, number)
+    if shared is not None:
+        consumption.run_as_member(shared, start)
+    else:
+        consumption.run_as_reader(topic_filter, start, follow=follow)
+
+
+def _shared_filter(topic_filter: str, group: str | None) -> str | None:
+    """The subscription of a member; None for a plain read."""
+    if group is not None:
+        return f"$share/{group}/{topic_filter}"
+    return topic_filter if topic_filter.startswith("$") else None
+
+
+class _Consumption:
+    """One run; what was printed is acknowledged however it ends."""
+
+    def __init__(self, settings: Settings, number: int | None) -> None:
+        self._settings = settings
+        self._number = number
+        self._end: BaseException | None = None
+
+    def run_as_reader(self, topic_filter: str, start: str | None, *, follow: bool) -> None:
+        """Print a range of the log, or its tail.
+
+        Raises:
+            KeyboardInterrupt: it was interrupted.
+            BrokenPipeError: nobody reads stdout any more.
+        """
+        with growing(self._settings, RECORD_KIND) as listing:
+            asyncio.run(self._read(listing, topic_filter, start, follow=follow))
+            self._raise_end()
+
+    def run_as_member(self, shared_filter: str, start: str | None) -> None:
+        """Print and acknowledge the share of one member.
+
+        Raises:
+            KeyboardInterrupt: it was interrupted.
+            BrokenPipeError: nobody reads stdout any more.
+        """
+        with growing(self._settings, DELIVERED_KIND) as listing:
+            asyncio.run(self._share(listing, shared_filter, start))
+            self._raise_end()
+
+    def _raise_end(self) -> None:
+        if isinstance(self._end, asyncio.CancelledError):
+            raise KeyboardInterrupt
+        if self._end is not None:
+            raise self._end
+
+    async def _read(
+        self, listing: Growing, topic_filter: str, start: str | None, *, follow: bool
+    ) -> None:
+        async with connected(self._settings) as client:
+            await require_daemon(client, self._settings)
+            records = client.read(
+                topic_filter, start=start, follow=follow, records_max=self._number
+            )
+            await self._until_the_end(_print(records, listing))
+
+    async def _share(self, listing: Growing, shared_filter: str, start: str | None) -> None:
+        async with connected(self._settings) as client:
+            await require_daemon(client, self._settings)
+            async with client.subscribe(shared_filter, start=start) as subscription:
+                await self._until_the_end(_print_and_ack(subscription, listing, self._number))
+
+    async def _until_the_end(self, printing: Coroutine[object, object, None]) -> None:
+        """Print; on Ctrl-C or a closed pipe leave in peace, so that acks are still sent."""
+        try:
+            await printing
+        except asyncio.CancelledError as interruption:
+            self._end = interruption
+            task = asyncio.current_task()
+            assert task is not None
+            task.uncancel()
+        except BrokenPipeError as closed:
+            self._end = closed
+
+
+async def _print(records: "AsyncIterable[Record]", listing: Growing) -> None:
+    async for record in records:
+        listing.add(_item(record))
+
+
+async def _print_and_ack(
+    records: "AsyncIterable[DeliveredRecord]", listing: Growing, number: int | None
+) -> None:
+    printed = 0
+    async for record in records:
+        listing.add({**_item(record), "redelivered": record.redelivered, "attempt": record.attempt})
+        await record.ack()
+        printed += 1
+        if printed == number:
+            return
+
+
+def _item(record: "Record") -> Item:
+    return {
+        "stream": record.stream,
+        "offset": record.offset,
+        "subject": record.subject,
+        **_bytes_fields("key", record.key),
+        **_bytes_fields("payload", record.payload),
+        "headers": [
+            {"name": name, **_bytes_fields("value", value)} for name, value in record.headers
+        ],
+        "timestamp": Instant(record.timestamp_us),
+    }
+
+
+def _bytes_fields(name: str, value: bytes | None) -> Item:
+    """Text where it is UTF-8; what is not goes to a field of its own, so that nothing is lost."""
+    if value is None:
+        return {name: None}
+    try:
+        return {name: value.decode()}
+    except UnicodeDecodeError:
+        return {name: None, f"{name}_base64": base64.b64encode(value).decode()}

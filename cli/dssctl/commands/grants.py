@@ -1,0 +1,75 @@
+"""``dssctl grants``: which member reads which stream."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dssctl.connection import ask
+from dssctl.output import Column, Item, Kind, show_list
+from dssctl.output.instants import duration
+from dssctl.tree import Command, noun, settings_of
+
+if TYPE_CHECKING:
+    from dss_client import Grant
+
+app = noun("grants")
+
+STREAM_STATE_STYLES = {"granted": "green", "granting": "yellow", "revoking": "yellow"}
+
+
+def _for_so_long(item: Item, _now_us: int) -> str:
+    age_ms = item["state_age_ms"]
+    assert isinstance(age_ms, int)
+    return duration(age_ms)
+
+
+IN_A_GROUP = (
+    Column("stream", "STREAM"),
+    Column("state", "STATE", styles=STREAM_STATE_STYLES),
+    Column("client_id", "CLIENT"),
+    Column("grant_epoch", "EPOCH", right=True),
+    Column("floor", "FLOOR", right=True),
+    Column("end", "END", right=True),
+    Column("lag", "LAG", right=True),
+    Column("state_age_ms", "FOR", cell=_for_so_long),
+    Column("acked_above_floor", "ACKED-ABOVE", right=True, wide=True),
+)
+
+GRANT_KIND = Kind(
+    "Grant",
+    (Column("group", "GROUP"), *IN_A_GROUP, Column("filter", "FILTER", wide=True)),
+    lambda item: str(item["stream"]),
+)
+GROUP_GRANT_KIND = Kind("Grant", IN_A_GROUP, lambda item: str(item["stream"]))
+
+
+@app.command("ls", cls=Command)
+def list_grants(
+    context: typer.Context,
+    group: Annotated[
+        str | None,
+        typer.Option("-g", "--group", help="Of this group only: NAME or NAME@FILTER."),
+    ] = None,
+) -> None:
+    """List the streams of groups: who holds them and how far they were consumed."""
+    settings = settings_of(context)
+    grants = ask(settings, lambda client: client.grants.list(group))
+    show_list(settings, GRANT_KIND, [grant_item(grant) for grant in grants])
+
+
+def grant_item(grant: "Grant") -> Item:
+    """A grant as the renderer takes it."""
+    return {
+        "group": grant.group,
+        "filter": grant.filter,
+        "stream": grant.stream,
+        "state": grant.state,
+        "client_id": grant.client_id or None,
+        "grant_epoch": grant.grant_epoch,
+        "floor": grant.progress.floor,
+        "acked_ranges": [list(each) for each in grant.progress.ranges],
+        "acked_above_floor": grant.progress.acked_above_floor(),
+        "end": grant.end,
+        "lag": grant.lag,
+        "state_age_ms": grant.state_age_ms,
+    }

@@ -1,0 +1,186 @@
+"""``dssctl groups``: the shared subscriptions."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dssctl.commands.grants import GROUP_GRANT_KIND, grant_item
+from dssctl.confirm import confirm
+from dssctl.connection import ask
+from dssctl.output import Column, Instant, Item, Kind, Section, show_list, show_one
+from dssctl.output.instants import duration
+from dssctl.quantities import span_ms
+from dssctl.removal import show_removal
+from dssctl.tree import Command, noun, settings_of
+
+if TYPE_CHECKING:
+    from dss_client import Borrower, Group
+
+app = noun("groups")
+
+
+def _lag(item: Item, _now_us: int) -> str:
+    return f"{item['lag']}" if item["lag_exact"] else f"<={item['lag']}"
+
+
+def _ack_wait(item: Item, _now_us: int) -> str:
+    wait_ms = item["ack_wait_ms"]
+    assert isinstance(wait_ms, int)
+    return duration(wait_ms)
+
+
+GROUP_KIND = Kind(
+    "Group",
+    (
+        Column("name", "NAME"),
+        Column("filter", "FILTER"),
+        Column(
+            "state",
+            "STATE",
+            styles={"active": "green", "rebalancing": "yellow", "stalled": "bold red"},
+        ),
+        Column("borrowers", "BORROWERS", right=True),
+        Column("streams", "STREAMS", right=True),
+        Column("lag", "LAG", right=True, cell=_lag),
+        Column("oldest_unacked_at", "OLDEST", right=True),
+        Column("leader_epoch", "EPOCH", right=True),
+        Column("kind", "KIND", wide=True),
+        Column("standby", "STANDBY", right=True, wide=True),
+        Column("start", "START", wide=True),
+        Column("ack_wait_ms", "ACK-WAIT", right=True, cell=_ack_wait, wide=True),
+        Column("created_at", "AGE", right=True, wide=True),
+        Column("state_reason", "REASON", wide=True),
+    ),
+    lambda item: f"{item['name']}@{item['filter']}",
+)
+BORROWER_KIND = Kind(
+    "Borrower",
+    (
+        Column("client_id", "CLIENT"),
+        Column("streams", "STREAMS", right=True),
+        Column("standby", "STANDBY"),
+        Column("connected_at", "CONNECTED"),
+        Column("borrower_id", "BORROWER", wide=True),
+    ),
+    lambda item: str(item["borrower_id"]),
+)
+
+GroupName = Annotated[
+    str, typer.Argument(metavar="GROUP", help="NAME where only one has it, else NAME@FILTER.")
+]
+
+
+@app.command("ls", cls=Command)
+def list_groups(
+    context: typer.Context,
+    every: Annotated[
+        bool, typer.Option("-a", "--all", help="Private subscriptions of sessions too.")
+    ] = False,
+) -> None:
+    """List groups, with their lag: records that are not acknowledged."""
+    settings = settings_of(context)
+    groups = ask(settings, lambda client: client.groups.list(all=every))
+    show_list(settings, GROUP_KIND, [_item(group) for group in groups])
+
+
+@app.command(cls=Command)
+def create(
+    context: typer.Context,
+    group: Annotated[
+        str,
+        typer.Argument(
+            metavar="GROUP", help="NAME@FILTER, '$share/NAME/FILTER' or '$queue/NAME/FILTER'."
+        ),
+    ],
+    start: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="now, earliest, -15m, a date, RFC 3339, @unix, =OFFSET."),
+    ] = None,
+    ack_wait: Annotated[
+        str | None,
+        typer.Option(metavar="SPAN", help="Redeliver what is not acked so long, 30s for one."),
+    ] = None,
+    if_not_exists: Annotated[
+        bool, typer.Option("--if-not-exists", help="Accept one that exists, as it is.")
+    ] = False,
+) -> None:
+    """Declare a group before its first member comes."""
+    settings = settings_of(context)
+    created = ask(
+        settings,
+        lambda client: client.groups.create(
+            subscription_filter(group),
+            start=start,
+            ack_wait=span_ms(ack_wait) / 1_000 if ack_wait else None,
+            if_not_exists=if_not_exists,
+        ),
+    )
+    show_one(settings, GROUP_KIND, _item(created))
+
+
+@app.command(cls=Command)
+def describe(context: typer.Context, group: GroupName) -> None:
+    """Show a group, its members, and its streams."""
+    settings = settings_of(context)
+    description = ask(settings, lambda client: client.groups.describe(group))
+    item = {
+        **_item(description.group),
+        "members": [_borrower_item(borrower) for borrower in description.borrowers],
+        "grants": [grant_item(grant) for grant in description.grants],
+    }
+    sections = [Section("members", BORROWER_KIND), Section("grants", GROUP_GRANT_KIND)]
+    show_one(settings, GROUP_KIND, item, sections)
+
+
+@app.command("rm", cls=Command)
+def remove(
+    context: typer.Context,
+    group: GroupName,
+    yes: Annotated[bool, typer.Option("-y", "--yes", help="Do not ask.")] = False,
+    if_exists: Annotated[bool, typer.Option("--if-exists", help="Accept that it is gone.")] = False,
+) -> None:
+    """Remove a group and its progress. Members that come back get an error."""
+    settings = settings_of(context)
+    confirm(settings, f"Removing group {group} and its progress", confirmed=yes)
+    removed = ask(settings, lambda client: client.groups.remove(group, if_exists=if_exists))
+    show_removal(settings, group, removed=removed)
+
+
+def subscription_filter(group: str) -> str:
+    """The filter that names a group on the wire, from either spelling of the command line."""
+    name, at, topic_filter = group.partition("@")
+    if group.startswith("$") or not at:
+        return group
+    return f"$share/{name}/{topic_filter}"
+
+
+def _item(group: "Group") -> Item:
+    oldest_us = group.oldest_unacked_us
+    return {
+        "group_id": group.group_id,
+        "name": group.name,
+        "filter": group.filter,
+        "kind": group.kind,
+        "state": group.state,
+        "state_reason": group.state_reason or None,
+        "borrowers": group.borrowers,
+        "standby": group.standby,
+        "streams": group.streams,
+        "lag": group.lag,
+        "lag_exact": group.lag_exact,
+        "oldest_unacked_at": Instant(oldest_us) if oldest_us is not None else None,
+        "leader_epoch": group.leader_epoch,
+        "start": group.start,
+        "ack_wait_ms": group.ack_wait_ms,
+        "created_at": Instant.of_ms(group.created_at_ms),
+    }
+
+
+def _borrower_item(borrower: "Borrower") -> Item:
+    return {
+        "borrower_id": borrower.borrower_id,
+        "client_id": borrower.client_id,
+        "streams": borrower.streams,
+        "standby": borrower.standby,
+        "connected_at": Instant.of_ms(borrower.connected_at_ms),
+    }

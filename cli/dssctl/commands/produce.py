@@ -1,0 +1,164 @@
+"""``dssctl produce``: lines of the input become records."""
+
+import asyncio
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dss_core.errors import (
+    BrokenInputLine,
+    DssError,
+    IllegalArgument,
+    IllegalSubject,
+    InputUnreadable,
+    RecordTooLarge,
+    SubjectOutsideTopic,
+)
+from dssctl.connection import connected, require_daemon
+from dssctl.input_lines import STANDARD_INPUT, lines, opened
+from dssctl.outgoing import Fields, InputFormat, Parser, json_parser, line_parser
+from dssctl.output import Column, Item, Kind, narrate, show_one
+from dssctl.progress import reading
+from dssctl.settings import Settings
+from dssctl.tree import Command, settings_of, verb_alone
+
+if TYPE_CHECKING:
+    from dss_client import Producer
+
+app = verb_alone("produce")
+
+PUBLISHED_KIND = Kind(
+    "Published",
+    (Column("topic", "TOPIC"), Column("records", "RECORDS"), Column("bytes", "BYTES")),
+    lambda item: str(item["topic"]),
+)
+
+_FAULTS_OF_A_RECORD = (IllegalArgument, IllegalSubject, RecordTooLarge, SubjectOutsideTopic)
+"""What the client refuses about one record, whatever the state of the daemon."""
+
+
+@app.command(cls=Command)
+def produce(
+    context: typer.Context,
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="Where to publish.")],
+    path: Annotated[
+        str, typer.Argument(metavar="FILE", help="What to read; '-' is standard input.")
+    ] = STANDARD_INPUT,
+    input_format: Annotated[
+        InputFormat, typer.Option("--input", help="What a line is: a payload, or a JSON object.")
+    ] = InputFormat.LINES,
+    key: Annotated[str | None, typer.Option(help="Of records without a key of their own.")] = None,
+    subject: Annotated[
+        str | None, typer.Option(help="Subject of records without one of their own; else TOPIC.")
+    ] = None,
+    key_field: Annotated[
+        str | None, typer.Option(metavar="FIELD", help="Of a JSON line; 'key', if there, else.")
+    ] = None,
+    subject_field: Annotated[
+        str | None, typer.Option(metavar="FIELD", help="Of a JSON line; 'subject', if there, else.")
+    ] = None,
+    payload_field: Annotated[
+        str | None,
+        typer.Option(metavar="FIELD", help="Of a JSON line; 'payload' else; '.' is the line."),
+    ] = None,
+) -> None:
+    """Publish each line as a record.
+
+    Stops at a broken line and names it: everything before it is published, nothing after it.
+    With --input jsonl it takes what `consume -o jsonl` prints.
+    """
+    settings = settings_of(context)
+    fields = Fields(payload=payload_field, key=key_field, subject=subject_field)
+    if input_format is InputFormat.LINES and fields != Fields():
+        raise typer.BadParameter("fields are for --input jsonl; here a line is the payload.")
+    fixed_key = key.encode() if key is not None else None
+    parse = (
+        line_parser(fixed_key, subject)
+        if input_format is InputFormat.LINES
+        else json_parser(fields, fixed_key, subject)
+    )
+    publication = _Publication(settings, topic, parse)
+    try:
+        publication.run(path)
+    except (DssError, KeyboardInterrupt):
+        narrate(publication.told())
+        raise
+    item: Item = {"topic": topic, "records": publication.records, "bytes": publication.bytes}
+    show_one(settings, PUBLISHED_KIND, item)
+
+
+class _Publication:
+    """One run over the input; counts what was handed over and what is known to be stored."""
+
+    def __init__(self, settings: Settings, topic: str, parse: Parser) -> None:
+        self._settings = settings
+        self._topic = topic
+        self._parse = parse
+        self._end: DssError | KeyboardInterrupt | None = None
+        self._stored = False
+        self.records = 0
+        self.bytes = 0
+        """Of payload."""
+
+    def told(self) -> str:
+        """What became of the records, for a person, when something went wrong."""
+        if self._stored or not self.records:
+            return f"{self.records} records were published before that."
+        return f"{self.records} records were handed over; some of them may not be stored."
+
+    def run(self, path: str) -> None:
+        """Publish all of it.
+
+        Raises:
+            BrokenInputLine: at a line that is not a record; those before it are published.
+            KeyboardInterrupt: it was interrupted; what was read until then is published.
+            DssError: the daemon is away, or refuses.
+        """
+        asyncio.run(self._publish(path))
+        if self._end is not None:
+            raise self._end
+
+    async def _publish(self, path: str) -> None:
+        with opened(path) as descriptor:
+            async with connected(self._settings) as client:
+                await require_daemon(client, self._settings)
+                async with client.producer(self._topic) as producer:
+                    await self._send_all(path, descriptor, producer)
+
+    async def _send_all(self, path: str, descriptor: int, producer: "Producer") -> None:
+        """Send until the end, however it comes; what was read until then is published."""
+        try:
+            await self._send_lines(path, descriptor, producer)
+        except asyncio.CancelledError:
+            # Ctrl-C: the flush is still to come, so this task lives on.
+            self._end = KeyboardInterrupt()
+            _go_on()
+        except (BrokenInputLine, InputUnreadable) as failure:
+            self._end = failure
+        await producer.flush()
+        self._stored = True
+
+    async def _send_lines(self, path: str, descriptor: int, producer: "Producer") -> None:
+        with reading(self._settings, descriptor, self._topic) as read_bytes:
+            async for number, line in lines(path, descriptor, read_bytes):
+                await self._send(number, line, producer)
+
+    async def _send(self, number: int, line: bytes, producer: "Producer") -> None:
+        record = self._parse(number, line)
+        try:
+            await producer.enqueue(
+                record.payload,
+                key=record.key,
+                subject=record.subject,
+                headers=record.headers or None,
+            )
+        except _FAULTS_OF_A_RECORD as refused:
+            raise BrokenInputLine(line=number, reason=refused.message.rstrip(".")) from refused
+        self.records += 1
+        self.bytes += len(record.payload)
+
+
+def _go_on() -> None:
+    task = asyncio.current_task()
+    assert task is not None
+    task.uncancel()

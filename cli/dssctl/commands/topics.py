@@ -1,0 +1,182 @@
+"""``dssctl topics``: the named logs."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dssctl.confirm import confirm
+from dssctl.connection import ask
+from dssctl.output import Column, Instant, Item, Kind, Section, show_list, show_one
+from dssctl.output.instants import duration
+from dssctl.output.model import size
+from dssctl.quantities import size_bytes, span_ms
+from dssctl.removal import show_removal
+from dssctl.tree import Command, noun, settings_of
+
+if TYPE_CHECKING:
+    from dss_client import StorageTopic, Topic
+
+app = noun("topics")
+
+
+def _retention(item: Item, _now_us: int) -> str:
+    age_ms = item["retention_ms"]
+    return duration(age_ms) if isinstance(age_ms, int) else "-"
+
+
+_DEFINITION = (
+    Column("name", "NAME"),
+    Column("partitions", "PARTITIONS", right=True),
+)
+_SETTINGS = (
+    Column("durability", "DURABILITY"),
+    Column("retention_ms", "RETENTION", cell=_retention),
+    Column("created_at", "AGE"),
+    Column("patterns", "PATTERNS", wide=True),
+    Column("router", "ROUTER", wide=True),
+    Column("storage", "STORAGE-TOPICS", right=True, wide=True),
+    Column("topic_epoch", "EPOCH", right=True, wide=True),
+    Column("retention_bytes", "RETENTION-BYTES", cell=size("retention_bytes"), wide=True),
+)
+_KEPT = (
+    Column("records", "RECORDS", right=True),
+    Column("bytes", "SIZE", right=True, cell=size("bytes")),
+)
+
+TOPIC_KIND = Kind("Topic", (*_DEFINITION, *_KEPT, *_SETTINGS), lambda item: str(item["name"]))
+CREATED_KIND = Kind("Topic", (*_DEFINITION, *_SETTINGS), lambda item: str(item["name"]))
+STREAM_KIND = Kind(
+    "Stream",
+    (
+        Column("stream", "STREAM"),
+        Column("start", "START", right=True),
+        Column("end", "END", right=True),
+        Column("records", "RECORDS", right=True),
+        Column("bytes", "SIZE", right=True, cell=size("bytes")),
+        Column("sealed", "SEALED"),
+    ),
+    lambda item: str(item["stream"]),
+)
+
+TopicName = Annotated[str, typer.Argument(metavar="TOPIC", help="Its name.")]
+
+
+@app.command("ls", cls=Command)
+def list_topics(context: typer.Context) -> None:
+    """List all topics."""
+    settings = settings_of(context)
+    summaries = ask(settings, lambda client: client.topics.list())
+    items = [
+        {**_item(summary.topic), "records": summary.records, "bytes": summary.bytes}
+        for summary in summaries
+    ]
+    show_list(settings, TOPIC_KIND, items)
+
+
+@app.command(cls=Command)
+def create(
+    context: typer.Context,
+    name: TopicName,
+    partitions: Annotated[int, typer.Option(min=1, help="How many streams it has.")] = 1,
+    factor: Annotated[
+        int | None, typer.Option(min=1, help="K of the block router; divides the partitions.")
+    ] = None,
+    router: Annotated[
+        str, typer.Option(help="block, or range for topics that will grow much.")
+    ] = "block",
+    pattern: Annotated[
+        list[str] | None, typer.Option(help="Subjects that it owns; TOPIC/# where absent.")
+    ] = None,
+    durability: Annotated[
+        str, typer.Option(help="sync: acknowledged after fdatasync. os: lost with the machine.")
+    ] = "sync",
+    retention: Annotated[
+        str | None, typer.Option(metavar="SPAN", help="Keep records this long, 7d for one.")
+    ] = None,
+    retention_size: Annotated[
+        str | None, typer.Option(metavar="SIZE", help="Keep at most so much, 10G for one.")
+    ] = None,
+    if_not_exists: Annotated[
+        bool, typer.Option("--if-not-exists", help="Accept one that exists, as it is.")
+    ] = False,
+) -> None:
+    """Create a topic."""
+    settings = settings_of(context)
+    topic = ask(
+        settings,
+        lambda client: client.topics.create(
+            name,
+            partitions=partitions,
+            factor=factor,
+            router=router,
+            patterns=pattern or (),
+            durability=durability,
+            retention_ms=span_ms(retention) if retention else None,
+            retention_bytes=size_bytes(retention_size) if retention_size else None,
+            if_not_exists=if_not_exists,
+        ),
+    )
+    show_one(settings, CREATED_KIND, _item(topic))
+
+
+@app.command(cls=Command)
+def describe(context: typer.Context, name: TopicName) -> None:
+    """Show a topic and its streams."""
+    settings = settings_of(context)
+    topic = ask(settings, lambda client: client.topics.describe(name))
+    streams = [stream for storage in topic.storage_topics for stream in _streams(topic, storage)]
+    item = {
+        **_item(topic),
+        "records": sum(int(str(stream["records"])) for stream in streams),
+        "bytes": sum(int(str(stream["bytes"])) for stream in streams),
+        "streams": streams,
+    }
+    show_one(settings, TOPIC_KIND, item, [Section("streams", STREAM_KIND)])
+
+
+@app.command("rm", cls=Command)
+def remove(
+    context: typer.Context,
+    name: TopicName,
+    yes: Annotated[bool, typer.Option("-y", "--yes", help="Do not ask.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Also when groups read it.")] = False,
+    if_exists: Annotated[bool, typer.Option("--if-exists", help="Accept that it is gone.")] = False,
+) -> None:
+    """Remove a topic and every record in it. This cannot be undone."""
+    settings = settings_of(context)
+    confirm(settings, f"Removing topic {name} and all its records", confirmed=yes)
+    removed = ask(
+        settings, lambda client: client.topics.remove(name, force=force, if_exists=if_exists)
+    )
+    show_removal(settings, name, removed=removed)
+
+
+def _item(topic: "Topic") -> Item:
+    return {
+        "topic_id": topic.topic_id,
+        "name": topic.name,
+        "partitions": topic.partitions,
+        "patterns": list(topic.patterns),
+        "router": topic.router,
+        "durability": topic.durability,
+        "topic_epoch": topic.topic_epoch,
+        "produce_ordinal": topic.produce_ordinal,
+        "storage": len(topic.storage_topics),
+        "retention_ms": topic.retention_ms,
+        "retention_bytes": topic.retention_bytes,
+        "created_at": Instant.of_ms(topic.created_at_ms),
+    }
+
+
+def _streams(topic: "Topic", storage: "StorageTopic") -> list[Item]:
+    return [
+        {
+            "stream": f"{topic.name}/{storage.ordinal}/{bounds.partition}",
+            "start": bounds.start,
+            "end": bounds.end,
+            "records": bounds.end - bounds.start,
+            "bytes": bounds.bytes,
+            "sealed": storage.sealed,
+        }
+        for bounds in storage.streams
+    ]

@@ -1,0 +1,74 @@
+"""What a failure means to the caller: one exit code, and one report on stderr.
+
+Invariant: `exit_code_for` is the only place that maps a failure to an exit code, and the registry
+in `dss_core.errors` the only place that knows the codes.
+"""
+
+import json
+import sys
+
+import typer
+
+from dss_core.errors import DssError, ExitCode, WrongUsage
+from dssctl.output.escape import escaped, escaped_in_json
+from dssctl.output.model import API_VERSION
+from dssctl.settings import Settings
+
+
+def exit_code_for(failure: BaseException) -> ExitCode:
+    """The exit code that a failure ends the process with."""
+    match failure:
+        case DssError():
+            return failure.exit_code
+        case typer.TyperException():
+            return ExitCode(failure.exit_code)
+        case KeyboardInterrupt():
+            return ExitCode.INTERRUPTED
+        case BrokenPipeError():
+            return ExitCode.PIPE_CLOSED
+        case _:
+            return ExitCode.FAILED
+
+
+def report(failure: BaseException, settings: Settings) -> None:
+    """Say on stderr what happened and what to do; as JSON where a program reads along."""
+    if isinstance(failure, KeyboardInterrupt):
+        return
+    if _is_request_for_help(failure):
+        sys.stderr.write(f"{failure}\n")
+        return
+    condition = failure if isinstance(failure, DssError) else _wrong_usage(failure)
+    if settings.machine_readable:
+        sys.stderr.write(_as_json(condition) + "\n")
+        return
+    label = f"error {condition.code}:"
+    if settings.coloured(sys.stderr):
+        label = f"\x1b[1;31m{label}\x1b[0m"
+    sys.stderr.write(f"{label} {escaped(condition.message)}\n")
+    if condition.hint_text:
+        sys.stderr.write(f"hint: {escaped(condition.hint_text)}\n")
+
+
+def _is_request_for_help(failure: BaseException) -> bool:
+    """Whether a noun was named without a verb: its message is the help text, several lines."""
+    return isinstance(failure, typer.TyperException) and "\n" in failure.format_message()
+
+
+def _wrong_usage(failure: BaseException) -> DssError:
+    context = getattr(failure, "ctx", None)
+    command = context.command_path if context is not None else "dssctl"
+    reason = failure.format_message() if isinstance(failure, typer.TyperException) else failure
+    return WrongUsage(reason=reason, command=command)
+
+
+def _as_json(condition: DssError) -> str:
+    document = {
+        "apiVersion": API_VERSION,
+        "kind": "Error",
+        "code": condition.code,
+        "message": condition.message,
+        "hint": condition.hint_text,
+        "fields": condition.fields,
+        "definite": condition.definite,
+    }
+    return escaped_in_json(json.dumps(document, ensure_ascii=False))

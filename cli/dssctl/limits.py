@@ -1,0 +1,12 @@
+"""Every bound of the command line, with its unit last and its reason."""
+
+from dss_core.limits import RECORD_BYTES_MAX
+
+CALL_TIMEOUT_S = 10.0
+"""A call that only asks or changes something; a person waits no longer without a word."""
+
+INPUT_LINE_BYTES_MAX = 2 * RECORD_BYTES_MAX
+"""A record in JSON, base64 included, and room for its field names."""
+
+INPUT_CHUNK_BYTES = 256 << 10
+"""Read from the input at once: a few hundred lines, little to hold."""

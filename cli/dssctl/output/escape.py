@@ -1,0 +1,32 @@
+"""Making text of strangers safe to print.
+
+A record's payload may hold escape sequences that repaint a terminal, or characters that reverse
+the reading order. Invariant: what leaves here holds neither.
+"""
+
+import re
+
+_UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_UNSAFE_OR_BACKSLASH = re.compile(_UNSAFE.pattern[:-1] + "\\\\]")
+_SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\"}
+
+
+def escaped(text: str) -> str:
+    """The text with control characters as escapes. A backslash is doubled where any is there."""
+    if text.isascii() and text.isprintable():
+        return text
+    if not _UNSAFE.search(text):
+        return text
+    return _UNSAFE_OR_BACKSLASH.sub(_escape, text)
+
+
+def escaped_in_json(document: str) -> str:
+    """JSON text with what its encoder leaves raw escaped; such characters occur in strings only."""
+    if document.isascii():
+        return document.replace("\x7f", "\\u007f")
+    return _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", document)
+
+
+def _escape(match: re.Match[str]) -> str:
+    char = match[0]
+    return _SHORT.get(char) or (f"\\x{ord(char):02x}" if ord(char) < 256 else f"\\u{ord(char):04x}")

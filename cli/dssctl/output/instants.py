@@ -1,0 +1,48 @@
+"""Moments: RFC 3339 UTC for programs, an age for people.
+
+Knows no clock: the present is an argument.
+"""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Instant:
+    """A moment on the wall clock, in microseconds since 1970."""
+
+    us: int
+
+    @classmethod
+    def of_ms(cls, ms: int) -> "Instant":
+        """The moment that is given in milliseconds."""
+        return cls(ms * 1_000)
+
+    def rfc3339(self) -> str:
+        """Written for programs, always in UTC; the fraction is left out where it is zero."""
+        try:
+            moment = _EPOCH + timedelta(microseconds=self.us)
+        except OverflowError:
+            return f"@{self.us / 1e6:.6f}"
+        return moment.isoformat().replace("+00:00", "Z")
+
+    def age(self, now_us: int) -> str:
+        """How long ago it was, in two units; a moment to come counts as now."""
+        return duration(max(0, now_us - self.us) // 1_000)
+
+
+def duration(ms: int) -> str:
+    """A span in its two largest units: ``48s``, ``14m02s``, ``3h10m``, ``41d``."""
+    seconds = ms // 1_000
+    if seconds < 60:
+        return f"{seconds}s"
+    minutes, seconds = divmod(seconds, 60)
+    if minutes < 60:
+        return f"{minutes}m{seconds:02}s"
+    hours, minutes = divmod(minutes, 60)
+    if hours < 24:
+        return f"{hours}h{minutes:02}m"
+    days, hours = divmod(hours, 24)
+    return f"{days}d{hours:02}h" if days < 10 else f"{days}d"

@@ -1,0 +1,114 @@
+"""What the commands hand to the renderer: kinds, their columns, and items.
+
+An item is a mapping from field names (the words of the wire) to plain values. Invariant: a kind
+is constant; everything that a format needs to know about an item stands in its kind.
+"""
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from dssctl.output.escape import escaped
+from dssctl.output.instants import Instant
+
+Value: TypeAlias = "bool | int | float | str | Instant | Sequence[Value] | Item | None"
+Item: TypeAlias = Mapping[str, Value]
+Cell: TypeAlias = Callable[[Item, int], str]
+"""What a table shows for an item, given the present in microseconds."""
+
+API_VERSION = "dssctl/v1"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One field of an item, as a table shows it."""
+
+    field: str
+    header: str
+    right: bool = False
+    """Numbers are aligned right."""
+    wide: bool = False
+    """Shown under ``-o wide`` only."""
+    width: int = 0
+    """Reserved for it in a table that is printed while it grows."""
+    cell: Cell | None = None
+    """How to show it, where the plain value will not do."""
+    styles: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """Colours of values, on a terminal."""
+
+    def text(self, item: Item, now_us: int) -> str:
+        """The cell, safe to print on one line."""
+        if self.cell is not None:
+            return escaped(self.cell(item, now_us))
+        return escaped(shown(item[self.field], now_us))
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of thing, ``Group`` for one."""
+
+    name: str
+    columns: tuple[Column, ...]
+    identity: Callable[[Item], str]
+    """What ``-o name`` prints: an item's name, as other commands take it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A list inside an item that a table shows below it."""
+
+    field: str
+    kind: Kind
+
+
+def shown(value: Value, now_us: int) -> str:
+    """A value as a table shows it."""
+    match value:
+        case None | "" | []:
+            text = "-"
+        case bool():
+            text = "yes" if value else "no"
+        case Instant():
+            text = value.age(now_us)
+        case str():
+            text = value
+        case Mapping():
+            text = ",".join(f"{key}={shown(inner, now_us)}" for key, inner in value.items())
+        case Sequence():
+            text = ",".join(shown(inner, now_us) for inner in value)
+        case _:
+            text = str(value)
+    return text
+
+
+def plain(value: Value) -> object:
+    """A value as JSON knows it."""
+    match value:
+        case Instant():
+            return value.rfc3339()
+        case str():
+            return value
+        case Mapping():
+            return {key: plain(inner) for key, inner in value.items()}
+        case Sequence():
+            return [plain(inner) for inner in value]
+        case _:
+            return value
+
+
+def size(field_name: str) -> Cell:
+    """A cell for a number of bytes, in units of 1,024."""
+
+    def cell(item: Item, _now_us: int) -> str:
+        value = item[field_name]
+        if not isinstance(value, int):
+            return "-"
+        amount = float(value)
+        for unit in ("B", "K", "M", "G", "T"):
+            if amount < 1024 or unit == "T":
+                break
+            amount /= 1024
+        return f"{value}B" if unit == "B" else f"{amount:.1f}{unit}"
+
+    return cell

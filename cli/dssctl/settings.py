@@ -1,0 +1,57 @@
+"""What the global options say, gathered from before and after the verb; the later one counts."""
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TextIO
+
+from dssctl.limits import CALL_TIMEOUT_S
+
+
+class Format(StrEnum):
+    """What stdout gets."""
+
+    TABLE = "table"
+    WIDE = "wide"
+    JSON = "json"
+    JSONL = "jsonl"
+    YAML = "yaml"
+    CSV = "csv"
+    NAME = "name"
+
+
+class Colour(StrEnum):
+    """Whether terminals get colours."""
+
+    AUTO = "auto"
+    ALWAYS = "always"
+    NEVER = "never"
+
+
+@dataclass(slots=True)
+class Settings:
+    """One invocation's global options. The option parser fills it in; everyone else reads."""
+
+    format: Format = Format.TABLE
+    endpoint: str | None = None
+    """None: the client looks at DSSCTL_ENDPOINT, then takes the default socket."""
+    colour: Colour = Colour.AUTO
+    headers: bool = True
+    may_ask: bool = True
+    timeout_s: float = CALL_TIMEOUT_S
+    clock_us: Callable[[], int] = lambda: time.time_ns() // 1_000
+    """The present, for ages."""
+
+    @property
+    def machine_readable(self) -> bool:
+        """Whether a program reads stdout, so that errors are JSON too."""
+        return self.format in {Format.JSON, Format.JSONL}
+
+    def coloured(self, stream: TextIO) -> bool:
+        """Whether this stream gets colours."""
+        if self.colour is not Colour.AUTO:
+            return self.colour is Colour.ALWAYS
+        plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+        return stream.isatty() and not plain

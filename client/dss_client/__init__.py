@@ -1,0 +1,41 @@
+"""The Python client of DSS: publish, share, acknowledge, administer.
+
+`connect` is the way in; everything else is reached from the `Client` that it yields. Invariant:
+importing this package costs no gRPC and no pyarrow, and no wire message is part of its API.
+"""
+
+from dss_client._client import Client, connect
+from dss_client.daemon import DaemonStatus, Quarantined
+from dss_client.groups import Borrower, Grant, Group, GroupDescription
+from dss_client.producer import Ack, Delivery, Producer
+from dss_client.reader import Reader
+from dss_client.record import Batch, DeliveredBatch, DeliveredRecord, Record
+from dss_client.subscription import GrantNotice, Subscription
+from dss_client.topics import StorageTopic, StreamBounds, Topic, TopicSummary
+from dss_core.errors import DssError
+
+__all__ = [
+    "Ack",
+    "Batch",
+    "Borrower",
+    "Client",
+    "DaemonStatus",
+    "DeliveredBatch",
+    "DeliveredRecord",
+    "Delivery",
+    "DssError",
+    "Grant",
+    "GrantNotice",
+    "Group",
+    "GroupDescription",
+    "Producer",
+    "Quarantined",
+    "Reader",
+    "Record",
+    "StorageTopic",
+    "StreamBounds",
+    "Subscription",
+    "Topic",
+    "TopicSummary",
+    "connect",
+]

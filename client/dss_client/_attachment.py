@@ -1,0 +1,371 @@
+"""One Attach call, from its opening to its loss: grants, acks on their way, pings.
+
+Three tasks share it: one reads, one writes, one pings. Invariant: what a grant has to say goes out
+before the end of its revoke; after the call is lost nothing of it is left, every grant is over,
+and whoever waited for an ack knows.
+"""
+
+import asyncio
+from collections import deque
+from itertools import count
+from time import monotonic
+from typing import TYPE_CHECKING, NoReturn, Protocol
+
+import grpc.aio
+
+from dss_api.v1 import sessions_pb2 as wire
+from dss_api.v1 import types_pb2
+from dss_client._connection import Connection, ConnectionLostError, error_from_wire
+from dss_client._grant import GrantReport, HeldGrant
+from dss_client._handout import Handout
+from dss_client.limits import (
+    PING_OF_LEASE,
+    PINGS_UNANSWERED_MAX,
+    REVOKE_WAIT_OF_DEADLINE,
+    REVOKE_WAIT_S_MAX,
+    SILENCE_OF_LEASE,
+)
+from dss_core.errors import DssError, GrantNotHeld, OutcomeUnknown
+from dss_core.limits import SETTLE_INTERVAL_MS
+from dss_core.progress import Ranges
+
+if TYPE_CHECKING:
+    from dss_client.subscription import Subscription
+
+    AttachCall = grpc.aio.StreamStreamCall[wire.SessionUp, wire.SessionDown]
+
+
+class Listener(Protocol):
+    """Who owns the subscriptions: the session."""
+
+    def subscription(self, number: int) -> "Subscription | None":
+        """The subscription of the number, if it is still wanted."""
+
+    def subscribed(self, item: wire.Subscribed) -> None:
+        """The daemon took a subscription."""
+
+    def unsubscribed(self, number: int) -> None:
+        """The daemon ended a subscription."""
+
+    def refused(self, error: DssError, *, subscription: int, final: bool) -> None:
+        """The daemon refused something that is not about one grant."""
+
+
+class Attachment:
+    """The live call of a session."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        call: "AttachCall",
+        opened: wire.Opened,
+        listener: Listener,
+    ) -> None:
+        self.opened = opened
+        self._connection = connection
+        self._call = call
+        self._listener = listener
+        self._lease_s = opened.lease_ms / 1_000
+        self._grants: dict[int, HeldGrant] = {}
+        self._dirty: dict[int, HeldGrant] = {}
+        self._revoking: dict[int, HeldGrant] = {}
+        self._reports: list[GrantReport] = []
+        self._outbox: deque[wire.SessionUp] = deque()  # bounded by grants and subscriptions
+        self._wake = asyncio.Event()
+        self._flush_timer: asyncio.TimerHandle | None = None
+        self._tokens = count(1)
+        self._settling: dict[int, list[asyncio.Future[None]]] = {}
+        self._pinged: dict[int, asyncio.Future[None]] = {}
+        self._heard_at = monotonic()
+        self._doubtful = False
+        self._closing = False
+
+    async def run(self) -> DssError:
+        """Serve the call until it is lost; returns why."""
+        reasons: list[DssError] = []
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._read(), name="dss session reader")
+                tasks.create_task(self._write(), name="dss session writer")
+                tasks.create_task(self._ping(), name="dss session pinger")
+        except* ConnectionLostError as lost:
+            reasons.extend(e.reason for e in lost.exceptions if isinstance(e, ConnectionLostError))
+        finally:
+            self._end(reasons[0] if reasons else OutcomeUnknown())
+        return reasons[0]
+
+    def send(self, item: wire.SessionUp) -> None:
+        """Queue an item; what grants have to say goes out before it."""
+        self._outbox.append(item)
+        self._wake.set()
+
+    def flush(self) -> None:
+        """Report now what grants have to say."""
+        if self._dirty:
+            self._wake.set()
+
+    def close(self) -> None:
+        """Say what is left, then end the call from this side; `run` returns."""
+        self._closing = True
+        self._wake.set()
+
+    async def sure(self) -> None:
+        """After a silence, return only once the daemon has answered a ping, or the call is lost."""
+        silence_s = monotonic() - self._heard_at
+        if self._doubtful or silence_s > SILENCE_OF_LEASE * self._lease_s:
+            self._doubtful = True
+            await self._answered_ping()
+            self._doubtful = False
+
+    async def settled(self, subscription: int) -> None:
+        """Wait until the acks of a subscription so far are durable, or cannot become so."""
+        waits = [
+            grant.settled()
+            for grant in self._grants.values()
+            if grant.subscription == subscription and not grant.over
+        ]
+        await asyncio.gather(*waits, return_exceptions=True)
+
+    def forget(self, subscription: int) -> None:
+        """The subscription is over: end its grants."""
+        for grant in [g for g in self._grants.values() if g.subscription == subscription]:
+            self._finish(grant, GrantNotHeld(grant=grant.stream))
+
+    # Reading.
+
+    async def _read(self) -> NoReturn:
+        silence_s = SILENCE_OF_LEASE * self._lease_s
+        while True:
+            item = await self._connection.read(self._call)
+            now = monotonic()
+            # What was on its way while we stood still tells nothing about now.
+            self._doubtful = self._doubtful or now - self._heard_at > silence_s
+            self._heard_at = now
+            self._take(item)
+
+    def _take(self, item: wire.SessionDown) -> None:
+        match item.WhichOneof("item"):
+            case "deliver":
+                self._on_deliver(item.deliver)
+            case "granted":
+                self._on_granted(item.granted)
+            case "revoke":
+                self._on_revoke(item.revoke)
+            case "revoked":
+                self._on_revoked(item.revoked)
+            case "settled":
+                _resolve(self._settling.pop(item.settled.token, []))
+            case "pong":
+                _resolve([*filter(None, [self._pinged.pop(item.pong.token, None)])])
+            case other:
+                self._take_rare(item, other)
+
+    def _take_rare(self, item: wire.SessionDown, kind: str | None) -> None:
+        match kind:
+            case "subscribed":
+                self._listener.subscribed(item.subscribed)
+            case "unsubscribed":
+                self._listener.unsubscribed(item.unsubscribed.subscription)
+            case "status":
+                subscription = self._listener.subscription(item.status.subscription)
+                if subscription is not None:
+                    subscription.state = item.status.state
+            case "error":
+                self._on_error(item.error)
+            case _:
+                # An item that a newer daemon sends; what we asked for never depends on it.
+                return
+
+    def _on_granted(self, item: wire.Granted) -> None:
+        subscription = self._listener.subscription(item.subscription)
+        if subscription is None:
+            self.send(wire.SessionUp(revoke_finished=wire.RevokeFinished(grant=item.grant)))
+            return
+        grant = HeldGrant(
+            item.grant,
+            subscription=item.subscription,
+            stream=item.stream,
+            grant_epoch=item.grant_epoch,
+            floor=item.progress.floor,
+            redelivered_below=subscription.handed_below(item.stream),
+            touched=self._touched,
+        )
+        self._grants[item.grant] = grant
+        subscription.granted(grant)
+
+    def _on_deliver(self, item: wire.Deliver) -> None:
+        grant = self._grants.get(item.grant)
+        if grant is None or grant.stopped:
+            return
+        subscription = self._listener.subscription(grant.subscription)
+        if subscription is None:
+            return
+        mask: Ranges = tuple((each.start, each.end) for each in item.mask)
+        subscription.deliver(
+            Handout(grant, item.frames, mask, redelivered=item.redelivered, attempt=item.attempt)
+        )
+
+    def _on_revoke(self, item: wire.Revoke) -> None:
+        grant = self._grants.get(item.grant)
+        if grant is None:
+            self.send(wire.SessionUp(revoke_finished=wire.RevokeFinished(grant=item.grant)))
+            return
+        self._stop(grant)
+        self._revoking[item.grant] = grant
+        wait_s = min(item.deadline_ms / 1_000 * REVOKE_WAIT_OF_DEADLINE, REVOKE_WAIT_S_MAX)
+        asyncio.get_running_loop().call_later(wait_s, self._finish_revoke, grant)
+        self._touched(grant, True)
+
+    def _on_revoked(self, item: wire.Revoked) -> None:
+        grant = self._grants.get(item.grant)
+        if grant is not None:
+            self._finish(grant, GrantNotHeld(grant=grant.stream))
+
+    def _on_error(self, item: wire.SessionError) -> None:
+        error = error_from_wire(item.error)
+        if item.grant:
+            # It ended meanwhile, or the daemon ignored offsets that it had not sent under it.
+            grant = self._grants.get(item.grant)
+            if grant is not None and isinstance(error, GrantNotHeld):
+                self._finish(grant, error)
+            return
+        self._listener.refused(error, subscription=item.subscription, final=item.final)
+
+    # Grants that end.
+
+    def _stop(self, grant: HeldGrant) -> None:
+        subscription = self._listener.subscription(grant.subscription)
+        if subscription is not None:
+            subscription.stop(grant)
+        grant.stopped = True
+
+    def _finish_revoke(self, grant: HeldGrant) -> None:
+        if self._revoking.pop(grant.number, None) is None or grant.over:
+            return
+        self._collect(grant)
+        self._finish(grant, GrantNotHeld(grant=grant.stream))
+        self.send(wire.SessionUp(revoke_finished=wire.RevokeFinished(grant=grant.number)))
+
+    def _finish(self, grant: HeldGrant, reason: DssError) -> None:
+        self._stop(grant)
+        subscription = self._listener.subscription(grant.subscription)
+        self._revoking.pop(grant.number, None)
+        self._dirty.pop(grant.number, None)
+        self._grants.pop(grant.number, None)
+        grant.end(reason)
+        if subscription is not None:
+            subscription.ended(grant)
+
+    def _end(self, reason: DssError) -> None:
+        lost = OutcomeUnknown() if reason.definite else reason
+        for grant in list(self._grants.values()):
+            self._finish(grant, lost)
+        for waiters in self._settling.values():
+            for waiter in waiters:
+                if not waiter.done():
+                    waiter.set_exception(lost)
+        self._settling.clear()
+        # Who waits for a pong only wants to know whether to go on: its grants are stopped.
+        _resolve(list(self._pinged.values()))
+        if self._flush_timer is not None:
+            self._flush_timer.cancel()
+        self._call.cancel()
+
+    # Writing.
+
+    def _touched(self, grant: HeldGrant, urgent: bool) -> None:
+        self._dirty[grant.number] = grant
+        if urgent:
+            self._wake.set()
+        elif self._flush_timer is None:
+            loop = asyncio.get_running_loop()
+            self._flush_timer = loop.call_later(SETTLE_INTERVAL_MS / 1_000, self._flush_due)
+
+    def _flush_due(self) -> None:
+        self._flush_timer = None
+        self._wake.set()
+
+    async def _write(self) -> None:
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            while (item := self._next_item()) is not None:
+                await self._connection.write(self._call, item)
+            if self._closing:
+                await self._call.done_writing()
+                return
+
+    def _next_item(self) -> wire.SessionUp | None:
+        for grant in list(self._dirty.values()):
+            self._collect(grant)
+        self._dirty.clear()
+        for grant in list(self._revoking.values()):
+            if grant.outstanding <= 0:
+                self._finish_revoke(grant)
+        if self._reports:
+            reports, self._reports = self._reports, []
+            settles = wire.SettleBatch(settles=[_settle(report) for report in reports])
+            return wire.SessionUp(settle=settles)
+        return self._outbox.popleft() if self._outbox else None
+
+    def _collect(self, grant: HeldGrant) -> None:
+        subscription = self._listener.subscription(grant.subscription)
+        if subscription is not None:
+            subscription.note_current()
+        report = grant.report(self._token)
+        if report is not None:
+            self._reports.append(report)
+
+    def _token(self, waiters: list[asyncio.Future[None]]) -> int:
+        token = next(self._tokens)
+        self._settling[token] = waiters
+        return token
+
+    # Pinging.
+
+    async def _ping(self) -> NoReturn:
+        interval_s = PING_OF_LEASE * self._lease_s
+        unanswered = 0
+        while True:
+            await asyncio.sleep(interval_s)
+            # Counted by rounds, not by the clock: after this process stood still, the answer is
+            # there but was not read yet.
+            unanswered = unanswered + 1 if self._pinged else 0
+            if unanswered > PINGS_UNANSWERED_MAX:
+                raise ConnectionLostError(OutcomeUnknown())
+            if not self._pinged and monotonic() - self._heard_at >= interval_s:
+                self._start_ping()
+
+    def _start_ping(self) -> asyncio.Future[None]:
+        token = next(self._tokens)
+        answered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._pinged[token] = answered
+        self.send(wire.SessionUp(ping=wire.Ping(token=token)))
+        return answered
+
+    async def _answered_ping(self) -> None:
+        await asyncio.shield(self._start_ping())
+
+
+def _resolve(waiters: list[asyncio.Future[None]]) -> None:
+    for waiter in waiters:
+        if not waiter.done():
+            waiter.set_result(None)
+
+
+def _settle(report: GrantReport) -> wire.Settle:
+    return wire.Settle(
+        grant=report.grant,
+        acked=_ranges(report.acked),
+        naks=[
+            wire.Nak(start=start, end=end, delay_ms=delay_ms)
+            for start, end, delay_ms in report.naks
+        ],
+        frontier=report.frontier,
+        token=report.token,
+        in_progress=_ranges(report.in_progress),
+    )
+
+
+def _ranges(ranges: Ranges) -> list[types_pb2.Range]:
+    return [types_pb2.Range(start=start, end=end) for start, end in ranges]

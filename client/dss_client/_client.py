@@ -1,0 +1,213 @@
+"""The client: one daemon, one channel, at most one session, and whatever runs on them.
+
+Invariant: every task of the library runs in the one task group of its client, so an unexpected
+failure in it reaches the ``async with connect(...)`` block. The session and its machinery start
+with the first subscription; administration never loads them.
+"""
+
+import asyncio
+import os
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from dss_client._endpoint import Endpoint, resolve
+from dss_client._start import Start
+from dss_client.daemon import Daemon
+from dss_client.groups import Grants, Groups
+from dss_client.limits import PRODUCER_BUFFER_BYTES
+from dss_client.topics import Topics
+from dss_core.errors import IllegalArgument
+from dss_core.filters import SubscriptionFilter, check_name
+from dss_core.limits import SESSION_EXPIRY_S_MAX
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from dss_client._connection import Connection
+    from dss_client.producer import Producer
+    from dss_client.reader import Reader
+    from dss_client.session import Session
+    from dss_client.subscription import GrantNotice, Subscription
+
+
+@dataclass(frozen=True, slots=True)
+class SessionOptions:
+    """How a client's session is opened."""
+
+    client_id: str | None = None
+    clean_start: bool = True
+    session_expiry_s: int = 0
+    credit_records: int | None = None
+    credit_bytes: int | None = None
+
+
+def connect(
+    client_id: str | None = None,
+    clean_start: bool = True,
+    session_expiry: int = 0,
+    endpoint: str | None = None,
+    *,
+    credit_records: int | None = None,
+    credit_bytes: int | None = None,
+) -> "Client":
+    """A client of the daemon at the endpoint; use it as ``async with connect() as client``.
+
+    Args:
+        client_id: names the session; the daemon chooses one where absent.
+        clean_start: discard what an earlier session of this name left behind. Counts for the
+            first connect only; after a lost connection the client resumes.
+        session_expiry: seconds for which the daemon keeps the session of an absent client.
+        endpoint: ``unix:PATH`` or ``HOST:PORT``; else ``DSSCTL_ENDPOINT``, else the default
+            socket.
+        credit_records: how many records the daemon may send ahead; its own default where absent.
+        credit_bytes: the same in bytes.
+
+    Raises:
+        IllegalName, IllegalArgument, SocketPathTooLong: an argument breaks its rule.
+    """
+    if client_id is not None:
+        check_name(client_id)
+    if not 0 <= session_expiry <= SESSION_EXPIRY_S_MAX:
+        raise IllegalArgument(
+            argument=f"session_expiry {session_expiry}",
+            rule=f"it is 0 to {SESSION_EXPIRY_S_MAX} seconds",
+        )
+    options = SessionOptions(client_id, clean_start, session_expiry, credit_records, credit_bytes)
+    return Client(resolve(endpoint), options)
+
+
+class Client:
+    """One daemon, seen from here. Made by `connect`; open inside its ``async with`` block."""
+
+    topics: Topics
+    groups: Groups
+    grants: Grants
+    daemon: Daemon
+
+    def __init__(self, endpoint: Endpoint, options: SessionOptions) -> None:
+        self.endpoint = endpoint.text
+        self._endpoint = endpoint
+        self._options = options
+        self._tasks = asyncio.TaskGroup()
+        self._connection: Connection
+        self._session: Session | None = None
+
+    async def __aenter__(self) -> Self:
+        """Make the channel; nothing is sent before the first call."""
+        # gRPC narrates on stderr (each GOAWAY of a stopping daemon) unless told not to.
+        os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
+        # It takes tens of milliseconds to import: whoever only needs the types is spared.
+        from dss_client._connection import Connection
+
+        self._connection = Connection(self._endpoint)
+        self.topics = Topics(self._connection)
+        self.groups = Groups(self._connection)
+        self.grants = Grants(self._connection)
+        self.daemon = Daemon(self._connection)
+        await self._tasks.__aenter__()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Settle what the user acked, end the session and every task, close the channel."""
+        try:
+            if self._session is not None:
+                await self._session.close()
+        finally:
+            # Only a cancellation concerns the task group; it would wrap any other exception.
+            cancelled = error if isinstance(error, asyncio.CancelledError) else None
+            try:
+                kind = None if cancelled is None else type(cancelled)
+                await self._tasks.__aexit__(kind, cancelled, trace)
+            finally:
+                await self._connection.close()
+
+    @property
+    def client_id(self) -> str | None:
+        """The name of the session: as given, or as the daemon chose once it is open."""
+        if self._session is not None and self._session.client_id:
+            return self._session.client_id
+        return self._options.client_id
+
+    def producer(self, topic: str, *, buffer_bytes: int = PRODUCER_BUFFER_BYTES) -> "Producer":
+        """A producer of the topic; use it as ``async with client.producer(...) as producer``.
+
+        ``buffer_bytes`` bounds what it holds unacknowledged.
+        """
+        from dss_client.producer import Producer
+
+        return Producer(self._connection, topic, spawn=self._spawn, buffer_bytes=buffer_bytes)
+
+    def subscribe(
+        self,
+        filter: str,
+        *,
+        start: Start = None,
+        ack_wait: float | None = None,
+        on_grant: "Callable[[GrantNotice], None] | None" = None,
+        on_revoke: "Callable[[GrantNotice], None] | None" = None,
+    ) -> "Subscription":
+        """A subscription; use it as ``async with client.subscribe(...) as subscription``.
+
+        Args:
+            filter: ``$share/GROUP/FILTER``, ``$queue/GROUP/FILTER``, or a plain filter.
+            start: for a group that this use declares: ``"now"``, ``"earliest"``, a time, or the
+                offset of a single stream.
+            ack_wait: seconds after which an unacknowledged record is delivered again, for a group
+                that this use declares.
+            on_grant: called when a stream is lent to this subscription.
+            on_revoke: called when it is taken back; unacknowledged records go to others.
+
+        Raises:
+            IllegalFilter, QueueWithoutGroup, IllegalName, IllegalTime: an argument breaks its
+                rule.
+        """
+        from dss_client.subscription import Subscription, SubscriptionOptions
+
+        parsed = SubscriptionFilter.parse(filter)
+        shared = parsed.group is not None
+        options = SubscriptionOptions(parsed.text, shared, start, ack_wait, on_grant, on_revoke)
+        return Subscription(self._opened_session, options)
+
+    def read(
+        self,
+        filter: str,
+        *,
+        start: Start = None,
+        end: "str | datetime | None" = None,
+        follow: bool = False,
+        stream: str | None = None,
+        records_max: int | None = None,
+    ) -> "Reader":
+        """Records of every topic that the filter meets, without a group and without acks.
+
+        Use it as ``async for record in client.read(...)`` or over its ``batches()``. It begins at
+        the earliest record unless ``start`` says otherwise, and ends where the log ended at the
+        call unless it is to ``follow``, at ``records_max``, or before the append time ``end``.
+
+        Raises:
+            IllegalFilter, IllegalTime, IllegalArgument: an argument breaks its rule.
+        """
+        from dss_client.reader import Reader, read_request
+
+        request = read_request(
+            filter, start=start, end=end, follow=follow, stream=stream, records_max=records_max
+        )
+        return Reader(self._connection, request)
+
+    async def _opened_session(self) -> "Session":
+        from dss_client.session import Session
+
+        if self._session is None or self._session.never_opened:
+            self._session = Session(self._connection, self._options, spawn=self._spawn)
+            self._session.start()
+        return self._session
+
+    def _spawn(self, work: Coroutine[Any, Any, None], name: str) -> "asyncio.Task[None]":
+        return self._tasks.create_task(work, name=name)

@@ -1,0 +1,204 @@
+"""The way to one daemon: its channel, its options, and what its failures mean.
+
+Invariant: nothing of gRPC passes this module upwards as an error; callers see `DssError`.
+"""
+
+import asyncio
+from collections.abc import Awaitable
+from functools import cached_property
+from typing import TYPE_CHECKING, TypeVar, cast
+
+import grpc
+import grpc.aio
+
+from dss_api.v1 import types_pb2
+from dss_client._endpoint import Endpoint
+from dss_client.limits import CALL_TIMEOUT_S, CHANNEL_BACKOFF_MAX_MS, CHANNEL_BACKOFF_MS
+from dss_core.errors import (
+    DiskFailed,
+    DssError,
+    OutcomeUnknown,
+    Overloaded,
+    PermissionDenied,
+    Stopping,
+    TimedOut,
+    UnknownCondition,
+    Unreachable,
+    from_wire,
+)
+from dss_core.limits import MESSAGE_BYTES_MAX, METADATA_BYTES_MAX
+
+if TYPE_CHECKING:
+    from dss_api.v1 import (
+        daemon_pb2_grpc,
+        groups_pb2_grpc,
+        log_pb2_grpc,
+        sessions_pb2_grpc,
+        topics_pb2_grpc,
+    )
+
+ERROR_METADATA_KEY = "dss-error-bin"
+
+CHANNEL_OPTIONS: tuple[tuple[str, int], ...] = (
+    ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),
+    ("grpc.max_send_message_length", MESSAGE_BYTES_MAX),
+    ("grpc.max_metadata_size", METADATA_BYTES_MAX),
+    ("grpc.initial_reconnect_backoff_ms", CHANNEL_BACKOFF_MS),
+    ("grpc.min_reconnect_backoff_ms", CHANNEL_BACKOFF_MS),
+    ("grpc.max_reconnect_backoff_ms", CHANNEL_BACKOFF_MAX_MS),
+    ("grpc.enable_http_proxy", 0),
+)
+
+PASSING = (Unreachable, Stopping, OutcomeUnknown, Overloaded, DiskFailed, TimedOut)
+"""Conditions of the daemon or the way to it: asking again later is right."""
+
+Answer = TypeVar("Answer")
+Up = TypeVar("Up")
+Down = TypeVar("Down")
+
+
+class ConnectionLostError(Exception):
+    """A streaming call is over; `reason` says why. It stays inside this package."""
+
+    def __init__(self, reason: DssError) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class Connection:
+    """One channel to one daemon, with the stubs of its services made on first use."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self.endpoint = endpoint
+        self._channel = grpc.aio.insecure_channel(endpoint.target, options=CHANNEL_OPTIONS)
+
+    async def close(self) -> None:
+        """End every call that is still open."""
+        await self._channel.close()
+
+    @cached_property
+    def topics(self) -> "topics_pb2_grpc.TopicsStub":
+        """Stub of the service Topics."""
+        from dss_api.v1.topics_pb2_grpc import TopicsStub
+
+        return TopicsStub(self._channel)
+
+    @cached_property
+    def groups(self) -> "groups_pb2_grpc.GroupsStub":
+        """Stub of the service Groups."""
+        from dss_api.v1.groups_pb2_grpc import GroupsStub
+
+        return GroupsStub(self._channel)
+
+    @cached_property
+    def grants(self) -> "groups_pb2_grpc.GrantsStub":
+        """Stub of the service Grants."""
+        from dss_api.v1.groups_pb2_grpc import GrantsStub
+
+        return GrantsStub(self._channel)
+
+    @cached_property
+    def daemon(self) -> "daemon_pb2_grpc.DaemonStub":
+        """Stub of the service Daemon."""
+        from dss_api.v1.daemon_pb2_grpc import DaemonStub
+
+        return DaemonStub(self._channel)
+
+    @cached_property
+    def log(self) -> "log_pb2_grpc.LogStub":
+        """Stub of the service Log."""
+        from dss_api.v1.log_pb2_grpc import LogStub
+
+        return LogStub(self._channel)
+
+    @cached_property
+    def sessions(self) -> "sessions_pb2_grpc.SessionsStub":
+        """Stub of the service Sessions."""
+        from dss_api.v1.sessions_pb2_grpc import SessionsStub
+
+        return SessionsStub(self._channel)
+
+    async def answer(self, call: Awaitable[Answer]) -> Answer:
+        """Await a unary call.
+
+        Raises:
+            DssError: what the daemon said, or what became of the way to it.
+        """
+        try:
+            return await call
+        except grpc.aio.AioRpcError as error:
+            raise self.translated(error) from error
+
+    async def read(self, call: "grpc.aio.StreamStreamCall[Up, Down]") -> Down:
+        """The next item of a call.
+
+        Raises:
+            ConnectionLostError: there is none, for the call is over.
+        """
+        try:
+            item = await call.read()
+        except grpc.aio.AioRpcError as error:
+            raise ConnectionLostError(self.translated(error)) from error
+        except asyncio.CancelledError as error:
+            self._raise_unless_ours(error)
+            raise
+        if item is grpc.aio.EOF:
+            raise ConnectionLostError(OutcomeUnknown())
+        return cast("Down", item)
+
+    async def write(self, call: "grpc.aio.StreamStreamCall[Up, Down]", item: Up) -> None:
+        """Send an item over a call.
+
+        Raises:
+            ConnectionLostError: the call is over; nobody knows whether the item arrived.
+        """
+        try:
+            await call.write(item)
+        except grpc.aio.AioRpcError as error:
+            raise ConnectionLostError(self.translated(error)) from error
+        except asyncio.InvalidStateError as error:
+            # What gRPC raises for a call that has ended already.
+            raise ConnectionLostError(OutcomeUnknown()) from error
+        except asyncio.CancelledError as error:
+            self._raise_unless_ours(error)
+            raise
+
+    @staticmethod
+    def _raise_unless_ours(error: asyncio.CancelledError) -> None:
+        """A call that its peer cancelled is reported as if this task had been cancelled."""
+        task = asyncio.current_task()
+        if task is not None and not task.cancelling():
+            raise ConnectionLostError(OutcomeUnknown()) from error
+
+    def translated(self, error: grpc.aio.AioRpcError) -> DssError:
+        """What a failed call means."""
+        for key, value in error.trailing_metadata() or ():
+            if key == ERROR_METADATA_KEY and isinstance(value, bytes):
+                return error_from_wire(types_pb2.Error.FromString(value))
+        details = error.details() or ""
+        match error.code():
+            case grpc.StatusCode.UNAVAILABLE if _never_left(details):
+                return Unreachable(endpoint=self.endpoint.text)
+            case grpc.StatusCode.DEADLINE_EXCEEDED:
+                return TimedOut(what="The call", seconds=f"{CALL_TIMEOUT_S:g}")
+            case grpc.StatusCode.PERMISSION_DENIED | grpc.StatusCode.UNAUTHENTICATED:
+                return PermissionDenied(principal="this client", action="make this call", role="?")
+            case (
+                grpc.StatusCode.UNAVAILABLE
+                | grpc.StatusCode.INTERNAL
+                | grpc.StatusCode.UNKNOWN
+                | grpc.StatusCode.CANCELLED
+            ):
+                return OutcomeUnknown()
+            case status:
+                return UnknownCondition(code=status.name, text=details)
+
+
+def error_from_wire(error: types_pb2.Error) -> DssError:
+    """The condition that an error item of the wire stands for."""
+    return from_wire(error.code, dict(error.fields), error.message)
+
+
+def _never_left(details: str) -> bool:
+    """Whether the transport says that no connection was made, so nothing can have been done."""
+    return "failed to connect" in details.lower() or "connection refused" in details.lower()

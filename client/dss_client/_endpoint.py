@@ -1,0 +1,58 @@
+"""Where the daemon listens: an argument, the environment, or the default socket.
+
+Invariant: what `resolve` returns can be given to gRPC as it is.
+"""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from dss_core.errors import IllegalArgument, SocketPathTooLong
+from dss_core.limits import UNIX_SOCKET_PATH_BYTES_MAX
+
+ENDPOINT_VARIABLE = "DSSCTL_ENDPOINT"
+SOCKET_NAME = "dssd.sock"
+STATE_FOLDER = "dssd"
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """One daemon's address."""
+
+    target: str
+    """As gRPC wants it."""
+    text: str
+    """As people write it."""
+
+
+def default_socket() -> Path:
+    """The socket that a daemon uses when nothing else is said."""
+    state = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
+    return Path(state) / STATE_FOLDER / SOCKET_NAME
+
+
+def resolve(endpoint: str | None) -> Endpoint:
+    """The endpoint given, else that of the environment, else the default socket.
+
+    Raises:
+        SocketPathTooLong: no socket can have this path.
+        IllegalArgument: it is neither ``unix:PATH`` nor ``HOST:PORT``.
+    """
+    text = endpoint or os.environ.get(ENDPOINT_VARIABLE) or f"unix:{default_socket()}"
+    if text.startswith("unix:"):
+        return Endpoint(f"unix:{_socket_path(text)}", text)
+    host, colon, port = text.rpartition(":")
+    if not colon or not host or not port.isascii() or not port.isdigit() or int(port) > 65_535:
+        raise IllegalArgument(argument=f"endpoint {text}", rule="write unix:PATH or HOST:PORT")
+    return Endpoint(text, text)
+
+
+def _socket_path(text: str) -> Path:
+    path = Path(text.removeprefix("unix:").removeprefix("//")).expanduser()
+    if path == Path():
+        raise IllegalArgument(argument=f"endpoint {text}", rule="write unix:PATH or HOST:PORT")
+    absolute = path.absolute()
+    length = len(os.fsencode(absolute))
+    if length > UNIX_SOCKET_PATH_BYTES_MAX:
+        raise SocketPathTooLong(path=absolute, length=length, limit=UNIX_SOCKET_PATH_BYTES_MAX)
+    return absolute

@@ -1,0 +1,116 @@
+"""One delivered piece of a stream on its way to the user.
+
+Invariant: each of its records is handed out at most once, whichever way the user takes them:
+one by one, some by `fetch`, or the rest as a batch. `last_offset` is that of the last one.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from dss_client._grant import HeldGrant
+from dss_client.record import DeliveredBatch, DeliveredRecord, rows_of
+from dss_core.progress import Ranges, complement, normalised
+
+if TYPE_CHECKING:
+    from dss_core.decode import DecodedBatch
+
+_EVERY_OFFSET = 1 << 64
+
+
+class Handout:
+    """Frames of one grant, decoded when the first record is taken."""
+
+    __slots__ = (
+        "_decoded",
+        "_frames",
+        "_mask",
+        "_rows",
+        "acked",
+        "attempt",
+        "grant",
+        "last_offset",
+        "ranges",
+        "redelivered_below",
+        "stopped",
+    )
+
+    def __init__(
+        self,
+        grant: HeldGrant,
+        frames: bytes,
+        mask: Ranges,
+        *,
+        redelivered: bool,
+        attempt: int,
+    ) -> None:
+        self.grant = grant
+        self.redelivered_below = _EVERY_OFFSET if redelivered else grant.redelivered_below
+        self.attempt = attempt
+        self.acked = grant.acked
+        """Where `DeliveredRecord.ack` leaves its offset; the grant's own list."""
+        self.last_offset = -1
+        """Of the last record handed out; -1 before the first."""
+        self.stopped = False
+        """Nothing more of it is handed out."""
+        self.ranges: Ranges = ()
+        """The offsets in it that are for the user, once decoded."""
+        self._frames = frames
+        self._mask = mask
+        self._decoded: DecodedBatch | None = None
+        self._rows: Iterator[DeliveredRecord] | None = None
+
+    @property
+    def stream(self) -> str:
+        """The stream, as TOPIC/ORDINAL/PARTITION."""
+        return self.grant.stream
+
+    @property
+    def decoded(self) -> "DecodedBatch":
+        """The columns.
+
+        Raises:
+            FrameCorrupt: the frames are damaged.
+        """
+        if self._decoded is None:
+            from dss_core.decode import decode
+
+            self._decoded = decode(self._frames, self._mask)
+            self.ranges = complement(
+                normalised(self._mask), self._decoded.base_offset, self._decoded.next_offset
+            )
+        return self._decoded
+
+    @property
+    def rows(self) -> Iterator[DeliveredRecord]:
+        """The records not yet taken; every caller shares one iterator."""
+        if self._rows is None:
+            self._rows = rows_of(DeliveredRecord, self, self.decoded)
+        return self._rows
+
+    def handed_count(self) -> int:
+        """How many records of it were handed out."""
+        if self.last_offset < 0:
+            return 0
+        return bisect_right(self.decoded.offsets, self.last_offset)
+
+    def rest(self) -> DeliveredBatch:
+        """Everything that was not handed out one by one, as a batch; it is handed out by this."""
+        remaining = self if self.last_offset < 0 else self._without_handed()
+        self.last_offset = self.decoded.next_offset - 1
+        return DeliveredBatch(remaining, remaining.decoded)
+
+    def release(self) -> None:
+        """Every record is handed out: keep only what they share, not their neighbours' bytes."""
+        self._decoded = None
+        self._rows = None
+        self._frames = b""
+
+    def _without_handed(self) -> "Handout":
+        return Handout(
+            self.grant,
+            self._frames,
+            (*self._mask, (self.decoded.base_offset, self.last_offset + 1)),
+            redelivered=self.redelivered_below == _EVERY_OFFSET,
+            attempt=self.attempt,
+        )

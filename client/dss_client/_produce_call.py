@@ -1,0 +1,388 @@
+"""The Produce call of one producer: frames out, answers in, and again after a loss.
+
+It sends at once when nothing is in flight; else records gather until their frame is full, for at
+most `GATHER_MS`. Invariant: an accepted frame stays here until it is settled. After a lost
+connection everything in flight is sent again with its sequences, so the daemon tells what it has
+stored already; only closing the producer leaves an outcome unknown.
+"""
+
+import asyncio
+import secrets
+from collections import deque
+from time import time_ns
+from typing import TYPE_CHECKING, NoReturn
+
+import grpc.aio
+
+from dss_api.v1 import log_pb2 as wire
+from dss_client._backoff import Backoff
+from dss_client._connection import PASSING, Connection, ConnectionLostError, error_from_wire
+from dss_client._lane import Ack, Lane, PendingFrame
+from dss_client._routes import Routes
+from dss_client.limits import (
+    CROWDED_FRAMES,
+    FAILURES_KEPT_MAX,
+    GATHER_MS,
+    RECORD_OVERHEAD_BYTES,
+    REQUEST_BYTES_USUAL,
+)
+from dss_client.topics import Topic, Topics
+from dss_core.build import build_frame
+from dss_core.errors import (
+    BufferFull,
+    DssError,
+    OutcomeUnknown,
+    StaleTopicEpoch,
+    StorageTopicSealed,
+)
+
+if TYPE_CHECKING:
+    from dss_client.producer import Spawn
+
+    Call = grpc.aio.StreamStreamCall[wire.ProduceRequest, wire.ProduceReply]
+
+TOPIC_MOVED = (StaleTopicEpoch, StorageTopicSealed)
+
+
+class ProduceCall:
+    """Owns the lanes of one producer and the call that empties them."""
+
+    def __init__(self, connection: Connection, topic: Topic, *, buffer_bytes: int) -> None:
+        partitions = topic.producing.partitions
+        self.room_bytes = buffer_bytes
+        """How much more may be accepted."""
+        self.crowded = False
+        """Enough was accepted for now: who can wait lets the loop run."""
+        self.open_frames: list[PendingFrame | None] = [None] * partitions
+        """By partition: the frame that takes further records."""
+        self._buffer_bytes = buffer_bytes
+        self._connection = connection
+        self._topic = topic
+        self._producer_id = secrets.token_bytes(16)
+        self._lanes = [Lane(partition) for partition in range(partitions)]
+        self._gathering: dict[int, None] = {}
+        self._ready: dict[int, Lane] = {}
+        self._flying: dict[int, Lane] = {}
+        self._due = False
+        self._carried: list[bytes] = []
+        """Taken, but too large for the last request: it leads the next one."""
+        self._closed_frames = 0
+        self._gather_timer: asyncio.TimerHandle | None = None
+        self._wake = asyncio.Event()
+        self._room_waiters: deque[asyncio.Future[None]] = deque()
+        self._failed: DssError | None = None
+        self._failures: list[DssError] = []
+        self._failures_count = 0
+        self._backoff = Backoff()
+        self._task: asyncio.Task[None]
+
+    def start(self, spawn: "Spawn") -> None:
+        """Begin to send."""
+        self._task = spawn(self._run(), f"dss producer of {self._topic.name}")
+
+    async def stop(self) -> None:
+        """End the call; what is not settled has an unknown outcome."""
+        self._task.cancel()
+        await asyncio.wait([self._task])
+        self._fail(self._failed or OutcomeUnknown())
+
+    # Taking records in.
+
+    def begin(self, partition: int, subject: str) -> PendingFrame:
+        """An open frame for a partition that has none; its first record has the subject.
+
+        Raises:
+            DssError: nothing can be published any more.
+        """
+        if self._failed is not None:
+            raise self._failed
+        frame = self.open_frames[partition] = PendingFrame(time_ns() // 1_000, subject)
+        self._gathering[partition] = None
+        self._schedule()
+        return frame
+
+    def close(self, partition: int) -> None:
+        """The open frame of the partition takes no further record."""
+        frame = self.open_frames[partition]
+        if frame is not None:
+            del self._gathering[partition]
+            self.open_frames[partition] = None
+            self._queue(partition, frame)
+
+    def add(self, partition: int, frame: PendingFrame) -> None:
+        """Take in a whole frame, behind what was gathered for its partition.
+
+        Raises:
+            DssError: nothing can be published any more.
+        """
+        if self._failed is not None:
+            raise self._failed
+        self.close(partition)
+        self.room_bytes -= frame.size_bytes
+        self._queue(partition, frame)
+
+    def refuse_unless_empty(self) -> None:
+        """Let a record into an empty buffer only, however large it is.
+
+        Raises:
+            BufferFull: there is something in it.
+        """
+        if self.room_bytes < self._buffer_bytes:
+            raise BufferFull(limit=self._buffer_bytes // RECORD_OVERHEAD_BYTES)
+
+    async def pause(self) -> None:
+        """Let what was accepted be sent."""
+        await asyncio.sleep(0)
+
+    async def room(self) -> None:
+        """Wait until something was settled."""
+        if self._failed is not None:
+            return
+        self._due = True
+        self._wake.set()
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._room_waiters.append(waiter)
+        await waiter
+
+    async def room_for(self, size_bytes: int) -> None:
+        """Wait until there is room for so much, or nothing else is there."""
+        while (
+            self._failed is None
+            and self.room_bytes < size_bytes
+            and self.room_bytes < self._buffer_bytes
+        ):
+            await self.room()
+
+    async def flush(self) -> None:
+        """Wait until everything accepted so far is settled.
+
+        Raises:
+            DssError: something failed that nobody awaited.
+        """
+        opened = [frame for frame in self.open_frames if frame is not None]
+        frames = [frame for lane in self._lanes for frame in lane.unsettled()]
+        self._due = True
+        self._wake.set()
+        for frame in (*frames, *opened):
+            await frame.wait()
+        if self._failures:
+            error, more = self._failures[0], self._failures_count - 1
+            self._failures, self._failures_count = [], 0
+            if more:
+                error.add_note(f"{more} further frames failed")
+            raise error
+
+    def _queue(self, partition: int, frame: PendingFrame) -> None:
+        lane = self._lanes[partition]
+        lane.waiting.append(frame)
+        self._ready[partition] = lane
+        self._closed_frames += 1
+        self.crowded = self._closed_frames >= CROWDED_FRAMES
+        self._wake.set()
+
+    def _schedule(self) -> None:
+        """Something gathers: send it now when nothing is in flight, else soon."""
+        if not self._flying:
+            self._gather_over()
+        elif self._gather_timer is None:
+            loop = asyncio.get_running_loop()
+            self._gather_timer = loop.call_later(GATHER_MS / 1_000, self._gather_over)
+
+    def _gather_over(self) -> None:
+        if self._gather_timer is not None:
+            self._gather_timer.cancel()
+            self._gather_timer = None
+        self._due = True
+        self._wake.set()
+
+    # The call.
+
+    async def _run(self) -> None:
+        while True:
+            reason = await self._serve()
+            for lane in self._lanes:
+                lane.lost()
+                self._note(lane)
+            if isinstance(reason, TOPIC_MOVED):
+                reason = await self._described() or OutcomeUnknown()
+            if not isinstance(reason, PASSING):
+                self._fail(reason)
+                return
+            await asyncio.sleep(self._backoff.pause_s())
+
+    async def _serve(self) -> DssError:
+        """Run one call until it is lost; returns why."""
+        reasons: list[DssError] = []
+        call = self._connection.log.Produce()
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._read(call), name="dss producer reader")
+                tasks.create_task(self._write(call), name="dss producer writer")
+        except* ConnectionLostError as lost:
+            reasons.extend(e.reason for e in lost.exceptions if isinstance(e, ConnectionLostError))
+        finally:
+            call.cancel()
+        return reasons[0]
+
+    async def _described(self) -> DssError | None:
+        """Ask for the topic as it is now; the reason why it cannot be gone on with, if any."""
+        try:
+            topic = await Topics(self._connection).describe(self._topic.name)
+        except DssError as error:
+            return error
+        if not Routes(self._topic).routes_like(topic):
+            return StaleTopicEpoch(
+                topic=topic.name, current=topic.topic_epoch, given=self._topic.topic_epoch
+            )
+        self._topic = topic
+        return None
+
+    async def _write(self, call: "Call") -> NoReturn:
+        self._wake.set()
+        self._carried.clear()
+        topic = self._topic.name
+        epoch = self._topic.topic_epoch
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            while frames := self._next_frames():
+                request = wire.ProduceRequest(topic=topic, topic_epoch=epoch, frames=frames)
+                await self._connection.write(call, request)
+                topic = ""  # It is named on the first request of a call.
+            self._closed_frames = 0
+            self.crowded = False
+
+    def _next_frames(self) -> list[bytes]:
+        """What the next request carries."""
+        if self._due:
+            self._due = False
+            self._close_gathered()
+        frames, self._carried = self._carried, []
+        size_bytes = sum(map(len, frames))
+        while self._ready and size_bytes < REQUEST_BYTES_USUAL:
+            encoded = self._next_encoded()
+            if not encoded:
+                continue
+            if frames and size_bytes + len(encoded) > REQUEST_BYTES_USUAL:
+                self._carried.append(encoded)
+                break
+            frames.append(encoded)
+            size_bytes += len(encoded)
+        return frames
+
+    def _next_encoded(self) -> bytes:
+        """A frame of the lane whose turn it is; nothing where that has none to send."""
+        partition = next(iter(self._ready))
+        lane = self._ready.pop(partition)
+        frame = lane.take()
+        if frame is None:
+            return b""
+        # Behind the others: every stream has its turn.
+        self._ready[partition] = lane
+        encoded = frame.encoded if self._encode(lane, frame) else b""
+        self._note(lane)
+        return encoded
+
+    def _close_gathered(self) -> None:
+        for partition in list(self._gathering):
+            # Where the window is full, a frame may as well go on gathering.
+            if self._lanes[partition].can_send():
+                self.close(partition)
+
+    def _encode(self, lane: Lane, frame: PendingFrame) -> bool:
+        if frame.encoded:
+            return True
+        try:
+            frame.encoded = build_frame(
+                frame.to_columns(),
+                partition=lane.partition,
+                producer_id=self._producer_id,
+                sequence=frame.sequence,
+            )
+        except DssError as error:
+            lane.dropped(frame)
+            self._settle(frame, None, error)
+            return False
+        return True
+
+    async def _read(self, call: "Call") -> NoReturn:
+        while True:
+            reply = await self._connection.read(call)
+            self._backoff.reset()
+            for ack in reply.acks:
+                self._on_ack(ack)
+            for refusal in reply.refusals:
+                self._on_refusal(refusal)
+            self._after_answers()
+
+    def _on_ack(self, item: wire.ProduceAck) -> None:
+        lane = self._lanes[item.partition]
+        frame = lane.acked(item.sequence)
+        if frame is not None:
+            ack = Ack(
+                stream=f"{self._topic.name}/{item.ordinal}/{item.partition}",
+                offset=item.base_offset,
+                append_time_us=item.append_time_us,
+                durability=item.durability,
+                repeated=item.repeated,
+                records=item.records,
+            )
+            self._settle(frame, ack, None)
+        self._answered(lane)
+
+    def _on_refusal(self, item: wire.ProduceRefusal) -> None:
+        error = error_from_wire(item.error)
+        if isinstance(error, (*PASSING, *TOPIC_MOVED)):
+            # Nothing is wrong with the frame: it is sent again over a new call.
+            raise ConnectionLostError(error)
+        lane = self._lanes[item.partition]
+        frame = lane.refused(item.sequence, error)
+        if frame is not None:
+            self._settle(frame, None, error)
+        self._answered(lane)
+
+    def _answered(self, lane: Lane) -> None:
+        self._ready[lane.partition] = lane
+        self._note(lane)
+
+    def _after_answers(self) -> None:
+        self._wake.set()
+        if self._gathering:
+            self._schedule()
+
+    def _note(self, lane: Lane) -> None:
+        if lane.in_flight:
+            self._flying[lane.partition] = lane
+        else:
+            self._flying.pop(lane.partition, None)
+        if lane.has_work():
+            self._ready[lane.partition] = lane
+
+    # Outcomes.
+
+    def _settle(self, frame: PendingFrame, ack: Ack | None, error: DssError | None) -> None:
+        if error is not None and not frame.awaited:
+            self._failures_count += 1
+            if len(self._failures) < FAILURES_KEPT_MAX:
+                self._failures.append(error)
+        self.room_bytes += frame.size_bytes
+        frame.settle(ack, error)
+        while self._room_waiters:
+            waiter = self._room_waiters.popleft()
+            if not waiter.done():
+                waiter.set_result(None)
+
+    def _fail(self, error: DssError) -> None:
+        """Nothing can be published any more: every frame fails, and so does what comes."""
+        self._failed = error
+        frames = [frame for lane in self._lanes for frame in lane.unsettled()]
+        frames.extend(frame for frame in self.open_frames if frame is not None)
+        for lane in self._lanes:
+            lane.clear()
+        self.open_frames = [None] * len(self.open_frames)
+        self._gathering.clear()
+        self._flying.clear()
+        if self._gather_timer is not None:
+            self._gather_timer.cancel()
+        for frame in frames:
+            self._settle(frame, None, error)

@@ -1,0 +1,84 @@
+"""The daemon's own state, as it reports it.
+
+Invariant: frozen values out; no wire message leaves this module.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dss_client.limits import CALL_TIMEOUT_S
+
+if TYPE_CHECKING:
+    from dss_client._connection import Connection
+
+
+@dataclass(frozen=True, slots=True)
+class Quarantined:
+    """A file that was set aside because it is damaged or unknown."""
+
+    file: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class DaemonStatus:
+    """How a daemon stands."""
+
+    version: str
+    pid: int
+    started_at_ms: int
+    data_dir: str
+    listening: tuple[str, ...]
+    state: str
+    """``serving``, ``read-only`` or ``stopping``."""
+    state_reason: str
+    topics: int
+    streams: int
+    groups: int
+    sessions: int
+    """Connected."""
+    sessions_waiting: int
+    """Kept for clients that are away."""
+    log_bytes: int
+    disk_free_bytes: int
+    sqlite_version: str
+    boot_id: str
+    quarantined: tuple[Quarantined, ...]
+
+
+class Daemon:
+    """Questions to the daemon itself; reached as ``client.daemon``."""
+
+    def __init__(self, connection: "Connection") -> None:
+        self._connection = connection
+
+    async def status(self) -> DaemonStatus:
+        """How the daemon stands.
+
+        Raises:
+            Unreachable: no daemon answers.
+        """
+        from dss_api.v1 import daemon_pb2
+
+        request = daemon_pb2.DaemonStatusRequest()
+        call = self._connection.daemon.Status(request, timeout=CALL_TIMEOUT_S)
+        reply = await self._connection.answer(call)
+        return DaemonStatus(
+            version=reply.version,
+            pid=reply.pid,
+            started_at_ms=reply.started_at_ms,
+            data_dir=reply.data_dir,
+            listening=tuple(reply.listening),
+            state=reply.state,
+            state_reason=reply.state_reason,
+            topics=reply.topics,
+            streams=reply.streams,
+            groups=reply.groups,
+            sessions=reply.sessions,
+            sessions_waiting=reply.sessions_waiting,
+            log_bytes=reply.log_bytes,
+            disk_free_bytes=reply.disk_free_bytes,
+            sqlite_version=reply.sqlite_version,
+            boot_id=reply.boot_id,
+            quarantined=tuple(Quarantined(each.file, each.reason) for each in reply.quarantined),
+        )

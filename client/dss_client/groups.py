@@ -1,0 +1,226 @@
+"""Groups and their grants: create, list, describe, remove.
+
+Invariant: values in, frozen values out; no wire message leaves this module.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dss_client._start import Start, start_to_wire
+from dss_client.limits import CALL_TIMEOUT_S
+from dss_core.progress import Progress
+
+if TYPE_CHECKING:
+    from dss_api.v1 import groups_pb2
+    from dss_client._connection import Connection
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A shared subscription and how it stands."""
+
+    group_id: int
+    name: str
+    filter: str
+    kind: str
+    """``shared``, ``queue`` or ``exclusive``."""
+    start: str
+    """As declared: now, earliest, a time, an offset."""
+    created_at_ms: int
+    state: str
+    """``idle``, ``active``, ``rebalancing`` or ``stalled``."""
+    state_reason: str
+    borrowers: int
+    standby: int
+    """Members without a stream."""
+    streams: int
+    lag: int
+    """Records not acknowledged; an upper bound unless `lag_exact`."""
+    lag_exact: bool
+    oldest_unacked_us: int | None
+    """Append time of the oldest unacknowledged record."""
+    leader_epoch: int
+    """0 where no leader ever ran."""
+    ack_wait_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Borrower:
+    """A member of a group."""
+
+    borrower_id: str
+    client_id: str
+    streams: int
+    standby: bool
+    connected_at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """One stream of a group: who holds it and how far it was consumed."""
+
+    group: str
+    filter: str
+    stream: str
+    state: str
+    """``free``, ``granting``, ``granted``, ``revoking``, ``revoked`` or ``finished``."""
+    client_id: str
+    """Empty where free."""
+    grant_epoch: int
+    progress: Progress
+    end: int
+    """The stream's next offset."""
+    lag: int
+    state_age_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class GroupDescription:
+    """A group with its streams and members."""
+
+    group: Group
+    grants: tuple[Grant, ...]
+    borrowers: tuple[Borrower, ...]
+
+
+class Groups:
+    """Administration of groups; reached as ``client.groups``."""
+
+    def __init__(self, connection: "Connection") -> None:
+        self._connection = connection
+
+    async def create(
+        self,
+        filter: str,
+        *,
+        start: Start = None,
+        ack_wait: float | None = None,
+        if_not_exists: bool = False,
+    ) -> Group:
+        """Declare the group of ``$share/G/F`` or ``$queue/G/F``; ``ack_wait`` is in seconds.
+
+        Raises:
+            GroupExists: and ``if_not_exists`` was not given.
+            StartConflict: it exists with another start.
+            IllegalFilter, QueueWithoutGroup, IllegalTime: a value breaks its rule.
+        """
+        from dss_api.v1 import groups_pb2
+
+        request = groups_pb2.CreateGroupRequest(
+            filter=filter,
+            start=start_to_wire(start),
+            if_not_exists=if_not_exists,
+            ack_wait_ms=None if ack_wait is None else round(ack_wait * 1_000),
+        )
+        call = self._connection.groups.Create(request, timeout=CALL_TIMEOUT_S)
+        return _group(await self._connection.answer(call))
+
+    async def list(self, *, all: bool = False) -> tuple[Group, ...]:
+        """Every group; with ``all``, private subscriptions too."""
+        from dss_api.v1 import groups_pb2
+
+        request = groups_pb2.ListGroupsRequest(all=all)
+        call = self._connection.groups.List(request, timeout=CALL_TIMEOUT_S)
+        return tuple(_group(group) for group in (await self._connection.answer(call)).groups)
+
+    async def describe(self, group: str) -> GroupDescription:
+        """One group by NAME, NAME@FILTER or ``$share/NAME/FILTER``.
+
+        Raises:
+            GroupNotFound: there is none.
+            GroupAmbiguous: several have the name.
+        """
+        from dss_api.v1 import groups_pb2
+
+        request = groups_pb2.DescribeGroupRequest(group=group)
+        call = self._connection.groups.Describe(request, timeout=CALL_TIMEOUT_S)
+        reply = await self._connection.answer(call)
+        return GroupDescription(
+            group=_group(reply.group),
+            grants=tuple(_grant(grant) for grant in reply.grants),
+            borrowers=tuple(_borrower(borrower) for borrower in reply.borrowers),
+        )
+
+    async def remove(self, group: str, *, if_exists: bool = False) -> bool:
+        """Remove a group and its progress; tells whether there was one.
+
+        Raises:
+            GroupNotFound: there is none, and ``if_exists`` was not given.
+            GroupAmbiguous: several have the name.
+        """
+        from dss_api.v1 import groups_pb2
+
+        request = groups_pb2.RemoveGroupRequest(group=group, if_exists=if_exists)
+        call = self._connection.groups.Remove(request, timeout=CALL_TIMEOUT_S)
+        return (await self._connection.answer(call)).removed
+
+
+class Grants:
+    """Which member holds which stream; reached as ``client.grants``."""
+
+    def __init__(self, connection: "Connection") -> None:
+        self._connection = connection
+
+    async def list(self, group: str | None = None) -> tuple[Grant, ...]:
+        """The grants of one group, or of all.
+
+        Raises:
+            GroupNotFound: there is no such group.
+            GroupAmbiguous: several have the name.
+        """
+        from dss_api.v1 import groups_pb2
+
+        request = groups_pb2.ListGrantsRequest(group=group or "")
+        call = self._connection.grants.List(request, timeout=CALL_TIMEOUT_S)
+        return tuple(_grant(grant) for grant in (await self._connection.answer(call)).grants)
+
+
+def _group(group: "groups_pb2.Group") -> Group:
+    from dss_api.v1 import groups_pb2
+
+    return Group(
+        group_id=group.group_id,
+        name=group.name,
+        filter=group.filter,
+        kind=groups_pb2.GroupKind.Name(group.kind).removeprefix("GROUP_KIND_").lower(),
+        start=group.start,
+        created_at_ms=group.created_at_ms,
+        state=group.state,
+        state_reason=group.state_reason,
+        borrowers=group.borrowers,
+        standby=group.standby,
+        streams=group.streams,
+        lag=group.lag,
+        lag_exact=group.lag_exact,
+        oldest_unacked_us=(
+            group.oldest_unacked_us if group.HasField("oldest_unacked_us") else None
+        ),
+        leader_epoch=group.leader_epoch,
+        ack_wait_ms=group.ack_wait_ms,
+    )
+
+
+def _borrower(borrower: "groups_pb2.Borrower") -> Borrower:
+    return Borrower(
+        borrower_id=borrower.borrower_id.hex(),
+        client_id=borrower.client_id,
+        streams=borrower.streams,
+        standby=borrower.standby,
+        connected_at_ms=borrower.connected_at_ms,
+    )
+
+
+def _grant(grant: "groups_pb2.Grant") -> Grant:
+    ranges = tuple((each.start, each.end) for each in grant.progress.ranges)
+    return Grant(
+        group=grant.group,
+        filter=grant.filter,
+        stream=grant.stream,
+        state=grant.state,
+        client_id=grant.client_id,
+        grant_epoch=grant.grant_epoch,
+        progress=Progress(grant.progress.floor, ranges),
+        end=grant.end,
+        lag=grant.lag,
+        state_age_ms=grant.state_age_ms,
+    )

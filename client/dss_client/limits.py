@@ -1,0 +1,66 @@
+"""Every bound and pace of the client, with its unit last and its reason."""
+
+GATHER_MS = 2
+"""While something is in flight, a producer lets records gather for at most this long."""
+
+PRODUCER_BUFFER_BYTES = 32 << 20
+"""What a producer holds unacknowledged; beyond it, senders wait or are refused."""
+
+RECORD_OVERHEAD_BYTES = 32
+"""What a record counts for beside its own bytes, so that empty records are bounded too."""
+
+REQUEST_BYTES_USUAL = 120 << 10
+"""One request of a producer: below malloc's mmap threshold, serialising it is cheap."""
+
+COLUMNS_SLICE_RECORDS_MAX = 16_384
+"""`send_columns` works in slices of this size, so that the loop is held a few milliseconds."""
+
+ROUTES_CACHED_MAX = 65_536
+"""Keys whose partition a producer remembers."""
+
+SUBJECTS_CACHED_MAX = 65_536
+"""Subjects that a producer remembers as legal."""
+
+FAILURES_KEPT_MAX = 100
+"""Failures of a producer kept for the next flush; further ones are counted."""
+
+YIELD_EVERY_S = 0.005
+"""Handing out buffered records never holds the event loop longer than this."""
+
+SILENCE_OF_LEASE = 0.6
+"""After this share of the lease without a sign of the daemon, hand-out waits for a ping."""
+
+PING_OF_LEASE = 0.25
+"""An otherwise silent connection is pinged this often, as a share of the lease."""
+
+PINGS_UNANSWERED_MAX = 3
+"""A ping unanswered for so many rounds means that the connection is lost."""
+
+REVOKE_WAIT_OF_DEADLINE = 0.5
+"""How long outstanding acks are awaited after a revoke, as a share of its deadline."""
+
+REVOKE_WAIT_S_MAX = 2.0
+"""However generous the deadline: other members wait for the stream."""
+
+BACKOFF_FIRST_S = 0.05
+BACKOFF_MAX_S = 1.0
+"""Reconnect pauses double between these, each drawn from zero to its value."""
+
+CHANNEL_BACKOFF_MS = 100
+CHANNEL_BACKOFF_MAX_MS = 300
+"""The transport's own pauses are shorter than ours, so that ours rule."""
+
+CALL_TIMEOUT_S = 30.0
+"""An administrative call that takes longer has failed."""
+
+CLOSE_TIMEOUT_S = 5.0
+"""How long closing waits for the daemon to take the last acks."""
+
+RUN_QUEUED_OF_CONCURRENCY = 4
+"""`run` holds at most this many records per handler slot, waiting for their key or a slot."""
+
+CROWDED_FRAMES = 8
+"""After so many full frames, senders that may wait let the loop run once."""
+
+ENDED_GRANTS_MAX = 256
+"""Grants that are over and still watched for acks that come too late."""

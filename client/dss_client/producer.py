@@ -1,0 +1,347 @@
+"""Publishing to one topic: gathering, routing, and what became of each record.
+
+Records are routed by the topic's description as they are sent, gathered a frame a stream, and
+written by `dss_client._produce_call.ProduceCall`. Invariant: what `send_nowait`, `enqueue` or
+`send_columns` accepted is stored once and in order, or its failure is told: to whoever awaits it,
+else to the next `flush`. What is held unacknowledged is bounded by bytes.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence, Sized
+from datetime import datetime
+from time import time_ns
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from dss_client._lane import Ack, PendingFrame
+from dss_client._start import time_us
+from dss_client.limits import (
+    COLUMNS_SLICE_RECORDS_MAX,
+    PRODUCER_BUFFER_BYTES,
+    RECORD_OVERHEAD_BYTES,
+)
+from dss_core.errors import BufferFull, IllegalArgument, RecordTooLarge
+from dss_core.limits import (
+    FRAME_BYTES_USUAL,
+    HEADER_BYTES_MAX,
+    HEADERS_MAX,
+    KEY_BYTES_MAX,
+    RECORD_BYTES_MAX,
+)
+
+if TYPE_CHECKING:
+    from dss_client._connection import Connection
+    from dss_client._produce_call import ProduceCall
+    from dss_client._routes import Routes
+    from dss_core.build import Columns
+
+Spawn = Callable[[Coroutine[Any, Any, None], str], "asyncio.Task[None]"]
+HeadersArgument = Mapping[str, bytes | str] | Sequence[tuple[str, bytes | str]]
+
+_SURELY_LEGAL_BYTES = KEY_BYTES_MAX
+"""A record below it can break no limit of size."""
+
+__all__ = ["Ack", "Delivery", "Producer"]
+
+
+class Delivery:
+    """What became of one record of `Producer.send_nowait`; await it for its `Ack`."""
+
+    __slots__ = ("_frame", "_row")
+
+    def __init__(self, frame: PendingFrame, row: int) -> None:
+        self._frame = frame
+        self._row = row
+
+    def done(self) -> bool:
+        """Whether it is stored, or has failed."""
+        return self._frame.settled
+
+    @property
+    def offset(self) -> int | None:
+        """Its offset in its stream once it is stored."""
+        ack = self._frame.ack
+        return None if ack is None else ack.offset + self._row
+
+    def __await__(self) -> Generator[Any, None, Ack]:
+        """Wait until it is stored.
+
+        Raises:
+            DssError: it failed; `OutcomeUnknown` where nobody knows whether it was stored.
+        """
+        return self._ack().__await__()
+
+    async def _ack(self) -> Ack:
+        ack = await self._frame.outcome()
+        return Ack(
+            stream=ack.stream,
+            offset=ack.offset + self._row,
+            append_time_us=ack.append_time_us,
+            durability=ack.durability,
+            repeated=ack.repeated,
+        )
+
+
+class Producer:
+    """Made by `Client.producer`; open inside its ``async with`` block."""
+
+    def __init__(
+        self,
+        connection: "Connection",
+        topic: str,
+        *,
+        spawn: Spawn,
+        buffer_bytes: int = PRODUCER_BUFFER_BYTES,
+    ) -> None:
+        self.topic = topic
+        self._connection = connection
+        self._spawn = spawn
+        self._buffer_bytes = buffer_bytes
+        self._call: ProduceCall
+        self._routes: Routes
+
+    async def __aenter__(self) -> Self:
+        """Describe the topic and start sending.
+
+        Raises:
+            TopicNotFound: there is none of this name.
+            Unreachable: no daemon answers.
+        """
+        from dss_client._produce_call import ProduceCall
+        from dss_client._routes import Routes
+        from dss_client.topics import Topics
+
+        topic = await Topics(self._connection).describe(self.topic)
+        self._routes = Routes(topic)
+        self._call = ProduceCall(self._connection, topic, buffer_bytes=self._buffer_bytes)
+        self._call.start(self._spawn)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Flush, then stop; after an exception, stop without waiting.
+
+        Raises:
+            DssError: something failed that nobody was told about.
+        """
+        try:
+            if error is None:
+                await self.flush()
+        finally:
+            await self._call.stop()
+
+    async def send(
+        self,
+        payload: bytes,
+        *,
+        key: bytes | None = None,
+        subject: str | None = None,
+        headers: HeadersArgument | None = None,
+        timestamp: datetime | None = None,
+    ) -> Ack:
+        """Publish one record and wait until it is stored.
+
+        Args:
+            payload: what it says.
+            key: records of one key stay in order; records without one are spread round-robin.
+            subject: what it is about; the topic's name where absent.
+            headers: further facts, a mapping or pairs.
+            timestamp: the record's own time; now where absent.
+
+        Raises:
+            DssError: it was not stored; `OutcomeUnknown` where nobody knows.
+        """
+        delivery = await self.enqueue(
+            payload, key=key, subject=subject, headers=headers, timestamp=timestamp
+        )
+        return await delivery
+
+    async def enqueue(
+        self,
+        payload: bytes,
+        *,
+        key: bytes | None = None,
+        subject: str | None = None,
+        headers: HeadersArgument | None = None,
+        timestamp: datetime | None = None,
+    ) -> Delivery:
+        """Hand over one record, waiting for room in the buffer, not for its storage.
+
+        Raises:
+            DssError: the record breaks a rule, or nothing can be published any more.
+        """
+        if self._call.crowded:
+            await self._call.pause()
+        while True:
+            try:
+                return self.send_nowait(
+                    payload, key=key, subject=subject, headers=headers, timestamp=timestamp
+                )
+            except BufferFull:
+                await self._call.room()
+
+    def send_nowait(
+        self,
+        payload: bytes,
+        *,
+        key: bytes | None = None,
+        subject: str | None = None,
+        headers: HeadersArgument | None = None,
+        timestamp: datetime | None = None,
+    ) -> Delivery:
+        """Hand over one record without waiting; the handle tells what became of it.
+
+        Raises:
+            BufferFull: await something first, `flush` for example, or use `enqueue`.
+            DssError: the record breaks a rule, or nothing can be published any more.
+        """
+        call = self._call
+        routes = self._routes
+        size_bytes = len(payload) + RECORD_OVERHEAD_BYTES
+        if key is None:
+            partition, hashed = routes.next_keyless(), None
+        else:
+            size_bytes += len(key)
+            partition, hashed = routes.by_key.get(key) or routes.learn(key)
+        if subject is None:
+            subject = self.topic
+        if subject not in routes.subjects:
+            routes.admit(subject)
+        pairs = None
+        if headers is not None:
+            pairs = header_pairs(headers)
+            size_bytes += sum(len(name) + len(value) for name, value in pairs)
+        if size_bytes > _SURELY_LEGAL_BYTES or payload.__class__ is not bytes:
+            payload = _admitted(payload, key, size_bytes)
+        room_bytes = call.room_bytes - size_bytes
+        if room_bytes < 0:
+            call.refuse_unless_empty()
+        frame = call.open_frames[partition] or call.begin(partition, subject)
+        call.room_bytes = room_bytes
+        payloads = frame.payloads
+        row = len(payloads)
+        payloads.append(payload)
+        frame.keys.append(key)
+        frame.hashes.append(hashed)
+        if frame.subjects is not None or subject != frame.subject:
+            frame.note_subject(row, subject)
+        if pairs is not None or timestamp is not None:
+            frame.note_rare(row, pairs, None if timestamp is None else time_us(timestamp))
+        frame.size_bytes += size_bytes
+        if frame.size_bytes >= FRAME_BYTES_USUAL:
+            call.close(partition)
+        return Delivery(frame, row)
+
+    async def send_columns(
+        self,
+        payloads: Sequence[bytes],
+        keys: Sequence[bytes | None] | None = None,
+        subjects: Sequence[str] | str | None = None,
+        headers: Sequence[HeadersArgument | None] | None = None,
+        timestamps: Sequence[int] | None = None,
+    ) -> list[Ack]:
+        """Publish many records given as columns, and wait until all are stored.
+
+        Args:
+            payloads: one a record.
+            keys: one a record, None where it has none; or None where no record has a key.
+            subjects: one a record, or one for all; the topic's name where absent.
+            headers: one mapping or sequence of pairs a record.
+            timestamps: microseconds since 1970, one a record; now where absent.
+
+        Returns:
+            One ack a frame that was stored, in no particular order: its first offset and how
+            many records it holds.
+
+        Raises:
+            IllegalArgument: the columns differ in length.
+            DssError: some of it was not stored; what was is not undone.
+        """
+        whole = self._columns(payloads, keys, subjects, headers, timestamps)
+        frames: list[PendingFrame] = []
+        for start in range(0, whole.records, COLUMNS_SLICE_RECORDS_MAX):
+            piece = whole.cut(start, min(start + COLUMNS_SLICE_RECORDS_MAX, whole.records))
+            for partition, frame in self._routes.frames(piece):
+                await self._call.room_for(frame.size_bytes)
+                self._call.add(partition, frame)
+                frames.append(frame)
+            await self._call.pause()
+        for frame in frames:
+            frame.awaited = True
+        return [await frame.outcome() for frame in frames]
+
+    async def flush(self) -> None:
+        """Wait until everything handed over so far is stored, or has failed.
+
+        Raises:
+            DssError: something failed since the last flush, and nobody awaited it.
+        """
+        await self._call.flush()
+
+    def _columns(
+        self,
+        payloads: Sequence[bytes],
+        keys: Sequence[bytes | None] | None,
+        subjects: Sequence[str] | str | None,
+        headers: Sequence[HeadersArgument | None] | None,
+        timestamps: Sequence[int] | None,
+    ) -> "Columns":
+        from dss_core.build import Columns
+
+        columns: dict[str, Sized | None] = {
+            "keys": keys,
+            "subjects": None if isinstance(subjects, str) else subjects,
+            "headers": headers,
+            "timestamps": timestamps,
+        }
+        for name, column in columns.items():
+            if column is not None and len(column) != len(payloads):
+                raise IllegalArgument(argument=name, rule="every column has one value a record")
+        if subjects is None:
+            subjects = self.topic
+        self._routes.admit_all((subjects,) if isinstance(subjects, str) else subjects)
+        return Columns(
+            payloads=payloads,
+            keys=keys,
+            subjects=subjects,
+            headers=None if headers is None else [_pairs_or_none(each) for each in headers],
+            timestamps_us=time_ns() // 1_000 if timestamps is None else timestamps,
+        )
+
+
+def header_pairs(headers: HeadersArgument) -> tuple[tuple[str, bytes], ...]:
+    """Headers as they are stored.
+
+    Raises:
+        IllegalArgument: there are too many, or they are too large.
+    """
+    given = headers.items() if isinstance(headers, Mapping) else headers
+    pairs = tuple(
+        (name, value.encode() if isinstance(value, str) else bytes(value)) for name, value in given
+    )
+    size_bytes = sum(len(name.encode()) + len(value) for name, value in pairs)
+    if len(pairs) > HEADERS_MAX or size_bytes > HEADER_BYTES_MAX:
+        raise IllegalArgument(
+            argument="headers",
+            rule=f"at most {HEADERS_MAX} headers and {HEADER_BYTES_MAX} bytes are allowed",
+        )
+    return pairs
+
+
+def _pairs_or_none(headers: HeadersArgument | None) -> tuple[tuple[str, bytes], ...] | None:
+    return None if headers is None else header_pairs(headers)
+
+
+def _admitted(payload: bytes, key: bytes | None, size_bytes: int) -> bytes:
+    """The payload as bytes, of a record that is perhaps too large."""
+    if size_bytes - RECORD_OVERHEAD_BYTES > RECORD_BYTES_MAX:
+        raise RecordTooLarge(
+            size_bytes=size_bytes - RECORD_OVERHEAD_BYTES, limit_bytes=RECORD_BYTES_MAX
+        )
+    if key is not None and len(key) > KEY_BYTES_MAX:
+        raise IllegalArgument(argument="key", rule=f"it has at most {KEY_BYTES_MAX} bytes")
+    return payload if isinstance(payload, bytes) else memoryview(payload).tobytes()

@@ -1,0 +1,252 @@
+"""What consumers are given: records, one by one, and batches, as columns.
+
+A record is made once per message, so it holds its own facts as plain fields and shares the rest
+(stream, attempt, the grant that an ack goes to) with its neighbours through its source.
+Invariant: fields of a record never change; only what its grant knows of it does.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from itertools import repeat
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from dss_client._handout import Handout
+    from dss_core.decode import DecodedBatch
+
+HeaderPairs = tuple[tuple[str, bytes], ...]
+
+Kind = TypeVar("Kind", bound="Record")
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def moment(time_us: int) -> datetime:
+    """Microseconds since 1970 as a date in UTC."""
+    return _EPOCH + timedelta(microseconds=time_us)
+
+
+class Source(Protocol):
+    """What the records of one piece of a stream share."""
+
+    @property
+    def stream(self) -> str:
+        """The stream, as TOPIC/ORDINAL/PARTITION."""
+
+
+class Record:
+    """One message of a stream."""
+
+    __slots__ = ("_source", "headers", "key", "offset", "payload", "subject", "timestamp_us")
+
+    def __init__(
+        self,
+        source: Source,
+        offset: int,
+        subject: str,
+        key: bytes | None,
+        payload: bytes,
+        headers: HeaderPairs,
+        timestamp_us: int,
+    ) -> None:
+        self._source = source
+        self.offset = offset
+        self.subject = subject
+        self.key = key
+        """None where absent, which is not empty."""
+        self.payload = payload
+        self.headers = headers
+        """Pairs of name and value, in order, repeats kept."""
+        self.timestamp_us = timestamp_us
+        """The producer's time, microseconds since 1970."""
+
+    @property
+    def stream(self) -> str:
+        """The stream, as TOPIC/ORDINAL/PARTITION."""
+        return self._source.stream
+
+    @property
+    def timestamp(self) -> datetime:
+        """The producer's time."""
+        return moment(self.timestamp_us)
+
+    def header(self, name: str) -> bytes | None:
+        """The first header of the name."""
+        return next((value for key, value in self.headers if key == name), None)
+
+    def __repr__(self) -> str:
+        """For people."""
+        return f"<{type(self).__name__} {self.stream}@{self.offset} {self.subject!r}>"
+
+
+class DeliveredRecord(Record):
+    """A record that a subscription handed out, to be acknowledged."""
+
+    __slots__ = ()
+    _source: "Handout"
+
+    @property
+    def redelivered(self) -> bool:
+        """Whether it was perhaps seen before; never wrongly false."""
+        return self.offset < self._source.redelivered_below
+
+    @property
+    def attempt(self) -> int:
+        """How often it is known to have been handed out, this time included."""
+        return self._source.attempt
+
+    @property
+    def grant_number(self) -> int:
+        """Names the loan of its stream in this session; a stream lent again has another."""
+        return self._source.grant.number
+
+    @property
+    def grant_over(self) -> bool:
+        """Whether its stream was taken back: an ack comes too late."""
+        return self._source.grant.over
+
+    async def ack(self, *, sync: bool = False) -> None:
+        """Done with it. Returns when handed over; with ``sync``, when durable.
+
+        Raises:
+            GrantNotHeld: with ``sync``: its stream was taken back before.
+            OutcomeUnknown: with ``sync``: the connection was lost before the answer came.
+        """
+        source = self._source
+        acked = source.acked
+        if not acked:
+            source.grant.touch()
+        acked.append(self.offset)
+        if sync:
+            await source.grant.settled()
+
+    async def nak(self, delay: float | None = None) -> None:
+        """Refuse it: it comes again after ``delay`` seconds, or the daemon's own back-off."""
+        self._source.grant.nak(((self.offset, self.offset + 1),), delay)
+
+    async def in_progress(self) -> None:
+        """Work on it goes on: its ack wait begins anew."""
+        self._source.grant.in_progress(((self.offset, self.offset + 1),))
+
+
+class Batch:
+    """Consecutive records of one stream, as columns that are decoded when asked for."""
+
+    __slots__ = ("_decoded", "_source")
+
+    def __init__(self, source: Source, decoded: "DecodedBatch") -> None:
+        self._source = source
+        self._decoded = decoded
+
+    def __len__(self) -> int:
+        """How many records it holds."""
+        return self._decoded.records
+
+    def __iter__(self) -> Iterator[Record]:
+        """Its records, one by one."""
+        return rows_of(Record, self._source, self._decoded)
+
+    @property
+    def stream(self) -> str:
+        """The stream, as TOPIC/ORDINAL/PARTITION."""
+        return self._source.stream
+
+    @property
+    def offsets(self) -> Sequence[int]:
+        """Ascending; gaps are records that are not part of the answer."""
+        return self._decoded.offsets
+
+    @property
+    def payloads(self) -> Sequence[bytes]:
+        """One a record."""
+        return self._decoded.payloads
+
+    @property
+    def keys(self) -> Sequence[bytes | None]:
+        """None where absent."""
+        return self._decoded.keys
+
+    @property
+    def subjects(self) -> Sequence[str]:
+        """One a record."""
+        return self._decoded.subjects
+
+    @property
+    def headers(self) -> Sequence[HeaderPairs]:
+        """Pairs of name and value."""
+        return self._decoded.headers
+
+    @property
+    def timestamps_us(self) -> Sequence[int]:
+        """The producer's times, microseconds since 1970."""
+        return self._decoded.timestamps_us
+
+    @property
+    def append_times_us(self) -> Sequence[int]:
+        """When the daemon stored them, microseconds since 1970."""
+        return self._decoded.append_times_us
+
+    def to_arrow(self) -> "pa.RecordBatch | pa.Table":
+        """The columns as Arrow, without a copy where the frames are Arrow."""
+        return self._decoded.to_arrow()
+
+    def __repr__(self) -> str:
+        """For people."""
+        return f"<{type(self).__name__} {self.stream} of {len(self)}>"
+
+
+class DeliveredBatch(Batch):
+    """A batch that a subscription handed out, to be acknowledged as one."""
+
+    __slots__ = ()
+    _source: "Handout"
+
+    def __iter__(self) -> Iterator[DeliveredRecord]:
+        """Its records, one by one."""
+        return rows_of(DeliveredRecord, self._source, self._decoded)
+
+    @property
+    def redelivered(self) -> bool:
+        """Whether any of it was perhaps seen before; never wrongly false."""
+        return self.offsets[0] < self._source.redelivered_below
+
+    @property
+    def attempt(self) -> int:
+        """How often it is known to have been handed out, this time included."""
+        return self._source.attempt
+
+    async def ack(self, *, sync: bool = False) -> None:
+        """Done with all of it. Returns when handed over; with ``sync``, when durable.
+
+        Raises:
+            GrantNotHeld: with ``sync``: its stream was taken back before.
+            OutcomeUnknown: with ``sync``: the connection was lost before the answer came.
+        """
+        grant = self._source.grant
+        grant.ack(self._source.ranges)
+        if sync:
+            await grant.settled()
+
+    async def nak(self, delay: float | None = None) -> None:
+        """Refuse all of it: it comes again after ``delay`` seconds, or the daemon's back-off."""
+        self._source.grant.nak(self._source.ranges, delay)
+
+    async def in_progress(self) -> None:
+        """Work on it goes on: its ack wait begins anew."""
+        self._source.grant.in_progress(self._source.ranges)
+
+
+def rows_of(kind: Callable[..., Kind], source: Source, decoded: "DecodedBatch") -> Iterator[Kind]:
+    """The records of a batch, one by one; the loop that makes them runs in C."""
+    return map(
+        kind,
+        repeat(source),
+        decoded.offsets,
+        decoded.subjects,
+        decoded.keys,
+        decoded.payloads,
+        decoded.headers,
+        decoded.timestamps_us,
+    )

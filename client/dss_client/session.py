@@ -1,0 +1,310 @@
+"""A client's session: one Attach call at a time, renewed whenever it is lost.
+
+The daemon keeps the session while the connection is away, so what survives here is little: the
+ids to resume with and the subscriptions. Invariant: a lost connection never reaches a
+subscription as an error, only as the end of its grants; a final refusal reaches all of them.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import grpc.aio
+from xxhash import xxh32_intdigest
+
+from dss_api.v1 import sessions_pb2 as wire
+from dss_client._attachment import Attachment
+from dss_client._backoff import Backoff
+from dss_client._connection import PASSING, Connection, ConnectionLostError, error_from_wire
+from dss_client._start import start_to_wire
+from dss_client.limits import CALL_TIMEOUT_S, CLOSE_TIMEOUT_S
+from dss_core.errors import DssError, NotSubscribed, SessionNotFound, Unreachable
+
+if TYPE_CHECKING:
+    from dss_client._client import SessionOptions
+    from dss_client.subscription import Subscription
+
+    AttachCall = grpc.aio.StreamStreamCall[wire.SessionUp, wire.SessionDown]
+
+Spawn = Callable[[Coroutine[Any, Any, None], str], "asyncio.Task[None]"]
+
+
+@dataclass(slots=True)
+class _Wanted:
+    """A subscription that the session is to have."""
+
+    subscription: "Subscription"
+    taken: "asyncio.Future[None]"
+    """Done once the daemon has taken it, or refused it."""
+    request: wire.SessionUp = field(default_factory=wire.SessionUp)
+
+
+class Session:
+    """Owns the Attach call and the subscriptions of a client."""
+
+    def __init__(self, connection: Connection, options: "SessionOptions", *, spawn: Spawn) -> None:
+        self.client_id = options.client_id or ""
+        self.failed: DssError | None = None
+        """Why the session is over."""
+        self._connection = connection
+        self._options = options
+        self._spawn = spawn
+        self._session_id = b""
+        self._opened_once = False
+        self._closing = False
+        self._attachment: Attachment | None = None
+        self._wanted: dict[int, _Wanted] = {}
+        self._leaving: dict[int, asyncio.Future[None]] = {}
+        self._uses: dict[str, int] = {}
+        self._used: set[int] = set()
+        self._task: asyncio.Task[None]
+
+    @property
+    def never_opened(self) -> bool:
+        """Whether it was given up before the daemon had it: another may be tried."""
+        return self.failed is not None and not self._opened_once
+
+    def start(self) -> None:
+        """Open the session, and keep it open."""
+        self._task = self._spawn(self._run(), "dss session")
+
+    async def subscribe(self, subscription: "Subscription") -> None:
+        """Add a subscription and wait until the daemon has taken it.
+
+        Raises:
+            DssError: the daemon refuses it, or the session is over.
+        """
+        if self.failed is not None:
+            raise self.failed
+        number = self._free_number(subscription.options.filter)
+        subscription.number = number
+        taken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        wanted = _Wanted(subscription, taken, _subscribe_request(subscription))
+        self._wanted[number] = wanted
+        if self._attachment is not None:
+            self._attachment.send(wanted.request)
+        try:
+            await taken
+        except BaseException:
+            self._wanted.pop(number, None)
+            raise
+
+    async def leave(self, subscription: "Subscription") -> None:
+        """The user left a subscription's block: end it, unless the session is to keep it."""
+        private = not subscription.options.shared
+        if private and self._options.session_expiry_s > 0:
+            await self.flush_acks(subscription)
+            self._wanted.pop(subscription.number, None)
+        else:
+            await self.unsubscribe(subscription)
+
+    async def unsubscribe(self, subscription: "Subscription") -> None:
+        """End a subscription; what was acknowledged is settled first, where the daemon answers."""
+        number = subscription.number
+        if self._wanted.pop(number, None) is None or self.failed is not None:
+            return
+        left: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._leaving[number] = left
+        if self._attachment is not None:
+            self._attachment.send(_unsubscribe_request(number))
+        try:
+            async with asyncio.timeout(CLOSE_TIMEOUT_S):
+                await left
+        except TimeoutError:
+            # The daemon ends it when the session expires; a resumed session is told again.
+            return
+
+    def flush_soon(self) -> None:
+        """Report acks and frontiers without waiting for the interval."""
+        if self._attachment is not None:
+            self._attachment.flush()
+
+    async def flush_acks(self, subscription: "Subscription") -> None:
+        """Wait until the acks of a subscription are durable, as far as that can still happen."""
+        if self._attachment is None:
+            return
+        try:
+            async with asyncio.timeout(CLOSE_TIMEOUT_S):
+                await self._attachment.settled(subscription.number)
+        except TimeoutError:
+            # Acks are not promised: what was not settled comes again, marked.
+            return
+
+    async def wait_sure(self) -> None:
+        """After a silence of the daemon, wait until it has answered, or the call is lost."""
+        if self._attachment is not None:
+            await self._attachment.sure()
+
+    async def close(self) -> None:
+        """End the session's connection, with what was acknowledged."""
+        self._closing = True
+        if self._attachment is not None:
+            self._attachment.close()
+            await asyncio.wait([self._task], timeout=CLOSE_TIMEOUT_S)
+        self._task.cancel()
+
+    # The life of the session.
+
+    async def _run(self) -> None:
+        backoff = Backoff()
+        while not self._closing:
+            try:
+                attachment = await self._attach()
+            except DssError as error:
+                if self._is_final(error):
+                    self._fail(error)
+                    return
+                await asyncio.sleep(backoff.pause_s())
+                continue
+            backoff.reset()
+            await self._serve(attachment)
+            if self.failed is not None:
+                return
+            await asyncio.sleep(backoff.pause_s())
+
+    async def _serve(self, attachment: Attachment) -> None:
+        self._attachment = attachment
+        try:
+            reason = await attachment.run()
+        finally:
+            self._attachment = None
+        if self.failed is None and not isinstance(reason, (*PASSING, SessionNotFound)):
+            self._fail(reason)
+
+    def _is_final(self, error: DssError) -> bool:
+        if isinstance(error, SessionNotFound) and self._session_id:
+            # It expired while we were away: begin anew, with the same subscriptions.
+            self._session_id = b""
+            return False
+        return not isinstance(error, PASSING) or not self._opened_once
+
+    async def _attach(self) -> Attachment:
+        """Open the call.
+
+        Raises:
+            DssError: the daemon refuses, or does not answer.
+        """
+        call = self._connection.sessions.Attach()
+        try:
+            async with asyncio.timeout(CALL_TIMEOUT_S):
+                request = wire.SessionUp(open=self._open_request())
+                await self._connection.write(call, request)
+                first = await self._connection.read(call)
+        except ConnectionLostError as lost:
+            raise lost.reason from lost
+        except TimeoutError as error:
+            call.cancel()
+            raise Unreachable(endpoint=self._connection.endpoint.text) from error
+        if first.WhichOneof("item") == "error":
+            call.cancel()
+            raise error_from_wire(first.error.error)
+        return self._opened(call, first.opened)
+
+    def _open_request(self) -> wire.Open:
+        options = self._options
+        return wire.Open(
+            client_id=self.client_id,
+            # It counts for the first connect; later ones resume what that one began.
+            clean_start=options.clean_start and not self._opened_once,
+            session_id=self._session_id,
+            session_expiry_s=options.session_expiry_s,
+            credit_records=options.credit_records,
+            credit_bytes=options.credit_bytes,
+        )
+
+    def _opened(self, call: "AttachCall", opened: wire.Opened) -> Attachment:
+        known = opened.session_present and opened.session_id == self._session_id
+        self.client_id = opened.client_id
+        self._session_id = opened.session_id
+        self._opened_once = True
+        attachment = Attachment(self._connection, call, opened, self)
+        for wanted in self._wanted.values():
+            # A session that was resumed by its id has the subscriptions that it took before.
+            if not (known and wanted.taken.done()):
+                attachment.send(wanted.request)
+        for number in self._leaving:
+            attachment.send(_unsubscribe_request(number))
+        return attachment
+
+    def _fail(self, error: DssError) -> None:
+        """Nothing can be done any more: everyone who waits or iterates is told."""
+        self.failed = error
+        for wanted in self._wanted.values():
+            self._refuse(wanted, error)
+        for left in self._leaving.values():
+            if not left.done():
+                left.set_result(None)
+        self._leaving.clear()
+
+    def _refuse(self, wanted: _Wanted, error: DssError) -> None:
+        if wanted.taken.done():
+            wanted.subscription.fail(error)
+        else:
+            wanted.taken.set_exception(error)
+
+    # What the attachment hears.
+
+    def subscription(self, number: int) -> "Subscription | None":
+        """The subscription of the number, if it is still wanted."""
+        wanted = self._wanted.get(number)
+        return wanted.subscription if wanted is not None else None
+
+    def subscribed(self, item: wire.Subscribed) -> None:
+        """The daemon took a subscription."""
+        wanted = self._wanted.get(item.subscription)
+        if wanted is not None:
+            wanted.subscription.group = item.group
+            if not wanted.taken.done():
+                wanted.taken.set_result(None)
+
+    def unsubscribed(self, number: int) -> None:
+        """The daemon ended a subscription."""
+        if self._attachment is not None:
+            self._attachment.forget(number)
+        left = self._leaving.pop(number, None)
+        if left is not None and not left.done():
+            left.set_result(None)
+
+    def refused(self, error: DssError, *, subscription: int, final: bool) -> None:
+        """The daemon refused something that is not about one grant."""
+        if subscription in self._leaving and isinstance(error, NotSubscribed):
+            self.unsubscribed(subscription)
+            return
+        wanted = self._wanted.get(subscription)
+        if subscription:
+            if wanted is not None and (final or not wanted.taken.done()):
+                del self._wanted[subscription]
+                self._refuse(wanted, error)
+        elif final and not isinstance(error, PASSING):
+            self._fail(error)
+
+    def _free_number(self, filter: str) -> int:
+        """A number for a new subscription, the same in every process that resumes the session.
+
+        A session outlives this process, so the number is drawn from the filter: a resumed session
+        goes on with the subscription that it has. It is never used twice by one client.
+        """
+        while True:
+            use = self._uses[filter] = self._uses.get(filter, 0) + 1
+            number = xxh32_intdigest(f"{use} {filter}".encode())
+            if number and number not in self._used:
+                self._used.add(number)
+                return number
+
+
+def _subscribe_request(subscription: "Subscription") -> wire.SessionUp:
+    options = subscription.options
+    ack_wait_ms = None if options.ack_wait is None else round(options.ack_wait * 1_000)
+    return wire.SessionUp(
+        subscribe=wire.Subscribe(
+            subscription=subscription.number,
+            filter=options.filter,
+            start=start_to_wire(options.start),
+            ack_wait_ms=ack_wait_ms,
+        )
+    )
+
+
+def _unsubscribe_request(number: int) -> wire.SessionUp:
+    return wire.SessionUp(unsubscribe=wire.Unsubscribe(subscription=number))

@@ -1,0 +1,321 @@
+"""A subscription: records as they come, acknowledged one by one or by the batch.
+
+Invariant: records of a stream are handed out in order; a record of a grant that was taken back is
+not handed out any more; whatever this client handed out before is marked when it comes again.
+Whether records are taken one by one, by `fetch` or by the batch may change at any time.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from time import monotonic
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from dss_client._start import Start
+from dss_client.limits import ENDED_GRANTS_MAX, YIELD_EVERY_S
+from dss_core.errors import DssError
+
+if TYPE_CHECKING:
+    from dss_client._grant import HeldGrant
+    from dss_client._handout import Handout
+    from dss_client.record import DeliveredBatch, DeliveredRecord
+    from dss_client.session import Session
+
+
+@dataclass(frozen=True, slots=True)
+class GrantNotice:
+    """A stream was lent to a subscription, or taken back."""
+
+    stream: str
+    """As TOPIC/ORDINAL/PARTITION."""
+    grant_epoch: int
+    floor: int
+    """Every record below it is acknowledged."""
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionOptions:
+    """What a subscription was asked to be."""
+
+    filter: str
+    shared: bool
+    """Through a group, rather than private to the session."""
+    start: Start = None
+    ack_wait: float | None = None
+    on_grant: Callable[[GrantNotice], None] | None = None
+    on_revoke: Callable[[GrantNotice], None] | None = None
+
+
+class Subscription:
+    """Made by `Client.subscribe`; open inside its ``async with`` block."""
+
+    def __init__(
+        self, session: "Callable[[], Awaitable[Session]]", options: SubscriptionOptions
+    ) -> None:
+        self.options = options
+        self.number = 0
+        """Names it in the session."""
+        self.group = ""
+        """The group's name, once subscribed."""
+        self.state = ""
+        """``standby``, ``active`` or ``stalled``, as the daemon last said."""
+        self._open_session = session
+        self._session: Session
+        self._inbox: deque[Handout] = deque()  # bounded by the credit given to the daemon
+        self._current: Handout | None = None
+        self._arrived = asyncio.Event()
+        self._error: DssError | None = None
+        self._draining = False
+        self._handed: dict[str, int] = {}
+        self._resume_at = 0.0
+        self._ended: deque[HeldGrant] = deque()
+        self._late_acks = 0
+
+    @property
+    def late_acks(self) -> int:
+        """How many acks came after their stream was taken back; they were dropped."""
+        return self._late_acks + sum(grant.late for grant in self._ended)
+
+    async def __aenter__(self) -> Self:
+        """Subscribe and wait until the daemon has taken it.
+
+        Raises:
+            GroupDestroyed, StartConflict, QueueNotDeclared, IllegalArgument: it refuses.
+            SessionTakenOver: a newer connection uses the client id.
+            Unreachable: no daemon answers.
+        """
+        self._session = await self._open_session()
+        await self._session.subscribe(self)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Leave: unacknowledged records of a group go to its other members."""
+        self._take_no_more()
+        await self._session.leave(self)
+
+    def __aiter__(self) -> "AsyncIterator[DeliveredRecord]":
+        """Records, one by one, until `drain` or a final error.
+
+        Raises:
+            SessionTakenOver: a newer connection uses the client id.
+            GroupDestroyed: the group was removed.
+        """
+        return self._records()
+
+    async def _records(self) -> "AsyncIterator[DeliveredRecord]":
+        # Bound to names and kept short: this loop runs once a record.
+        clock = monotonic
+        resume_at = self._resume_at
+        while (handout := await self._next()) is not None:
+            for record in handout.rows:
+                if clock() >= resume_at:
+                    await self._breathe()
+                    resume_at = self._resume_at
+                    if handout.stopped:
+                        break
+                handout.last_offset = record.offset
+                yield record
+                if handout.stopped:
+                    break
+            self._finish(handout)
+
+    async def batches(self) -> "AsyncIterator[DeliveredBatch]":
+        """What came, as columns; until `drain` or a final error.
+
+        Raises:
+            SessionTakenOver: a newer connection uses the client id.
+            GroupDestroyed: the group was removed.
+        """
+        while (handout := await self._next()) is not None:
+            if monotonic() >= self._resume_at:
+                await self._breathe()
+                if handout.stopped:
+                    continue
+            batch = handout.rest()
+            self._finish(handout)
+            if len(batch):
+                yield batch
+
+    async def fetch(
+        self,
+        n: int,
+        timeout: float | None = None,  # noqa: ASYNC109 - what came by then is returned
+    ) -> "list[DeliveredRecord]":
+        """Up to ``n`` records: as soon as there are ``n``, or what came within ``timeout`` seconds.
+
+        Raises:
+            SessionTakenOver: a newer connection uses the client id.
+            GroupDestroyed: the group was removed.
+        """
+        records: list[DeliveredRecord] = []
+        try:
+            async with asyncio.timeout(timeout):
+                while len(records) < n and (handout := await self._next()) is not None:
+                    if monotonic() >= self._resume_at:
+                        await self._breathe()
+                    self._take(handout, n, records)
+        except TimeoutError:
+            pass
+        return records
+
+    async def run(
+        self,
+        handler: "Callable[[DeliveredRecord], Awaitable[None]]",
+        *,
+        concurrency: int = 16,
+    ) -> None:
+        """Call the handler for every record: acks when it returns, naks when it raises.
+
+        Records of one key of a stream are handled one after the other, in order; at most
+        ``concurrency`` handlers run at once. Returns after `drain`.
+
+        Raises:
+            SessionTakenOver: a newer connection uses the client id.
+            GroupDestroyed: the group was removed.
+        """
+        from dss_client._run import KeyedRunner
+
+        runner = KeyedRunner(handler, concurrency=concurrency)
+        await runner.run(aiter(self))
+
+    async def unsubscribe(self) -> None:
+        """Leave for good: a private subscription is forgotten, a group goes on without this one.
+
+        Leaving the ``async with`` block does it too, except for a private subscription of a
+        session that outlives its connection (``session_expiry``).
+        """
+        await self._session.unsubscribe(self)
+
+    async def drain(self) -> None:
+        """Take no more: iteration ends, what was acknowledged is settled.
+
+        Records that were not handed out go back to the group.
+        """
+        self._take_no_more()
+        self._arrived.set()
+        await self._session.flush_acks(self)
+
+    def _take_no_more(self) -> None:
+        self._draining = True
+        self._inbox.clear()
+        self._stop_current()
+
+    def _stop_current(self) -> None:
+        """Hand out no more of what is being handed out; what was, is noted."""
+        if self._current is not None:
+            self.note_current()
+            self._current.grant.handed_count += self._current.handed_count()
+            self._current.grant.touch()
+            self._current.stopped = True
+            self._current = None
+
+    def _take(self, handout: "Handout", n: int, records: "list[DeliveredRecord]") -> None:
+        while len(records) < n:
+            record = None if handout.stopped else next(handout.rows, None)
+            if record is None:
+                self._finish(handout)
+                return
+            handout.last_offset = record.offset
+            records.append(record)
+
+    async def _next(self) -> "Handout | None":
+        """The piece to hand out from; None after `drain`."""
+        while True:
+            if self._draining:
+                return None
+            if self._current is not None:
+                return self._current
+            if self._inbox:
+                self._begin(self._inbox.popleft())
+                continue
+            if self._error is not None:
+                raise self._error
+            self._session.flush_soon()
+            self._arrived.clear()
+            await self._arrived.wait()
+
+    def _begin(self, handout: "Handout") -> None:
+        if handout.grant.stopped:
+            return
+        self._current = handout
+        handout.grant.touch()
+
+    def _finish(self, handout: "Handout") -> None:
+        """Everything of it was handed out, or it was stopped."""
+        if self._current is handout:
+            self._current = None
+        grant = handout.grant
+        if not handout.stopped:
+            grant.handed_count += handout.decoded.records
+            self.note_handed(handout, handout.decoded.next_offset)
+            grant.touch()
+        handout.release()
+
+    async def _breathe(self) -> None:
+        """Let the loop run, and after a silence make sure that what is held is still ours."""
+        await self._session.wait_sure()
+        if self._current is not None:
+            self._current.grant.touch()
+        await asyncio.sleep(0)
+        self._resume_at = monotonic() + YIELD_EVERY_S
+
+    # What follows is called by the session.
+
+    def note_handed(self, handout: "Handout", up_to: int) -> None:
+        """Remember how far a stream was handed out."""
+        grant = handout.grant
+        grant.frontier = max(grant.frontier, up_to)
+        self._handed[grant.stream] = max(self._handed.get(grant.stream, 0), up_to)
+
+    def note_current(self) -> None:
+        """Bring the frontier of the piece that is being handed out up to date."""
+        if self._current is not None and self._current.last_offset >= 0:
+            self.note_handed(self._current, self._current.last_offset + 1)
+
+    def handed_below(self, stream: str) -> int:
+        """Offsets of the stream below it may have been handed out by this client."""
+        return self._handed.get(stream, 0)
+
+    def granted(self, grant: "HeldGrant") -> None:
+        """A stream was lent to this subscription."""
+        if self.options.on_grant is not None:
+            self.options.on_grant(_notice(grant))
+
+    def deliver(self, handout: "Handout") -> None:
+        """Records came."""
+        if not self._draining:
+            self._inbox.append(handout)
+            self._arrived.set()
+
+    def stop(self, grant: "HeldGrant") -> None:
+        """Hand out no more of the grant."""
+        if grant.stopped:
+            return
+        grant.stopped = True
+        if self._current is not None and self._current.grant is grant:
+            self._stop_current()
+        self._inbox = deque(handout for handout in self._inbox if handout.grant is not grant)
+        if self.options.on_revoke is not None:
+            self.options.on_revoke(_notice(grant))
+
+    def ended(self, grant: "HeldGrant") -> None:
+        """A grant is over; acks that still come for it are only counted."""
+        self._ended.append(grant)
+        if len(self._ended) > ENDED_GRANTS_MAX:
+            self._late_acks += self._ended.popleft().late
+
+    def fail(self, error: DssError) -> None:
+        """The subscription is over: iteration raises once what came is handed out."""
+        self._error = error
+        self._arrived.set()
+
+
+def _notice(grant: "HeldGrant") -> GrantNotice:
+    return GrantNotice(grant.stream, grant.grant_epoch, grant.floor)

@@ -1,0 +1,1 @@
+"""What tests of programs that use this client can stand on."""

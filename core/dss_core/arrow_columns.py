@@ -1,0 +1,206 @@
+"""Columns of records as Arrow arrays: encoding, sizing and routing many at once.
+
+Invariant: the counterpart of `dss_core.build` for 32 records and more, with the same results. It
+raises plain TypeError and ValueError for wrong values, which `build` turns into conditions.
+Importing this module imports pyarrow.
+"""
+
+from collections.abc import Callable, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dss_core import arrow_layout
+from dss_core.arrow_routing import partitions_of
+from dss_core.build import Columns
+from dss_core.filters import check_subject
+from dss_core.routing import Router, key_hash, key_hashes
+from dss_core.rows_layout import Headers
+
+Indexed = tuple[list[str], pa.UInt16Array]
+"""Distinct subjects, and the index of each row's."""
+
+_SUBJECT_BYTES_SHARED = 16 << 10
+"""Distinct subjects of a batch up to this many bytes are not charged to its records."""
+
+
+def encode(columns: Columns) -> tuple[list[str], bytes]:
+    """The distinct subjects, in the order of their indexes, and the body of a frame.
+
+    Raises:
+        RecordTooLarge: a record is over the limit.
+        ValueError, TypeError, OverflowError: a value is of the wrong type or over a limit.
+    """
+    records = columns.records
+    names, subject = _indexed(columns.subjects, records)
+    key = _keys(columns.keys, records)
+    body = arrow_layout.serialised(
+        subject=subject,
+        key=key,
+        key_hash=_hashes(columns, key),
+        payload=_array(columns.payloads, pa.binary()),
+        headers=_headers(columns.headers, records),
+        timestamp_us=_times(columns.timestamps_us, records),
+    )
+    return names, body
+
+
+def _array(column: "Sequence[object] | pa.Array", wanted: pa.DataType) -> pa.Array:
+    if isinstance(column, pa.Array):
+        return column
+    # The type is inferred, for asked for bytes, Arrow would take text too.
+    array = pa.array(column)
+    if not isinstance(array, pa.Array):
+        raise ValueError("its values have more than 2 GiB")  # noqa: TRY004 - a matter of size
+    if array.type == wanted:
+        return array
+    if array.type != pa.null():
+        raise TypeError(f"{array.type} stands where {wanted} is wanted")
+    return array.cast(wanted)
+
+
+def _keys(keys: "Sequence[bytes | None] | pa.Array | None", records: int) -> pa.Array:
+    return pa.nulls(records, pa.binary()) if keys is None else _array(keys, pa.binary())
+
+
+def _hashes(columns: Columns, key: pa.BinaryArray) -> pa.UInt64Array:
+    """The hashes of the keys, which stand in an array of their own too."""
+    if columns.key_hashes is not None:
+        hashes = columns.key_hashes
+        return hashes if isinstance(hashes, pa.Array) else pa.array(hashes, pa.uint64())
+    if key.null_count == len(key):
+        return pa.nulls(len(key), pa.uint64())
+    keys = columns.keys if isinstance(columns.keys, list) else key.to_pylist()
+    if key.null_count == 0:
+        return pa.array(key_hashes(keys), pa.uint64())
+    return pa.array([None if one is None else key_hash(one) for one in keys], pa.uint64())
+
+
+def _headers(headers: "Sequence[Headers | None] | pa.Array | None", records: int) -> pa.Array:
+    if headers is None:
+        return arrow_layout.no_headers(records)
+    if isinstance(headers, pa.Array):
+        return headers
+    return pa.array([named or () for named in headers], arrow_layout.HEADERS_TYPE)
+
+
+def _times(times_us: "int | Sequence[int] | pa.Array", records: int) -> pa.Array:
+    if isinstance(times_us, int):
+        return pa.repeat(pa.scalar(times_us, pa.int64()), records)
+    return times_us if isinstance(times_us, pa.Array) else pa.array(times_us, pa.int64())
+
+
+def _dictionary(subjects: "Sequence[str] | pa.Array") -> pa.DictionaryArray:
+    if isinstance(subjects, pa.DictionaryArray):
+        return subjects
+    try:
+        return _array(subjects, pa.utf8()).dictionary_encode()
+    except UnicodeEncodeError:
+        for subject in subjects:
+            check_subject(subject)
+        raise
+
+
+def _indexed(subjects: "str | Sequence[str] | pa.DictionaryArray", records: int) -> Indexed:
+    """The subjects that do occur, and each row's index among them."""
+    if isinstance(subjects, str):
+        return [subjects], arrow_layout.same_subject(records)
+    encoded = _dictionary(subjects)
+    if encoded.null_count:
+        raise TypeError("a subject is missing")
+    names, indexes = encoded.dictionary, encoded.indices
+    if encoded is subjects:
+        # It may be a cut of a larger batch: only subjects that occur go into the frame.
+        used = indexes.dictionary_encode()
+        names, indexes = names.take(used.dictionary), used.indices
+    return names.to_pylist(), indexes.cast(pa.uint16())
+
+
+def bytes_upto(columns: Columns, fixed_bytes: int) -> Callable[[int], int]:
+    """Roughly the bytes of the records up to a row, itself included; rather too many.
+
+    A search needs few of them, so they stay in Arrow.
+    """
+    sizes = pc.add(pc.binary_length(columns.payloads).cast(pa.int64()), fixed_bytes)
+    if columns.keys is not None:
+        sizes = pc.add(sizes, pc.coalesce(pc.binary_length(columns.keys), pa.scalar(0, pa.int32())))
+    if columns.headers is not None:
+        sizes = pc.add(sizes, arrow_layout.header_bytes(columns.headers))
+        sizes = pc.add(sizes, pc.multiply(arrow_layout.header_counts(columns.headers), 8))
+    if not isinstance(columns.subjects, str):
+        subjects = _dictionary(columns.subjects)
+        if subjects.dictionary.nbytes > _SUBJECT_BYTES_SHARED:
+            lengths = pc.binary_length(subjects.dictionary)
+            sizes = pc.add(sizes, lengths.take(subjects.indices))
+    upto = pc.cumulative_sum(sizes)
+    return lambda row: int(upto[row].as_py())
+
+
+def partitioned(
+    columns: Columns, router: Router, partitions: int, factor: int, keyless_start: int
+) -> dict[int, Columns]:
+    """The records by partition, each partition's in their order.
+
+    Raises:
+        ValueError, TypeError, OverflowError: a value is of the wrong type.
+    """
+    whole = _as_arrow(columns)
+    target = _targets(whole, router, partitions, factor, keyless_start)
+    order = pc.array_sort_indices(target)
+    runs = pc.run_end_encode(target.take(order))
+    ordered = _taken(whole, order)
+    found: dict[int, Columns] = {}
+    start = 0
+    ends = runs.run_ends.to_pylist()
+    for partition, end in zip(runs.values.to_pylist(), ends, strict=True):
+        found[partition] = ordered.cut(start, end)
+        start = end
+    return found
+
+
+def _as_arrow(columns: Columns) -> Columns:
+    """The same records, each column an array unless it is one value for all."""
+    records, times_us = columns.records, columns.timestamps_us
+    keys = None if columns.keys is None else _array(columns.keys, pa.binary())
+    return Columns(
+        payloads=_array(columns.payloads, pa.binary()),
+        keys=keys,
+        subjects=columns.subjects
+        if isinstance(columns.subjects, str)
+        else _dictionary(columns.subjects),
+        headers=None if columns.headers is None else _headers(columns.headers, records),
+        timestamps_us=times_us if isinstance(times_us, int) else _times(times_us, records),
+        key_hashes=None if keys is None else _hashes(columns, keys),
+    )
+
+
+def _targets(
+    whole: Columns, router: Router, partitions: int, factor: int, keyless_start: int
+) -> pa.UInt16Array:
+    if whole.keys is None:
+        return _round_robin(pa.repeat(pa.scalar(True), whole.records), partitions, keyless_start)
+    keyed = partitions_of(router, whole.key_hashes, partitions, factor).cast(pa.uint16())
+    if keyed.null_count == 0:
+        return keyed
+    return pc.coalesce(keyed, _round_robin(keyed.is_null(), partitions, keyless_start))
+
+
+def _round_robin(keyless: pa.BooleanArray, partitions: int, start: int) -> pa.UInt16Array:
+    turns = pc.cumulative_sum(keyless.cast(pa.int64()), start=start % partitions - 1)
+    laps = pc.multiply(pc.divide(turns, partitions), partitions)
+    # A row before the first keyless one may hold -1; only keyless rows are used.
+    return pc.max_element_wise(pc.subtract(turns, laps), 0).cast(pa.uint16())
+
+
+def _taken(whole: Columns, order: pa.Array) -> Columns:
+    def take(column: pa.Array) -> pa.Array:
+        return column if column is None or isinstance(column, str | int) else column.take(order)
+
+    return Columns(
+        payloads=take(whole.payloads),
+        keys=take(whole.keys),
+        subjects=take(whole.subjects),
+        headers=take(whole.headers),
+        timestamps_us=take(whole.timestamps_us),
+        key_hashes=take(whole.key_hashes),
+    )

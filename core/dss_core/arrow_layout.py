@@ -1,0 +1,306 @@
+"""The arrow layout: 32 records and more as one Arrow record batch without its schema.
+
+Schema 1, which every part has built in::
+
+    subject       uint16               index into the frame's subject table
+    key           binary               null when absent
+    key_hash      uint64               routing hash of the key, null with it
+    payload       binary
+    headers       map<utf8, binary>    repeats kept; none is an empty map
+    timestamp_us  int64
+
+Invariant: `verify` admits a batch only when all its offsets, lengths and indexes are in bounds,
+so that whoever reads it later may trust them; and it decompresses nothing, so that a small frame
+cannot become a large one in memory. This is the only module of the frame format that imports
+pyarrow; it knows nothing of frame headers, checksums or stamps.
+"""
+
+from collections.abc import Iterable
+from struct import Struct
+from struct import error as StructError
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dss_core.arrow_routing import partitions_of
+from dss_core.errors import FrameCorrupt
+from dss_core.limits import KEY_BYTES_MAX, RECORD_BYTES_MAX
+from dss_core.progress import Ranges
+from dss_core.routing import Router, key_hashes, partition_of
+from dss_core.rows_layout import check_headers, check_record_bytes
+
+HEADERS_TYPE = pa.map_(pa.utf8(), pa.binary())
+SCHEMA = pa.schema(
+    [
+        pa.field("subject", pa.uint16(), nullable=False),
+        pa.field("key", pa.binary()),
+        pa.field("key_hash", pa.uint64()),
+        pa.field("payload", pa.binary(), nullable=False),
+        pa.field("headers", HEADERS_TYPE, nullable=False),
+        pa.field("timestamp_us", pa.int64(), nullable=False),
+    ]
+)
+_SUBJECT, _KEY, _KEY_HASH, _PAYLOAD, _HEADERS, _TIMESTAMP = range(6)
+
+_NEVER_NULL: list[tuple[int, str]] = [
+    (index, field.name) for index, field in enumerate(SCHEMA) if not field.nullable
+]
+_COLUMN_OF = {"payloads": _PAYLOAD, "keys": _KEY, "headers": _HEADERS, "timestamps_us": _TIMESTAMP}
+_COLUMNS_OF_BYTES = 4
+"""Keys, payloads, header names, header values. In a forged batch they may be the same bytes."""
+_NO_ENTRIES = pa.StructArray.from_arrays(
+    [pa.array([], pa.utf8()), pa.array([], pa.binary())],
+    fields=[HEADERS_TYPE.key_field, HEADERS_TYPE.item_field],
+)
+
+_PREFIX = Struct("<II")
+_I32 = Struct("<i")
+_U16 = Struct("<H")
+_CONTINUATION = 0xFFFF_FFFF
+_MESSAGE_HEADER_SLOT = 8
+_BATCH_COMPRESSION_SLOT = 10
+"""Where the vtables of Arrow's flatbuffers Message and RecordBatch keep these fields."""
+
+
+def no_headers(records: int) -> pa.MapArray:
+    """A headers column without any header."""
+    offsets = pa.py_buffer(bytes(4 * (records + 1)))
+    return pa.Array.from_buffers(HEADERS_TYPE, records, [None, offsets], children=[_NO_ENTRIES])
+
+
+def same_subject(records: int) -> pa.UInt16Array:
+    """A subject column whose rows all name the first subject."""
+    return pa.Array.from_buffers(pa.uint16(), records, [None, pa.py_buffer(bytes(2 * records))])
+
+
+def serialised(
+    *,
+    subject: pa.Array,
+    key: pa.Array,
+    key_hash: pa.Array,
+    payload: pa.Array,
+    headers: pa.Array,
+    timestamp_us: pa.Array,
+) -> pa.Buffer:
+    """The body of a frame.
+
+    Raises:
+        RecordTooLarge: a record is over the limit.
+        ValueError: a key or headers are over theirs; the message is the rule.
+    """
+    columns = [subject, key, key_hash, payload, headers, timestamp_us]
+    batch = pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
+    null = _forbidden_null(batch)
+    if null is not None:
+        raise TypeError(f"a {null} is missing")
+    body = batch.serialize()
+    _check_limits(batch, body.size)
+    return body
+
+
+def read(frames: bytes, at: int, end: int) -> pa.RecordBatch:
+    """The record batch of a frame, not checked further, without copying.
+
+    Raises:
+        FrameCorrupt: no record batch of the schema's shape stands there.
+    """
+    body = frames[at:end] if at % 8 else pa.py_buffer(frames).slice(at, end - at)
+    try:
+        return pa.ipc.read_record_batch(pa.py_buffer(body), SCHEMA)
+    except (pa.ArrowException, OSError, MemoryError, ValueError) as error:
+        raise FrameCorrupt(reason=f"its record batch cannot be read ({_name(error)})") from error
+
+
+def _name(error: BaseException) -> str:
+    return type(error).__name__
+
+
+def verify(frame: bytes, at: int, records: int, subjects: int) -> None:
+    """Check the batch from a position to the end of the frame.
+
+    Raises:
+        RecordTooLarge: a record is over the limit.
+        FrameCorrupt: anything else is wrong with it.
+    """
+    if len(frame) % 8:
+        raise FrameCorrupt(reason="its length is not a multiple of 8")
+    _refuse_compression(frame, at)
+    batch = read(frame, at, len(frame))
+    try:
+        _verify_batch(batch, len(frame), records, subjects)
+    except (pa.ArrowException, OSError, MemoryError, ValueError) as error:
+        raise FrameCorrupt(reason=f"its record batch is broken ({_name(error)})") from error
+
+
+def _refuse_compression(frame: bytes, at: int) -> None:
+    """Read the message's flatbuffers as far as its compression field.
+
+    Arrow would decompress while reading, before anything could be checked.
+    """
+    try:
+        continuation, _ = _PREFIX.unpack_from(frame, at)
+        if continuation != _CONTINUATION:
+            raise FrameCorrupt(reason="no Arrow message stands at its body")
+        root_at = at + _PREFIX.size
+        message_at = root_at + _I32.unpack_from(frame, root_at)[0]
+        slot = _slot(frame, message_at, _MESSAGE_HEADER_SLOT)
+        batch_at = message_at + slot
+        batch_at += _I32.unpack_from(frame, batch_at)[0]
+        compressed = slot == 0 or _slot(frame, batch_at, _BATCH_COMPRESSION_SLOT) != 0
+    except StructError:
+        raise FrameCorrupt(reason="no Arrow message stands at its body") from None
+    if compressed:
+        raise FrameCorrupt(reason="its record batch is compressed")
+
+
+def _slot(frame: bytes, table_at: int, slot: int) -> int:
+    """Where a flatbuffers table keeps a field, relative to the table; 0 where it has none."""
+    vtable_at = table_at - _I32.unpack_from(frame, table_at)[0]
+    if slot + _U16.size > _U16.unpack_from(frame, vtable_at)[0]:
+        return 0
+    return int(_U16.unpack_from(frame, vtable_at + slot)[0])
+
+
+def _verify_batch(batch: pa.RecordBatch, frame_bytes: int, records: int, subjects: int) -> None:
+    if batch.num_rows != records:
+        raise FrameCorrupt(reason=f"it holds {batch.num_rows} records, its header says {records}")
+    batch.validate(full=True)
+    null = _forbidden_null(batch)
+    if null is not None:
+        raise FrameCorrupt(reason=f"a {null} is null")
+    if pc.max(batch.column(_SUBJECT)).as_py() >= subjects:
+        raise FrameCorrupt(reason=f"a row names a subject beyond its {subjects}")
+    if not _null_together(batch.column(_KEY), batch.column(_KEY_HASH)):
+        raise FrameCorrupt(reason="a key without its hash, or a hash without its key")
+    try:
+        _check_limits(batch, frame_bytes)
+    except ValueError as broken:
+        raise FrameCorrupt(reason=str(broken)) from broken
+
+
+def _forbidden_null(batch: pa.RecordBatch) -> str | None:
+    """The name of a column with a null where none may be."""
+    for index, name in _NEVER_NULL:
+        if batch.column(index).null_count:
+            return name
+    headers = batch.column(_HEADERS)
+    return "value of headers" if _header_entries(headers) and headers.items.null_count else None
+
+
+def _null_together(one: pa.Array, other: pa.Array) -> bool:
+    if one.null_count != other.null_count:
+        return False
+    return one.null_count == 0 or bool(one.is_null().equals(other.is_null()))
+
+
+def _check_limits(batch: pa.RecordBatch, bytes_max: int) -> None:
+    """Check the sizes of records, keys and headers.
+
+    No column has more than ``bytes_max`` bytes, so most batches need no look at their rows.
+
+    Raises:
+        RecordTooLarge: a record is over the limit.
+        ValueError: a key or headers are over theirs; the message is the rule.
+    """
+    key, headers = batch.column(_KEY), batch.column(_HEADERS)
+    if _data_bytes(key) > KEY_BYTES_MAX and _max(pc.binary_length(key)) > KEY_BYTES_MAX:
+        raise ValueError(f"a key has at most {KEY_BYTES_MAX} bytes")
+    with_headers = _header_entries(headers) > 0
+    if with_headers:
+        named_bytes = header_bytes(headers)
+        check_headers(_max(header_counts(headers)), _max(named_bytes))
+    if bytes_max > RECORD_BYTES_MAX // _COLUMNS_OF_BYTES:
+        sizes = pc.add(
+            pc.binary_length(batch.column(_PAYLOAD)),
+            pc.coalesce(pc.binary_length(key), pa.scalar(0, pa.int32())),
+        )
+        check_record_bytes(_max(pc.add(sizes, named_bytes) if with_headers else sizes))
+
+
+def _max(values: pa.Array) -> int:
+    return pc.max(values).as_py() or 0
+
+
+def _data_bytes(column: pa.BinaryArray) -> int:
+    """The bytes of all values; no single one has more."""
+    data = column.buffers()[2]
+    return 0 if data is None else data.size
+
+
+def _header_entries(headers: pa.MapArray) -> int:
+    return len(headers.keys)
+
+
+def header_counts(headers: pa.MapArray) -> pa.Int32Array:
+    """How many headers each row has."""
+    return pc.subtract(headers.offsets[1:], headers.offsets[:-1])
+
+
+def header_bytes(headers: pa.MapArray) -> pa.Int32Array:
+    """The bytes of names and values, a row."""
+    each = pc.add(pc.binary_length(headers.keys), pc.binary_length(headers.items))
+    upto = pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum(each)])
+    at = pc.take(upto, headers.offsets)
+    return pc.subtract(at[1:], at[:-1])
+
+
+def verify_hashes(batch: pa.RecordBatch) -> None:
+    """Check that each hash of a verified batch is that of its key.
+
+    Raises:
+        FrameCorrupt: one is not.
+    """
+    keys = batch.column(_KEY).drop_null().to_pylist()
+    if key_hashes(keys) != batch.column(_KEY_HASH).drop_null().to_pylist():
+        raise FrameCorrupt(reason="a key_hash is not the hash of its key")
+
+
+def first_misrouted(
+    batch: pa.RecordBatch, partition: int, router: Router, partitions: int, factor: int
+) -> tuple[int, int] | None:
+    """The first row of a verified batch with a key of another partition, and which that is."""
+    hashes = batch.column(_KEY_HASH)
+    found = partitions_of(router, hashes, partitions, factor)
+    extremes = pc.min_max(found).as_py()
+    if extremes["min"] in (None, partition) and extremes["max"] in (None, partition):
+        return None
+    row = pc.index(pc.not_equal(found, pa.scalar(partition, pa.uint64())), True).as_py()
+    return row, partition_of(router, hashes[row].as_py(), partitions, factor)
+
+
+def rows_with_subjects(batch: pa.RecordBatch, wanted: Iterable[int]) -> Ranges:
+    """The rows, counted from 0, whose subject index is wanted."""
+    hits = pc.is_in(batch.column(_SUBJECT), pa.array(sorted(wanted), pa.uint16()))
+    runs = pc.run_end_encode(hits)
+    ends = runs.run_ends.to_pylist()
+    return tuple(
+        (start, end)
+        for start, end, hit in zip([0, *ends], ends, runs.values.to_pylist(), strict=False)
+        if hit
+    )
+
+
+def subjects(batch: pa.RecordBatch, names: tuple[str, ...]) -> list[str]:
+    """The subject of each row, by name.
+
+    Raises:
+        FrameCorrupt: a row names one beyond the table.
+    """
+    if len(names) == 1:
+        return [names[0]] * batch.num_rows
+    try:
+        return list(map(names.__getitem__, batch.column(_SUBJECT).to_pylist()))
+    except IndexError:
+        raise FrameCorrupt(reason=f"a row names a subject beyond its {len(names)}") from None
+
+
+def listed(batch: pa.RecordBatch, name: str) -> list[Any]:
+    """A column as Python objects, named as in `dss_core.rows_layout.RowColumns`."""
+    column = batch.column(_COLUMN_OF[name])
+    if name == "headers":
+        if not _header_entries(column):
+            return [()] * batch.num_rows
+        return list(map(tuple, column.to_pylist()))
+    values: list[Any] = column.to_pylist()
+    return values

@@ -1,0 +1,48 @@
+"""Routing of whole columns: `dss_core.routing.partition_of`, vectorised.
+
+Invariant: exactly what the scalar function gives, for every hash; null stays null. Arithmetic is
+on unsigned 64 bits. Python ints from 2^63 up do not convert by themselves, so every constant is a
+typed scalar. Importing this module imports pyarrow.
+"""
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dss_core.routing import Router
+
+
+def partitions_of(
+    router: Router, hashes: pa.UInt64Array, partitions: int, factor: int
+) -> pa.UInt64Array:
+    """`partition_of` for a column of hashes. The factor must divide the partitions."""
+    if router is Router.RANGE:
+        return _range(hashes, partitions)
+    assert partitions % factor == 0
+    return _block(hashes, partitions, factor)
+
+
+def _range(hashes: pa.UInt64Array, partitions: int) -> pa.UInt64Array:
+    """``h * P >> 64`` by halves, for the product has more than 64 bits."""
+    count, half = _scalar(partitions), _scalar(32)
+    high = pc.multiply(pc.shift_right(hashes, half), count)
+    low = pc.multiply(pc.bit_wise_and(hashes, _scalar(0xFFFF_FFFF)), count)
+    return pc.shift_right(pc.add(high, pc.shift_right(low, half)), half)
+
+
+def _block(hashes: pa.UInt64Array, partitions: int, factor: int) -> pa.UInt64Array:
+    block = _remainder(hashes, partitions // factor)
+    if factor == 1:
+        return block
+    slot = _remainder(pc.divide(hashes, _scalar(partitions)), factor)
+    return pc.add(pc.multiply(block, _scalar(factor)), slot)
+
+
+def _remainder(values: pa.UInt64Array, divisor: int) -> pa.UInt64Array:
+    if divisor & (divisor - 1) == 0:
+        return pc.bit_wise_and(values, _scalar(divisor - 1))
+    by = _scalar(divisor)
+    return pc.subtract(values, pc.multiply(pc.divide(values, by), by))
+
+
+def _scalar(value: int) -> pa.UInt64Scalar:
+    return pa.scalar(value, pa.uint64())

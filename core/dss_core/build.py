@@ -1,0 +1,248 @@
+"""Building frames from columns of records, and cutting and routing columns into such as fit.
+
+The way of a batch is `partition_columns`, then `split_columns` for each partition, then
+`build_frame`. Invariant: the order of records of one key never changes; what is built passes
+`dss_core.frame.verify`. Arrow is loaded only for 32 records and more. This module draws no ids
+and reads no clock.
+"""
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, repeat
+from operator import add
+from struct import error as StructError
+from typing import TYPE_CHECKING, TypeVar
+
+from dss_core import rows_layout
+from dss_core.errors import FrameTooLarge, IllegalArgument
+from dss_core.frame import (
+    HEADER_BYTES,
+    LAYOUT_ARROW,
+    LAYOUT_ROWS,
+    assemble,
+    body_start,
+)
+from dss_core.limits import (
+    FRAME_BYTES_USUAL,
+    FRAME_RECORDS_MAX,
+    PARTITIONS_MAX,
+    ROWS_LAYOUT_RECORDS_BELOW,
+)
+from dss_core.routing import Router, key_hash, partition_of
+from dss_core.rows_layout import Headers
+from dss_core.subject_table import encoded_subject
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_ROW_BYTES_FIXED = 34
+"""What a record takes beside its values in the larger of the layouts, roughly."""
+
+
+_WRONG_VALUE = (TypeError, ValueError, OverflowError, AttributeError, StructError)
+"""What Python and Arrow raise for values that do not fit their column."""
+
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Records as columns of equal length. Lists, or Arrow arrays where those are at hand."""
+
+    payloads: "Sequence[bytes] | pa.BinaryArray"
+    keys: "Sequence[bytes | None] | pa.BinaryArray | None" = None
+    """None where no record has a key."""
+    subjects: "Sequence[str] | str | pa.DictionaryArray" = ""
+    """One subject for all, or one a record."""
+    headers: "Sequence[Headers | None] | pa.MapArray | None" = None
+    """None where no record has headers."""
+    timestamps_us: "Sequence[int] | int | pa.Int64Array" = 0
+    """One time for all, or one a record."""
+    key_hashes: "Sequence[int | None] | pa.UInt64Array | None" = None
+    """Routing hashes of the keys, where they were computed before."""
+
+    @property
+    def records(self) -> int:
+        """How many records there are."""
+        return len(self.payloads)
+
+    def cut(self, start: int, end: int) -> "Columns":
+        """The records from one row up to another."""
+        if start == 0 and end == self.records:
+            return self
+        return Columns(
+            payloads=self.payloads[start:end],
+            keys=None if self.keys is None else self.keys[start:end],
+            subjects=self.subjects if isinstance(self.subjects, str) else self.subjects[start:end],
+            headers=None if self.headers is None else self.headers[start:end],
+            timestamps_us=self.timestamps_us
+            if isinstance(self.timestamps_us, int)
+            else self.timestamps_us[start:end],
+            key_hashes=None if self.key_hashes is None else self.key_hashes[start:end],
+        )
+
+
+def build_frame(columns: Columns, *, partition: int, producer_id: bytes, sequence: int) -> bytes:
+    """One frame with all the records, for one partition, not stamped.
+
+    Raises:
+        RecordTooLarge: a record is over the limit.
+        FrameTooLarge: the records do not fit into one frame; `split_columns` cuts them.
+        IllegalSubject: a subject breaks its rule.
+        IllegalArgument: another value is of the wrong type or over a limit.
+    """
+    records = columns.records
+    assert records > 0
+    assert 0 <= partition < PARTITIONS_MAX
+    if records > FRAME_RECORDS_MAX:
+        raise FrameTooLarge(size_bytes="?", records=records)
+    layout = LAYOUT_ROWS if records < ROWS_LAYOUT_RECORDS_BELOW else LAYOUT_ARROW
+    try:
+        subjects, parts = (_rows if layout == LAYOUT_ROWS else _arrow)(columns)
+    except _WRONG_VALUE as error:
+        raise IllegalArgument(argument="a record", rule=str(error)) from error
+    return assemble(
+        layout,
+        records=records,
+        partition=partition,
+        subjects=subjects,
+        producer_id=producer_id,
+        sequence=sequence,
+        parts=parts,
+    )
+
+
+def _rows(columns: Columns) -> tuple[int, list[bytes]]:
+    """The number of subjects, and the subject table and body."""
+    records = columns.records
+    subjects, indexes, table = _subject_index(columns.subjects, records)
+    headers, times = columns.headers, columns.timestamps_us
+    body = rows_layout.encode(
+        _plain(columns.payloads),
+        repeat(None, records) if columns.keys is None else _plain(columns.keys),
+        indexes,
+        repeat(None, records) if headers is None else _plain(headers),
+        repeat(times, records) if isinstance(times, int) else _plain(times),
+    )
+    return subjects, [table, body]
+
+
+def _subject_index(
+    subjects: "str | Sequence[str] | pa.DictionaryArray", records: int
+) -> tuple[int, Sequence[int], bytes]:
+    """The number of subjects, each row's index among them, and the subject table."""
+    if isinstance(subjects, str):
+        return 1, [0] * records, encoded_subject(subjects)
+    index: dict[str, int] = {}
+    indexes = [index.setdefault(subject, len(index)) for subject in _plain(subjects)]
+    return len(index), indexes, b"".join(map(encoded_subject, index))
+
+
+def _plain(column: "Sequence[Value] | pa.Array") -> Sequence[Value]:
+    """The column as Python objects."""
+    if isinstance(column, list | tuple):
+        return column
+    plain: Sequence[Value] = column.to_pylist() if hasattr(column, "to_pylist") else column
+    return plain
+
+
+def _arrow(columns: Columns) -> tuple[int, list[bytes]]:
+    from dss_core import arrow_columns
+
+    names, body = arrow_columns.encode(columns)
+    table = b"".join(map(encoded_subject, names))
+    table_end = HEADER_BYTES + len(table)
+    padding = bytes(body_start(0, table_end, LAYOUT_ARROW) - table_end)
+    return len(names), [table, padding, body]
+
+
+def split_columns(columns: Columns) -> Iterator[Columns]:
+    """Cut records into runs that make frames of the usual size; a large record goes alone."""
+    records = columns.records
+    if records == 1:
+        yield columns
+        return
+    upto, rows = _bytes_upto(columns), range(records)
+    start = before = 0
+    while start < records:
+        end_max = min(records, start + FRAME_RECORDS_MAX)
+        end = bisect_right(rows, before + FRAME_BYTES_USUAL, start, end_max, key=upto)
+        end = max(end, start + 1)
+        yield columns.cut(start, end)
+        start, before = end, upto(end - 1)
+
+
+def _bytes_upto(columns: Columns) -> Callable[[int], int]:
+    """Roughly the bytes of the records up to a row, itself included; rather too many."""
+    if hasattr(columns.payloads, "to_pylist"):
+        from dss_core import arrow_columns
+
+        return arrow_columns.bytes_upto(columns, _ROW_BYTES_FIXED)
+    sizes: Iterator[int] = map(len, columns.payloads)
+    if columns.keys is not None:
+        sizes = map(add, sizes, [len(key) if key is not None else 0 for key in columns.keys])
+    if columns.headers is not None:
+        sizes = map(add, sizes, map(_header_bytes, columns.headers))
+    if not isinstance(columns.subjects, str):
+        sizes = map(add, sizes, map(len, columns.subjects))
+    return list(accumulate(map(add, sizes, repeat(_ROW_BYTES_FIXED)))).__getitem__
+
+
+def _header_bytes(headers: Headers | None) -> int:
+    return sum(len(name.encode()) + len(value) + 8 for name, value in headers or ())
+
+
+def partition_columns(
+    columns: Columns, router: Router, partitions: int, factor: int, *, keyless_start: int
+) -> dict[int, Columns]:
+    """The records by partition, each partition's in their order.
+
+    Records without a key go round-robin: the first of them to ``keyless_start mod partitions``.
+
+    Raises:
+        IllegalSubject: a subject breaks its rule; found here only if it cannot be encoded.
+        IllegalArgument: a value is of the wrong type.
+    """
+    try:
+        if columns.records < ROWS_LAYOUT_RECORDS_BELOW:
+            return _partitioned_rows(columns, router, partitions, factor, keyless_start)
+        from dss_core import arrow_columns
+
+        return arrow_columns.partitioned(columns, router, partitions, factor, keyless_start)
+    except _WRONG_VALUE as error:
+        raise IllegalArgument(argument="a record", rule=str(error)) from error
+
+
+def _partitioned_rows(
+    columns: Columns, router: Router, partitions: int, factor: int, keyless_start: int
+) -> dict[int, Columns]:
+    rows: dict[int, list[int]] = {}
+    keys = repeat(None, columns.records) if columns.keys is None else _plain(columns.keys)
+    keyless = keyless_start
+    for row, key in enumerate(keys):
+        if key is None:
+            partition = keyless % partitions
+            keyless += 1
+        else:
+            partition = partition_of(router, key_hash(key), partitions, factor)
+        rows.setdefault(partition, []).append(row)
+    if len(rows) == 1:
+        return dict.fromkeys(rows, columns)
+    return {partition: _picked(columns, wanted) for partition, wanted in rows.items()}
+
+
+def _picked(columns: Columns, rows: list[int]) -> Columns:
+    def pick(column: "Sequence[Value] | pa.Array") -> list[Value]:
+        plain = _plain(column)
+        return [plain[row] for row in rows]
+
+    subjects, times_us = columns.subjects, columns.timestamps_us
+    return Columns(
+        payloads=pick(columns.payloads),
+        keys=None if columns.keys is None else pick(columns.keys),
+        subjects=subjects if isinstance(subjects, str) else pick(subjects),
+        headers=None if columns.headers is None else pick(columns.headers),
+        timestamps_us=times_us if isinstance(times_us, int) else pick(times_us),
+        key_hashes=None if columns.key_hashes is None else pick(columns.key_hashes),
+    )

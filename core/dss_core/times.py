@@ -1,0 +1,82 @@
+"""The one grammar for points in time that people write.
+
+::
+
+    now, earliest             markers: what they mean is decided where they are used
+    -15m, -1h30m, -2d         before now; units ms s m h d w
+    2026-11-20                midnight UTC
+    2026-11-20T08:00:00Z      RFC 3339; a zone is required, fractions of a second are allowed
+    @1795000000, @1795000000.25    seconds since 1970
+
+Invariant: a time is microseconds since 1970 in UTC. This module reads no clock: the caller says
+what now is.
+"""
+
+import re
+from datetime import UTC, datetime, timedelta
+from enum import Enum, auto
+
+from dss_core.errors import IllegalTime
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_US = timedelta(microseconds=1)
+_UNIT_US = {
+    "ms": 1_000,
+    "s": 1_000_000,
+    "m": 60 * 1_000_000,
+    "h": 3_600 * 1_000_000,
+    "d": 86_400 * 1_000_000,
+    "w": 7 * 86_400 * 1_000_000,
+}
+_TIME_US_MAX = (1 << 63) - 1
+"""Times are signed 64-bit columns in frames and in the store."""
+
+_PART = re.compile(r"([0-9]{1,12})(ms|[smhdw])")
+_DURATION = re.compile(rf"-(?:{_PART.pattern})+")
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_RFC3339 = re.compile(
+    rf"{_DATE.pattern}[Tt ][0-9]{{2}}:[0-9]{{2}}:[0-9]{{2}}(\.[0-9]{{1,9}})?"
+    r"([Zz]|[+-][0-9]{2}:[0-9]{2})"
+)
+_UNIX = re.compile(r"@([0-9]{1,12})(?:\.([0-9]{1,6}))?")
+
+
+class Moment(Enum):
+    """A time that only the place where it is used can resolve."""
+
+    NOW = auto()
+    EARLIEST = auto()
+
+
+def parse_time(text: str, *, now_us: int) -> int | Moment:
+    """Read a time: microseconds since 1970, or a marker.
+
+    Raises:
+        IllegalTime: the text is not in the grammar, or before 1970.
+    """
+    if text in ("now", "earliest"):
+        return Moment.NOW if text == "now" else Moment.EARLIEST
+    time_us = _parsed_us(text, now_us)
+    if time_us is None or not 0 <= time_us <= _TIME_US_MAX:
+        raise IllegalTime(text=repr(text))
+    return time_us
+
+
+def _parsed_us(text: str, now_us: int) -> int | None:
+    if _DURATION.fullmatch(text):
+        return now_us - sum(int(n) * _UNIT_US[unit] for n, unit in _PART.findall(text))
+    if found := _UNIX.fullmatch(text):
+        return int(found[1]) * 1_000_000 + int((found[2] or "").ljust(6, "0"))
+    if _DATE.fullmatch(text):
+        return _calendar_us(text + "T00:00:00+00:00")
+    if _RFC3339.fullmatch(text):
+        return _calendar_us(text.upper())
+    return None
+
+
+def _calendar_us(text: str) -> int | None:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return (moment - _EPOCH) // _US

@@ -1,0 +1,103 @@
+"""The command ``dssd``: reads the command line, runs a daemon, turns its end into an exit code.
+
+Exit codes: 0 stopped as told; 2 usage; 70 an unexpected error, with its traceback; 74 the disk or
+the store failed; 75 another daemon holds the data directory; 78 the configuration, or a data
+directory of a newer version.
+"""
+
+import argparse
+import os
+import shutil
+import sys
+import tempfile
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+
+from dss_core.errors import DssError, ExitCode
+from dssd.conditions import condition_in
+
+EXIT_SOFTWARE = 70
+_TEMPORARY_PREFIX = "dssd-"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; returns the exit code."""
+    parsed = _parser().parse_args(arguments)
+    if parsed.command == "version":
+        from dssd.version import version
+
+        sys.stdout.write(f"dssd {version()}\n")
+        return ExitCode.OK
+    try:
+        return _serve_dev(parsed) if parsed.dev else _serve(parsed, parsed.data_dir)
+    except DssError as error:
+        return _explain(error)
+    except BaseExceptionGroup as group:
+        condition = condition_in(group)
+        if condition is not None:
+            return _explain(condition)
+        traceback.print_exception(group)
+        return EXIT_SOFTWARE
+    except Exception:  # noqa: BLE001 - the last frame: whatever it is, the traceback tells
+        traceback.print_exc()
+        return EXIT_SOFTWARE
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="dssd", description="The daemon of DSS: durable shared subscriptions."
+    )
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    serve = commands.add_parser("serve", help="run a daemon until SIGTERM or SIGINT")
+    place = serve.add_mutually_exclusive_group()
+    place.add_argument(
+        "--data-dir",
+        type=Path,
+        metavar="DIR",
+        help="where everything is kept (default: $XDG_STATE_HOME/dssd or ~/.local/state/dssd)",
+    )
+    place.add_argument(
+        "--dev",
+        action="store_true",
+        help="keep everything in a temporary directory, removed at exit",
+    )
+    serve.add_argument(
+        "--listen",
+        action="append",
+        default=[],
+        metavar="unix:PATH|HOST:PORT",
+        help="where to listen; may be repeated (default: dssd.sock in the data directory)",
+    )
+    serve.add_argument("--config", type=Path, metavar="FILE.toml", help="data_dir and listen")
+    commands.add_parser("version", help="print the version")
+    return parser
+
+
+def _serve_dev(parsed: argparse.Namespace) -> int:
+    directory = Path(tempfile.mkdtemp(prefix=_TEMPORARY_PREFIX))
+    try:
+        return _serve(parsed, directory / "data")
+    finally:
+        shutil.rmtree(directory)
+
+
+def _serve(parsed: argparse.Namespace, data_dir: Path | None) -> int:
+    from dssd.config import configure
+    from dssd.process import serve
+
+    config = configure(
+        data_dir=data_dir, listen=parsed.listen, file=parsed.config, environment=os.environ
+    )
+    serve(config)
+    return ExitCode.OK
+
+
+def _explain(error: DssError) -> int:
+    hint = f"\n  {error.hint_text}" if error.hint_text else ""
+    sys.stderr.write(f"dssd: {error.message} [{error.code}]{hint}\n")
+    return error.exit_code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,25 @@
+"""The daemon's clocks: one for durations, one for dates.
+
+Invariant: durations are measured only with `Clock.now_ms`, which never jumps; the wall clock is
+for what people and disks keep. Nothing below the shells may read a clock itself: it is given one.
+"""
+
+import time
+
+
+class Clock:
+    """Reads the machine's clocks. Tests hand out one of their own with the same methods."""
+
+    __slots__ = ()
+
+    def now_ms(self) -> int:
+        """Monotonic milliseconds since an arbitrary point, for leases, timers and ages."""
+        return time.monotonic_ns() // 1_000_000
+
+    def wall_ms(self) -> int:
+        """Milliseconds since 1970, UTC; may jump."""
+        return time.time_ns() // 1_000_000
+
+    def wall_us(self) -> int:
+        """Microseconds since 1970, UTC; may jump."""
+        return time.time_ns() // 1_000

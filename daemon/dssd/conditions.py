@@ -1,0 +1,13 @@
+"""Telling conditions, which callers may meet, from programmer's errors, inside exception groups."""
+
+from dss_core.errors import DssError
+
+
+def condition_in(error: BaseException) -> DssError | None:
+    """The first condition in an error that consists of conditions only; else None."""
+    if isinstance(error, DssError):
+        return error
+    if not isinstance(error, BaseExceptionGroup):
+        return None
+    conditions = [condition_in(part) for part in error.exceptions]
+    return None if None in conditions else conditions[0]

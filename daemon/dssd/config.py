@@ -1,0 +1,91 @@
+"""What a daemon is told at its start: from the command line, then the file, then the defaults.
+
+Invariant: a `Config` that exists is sound. Nothing else of the daemon reads the environment, the
+command line or the file.
+"""
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dss_core.errors import IllegalConfig
+from dssd.addresses import Address, parse_address, unix_address
+from dssd.data_directory import SOCKET_NAME
+from dssd.limits import CONFIG_BYTES_MAX, LISTEN_ADDRESSES_MAX
+
+FILE_KEYS = ("data_dir", "listen")
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """What a daemon is told."""
+
+    data_dir: Path
+    listen: tuple[Address, ...]
+
+
+def configure(
+    *,
+    data_dir: Path | None,
+    listen: Sequence[str],
+    file: Path | None,
+    environment: Mapping[str, str],
+) -> Config:
+    """Put the sources together: what the command line leaves open, the file says.
+
+    Raises:
+        IllegalConfig: a value has another form or is out of bounds, or the file is unreadable.
+        SocketPathTooLong: a unix socket cannot have that path.
+    """
+    stated = _read_file(file) if file is not None else {}
+    chosen = data_dir or _path(file, stated) or default_data_dir(environment)
+    texts = tuple(listen) or _addresses(file, stated)
+    if len(texts) > LISTEN_ADDRESSES_MAX:
+        raise IllegalConfig(source="listen", reason=f"at most {LISTEN_ADDRESSES_MAX} addresses")
+    addresses = tuple(parse_address(text) for text in texts)
+    return Config(
+        data_dir=chosen.expanduser().absolute(),
+        listen=addresses or (unix_address(chosen / SOCKET_NAME),),
+    )
+
+
+def default_data_dir(environment: Mapping[str, str]) -> Path:
+    """``$XDG_STATE_HOME/dssd``, or ``~/.local/state/dssd``."""
+    state = environment.get("XDG_STATE_HOME", "")
+    root = Path(state)
+    if not root.is_absolute():  # unset or empty too; the XDG specification has it ignored
+        root = Path.home() / ".local" / "state"
+    return root / "dssd"
+
+
+def _read_file(file: Path) -> dict[str, object]:
+    try:
+        with file.open("rb") as opened:
+            stated = tomllib.loads(opened.read(CONFIG_BYTES_MAX).decode())
+    except OSError as error:
+        raise IllegalConfig(source=file, reason=error.strerror) from error
+    except ValueError as error:  # broken TOML, or not UTF-8
+        raise IllegalConfig(source=file, reason=error) from error
+    unknown = sorted(set(stated) - set(FILE_KEYS))
+    if unknown:
+        reason = f"unknown key {unknown[0]}; known are {', '.join(FILE_KEYS)}"
+        raise IllegalConfig(source=file, reason=reason)
+    return stated
+
+
+def _path(file: Path | None, stated: Mapping[str, object]) -> Path | None:
+    value = stated.get("data_dir")
+    if value is None:
+        return None
+    if not isinstance(value, str) or not value:
+        raise IllegalConfig(source=file, reason="data_dir must be a path")
+    return Path(value)
+
+
+def _addresses(file: Path | None, stated: Mapping[str, object]) -> tuple[str, ...]:
+    value = stated.get("listen", [])
+    texts = [value] if isinstance(value, str) else value
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+        raise IllegalConfig(source=file, reason="listen must be an address or a list of them")
+    return tuple(texts)

@@ -1,0 +1,78 @@
+"""Deadlines by key, for machines that are told the time.
+
+Each key has at most one deadline. Moving a deadline later costs nothing: the heap keeps the older,
+earlier entry, and when that one comes up it is put back at the time that holds by then. So a lease
+that every message extends is O(1) a message. Invariant: the heap has an entry at or before the
+deadline of every key.
+"""
+
+import heapq
+from typing import Generic, TypeVar
+
+K = TypeVar("K")
+
+
+class Deadlines(Generic[K]):
+    """When each key is due. Keys need no order among each other."""
+
+    __slots__ = ("_at_ms", "_heap", "_pushed", "_queued_ms")
+
+    def __init__(self) -> None:
+        self._at_ms: dict[K, int] = {}
+        self._queued_ms: dict[K, int] = {}
+        self._heap: list[tuple[int, int, K]] = []
+        self._pushed = 0
+
+    def set(self, key: K, at_ms: int) -> None:
+        """The key is due then, instead of any time before."""
+        self._at_ms[key] = at_ms
+        queued = self._queued_ms.get(key)
+        if queued is None or at_ms < queued:
+            self._push(key, at_ms)
+
+    def clear(self, key: K) -> None:
+        """The key is not due any more."""
+        self._at_ms.pop(key, None)
+
+    def at_ms(self, key: K) -> int | None:
+        """When the key is due, or None."""
+        return self._at_ms.get(key)
+
+    def due(self, now_ms: int) -> list[K]:
+        """Take out the keys that are due, earliest first."""
+        taken: list[K] = []
+        while self._heap and self._heap[0][0] <= now_ms:
+            key = self._pop()
+            at = self._at_ms.get(key)
+            if at is None:
+                continue
+            if at <= now_ms:
+                del self._at_ms[key]
+                taken.append(key)
+            elif key not in self._queued_ms:
+                self._push(key, at)
+        return taken
+
+    def next_ms(self) -> int | None:
+        """The earliest deadline, or None where nothing is due ever."""
+        while self._heap:
+            entry_ms, _, key = self._heap[0]
+            at = self._at_ms.get(key)
+            if at == entry_ms:
+                return at
+            self._pop()
+            if at is not None and key not in self._queued_ms:
+                self._push(key, at)
+        return None
+
+    def _push(self, key: K, at_ms: int) -> None:
+        # The count breaks ties by age, so keys themselves are never compared.
+        self._pushed += 1
+        self._queued_ms[key] = at_ms
+        heapq.heappush(self._heap, (at_ms, self._pushed, key))
+
+    def _pop(self) -> K:
+        at_ms, _, key = heapq.heappop(self._heap)
+        if self._queued_ms.get(key) == at_ms:
+            del self._queued_ms[key]
+        return key

@@ -1,0 +1,230 @@
+"""Inputs and effects of a session's delivery window (`dssd.core.delivery`).
+
+The session feeds inputs, each with its monotonic clock, and carries out effects in order. A grant
+is named by its number in the session. Offsets in a `Settle` come from a client and are untrusted.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from dss_core.ids import StreamId
+from dss_core.progress import Progress, Ranges
+from dssd.core.messages import GrantedStream, StreamReport
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """A stream is lent: read and deliver it under this number."""
+
+    grant: int
+    subscription: int
+    granted: GrantedStream
+    ack_wait_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Grown:
+    """The stream of the grant has records that it had not before."""
+
+    grant: int
+
+
+class ChunkRead(NamedTuple):
+    """Answers a `Read`: what `dssd.log.port.Chunk` says."""
+
+    grant: int
+    offset: int
+    """As it was asked."""
+    frames: bytes
+    mask: Ranges
+    records: int
+    base: int
+    next: int
+
+
+class Nak(NamedTuple):
+    """The user refused these; bring them again."""
+
+    start: int
+    end: int
+    delay_ms: int | None = None
+
+
+class Settle(NamedTuple):
+    """What the client says of one grant."""
+
+    grant: int
+    acked: Ranges = ()
+    naks: tuple[Nak, ...] = ()
+    frontier: int = 0
+    """Every offset below it was handed to the user or is masked."""
+    token: int = 0
+    """Not 0: answer when the acks are durable."""
+    in_progress: Ranges = ()
+    """The ack wait of these begins anew; they were handed out."""
+
+
+@dataclass(frozen=True, slots=True)
+class RevokeAsked:
+    """The leader wants the stream back: stop, and report finally within the deadline."""
+
+    grant: int
+    deadline_ms: int
+    """A duration."""
+
+
+@dataclass(frozen=True, slots=True)
+class RevokeFinished:
+    """The client has dropped what it had not handed out."""
+
+    grant: int
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """The grant is over: forget it."""
+
+    grant: int
+    durable: bool = False
+    """The final report was durable before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """The client left the subscription: report finally, forget its grants."""
+
+    subscription: int
+
+
+@dataclass(frozen=True, slots=True)
+class Draining:
+    """The daemon stops: ask the client to drop what it has not handed out, within the deadline."""
+
+    deadline_ms: int
+    """A duration."""
+
+
+@dataclass(frozen=True, slots=True)
+class Closing:
+    """The connection is gone: report every grant as it is, forget all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """What is durable of a grant's progress."""
+
+    grant: int
+    progress: Progress
+
+
+@dataclass(frozen=True, slots=True)
+class Suspended:
+    """Deliver nothing to the subscription until `Resumed`."""
+
+    subscription: int
+
+
+@dataclass(frozen=True, slots=True)
+class Resumed:
+    """Deliver to the subscription again."""
+
+    subscription: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ticked:
+    """The time that `DeliveryWindow.wake_at_ms` names came, or later."""
+
+
+DeliveryInput = (
+    Installed
+    | Grown
+    | ChunkRead
+    | Settle
+    | RevokeAsked
+    | RevokeFinished
+    | Dropped
+    | Left
+    | Draining
+    | Closing
+    | Saved
+    | Suspended
+    | Resumed
+    | Ticked
+)
+
+
+class Read(NamedTuple):
+    """Read the stream of the grant; answer with `ChunkRead`. One at a time per grant."""
+
+    grant: int
+    stream: StreamId
+    offset: int
+    bytes_max: int
+
+
+class Deliver(NamedTuple):
+    """Send frames to the client."""
+
+    grant: int
+    frames: bytes
+    mask: Ranges
+    """Offsets in the frames that are not for the user."""
+    redelivered: bool
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class AskRevoke:
+    """Tell the client to hand out no more of the grant."""
+
+    grant: int
+    deadline_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Tell the borrower how the grants stand."""
+
+    reports: tuple[tuple[int, StreamReport], ...]
+    """By grant number."""
+    final: bool = False
+    """The streams are read no more."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerSettled:
+    """The acks under this token of the client are durable."""
+
+    token: int
+
+
+@dataclass(frozen=True, slots=True)
+class RefuseGrant:
+    """A settle named a grant that the session does not hold."""
+
+    grant: int
+
+
+@dataclass(frozen=True, slots=True)
+class RefuseRange:
+    """A settle named offsets that were not delivered under the grant; they were ignored."""
+
+    grant: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class ShowStalled:
+    """Delivery of the grant's stream paused, or goes on again: too many acked ranges."""
+
+    grant: int
+    subscription: int
+    stalled: bool
+    oldest_unacked: int
+
+
+DeliveryEffect = (
+    Read | Deliver | AskRevoke | Report | AnswerSettled | RefuseGrant | RefuseRange | ShowStalled
+)

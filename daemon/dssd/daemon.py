@@ -1,0 +1,243 @@
+"""The composition root: opens every part in order, runs them, closes them in reverse.
+
+::
+
+    lock ▸ format ▸ store ▸ log ▸ catalogue ▸ groups ▸ registry ▸ sessions ▸ server ▸ health serving
+         stop: health not serving ▸ calls end with exact reports ▸ server ▸ sessions ▸ registry
+               ▸ log ▸ store ▸ lock
+
+Invariant: one task group owns every task of the servicers and the daemon, and what escapes from
+any of them ends `run` with that exception. Nothing is half open: a part that cannot be opened
+closes those before it.
+"""
+
+import asyncio
+import logging
+import os
+import shutil
+import sqlite3
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+
+from dss_api.v1 import (
+    daemon_pb2_grpc,
+    groups_pb2_grpc,
+    log_pb2_grpc,
+    sessions_pb2_grpc,
+    topics_pb2_grpc,
+)
+from dss_core import arrow_layout
+from dss_core.errors import DiskFailed
+from dss_core.filters import TopicFilter
+from dssd import limits
+from dssd.addresses import Address
+from dssd.clock import Clock
+from dssd.config import Config
+from dssd.data_directory import DataDirectory
+from dssd.leaders.groups import Groups
+from dssd.leaders.registry import Registry
+from dssd.log.segment_log import SegmentLog
+from dssd.rpc.daemon import DaemonFacts, DaemonServicer
+from dssd.rpc.groups import GrantsServicer, GroupsServicer
+from dssd.rpc.log import LogServicer
+from dssd.rpc.server import Register, RpcServer
+from dssd.rpc.sessions import SessionsServicer
+from dssd.rpc.topics import TopicsServicer
+from dssd.sessions.sessions import Sessions
+from dssd.store.paging import scan_all
+from dssd.store.rows import StorageTopicRow
+from dssd.store.sqlite import SqliteStore
+from dssd.topics.catalogue import Catalogue, Topic
+from dssd.topics.retention import RetentionSchedule
+from dssd.version import version
+
+_LOG = logging.getLogger(__name__)
+
+BOOT_ID_BYTES = 16
+
+# Loaded with the daemon: at its first use it would hold the loop for some 100 ms.
+assert arrow_layout
+
+
+@dataclass(frozen=True, slots=True)
+class Hooks:
+    """What a daemon tells its process."""
+
+    listening: Callable[[tuple[Address, ...]], None]
+    """It serves on these addresses."""
+    ending: Callable[[], None]
+    """It serves no longer, and closes its parts."""
+    disk_failed: Callable[[DiskFailed], None]
+    """Nothing more can be promised. May be called on any thread; must end the process."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """All that was opened, below the server."""
+
+    store: SqliteStore
+    log: SegmentLog
+    catalogue: Catalogue
+    groups: Groups
+    registry: Registry
+    sessions: Sessions
+
+
+class Daemon:
+    """One daemon on one data directory. Built once, run once."""
+
+    def __init__(self, config: Config, hooks: Hooks, clock: Clock) -> None:
+        self._config = config
+        self._hooks = hooks
+        self._clock = clock
+        self._boot_id = os.urandom(BOOT_ID_BYTES)
+        self._started_at_ms = clock.wall_ms()
+        self._listening: tuple[Address, ...] = ()
+        self._stop = asyncio.Event()
+        self._crashed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def stop(self) -> None:
+        """Let `run` come to its end, gracefully."""
+        if not self._stop.is_set():
+            self._stop.set()
+            self._hooks.ending()
+
+    def is_stopping(self) -> bool:
+        """Whether `stop` was called."""
+        return self._stop.is_set()
+
+    async def run(self) -> None:
+        """Serve until `stop`.
+
+        Raises:
+            DataDirectoryLocked, DataDirectoryNewer, IllegalConfig, AddressInUse, StoreDamaged,
+            DiskFailed: it cannot start.
+            BaseExceptionGroup: a part of it failed, or a programmer's error came up.
+        """
+        with DataDirectory(self._config.data_dir) as directory:
+            async with AsyncExitStack() as stack:
+                parts = await self._open(directory, stack)
+                try:
+                    await self._serve(parts)
+                except BaseException:
+                    self._hooks.ending()
+                    raise
+
+    async def _open(self, directory: DataDirectory, stack: AsyncExitStack) -> _Parts:
+        store = await SqliteStore.open(directory.store_path, on_failure=self._hooks.disk_failed)
+        stack.push_async_callback(store.close)
+        storage_topics = [found.row for found in await scan_all(store, StorageTopicRow)]
+        try:
+            log = await SegmentLog.open(
+                directory.log_path,
+                store,
+                storage_topics=storage_topics,
+                on_failure=self._hooks.disk_failed,
+            )
+        except OSError as error:
+            raise DiskFailed(reason=f"log: {error}") from error
+        stack.push_async_callback(log.close)
+        catalogue = await Catalogue.open(store, log, wall_ms=self._clock.wall_ms)
+        groups = await Groups.open(store, catalogue, log, self._clock)
+        registry = Registry(store, groups, catalogue, log, self._clock, boot_id=self._boot_id)
+        await stack.enter_async_context(registry)
+        sessions = await Sessions.open(store, catalogue, log, groups, registry, self._clock)
+        await stack.enter_async_context(sessions)
+        return _Parts(store, log, catalogue, groups, registry, sessions)
+
+    async def _serve(self, parts: _Parts) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            log_servicer = LogServicer(parts.catalogue, parts.log, self._clock, tasks)
+            server = RpcServer(self._registers(parts, log_servicer), self._crash)
+            self._listening = server.bind(self._config.listen)
+            retention = RetentionSchedule(parts.catalogue, parts.log, self._clock)
+            background = [
+                tasks.create_task(self._watch_for_crash(), name="watch for a crash"),
+                tasks.create_task(retention.run(), name="retention"),
+            ]
+            await server.start()
+            try:
+                await server.serving()
+                self._hooks.listening(self._listening)
+                await self._stop.wait()
+                await self._end_calls(server, log_servicer, parts.sessions)
+            finally:
+                await server.stop(limits.STOP_CANCEL_S if self._stop.is_set() else None)
+                for task in background:
+                    task.cancel()
+
+    async def _end_calls(
+        self, server: RpcServer, log_servicer: LogServicer, sessions: Sessions
+    ) -> None:
+        _LOG.info("stopping")
+        await server.drain()
+        log_servicer.stop()
+        try:
+            async with asyncio.timeout(limits.STOP_CALLS_S):
+                await sessions.stop()
+        except TimeoutError:
+            _LOG.warning("some sessions did not report in time; their records come again")
+
+    def _registers(self, parts: _Parts, log_servicer: LogServicer) -> list[Register]:
+        topics = TopicsServicer(parts.catalogue, parts.log, _ReadersOf(parts.groups))
+        groups = GroupsServicer(parts.groups, parts.registry)
+        grants = GrantsServicer(parts.groups, parts.registry)
+        sessions = SessionsServicer(parts.sessions)
+        daemon = DaemonServicer(lambda: self._facts(parts))
+        return [
+            lambda server: topics_pb2_grpc.add_TopicsServicer_to_server(topics, server),
+            lambda server: groups_pb2_grpc.add_GroupsServicer_to_server(groups, server),
+            lambda server: groups_pb2_grpc.add_GrantsServicer_to_server(grants, server),
+            lambda server: log_pb2_grpc.add_LogServicer_to_server(log_servicer, server),
+            lambda server: sessions_pb2_grpc.add_SessionsServicer_to_server(sessions, server),
+            lambda server: daemon_pb2_grpc.add_DaemonServicer_to_server(daemon, server),
+        ]
+
+    def _crash(self, error: BaseException) -> None:
+        if isinstance(error, DiskFailed):
+            self._hooks.disk_failed(error)
+        if not self._crashed.done():
+            self._crashed.set_exception(error)
+
+    async def _watch_for_crash(self) -> None:
+        await self._crashed
+
+    def _facts(self, parts: _Parts) -> DaemonFacts:
+        topics = parts.catalogue.topics()
+        streams = [stream for topic in topics for stream in topic.streams()]
+        counts = parts.sessions.counts()
+        stopping = self._stop.is_set()
+        return DaemonFacts(
+            version=version(),
+            pid=os.getpid(),
+            started_at_ms=self._started_at_ms,
+            data_dir=str(self._config.data_dir),
+            listening=tuple(str(address) for address in self._listening),
+            state="stopping" if stopping else "serving",
+            state_reason="it was told to stop" if stopping else "",
+            topics=len(topics),
+            streams=len(streams),
+            groups=len(parts.groups.groups()),
+            sessions=counts.connected,
+            sessions_waiting=counts.detached,
+            log_bytes=sum(parts.log.bounds(stream).bytes for stream in streams),
+            disk_free_bytes=shutil.disk_usage(self._config.data_dir).free,
+            sqlite_version=sqlite3.sqlite_version,
+            boot_id=self._boot_id.hex(),
+            quarantined=tuple((str(path), reason) for path, reason in parts.log.quarantined()),
+        )
+
+
+class _ReadersOf:
+    """Which groups read a topic."""
+
+    def __init__(self, groups: Groups) -> None:
+        self._groups = groups
+
+    def __call__(self, topic: Topic) -> list[str]:
+        return [
+            group.name
+            for group in self._groups.groups()
+            if any(own.overlaps(TopicFilter.parse(group.filter)) for own in topic.patterns)
+        ]

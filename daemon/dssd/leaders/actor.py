@@ -1,0 +1,218 @@
+"""The shell of one leader: a mailbox in front of the machine, its effects carried out behind.
+
+Invariant: one step at a time, effects in order, and one commit under way at most. A commit whose
+precondition fails means that somebody else leads, or that the group is gone: the actor stops and
+writes nothing more. It must not know its peers: messages go through the post.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from typing import assert_never
+
+from dss_core.errors import StreamNotFound
+from dss_core.filters import TopicFilter
+from dss_core.ids import StreamId
+from dssd.clock import Clock
+from dssd.core.leader import step
+from dssd.core.leading import (
+    Committed,
+    Destroyed,
+    LeaderEffect,
+    LeaderInput,
+    LeaderView,
+    Persist,
+    Received,
+    Send,
+    SessionClosed,
+    Stop,
+    StopAsked,
+    StreamsChanged,
+    Ticked,
+    TookOver,
+    WakeAt,
+)
+from dssd.core.membership import Leader, LeaderTiming, view
+from dssd.core.messages import LeaderWanted, ToBorrower, ToLeader
+from dssd.leaders.claim import Claim, claim, present_streams, stored_streams, writes_of
+from dssd.limits import LEADER_MAILBOX_MAX
+from dssd.log.port import Log
+from dssd.store.port import PreconditionFailed, Store
+from dssd.store.rows import GroupRow
+from dssd.topics.catalogue import Catalogue, Topic
+
+ROUND_INPUTS_MAX = 64
+"""Steps before other tasks get their turn."""
+
+
+class LeaderActor:
+    """Leads one group, from the call of `run` to its return."""
+
+    def __init__(
+        self,
+        group: GroupRow,
+        *,
+        store: Store,
+        catalogue: Catalogue,
+        log: Log,
+        clock: Clock,
+        boot_id: bytes,
+        send: Callable[[ToBorrower], None],
+        timing: LeaderTiming,
+    ) -> None:
+        self.group = group
+        self._filter = TopicFilter.parse(group.filter)
+        self._store = store
+        self._catalogue = catalogue
+        self._log = log
+        self._clock = clock
+        self._boot_id = boot_id
+        self._send = send
+        self._timing = timing
+        self._leader: Leader | None = None
+        self._mailbox: deque[LeaderInput] = deque()
+        self._bell = asyncio.Event()
+        self._alarm: asyncio.TimerHandle | None = None
+        self._stopped = False
+        self.lost = 0
+        """Messages that came to a full mailbox."""
+
+    async def run(self, tasks: asyncio.TaskGroup) -> None:
+        """Claim, load, lead, and return when nothing is left to lead; commits run in ``tasks``."""
+        try:
+            claimed = await claim(self._store, self.group.group_id, self._boot_id)
+        except PreconditionFailed:
+            return
+        try:
+            await self._load(claimed)
+            await self._lead(claimed, tasks)
+        finally:
+            if self._alarm is not None:
+                self._alarm.cancel()
+
+    def receive(self, message: ToLeader) -> None:
+        """Take a borrower's message; a full mailbox loses it."""
+        if len(self._mailbox) >= LEADER_MAILBOX_MAX:
+            self.lost += 1
+            return
+        self._put(Received(message, self._clock.now_ms()))
+
+    def close_session(self, session_id: bytes) -> None:
+        """The session's client is gone."""
+        self._put(SessionClosed(session_id, self._clock.now_ms()))
+
+    def change_topic(self, topic: Topic, *, removed: bool) -> None:
+        """A topic appeared, changed or went."""
+        if not any(pattern.overlaps(self._filter) for pattern in topic.patterns):
+            return
+        now_ms = self._clock.now_ms()
+        if removed:
+            self._put(StreamsChanged(now_ms, gone=topic.streams()))
+        else:
+            self._put(StreamsChanged(now_ms, present=present_streams(topic)))
+
+    def destroy(self) -> None:
+        """The group was removed."""
+        self._put(Destroyed(self._clock.now_ms()))
+
+    def stop(self) -> None:
+        """Save everything, then return from `run`."""
+        self._put(StopAsked(self._clock.now_ms()))
+
+    def view(self) -> LeaderView | None:
+        """The group as its leader has it now; None while it loads."""
+        if self._leader is None or self._stopped:
+            return None
+        return view(self._leader, self._clock.now_ms())
+
+    def unanswered(self) -> list[LeaderWanted]:
+        """After `run`: requests for a leader that came too late for this one."""
+        return [
+            given.message
+            for given in self._mailbox
+            if isinstance(given, Received) and isinstance(given.message, LeaderWanted)
+        ]
+
+    async def _load(self, claimed: Claim) -> None:
+        group = self.group
+        streams = await stored_streams(self._store, self._catalogue, self._log, group)
+        self._leader = Leader(
+            claimed.row.leader_epoch, owner_session=group.session_id, timing=self._timing
+        )
+        # What came while rows were read is behind it in the mailbox, and changes nothing twice.
+        self._mailbox.appendleft(TookOver(self._clock.now_ms(), streams, claimed.restarted))
+        self._bell.set()
+
+    async def _lead(self, claimed: Claim, tasks: asyncio.TaskGroup) -> None:
+        leader = self._leader
+        assert leader is not None
+        while not self._stopped:
+            await self._bell.wait()
+            self._bell.clear()
+            while self._mailbox and not self._stopped:
+                for _ in range(min(len(self._mailbox), ROUND_INPUTS_MAX)):
+                    if self._stopped:
+                        break
+                    for effect in step(leader, self._mailbox.popleft())[1]:
+                        self._carry_out(effect, claimed, tasks)
+                await asyncio.sleep(0)
+
+    def _carry_out(self, effect: LeaderEffect, claimed: Claim, tasks: asyncio.TaskGroup) -> None:
+        match effect:
+            case Send(message):
+                self._send(message)
+            case Persist():
+                name = f"commit of leader {self.group.group_id}"
+                tasks.create_task(self._commit(effect, claimed), name=name)
+            case WakeAt(at_ms):
+                self._wake_at(at_ms)
+            case Stop():
+                self._stopped = True
+            case _:
+                assert_never(effect)
+
+    async def _commit(self, persist: Persist, claimed: Claim) -> None:
+        writes = writes_of(self.group, persist.records)
+        try:
+            await self._store.commit(writes, [claimed.still_holds()])
+        except PreconditionFailed:
+            await self._lose_leadership()
+            return
+        ends = tuple(self._ends(persist.measure))
+        self._put(Committed(persist.commit_id, self._clock.now_ms(), ends))
+
+    async def _lose_leadership(self) -> None:
+        """Stop; members of a group that was removed are told before."""
+        if await self._store.read(GroupRow, (self.group.group_id,)) is None:
+            self.destroy()
+        else:
+            self._stopped = True
+            self._bell.set()
+
+    def _ends(self, streams: tuple[StreamId, ...]) -> list[tuple[StreamId, int]]:
+        ends: list[tuple[StreamId, int]] = []
+        for stream in streams:
+            try:
+                ends.append((stream, self._log.bounds(stream).end))
+            except StreamNotFound:
+                # Its topic was removed meanwhile; the leader hears of that as well.
+                continue
+        return ends
+
+    def _wake_at(self, at_ms: int) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
+        delay_s = max(at_ms - self._clock.now_ms(), 0) / 1_000
+        self._alarm = asyncio.get_running_loop().call_later(delay_s, self._tick, at_ms)
+
+    def _tick(self, at_ms: int) -> None:
+        now_ms = self._clock.now_ms()
+        if now_ms < at_ms:
+            # The loop's clock is finer than ours: it may ring within the millisecond before.
+            self._wake_at(at_ms)
+            return
+        self._put(Ticked(now_ms))
+
+    def _put(self, given: LeaderInput) -> None:
+        self._mailbox.append(given)
+        self._bell.set()

@@ -1,0 +1,47 @@
+"""How the structured columns of progress rows are written: runs of little-endian u64.
+
+Invariant: each reading function gives back what its writing function was given.
+"""
+
+import struct
+
+from dss_core.progress import Progress, Ranges
+from dssd.core.messages import Attempts
+from dssd.store.rows import ProgressRow
+
+_U64_BYTES = 8
+
+
+def packed_ranges(ranges: Ranges) -> bytes:
+    """Pairs (start, end)."""
+    return _packed([value for pair in ranges for value in pair])
+
+
+def unpacked_ranges(packed: bytes) -> Ranges:
+    """What `packed_ranges` wrote."""
+    values = _unpacked(packed)
+    return tuple(zip(values[::2], values[1::2], strict=True))
+
+
+def packed_attempts(attempts: Attempts) -> bytes:
+    """Triples (start, end, count)."""
+    return _packed([value for run in attempts for value in run])
+
+
+def unpacked_attempts(packed: bytes) -> Attempts:
+    """What `packed_attempts` wrote."""
+    values = _unpacked(packed)
+    return tuple(zip(values[::3], values[1::3], values[2::3], strict=True))
+
+
+def progress_of(row: ProgressRow | None) -> Progress:
+    """The progress that a row holds; a stream without one was born after the declaration."""
+    return Progress(0) if row is None else Progress(row.floor, unpacked_ranges(row.ranges))
+
+
+def _packed(values: list[int]) -> bytes:
+    return struct.pack(f"<{len(values)}Q", *values)
+
+
+def _unpacked(packed: bytes) -> tuple[int, ...]:
+    return struct.unpack(f"<{len(packed) // _U64_BYTES}Q", packed)

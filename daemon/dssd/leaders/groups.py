@@ -1,0 +1,375 @@
+"""The groups that are declared: answers from memory, changes through the store.
+
+A group is (name, filter). The first subscription declares a shared one; a queue is declared by an
+operator; a private subscription is an exclusive group, named after its session. Removal leaves a
+tombstone, so that members that come back do not resurrect what an operator destroyed.
+
+Invariant: memory equals what is committed; a name row says who owns (name, filter), so two
+declarations of one group meet in its precondition. It must not know leaders: the registry watches.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from dss_core.errors import (
+    GroupAmbiguous,
+    GroupDestroyed,
+    GroupExists,
+    GroupNotFound,
+    IllegalArgument,
+    QueueNotDeclared,
+    StartConflict,
+)
+from dss_core.filters import SubscriptionFilter, TopicFilter
+from dssd.clock import Clock
+from dssd.core.start import Now, StartPoint, start_text
+from dssd.leaders.starting import resolved_start
+from dssd.limits import ACK_WAIT_MS, ACK_WAIT_MS_MAX, TOMBSTONE_MS
+from dssd.log.port import Log
+from dssd.store.finishing import finished
+from dssd.store.keys import key_of
+from dssd.store.paging import scan_all
+from dssd.store.port import (
+    Absent,
+    Delete,
+    Exists,
+    Precondition,
+    PreconditionFailed,
+    Put,
+    Store,
+    VersionIs,
+    Write,
+)
+from dssd.store.rows import GrantRow, GroupNameRow, GroupRow, LeaderRow, ProgressRow
+from dssd.topics.catalogue import Catalogue
+
+SESSION_DIGITS = 12
+"""Of a session id, in the name of an exclusive group."""
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """The group of a subscription, and whether this use declared it."""
+
+    group: GroupRow
+    declared: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What a declaration shall make."""
+
+    name: str
+    filter: TopicFilter
+    kind: str
+    start: StartPoint | None
+    ack_wait_ms: int | None
+    session_id: bytes | None = None
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.name, self.filter.text
+
+
+class Groups:
+    """Built by `open`; lives as long as the daemon."""
+
+    def __init__(self, store: Store, catalogue: Catalogue, log: Log, clock: Clock) -> None:
+        self._store = store
+        self._catalogue = catalogue
+        self._log = log
+        self._clock = clock
+        self._by_id: dict[int, GroupRow] = {}
+        self._by_name: dict[str, dict[str, GroupRow]] = {}
+        """By name, then by filter."""
+        self._tombstones: dict[tuple[str, str], GroupNameRow] = {}
+        self._destroyed: dict[int, GroupNameRow] = {}
+        self._watchers: dict[int, Callable[[GroupRow], None]] = {}
+        self._watches_made = 0
+
+    @classmethod
+    async def open(cls, store: Store, catalogue: Catalogue, log: Log, clock: Clock) -> "Groups":
+        """Read groups and tombstones from the store; old tombstones go."""
+        groups = cls(store, catalogue, log, clock)
+        for found in await scan_all(store, GroupRow):
+            groups._enter(found.row)
+        oldest_ms = clock.wall_ms() - TOMBSTONE_MS
+        old: list[Write] = []
+        for name in await scan_all(store, GroupNameRow):
+            if name.row.destroyed_at_ms is None:
+                continue
+            if name.row.destroyed_at_ms < oldest_ms:
+                old.append(Delete(GroupNameRow, key_of(name.row)))
+            else:
+                groups._bury(name.row)
+        if old:
+            await store.commit(old)
+        return groups
+
+    def groups(self) -> tuple[GroupRow, ...]:
+        """All groups, by id."""
+        return tuple(self._by_id[group_id] for group_id in sorted(self._by_id))
+
+    def get(self, group_id: int) -> GroupRow:
+        """The group of that id.
+
+        Raises:
+            GroupDestroyed: it was removed.
+            GroupNotFound: there is none.
+        """
+        group = self._by_id.get(group_id)
+        if group is not None:
+            return group
+        if group_id in self._destroyed:
+            raise GroupDestroyed(group=self._destroyed[group_id].name)
+        raise GroupNotFound(group=group_id)
+
+    def find(self, text: str) -> GroupRow:
+        """The group that an operator names: NAME, NAME@FILTER, ``$share/NAME/FILTER``.
+
+        Raises:
+            GroupNotFound: there is none.
+            GroupAmbiguous: several have the name.
+            IllegalName, IllegalFilter, QueueWithoutGroup: the text is none of these.
+        """
+        if text.startswith("$"):
+            parsed = SubscriptionFilter.parse(text)
+            found = self._by_name.get(parsed.group or "", {}).get(parsed.filter.text)
+            candidates = [found] if found else []
+        else:
+            name, at, filter_text = text.partition("@")
+            named = self._by_name.get(name, {})
+            candidates = [row for own, row in named.items() if not at or own == filter_text]
+        if not candidates:
+            raise GroupNotFound(group=text)
+        if len(candidates) > 1:
+            written = ", ".join(sorted(f"{row.name}@{row.filter}" for row in candidates))
+            raise GroupAmbiguous(group=text, candidates=written)
+        return candidates[0]
+
+    async def declare(
+        self,
+        parsed: SubscriptionFilter,
+        *,
+        start: StartPoint | None = None,
+        ack_wait_ms: int | None = None,
+        if_not_exists: bool = False,
+    ) -> GroupRow:
+        """Declare a group as operators do; a tombstone of its name goes.
+
+        Raises:
+            GroupExists: it is there, and that was not accepted, or its kind is another.
+            StartConflict: it is there with another start.
+            IllegalArgument, OffsetOutOfRange: the start or the ack wait does not fit.
+        """
+        if parsed.group is None:
+            raise IllegalArgument(argument="filter", rule="write $share/GROUP/FILTER")
+        kind = "queue" if parsed.queue else "shared"
+        asked = _Asked(parsed.group, parsed.filter, kind, start, ack_wait_ms)
+        known = self._existing(asked)
+        if known is None:
+            joined = await self._declare(asked, over_tombstone=True)
+            if joined.declared:
+                return joined.group
+            known = joined.group
+        if not if_not_exists or known.kind != kind:
+            raise GroupExists(group=parsed.group)
+        _check_start(known, start)
+        return known
+
+    async def join(
+        self,
+        parsed: SubscriptionFilter,
+        *,
+        start: StartPoint | None,
+        ack_wait_ms: int | None,
+        session_id: bytes,
+        subscription: int,
+    ) -> Joined:
+        """The group of a subscription; the first use declares a shared one.
+
+        A plain filter gives an exclusive group that the session owns.
+
+        Raises:
+            GroupDestroyed: it was removed, and nobody declared it again.
+            QueueNotDeclared: queues are declared by operators.
+            StartConflict: it is there with another start.
+            IllegalArgument, OffsetOutOfRange: the start or the ack wait does not fit.
+        """
+        asked = _asked_by_session(parsed, start, ack_wait_ms, session_id, subscription)
+        existing = self._existing(asked)
+        if parsed.queue and (existing is None or existing.kind != "queue"):
+            self._refuse_tombstone(asked)
+            raise QueueNotDeclared(group=asked.name, filter=asked.filter.text)
+        if existing is not None:
+            joined = Joined(existing, declared=False)
+        else:
+            joined = await self._declare(asked, over_tombstone=False)
+        if not joined.declared:
+            _check_start(joined.group, start)
+        return joined
+
+    async def remove(self, group_id: int) -> None:
+        """Remove a group with its rows; a shared one or a queue leaves a tombstone.
+
+        Raises:
+            GroupDestroyed, GroupNotFound: there is no such group any more, or never was.
+        """
+        await finished(self._remove(self.get(group_id)), name=f"remove group {group_id}")
+
+    def watch_removed(self, removed: Callable[[GroupRow], None]) -> Callable[[], None]:
+        """Call ``removed`` after each removal; returns how to stop."""
+        self._watches_made += 1
+        number = self._watches_made
+        self._watchers[number] = removed
+
+        def stop() -> None:
+            self._watchers.pop(number, None)
+
+        return stop
+
+    def _existing(self, asked: _Asked) -> GroupRow | None:
+        return self._by_name.get(asked.name, {}).get(asked.filter.text)
+
+    def _refuse_tombstone(self, asked: _Asked) -> None:
+        tombstone = self._tombstones.get(asked.key)
+        if tombstone is None or tombstone.destroyed_at_ms is None:
+            return
+        if tombstone.destroyed_at_ms >= self._clock.wall_ms() - TOMBSTONE_MS:
+            raise GroupDestroyed(group=asked.name)
+
+    async def _declare(self, asked: _Asked, *, over_tombstone: bool) -> Joined:
+        """Make the group; one that somebody else made meanwhile is returned as it is."""
+        if not over_tombstone:
+            self._refuse_tombstone(asked)
+        ack_wait_ms = ACK_WAIT_MS if asked.ack_wait_ms is None else asked.ack_wait_ms
+        if not 0 < ack_wait_ms <= ACK_WAIT_MS_MAX:
+            raise IllegalArgument(argument="ack_wait", rule=f"1 to {ACK_WAIT_MS_MAX:,} ms")
+        group_id = await self._store.next_id()
+        row = GroupRow(
+            group_id=group_id,
+            name=asked.name,
+            filter=asked.filter.text,
+            kind=asked.kind,
+            start=start_text(asked.start or Now()),
+            session_id=asked.session_id,
+            ack_wait_ms=ack_wait_ms,
+            created_at_ms=self._clock.wall_ms(),
+            cursor_generation=0,
+        )
+        return await finished(self._commit_new(asked, row), name=f"declare group {asked.name}")
+
+    async def _commit_new(self, asked: _Asked, row: GroupRow) -> Joined:
+        tombstone = await self._store.read(GroupNameRow, asked.key)
+        if tombstone is not None and tombstone.row.destroyed_at_ms is None:
+            return await self._made_meanwhile(asked)
+        starts = await resolved_start(
+            asked.start or Now(), asked.filter, self._catalogue, self._log
+        )
+        writes: list[Write] = [
+            Put(row),
+            Put(GroupNameRow(row.name, row.filter, row.group_id, destroyed_at_ms=None)),
+        ]
+        writes += [
+            Put(_first_progress(row.group_id, stream.storage_topic_id, stream.partition, offset))
+            for stream, offset in starts.items()
+        ]
+        holds: Precondition = Absent(GroupNameRow, asked.key)
+        if tombstone is not None:
+            holds = VersionIs(GroupNameRow, asked.key, tombstone.version)
+        try:
+            await self._store.commit(writes, [holds])
+        except PreconditionFailed:
+            return await self._made_meanwhile(asked)
+        self._unbury(asked.key)
+        self._enter(row)
+        return Joined(row, declared=True)
+
+    async def _made_meanwhile(self, asked: _Asked) -> Joined:
+        """The group that another declaration made, or removed again, while ours was on its way."""
+        name = await self._store.read(GroupNameRow, asked.key)
+        if name is None or name.row.destroyed_at_ms is not None:
+            raise GroupDestroyed(group=asked.name)
+        group = await self._store.read(GroupRow, (name.row.group_id,))
+        if group is None:
+            raise GroupDestroyed(group=asked.name)
+        return Joined(group.row, declared=False)
+
+    async def _remove(self, group: GroupRow) -> None:
+        writes: list[Write] = [
+            Delete(GroupRow, (group.group_id,)),
+            Delete(LeaderRow, (group.group_id,)),
+        ]
+        key = (group.group_id,)
+        grants = await scan_all(self._store, GrantRow, key)
+        progress = await scan_all(self._store, ProgressRow, key)
+        writes += [Delete(GrantRow, key_of(found.row)) for found in grants]
+        writes += [Delete(ProgressRow, key_of(found.row)) for found in progress]
+        name = GroupNameRow(group.name, group.filter, group.group_id, self._clock.wall_ms())
+        if group.kind == "exclusive":
+            writes.append(Delete(GroupNameRow, key_of(name)))
+        else:
+            writes.append(Put(name))
+        try:
+            await self._store.commit(writes, [Exists(GroupRow, (group.group_id,))])
+        except PreconditionFailed as failed:
+            raise GroupDestroyed(group=group.name) from failed
+        self._leave(group)
+        if group.kind != "exclusive":
+            self._bury(name)
+        for removed in tuple(self._watchers.values()):
+            removed(group)
+
+    def _enter(self, row: GroupRow) -> None:
+        self._by_id[row.group_id] = row
+        self._by_name.setdefault(row.name, {})[row.filter] = row
+
+    def _leave(self, row: GroupRow) -> None:
+        del self._by_id[row.group_id]
+        named = self._by_name[row.name]
+        del named[row.filter]
+        if not named:
+            del self._by_name[row.name]
+
+    def _bury(self, name: GroupNameRow) -> None:
+        self._tombstones[name.name, name.filter] = name
+        self._destroyed[name.group_id] = name
+
+    def _unbury(self, key: tuple[str, str]) -> None:
+        # The old id stays destroyed: members of the group of before must not join the new one
+        # under a grant epoch of the old.
+        self._tombstones.pop(key, None)
+
+
+def _asked_by_session(
+    parsed: SubscriptionFilter,
+    start: StartPoint | None,
+    ack_wait_ms: int | None,
+    session_id: bytes,
+    subscription: int,
+) -> _Asked:
+    if parsed.group is not None:
+        return _Asked(parsed.group, parsed.filter, "shared", start, ack_wait_ms)
+    name = f"~{session_id.hex()[:SESSION_DIGITS]}/{subscription}"
+    return _Asked(name, parsed.filter, "exclusive", start, ack_wait_ms, session_id)
+
+
+def _check_start(group: GroupRow, start: StartPoint | None) -> None:
+    if start is not None and start_text(start) != group.start:
+        raise StartConflict(group=group.name, declared=group.start, asked=start_text(start))
+
+
+def _first_progress(
+    group_id: int, storage_topic_id: int, partition: int, offset: int
+) -> ProgressRow:
+    return ProgressRow(
+        group_id=group_id,
+        storage_topic_id=storage_topic_id,
+        partition=partition,
+        floor=offset,
+        ranges=b"",
+        frontier=offset,
+        attempts=b"",
+        finished=False,
+        cursor_generation=0,
+    )

@@ -1,0 +1,168 @@
+"""How far a group is behind, for people: from its rows, or from the memory of its live leader.
+
+LAG counts the records between the floor and the end of each stream, less the acknowledged ranges
+above the floor. It is an upper bound, and says so, where the filter does not select whole topics
+(records that it rejects are counted until they are passed) or where the log cannot count exactly.
+OLDEST is the append time of the oldest record at a floor. Nothing here starts a leader.
+"""
+
+from dataclasses import dataclass
+
+from dss_core.errors import StreamNotFound
+from dss_core.filters import TopicFilter
+from dss_core.ids import StreamId, StreamName
+from dss_core.limits import ACKED_RANGES_MAX
+from dss_core.progress import clipped, total
+from dssd.core.leading import LeaderView, MemberView, StreamView
+from dssd.leaders.encoding import progress_of
+from dssd.log.port import Log
+from dssd.store.paging import scan_all
+from dssd.store.port import Store
+from dssd.store.rows import GrantRow, GroupRow, LeaderRow, ProgressRow
+from dssd.topics.catalogue import Catalogue, Topic
+
+
+@dataclass(frozen=True, slots=True)
+class StreamSurvey:
+    """One stream of a group."""
+
+    name: StreamName
+    view: StreamView
+    end: int
+    lag: int
+    exact: bool
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSurvey:
+    """A group as operators see it."""
+
+    taken_at_ms: int
+    """By the wall clock."""
+    state: str
+    """idle, active, rebalancing or stalled."""
+    reason: str
+    leader_epoch: int
+    """0 where no leader ever ran."""
+    members: tuple[MemberView, ...]
+    streams: tuple[StreamSurvey, ...]
+    lag: int
+    lag_exact: bool
+    oldest_unacked_us: int | None
+
+
+async def survey_from_view(
+    live: LeaderView, group: GroupRow, catalogue: Catalogue, log: Log, wall_ms: int
+) -> GroupSurvey:
+    """The group as its live leader has it."""
+    return await _survey(live, group, catalogue, log, wall_ms)
+
+
+async def survey_from_rows(
+    store: Store, group: GroupRow, catalogue: Catalogue, log: Log, wall_ms: int
+) -> GroupSurvey:
+    """The group as its last leader left it."""
+    key = (group.group_id,)
+    leader = await store.read(LeaderRow, key)
+    grants = {_stream_of(found.row): found.row for found in await scan_all(store, GrantRow, key)}
+    rows = {_stream_of(found.row): found.row for found in await scan_all(store, ProgressRow, key)}
+    wanted = TopicFilter.parse(group.filter)
+    views: list[StreamView] = []
+    for topic in catalogue.meeting(wanted):
+        for stream in topic.streams():
+            row, grant = rows.get(stream), grants.get(stream)
+            finished = row is not None and row.finished
+            views.append(
+                StreamView(
+                    stream=stream,
+                    state="finished" if finished else "free",
+                    client_id="",
+                    grant_epoch=grant.grant_epoch if grant else 0,
+                    progress=progress_of(row),
+                    state_age_ms=0,
+                )
+            )
+    epoch = leader.row.leader_epoch if leader else 0
+    stored = LeaderView(epoch, rebalancing=False, members=(), streams=tuple(views))
+    return await _survey(stored, group, catalogue, log, wall_ms)
+
+
+async def _survey(
+    view: LeaderView, group: GroupRow, catalogue: Catalogue, log: Log, wall_ms: int
+) -> GroupSurvey:
+    wanted = TopicFilter.parse(group.filter)
+    streams: list[StreamSurvey] = []
+    oldest: int | None = None
+    for stream_view in view.streams:
+        try:
+            survey = _survey_stream(stream_view, wanted, catalogue, log)
+            at_us = await _oldest_us(survey, log)
+        except StreamNotFound:
+            # Its topic was removed while this was computed.
+            continue
+        streams.append(survey)
+        if at_us is not None and (oldest is None or at_us < oldest):
+            oldest = at_us
+    state, reason = _state(view, streams)
+    return GroupSurvey(
+        taken_at_ms=wall_ms,
+        state=state,
+        reason=reason,
+        leader_epoch=view.leader_epoch,
+        members=view.members,
+        streams=tuple(streams),
+        lag=sum(stream.lag for stream in streams),
+        lag_exact=all(stream.exact for stream in streams),
+        oldest_unacked_us=oldest,
+    )
+
+
+def _survey_stream(
+    view: StreamView, wanted: TopicFilter, catalogue: Catalogue, log: Log
+) -> StreamSurvey:
+    bounds = log.bounds(view.stream)
+    start = max(view.progress.floor, bounds.start)
+    lag, exact = log.count(view.stream, start, bounds.end) if start < bounds.end else (0, True)
+    acked = clipped(view.progress.ranges, start, bounds.end)
+    whole = lag == 0 or selects_whole(wanted, catalogue.topic_of(view.stream))
+    name = catalogue.name_of(view.stream)
+    return StreamSurvey(name, view, bounds.end, max(lag - total(acked), 0), exact and whole)
+
+
+async def _oldest_us(survey: StreamSurvey, log: Log) -> int | None:
+    if survey.lag == 0:
+        return None
+    stream = survey.view.stream
+    return await log.time_at(stream, max(survey.view.progress.floor, log.bounds(stream).start))
+
+
+def _state(view: LeaderView, streams: list[StreamSurvey]) -> tuple[str, str]:
+    for stream in streams:
+        progress = stream.view.progress
+        if len(progress.ranges) >= ACKED_RANGES_MAX:
+            return "stalled", f"{stream.name} waits for the record at {progress.floor}"
+    if not view.members:
+        return "idle", ""
+    return ("rebalancing", "") if view.rebalancing else ("active", "")
+
+
+def selects_whole(wanted: TopicFilter, topic: Topic) -> bool:
+    """Whether every subject that the topic owns matches the filter."""
+    return all(_covers(wanted, pattern) for pattern in topic.patterns)
+
+
+def _covers(wanted: TopicFilter, pattern: TopicFilter) -> bool:
+    if wanted.hides_dollar and not pattern.hides_dollar and pattern.levels[0].startswith("$"):
+        return False
+    for index, level in enumerate(wanted.levels):
+        if index >= len(pattern.levels):
+            return False
+        if level not in ("+", pattern.levels[index]):
+            return False
+    if len(pattern.levels) > len(wanted.levels):
+        return wanted.open_ended
+    return wanted.open_ended or not pattern.open_ended
+
+
+def _stream_of(row: GrantRow | ProgressRow) -> StreamId:
+    return StreamId(row.storage_topic_id, row.partition)

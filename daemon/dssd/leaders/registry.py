@@ -1,0 +1,177 @@
+"""The registry of leaders: finds or starts the leader of a group, and carries the post.
+
+Invariant: at most one live leader a group in this process, one task each, in this registry's task
+group; a leader that ended is started again by the next `LeaderWanted`. A group without members has
+no leader after a while, so it costs nothing. It must not know what leaders do.
+"""
+
+import asyncio
+import secrets
+from collections.abc import Callable
+from types import TracebackType
+from typing import Self
+
+from dss_core.errors import DssError
+from dssd.clock import Clock
+from dssd.core.leading import LeaderView
+from dssd.core.membership import LeaderTiming
+from dssd.core.messages import BorrowerId, Invalidate, LeaderWanted, ToBorrower, ToLeader
+from dssd.leaders.actor import LeaderActor
+from dssd.leaders.groups import Groups
+from dssd.leaders.lag import GroupSurvey, survey_from_rows, survey_from_view
+from dssd.leaders.post_office import PostOffice
+from dssd.log.port import Log
+from dssd.store.port import Store
+from dssd.store.rows import GroupRow
+from dssd.topics.catalogue import Catalogue, Topic
+
+BOOT_ID_BYTES = 16
+
+
+class Registry:
+    """Implements `dssd.leaders.post.Post`.
+
+    ``async with registry:`` runs its leaders; leaving it stops them with all progress saved, so
+    leave it after the sessions have said goodbye.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        groups: Groups,
+        catalogue: Catalogue,
+        log: Log,
+        clock: Clock,
+        *,
+        boot_id: bytes | None = None,
+        timing: LeaderTiming | None = None,
+    ) -> None:
+        self._store = store
+        self._groups = groups
+        self._catalogue = catalogue
+        self._log = log
+        self._clock = clock
+        self._boot_id = boot_id or secrets.token_bytes(BOOT_ID_BYTES)
+        self._timing = timing or LeaderTiming()
+        self._office = PostOffice()
+        self._actors: dict[int, LeaderActor] = {}
+        self._leading: dict[int, asyncio.Task[None]] = {}
+        self._tasks = asyncio.TaskGroup()
+        self._handing_over: asyncio.Task[None] | None = None
+        self._stop_watching: list[Callable[[], None]] = []
+        self._stopping = False
+
+    async def __aenter__(self) -> Self:
+        """Begin to carry messages."""
+        await self._tasks.__aenter__()
+        self._handing_over = self._tasks.create_task(self._office.run(), name="post office")
+        self._stop_watching = [
+            self._catalogue.watch(self._topic_changed),
+            self._groups.watch_removed(self._group_removed),
+        ]
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Stop the leaders, each with its progress saved, then the post.
+
+        Raises:
+            BaseExceptionGroup: a leader failed.
+        """
+        self._stopping = True
+        for stop in self._stop_watching:
+            stop()
+        if error is None:
+            for actor in self._actors.values():
+                actor.stop()
+            if self._leading:
+                await asyncio.wait(self._leading.values())
+        if self._handing_over is not None:
+            self._handing_over.cancel()
+        await self._tasks.__aexit__(kind, error, trace)
+
+    def attach_borrower(
+        self, borrower_id: BorrowerId, receive: Callable[[ToBorrower], None]
+    ) -> Callable[[], None]:
+        """Deliver what is sent to this borrower to ``receive``; returns how to stop."""
+        return self._office.attach(borrower_id, receive)
+
+    def to_borrower(self, group_id: int, message: ToBorrower) -> None:
+        """Send to the borrower that the message names; lost where it is gone."""
+        self._office.put(message)
+
+    def to_leader(self, group_id: int, message: ToLeader) -> None:
+        """Send to the leader of the group; `LeaderWanted` starts it where there is none."""
+        actor = self._actors.get(group_id)
+        if actor is None and isinstance(message, LeaderWanted):
+            actor = self._started(group_id, message)
+        if actor is not None:
+            actor.receive(message)
+
+    def session_closed(self, session_id: bytes) -> None:
+        """A client's connection closed: its borrowers end at once, in every group.
+
+        Call it after each borrower's `Disconnect` was sent, so that final reports count.
+        """
+        for actor in self._actors.values():
+            actor.close_session(session_id)
+
+    def snapshot(self, group_id: int) -> LeaderView | None:
+        """The live leader's view of its group, or None where there is no leader."""
+        actor = self._actors.get(group_id)
+        return None if actor is None else actor.view()
+
+    async def survey(self, group: GroupRow) -> GroupSurvey:
+        """How the group stands, for people; starts no leader."""
+        live = self.snapshot(group.group_id)
+        catalogue, log, wall_ms = self._catalogue, self._log, self._clock.wall_ms()
+        if live is not None:
+            return await survey_from_view(live, group, catalogue, log, wall_ms)
+        return await survey_from_rows(self._store, group, catalogue, log, wall_ms)
+
+    def _started(self, group_id: int, wanted: LeaderWanted) -> LeaderActor | None:
+        if self._stopping:
+            return None
+        try:
+            group = self._groups.get(group_id)
+        except DssError as error:
+            epoch = wanted.leader_epoch
+            self._office.put(Invalidate(wanted.borrower_id, epoch, error.code))
+            return None
+        actor = LeaderActor(
+            group,
+            store=self._store,
+            catalogue=self._catalogue,
+            log=self._log,
+            clock=self._clock,
+            boot_id=self._boot_id,
+            send=self._office.put,
+            timing=self._timing,
+        )
+        self._actors[group_id] = actor
+        name = f"leader of group {group_id}"
+        self._leading[group_id] = self._tasks.create_task(self._lead(actor), name=name)
+        return actor
+
+    async def _lead(self, actor: LeaderActor) -> None:
+        group_id = actor.group.group_id
+        try:
+            await actor.run(self._tasks)
+        finally:
+            del self._actors[group_id]
+            del self._leading[group_id]
+        for wanted in actor.unanswered():
+            self.to_leader(group_id, wanted)
+
+    def _topic_changed(self, topic: Topic, removed: bool) -> None:
+        for actor in self._actors.values():
+            actor.change_topic(topic, removed=removed)
+
+    def _group_removed(self, group: GroupRow) -> None:
+        actor = self._actors.get(group.group_id)
+        if actor is not None:
+            actor.destroy()

@@ -1,0 +1,209 @@
+"""Every bound that concerns the daemon only, with its unit last and its reason.
+
+Bounds that clients must agree on stand in `dss_core.limits`.
+"""
+
+# Starting and stopping
+
+STOP_CALLS_S = 6.0
+"""How long calls in flight may take to end; of the 10 s that a stop may take, the rest is for log
+and store."""
+
+STOP_HARD_S = 12.0
+"""When a stop hangs, the process ends anyway: what was acknowledged is durable already."""
+
+STOP_CANCEL_S = 1.0
+"""What still runs after that is cancelled: health watchers, mostly."""
+
+RETENTION_INTERVAL_S = 30.0
+"""Retention looks at whole segments; more often would find nothing."""
+
+# The server
+
+CONCURRENT_STREAMS_MAX = 1_024
+"""Calls per connection. A client needs a handful; a broken one must not take them all."""
+
+KEEPALIVE_TIME_MS = 2_000
+PING_TIMEOUT_MS = 3_000
+"""A frozen peer is cut after both together, 5 s, which is below the lease. (The option that
+gRPC names keepalive_timeout_ms does not fire.)"""
+
+PEER_PING_INTERVAL_MIN_MS = 1_000
+"""Clients ping every 2 s; a peer that pings faster than this is told to go away."""
+
+HANDSHAKE_TIMEOUT_MS = 5_000
+"""A connection that says nothing must not hold a descriptor for long."""
+
+CONCURRENT_CALLS_MAX = 4_096
+"""Calls of all connections together; beyond it gRPC answers RESOURCE_EXHAUSTED."""
+
+# Publishing
+
+PRODUCE_ITEMS_IN_FLIGHT_MAX = 256
+"""Requests of one Produce call that wait for the disk. One sync covers many of them."""
+
+APPEND_BYTES_IN_FLIGHT_MAX = 48 << 20
+"""What all calls together have handed to the log without an answer: below the log's own bound, so
+that callers wait and are not refused."""
+
+SUBJECT_TABLES_CACHED_MAX = 1_024
+"""Verdicts on subject tables kept per topic. A producer's tables repeat from frame to frame."""
+
+HASH_KEYS_ONE_FRAME_IN = 64
+"""How often the key hashes of an Arrow frame are computed again; the routing is always checked."""
+
+PUBLISH_RECORDS_MAX = 10_000
+"""Records in one unary publish: the daemon builds these frames on its own loop."""
+
+# Reading
+
+READ_CHUNK_BYTES_MAX = 128 << 10
+"""One answer of a read; below malloc's mmap threshold protobuf copies are cheap."""
+
+READ_STREAMS_MAX = 65_536
+"""Streams that one read may span."""
+
+LISTEN_ADDRESSES_MAX = 16
+"""Listening addresses of one daemon."""
+
+MALLOC_MMAP_ABOVE_BYTES = 8 << 20
+"""Blocks up to this come from the heap: a fresh mapping for each large message costs its page
+faults (measured: half of the daemon's system time)."""
+
+MALLOC_KEEP_BYTES = 32 << 20
+"""Free memory that the heap keeps at its end, so that it is not given back and taken again."""
+
+CONFIG_BYTES_MAX = 64 << 10
+"""A configuration file; what is beyond is not read, and breaks it."""
+
+# The store
+
+STORE_COMMITS_WAITING_MAX = 4_096
+"""Commits and reads handed over and not answered. Later callers wait for room."""
+
+STORE_COMMITS_PER_SYNC_MAX = 1_024
+"""Commits that share one transaction: enough to make a sync cheap, few enough to bound a wait."""
+
+STORE_BUSY_MS = 5_000
+"""How long to wait for a database that another process holds open."""
+
+STORE_CACHE_KIB = 16 << 10
+"""Pages of the database kept in memory: the rows of some 100,000 streams."""
+
+STORE_CHECKPOINT_PAGES = 1_000
+"""Write-ahead log that is written back in one go; larger steps hold up the commits behind."""
+
+STORE_WAL_BYTES_MAX = 64 << 20
+"""Above this the write-ahead log gives its space back to the file system."""
+
+STORE_CHANGES_WAITING_MAX = 65_536
+"""Changes that one watcher has not taken yet; twice the largest commit of progress."""
+
+# The log
+
+SEGMENT_BYTES_MAX = 256 << 20
+"""Where a segment file is rolled: a scan of it after a crash takes a fraction of a second."""
+
+SEGMENT_FRAMES_MAX = 262_144
+"""The same in frames, where they are small: bounds that scan too, and the index of an active
+file, which is kept in memory until it is sealed (12 MiB)."""
+
+RUN_BYTES_MAX = 64 << 10
+"""A run closes once it is this long: what a lookup inside a run has to walk over."""
+
+WRITER_QUEUE_BYTES_MAX = 64 << 20
+"""Frames that wait for the disk; beyond it appends are refused as overloaded."""
+
+WRITER_BATCH_BYTES_MAX = 16 << 20
+"""One group commit: long enough to make its sync cheap, short enough for those that wait."""
+
+WRITER_BATCH_CALLS_MAX = 2_048
+"""Callers answered by one step of the event loop: 2 ms of it."""
+
+WRITEV_BUFFERS_MAX = 1_024
+"""The kernel's IOV_MAX."""
+
+WATERMARK_BYTES = 16 << 20
+"""How far a file may run ahead of its stored watermark: what a start after a crash copies."""
+
+TAIL_CACHE_BYTES_MAX = 64 << 20
+"""Recent frames kept in memory, so that readers at the tail need no system call."""
+
+TAIL_CACHE_OVERHEAD_BYTES = 512
+"""What a cached run costs beside its bytes; keeps many small ones within the bound."""
+
+LOG_DESCRIPTORS_MAX = 256
+"""Segment files open for reading at a time."""
+
+LOG_INDEX_BLOCKS_MAX = 4_096
+"""Index blocks kept in memory: 16 MiB."""
+
+LOG_READER_THREADS = 2
+"""Threads for what is not in the page cache."""
+
+READ_LOOP_US = 2_500
+"""When a read returns what it has: below the 5 ms that no step may hold the loop."""
+
+READ_HEAD_BYTES = 4 << 10
+"""What is read of a frame to judge its subjects: header and table of nearly all frames."""
+
+READ_BRIDGE_BYTES_MAX = 8 << 10
+"""Frames without a match that go along, masked, between two with a match: cheaper than an
+answer that ends before them."""
+
+SUBJECT_VERDICTS_MAX = 4_096
+"""Subject tables judged by readers whose verdicts are kept."""
+
+PRODUCERS_MAX = 1_000_000
+"""Producers of one storage topic whose last sequences are kept; a new one beyond it is refused."""
+
+PRODUCER_FORGOTTEN_US = 24 * 3_600 * 1_000_000
+"""A producer's sequences are forgotten this long after its last append."""
+
+HOUSEKEEPING_WAITING_MAX = 65_536
+"""Segments that wait to be sealed, rolled or marked: more than there are storage topics."""
+
+# Delivering
+
+RESTING_RANGES_MAX = 4_096
+"""Naked ranges of one stream that wait to come again; at the cap new records of it wait."""
+
+REPORT_INTERVAL_MS = 5
+"""A session tells its borrowers how its grants stand at most this often."""
+
+READ_AHEAD_CHUNKS = 4
+"""Chunks per session that are being read or wait for credit. With frames of the largest size this
+and the credit stay below the 32 MiB that a client which stops reading may cost."""
+
+OUTGOING_ITEMS_MAX = 16_384
+"""Items, records apart, that a client may leave unread before its connection is ended."""
+
+SESSION_OPEN_WAIT_S = 30.0
+"""A call that does not open its session for this long is ended."""
+
+REVOKE_REPORT_SHARE = 0.9
+"""A final report leaves after this share of a revoke's deadline, so that it arrives in time."""
+
+SESSIONS_MAX = 65_536
+"""Sessions with and without a connection; each costs a row and some kilobytes."""
+
+SESSION_DRAIN_S = 2.0
+"""When the daemon stops, clients have this long to say how far they handed out."""
+
+READERS_PER_SESSION = 2
+"""While one read waits for the disk, another goes on. More would only compete for two cores."""
+
+# Groups
+
+ACK_WAIT_MS = 30_000
+ACK_WAIT_MS_MAX = 24 * 3_600 * 1_000
+"""How long a record may stay handed out before it comes again: the default, and at most a day."""
+
+TOMBSTONE_MS = 7 * 24 * 3_600 * 1_000
+"""A removed group is remembered this long, so that members that come back are told."""
+
+LEADER_MAILBOX_MAX = 65_536
+"""Messages that wait for one leader. Beyond it they are lost, which the protocol survives."""
+
+BORROWER_MAILBOX_MAX = 65_536
+"""The same for one borrower: a grant of every stream of the largest group, twice."""

@@ -1,0 +1,128 @@
+"""Gathering the answer of one read: consecutive frames, what of them is masked, what was skipped.
+
+    asked          base                        held end         next
+      │ skipped      │ frames, end to end         │ skipped       │
+      ├──────────────┼────────────────────────────┼───────────────┤
+      rejected, lost   masked in part: below asked  rejected
+      or damaged       or rejected
+
+Invariant: frames in an answer follow each other without a gap, so `base` and the number of records
+say exactly which offsets they hold. Whatever would break that ends the answer before it.
+"""
+
+from collections.abc import Iterable
+
+from dss_core.progress import Range, Ranges, normalised
+from dssd.limits import READ_BRIDGE_BYTES_MAX
+from dssd.log.port import Chunk
+
+Piece = bytes | memoryview
+
+
+class ChunkBuilder:
+    """One answer while it grows. `at` is the next offset to look at."""
+
+    __slots__ = (
+        "_asked",
+        "_base",
+        "_bridge",
+        "_bridge_bytes",
+        "_bytes",
+        "_bytes_max",
+        "_damaged",
+        "_held_end",
+        "_pieces",
+        "_rejected",
+        "at",
+        "full",
+    )
+
+    def __init__(self, offset: int, bytes_max: int) -> None:
+        self._asked = offset
+        self._bytes_max = bytes_max
+        self._pieces: list[Piece] = []
+        self._bytes = 0
+        self._base = 0
+        self._held_end = 0
+        self._rejected: list[Range] = []
+        self._damaged: list[Range] = []
+        self._bridge: list[Piece] = []
+        self._bridge_bytes = 0
+        self.at = offset
+        self.full = False
+
+    @property
+    def holds_frames(self) -> bool:
+        """Whether there is something in the answer."""
+        return bool(self._pieces)
+
+    @property
+    def room_bytes(self) -> int:
+        """How much more fits; the first frame is taken whatever its size."""
+        return self._bytes_max - self._bytes
+
+    def take(
+        self, pieces: Iterable[Piece], size: int, base: int, end: int, rejected: Ranges = ()
+    ) -> None:
+        """Take frames in, or end the answer before them."""
+        if self._pieces and (self._bytes + self._bridge_bytes + size > self._bytes_max):
+            self.full = True
+            return
+        if self._held_end != self.at and self._pieces and not self._take_bridge():
+            self.full = True
+            return
+        if not self._pieces:
+            self._base = base
+        self._pieces += pieces
+        self._bytes += size
+        self._rejected += rejected
+        self._held_end = self.at = end
+
+    def _take_bridge(self) -> bool:
+        """Take in the rejected frames since the last match, masked, where they are small."""
+        if self._bridge_bytes > READ_BRIDGE_BYTES_MAX:
+            return False
+        self._pieces += self._bridge
+        self._bytes += self._bridge_bytes
+        self._rejected.append((self._held_end, self.at))
+        self._bridge = []
+        self._bridge_bytes = 0
+        return True
+
+    def reject(self, pieces: Iterable[Piece], size: int, end: int) -> None:
+        """Pass over a frame that the filter rejects; ``pieces`` may be empty if it is large."""
+        if self._pieces:
+            self._bridge_bytes += size
+            if self._bridge_bytes <= READ_BRIDGE_BYTES_MAX:
+                self._bridge += pieces
+        self.at = end
+
+    def damage(self, end: int) -> None:
+        """Pass over offsets that are unreadable, or end the answer before them."""
+        if self._pieces:
+            self.full = True
+            return
+        self._damaged.append((self.at, end))
+        self.at = end
+
+    def lose(self, end: int) -> None:
+        """Pass over offsets that retention took, or end the answer before them."""
+        if self._pieces:
+            self.full = True
+            return
+        self.at = end
+
+    def chunk(self) -> Chunk:
+        """The answer."""
+        if not self._pieces:
+            return Chunk(b"", (), 0, self.at, self.at, normalised(self._damaged))
+        frames = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
+        below_asked = (self._base, min(self._asked, self._held_end))
+        return Chunk(
+            frames=bytes(frames),
+            mask=normalised((below_asked, *self._rejected)),
+            records=self._held_end - self._base,
+            base=self._base,
+            next=self.at,
+            damaged=normalised(self._damaged),
+        )

@@ -1,0 +1,124 @@
+"""Reading parts of files: from the page cache on the event loop, else on a reader thread.
+
+`preadv2(RWF_NOWAIT)` answers from the page cache or not at all, so the loop never waits for a
+disk; what it does not have, a thread named ``log-reader`` fetches. Files are never mapped: a
+truncated one would kill the process.
+
+Invariant: at most `descriptors_max` descriptors stay open between reads; one in use is not
+closed. `bytes_read` counts what was asked of the kernel and given.
+"""
+
+import asyncio
+import errno
+import os
+from collections import OrderedDict
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from dssd.limits import LOG_READER_THREADS
+
+_NOT_NOW = frozenset({errno.EAGAIN, errno.EOPNOTSUPP, errno.ENOSYS})
+
+
+class _OpenFile:
+    """A descriptor and how many reads use it."""
+
+    __slots__ = ("dropped", "fd", "users")
+
+    def __init__(self, fd: int) -> None:
+        self.fd = fd
+        self.users = 0
+        self.dropped = False
+
+
+class FileReader:
+    """Reads of all files of the log."""
+
+    def __init__(self, descriptors_max: int) -> None:
+        self._descriptors_max = descriptors_max
+        self._open: OrderedDict[Path, _OpenFile] = OrderedDict()
+        self._threads = ThreadPoolExecutor(LOG_READER_THREADS, thread_name_prefix="log-reader")
+        self.bytes_read = 0
+
+    async def read(self, path: Path, position: int, size: int) -> bytes:
+        """Up to ``size`` bytes at a position: fewer where the file ends or cannot be read."""
+        try:
+            file = self._opened(path)
+        except FileNotFoundError:
+            return b""
+        file.users += 1
+        try:
+            buffer = bytearray(size)
+            view = memoryview(buffer)
+            done = _read_now(file.fd, view, position)
+            if done < size:
+                done += await asyncio.get_running_loop().run_in_executor(
+                    self._threads, _read_waiting, file.fd, view[done:], position + done
+                )
+        finally:
+            file.users -= 1
+            self._close_unused(file)
+        self.bytes_read += done
+        return bytes(view[:done])
+
+    def drop(self, path: Path) -> None:
+        """Close a file that is about to go; reads in progress finish first."""
+        file = self._open.pop(path, None)
+        if file is not None:
+            file.dropped = True
+            self._close_unused(file)
+
+    def close(self) -> None:
+        """Close all files and end the threads."""
+        self._threads.shutdown(wait=True)
+        for path in list(self._open):
+            self.drop(path)
+
+    def _opened(self, path: Path) -> _OpenFile:
+        file = self._open.get(path)
+        if file is not None:
+            self._open.move_to_end(path)
+            return file
+        file = self._open[path] = _OpenFile(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
+        while len(self._open) > self._descriptors_max:
+            self.drop(next(iter(self._open)))
+        return file
+
+    def _close_unused(self, file: _OpenFile) -> None:
+        if file.dropped and file.users == 0:
+            os.close(file.fd)
+
+
+def _read_now(fd: int, view: memoryview, position: int) -> int:
+    """What the page cache has, without waiting."""
+    try:
+        return os.preadv(fd, [view], position, os.RWF_NOWAIT)
+    except OSError as error:
+        if error.errno in _NOT_NOW:
+            return 0
+        return _unreadable(error)
+
+
+def _read_waiting(fd: int, view: memoryview, position: int) -> int:
+    """All of it, or up to where the file ends or cannot be read."""
+    done = 0
+    while done < len(view):
+        try:
+            count = os.preadv(fd, [view[done:]], position + done)
+        except OSError as error:
+            count = _unreadable(error)
+        if count == 0:
+            break
+        done += count
+    return done
+
+
+def _unreadable(error: OSError) -> int:
+    """A part that the disk cannot give counts as missing: its records are damaged, not the log.
+
+    Raises:
+        OSError: any other error, which is a mistake of the caller.
+    """
+    if error.errno != errno.EIO:
+        raise error
+    return 0

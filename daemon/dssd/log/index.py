@@ -1,0 +1,169 @@
+"""Where in a segment the frames of a stream lie: the run index, in memory.
+
+A *run* is a stretch of a segment file that holds consecutive frames of one stream and nothing
+else; its entry has its offsets, its place in the file, the append time of its first frame, and
+the checksum of its bytes, by which a reader trusts all its frames at once::
+
+    file   ║ run of stream 3 ║ run of 0 ║ run of 7 │ run of 7 ║ run of 3 ║
+           └ one group commit ──────────────────────┘ └ the next ─────────┘
+
+Runs of a stream rise in offset, position and time. Frames inside a run are found by walking over
+their headers, which is why a run closes at a bounded length.
+
+Invariant: offsets inside a run are dense, and those of a stream are where nothing was lost: a run
+that starts above the end of the one before says that the offsets between are damaged. Pure: no
+file, no clock.
+"""
+
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import xxhash
+
+
+class Run(NamedTuple):
+    """Consecutive frames of one stream, adjacent in the file."""
+
+    base: int
+    end: int
+    """The next offset after the last record."""
+    position: int
+    length: int
+    time_us: int
+    """Append time of the first frame."""
+    checksum: int
+    """xxh3-64 of its bytes."""
+
+
+@dataclass(slots=True)
+class Extent:
+    """What a segment holds of one stream."""
+
+    start: int
+    """The first offset."""
+    end: int
+    """The next offset after the last one."""
+    first_us: int
+    last_us: int
+    bytes: int
+
+
+class OpenRun:
+    """The last run of a stream, which further frames may join."""
+
+    __slots__ = ("_hash", "run")
+
+    def __init__(self) -> None:
+        self._hash = xxhash.xxh3_64()
+        self.run: Run | None = None
+
+    def add(self, new: Run, pieces: Iterable[bytes | memoryview], bytes_max: int) -> Run:
+        """Take frames in, whose run has no checksum yet; returns the run that now ends with them.
+
+        It starts where the run before did if they join it; else it is a new one.
+        """
+        last = self.run
+        joins = (
+            last is not None
+            and last.end == new.base
+            and last.position + last.length == new.position
+            and last.length < bytes_max
+        )
+        if last is None or not joins:
+            self._hash.reset()
+            last = new._replace(length=0)
+        for piece in pieces:
+            self._hash.update(piece)
+        self.run = Run(
+            last.base,
+            new.end,
+            last.position,
+            last.length + new.length,
+            last.time_us,
+            self._hash.intdigest(),
+        )
+        return self.run
+
+
+class StreamRuns:
+    """The runs of one stream in one segment. `extent` is valid once there is a run."""
+
+    __slots__ = ("_columns", "extent")
+
+    def __init__(self) -> None:
+        self._columns = tuple(array("Q") for _ in Run._fields)
+        self.extent: Extent | None = None
+
+    def __len__(self) -> int:
+        """How many runs there are."""
+        return len(self._columns[0])
+
+    def __getitem__(self, number: int) -> Run:
+        """A run by its number."""
+        return Run._make(column[number] for column in self._columns)
+
+    def put(self, run: Run, last_us: int) -> None:
+        """Take a run in, or the longer form of the last one.
+
+        ``last_us`` is the append time of its last frame.
+        """
+        extent = self.extent
+        if extent is None:
+            self.extent = Extent(run.base, run.end, run.time_us, last_us, run.length)
+            self.restore(run)
+            return
+        grows = self._columns[0][-1] == run.base
+        assert grows or run.base >= extent.end
+        extent.bytes += run.length - (self._columns[3][-1] if grows else 0)
+        extent.end = run.end
+        extent.last_us = last_us
+        if grows:
+            for column, value in zip(self._columns, run, strict=True):
+                column[-1] = value
+        else:
+            self.restore(run)
+
+    def claim(self, start: int, end: int) -> None:
+        """Count offsets as given although no run holds them: their frames are damaged."""
+        if self.extent is None:
+            self.extent = Extent(start, end, 0, 0, 0)
+        self.extent.end = end
+
+    def restore(self, run: Run) -> None:
+        """Append a run as an index file has it; the caller sets the extent."""
+        for column, value in zip(self._columns, run, strict=True):
+            column.append(value)
+
+    def at_offset(self, offset: int) -> int:
+        """Number of the last run that starts at or below the offset; 0 where none does."""
+        return max(0, bisect_right(self._columns[0], offset) - 1)
+
+    def before_time(self, time_us: int) -> int:
+        """Number of the last run that starts before the time; 0 where none does.
+
+        Whatever was appended at or after the time lies in that run or a later one.
+        """
+        return max(0, bisect_left(self._columns[4], time_us) - 1)
+
+    def slice(self, first: int, count: int) -> list[Run]:
+        """Runs from a number on, at most ``count``."""
+        columns = (column[first : first + count] for column in self._columns)
+        return [Run._make(fields) for fields in zip(*columns, strict=True)]
+
+    def shifted(self, bytes_less: int) -> "StreamRuns":
+        """The same runs, each that much nearer to the start of the file."""
+        moved = StreamRuns()
+        moved.extent = self.extent
+        for run in self.slice(0, len(self)):
+            moved.restore(run._replace(position=run.position - bytes_less))
+        return moved
+
+    def joined(self, later: "StreamRuns") -> "StreamRuns":
+        """These runs and those of a later part of the file."""
+        for run in later.slice(0, len(later)):
+            assert later.extent is not None
+            self.put(run, later.extent.last_us)
+        return self

@@ -1,0 +1,207 @@
+"""What each producer sent last to each stream, so that nothing is stored twice.
+
+A frame names its producer and its sequence, which counts that producer's frames in that stream.
+Of each (partition, producer) the last `WINDOW` sequences are kept with their answers::
+
+                 too old │ answered again      │ stored │ a gap
+    sequence  ...  4   5 │ 6   7   8   9   10  │   11   │ 12  13  ...
+                         └── the last answers ─┘
+
+A producer that is not known may start at any sequence: what was known of it is forgotten
+`PRODUCER_FORGOTTEN_US` after its last append, and it must be able to go on after that silence. A
+fresh producer starts at 0 and cannot be mistaken, for its id is random.
+
+Invariant: a sequence is answered with what was stored first, or not at all. Pure: no clock, no
+file; the same frames in the same order give the same state. Frames whose producer is
+`NO_PRODUCER` are not followed.
+"""
+
+import struct
+from collections import deque
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import xxhash
+
+from dss_core.errors import Overloaded, SequenceGap, SequenceTooOld
+from dss_core.ids import StreamId
+from dss_core.limits import PRODUCER_WINDOW_SEQUENCES as WINDOW
+from dssd.limits import PRODUCER_FORGOTTEN_US, PRODUCERS_MAX
+
+NO_PRODUCER = bytes(16)
+SEQUENCE_MAX = (1 << 62) - 1
+"""Where a producer may start; far enough below 2^63 that a snapshot can hold what follows."""
+
+_HEAD = struct.Struct("<8sIIIQQQ")
+"""magic, version, window, storage topic, segment, position, entries"""
+_ENTRY = struct.Struct("<H16sqQB")
+"""partition, producer, last sequence, last append time, answers"""
+_ANSWER = struct.Struct("<QIQ")
+_CHECKSUM = struct.Struct("<Q")
+_MAGIC = b"DSSPROD1"
+_VERSION = 1
+
+
+class Answer(NamedTuple):
+    """Where a frame was stored."""
+
+    base_offset: int
+    records: int
+    append_time_us: int
+
+
+class Covered(NamedTuple):
+    """The place in the log up to which a snapshot knows the frames."""
+
+    storage_topic_id: int
+    segment_id: int
+    position: int
+
+
+class BadSnapshot(Exception):
+    """The snapshot is damaged or of another version; the frames have to be read instead."""
+
+
+class _Recent:
+    """The last sequences of one producer in one stream."""
+
+    __slots__ = ("answers", "last", "time_us")
+
+    def __init__(self, last: int, time_us: int) -> None:
+        self.last = last
+        self.time_us = time_us
+        self.answers: deque[Answer] = deque(maxlen=WINDOW)
+
+
+class Producers:
+    """The state of one storage topic."""
+
+    __slots__ = ("_recent", "_storage_topic_id")
+
+    def __init__(self, storage_topic_id: int) -> None:
+        self._storage_topic_id = storage_topic_id
+        self._recent: dict[tuple[int, bytes], _Recent] = {}
+
+    def __len__(self) -> int:
+        """How many (partition, producer) are known."""
+        return len(self._recent)
+
+    def answer(self, partition: int, producer_id: bytes, sequence: int) -> Answer | None:
+        """The first answer of a repeated frame, or None for one that is to be stored.
+
+        Raises:
+            SequenceGap: frames before this one are missing.
+            SequenceTooOld: it was answered once, but the answer is no longer known.
+            Overloaded: it is a new producer, and no more can be followed.
+        """
+        if producer_id == NO_PRODUCER:
+            return None
+        recent = self._recent.get((partition, producer_id))
+        if recent is None:
+            self._check_newcomer(partition, sequence)
+            return None
+        ahead = sequence - recent.last
+        if ahead == 1:
+            return None
+        if ahead > 1:
+            stream = self._stream(partition)
+            raise SequenceGap(given=sequence, expected_after=recent.last, stream=stream)
+        if -ahead < len(recent.answers):
+            return recent.answers[ahead - 1]
+        raise SequenceTooOld(given=sequence, stream=self._stream(partition))
+
+    def _check_newcomer(self, partition: int, sequence: int) -> None:
+        if sequence > SEQUENCE_MAX:
+            stream = self._stream(partition)
+            raise SequenceGap(given=sequence, expected_after=SEQUENCE_MAX, stream=stream)
+        if len(self._recent) >= PRODUCERS_MAX:
+            raise Overloaded(what="The number of producers", limit=PRODUCERS_MAX)
+
+    def _stream(self, partition: int) -> StreamId:
+        return StreamId(self._storage_topic_id, partition)
+
+    def stored(self, partition: int, producer_id: bytes, sequence: int, answer: Answer) -> None:
+        """Remember a frame. One that is known already changes nothing."""
+        if producer_id == NO_PRODUCER:
+            return
+        key = (partition, producer_id)
+        recent = self._recent.get(key)
+        if recent is None:
+            recent = self._recent[key] = _Recent(sequence - 1, answer.append_time_us)
+        if sequence <= recent.last:
+            return
+        if sequence != recent.last + 1:
+            # Frames between were lost to damage or retention: their answers are unknown, and
+            # positions in the window must stand for consecutive sequences.
+            recent.answers.clear()
+        recent.last = sequence
+        recent.time_us = answer.append_time_us
+        recent.answers.append(answer)
+
+    def taken_back(self, partition: int, producer_id: bytes, sequence: int) -> None:
+        """Forget the frame that was remembered last: it was not stored after all."""
+        if producer_id == NO_PRODUCER:
+            return
+        recent = self._recent[partition, producer_id]
+        assert recent.last == sequence
+        if recent.answers:
+            recent.answers.pop()
+        # Kept even where no answer is left: a producer that became unknown could repeat an
+        # older sequence and have it stored twice.
+        recent.last = sequence - 1
+
+    def forget_before(self, time_us: int) -> None:
+        """Forget producers whose last append is older."""
+        old = [key for key, recent in self._recent.items() if recent.time_us < time_us]
+        for key in old:
+            del self._recent[key]
+
+    def encode(self, covered: Covered) -> bytes:
+        """The state as a snapshot with its checksum."""
+        body = b"".join(self._encoded_entries())
+        head = _HEAD.pack(_MAGIC, _VERSION, WINDOW, *covered, len(self._recent))
+        return head + body + _CHECKSUM.pack(xxhash.xxh3_64_intdigest(head + body))
+
+    def _encoded_entries(self) -> Iterator[bytes]:
+        for (partition, producer_id), recent in self._recent.items():
+            yield _ENTRY.pack(
+                partition, producer_id, recent.last, recent.time_us, len(recent.answers)
+            )
+            for answer in recent.answers:
+                yield _ANSWER.pack(*answer)
+
+    @classmethod
+    def decode(cls, snapshot: bytes) -> tuple["Producers", Covered]:
+        """Read a snapshot.
+
+        Raises:
+            BadSnapshot: damaged, or of another version.
+        """
+        end = len(snapshot) - _CHECKSUM.size
+        if end < _HEAD.size:
+            raise BadSnapshot("too short")
+        (checksum,) = _CHECKSUM.unpack_from(snapshot, end)
+        if xxhash.xxh3_64_intdigest(snapshot[:end]) != checksum:
+            raise BadSnapshot("its checksum does not match")
+        magic, version, window, topic, segment, position, entries = _HEAD.unpack_from(snapshot)
+        if (magic, version, window) != (_MAGIC, _VERSION, WINDOW):
+            raise BadSnapshot("of another version")
+        producers = cls(topic)
+        at = _HEAD.size
+        for _ in range(entries):
+            at = producers._decode_entry(snapshot, at)
+        return producers, Covered(topic, segment, position)
+
+    def _decode_entry(self, snapshot: bytes, at: int) -> int:
+        partition, producer_id, last, time_us, answers = _ENTRY.unpack_from(snapshot, at)
+        at += _ENTRY.size
+        recent = self._recent[partition, producer_id] = _Recent(last, time_us)
+        for _ in range(answers):
+            recent.answers.append(Answer(*_ANSWER.unpack_from(snapshot, at)))
+            at += _ANSWER.size
+        return at
+
+
+def forgotten_before(now_us: int) -> int:
+    """The time before which a last append no longer counts."""
+    return now_us - PRODUCER_FORGOTTEN_US

@@ -1,0 +1,154 @@
+"""Finding the whole frames in bytes that may be damaged.
+
+Invariant: a frame is reported only if both its checksums hold and it belongs to the storage
+topic; all other bytes are reported as bad. After bad bytes the search goes on at the next place
+that looks like a frame, except that a frame whose header is whole is skipped by its length: what
+lies inside its body is a producer's data, not ours.
+"""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from dss_core.errors import FrameCorrupt
+from dss_core.frame import MAGIC, Header, verify_stamp, verify_stored
+from dss_core.limits import FRAME_BYTES_MAX
+
+WINDOW_BYTES = FRAME_BYTES_MAX * 2
+"""What is held of a file at a time: whole frames of the largest size fit."""
+
+
+class Found(NamedTuple):
+    """A whole frame and its bytes."""
+
+    position: int
+    header: Header
+    frame: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Bad:
+    """Bytes that are no whole frame."""
+
+    start: int
+    end: int
+    header: Header | None
+    """Of a frame whose header is whole, though its body is not."""
+
+
+def scan_bytes(buffer: bytes, storage_topic_id: int) -> Iterator[Found | Bad]:
+    """The frames in a buffer, with positions inside it."""
+    yield from _Scan(_Buffer(buffer), storage_topic_id, 0, len(buffer)).frames()
+
+
+def scan_file(fd: int, storage_topic_id: int, start: int, end: int) -> Iterator[Found | Bad]:
+    """The frames in a part of a file, with positions in the file."""
+    yield from _Scan(_FileWindow(fd, end), storage_topic_id, start, end).frames()
+
+
+class _Buffer:
+    """Bytes that are all there."""
+
+    def __init__(self, buffer: bytes) -> None:
+        self.bytes = buffer
+        self.start = 0
+
+    def hold(self, position: int) -> int:
+        """Index of a position in `bytes`; the largest frame may follow it."""
+        return position
+
+
+class _FileWindow:
+    """The part of a file around a position that moves on."""
+
+    def __init__(self, fd: int, end: int) -> None:
+        self._fd = fd
+        self._end = end
+        self.start = 0
+        self.bytes = b""
+
+    def hold(self, position: int) -> int:
+        """Index of a position in `bytes`; the largest frame may follow it."""
+        index = position - self.start
+        held = self.start + len(self.bytes)
+        if index < 0 or (held < self._end and held - position < FRAME_BYTES_MAX):
+            self.start = position
+            self.bytes = _read_whole(self._fd, position, min(WINDOW_BYTES, self._end - position))
+            index = 0
+        return index
+
+
+def _read_whole(fd: int, position: int, size: int) -> bytes:
+    pieces: list[bytes] = []
+    while size > 0:
+        piece = os.pread(fd, size, position)
+        if not piece:
+            break
+        pieces.append(piece)
+        position += len(piece)
+        size -= len(piece)
+    return b"".join(pieces)
+
+
+class _Scan:
+    """One pass over a source."""
+
+    def __init__(
+        self, source: _Buffer | _FileWindow, storage_topic_id: int, start: int, end: int
+    ) -> None:
+        self._source = source
+        self._storage_topic_id = storage_topic_id
+        self._position = start
+        self._end = end
+
+    def frames(self) -> Iterator[Found | Bad]:
+        """All of it, in order, without a gap."""
+        bad_start = self._position
+        while self._position < self._end:
+            position = self._position
+            found = self._frame_here(position)
+            if found is None:
+                self._position = self._next_candidate(position + 1)
+                continue
+            if bad_start < position:
+                yield Bad(bad_start, position, None)
+            yield found
+            self._position = bad_start = _end_of(found)
+        if bad_start < self._end:
+            yield Bad(bad_start, self._end, None)
+
+    def _frame_here(self, position: int) -> Found | Bad | None:
+        index = self._source.hold(position)
+        buffer = self._source.bytes
+        try:
+            header = verify_stamp(buffer, index)
+        except FrameCorrupt:
+            return None
+        if header.storage_topic_id != self._storage_topic_id:
+            return None
+        end = position + header.frame_bytes
+        if end > self._end:
+            return Bad(position, self._end, header)
+        try:
+            verify_stored(buffer, index)
+        except FrameCorrupt:
+            return Bad(position, end, header)
+        return Found(position, header, buffer[index : index + header.frame_bytes])
+
+    def _next_candidate(self, position: int) -> int:
+        while position < self._end:
+            index = self._source.hold(position)
+            found = self._source.bytes.find(MAGIC, index)
+            if found >= 0:
+                return position + found - index
+            # The magic number may straddle the end of what is held.
+            step = len(self._source.bytes) - index - len(MAGIC) + 1
+            position += max(1, step)
+        return self._end
+
+
+def _end_of(item: Found | Bad) -> int:
+    if isinstance(item, Bad):
+        return item.end
+    return item.position + item.header.frame_bytes

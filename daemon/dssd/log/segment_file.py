@@ -1,0 +1,236 @@
+"""Segment files: their names, their header, and how one comes to be or is set aside.
+
+A segment file belongs to one storage topic. It starts with a header and goes on with stamped
+frames of any of its partitions, end to end (`dss_core.frame` knows their bits). Little endian::
+
+     0        8        12       16       20                28               36       44
+     +--------+--------+--------+--------+-----------------+----------------+--------+
+     | magic  | version| header | storage| segment id      | created, us    | check- |
+     | DSSSEG01 u32    | bytes  | topic  | u64             | u64            | sum u64|
+     +--------+--------+--------+--------+-----------------+----------------+--------+
+     44: zeros up to HEADER_BYTES = 64, then the first frame
+
+The checksum is xxh3-64 of bytes 0..36.
+
+Invariant: a file under its final name has a whole, durable header, for it is written under a
+temporary name, synced, renamed, and its directory synced. Names are hexadecimal ids and never
+come from a user. This module knows nothing of frames, indexes or rows.
+"""
+
+import os
+import struct
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple, Self
+
+import xxhash
+
+from dssd.limits import WRITEV_BUFFERS_MAX
+
+HEADER_BYTES = 64
+VERSION = 1
+_MAGIC = b"DSSSEG01"
+_HEADER = struct.Struct("<8sIIIQQ")
+_CHECKSUM = struct.Struct("<Q")
+assert _HEADER.size + _CHECKSUM.size <= HEADER_BYTES
+
+SEGMENT_SUFFIX = ".seg"
+INDEX_SUFFIX = ".idx"
+PRODUCERS_SUFFIX = ".prod"
+TEMPORARY_SUFFIX = ".tmp"
+QUARANTINE = "quarantine"
+
+
+class SegmentId(NamedTuple):
+    """Names a segment; ids of one storage topic rise in the order of their frames."""
+
+    storage_topic_id: int
+    segment_id: int
+
+
+class BadSegmentHeader(Exception):
+    """The first bytes of a file are not the header of the segment that its name says."""
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentPaths:
+    """Where the files of a segment lie."""
+
+    directory: Path
+
+    def segment(self, segment: SegmentId) -> Path:
+        """The frames."""
+        return self.directory / (_stem(segment) + SEGMENT_SUFFIX)
+
+    def index(self, segment: SegmentId) -> Path:
+        """The index of a sealed or cleanly closed segment; rebuilt where it is missing."""
+        return self.directory / (_stem(segment) + INDEX_SUFFIX)
+
+    def producers(self, segment: SegmentId) -> Path:
+        """What producers had sent when the segment began or was closed."""
+        return self.directory / (_stem(segment) + PRODUCERS_SUFFIX)
+
+    def quarantine(self, path: Path) -> Path:
+        """Move a file aside, durably; returns where it lies now. Nothing there is overwritten."""
+        folder = self.directory / QUARANTINE
+        folder.mkdir(exist_ok=True)
+        target = folder / path.name
+        count = 0
+        while target.exists():
+            count += 1
+            target = folder / f"{path.name}.{count}"
+        path.rename(target)
+        sync_directory(folder)
+        sync_directory(self.directory)
+        return target
+
+
+def parse_name(path: Path) -> SegmentId | None:
+    """The segment that a file's name says, None where it is no name of ours."""
+    topic, dash, segment = path.stem.partition("-")
+    if not dash or len(topic) != 8 or len(segment) != 16:
+        return None
+    try:
+        return SegmentId(int(topic, 16), int(segment, 16))
+    except ValueError:
+        return None
+
+
+def _stem(segment: SegmentId) -> str:
+    return f"{segment.storage_topic_id:08x}-{segment.segment_id:016x}"
+
+
+def encode_header(segment: SegmentId, created_us: int) -> bytes:
+    """The header of a new file."""
+    fields = _HEADER.pack(
+        _MAGIC, VERSION, HEADER_BYTES, segment.storage_topic_id, segment.segment_id, created_us
+    )
+    checksum = _CHECKSUM.pack(xxhash.xxh3_64_intdigest(fields))
+    return (fields + checksum).ljust(HEADER_BYTES, b"\0")
+
+
+def check_header(buffer: bytes, segment: SegmentId) -> None:
+    """Check the first bytes of a file.
+
+    Raises:
+        BadSegmentHeader: too short, another segment's, of another version, or damaged.
+    """
+    if len(buffer) < HEADER_BYTES:
+        raise BadSegmentHeader(f"only {len(buffer)} bytes")
+    magic, version, header_bytes, topic, number, _ = _HEADER.unpack_from(buffer)
+    (checksum,) = _CHECKSUM.unpack_from(buffer, _HEADER.size)
+    if xxhash.xxh3_64_intdigest(buffer[: _HEADER.size]) != checksum or magic != _MAGIC:
+        raise BadSegmentHeader("its checksum does not match")
+    if (version, header_bytes) != (VERSION, HEADER_BYTES):
+        raise BadSegmentHeader(f"version {version}")
+    if SegmentId(topic, number) != segment:
+        raise BadSegmentHeader("it belongs to another segment")
+
+
+class SegmentWriter:
+    """A segment file open for appending, used by one thread at a time."""
+
+    __slots__ = ("fd", "segment", "size")
+
+    def __init__(self, segment: SegmentId, fd: int, size: int) -> None:
+        self.segment = segment
+        self.fd = fd
+        self.size = size
+
+    @classmethod
+    def create(cls, paths: SegmentPaths, segment: SegmentId, created_us: int) -> Self:
+        """Make a new file, durably, with its header.
+
+        Raises:
+            OSError: the disk refused; no file remains under the final name.
+        """
+        path = paths.segment(segment)
+        write_durably(path, [encode_header(segment, created_us)])
+        return cls.reopen(paths, segment, HEADER_BYTES)
+
+    @classmethod
+    def reopen(cls, paths: SegmentPaths, segment: SegmentId, size: int) -> Self:
+        """Open an existing file to go on after its first ``size`` bytes."""
+        return cls(segment, os.open(paths.segment(segment), os.O_RDWR | os.O_CLOEXEC), size)
+
+    def write(self, buffers: list[bytes | memoryview], size: int) -> None:
+        """Append the buffers, ``size`` bytes together.
+
+        Raises:
+            OSError: the disk refused; bytes after the old size may have been written.
+        """
+        write_all(self.fd, buffers, self.size)
+        self.size += size
+
+    def sync(self) -> None:
+        """Make what was written durable.
+
+        Raises:
+            OSError: unknown what is durable; the descriptor must not be trusted again.
+        """
+        os.fdatasync(self.fd)
+
+    def cut_back(self, size: int) -> None:
+        """Take back what was written after ``size`` and was never acknowledged."""
+        os.ftruncate(self.fd, size)
+        os.fsync(self.fd)
+        self.size = size
+
+    def close(self) -> None:
+        """Close the descriptor."""
+        os.close(self.fd)
+
+
+def write_all(fd: int, buffers: list[bytes | memoryview], position: int) -> None:
+    """Write all buffers at the position, whatever single calls accept."""
+    for first in range(0, len(buffers), WRITEV_BUFFERS_MAX):
+        chunk = buffers[first : first + WRITEV_BUFFERS_MAX]
+        while chunk:
+            written = os.pwritev(fd, chunk, position)
+            position += written
+            chunk = _rest(chunk, written)
+
+
+def _rest(buffers: list[bytes | memoryview], written: int) -> list[bytes | memoryview]:
+    """The buffers without their first ``written`` bytes."""
+    for index, buffer in enumerate(buffers):
+        if written < len(buffer):
+            head = [memoryview(buffer)[written:]] if written else [buffer]
+            return [*head, *buffers[index + 1 :]]
+        written -= len(buffer)
+    return []
+
+
+def write_durably(path: Path, pieces: Iterable[bytes]) -> int:
+    """Make the file hold the pieces, all or nothing across a crash; returns its size.
+
+    Raises:
+        OSError: the disk refused; the final name is as it was.
+    """
+    temporary = path.with_name(path.name + TEMPORARY_SUFFIX)
+    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    try:
+        try:
+            size = 0
+            for piece in pieces:
+                write_all(fd, [piece], size)
+                size += len(piece)
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+        temporary.rename(path)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise
+    sync_directory(path.parent)
+    return size
+
+
+def sync_directory(path: Path) -> None:
+    """Make creations, renames and removals in the directory durable."""
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)

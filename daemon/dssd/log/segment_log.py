@@ -1,0 +1,354 @@
+"""The embedded adapter of the log port: segment files, one writer thread, readers on the loop.
+
+    append ─▶ LogWriter ─▶ Batch ─▶ published: index, tail cache, ends, watchers, answers
+    read   ─▶ Reader    ─▶ TailCache, or RunFinder and FileReader
+    rolls, seals, watermarks, removals ─▶ Housekeeper, one at a time
+
+Invariant: what `append` answered is durable as it says, what `read` gives was answered or could
+have been, and neither changes by a crash. This module knows offsets and ids; names, patterns,
+epochs and routing are its callers' business.
+"""
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Self
+
+from dss_core.errors import DiskFailed, Overloaded, Stopping, StreamNotFound
+from dss_core.filters import TopicFilter
+from dss_core.ids import StreamId
+from dssd.log.batch import AppendCall, Batch, WriterTopic
+from dssd.log.files import FileReader
+from dssd.log.housekeeping import Housekeeper
+from dssd.log.port import Append, Appended, Bounds, Chunk
+from dssd.log.producers import Producers
+from dssd.log.reader import Reader
+from dssd.log.run_finder import RunFinder
+from dssd.log.segment_file import SegmentPaths
+from dssd.log.settings import LogSettings
+from dssd.log.startup import recover
+from dssd.log.streams import Segment, StorageTopicState, Stream
+from dssd.log.tail import TailCache
+from dssd.log.writer import LogWriter
+from dssd.store.port import Store
+from dssd.store.rows import StorageTopicRow
+
+_SEGMENT_BYTES_HARD_FACTOR = 2
+"""How far over its bound a file may grow while its successor is being made."""
+
+
+def wall_us_now() -> int:
+    """Microseconds since 1970, UTC."""
+    return time.time_ns() // 1_000
+
+
+class SegmentLog:
+    """Implements `dssd.log.port.Log`. Built by `open`."""
+
+    def __init__(
+        self,
+        paths: SegmentPaths,
+        store: Store,
+        settings: LogSettings,
+        on_failure: Callable[[DiskFailed], None],
+        wall_us: Callable[[], int],
+    ) -> None:
+        self._settings = settings
+        self._on_failure = on_failure
+        self._failing = threading.Lock()
+        self._failed = False
+        self._closing = False
+        self._queued_bytes = 0
+        self._gate = asyncio.Lock()
+        self._quarantined: list[tuple[Path, str]] = []
+        self._topics: dict[int, StorageTopicState] = {}
+        self._files = FileReader(settings.descriptors_max)
+        self._tail = TailCache(settings.tail_cache_bytes_max)
+        self._writer = LogWriter(
+            loop=asyncio.get_running_loop(),
+            published=self._publish,
+            failed=self._fail,
+            wall_us=wall_us,
+            run_bytes_max=settings.run_bytes_max,
+        )
+        self._housekeeper = Housekeeper(
+            paths=paths,
+            store=store,
+            writer=self._writer,
+            files=self._files,
+            settings=settings,
+            wall_us=wall_us,
+            failed=self._fail,
+            quarantined=self._quarantined,
+        )
+        self._finder = RunFinder(
+            paths, self._files, self._housekeeper.rebuild_index, settings.index_blocks_max
+        )
+        self._housekeeper.index_changed = self._finder.forget
+        self._reader = Reader(
+            paths, self._files, self._finder, self._tail, loop_us=settings.read_loop_us
+        )
+
+    @classmethod
+    async def open(
+        cls,
+        directory: Path,
+        store: Store,
+        *,
+        storage_topics: Sequence[StorageTopicRow],
+        on_failure: Callable[[DiskFailed], None],
+        settings: LogSettings | None = None,
+        wall_us: Callable[[], int] = wall_us_now,
+    ) -> Self:
+        """Recover what the directory holds and make it appendable.
+
+        ``on_failure`` is called once when the disk failed, in the thread that noticed, for a busy
+        loop must not hold up the end of the process. From then on no append returns.
+
+        Raises:
+            OSError: the directory cannot be read or written.
+        """
+        settings = settings or LogSettings()
+        paths = SegmentPaths(directory)
+        recovered = await recover(paths, store, storage_topics, settings, wall_us)
+        log = cls(paths, store, settings, on_failure, wall_us)
+        log._quarantined += recovered.quarantined
+        for state, topic in recovered.topics:
+            log._topics[state.storage_topic_id] = state
+            log._writer.add(topic)
+        log._writer.start()
+        log._housekeeper.start()
+        return log
+
+    @property
+    def bytes_read(self) -> int:
+        """Bytes that reads took from files since the start."""
+        return self._files.bytes_read
+
+    @property
+    def index_blocks_read(self) -> int:
+        """Index blocks that lookups took from files since the start."""
+        return self._finder.blocks_read
+
+    def quarantined(self) -> list[tuple[Path, str]]:
+        """Files that were set aside, found damaged or rebuilt, each with the reason."""
+        return list(self._quarantined)
+
+    def open_storage_topic(self, storage_topic_id: int, partitions: int) -> None:
+        """Make the streams of a new storage topic appendable; a known one stays as it is."""
+        if storage_topic_id in self._topics:
+            return
+        streams = [Stream() for _ in range(partitions)]
+        self._topics[storage_topic_id] = StorageTopicState(storage_topic_id, streams)
+        producers = Producers(storage_topic_id)
+        self._writer.add(WriterTopic(storage_topic_id, [0] * partitions, producers))
+
+    async def append(self, appends: Sequence[Append]) -> list[Appended | BaseException]:
+        """Append frames, each on its own: one result or error a frame, in order.
+
+        Calls take effect in the order in which they were made. One that is cancelled may have
+        stored its frames.
+        """
+        if self._closing:
+            return [Stopping() for _ in appends]
+        size = sum(len(append.frame) for append in appends)
+        limit = self._settings.writer_queue_bytes_max
+        if self._queued_bytes and self._queued_bytes + size > limit:
+            return [Overloaded(what="The log's queue in bytes", limit=limit) for _ in appends]
+        self._queued_bytes += size
+        answered: asyncio.Future[list[Appended | BaseException]]
+        answered = asyncio.get_running_loop().create_future()
+        # The gate keeps calls in order although the first ones to a topic wait for its file.
+        async with self._gate:
+            for storage_topic_id in {append.stream.storage_topic_id for append in appends}:
+                await self._make_room(storage_topic_id, size)
+            self._writer.append(AppendCall(appends, size, answered))
+        return await answered
+
+    async def _make_room(self, storage_topic_id: int, size: int) -> None:
+        """See to it that the topic has a file and, when that is nearly full, a next one soon.
+
+        Where the disk has no room for a file, the writer refuses the frames.
+        """
+        state = self._topics.get(storage_topic_id)
+        if state is None:
+            return
+        last = state.last
+        if last is None or not state.writable:
+            await self._housekeeper.begin_roll(state)
+        elif self._is_full(state, last):
+            rolled = self._housekeeper.begin_roll(state)
+            bytes_hard_max = self._settings.segment_bytes_max * _SEGMENT_BYTES_HARD_FACTOR
+            if state.claimed_bytes >= bytes_hard_max:
+                await rolled
+        state.claimed_bytes += size
+
+    def _is_full(self, state: StorageTopicState, last: Segment) -> bool:
+        return (
+            state.claimed_bytes >= self._settings.segment_bytes_max
+            or last.frames >= self._settings.segment_frames_max
+        )
+
+    def _publish(self, batch: Batch) -> None:
+        """What one group commit stored becomes visible, then its callers are answered."""
+        if self._failed:
+            return
+        grown: list[Callable[[], None]] = []
+        for stored in batch.stored:
+            state = self._topics.get(stored.segment.storage_topic_id)
+            if state is None:
+                continue
+            segment = state.segments[stored.segment.segment_id]
+            self._housekeeper.index_run(segment, stored)
+            stream = state.streams[stored.partition]
+            stream.grow(segment, stored.end)
+            self._tail.add(stored)
+            grown += stream.watchers
+        for file in batch.files:
+            self._housekeeper.note_written(self._topics.get(file.segment.storage_topic_id), file)
+        for call in batch.calls:
+            self._queued_bytes -= call.bytes
+            if not call.answered.done():
+                call.answered.set_result(call.results)
+        for watcher in grown:
+            watcher()
+
+    def _fail(self, failure: DiskFailed) -> None:
+        with self._failing:
+            first = not self._failed
+            self._failed = True
+        if first:
+            self._on_failure(failure)
+
+    async def read(
+        self, stream: StreamId, offset: int, *, bytes_max: int, matching: TopicFilter | None = None
+    ) -> Chunk:
+        """Frames from the one that holds the offset on, at least one if there is any.
+
+        Raises:
+            StreamNotFound: the storage topic was removed.
+        """
+        state = self._state(stream)
+        return await self._reader.read(state, stream.partition, offset, bytes_max, matching)
+
+    def bounds(self, stream: StreamId) -> Bounds:
+        """Start, end and bytes of a stream, now.
+
+        Raises:
+            StreamNotFound: the storage topic was removed.
+        """
+        state = self._state(stream)
+        one = state.streams[stream.partition]
+        return Bounds(one.start, one.end, state.bytes_of(stream.partition))
+
+    async def locate(self, stream: StreamId, time_us: int) -> int:
+        """The first offset whose append time is at or after the time; the end if none is.
+
+        Raises:
+            StreamNotFound: the storage topic was removed.
+        """
+        return await self._reader.locate(self._state(stream), stream.partition, time_us)
+
+    async def time_at(self, stream: StreamId, offset: int) -> int | None:
+        """The append time of the record at the offset, or None where it is not stored.
+
+        Raises:
+            StreamNotFound: the storage topic was removed.
+        """
+        return await self._reader.time_at(self._state(stream), stream.partition, offset)
+
+    def count(self, stream: StreamId, start: int, end: int) -> tuple[int, bool]:
+        """How many records lie in ``[start, end)``, and whether that is exact.
+
+        Raises:
+            StreamNotFound: the storage topic was removed.
+        """
+        one = self._state(stream).streams[stream.partition]
+        return max(0, min(end, one.end) - max(start, one.start)), True
+
+    def watch(self, stream: StreamId, grown: Callable[[], None]) -> Callable[[], None]:
+        """Call ``grown`` on the event loop after each growth; returns how to stop watching.
+
+        Raises:
+            StreamNotFound: the storage topic was removed.
+        """
+        watchers = self._state(stream).streams[stream.partition].watchers
+        watchers.append(grown)
+
+        def stop() -> None:
+            if grown in watchers:
+                watchers.remove(grown)
+
+        return stop
+
+    async def seal(self, storage_topic_id: int) -> list[int]:
+        """Refuse further appends; returns the end of each partition once all is durable.
+
+        Raises:
+            StreamNotFound: the storage topic was removed.
+        """
+        self._state(StreamId(storage_topic_id, 0))
+        return await self._writer.seal(storage_topic_id)
+
+    async def trim(self, stream: StreamId, offset: int) -> None:
+        """Forget records below the offset. Files go when nothing in them is kept.
+
+        Raises:
+            StreamNotFound: the storage topic was removed.
+        """
+        state = self._state(stream)
+        await self._housekeeper.trim(state, {stream.partition: offset})
+
+    async def enforce_retention(
+        self,
+        storage_topic_id: int,
+        retention_ms: int | None,
+        retention_bytes: int | None,
+        now_us: int,
+    ) -> int:
+        """Drop whole segments that are too old or too many; returns how many went.
+
+        Raises:
+            StreamNotFound: the storage topic was removed.
+        """
+        state = self._state(StreamId(storage_topic_id, 0))
+        return await self._housekeeper.enforce_retention(
+            state, retention_ms, retention_bytes, now_us
+        )
+
+    async def roll(self, storage_topic_id: int) -> bool:
+        """Go on in a new segment file; False if the disk has no room for one.
+
+        Raises:
+            StreamNotFound: the storage topic was removed.
+        """
+        return await self._housekeeper.begin_roll(self._state(StreamId(storage_topic_id, 0)))
+
+    async def remove_storage_topic(self, storage_topic_id: int) -> None:
+        """Delete its files and rows; from now on its streams are not found."""
+        state = self._topics.pop(storage_topic_id, None)
+        if state is None:
+            return
+        await self._housekeeper.remove(state)
+        for partition in range(len(state.streams)):
+            self._tail.forget(StreamId(storage_topic_id, partition))
+
+    async def close(self) -> None:
+        """Sync, store the watermarks, close the files. After a disk error: only close."""
+        if self._closing:
+            return
+        self._closing = True
+        if self._failed:
+            await self._housekeeper.abandon()
+        else:
+            await self._housekeeper.stop()
+            await self._housekeeper.leave(list(self._topics.values()))
+        self._files.close()
+
+    def _state(self, stream: StreamId) -> StorageTopicState:
+        state = self._topics.get(stream.storage_topic_id)
+        if state is None or not 0 <= stream.partition < len(state.streams):
+            raise StreamNotFound(stream=f"{stream.storage_topic_id}:{stream.partition}")
+        return state

@@ -1,0 +1,54 @@
+"""Segments as the store names them, and their removal.
+
+Invariant: files go before their rows, so that no file is ever without one.
+"""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Sequence
+
+from dssd.log.segment_file import SegmentId, SegmentPaths, sync_directory
+from dssd.store.port import Delete, Store
+from dssd.store.rows import SegmentRow, StorageTopicRow
+
+_ROWS_PER_SCAN = 10_000
+
+
+def row_id(row: SegmentRow) -> SegmentId:
+    """The segment that a row names."""
+    return SegmentId(row.storage_topic_id, row.segment_id)
+
+
+def parse_starts(row: StorageTopicRow) -> list[int]:
+    """The first kept offset of each partition."""
+    starts = [int(text) for text in row.starts.split(",") if text]
+    return starts + [0] * (row.partitions - len(starts))
+
+
+async def all_segment_rows(store: Store) -> defaultdict[int, list[SegmentRow]]:
+    """All segment rows by storage topic, in order."""
+    rows: defaultdict[int, list[SegmentRow]] = defaultdict(list)
+    after: tuple[int | str | bytes, ...] | None = None
+    while True:
+        page = await store.scan(SegmentRow, after=after, limit=_ROWS_PER_SCAN)
+        for versioned in page:
+            rows[versioned.row.storage_topic_id].append(versioned.row)
+        if len(page) < _ROWS_PER_SCAN:
+            return rows
+        after = tuple(row_id(page[-1].row))
+
+
+async def remove_segments(paths: SegmentPaths, store: Store, segments: Sequence[SegmentId]) -> None:
+    """Delete the files of segments, then their rows; safe to repeat after a crash."""
+    await asyncio.to_thread(unlink_segments, paths, segments)
+    await store.commit([Delete(SegmentRow, tuple(segment)) for segment in segments])
+
+
+def unlink_segments(paths: SegmentPaths, segments: Sequence[SegmentId]) -> None:
+    """Delete the files of segments."""
+    for segment in segments:
+        paths.segment(segment).unlink(missing_ok=True)
+        paths.producers(segment).unlink(missing_ok=True)
+        # Last: without its file, the index still tells a start that nothing in it was kept.
+        paths.index(segment).unlink(missing_ok=True)
+    sync_directory(paths.directory)

@@ -1,0 +1,20 @@
+"""The limits a log runs with: the daemon's, unless a test wants smaller ones."""
+
+from dataclasses import dataclass
+
+from dssd import limits
+
+
+@dataclass(frozen=True, slots=True)
+class LogSettings:
+    """Every bound of the log that a deployment or a test may want to change."""
+
+    segment_bytes_max: int = limits.SEGMENT_BYTES_MAX
+    segment_frames_max: int = limits.SEGMENT_FRAMES_MAX
+    run_bytes_max: int = limits.RUN_BYTES_MAX
+    writer_queue_bytes_max: int = limits.WRITER_QUEUE_BYTES_MAX
+    watermark_bytes: int = limits.WATERMARK_BYTES
+    tail_cache_bytes_max: int = limits.TAIL_CACHE_BYTES_MAX
+    descriptors_max: int = limits.LOG_DESCRIPTORS_MAX
+    index_blocks_max: int = limits.LOG_INDEX_BLOCKS_MAX
+    read_loop_us: int = limits.READ_LOOP_US

@@ -1,0 +1,1 @@
+"""The wire: servicers that decode, call and encode, and nothing else."""

@@ -1,0 +1,71 @@
+"""The servicer of `Daemon`: what this process is and how it stands."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import grpc.aio
+
+from dss_api.v1 import daemon_pb2, daemon_pb2_grpc
+
+Context = grpc.aio.ServicerContext[Any, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class DaemonFacts:
+    """How the daemon stands at a moment."""
+
+    version: str
+    pid: int
+    started_at_ms: int
+    data_dir: str
+    listening: tuple[str, ...]
+    state: str
+    """serving or stopping."""
+    state_reason: str
+    topics: int
+    streams: int
+    groups: int
+    sessions: int
+    sessions_waiting: int
+    log_bytes: int
+    disk_free_bytes: int
+    sqlite_version: str
+    boot_id: str
+    quarantined: tuple[tuple[str, str], ...]
+    """Files that were set aside, with the reason."""
+
+
+class DaemonServicer(daemon_pb2_grpc.DaemonServicer):
+    """Tells the facts."""
+
+    def __init__(self, facts: Callable[[], DaemonFacts]) -> None:
+        self._facts = facts
+
+    async def Status(
+        self, request: daemon_pb2.DaemonStatusRequest, context: Context
+    ) -> daemon_pb2.DaemonStatus:
+        """How the daemon stands now."""
+        facts = self._facts()
+        return daemon_pb2.DaemonStatus(
+            version=facts.version,
+            pid=facts.pid,
+            started_at_ms=facts.started_at_ms,
+            data_dir=facts.data_dir,
+            listening=facts.listening,
+            state=facts.state,
+            state_reason=facts.state_reason,
+            topics=facts.topics,
+            streams=facts.streams,
+            groups=facts.groups,
+            sessions=facts.sessions,
+            sessions_waiting=facts.sessions_waiting,
+            log_bytes=facts.log_bytes,
+            disk_free_bytes=facts.disk_free_bytes,
+            sqlite_version=facts.sqlite_version,
+            boot_id=facts.boot_id,
+            quarantined=[
+                daemon_pb2.Quarantined(file=file, reason=reason)
+                for file, reason in facts.quarantined
+            ],
+        )

@@ -1,0 +1,56 @@
+"""How a condition travels: the one place that turns a `DssError` into gRPC's terms.
+
+A unary call, and a streaming one that ends by an error, is aborted with the condition's status;
+the condition itself, serialised, is in the trailing metadata ``dss-error-bin``. On a bidirectional
+call conditions of single items are items of the answer, made by `to_proto`.
+"""
+
+from typing import Any, NoReturn
+
+import grpc
+import grpc.aio
+
+from dss_api.v1 import types_pb2
+from dss_core.errors import DssError
+
+ERROR_METADATA_KEY = "dss-error-bin"
+
+_FIELD_CHARACTERS_MAX = 512
+"""Trailing metadata is small: a long field is cut, never a reason to fail."""
+
+
+def to_proto(error: DssError) -> types_pb2.Error:
+    """The condition as it goes over the wire."""
+    return types_pb2.Error(
+        code=error.code,
+        message=_cut(error.message),
+        hint=_cut(error.hint_text),
+        fields={name: _cut(value) for name, value in error.fields.items()},
+        definite=error.definite,
+    )
+
+
+def status_of(error: DssError) -> grpc.StatusCode:
+    """The gRPC status that carries the condition."""
+    return grpc.StatusCode[error.grpc_status]
+
+
+async def abort(context: "grpc.aio.ServicerContext[Any, Any]", error: DssError) -> NoReturn:
+    """End the call with the condition.
+
+    Raises:
+        grpc.aio.AbortError: always; gRPC ends the call with it.
+    """
+    packed = to_proto(error)
+    await context.abort(
+        status_of(error),
+        packed.message,
+        trailing_metadata=((ERROR_METADATA_KEY, packed.SerializeToString()),),
+    )
+    raise AssertionError("abort returned")
+
+
+def _cut(text: str) -> str:
+    if len(text) <= _FIELD_CHARACTERS_MAX:
+        return text
+    return text[: _FIELD_CHARACTERS_MAX - 1] + "…"

@@ -1,0 +1,153 @@
+"""The servicers of `Groups` and `Grants`: decode, ask groups and registry, encode."""
+
+from typing import Any
+
+import grpc.aio
+
+from dss_api.v1 import groups_pb2, groups_pb2_grpc, types_pb2
+from dss_core.errors import GroupNotFound
+from dss_core.filters import SubscriptionFilter
+from dss_core.progress import Progress
+from dssd.leaders.groups import Groups
+from dssd.leaders.lag import GroupSurvey, StreamSurvey
+from dssd.leaders.registry import Registry
+from dssd.rpc.starts import start_from
+from dssd.store.rows import GroupRow
+
+Context = grpc.aio.ServicerContext[Any, Any]
+
+_KINDS = {
+    "shared": groups_pb2.GROUP_KIND_SHARED,
+    "queue": groups_pb2.GROUP_KIND_QUEUE,
+    "exclusive": groups_pb2.GROUP_KIND_EXCLUSIVE,
+}
+
+
+class GroupsServicer(groups_pb2_grpc.GroupsServicer):
+    """Serves what operators ask of groups."""
+
+    def __init__(self, groups: Groups, registry: Registry) -> None:
+        self._groups = groups
+        self._registry = registry
+
+    async def Create(
+        self, request: groups_pb2.CreateGroupRequest, context: Context
+    ) -> groups_pb2.Group:
+        """Declare a group."""
+        group = await self._groups.declare(
+            SubscriptionFilter.parse(request.filter),
+            start=start_from(request.start) if request.HasField("start") else None,
+            ack_wait_ms=request.ack_wait_ms if request.HasField("ack_wait_ms") else None,
+            if_not_exists=request.if_not_exists,
+        )
+        return _group(group, await self._registry.survey(group))
+
+    async def List(
+        self, request: groups_pb2.ListGroupsRequest, context: Context
+    ) -> groups_pb2.ListGroupsReply:
+        """The groups by name and filter; private ones only where asked for."""
+        wanted = [
+            group for group in self._groups.groups() if request.all or group.kind != "exclusive"
+        ]
+        wanted.sort(key=lambda group: (group.name, group.filter))
+        groups = [_group(group, await self._registry.survey(group)) for group in wanted]
+        return groups_pb2.ListGroupsReply(groups=groups)
+
+    async def Describe(
+        self, request: groups_pb2.DescribeGroupRequest, context: Context
+    ) -> groups_pb2.GroupDescription:
+        """One group with its grants and members."""
+        group = self._groups.find(request.group)
+        survey = await self._registry.survey(group)
+        return groups_pb2.GroupDescription(
+            group=_group(group, survey),
+            grants=[_grant(group, stream) for stream in survey.streams],
+            borrowers=_borrowers(survey),
+        )
+
+    async def Remove(
+        self, request: groups_pb2.RemoveGroupRequest, context: Context
+    ) -> groups_pb2.RemoveGroupReply:
+        """Remove a group; its members are told."""
+        try:
+            group = self._groups.find(request.group)
+        except GroupNotFound:
+            if request.if_exists:
+                return groups_pb2.RemoveGroupReply(removed=False)
+            raise
+        await self._groups.remove(group.group_id)
+        return groups_pb2.RemoveGroupReply(removed=True)
+
+
+class GrantsServicer(groups_pb2_grpc.GrantsServicer):
+    """Serves what operators ask of grants."""
+
+    def __init__(self, groups: Groups, registry: Registry) -> None:
+        self._groups = groups
+        self._registry = registry
+
+    async def List(
+        self, request: groups_pb2.ListGrantsRequest, context: Context
+    ) -> groups_pb2.ListGrantsReply:
+        """The grants of one group, or of all, free streams too."""
+        wanted = (self._groups.find(request.group),) if request.group else self._groups.groups()
+        reply = groups_pb2.ListGrantsReply()
+        for group in wanted:
+            survey = await self._registry.survey(group)
+            reply.grants.extend(_grant(group, stream) for stream in survey.streams)
+        return reply
+
+
+def _group(group: GroupRow, survey: GroupSurvey) -> groups_pb2.Group:
+    return groups_pb2.Group(
+        group_id=group.group_id,
+        name=group.name,
+        filter=group.filter,
+        kind=_KINDS[group.kind],
+        start=group.start,
+        created_at_ms=group.created_at_ms,
+        state=survey.state,
+        borrowers=len(survey.members),
+        standby=sum(member.streams == 0 for member in survey.members),
+        streams=len(survey.streams),
+        lag=survey.lag,
+        lag_exact=survey.lag_exact,
+        oldest_unacked_us=survey.oldest_unacked_us,
+        leader_epoch=survey.leader_epoch,
+        state_reason=survey.reason,
+        ack_wait_ms=group.ack_wait_ms,
+    )
+
+
+def _grant(group: GroupRow, stream: StreamSurvey) -> groups_pb2.Grant:
+    view = stream.view
+    return groups_pb2.Grant(
+        group=group.name,
+        filter=group.filter,
+        stream=str(stream.name),
+        state=view.state,
+        client_id=view.client_id,
+        grant_epoch=view.grant_epoch,
+        progress=_progress(view.progress),
+        end=stream.end,
+        lag=stream.lag,
+        state_age_ms=view.state_age_ms,
+    )
+
+
+def _borrowers(survey: GroupSurvey) -> list[groups_pb2.Borrower]:
+    return [
+        groups_pb2.Borrower(
+            borrower_id=member.borrower_id,
+            client_id=member.client_id,
+            streams=member.streams,
+            standby=member.streams == 0,
+            connected_at_ms=survey.taken_at_ms - member.connected_for_ms,
+        )
+        for member in survey.members
+    ]
+
+
+def _progress(progress: Progress) -> types_pb2.Progress:
+    ranges = [types_pb2.Range(start=start, end=end) for start, end in progress.ranges]
+    return types_pb2.Progress(floor=progress.floor, ranges=ranges)

@@ -1,0 +1,130 @@
+"""What stands around every call: who may make it, and how its errors end.
+
+The one place where conditions become statuses. A servicer raises a `DssError` and is done; what it
+raises else, except its own cancellation, is a programmer's error and stops the daemon, for nobody
+knows any more what state it left.
+
+Streaming handlers are driven from here instead of by gRPC, so that an answer's generator is closed
+in the task that ran it, at once, when the peer goes away.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any
+
+import grpc
+import grpc.aio
+from google.protobuf.message import DecodeError
+
+from dss_core.errors import DiskFailed, MessageUnreadable
+from dssd.conditions import condition_in
+from dssd.rpc.errors import abort
+from dssd.rpc.principal import principal_of, require
+
+if TYPE_CHECKING:  # gRPC's own class cannot be subscripted when it runs
+    MethodHandler = grpc.RpcMethodHandler[Any, Any]
+
+Context = grpc.aio.ServicerContext[Any, Any]
+Handler = Callable[[Any, Any], Any]
+Crash = Callable[[BaseException], None]
+
+
+class Guard(grpc.aio.ServerInterceptor):
+    """Wraps the handler of every method, once."""
+
+    def __init__(self, crash: Crash) -> None:
+        self._crash = crash
+        self._wrapped: dict[str, MethodHandler] = {}
+        """By method; bounded by the methods that are served."""
+
+    async def intercept_service(
+        self,
+        continuation: "Callable[[grpc.HandlerCallDetails], Awaitable[MethodHandler | None]]",
+        handler_call_details: grpc.HandlerCallDetails,
+    ) -> "MethodHandler | None":
+        """The guarded handler of the method that is called."""
+        method = handler_call_details.method
+        wrapped = self._wrapped.get(method)
+        if wrapped is not None:
+            return wrapped
+        handler = await continuation(handler_call_details)
+        if handler is None:  # gRPC answers UNIMPLEMENTED
+            return handler
+        self._wrapped[method] = self._wrap(method, handler)
+        return self._wrapped[method]
+
+    def _wrap(self, method: str, handler: "MethodHandler") -> "MethodHandler":
+        make, behaviour = _parts(handler)
+        inner = _streaming(behaviour) if handler.response_streaming else behaviour
+        decode = _decoder(handler.request_deserializer)
+
+        async def guarded(request: Any, context: Context) -> object:  # noqa: ANN401 - of any method
+            try:
+                require(principal_of(context), method)
+                if not handler.request_streaming:
+                    request = decode(request)
+                return await inner(request, context)
+            except (asyncio.CancelledError, grpc.aio.AbortError):
+                raise
+            except BaseException as error:
+                condition = condition_in(error)
+                if condition is None or isinstance(condition, DiskFailed):
+                    self._crash(condition or error)
+                    raise
+                await abort(context, condition)
+
+        wrapped: MethodHandler = make(
+            guarded,
+            # gRPC would answer for a single request that cannot be read in a way of its own.
+            request_deserializer=decode if handler.request_streaming else None,
+            response_serializer=handler.response_serializer,
+        )
+        return wrapped
+
+
+def _parts(handler: "MethodHandler") -> tuple[Callable[..., Any], Handler]:
+    match handler.request_streaming, handler.response_streaming:
+        case False, False:
+            return grpc.unary_unary_rpc_method_handler, _present(handler.unary_unary)
+        case False, True:
+            return grpc.unary_stream_rpc_method_handler, _present(handler.unary_stream)
+        case True, False:
+            return grpc.stream_unary_rpc_method_handler, _present(handler.stream_unary)
+        case _:
+            return grpc.stream_stream_rpc_method_handler, _present(handler.stream_stream)
+
+
+def _present(behaviour: Handler | None) -> Handler:
+    assert behaviour is not None, "a handler without the behaviour of its kind"
+    return behaviour
+
+
+def _decoder(deserialize: Callable[[bytes], Any] | None) -> Callable[[bytes], Any]:
+    """The deserialiser of a method, which raises a condition where it cannot read."""
+    assert deserialize is not None, "a method without a deserialiser"
+
+    def decode(message: bytes) -> Any:  # noqa: ANN401 - the message of any method
+        try:
+            return deserialize(message)
+        except DecodeError as error:
+            name = getattr(deserialize, "__qualname__", "its message").removesuffix(".FromString")
+            raise MessageUnreadable(message=name, reason=error) from error
+
+    return decode
+
+
+def _streaming(behaviour: Handler) -> Handler:
+    async def stream(request: object, context: Context) -> None:
+        replies = behaviour(request, context)
+        if not hasattr(replies, "__aiter__"):  # it writes to the context by itself
+            await replies
+            return
+        async with aclosing(replies):
+            async for reply in replies:
+                try:
+                    await context.write(reply)
+                except (grpc.aio.InternalError, grpc.aio.UsageError):
+                    return  # the peer is gone: nobody is left to be told
+
+    return stream

@@ -1,0 +1,127 @@
+"""What the daemon checks of a frame before the log may have it.
+
+One `Gate` a topic, as that topic stands now: a changed topic gets a new gate. A frame that passed
+is whole, belongs to the stream that it names, and holds only subjects that its topic owns. This is
+the hottest path of the daemon: what repeats from frame to frame (subject tables) is judged once.
+"""
+
+from dss_core import frame as frames
+from dss_core.errors import DssError, StaleTopicEpoch, StreamNotFound, SubjectOutsideTopic
+from dss_core.frame import Header
+from dss_core.ids import StreamId, StreamName
+from dssd.limits import HASH_KEYS_ONE_FRAME_IN, SUBJECT_TABLES_CACHED_MAX
+from dssd.log.port import Append
+from dssd.topics.catalogue import Catalogue, Topic
+
+_ACCEPTED = None
+
+
+class Gate:
+    """Checks the frames of one topic as it stands."""
+
+    def __init__(self, topic: Topic) -> None:
+        self.topic = topic
+        storage = topic.producing
+        self.ordinal = storage.ordinal
+        self._partitions = storage.partitions
+        self._factor = storage.factor
+        self._streams = tuple(
+            StreamId(storage.storage_topic_id, partition) for partition in range(self._partitions)
+        )
+        self._verdicts: dict[bytes, DssError | None] = {}
+        self._frames = 0
+
+    def admit(self, frame: bytes, topic_epoch: int) -> tuple[Header, Append]:
+        """Check a frame that was routed by the topic as it was at the epoch.
+
+        Raises:
+            FrameCorrupt, FrameTooLarge, RecordTooLarge: the frame is broken or over a limit.
+            StaleTopicEpoch, StreamNotFound, FrameMisrouted: it was routed by another topic.
+            SubjectOutsideTopic: a record is about what the topic does not own.
+        """
+        header = frames.verify(frame)
+        topic = self.topic
+        if topic_epoch != topic.topic_epoch:
+            raise StaleTopicEpoch(topic=topic.name, current=topic.topic_epoch, given=topic_epoch)
+        if header.partition >= self._partitions:
+            raise StreamNotFound(stream=StreamName(topic.name, self.ordinal, header.partition))
+        self._check_subjects(frame, header)
+        self._frames += 1
+        frames.verify_routing(
+            frame,
+            header,
+            topic.router,
+            self._partitions,
+            self._factor,
+            hash_keys=self._frames % HASH_KEYS_ONE_FRAME_IN == 0,
+        )
+        stream = self._streams[header.partition]
+        return header, Append(stream, frame, topic.topic_epoch, topic.durability)
+
+    def check_subject(self, subject: str) -> None:
+        """Check that the topic owns a legal subject.
+
+        Raises:
+            SubjectOutsideTopic: it does not.
+        """
+        patterns = self.topic.patterns
+        if not any(pattern.matches(subject) for pattern in patterns):
+            raise SubjectOutsideTopic(
+                subject=subject,
+                topic=self.topic.name,
+                patterns=", ".join(pattern.text for pattern in patterns),
+            )
+
+    def named(self, error: DssError, partition: int) -> DssError:
+        """A condition from the log, which knows ids only, in the words of people."""
+        names: dict[str, object] = {
+            "stream": StreamName(self.topic.name, self.ordinal, partition),
+            "topic": self.topic.name,
+            "ordinal": self.ordinal,
+        }
+        known = {name: value for name, value in names.items() if name in error.fields}
+        return type(error)(**{**error.fields, **known})
+
+    def _check_subjects(self, frame: bytes, header: Header) -> None:
+        table = frames.subject_table(frame, 0, header)
+        try:
+            verdict = self._verdicts[table]
+        except KeyError:
+            verdict = self._judge(table, header.subjects)
+        if verdict is not _ACCEPTED:
+            raise verdict.with_traceback(None)
+
+    def _judge(self, table: bytes, count: int) -> DssError | None:
+        verdict: DssError | None = _ACCEPTED
+        try:
+            for subject in frames.subjects_of(table, count):
+                self.check_subject(subject)
+        except DssError as error:
+            verdict = error
+        if len(self._verdicts) >= SUBJECT_TABLES_CACHED_MAX:
+            self._verdicts.clear()
+        self._verdicts[table] = verdict
+        return verdict
+
+
+class Gates:
+    """The gates of all topics, made at first use and dropped when their topic changes."""
+
+    def __init__(self, catalogue: Catalogue) -> None:
+        self._catalogue = catalogue
+        self._gates: dict[str, Gate] = {}
+        catalogue.watch(self._changed)
+
+    def of(self, name: str) -> Gate:
+        """The gate of a topic.
+
+        Raises:
+            TopicNotFound: there is none of that name.
+        """
+        gate = self._gates.get(name)
+        if gate is None:
+            gate = self._gates[name] = Gate(self._catalogue.get(name))
+        return gate
+
+    def _changed(self, topic: Topic, removed: bool) -> None:
+        self._gates.pop(topic.name, None)

@@ -1,0 +1,120 @@
+"""The servicer of `Log`: decodes, calls, encodes.
+
+It knows the calls that run, so that a stopping daemon can end each of them in its own way: what a
+`Produce` has read is answered, a `Read` ends where it is, and both say that the daemon stops.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import aclosing, contextmanager
+from typing import Any, Protocol
+
+import grpc.aio
+
+from dss_api.v1 import log_pb2, log_pb2_grpc, types_pb2
+from dss_core.errors import IllegalArgument, Stopping
+from dss_core.filters import TopicFilter
+from dss_core.ids import StreamName
+from dssd.clock import Clock
+from dssd.core.start import OFFSET_MAX
+from dssd.limits import APPEND_BYTES_IN_FLIGHT_MAX
+from dssd.log.port import Log
+from dssd.rpc.intake import Gates
+from dssd.rpc.produce import ProduceCall
+from dssd.rpc.publish import Publisher
+from dssd.rpc.reading import ReadCall, Reading
+from dssd.rpc.room import Room
+from dssd.rpc.starts import start_from
+from dssd.topics.catalogue import Catalogue
+
+Context = grpc.aio.ServicerContext[Any, Any]
+
+
+class _Call(Protocol):
+    def stop(self) -> None:
+        """End gracefully, soon."""
+
+
+class LogServicer(log_pb2_grpc.LogServicer):
+    """Serves `Produce`, `Publish` and `Read`. Its tasks live in the daemon's task group."""
+
+    def __init__(
+        self, catalogue: Catalogue, log: Log, clock: Clock, tasks: asyncio.TaskGroup
+    ) -> None:
+        self._catalogue = catalogue
+        self._log = log
+        self._clock = clock
+        self._tasks = tasks
+        self._gates = Gates(catalogue)
+        self._room = Room(APPEND_BYTES_IN_FLIGHT_MAX)
+        self._publisher = Publisher(log, self._room, clock)
+        self._calls: set[_Call] = set()
+        self._stopping = False
+
+    def stop(self) -> None:
+        """End the calls that run; later ones are refused."""
+        self._stopping = True
+        for call in self._calls:
+            call.stop()
+
+    async def Produce(
+        self, request_iterator: AsyncIterator[log_pb2.ProduceRequest], context: Context
+    ) -> AsyncIterator[log_pb2.ProduceReply]:
+        """Frames in, acks and refusals out."""
+        call = ProduceCall(self._gates, self._log, self._room, self._tasks)
+        with self._running(call):
+            reader = self._tasks.create_task(call.read(request_iterator), name="produce reader")
+            try:
+                async with aclosing(call.replies()) as replies:
+                    async for reply in replies:
+                        yield reply
+            finally:
+                reader.cancel()
+        if self._stopping:
+            raise Stopping
+
+    async def Publish(
+        self, request: log_pb2.PublishRequest, context: Context
+    ) -> log_pb2.PublishReply:
+        """Plain records; all or none of those that go to one stream."""
+        if self._stopping:
+            raise Stopping
+        gate = self._gates.of(request.topic)
+        return log_pb2.PublishReply(published=await self._publisher.publish(gate, request.records))
+
+    async def Read(
+        self, request: log_pb2.ReadRequest, context: Context
+    ) -> AsyncIterator[log_pb2.ReadReply]:
+        """A range of streams, or their tail."""
+        call = ReadCall(_reading(request), self._catalogue, self._log, self._clock)
+        with self._running(call):
+            async with aclosing(call.replies()) as replies:
+                async for reply in replies:
+                    yield reply
+
+    @contextmanager
+    def _running(self, call: _Call) -> Iterator[None]:
+        if self._stopping:
+            raise Stopping
+        self._calls.add(call)
+        try:
+            yield
+        finally:
+            self._calls.discard(call)
+
+
+def _reading(request: log_pb2.ReadRequest) -> Reading:
+    end_time_us = request.end_time_us if request.HasField("end_time_us") else None
+    if end_time_us is not None and not 0 <= end_time_us <= OFFSET_MAX:
+        raise IllegalArgument(argument="end_time_us", rule="a time since 1970")
+    start = request.start if request.HasField("start") else types_pb2.Start(earliest=True)
+    stream = StreamName.parse(request.stream) if request.HasField("stream") else None
+    everything = stream is not None and not request.filter
+    return Reading(
+        matching=None if everything else TopicFilter.parse(request.filter),
+        start=start_from(start),
+        end_time_us=end_time_us,
+        follow=request.follow,
+        stream=stream,
+        records_max=request.records_max if request.HasField("records_max") else None,
+    )

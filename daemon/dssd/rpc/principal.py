@@ -1,0 +1,90 @@
+"""Who calls: derived by the daemon from the transport, never from what the caller says.
+
+A unix socket in a directory of mode 0700 is reached only by the daemon's own user (and root), so
+its callers are that user. TCP is loopback only, reachable by every user of the machine: its
+callers are one principal without a name. Both may do everything, for the socket's directory and
+the loopback rule are the gate; other transports have no principal and are denied.
+"""
+
+import getpass
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+from typing import Protocol
+
+from dss_core.errors import PermissionDenied
+
+
+class Role(StrEnum):
+    """What a method asks of its caller."""
+
+    READ = "read"
+    PRODUCE = "produce"
+    CONSUME = "consume"
+    OPERATE = "operate"
+
+
+METHOD_ROLES: dict[str, Role] = {
+    "/dss_api.v1.Daemon/Status": Role.READ,
+    "/dss_api.v1.Topics/Create": Role.OPERATE,
+    "/dss_api.v1.Topics/List": Role.READ,
+    "/dss_api.v1.Topics/Describe": Role.READ,
+    "/dss_api.v1.Topics/Remove": Role.OPERATE,
+    "/dss_api.v1.Groups/Create": Role.OPERATE,
+    "/dss_api.v1.Groups/List": Role.READ,
+    "/dss_api.v1.Groups/Describe": Role.READ,
+    "/dss_api.v1.Groups/Remove": Role.OPERATE,
+    "/dss_api.v1.Grants/List": Role.READ,
+    "/dss_api.v1.Log/Produce": Role.PRODUCE,
+    "/dss_api.v1.Log/Publish": Role.PRODUCE,
+    "/dss_api.v1.Log/Read": Role.CONSUME,
+    "/dss_api.v1.Sessions/Attach": Role.CONSUME,
+    "/grpc.health.v1.Health/Check": Role.READ,
+    "/grpc.health.v1.Health/Watch": Role.READ,
+    "/grpc.health.v1.Health/List": Role.READ,
+}
+"""Every method that is served; one that is not listed is denied to everybody."""
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """A caller."""
+
+    name: str
+    roles: frozenset[Role]
+
+    def __str__(self) -> str:
+        """The name."""
+        return self.name
+
+
+class HasPeer(Protocol):
+    """The context of a call."""
+
+    def peer(self) -> str:
+        """The transport and the address of the other side."""
+
+
+def principal_of(context: HasPeer) -> Principal:
+    """The caller of a call."""
+    return _principal_at(context.peer().partition(":")[0])
+
+
+def require(principal: Principal, method: str) -> None:
+    """Check that the caller may use the method.
+
+    Raises:
+        PermissionDenied: it may not, or no role is listed for the method.
+    """
+    role = METHOD_ROLES.get(method)
+    if role is None or role not in principal.roles:
+        raise PermissionDenied(principal=principal, action=f"call {method}", role=role or "none")
+
+
+@cache
+def _principal_at(transport: str) -> Principal:
+    if transport == "unix":
+        return Principal(f"local:{getpass.getuser()}", frozenset(Role))
+    if transport in ("ipv4", "ipv6"):
+        return Principal("loopback", frozenset(Role))
+    return Principal("unknown", frozenset())

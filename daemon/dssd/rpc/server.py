@@ -1,0 +1,107 @@
+"""The gRPC server: its options, its addresses, and the order in which it stops.
+
+Invariant: nothing is served before the caller says so, and an address is bound only if nobody else
+listens there. gRPC itself would bind a unix socket over that of a living daemon without a word.
+"""
+
+from collections.abc import Callable, Sequence
+
+import grpc
+import grpc.aio
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_health.v1.health import aio as health_aio
+
+from dss_core.errors import AddressInUse
+from dss_core.limits import MESSAGE_BYTES_MAX, METADATA_BYTES_MAX
+from dssd import limits
+from dssd.addresses import Address, TcpAddress, UnixAddress
+from dssd.rpc.guard import Guard
+
+OPTIONS: tuple[tuple[str, int], ...] = (
+    ("grpc.so_reuseport", 0),
+    ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),
+    ("grpc.max_send_message_length", MESSAGE_BYTES_MAX),
+    ("grpc.max_metadata_size", METADATA_BYTES_MAX),
+    ("grpc.max_concurrent_streams", limits.CONCURRENT_STREAMS_MAX),
+    ("grpc.keepalive_time_ms", limits.KEEPALIVE_TIME_MS),
+    ("grpc.http2.ping_timeout_ms", limits.PING_TIMEOUT_MS),
+    ("grpc.keepalive_permit_without_calls", 1),
+    ("grpc.http2.max_pings_without_data", 0),
+    ("grpc.http2.min_recv_ping_interval_without_data_ms", limits.PEER_PING_INTERVAL_MIN_MS),
+    ("grpc.server_handshake_timeout_ms", limits.HANDSHAKE_TIMEOUT_MS),
+)
+
+SERVICES = (
+    "dss_api.v1.Daemon",
+    "dss_api.v1.Topics",
+    "dss_api.v1.Groups",
+    "dss_api.v1.Grants",
+    "dss_api.v1.Log",
+    "dss_api.v1.Sessions",
+)
+"""Those whose health is told, beside that of the whole, which has the empty name."""
+
+Register = Callable[[grpc.aio.Server], None]
+
+_HEALTH = health_pb2.HealthCheckResponse
+
+
+class RpcServer:
+    """One gRPC server on all addresses. `crash` is told of every programmer's error in a call."""
+
+    def __init__(
+        self, registers: Sequence[Register], crash: Callable[[BaseException], None]
+    ) -> None:
+        self._server = grpc.aio.server(
+            interceptors=(Guard(crash),),
+            options=OPTIONS,
+            maximum_concurrent_rpcs=limits.CONCURRENT_CALLS_MAX,
+        )
+        self._health = health_aio.HealthServicer()
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
+        for register in registers:
+            register(self._server)
+
+    def bind(self, addresses: Sequence[Address]) -> tuple[Address, ...]:
+        """Take all addresses; returns them with the ports that were chosen for port 0.
+
+        Raises:
+            AddressInUse: another process listens there, or it is not allowed.
+        """
+        return tuple(self._bind(address) for address in addresses)
+
+    async def start(self) -> None:
+        """Answer calls; the health is not serving yet."""
+        await self._tell_health(_HEALTH.NOT_SERVING)
+        await self._server.start()
+
+    async def serving(self) -> None:
+        """Let the health service say that this daemon takes work."""
+        await self._tell_health(_HEALTH.SERVING)
+
+    async def drain(self) -> None:
+        """Let the health service say, for good, that this daemon takes no more work."""
+        await self._health.enter_graceful_shutdown()
+
+    async def stop(self, grace_s: float | None) -> None:
+        """Take no new calls; cancel those that have not ended after the grace, if any."""
+        await self._server.stop(grace_s)
+
+    def _bind(self, address: Address) -> Address:
+        if isinstance(address, UnixAddress):
+            address.clear_stale()
+        try:
+            port = self._server.add_insecure_port(address.target)
+        except RuntimeError as error:
+            raise AddressInUse(address=address, reason=_first_line(error)) from error
+        if port == 0:
+            raise AddressInUse(address=address, reason="it could not be bound")
+        return TcpAddress(address.host, port) if isinstance(address, TcpAddress) else address
+
+    async def _tell_health(self, status: "health_pb2.HealthCheckResponse.ServingStatus") -> None:
+        for service in ("", *SERVICES):
+            await self._health.set(service, status)
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).splitlines() or [""])[0]

@@ -1,0 +1,207 @@
+"""Items of a session to and from the wire.
+
+Numbers of a client are passed on as they came: the session checks them. Only what cannot be said
+in the session's own types is refused here.
+"""
+
+from collections.abc import Iterable
+from typing import assert_never
+
+from dss_api.v1 import sessions_pb2, types_pb2
+from dss_core.errors import DssError, IllegalArgument
+from dss_core.progress import Range, Ranges
+from dssd.core.delivering import Deliver, Nak, Settle
+from dssd.core.redelivery import REDELIVERY_MS_MAX
+from dssd.rpc.errors import to_proto
+from dssd.rpc.starts import start_from
+from dssd.sessions.items import (
+    Down,
+    FinishRevoke,
+    Granted,
+    Opened,
+    Opening,
+    PingSent,
+    PongSent,
+    Refused,
+    Revoke,
+    Revoked,
+    Settled,
+    Settles,
+    Status,
+    Subscribe,
+    Subscribed,
+    Unsubscribe,
+    UnsubscribedItem,
+    Up,
+)
+
+Down_ = sessions_pb2.SessionDown
+
+NAK_DELAY_MS_MAX = 24 * 3_600_000
+"""A nak cannot park a record for longer than a day; its stream's floor would stand still."""
+assert NAK_DELAY_MS_MAX >= REDELIVERY_MS_MAX
+
+
+def opening_from(message: sessions_pb2.Open, principal: str) -> Opening:
+    """The client's first item."""
+    return Opening(
+        client_id=message.client_id,
+        clean_start=message.clean_start,
+        session_id=message.session_id,
+        expiry_s=message.session_expiry_s,
+        credit_records=message.credit_records if message.HasField("credit_records") else None,
+        credit_bytes=message.credit_bytes if message.HasField("credit_bytes") else None,
+        principal=principal,
+    )
+
+
+def up_from(message: sessions_pb2.SessionUp) -> Up:
+    """An item of the client.
+
+    Raises:
+        IllegalArgument: it is none, or one that cannot be here.
+    """
+    match message.WhichOneof("item"):
+        case "settle":
+            return Settles(tuple(_settle_from(settle) for settle in message.settle.settles))
+        case "revoke_finished":
+            return FinishRevoke(message.revoke_finished.grant)
+        case "ping":
+            return PingSent(message.ping.token)
+        case "subscribe":
+            return _subscribe_from(message.subscribe)
+        case "unsubscribe":
+            return Unsubscribe(message.unsubscribe.subscription)
+        case "open":
+            raise IllegalArgument(argument="open", rule="it comes once, as the first item")
+        case _:
+            raise IllegalArgument(argument="item", rule="one that this daemon knows")
+
+
+def refused(error: DssError, *, final: bool = False) -> sessions_pb2.SessionDown:
+    """An error about the session."""
+    return encoded(Refused(error, final=final))
+
+
+def encoded(item: Down) -> sessions_pb2.SessionDown:
+    """An item for the client."""
+    if isinstance(item, Deliver):
+        return _deliver(item)
+    if isinstance(item, Granted | Revoke | Revoked | Settled):
+        return _about_grant(item)
+    return _about_session(item)
+
+
+def _subscribe_from(message: sessions_pb2.Subscribe) -> Subscribe:
+    return Subscribe(
+        subscription=message.subscription,
+        filter=message.filter,
+        start=start_from(message.start) if message.HasField("start") else None,
+        ack_wait_ms=message.ack_wait_ms if message.HasField("ack_wait_ms") else None,
+    )
+
+
+def _settle_from(message: sessions_pb2.Settle) -> Settle:
+    naks: tuple[Nak, ...] = ()
+    if message.naks:
+        naks = tuple(
+            Nak(
+                nak.start,
+                nak.end,
+                min(nak.delay_ms, NAK_DELAY_MS_MAX) if nak.HasField("delay_ms") else None,
+            )
+            for nak in message.naks
+        )
+    return Settle(
+        message.grant,
+        _ranges_from(message.acked),
+        naks,
+        message.frontier,
+        message.token,
+        _ranges_from(message.in_progress) if message.in_progress else (),
+    )
+
+
+def _ranges_from(ranges: Iterable[types_pb2.Range]) -> Ranges:
+    return tuple((each.start, each.end) for each in ranges)
+
+
+def _ranges(ranges: Iterable[Range]) -> list[types_pb2.Range]:
+    return [types_pb2.Range(start=start, end=end) for start, end in ranges]
+
+
+def _deliver(item: Deliver) -> sessions_pb2.SessionDown:
+    return Down_(
+        deliver=sessions_pb2.Deliver(
+            grant=item.grant,
+            frames=item.frames,
+            mask=_ranges(item.mask),
+            redelivered=item.redelivered,
+            attempt=item.attempt,
+        )
+    )
+
+
+def _about_grant(item: Granted | Revoke | Revoked | Settled) -> sessions_pb2.SessionDown:
+    match item:
+        case Granted(grant, subscription, stream, grant_epoch, progress):
+            state = types_pb2.Progress(floor=progress.floor, ranges=_ranges(progress.ranges))
+            return Down_(
+                granted=sessions_pb2.Granted(
+                    grant=grant,
+                    subscription=subscription,
+                    stream=stream,
+                    grant_epoch=grant_epoch,
+                    progress=state,
+                )
+            )
+        case Revoke(grant, deadline_ms):
+            return Down_(revoke=sessions_pb2.Revoke(grant=grant, deadline_ms=deadline_ms))
+        case Revoked(grant, reason):
+            return Down_(revoked=sessions_pb2.Revoked(grant=grant, reason=reason))
+        case Settled(token):
+            return Down_(settled=sessions_pb2.Settled(token=token))
+        case _:
+            assert_never(item)
+
+
+def _about_session(
+    item: Opened | Subscribed | UnsubscribedItem | Status | Refused | PongSent,
+) -> sessions_pb2.SessionDown:
+    match item:
+        case Opened():
+            return Down_(opened=_opened(item))
+        case Subscribed(subscription, group, declared):
+            return Down_(
+                subscribed=sessions_pb2.Subscribed(
+                    subscription=subscription, group=group, declared=declared
+                )
+            )
+        case UnsubscribedItem(subscription):
+            return Down_(unsubscribed=sessions_pb2.Unsubscribed(subscription=subscription))
+        case Status(subscription, state, reason):
+            return Down_(
+                status=sessions_pb2.Status(subscription=subscription, state=state, reason=reason)
+            )
+        case Refused(error, subscription, grant, final):
+            return Down_(
+                error=sessions_pb2.SessionError(
+                    error=to_proto(error), subscription=subscription, grant=grant, final=final
+                )
+            )
+        case PongSent(token):
+            return Down_(pong=sessions_pb2.Pong(token=token))
+        case _:
+            assert_never(item)
+
+
+def _opened(item: Opened) -> sessions_pb2.Opened:
+    return sessions_pb2.Opened(
+        client_id=item.client_id,
+        session_id=item.session_id,
+        session_epoch=item.session_epoch,
+        session_present=item.session_present,
+        lease_ms=item.lease_ms,
+        credit_records=item.credit_records,
+        credit_bytes=item.credit_bytes,
+    )

@@ -1,0 +1,110 @@
+"""The servicer of `Sessions.Attach`: one call is one connection of a session.
+
+Three tasks: one reads the client's items, one writes the items for it, one runs the session. The
+call ends when the client is gone, when it has sent its last item, or when the session was ended;
+then the session is detached at once, whatever the reason was.
+"""
+
+import asyncio
+from typing import Any
+
+import grpc
+import grpc.aio
+
+from dss_api.v1 import sessions_pb2, sessions_pb2_grpc
+from dss_core.errors import DssError, NotOpened, TimedOut
+from dssd.limits import SESSION_OPEN_WAIT_S
+from dssd.rpc.principal import principal_of
+from dssd.rpc.session_items import encoded, opening_from, refused, up_from
+from dssd.sessions.session import Session
+from dssd.sessions.sessions import Sessions
+
+Context = grpc.aio.ServicerContext[Any, Any]
+
+
+class SessionsServicer(sessions_pb2_grpc.SessionsServicer):
+    """Decodes, calls the session, encodes."""
+
+    def __init__(self, sessions: Sessions) -> None:
+        self._sessions = sessions
+
+    async def Attach(  # type: ignore[override] # it writes to the context; the stub says iterator
+        self, request_iterator: object, context: Context
+    ) -> None:
+        """Connect the client to its session."""
+        try:
+            async with asyncio.timeout(SESSION_OPEN_WAIT_S):
+                session = await self._open(context)
+        except TimeoutError:
+            error = TimedOut(what="Opening the session", seconds=SESSION_OPEN_WAIT_S)
+            await _write(context, refused(error, final=True))
+            return
+        if session is None:
+            return
+        try:
+            await self._serve(session, context)
+        finally:
+            self._sessions.detach(session)
+
+    async def _open(self, context: Context) -> Session | None:
+        """The session that the client opens; None where it went away without one."""
+        while True:
+            message = await _read(context)
+            if message is None:
+                return None
+            if message.WhichOneof("item") != "open":
+                if not await _write(context, refused(NotOpened())):
+                    return None
+                continue
+            try:
+                opening = opening_from(message.open, str(principal_of(context)))
+                return await self._sessions.attach(opening)
+            except DssError as error:
+                await _write(context, refused(error, final=True))
+                return None
+
+    async def _serve(self, session: Session, context: Context) -> None:
+        name = session.client_id
+        async with asyncio.TaskGroup() as tasks:
+            running = tasks.create_task(session.run(), name=f"session {name}")
+            reading = tasks.create_task(_read_items(session, context), name=f"read {name}")
+            writing = tasks.create_task(_write_items(session, context), name=f"write {name}")
+            await asyncio.wait((reading, writing), return_when=asyncio.FIRST_COMPLETED)
+            self._sessions.detach(session)
+            # What is queued, the reason of the end among it, still goes where a client listens.
+            await asyncio.wait((running, writing))
+            reading.cancel()
+
+
+async def _read_items(session: Session, context: Context) -> None:
+    while (message := await _read(context)) is not None:
+        try:
+            item = up_from(message)
+        except DssError as error:
+            session.refuse(error)
+            continue
+        await session.take(item)
+
+
+async def _write_items(session: Session, context: Context) -> None:
+    while (item := await session.outgoing.take()) is not None:
+        if not await _write(context, encoded(item)):
+            return
+
+
+async def _read(context: Context) -> sessions_pb2.SessionUp | None:
+    """The client's next item; None where there will be none."""
+    try:
+        message = await context.read()
+    except (asyncio.InvalidStateError, grpc.aio.InternalError, grpc.aio.UsageError):
+        return None  # the connection is lost
+    return message if isinstance(message, sessions_pb2.SessionUp) else None
+
+
+async def _write(context: Context, message: sessions_pb2.SessionDown) -> bool:
+    """Send an item; False where the connection is lost."""
+    try:
+        await context.write(message)
+    except (asyncio.InvalidStateError, grpc.aio.InternalError, grpc.aio.UsageError):
+        return False
+    return True

@@ -1,0 +1,152 @@
+"""The servicer of `Topics`: decodes, calls the catalogue, encodes."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import grpc.aio
+
+from dss_api.v1 import topics_pb2, topics_pb2_grpc
+from dss_core.errors import IllegalArgument, TopicInUse, TopicNotFound
+from dss_core.ids import StreamId
+from dss_core.routing import Router
+from dssd.log.port import Log
+from dssd.topics.catalogue import Catalogue, NewTopic, StorageTopic, Topic
+
+Context = grpc.aio.ServicerContext[Any, Any]
+
+T = TypeVar("T")
+
+_ROUTERS: dict[int, Router] = {
+    topics_pb2.ROUTER_UNSPECIFIED: Router.BLOCK,
+    topics_pb2.ROUTER_BLOCK: Router.BLOCK,
+    topics_pb2.ROUTER_RANGE: Router.RANGE,
+}
+_ROUTER_NUMBERS = {
+    Router.BLOCK: topics_pb2.ROUTER_BLOCK,
+    Router.RANGE: topics_pb2.ROUTER_RANGE,
+}
+_DURABILITIES: dict[int, str] = {
+    topics_pb2.DURABILITY_UNSPECIFIED: "sync",
+    topics_pb2.DURABILITY_SYNC: "sync",
+    topics_pb2.DURABILITY_OS: "os",
+}
+_DURABILITY_NUMBERS = {
+    "sync": topics_pb2.DURABILITY_SYNC,
+    "os": topics_pb2.DURABILITY_OS,
+}
+
+
+ReadersOf = Callable[[Topic], Sequence[str]]
+"""Names of the groups that read a topic."""
+
+
+class TopicsServicer(topics_pb2_grpc.TopicsServicer):
+    """Serves what operators ask of topics."""
+
+    def __init__(self, catalogue: Catalogue, log: Log, readers_of: ReadersOf) -> None:
+        self._catalogue = catalogue
+        self._log = log
+        self._readers_of = readers_of
+
+    async def Create(
+        self, request: topics_pb2.CreateTopicRequest, context: Context
+    ) -> topics_pb2.Topic:
+        """Create a topic."""
+        topic = await self._catalogue.create(_new_topic(request))
+        return self._described(topic)
+
+    async def List(
+        self, request: topics_pb2.ListTopicsRequest, context: Context
+    ) -> topics_pb2.ListTopicsReply:
+        """All topics, by name, with their sizes."""
+        summaries = [self._summary(topic) for topic in self._catalogue.topics()]
+        return topics_pb2.ListTopicsReply(topics=summaries)
+
+    async def Describe(
+        self, request: topics_pb2.DescribeTopicRequest, context: Context
+    ) -> topics_pb2.Topic:
+        """One topic with the bounds of its streams."""
+        return self._described(self._catalogue.get(request.name))
+
+    async def Remove(
+        self, request: topics_pb2.RemoveTopicRequest, context: Context
+    ) -> topics_pb2.RemoveTopicReply:
+        """Remove a topic and its records."""
+        try:
+            topic = self._catalogue.get(request.name)
+        except TopicNotFound:
+            if request.if_exists:
+                return topics_pb2.RemoveTopicReply(removed=False)
+            raise
+        groups = () if request.force else self._readers_of(topic)
+        if groups:
+            raise TopicInUse(topic=topic.name, groups=", ".join(groups))
+        await self._catalogue.remove(topic.name)
+        return topics_pb2.RemoveTopicReply(removed=True)
+
+    def _summary(self, topic: Topic) -> topics_pb2.TopicSummary:
+        records = size_bytes = 0
+        for stream in topic.streams():
+            bounds = self._log.bounds(stream)
+            records += self._log.count(stream, bounds.start, bounds.end)[0]
+            size_bytes += bounds.bytes
+        return topics_pb2.TopicSummary(topic=_topic(topic), records=records, bytes=size_bytes)
+
+    def _described(self, topic: Topic) -> topics_pb2.Topic:
+        message = _topic(topic)
+        for storage, part in zip(message.storage_topics, topic.storage_topics, strict=True):
+            storage.streams.extend(self._bounds(stream) for stream in part.streams())
+        return message
+
+    def _bounds(self, stream: StreamId) -> topics_pb2.StreamBounds:
+        bounds = self._log.bounds(stream)
+        return topics_pb2.StreamBounds(
+            partition=stream.partition, start=bounds.start, end=bounds.end, bytes=bounds.bytes
+        )
+
+
+def _new_topic(request: topics_pb2.CreateTopicRequest) -> NewTopic:
+    return NewTopic(
+        name=request.name,
+        partitions=request.partitions,
+        factor=request.factor if request.HasField("factor") else 1,
+        router=_known(_ROUTERS, request.router, "router"),
+        patterns=tuple(request.patterns),
+        durability=_known(_DURABILITIES, request.durability, "durability"),
+        retention_ms=request.retention_ms if request.HasField("retention_ms") else None,
+        retention_bytes=request.retention_bytes if request.HasField("retention_bytes") else None,
+        if_not_exists=request.if_not_exists,
+    )
+
+
+def _known(values: Mapping[int, T], number: int, argument: str) -> T:
+    value = values.get(number)
+    if value is None:
+        raise IllegalArgument(argument=argument, rule=f"{number} has no meaning")
+    return value
+
+
+def _topic(topic: Topic) -> topics_pb2.Topic:
+    return topics_pb2.Topic(
+        topic_id=topic.topic_id,
+        name=topic.name,
+        patterns=[pattern.text for pattern in topic.patterns],
+        router=_ROUTER_NUMBERS[topic.router],
+        durability=_DURABILITY_NUMBERS[topic.durability],
+        topic_epoch=topic.topic_epoch,
+        produce_ordinal=topic.produce_ordinal,
+        storage_topics=[_storage_topic(part) for part in topic.storage_topics],
+        retention_ms=topic.retention_ms,
+        retention_bytes=topic.retention_bytes,
+        created_at_ms=topic.created_at_ms,
+    )
+
+
+def _storage_topic(part: StorageTopic) -> topics_pb2.StorageTopic:
+    return topics_pb2.StorageTopic(
+        storage_topic_id=part.storage_topic_id,
+        ordinal=part.ordinal,
+        partitions=part.partitions,
+        factor=part.factor,
+        sealed=part.ends is not None,
+    )

@@ -1,0 +1,1 @@
+"""Sessions: what the daemon keeps for a consumer, with its connection and its delivery."""

@@ -1,0 +1,172 @@
+"""What passes between a session and its client, as values; the servicer turns them into wire.
+
+Invariant: an item that came from a client (`Up`) has the right types and nothing else: every
+number in it is untrusted. An item for the client (`Down`) is complete; encoding adds nothing.
+"""
+
+from dataclasses import dataclass, field
+
+from dss_core.errors import DssError
+from dss_core.progress import Progress
+from dssd.core.delivering import Deliver, Settle
+from dssd.core.start import StartPoint
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """The client's first item."""
+
+    client_id: str
+    """Chosen by the daemon where empty."""
+    clean_start: bool = True
+    session_id: bytes = b""
+    """Not empty: resume exactly this session."""
+    expiry_s: int = 0
+    credit_records: int | None = None
+    credit_bytes: int | None = None
+    principal: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Subscribe:
+    """Begin a subscription under a number that the client chose."""
+
+    subscription: int
+    filter: str
+    start: StartPoint | None = None
+    ack_wait_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Unsubscribe:
+    """Leave a subscription."""
+
+    subscription: int
+
+
+@dataclass(frozen=True, slots=True)
+class Settles:
+    """What was acked, refused and handed out, grant by grant."""
+
+    settles: tuple[Settle, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FinishRevoke:
+    """The client hands out no more of a grant and has settled what it could."""
+
+    grant: int
+
+
+@dataclass(frozen=True, slots=True)
+class PingSent:
+    """Asks for an answer."""
+
+    token: int
+
+
+Up = Subscribe | Unsubscribe | Settles | FinishRevoke | PingSent
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """The session is there."""
+
+    client_id: str
+    session_id: bytes
+    session_epoch: int
+    session_present: bool
+    lease_ms: int
+    credit_records: int
+    credit_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Subscribed:
+    """The subscription is there."""
+
+    subscription: int
+    group: str
+    declared: bool
+
+
+@dataclass(frozen=True, slots=True)
+class UnsubscribedItem:
+    """The subscription is gone."""
+
+    subscription: int
+
+
+@dataclass(frozen=True, slots=True)
+class Granted:
+    """A stream is lent to this session."""
+
+    grant: int
+    subscription: int
+    stream: str
+    grant_epoch: int
+    progress: Progress
+
+
+@dataclass(frozen=True, slots=True)
+class Revoke:
+    """Hand out no more of the grant."""
+
+    grant: int
+    deadline_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Revoked:
+    """The grant is over."""
+
+    grant: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """The acks under this token are durable."""
+
+    token: int
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """How a subscription stands."""
+
+    subscription: int
+    state: str
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """An error, as an item."""
+
+    error: DssError = field(compare=False)
+    subscription: int = 0
+    grant: int = 0
+    final: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PongSent:
+    """Answers a ping."""
+
+    token: int
+
+
+Down = (
+    Opened
+    | Subscribed
+    | UnsubscribedItem
+    | Granted
+    | Deliver
+    | Revoke
+    | Revoked
+    | Settled
+    | Status
+    | Refused
+    | PongSent
+)

@@ -1,0 +1,328 @@
+"""The scheduler of a connected session: carries out what its delivery window and borrowers ask.
+
+Everything that happens is an input of the window or of a borrower, taken at once on the loop;
+effects are carried out before the next input. Two kinds of task wait for it: a *pump* for time,
+messages of leaders and growth of streams, and *readers* for the log.
+
+Invariant: after `close`, every borrower was told the last state of its grants and is gone, nothing
+is read, and nothing more goes to the client. The scheduler knows no client protocol; it hands
+items to the outgoing queue.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from secrets import token_bytes
+from typing import assert_never
+
+from dss_core.errors import AckOutOfRange, DssError, GrantNotHeld, StreamNotFound
+from dss_core.frame import summaries_of
+from dss_core.ids import StreamId
+from dss_core.limits import LEASE_MS
+from dss_core.progress import Progress
+from dssd.core.delivering import (
+    AnswerSettled,
+    AskRevoke,
+    ChunkRead,
+    Closing,
+    Deliver,
+    DeliveryEffect,
+    DeliveryInput,
+    Draining,
+    Dropped,
+    Grown,
+    Installed,
+    Left,
+    Read,
+    RefuseGrant,
+    RefuseRange,
+    Report,
+    Resumed,
+    RevokeAsked,
+    Saved,
+    ShowStalled,
+    Suspended,
+    Ticked,
+)
+from dssd.core.delivery import DeliveryWindow
+from dssd.core.messages import GrantedStream, ToBorrower
+from dssd.core.run_plan import FrameSpan
+from dssd.sessions.items import Down, Granted, Opened, Refused, Revoke, Revoked, Settled, Status
+from dssd.sessions.services import Services
+from dssd.subscriptions.agent import Agent, Subscriber
+from dssd.subscriptions.handler import Handler
+
+BORROWER_ID_BYTES = 16
+GRANT_BITS = 32
+"""Above these bits a grant's number has the session's epoch: unique across its connections."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Grant:
+    """A grant, beside what the delivery window knows of it."""
+
+    agent: Agent
+    stream: StreamId
+    unwatch: Callable[[], None]
+
+
+class Scheduler:
+    """Implements `dssd.subscriptions.agent.Delivery`."""
+
+    def __init__(
+        self,
+        opened: Opened,
+        services: Services,
+        *,
+        send: Callable[[Down], None],
+        over: Callable[[Agent, str], None],
+    ) -> None:
+        subscriber = Subscriber(opened.session_id, opened.client_id, LEASE_MS)
+        self.handler = Handler(subscriber, services.registry, self)
+        self.drained = asyncio.Event()
+        """After `drain`: the client has said how far it handed out."""
+        self._send = send
+        self._over = over
+        self._log = services.log
+        self._catalogue = services.catalogue
+        self._clock = services.clock
+        self._window = DeliveryWindow(
+            cut_frames,
+            credit_records=opened.credit_records,
+            credit_bytes=opened.credit_bytes,
+        )
+        self._grants: dict[int, _Grant] = {}
+        self._last_grant = opened.session_epoch << GRANT_BITS
+        self._closed = False
+        self._draining = False
+        self._mail: deque[tuple[Agent, bytes, ToBorrower]] = deque()
+        self._grown: dict[int, None] = {}
+        """Grants whose streams have grown, in order."""
+        self._reads: asyncio.Queue[Read] = asyncio.Queue()
+        """Bounded by the window, which asks for a few reads at a time."""
+        self._wake = asyncio.Event()
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_at_ms = 0
+
+    # What the session tells
+
+    def feed(self, given: DeliveryInput) -> None:
+        """Give the window an input and carry out what it asks."""
+        if self._closed:
+            return
+        now_ms = self._clock.now_ms()
+        for effect in self._window.step(given, now_ms):
+            self._carry_out(effect, now_ms)
+        self._arm(now_ms)
+
+    def leave(self, subscription: int) -> None:
+        """The client left a subscription: report finally, let the borrower say goodbye."""
+        agent = self.handler.agent(subscription)
+        assert agent is not None, subscription
+        agent.leave(self._clock.now_ms())
+        self.feed(Left(subscription))
+
+    def drain(self, deadline_ms: int) -> None:
+        """Ask the client to drop what it has not handed out; `drained` is set when it has."""
+        self._draining = True
+        self.feed(Draining(deadline_ms))
+        self._note_drained()
+
+    def close(self) -> None:
+        """Report the last state of every grant and end every borrower."""
+        if self._closed:
+            return
+        self.feed(Closing())
+        self._closed = True
+        self.handler.disconnect(self._clock.now_ms())
+        for grant in self._grants.values():
+            grant.unwatch()
+        self._grants.clear()
+        self._mail.clear()
+        if self._timer is not None:
+            self._timer.cancel()
+
+    # Tasks
+
+    async def pump(self) -> None:
+        """Take what time, leaders and the log bring."""
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            now_ms = self._clock.now_ms()
+            while self._mail:
+                agent, borrower_id, message = self._mail.popleft()
+                agent.receive(borrower_id, message, now_ms)
+            while self._grown:
+                grant = next(iter(self._grown))
+                del self._grown[grant]
+                self.feed(Grown(grant))
+            due_ms = self._window.wake_at_ms
+            if due_ms is not None and due_ms <= now_ms:
+                self.feed(Ticked())
+            self.handler.tick(now_ms)
+            self._arm(self._clock.now_ms())
+
+    async def serve_reads(self) -> None:
+        """Read the log, one chunk after the other."""
+        while True:
+            read = await self._reads.get()
+            self.feed(await self._chunk(read))
+
+    async def _chunk(self, read: Read) -> ChunkRead:
+        grant = self._grants.get(read.grant)
+        nothing = ChunkRead(read.grant, read.offset, b"", (), 0, read.offset, read.offset)
+        if grant is None:
+            return nothing
+        try:
+            chunk = await self._log.read(
+                read.stream, read.offset, bytes_max=read.bytes_max, matching=grant.agent.filter
+            )
+        except StreamNotFound:
+            # Its topic was removed; the leader takes the stream back.
+            return nothing
+        return ChunkRead(
+            read.grant,
+            read.offset,
+            chunk.frames,
+            chunk.mask,
+            chunk.records,
+            chunk.base,
+            chunk.next,
+        )
+
+    def _arm(self, now_ms: int) -> None:
+        """See to it that the pump wakes when the window or a borrower wants to."""
+        if self._closed:
+            return
+        window_ms, borrowers_ms = self._window.wake_at_ms, self.handler.wake_at_ms()
+        times = [at_ms for at_ms in (window_ms, borrowers_ms) if at_ms is not None]
+        if not times:
+            return
+        at_ms = min(times)
+        if self._timer is not None:
+            if self._timer_at_ms <= at_ms and self._timer_at_ms > now_ms:
+                return
+            self._timer.cancel()
+        loop = asyncio.get_running_loop()
+        self._timer_at_ms = at_ms
+        self._timer = loop.call_later(max(0, at_ms - now_ms) / 1_000, self._wake.set)
+
+    # Effects of the window
+
+    def _carry_out(self, effect: DeliveryEffect, now_ms: int) -> None:
+        match effect:
+            case Deliver():
+                self._send(effect)
+            case Read():
+                self._reads.put_nowait(effect)
+            case Report(reports, final):
+                self.handler.report(reports, now_ms, final=final)
+            case AskRevoke(grant, deadline_ms):
+                self._send(Revoke(grant, deadline_ms))
+            case AnswerSettled(token):
+                self._send(Settled(token))
+            case RefuseGrant(grant):
+                self._refuse(GrantNotHeld(grant=grant), grant)
+            case RefuseRange(grant, start, end):
+                self._refuse(AckOutOfRange(start=start, end=end, grant=grant), grant)
+            case ShowStalled(_, subscription, stalled, oldest):
+                state = "stalled" if stalled else "active"
+                reason = f"the record at offset {oldest} is not acknowledged" if stalled else ""
+                self._send(Status(subscription, state, reason))
+            case _:
+                assert_never(effect)
+        self._note_drained()
+
+    def _refuse(self, error: DssError, grant: int) -> None:
+        self._send(Refused(error, grant=grant))
+
+    def _note_drained(self) -> None:
+        if self._draining and self._window.drained:
+            self.drained.set()
+
+    # What agents tell
+
+    def install(self, agent: Agent, borrower_id: bytes, granted: GrantedStream) -> int:
+        """Read and deliver the stream; returns the number of the grant."""
+        self._last_grant += 1
+        number = self._last_grant
+        try:
+            name = self._catalogue.name_of(granted.stream)
+        except StreamNotFound:
+            # Its topic was removed; the leader takes the stream back.
+            return number
+        unwatch = self._log.watch(granted.stream, partial(self._note_grown, number))
+        self._grants[number] = _Grant(agent, granted.stream, unwatch)
+        self.handler.granted(number, agent, borrower_id)
+        self._send(
+            Granted(
+                number, agent.subscription, str(name), granted.grant_epoch, granted.progress
+            )
+        )
+        self.feed(Installed(number, agent.subscription, granted, agent.group.ack_wait_ms))
+        if self._draining:
+            self.feed(RevokeAsked(number, 0))
+        return number
+
+    def finish(self, grant: int, deadline_ms: int) -> None:
+        """Stop delivering; a final report is wanted within the deadline."""
+        self.feed(RevokeAsked(grant, deadline_ms))
+
+    def drop(self, grant: int, reason: str) -> None:
+        """The grant is over."""
+        held = self._grants.pop(grant, None)
+        if held is None:
+            return
+        held.unwatch()
+        self.handler.dropped(grant)
+        self.feed(Dropped(grant, durable=reason == "revoked"))
+        self._send(Revoked(grant, reason))
+
+    def saved(self, grant: int, progress: Progress) -> None:
+        """What is durable of the grant."""
+        self.feed(Saved(grant, progress))
+
+    def suspend(self, subscription: int) -> None:
+        """Deliver nothing until `resume`."""
+        self.feed(Suspended(subscription))
+
+    def resume(self, subscription: int) -> None:
+        """Deliver again."""
+        self.feed(Resumed(subscription))
+
+    def standing(self, subscription: int, state: str) -> None:
+        """How the subscription stands, for people."""
+        if state != "connecting":
+            self._send(Status(subscription, state))
+
+    def over(self, agent: Agent, error_code: str) -> None:
+        """The subscription has ended: as the client asked, or for good by an error."""
+        if not self._closed:
+            self.handler.ended(agent.subscription)
+            self._over(agent, error_code)
+
+    def mailed(self, agent: Agent, borrower_id: bytes, message: ToBorrower) -> None:
+        """A message came; the pump gives it to the agent."""
+        self._mail.append((agent, borrower_id, message))
+        self._wake.set()
+
+    def new_borrower_id(self) -> bytes:
+        """A random id."""
+        return token_bytes(BORROWER_ID_BYTES)
+
+    def _note_grown(self, grant: int) -> None:
+        self._grown[grant] = None
+        self._wake.set()
+
+
+def cut_frames(frames: bytes) -> list[FrameSpan]:
+    """Where consecutive frames lie."""
+    at = 0
+    spans: list[FrameSpan] = []
+    for _, _, end, _, records, base, _ in summaries_of(frames, checksums=False):
+        spans.append(FrameSpan(at, end, base, records))
+        at = end
+    return spans

@@ -1,0 +1,22 @@
+"""What a session works with: the parts of the daemon that it is given."""
+
+from dataclasses import dataclass
+
+from dssd.clock import Clock
+from dssd.leaders.groups import Groups
+from dssd.leaders.registry import Registry
+from dssd.log.port import Log
+from dssd.store.port import Store
+from dssd.topics.catalogue import Catalogue
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """The parts."""
+
+    store: Store
+    catalogue: Catalogue
+    log: Log
+    groups: Groups
+    registry: Registry
+    clock: Clock

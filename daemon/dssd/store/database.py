@@ -1,0 +1,187 @@
+"""Opening the one connection to the database, and telling its errors apart.
+
+The connection holds the database for itself (``locking_mode=EXCLUSIVE``): SQLite before 3.51.3
+can lose a write-ahead log that two connections write back, so there is never a second one, not
+in this process and not in another. It must not know kinds of rows.
+"""
+
+import os
+import sqlite3
+from collections.abc import Sequence
+from pathlib import Path
+
+from dss_core.errors import (
+    DataDirectoryLocked,
+    DataDirectoryNewer,
+    DiskFailed,
+    DiskFull,
+    DssError,
+    StoreDamaged,
+)
+from dssd.limits import STORE_BUSY_MS, STORE_CACHE_KIB, STORE_WAL_BYTES_MAX
+from dssd.store import schema
+
+PRAGMAS: Sequence[tuple[str, str, str | int]] = (
+    # First, so that the index of the write-ahead log lives in memory and nobody shares it.
+    ("locking_mode", "EXCLUSIVE", "exclusive"),
+    ("journal_mode", "WAL", "wal"),
+    # NORMAL would not sync at a commit: a power cut could take back what was acknowledged.
+    ("synchronous", "FULL", 2),
+    ("wal_autocheckpoint", "0", 0),
+    ("journal_size_limit", str(STORE_WAL_BYTES_MAX), STORE_WAL_BYTES_MAX),
+    ("busy_timeout", str(STORE_BUSY_MS), STORE_BUSY_MS),
+    ("foreign_keys", "ON", 1),
+    ("trusted_schema", "OFF", 0),
+    ("cell_size_check", "ON", 1),
+    # A mapped file turns a disk error into SIGBUS.
+    ("mmap_size", "0", 0),
+    ("temp_store", "MEMORY", 2),
+    ("cache_size", str(-STORE_CACHE_KIB), -STORE_CACHE_KIB),
+)
+"""Name, value to set, value to read back."""
+
+DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
+REFUSED = frozenset(
+    {
+        sqlite3.SQLITE_CONSTRAINT,
+        sqlite3.SQLITE_MISMATCH,
+        sqlite3.SQLITE_MISUSE,
+        sqlite3.SQLITE_RANGE,
+        sqlite3.SQLITE_TOOBIG,
+        sqlite3.SQLITE_ERROR,
+    }
+)
+"""What a wrong statement or a wrong value gets. Everything else concerns the whole database."""
+
+
+def primary_code(error: sqlite3.Error) -> int | None:
+    """SQLite's result code without its extension; None for an error of the Python module."""
+    code: int | None = getattr(error, "sqlite_errorcode", None)
+    return None if code is None else code & 0xFF
+
+
+def concerns_database(error: sqlite3.Error) -> bool:
+    """Whether the error says something of disk or database, not of one statement."""
+    code = primary_code(error)
+    return code is not None and code not in REFUSED
+
+
+def is_full(error: sqlite3.Error) -> bool:
+    """Whether the disk was full before anything could be committed."""
+    return primary_code(error) == sqlite3.SQLITE_FULL
+
+
+def condition(error: sqlite3.Error) -> DssError:
+    """What an error of disk or database means to a caller of a running store."""
+    if is_full(error):
+        return DiskFull()
+    return DiskFailed(reason=f"store: {described(error)}")
+
+
+def described(error: sqlite3.Error) -> str:
+    """The error with SQLite's name for it."""
+    return f"{getattr(error, 'sqlite_errorname', type(error).__name__)}: {error}"
+
+
+def opened(
+    path: Path, migrations: Sequence[schema.Migration] = schema.MIGRATIONS
+) -> sqlite3.Connection:
+    """The connection, with every pragma asserted and the schema of this version.
+
+    Raises:
+        DataDirectoryNewer: a newer version wrote it; it is left as it was.
+        DataDirectoryLocked: another process has it open.
+        StoreDamaged: it is no database, not ours, or not sound.
+        DiskFull, DiskFailed: the disk did not allow it.
+    """
+    unclean = _has_log(path)
+    try:
+        connection = sqlite3.connect(path, isolation_level=None)
+        try:
+            _prepare(connection, path, migrations, unclean=unclean)
+        except BaseException:
+            connection.close()
+            raise
+    except sqlite3.Error as error:
+        raise _open_condition(error, path) from error
+    except schema.SchemaDiffers as error:
+        raise StoreDamaged(path=path, reason=error) from error
+    return connection
+
+
+def _prepare(
+    connection: sqlite3.Connection,
+    path: Path,
+    migrations: Sequence[schema.Migration],
+    *,
+    unclean: bool,
+) -> None:
+    connection.execute(f"PRAGMA busy_timeout = {STORE_BUSY_MS}")
+    connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+    found = _format(connection, path)
+    known = len(migrations) + 1
+    if found > known:
+        raise DataDirectoryNewer(path=path, found=found, known=known)
+    for name, value, expected in PRAGMAS:
+        connection.execute(f"PRAGMA {name} = {value}")
+        read_back = connection.execute(f"PRAGMA {name}").fetchone()[0]
+        assert read_back == expected, (name, read_back, expected)
+    if unclean:
+        _check_sound(connection, path)
+    if 0 < found < known:
+        _back_up(connection, path.with_name(f"{path.name}.format-{found}"))
+    schema.migrate(connection, found, migrations)
+
+
+def _format(connection: sqlite3.Connection, path: Path) -> int:
+    """The format of an existing database, 0 of an empty one; nothing is written."""
+    application_id = connection.execute("PRAGMA application_id").fetchone()[0]
+    tables = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
+    if application_id == 0 and tables == 0:
+        return 0
+    if application_id != schema.APPLICATION_ID:
+        raise StoreDamaged(path=path, reason="it is the database of another program")
+    found: int = connection.execute("PRAGMA user_version").fetchone()[0]
+    return found
+
+
+def _check_sound(connection: sqlite3.Connection, path: Path) -> None:
+    answers = [row[0] for row in connection.execute("PRAGMA quick_check(10)")]
+    if answers != ["ok"]:
+        raise StoreDamaged(path=path, reason="; ".join(answers))
+
+
+def _back_up(connection: sqlite3.Connection, target: Path) -> None:
+    """Keep the database as it was before a migration. An unfinished copy is made again."""
+    unfinished = target.with_name(f"{target.name}.unfinished")
+    unfinished.unlink(missing_ok=True)
+    connection.execute("VACUUM INTO ?", (str(unfinished),))
+    # SQLite does not sync what it vacuums into.
+    _sync(unfinished)
+    unfinished.rename(target)
+    _sync(target.parent)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _has_log(path: Path) -> bool:
+    """Whether a write-ahead log was left: a clean close removes it."""
+    try:
+        return path.with_name(f"{path.name}-wal").stat().st_size > 0
+    except FileNotFoundError:
+        return False
+
+
+def _open_condition(error: sqlite3.Error, path: Path) -> DssError:
+    code = primary_code(error)
+    if code in DAMAGED:
+        return StoreDamaged(path=path, reason=described(error))
+    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return DataDirectoryLocked(path=path)
+    return condition(error)

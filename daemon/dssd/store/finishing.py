@@ -1,0 +1,26 @@
+"""Changes that run to their end although their caller goes away.
+
+A call may be cancelled between a commit and the step that makes memory agree with it. Work that
+must not stop there runs in a task of its own, and its caller is told of the cancellation after.
+"""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+async def finished(work: Coroutine[Any, Any, T], *, name: str) -> T:
+    """Run the work to its end, and only then be cancelled.
+
+    Raises:
+        BaseException: what the work raised, also where the caller was cancelled.
+    """
+    task = asyncio.create_task(work, name=name)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait({task})
+        task.result()
+        raise

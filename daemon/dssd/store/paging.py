@@ -1,0 +1,30 @@
+"""Reading more rows than one scan gives.
+
+It must not know the adapter; pages are separate reads, so rows that change meanwhile are seen
+as they are when their page is read.
+"""
+
+from typing import TypeVar
+
+from dssd.store.keys import key_of
+from dssd.store.port import Key, Store, Versioned
+from dssd.store.rows import Row
+
+R = TypeVar("R", bound=Row)
+
+PAGE_ROWS = 10_000
+"""Rows a page: some 10 ms of reading, which commits then wait for."""
+
+
+async def scan_all(
+    store: Store, kind: type[R], prefix: Key = (), *, page_rows: int = PAGE_ROWS
+) -> list[Versioned[R]]:
+    """All rows whose key starts with the prefix, in key order, read page by page."""
+    found: list[Versioned[R]] = []
+    after: Key | None = None
+    while True:
+        page = await store.scan(kind, prefix, after=after, limit=page_rows)
+        found += page
+        if len(page) < page_rows:
+            return found
+        after = key_of(page[-1].row)

@@ -1,0 +1,196 @@
+"""The store in one SQLite database; the face that the event loop sees.
+
+Commits of one turn of the loop, and all that come while a transaction runs, share the next one.
+Invariant: a commit returns after its sync; at most `STORE_COMMITS_WAITING_MAX` wait. All SQL is
+behind `dssd.store.writer`; nothing here blocks the loop.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from pathlib import Path
+from typing import TypeVar, cast
+
+from dss_core.errors import DiskFailed, Stopping
+from dssd.limits import STORE_COMMITS_WAITING_MAX
+from dssd.store.keys import check_commit, check_key, check_scan, key_of
+from dssd.store.port import Change, Key, Precondition, Put, Versioned, Write
+from dssd.store.rows import Row
+from dssd.store.transactions import Applied, CommitRequest, IdRequest
+from dssd.store.watching import Watchers
+from dssd.store.writer import Answers, Close, Job, Open, Question, Writer
+
+R = TypeVar("R", bound=Row)
+
+
+class SqliteStore:
+    """Implements `dssd.store.port.Store`. Built by `open`; belongs to one event loop."""
+
+    def __init__(self, on_failure: Callable[[DiskFailed], None] | None) -> None:
+        self._on_failure = on_failure
+        self._loop = asyncio.get_running_loop()
+        self._writer = Writer(self._answered_in_thread, self._failed_in_thread)
+        self._watchers = Watchers()
+        self._room = asyncio.Semaphore(STORE_COMMITS_WAITING_MAX)
+        self._waiting: dict[asyncio.Future[object], None] = {}
+        self._this_turn: list[Job] = []
+        self._failure: DiskFailed | None = None
+        self._closed = False
+
+    @classmethod
+    async def open(
+        cls, path: Path, *, on_failure: Callable[[DiskFailed], None] | None = None
+    ) -> "SqliteStore":
+        """Open the database file, or make it.
+
+        ``on_failure`` is called once when disk or database failed, in the store's thread, for a
+        busy loop must not hold up the end of the process. From then on every call raises
+        DiskFailed, and only a restart finds out what is on the disk.
+
+        Raises:
+            DataDirectoryNewer: a newer version wrote it.
+            DataDirectoryLocked: another process has it open.
+            StoreDamaged: it is no database, not ours, or not sound.
+            DiskFull, DiskFailed: the disk did not allow it.
+        """
+        store = cls(on_failure)
+        store._writer.start()
+        await store._ask(Open(path))
+        return store
+
+    async def commit(
+        self, writes: Sequence[Write], preconditions: Sequence[Precondition] = ()
+    ) -> list[int]:
+        """Apply all writes, durably; returns the version that each got, in order.
+
+        Raises:
+            PreconditionFailed: nothing was written.
+            DiskFull: nothing was written.
+            DiskFailed: it may or may not have been written.
+            Stopping: the store was closed; nothing was written.
+        """
+        request = CommitRequest(tuple(writes), tuple(preconditions))
+        check_commit(request.writes, request.preconditions)
+        applied = cast("Applied", await self._ask(request))
+        return applied.versions
+
+    async def read(self, kind: type[R], key: Key) -> Versioned[R] | None:
+        """The committed row, or None.
+
+        Raises:
+            DiskFailed, Stopping: as for a commit.
+        """
+        check_key(kind, key)
+        found = await self._ask(Question(lambda tables: tables.read(kind, key)))
+        return cast("Versioned[R] | None", found)
+
+    async def scan(
+        self, kind: type[R], prefix: Key = (), *, after: Key | None = None, limit: int = 10_000
+    ) -> list[Versioned[R]]:
+        """Rows whose key starts with the prefix, in key order, those after a key only.
+
+        Raises:
+            DiskFailed, Stopping: as for a commit.
+        """
+        check_scan(kind, prefix, after, limit)
+        found = await self._ask(Question(lambda tables: tables.scan(kind, prefix, after, limit)))
+        return cast("list[Versioned[R]]", found)
+
+    def watch(self, kind: type[Row]) -> AsyncIterator[Change]:
+        """Every change of a kind committed from now on, in commit order."""
+        return self._watchers.watch(kind)
+
+    async def next_id(self) -> int:
+        """A number that this store has never given, durable before it is returned.
+
+        Raises:
+            DiskFull, DiskFailed, Stopping: as for a commit.
+        """
+        return cast("int", await self._ask(IdRequest()))
+
+    async def close(self) -> None:
+        """Commit what was handed over, write the log back, close.
+
+        Raises:
+            DiskFailed: the disk failed meanwhile.
+        """
+        if self._closed:
+            return
+        self._closed = True
+        if self._failure is None:
+            await self._submit(Close())
+        self._writer.join()
+        self._watchers.close()
+
+    async def _ask(self, task: CommitRequest | IdRequest | Question | Open) -> object:
+        self._check_usable()
+        await self._room.acquire()
+        try:
+            self._check_usable()
+            answer = self._submit(task)
+        except BaseException:
+            self._room.release()
+            raise
+        return await answer
+
+    def _submit(
+        self, task: CommitRequest | IdRequest | Question | Open | Close
+    ) -> "asyncio.Future[object]":
+        answer: asyncio.Future[object] = self._loop.create_future()
+        self._waiting[answer] = None
+        if not self._this_turn:
+            self._loop.call_soon(self._hand_over)
+        self._this_turn.append(Job(task, answer))
+        return answer
+
+    def _hand_over(self) -> None:
+        jobs, self._this_turn = self._this_turn, []
+        self._writer.hand_over(jobs)
+
+    def _check_usable(self) -> None:
+        if self._failure is not None:
+            raise DiskFailed(**self._failure.fields)
+        if self._closed:
+            raise Stopping
+
+    def _answered_in_thread(self, answers: Answers) -> None:
+        self._loop.call_soon_threadsafe(self._settle, answers)
+
+    def _failed_in_thread(self, reason: str) -> None:
+        if self._on_failure is not None:
+            self._on_failure(DiskFailed(reason=reason))
+        self._loop.call_soon_threadsafe(self._fail, reason)
+
+    def _settle(self, answers: Answers) -> None:
+        for job, outcome in answers:
+            if isinstance(job.task, CommitRequest) and isinstance(outcome, Applied):
+                self._publish(job.task, outcome)
+            self._release(job.caller)
+            if job.caller.done():
+                continue  # Its caller was cancelled while it waited.
+            if isinstance(outcome, Exception):
+                job.caller.set_exception(outcome)
+            else:
+                job.caller.set_result(outcome)
+
+    def _publish(self, request: CommitRequest, applied: Applied) -> None:
+        changes: list[Change] = []
+        for at, (write, version) in enumerate(zip(request.writes, applied.versions, strict=True)):
+            if isinstance(write, Put):
+                if self._watchers.wanted(type(write.row)):
+                    row = write.row
+                    changes.append(Change(type(row), key_of(row), row, version))
+            elif at not in applied.idle:
+                changes.append(Change(write.kind, write.key, None, version))
+        self._watchers.publish(changes)
+
+    def _fail(self, reason: str) -> None:
+        self._failure = DiskFailed(reason=reason)
+        for answer in list(self._waiting):
+            self._release(answer)
+            if not answer.done():
+                answer.set_exception(DiskFailed(reason=reason))
+        self._watchers.close(self._failure)
+
+    def _release(self, answer: "asyncio.Future[object]") -> None:
+        del self._waiting[answer]
+        self._room.release()

@@ -1,0 +1,227 @@
+"""Applying commits to the database: many in one transaction, each in a savepoint of its own.
+
+::
+
+    BEGIN IMMEDIATE
+        SAVEPOINT one;  preconditions, writes;  RELEASE one        ┐ a commit that fails is rolled
+        SAVEPOINT one;  preconditions fail;     ROLLBACK TO one    │ back to its savepoint, and
+        SAVEPOINT one;  preconditions, writes;  RELEASE one        ┘ its neighbours are not
+        sequences
+    COMMIT                                                           one sync for all
+
+Invariant: a version is given once, also where its transaction was rolled back; what the sequences
+say is durable with the first commit that used it. Everything here runs in the thread that owns
+the connection; it must not know asyncio.
+"""
+
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain, groupby
+
+from dssd.limits import STORE_CHECKPOINT_PAGES, STORE_WAL_BYTES_MAX
+from dssd.store.database import concerns_database
+from dssd.store.keys import failed_first
+from dssd.store.port import Delete, Key, Precondition, PreconditionFailed, Put, Versioned, Write
+from dssd.store.rows import KINDS, Row
+from dssd.store.schema import BLOCK_ROWS, IDS, SEQUENCES, VERSIONS, Table
+
+SET_SEQUENCE = f'UPDATE "{SEQUENCES}" SET last = ? WHERE name = ?'
+WAL_FRAME_HEAD_BYTES = 24
+
+
+@dataclass(frozen=True, slots=True)
+class CommitRequest:
+    """Writes to apply if all preconditions hold."""
+
+    writes: tuple[Write, ...]
+    preconditions: tuple[Precondition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class IdRequest:
+    """A number never given before."""
+
+
+Request = CommitRequest | IdRequest
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What a commit did."""
+
+    versions: list[int]
+    idle: frozenset[int]
+    """Positions of deletes that found no row."""
+
+
+Outcome = Applied | int | Exception
+
+
+class Transactions:
+    """The connection, the sequences, and how full the write-ahead log is."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._tables = {kind: Table.of(kind) for kind in KINDS}
+        sequences = dict(connection.execute(f'SELECT name, last FROM "{SEQUENCES}"').fetchall())
+        self._version: int = sequences[VERSIONS]
+        self._id: int = sequences[IDS]
+        self._log = LogSize(connection.execute("PRAGMA page_size").fetchone()[0])
+
+    def apply(self, requests: Sequence[Request]) -> list[Outcome]:
+        """Apply each request or refuse it on its own; durable on return.
+
+        Raises:
+            sqlite3.Error: disk or database failed. All is rolled back; if the error came from
+                the commit's sync, it may still have happened.
+        """
+        version, id_ = self._version, self._id
+        self._connection.execute("BEGIN IMMEDIATE")
+        try:
+            outcomes = [self._in_savepoint(request) for request in requests]
+            self._save(VERSIONS, version, self._version)
+            self._save(IDS, id_, self._id)
+            self._connection.execute("COMMIT")
+        except BaseException:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            raise
+        self._log.add(self._version - version)
+        return outcomes
+
+    def read(self, kind: type[Row], key: Key) -> Versioned[Row] | None:
+        """The row with this key."""
+        table = self._tables[kind]
+        found = self._connection.execute(table.read_sql, key).fetchone()
+        return None if found is None else table.row(found)
+
+    def scan(
+        self, kind: type[Row], prefix: Key, after: Key | None, limit: int
+    ) -> list[Versioned[Row]]:
+        """The rows whose key starts with the prefix, in key order."""
+        table = self._tables[kind]
+        sql = table.scan_sql(len(prefix), after=after is not None)
+        values = (*prefix, *(after or ()), limit)
+        return [table.row(found) for found in self._connection.execute(sql, values).fetchall()]
+
+    def write_back_if_due(self) -> None:
+        """Write the log back into the database once enough of it gathered."""
+        if self._log.due():
+            self.write_back()
+
+    def write_back(self, *, truncate: bool = False) -> None:
+        """Write the log back into the database, so that its space is used again."""
+        passive = "PRAGMA wal_checkpoint(PASSIVE)"
+        pages = self._connection.execute(passive).fetchone()[1]
+        if truncate or self._log.measured(pages):
+            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+
+    def close(self) -> None:
+        """Write the log back and close the connection."""
+        self.write_back(truncate=True)
+        self._connection.close()
+
+    def _in_savepoint(self, request: Request) -> Outcome:
+        if isinstance(request, IdRequest):
+            self._id += 1
+            return self._id
+        self._connection.execute("SAVEPOINT one")
+        try:
+            outcome = self._commit(request)
+        except sqlite3.Error as error:
+            if concerns_database(error):
+                raise
+            return self._undone(error)
+        except (PreconditionFailed, OverflowError, UnicodeEncodeError) as error:
+            return self._undone(error)
+        self._connection.execute("RELEASE one")
+        return outcome
+
+    def _undone(self, error: Exception) -> Exception:
+        self._connection.execute("ROLLBACK TO one")
+        self._connection.execute("RELEASE one")
+        return error
+
+    def _commit(self, request: CommitRequest) -> Applied:
+        failed = failed_first(request.preconditions, self._row_for)
+        if failed is not None:
+            raise PreconditionFailed(*failed)
+        first = self._version + 1
+        idle: list[int] = []
+        at = 0
+        for kind, run in groupby(request.writes, key=_put_kind):
+            writes = list(run)
+            if kind is None:
+                idle += self._delete(writes, at)
+                self._version += len(writes)
+            else:
+                self._put(self._tables[kind], writes)
+            at += len(writes)
+        return Applied(list(range(first, first + at)), frozenset(idle))
+
+    def _put(self, table: Table, writes: Sequence[Write]) -> None:
+        """Write rows of one kind; the only loop here that sees thousands of rows."""
+        values = table.values
+        first = self._version + 1
+        rows = [
+            (*values(write.row), version)
+            for version, write in enumerate(writes, first)
+            if isinstance(write, Put)
+        ]
+        self._version += len(writes)
+        whole = len(rows) - len(rows) % BLOCK_ROWS
+        for at in range(0, whole, BLOCK_ROWS):
+            block = list(chain.from_iterable(rows[at : at + BLOCK_ROWS]))
+            self._connection.execute(table.put_block_sql, block)
+        self._connection.executemany(table.put_sql, rows[whole:])
+
+    def _delete(self, writes: Sequence[Write], at: int) -> list[int]:
+        idle: list[int] = []
+        for position, write in enumerate(writes, at):
+            assert isinstance(write, Delete)
+            sql = self._tables[write.kind].delete_sql
+            if self._connection.execute(sql, write.key).rowcount == 0:
+                idle.append(position)
+        return idle
+
+    def _row_for(self, precondition: Precondition) -> Versioned[Row] | None:
+        return self.read(precondition.kind, precondition.key)
+
+    def _save(self, name: str, was: int, now: int) -> None:
+        if now != was:
+            self._connection.execute(SET_SEQUENCE, (now, name))
+
+
+class LogSize:
+    """Guesses how many pages the write-ahead log holds, for SQLite tells only when it is asked
+    to write it back.
+
+    Many rows share a page in one commit, few in another: what a row costs is learnt from each
+    write-back.
+    """
+
+    def __init__(self, page_bytes: int) -> None:
+        self._frame_bytes = page_bytes + WAL_FRAME_HEAD_BYTES
+        self._rows = 0
+        self._pages_per_row = 1.0
+
+    def add(self, rows: int) -> None:
+        """A transaction wrote so many rows; two pages more are its sequences and its root."""
+        self._rows += rows + 2
+
+    def due(self) -> bool:
+        """Whether about a write-back's worth of pages gathered."""
+        return self._rows * self._pages_per_row >= STORE_CHECKPOINT_PAGES
+
+    def measured(self, pages: int) -> bool:
+        """SQLite wrote back so many pages; returns whether the log should give up its space."""
+        if self._rows:
+            # At least 1/64, so that a change of habits is noticed within 64,000 rows.
+            self._pages_per_row = min(8.0, max(1 / 64, pages / self._rows))
+        self._rows = 0
+        return pages * self._frame_bytes > STORE_WAL_BYTES_MAX
+
+
+def _put_kind(write: Write) -> type[Row] | None:
+    return type(write.row) if isinstance(write, Put) else None

@@ -1,0 +1,178 @@
+"""The thread ``store-writer``: the only place where the database is touched.
+
+It takes whatever waits, answers the questions from what is committed, applies the commits in one
+transaction, and reports all answers in one call. Invariant: an answer is reported only once what
+it says is durable; after a failure of the disk nothing is written any more. It must not know
+asyncio: how an answer reaches its caller is given to it.
+"""
+
+import sqlite3
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import Any
+
+from dss_core.errors import DiskFull, DssError
+from dssd.limits import STORE_COMMITS_PER_SYNC_MAX
+from dssd.store.database import concerns_database, described, is_full, opened
+from dssd.store.transactions import CommitRequest, IdRequest, Transactions
+
+THREAD = "store-writer"
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """Open the database. The first job."""
+
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Read something of what is committed."""
+
+    ask: Callable[[Transactions], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Close:
+    """Write the log back and close the database. The last job."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Job:
+    """Something to do, and to whom its answer goes."""
+
+    task: CommitRequest | IdRequest | Question | Open | Close
+    caller: Any
+    """Given back with the answer; the writer does not look at it."""
+
+
+Answers = list[tuple[Job, object]]
+"""Each job with its result, or with the exception that its caller gets."""
+
+
+class Writer:
+    """Owns the thread. ``answered`` and ``failed`` are called in it."""
+
+    def __init__(self, answered: Callable[[Answers], None], failed: Callable[[str], None]) -> None:
+        self._answered = answered
+        self._failed = failed
+        self._jobs: SimpleQueue[Sequence[Job]] = SimpleQueue()
+        # A daemon thread: its process may end without it at any moment, as it may be killed.
+        self._thread = threading.Thread(target=self._run, name=THREAD, daemon=True)
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def join(self) -> None:
+        """Wait for the thread to end: it has answered `Close`, or failed."""
+        self._thread.join()
+
+    def hand_over(self, jobs: Sequence[Job]) -> None:
+        """Queue jobs; those handed over together share a transaction where they fit."""
+        self._jobs.put(jobs)
+
+    def _run(self) -> None:
+        reason: str | None = "its thread ended unexpectedly"
+        try:
+            self._serve()
+            reason = None
+        except sqlite3.Error as error:
+            reason = described(error)
+        finally:
+            if reason is not None:
+                self._failed(f"store: {reason}")
+
+    def _serve(self) -> None:
+        transactions = self._opened()
+        while transactions is not None:
+            jobs = self._gathered()
+            closing = [job for job in jobs if isinstance(job.task, Close)]
+            self._answered(_questions(transactions, jobs) + _commits(transactions, jobs))
+            if closing:
+                transactions.close()
+                self._answered([(job, None) for job in closing])
+                return
+            _write_back_if_due(transactions)
+
+    def _opened(self) -> Transactions | None:
+        """The open database; None if it cannot be opened, which the caller is told."""
+        (job,) = self._jobs.get()
+        assert isinstance(job.task, Open)
+        try:
+            transactions = Transactions(opened(job.task.path))
+        except DssError as error:
+            self._answered([(job, error)])
+            return None
+        self._answered([(job, None)])
+        return transactions
+
+    def _gathered(self) -> list[Job]:
+        """What waits, at least one job: what came during the last sync shares the next."""
+        jobs = list(self._jobs.get())
+        while len(jobs) < STORE_COMMITS_PER_SYNC_MAX:
+            try:
+                jobs += self._jobs.get_nowait()
+            except Empty:
+                break
+        return jobs
+
+
+def _questions(transactions: Transactions, jobs: Sequence[Job]) -> Answers:
+    return [
+        (job, _answer(transactions, job.task)) for job in jobs if isinstance(job.task, Question)
+    ]
+
+
+def _answer(transactions: Transactions, question: Question) -> object:
+    try:
+        return question.ask(transactions)
+    except sqlite3.Error as error:
+        if concerns_database(error):
+            raise
+        return error
+    except (OverflowError, UnicodeEncodeError) as error:
+        return error
+
+
+def _commits(transactions: Transactions, jobs: Sequence[Job]) -> Answers:
+    """Apply the commits; on a full disk refuse them all, for none of it was written."""
+    commits = [(job, job.task) for job in jobs if isinstance(job.task, CommitRequest | IdRequest)]
+    if not commits:
+        return []
+    requests = [request for _, request in commits]
+    try:
+        outcomes = _applied(transactions, requests)
+    except sqlite3.Error as error:
+        if not is_full(error):
+            raise
+        return [(job, DiskFull()) for job, _ in commits]
+    return [(job, outcome) for (job, _), outcome in zip(commits, outcomes, strict=True)]
+
+
+def _applied(
+    transactions: Transactions, requests: Sequence[CommitRequest | IdRequest]
+) -> Sequence[object]:
+    try:
+        return transactions.apply(requests)
+    except sqlite3.Error as error:
+        if not is_full(error):
+            raise
+    # Once the log is written back its space is used again, so acknowledgements, which rewrite
+    # rows that exist, go on while the disk is full.
+    transactions.write_back()
+    return transactions.apply(requests)
+
+
+def _write_back_if_due(transactions: Transactions) -> None:
+    try:
+        transactions.write_back_if_due()
+    except sqlite3.Error as error:
+        # A full disk takes nothing back: what was committed stays in the log, and the next
+        # transaction tries again.
+        if not is_full(error):
+            raise

@@ -1,0 +1,242 @@
+"""The agent of one subscription: its borrowers, one per incarnation.
+
+The leader may end a borrower while the subscription lives on; then the agent makes a new one under
+a new id. One that is leaving may stand beside its successor until it has said goodbye.
+
+Invariant: at most one borrower of a subscription is not leaving. The agent carries out what the
+borrower machine asks, in order, and decides nothing itself. It knows no wire and no clock: the
+session brings messages and time.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol, assert_never
+
+from dss_core.filters import TopicFilter
+from dss_core.ids import StreamId
+from dss_core.progress import Progress
+from dssd.core import borrower
+from dssd.core.borrower import Borrower
+from dssd.core.borrowing import (
+    BorrowerEffect,
+    BorrowerInput,
+    Disconnected,
+    DropStream,
+    Ended,
+    FinishStream,
+    InstallStream,
+    ProgressDurable,
+    Received,
+    Recreate,
+    Reported,
+    ResumeDelivery,
+    SendToLeader,
+    SendToRegistry,
+    Standing,
+    Started,
+    SuspendDelivery,
+    Ticked,
+    Unsubscribed,
+    WakeAt,
+)
+from dssd.core.messages import GrantedStream, SessionId, StreamReport, ToBorrower
+from dssd.leaders.post import Post
+from dssd.store.rows import GroupRow
+
+
+class Delivery(Protocol):
+    """What an agent tells the session."""
+
+    def install(
+        self, agent: "Agent", borrower_id: bytes, granted: GrantedStream
+    ) -> int:
+        """Read and deliver the stream; returns the number of the grant."""
+
+    def finish(self, grant: int, deadline_ms: int) -> None:
+        """Stop delivering; a final report is wanted within the deadline."""
+
+    def drop(self, grant: int, reason: str) -> None:
+        """The grant is over."""
+
+    def saved(self, grant: int, progress: Progress) -> None:
+        """What is durable of the grant."""
+
+    def suspend(self, subscription: int) -> None:
+        """Deliver nothing until `resume`."""
+
+    def resume(self, subscription: int) -> None:
+        """Deliver again."""
+
+    def standing(self, subscription: int, state: str) -> None:
+        """How the subscription stands, for people."""
+
+    def over(self, agent: "Agent", error_code: str) -> None:
+        """The subscription has ended: as the client asked, or for good by an error."""
+
+    def mailed(self, agent: "Agent", borrower_id: bytes, message: ToBorrower) -> None:
+        """A message came; give it to `Agent.receive` soon."""
+
+    def new_borrower_id(self) -> bytes:
+        """A random id."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subscriber:
+    """Whose subscription it is."""
+
+    session_id: SessionId
+    client_id: str
+    lease_ms: int
+
+
+@dataclass(slots=True)
+class _Incarnation:
+    machine: Borrower
+    detach: Callable[[], None]
+    wake_at_ms: int | None = None
+    grants: dict[tuple[StreamId, int], int] = field(default_factory=dict)
+
+
+class Agent:
+    """A subscription as the group protocol sees it."""
+
+    def __init__(
+        self,
+        subscription: int,
+        group: GroupRow,
+        subscriber: Subscriber,
+        post: Post,
+        delivery: Delivery,
+    ) -> None:
+        self.subscription = subscription
+        self.group = group
+        self.filter = TopicFilter.parse(group.filter)
+        self.leaving = False
+        self._subscriber = subscriber
+        self._post = post
+        self._delivery = delivery
+        self._incarnations: dict[bytes, _Incarnation] = {}
+
+    def start(self, now_ms: int) -> None:
+        """Make a borrower and look for the leader."""
+        assert not self.leaving
+        borrower_id = self._delivery.new_borrower_id()
+        machine = Borrower(
+            borrower_id,
+            self._subscriber.session_id,
+            self._subscriber.client_id,
+            self._subscriber.lease_ms,
+        )
+
+        def receive(message: ToBorrower) -> None:
+            self._delivery.mailed(self, borrower_id, message)
+
+        detach = self._post.attach_borrower(borrower_id, receive)
+        self._incarnations[borrower_id] = _Incarnation(machine, detach)
+        self._feed(borrower_id, Started(now_ms))
+
+    def receive(self, borrower_id: bytes, message: ToBorrower, now_ms: int) -> None:
+        """Take a message of the leader."""
+        self._feed(borrower_id, Received(message, now_ms))
+
+    def report(
+        self, borrower_id: bytes, reports: tuple[StreamReport, ...], now_ms: int, *, final: bool
+    ) -> None:
+        """Tell the borrower how its grants stand."""
+        self._feed(borrower_id, Reported(reports, now_ms, use_finished=final))
+
+    def leave(self, now_ms: int) -> None:
+        """The client left the subscription; final reports follow through `report`."""
+        self.leaving = True
+        for borrower_id in list(self._incarnations):
+            self._feed(borrower_id, Unsubscribed(now_ms))
+
+    def disconnect(self, now_ms: int) -> None:
+        """The client is gone: end every borrower, with what was reported last."""
+        self.leaving = True
+        for borrower_id in list(self._incarnations):
+            self._feed(borrower_id, Disconnected(now_ms))
+        for incarnation in self._incarnations.values():
+            incarnation.detach()
+        self._incarnations.clear()
+
+    def wake_at_ms(self) -> int | None:
+        """When `tick` is wanted."""
+        times = (each.wake_at_ms for each in self._incarnations.values())
+        return min((at_ms for at_ms in times if at_ms is not None), default=None)
+
+    def tick(self, now_ms: int) -> None:
+        """Let those borrowers act whose time has come."""
+        for borrower_id, incarnation in list(self._incarnations.items()):
+            if incarnation.wake_at_ms is not None and incarnation.wake_at_ms <= now_ms:
+                incarnation.wake_at_ms = None
+                self._feed(borrower_id, Ticked(now_ms))
+
+    def _feed(self, borrower_id: bytes, given: BorrowerInput) -> None:
+        incarnation = self._incarnations.get(borrower_id)
+        if incarnation is None:
+            return
+        incarnation.machine, effects = borrower.step(incarnation.machine, given)
+        for effect in effects:
+            self._carry_out(borrower_id, incarnation, effect, given.now_ms)
+
+    def _carry_out(
+        self, borrower_id: bytes, incarnation: _Incarnation, effect: BorrowerEffect, now_ms: int
+    ) -> None:
+        match effect:
+            case SendToRegistry(message) | SendToLeader(message):
+                self._post.to_leader(self.group.group_id, message)
+            case WakeAt(at_ms):
+                incarnation.wake_at_ms = at_ms
+            case Recreate():
+                self._end(borrower_id)
+                if not self.leaving:
+                    self._delivery.resume(self.subscription)
+                    self.start(now_ms)
+            case Ended():
+                self._end(borrower_id)
+                self._delivery.over(self, effect.error_code)
+            case SuspendDelivery():
+                self._delivery.suspend(self.subscription)
+            case ResumeDelivery():
+                self._delivery.resume(self.subscription)
+            case Standing(state):
+                self._delivery.standing(self.subscription, state)
+            case InstallStream() | FinishStream() | DropStream() | ProgressDurable():
+                self._carry_out_stream(borrower_id, incarnation, effect)
+            case _:
+                assert_never(effect)
+
+    def _carry_out_stream(
+        self,
+        borrower_id: bytes,
+        incarnation: _Incarnation,
+        effect: InstallStream | FinishStream | DropStream | ProgressDurable,
+    ) -> None:
+        if isinstance(effect, InstallStream):
+            granted = effect.granted
+            number = self._delivery.install(self, borrower_id, granted)
+            incarnation.grants[granted.stream, granted.grant_epoch] = number
+            return
+        key = (effect.stream, effect.grant_epoch)
+        grant = incarnation.grants.get(key)
+        if grant is None:
+            return
+        match effect:
+            case FinishStream():
+                # A client that leaves has settled what it could; the session reports at once.
+                if not self.leaving:
+                    self._delivery.finish(grant, effect.deadline_ms)
+            case DropStream():
+                del incarnation.grants[key]
+                self._delivery.drop(grant, effect.reason)
+            case ProgressDurable():
+                self._delivery.saved(grant, effect.progress)
+            case _:
+                assert_never(effect)
+
+    def _end(self, borrower_id: bytes) -> None:
+        incarnation = self._incarnations.pop(borrower_id)
+        incarnation.detach()
+        for grant in incarnation.grants.values():
+            self._delivery.drop(grant, "ended")

@@ -1,0 +1,116 @@
+"""A daemon as a process of its own, as its users run it.
+
+Invariant: whoever starts one ends it, by `stop`, `kill` or the end of the `running` block; what it
+said on stderr is kept for the failure report.
+"""
+
+import asyncio
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Self
+
+START_S_MAX = 30.0
+STOP_S_MAX = 15.0
+LISTENING = " listening on "
+
+
+class DaemonEnded(Exception):
+    """The daemon ended before it listened."""
+
+    def __init__(self, exit_code: int, said: str) -> None:
+        super().__init__(f"dssd ended with {exit_code}: {said}")
+        self.exit_code = exit_code
+        self.said = said
+
+
+class DaemonProcess:
+    """A ``dssd serve`` that listens. Built by `start`."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self.process = process
+        self.endpoints: tuple[str, ...] = ()
+        self._lines: list[str] = []
+        self._listens = asyncio.Event()
+        self._collector = asyncio.create_task(self._collect(), name="stderr of dssd")
+
+    @classmethod
+    async def start(cls, *arguments: str, program: Sequence[str] = ("-m", "dssd")) -> Self:
+        """Run ``dssd serve`` with these arguments until it says that it listens.
+
+        Another program than the real one may stand in, to be broken in a certain way.
+
+        Raises:
+            DaemonEnded: it ended instead.
+        """
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            *(*program, "serve", *arguments),
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        daemon = cls(process)
+        async with asyncio.timeout(START_S_MAX):
+            await daemon._listens.wait()
+        if not daemon.endpoints:
+            raise DaemonEnded(await daemon.wait(), daemon.said)
+        return daemon
+
+    @property
+    def endpoint(self) -> str:
+        """The first address that it listens on, as gRPC names it."""
+        return self.endpoints[0]
+
+    @property
+    def said(self) -> str:
+        """All that it wrote to stderr so far."""
+        return "".join(self._lines)
+
+    async def stop(self) -> int:
+        """SIGTERM, and the exit code that follows."""
+        if self.process.returncode is None:
+            self.process.terminate()
+        async with asyncio.timeout(STOP_S_MAX):
+            return await self.wait()
+
+    async def kill(self) -> None:
+        """SIGKILL."""
+        if self.process.returncode is None:
+            self.process.kill()
+        await self.wait()
+
+    async def wait(self) -> int:
+        """The exit code, once it has ended."""
+        await self._collector
+        return await self.process.wait()
+
+    async def _collect(self) -> None:
+        assert self.process.stderr is not None
+        async for raw in self.process.stderr:
+            line = raw.decode(errors="replace")
+            self._lines.append(line)
+            if line.startswith("dssd ") and LISTENING in line:
+                self.endpoints = tuple(line.strip().split(LISTENING)[1].split(", "))
+                self._listens.set()
+        self._listens.set()
+
+
+@asynccontextmanager
+async def running(
+    *arguments: str, program: Sequence[str] = ("-m", "dssd")
+) -> AsyncIterator[DaemonProcess]:
+    """A daemon that is killed when the block ends, unless it has ended before."""
+    daemon = await DaemonProcess.start(*arguments, program=program)
+    try:
+        yield daemon
+    finally:
+        await daemon.kill()
+
+
+@contextmanager
+def short_directory() -> Iterator[Path]:
+    """A temporary directory whose path leaves room for a unix socket, unlike those of pytest."""
+    with tempfile.TemporaryDirectory(prefix="dss-") as directory:
+        yield Path(directory)

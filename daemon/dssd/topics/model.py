@@ -1,0 +1,167 @@
+"""What a topic is, as the daemon holds it in memory.
+
+Invariant: values only, equal to the rows they were read from. It must not know who uses them.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dss_core.errors import IllegalArgument
+from dss_core.filters import TopicFilter, check_name
+from dss_core.ids import StreamId
+from dss_core.limits import PARTITIONS_MAX, TOPIC_PATTERNS_MAX
+from dss_core.routing import Router
+from dssd.store.rows import StorageTopicRow, TopicRow
+
+DURABILITIES = ("sync", "os")
+
+
+@dataclass(frozen=True, slots=True)
+class StorageTopic:
+    """One generation of a topic."""
+
+    storage_topic_id: int
+    ordinal: int
+    partitions: int
+    factor: int
+    ends: tuple[int, ...] | None
+    """Sealed: the end offset of each partition."""
+
+    @classmethod
+    def from_row(cls, row: StorageTopicRow) -> "StorageTopic":
+        """The storage topic that a row describes."""
+        ends = None if row.ends is None else tuple(int(end) for end in row.ends.split(","))
+        return cls(row.storage_topic_id, row.ordinal, row.partitions, row.factor, ends)
+
+    def to_new_row(self, topic_id: int) -> StorageTopicRow:
+        """The row of a storage topic that holds nothing yet."""
+        return StorageTopicRow(
+            topic_id=topic_id,
+            ordinal=self.ordinal,
+            storage_topic_id=self.storage_topic_id,
+            partitions=self.partitions,
+            factor=self.factor,
+            ends=None if self.ends is None else ",".join(map(str, self.ends)),
+            starts=",".join(["0"] * self.partitions),
+        )
+
+    def streams(self) -> tuple[StreamId, ...]:
+        """Its streams, by partition."""
+        return tuple(StreamId(self.storage_topic_id, at) for at in range(self.partitions))
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A named, growable log: its storage topics, and where new records go."""
+
+    topic_id: int
+    name: str
+    patterns: tuple[TopicFilter, ...]
+    """The subjects that it owns."""
+    router: Router
+    durability: str
+    """sync or os."""
+    topic_epoch: int
+    produce_ordinal: int
+    storage_topics: tuple[StorageTopic, ...]
+    """By ordinal."""
+    retention_ms: int | None
+    retention_bytes: int | None
+    created_at_ms: int
+
+    @property
+    def producing(self) -> StorageTopic:
+        """The storage topic that takes new records."""
+        return self.storage_topics[self.produce_ordinal]
+
+    def streams(self) -> tuple[StreamId, ...]:
+        """All its streams, oldest storage topic first."""
+        return tuple(stream for part in self.storage_topics for stream in part.streams())
+
+    @classmethod
+    def from_rows(cls, row: TopicRow, storage_topics: Sequence[StorageTopicRow]) -> "Topic":
+        """The topic that a topic row and its storage topics' rows, by ordinal, describe."""
+        return cls(
+            topic_id=row.topic_id,
+            name=row.name,
+            patterns=tuple(TopicFilter.parse(text) for text in row.patterns.split("\n")),
+            router=Router(row.router),
+            durability=row.durability,
+            topic_epoch=row.topic_epoch,
+            produce_ordinal=row.produce_ordinal,
+            storage_topics=tuple(StorageTopic.from_row(part) for part in storage_topics),
+            retention_ms=row.retention_ms,
+            retention_bytes=row.retention_bytes,
+            created_at_ms=row.created_at_ms,
+        )
+
+    def to_row(self) -> TopicRow:
+        """The topic's own row."""
+        return TopicRow(
+            topic_id=self.topic_id,
+            name=self.name,
+            patterns="\n".join(pattern.text for pattern in self.patterns),
+            router=self.router.value,
+            durability=self.durability,
+            produce_ordinal=self.produce_ordinal,
+            topic_epoch=self.topic_epoch,
+            retention_ms=self.retention_ms,
+            retention_bytes=self.retention_bytes,
+            created_at_ms=self.created_at_ms,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class NewTopic:
+    """What somebody asks for when they create a topic."""
+
+    name: str
+    partitions: int
+    factor: int = 1
+    router: Router = Router.BLOCK
+    patterns: tuple[str, ...] = ()
+    """``NAME/#`` where empty."""
+    durability: str = "sync"
+    retention_ms: int | None = None
+    retention_bytes: int | None = None
+    if_not_exists: bool = False
+
+    def check(self) -> None:
+        """Refuse what can never be a topic.
+
+        Raises:
+            IllegalName: the name breaks its rule.
+            IllegalFilter: a pattern is not a filter.
+            IllegalArgument: another value is out of its bounds.
+        """
+        check_name(self.name)
+        _require(1 <= self.partitions <= PARTITIONS_MAX, "partitions", f"1 to {PARTITIONS_MAX:,}")
+        _require(
+            self.factor >= 1 and self.partitions % self.factor == 0,
+            "factor",
+            f"it must divide the {self.partitions} partitions",
+        )
+        _require(self.durability in DURABILITIES, "durability", "sync or os")
+        _require(self.retention_ms is None or self.retention_ms > 0, "retention_ms", "above 0")
+        _require(
+            self.retention_bytes is None or self.retention_bytes > 0, "retention_bytes", "above 0"
+        )
+        self.parsed_patterns()
+
+    def parsed_patterns(self) -> tuple[TopicFilter, ...]:
+        """The subject patterns, each once, in the order given.
+
+        Raises:
+            IllegalFilter: one is not a filter.
+            IllegalArgument: there are too many.
+        """
+        texts = dict.fromkeys(self.patterns or (f"{self.name}/#",))
+        _require(
+            len(texts) <= TOPIC_PATTERNS_MAX, "patterns", f"at most {TOPIC_PATTERNS_MAX} a topic"
+        )
+        return tuple(TopicFilter.parse(text) for text in texts)
+
+
+def _require(fits: bool, argument: str, rule: str) -> None:
+    if not fits:
+        raise IllegalArgument(argument=argument, rule=rule)

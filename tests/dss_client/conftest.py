@@ -1,0 +1,23 @@
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from dss_client.testing.memory_daemon import MemoryDaemon
+
+
+@pytest.fixture
+def socket() -> Iterator[Path]:
+    """A path short enough for a socket."""
+    with TemporaryDirectory(prefix="dss") as folder:
+        yield Path(folder) / "d.sock"
+
+
+@pytest.fixture
+async def daemon(socket: Path) -> AsyncIterator[MemoryDaemon]:
+    """A daemon in memory that listens."""
+    daemon = MemoryDaemon(socket)
+    await daemon.start()
+    yield daemon
+    await daemon.cut()

@@ -1,0 +1,132 @@
+"""The client and the real daemon, as processes of their own."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+import dss_client
+from dss_client import DeliveredRecord
+from dss_core.errors import GroupNotFound, SessionTakenOver, TopicExists
+from dssd.testing.daemon_process import DaemonProcess, running, short_directory
+
+
+@pytest.fixture
+async def home() -> AsyncIterator[Path]:
+    """A data directory whose path is short."""
+    with short_directory() as directory:
+        yield directory
+
+
+def serve(home: Path) -> tuple[str, ...]:
+    """The arguments of a daemon that lives in the directory."""
+    return ("--data-dir", str(home / "data"), "--listen", f"unix:{home / 'd.sock'}")
+
+
+def endpoint(home: Path) -> str:
+    """Where it listens."""
+    return f"unix:{home / 'd.sock'}"
+
+
+async def test_topics_and_groups_are_administered(home: Path) -> None:
+    async with running(*serve(home)), dss_client.connect(endpoint=endpoint(home)) as client:
+        topic = await client.topics.create("t", partitions=4, retention_ms=1_000_000)
+        assert (topic.partitions, topic.patterns, topic.router) == (4, ("t/#",), "block")
+        with pytest.raises(TopicExists):
+            await client.topics.create("t", partitions=4)
+        assert (await client.topics.create("t", partitions=4, if_not_exists=True)).name == "t"
+        group = await client.groups.create("$share/g/t/#", start="earliest", ack_wait=5)
+        assert (group.name, group.state, group.ack_wait_ms) == ("g", "idle", 5_000)
+        described = await client.groups.describe("g")
+        assert described.group.group_id == group.group_id
+        assert len(await client.grants.list("g")) == 4
+        assert await client.groups.remove("g")
+        with pytest.raises(GroupNotFound):
+            await client.groups.describe("g")
+        assert (await client.daemon.status()).topics == 1
+        assert await client.topics.remove("t")
+        assert await client.topics.list() == ()
+
+
+async def test_a_plain_read_gives_every_record_and_ends(home: Path) -> None:
+    async with running(*serve(home)), dss_client.connect(endpoint=endpoint(home)) as client:
+        await client.topics.create("t", partitions=3)
+        async with client.producer("t") as producer:
+            for number in range(100):
+                producer.send_nowait(b"%d" % number, subject=f"t/{number % 2}")
+        assert {r.payload for r in [r async for r in client.read("t/#")]} == {
+            b"%d" % number for number in range(100)
+        }
+        even = [record async for record in client.read("t/0", records_max=20)]
+        assert len(even) == 20
+        assert {record.subject for record in even} == {"t/0"}
+
+
+async def test_five_kills_lose_nothing_and_mark_every_duplicate(home: Path) -> None:
+    daemon = await DaemonProcess.start(*serve(home))
+    seen: Counter[tuple[str, int]] = Counter()
+    payloads: Counter[bytes] = Counter()
+    unmarked: list[DeliveredRecord] = []
+    total, rounds = 3_000, 5
+    try:
+        async with dss_client.connect(endpoint=endpoint(home)) as client:
+            await client.topics.create("t", partitions=4)
+            async with client.subscribe("$share/g/t/#", start="earliest") as subscription:
+
+                async def consume() -> None:
+                    async for record in subscription:
+                        place = (record.stream, record.offset)
+                        if seen[place] and not record.redelivered:
+                            unmarked.append(record)
+                        payloads[record.payload] += not seen[place]
+                        seen[place] += 1
+                        await record.ack()
+                        if len(payloads) == total:
+                            return
+
+                consuming = asyncio.create_task(consume())
+                async with client.producer("t") as producer:
+                    for number in range(total):
+                        await producer.enqueue(b"%d" % number, key=b"%d" % (number % 50))
+                        if number % (total // rounds) == total // rounds // 2:
+                            await asyncio.sleep(0)
+                            await daemon.kill()
+                            daemon = await DaemonProcess.start(*serve(home))
+                    await producer.flush()
+                async with asyncio.timeout(30):
+                    await consuming
+    finally:
+        await daemon.kill()
+    assert set(payloads.values()) == {1}
+    assert unmarked == []
+
+
+async def test_the_newest_connection_of_a_client_id_wins(home: Path) -> None:
+    async with running(*serve(home)), dss_client.connect("me", endpoint=endpoint(home)) as old:
+        await old.topics.create("t", partitions=1)
+        async with old.subscribe("$share/g/t/#") as subscription:
+            waiting = asyncio.create_task(anext(aiter(subscription)))
+            async with (
+                dss_client.connect("me", endpoint=endpoint(home)) as new,
+                new.subscribe("$share/g/t/#"),
+            ):
+                with pytest.raises(SessionTakenOver):
+                    await waiting
+
+
+async def test_a_private_subscription_of_a_kept_session_goes_on_where_it_was(home: Path) -> None:
+    async with running(*serve(home)):
+        first = dss_client.connect("me", session_expiry=60, endpoint=endpoint(home))
+        async with first as client:
+            await client.topics.create("t", partitions=1)
+            async with client.producer("t") as producer, client.subscribe("t/#") as subscription:
+                for number in range(10):
+                    await producer.send(b"%d" % number)
+                for record in await subscription.fetch(4):
+                    await record.ack(sync=True)
+        again = dss_client.connect("me", False, 60, endpoint(home))
+        async with again as client, client.subscribe("t/#") as subscription:
+            records = await subscription.fetch(6)
+        assert [record.offset for record in records] == list(range(4, 10))

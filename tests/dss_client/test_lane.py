@@ -1,0 +1,152 @@
+import random
+
+import pytest
+
+from dss_client._lane import Ack, Lane, PendingFrame
+from dss_core.errors import DiskFull, DssError, SequenceGap, SequenceTooOld
+from dss_core.limits import PRODUCER_WINDOW_SEQUENCES
+
+
+def lane_with(count: int) -> tuple[Lane, list[PendingFrame]]:
+    lane = Lane(0)
+    frames = [PendingFrame(0) for _ in range(count)]
+    lane.waiting.extend(frames)
+    return lane, frames
+
+
+def taken(lane: Lane) -> list[PendingFrame]:
+    frames = []
+    while (frame := lane.take()) is not None:
+        frames.append(frame)
+    return frames
+
+
+def gap(sequence: int) -> SequenceGap:
+    return SequenceGap(given=sequence, expected_after=0, stream="t/0/0")
+
+
+def test_at_most_a_window_of_frames_is_in_flight() -> None:
+    lane, frames = lane_with(8)
+    assert taken(lane) == frames[:PRODUCER_WINDOW_SEQUENCES]
+    assert not lane.has_work()
+    assert lane.acked(0) is frames[0]
+    assert taken(lane) == [frames[5]]
+    assert [frame.sequence for frame in frames[:6]] == list(range(6))
+
+
+def test_after_a_loss_the_frames_in_flight_go_first_with_their_sequences() -> None:
+    lane, frames = lane_with(7)
+    taken(lane)
+    lane.acked(0)
+    lane.lost()
+    assert [frame.sequence for frame in taken(lane)] == [1, 2, 3, 4, 5]
+    lane.lost()
+    assert taken(lane) == frames[1:6]
+
+
+def test_an_ack_that_comes_twice_is_ignored() -> None:
+    lane, frames = lane_with(1)
+    taken(lane)
+    assert lane.acked(0) is frames[0]
+    assert lane.acked(0) is None
+
+
+def test_frames_behind_a_refused_one_are_numbered_anew_in_their_order() -> None:
+    lane, frames = lane_with(6)
+    taken(lane)
+    assert lane.refused(1, DiskFull()) is frames[1]
+    assert lane.acked(0) is frames[0]
+    assert lane.take() is None
+    for sequence in (2, 3, 4):
+        assert lane.refused(sequence, gap(sequence)) is None
+    again = taken(lane)
+    assert again == frames[2:6]
+    assert [frame.sequence for frame in again] == [1, 2, 3, 4]
+
+
+def test_the_only_frame_refused_gives_its_sequence_back() -> None:
+    lane, frames = lane_with(1)
+    taken(lane)
+    assert lane.refused(0, DiskFull()) is frames[0]
+    lane.waiting.append(PendingFrame(0))
+    assert [frame.sequence for frame in taken(lane)] == [0]
+
+
+def test_a_loss_while_frames_come_back_renumbers_at_once() -> None:
+    lane, frames = lane_with(4)
+    taken(lane)
+    assert lane.refused(0, DiskFull()) is frames[0]
+    lane.refused(1, gap(1))
+    lane.lost()
+    assert [(f.sequence, frames.index(f)) for f in taken(lane)] == [(0, 1), (1, 2), (2, 3)]
+
+
+def test_followers_that_a_daemon_stored_all_the_same_stay_stored() -> None:
+    # A producer that the daemon does not know yet may begin at any sequence.
+    lane, frames = lane_with(4)
+    taken(lane)
+    assert lane.refused(0, DiskFull()) is frames[0]
+    for sequence in (1, 2, 3):
+        assert lane.acked(sequence) is frames[sequence]
+    lane.waiting.append(PendingFrame(0))
+    assert [frame.sequence for frame in taken(lane)] == [4]
+
+
+def test_an_indefinite_refusal_keeps_its_sequence_used() -> None:
+    lane, frames = lane_with(3)
+    taken(lane)
+    assert lane.refused(0, SequenceTooOld(given=0, stream="t/0/0")) is frames[0]
+    assert lane.acked(1) is frames[1]
+    lane.waiting.append(PendingFrame(0))
+    assert [frame.sequence for frame in taken(lane)] == [3]
+
+
+class OneStream:
+    """What the daemon does with one stream of one producer."""
+
+    def __init__(self) -> None:
+        self.stored: list[tuple[int, PendingFrame]] = []
+
+    def answer(self, frame: PendingFrame, refuse: bool) -> DssError | None:
+        known = {sequence for sequence, _ in self.stored}
+        if frame.sequence in known:
+            return None
+        if self.stored and frame.sequence != max(known) + 1:
+            return gap(frame.sequence)
+        if refuse:
+            return DiskFull()
+        self.stored.append((frame.sequence, frame))
+        return None
+
+
+@pytest.mark.parametrize("seed", range(300))
+def test_whatever_is_lost_or_refused_frames_are_stored_once_and_in_order(seed: int) -> None:
+    chance = random.Random(seed)
+    lane, frames = lane_with(40)
+    daemon, refused = OneStream(), set()
+    # The first is stored, so that the daemon knows the producer.
+    on_the_way = [lane.take()]
+    while lane.unsettled():
+        while on_the_way:
+            frame = on_the_way.pop(0)
+            sequence = frame.sequence
+            error = daemon.answer(frame, refuse=bool(daemon.stored) and chance.random() < 0.1)
+            if chance.random() < 0.1:  # The answer is lost, and all that was on its way.
+                on_the_way.clear()
+                lane.lost()
+                break
+            if error is None:
+                assert lane.acked(sequence) is frame
+            elif lane.refused(sequence, error) is not None:
+                refused.add(frames.index(frame))
+        on_the_way = taken(lane)
+    stored = [frames.index(frame) for _, frame in daemon.stored]
+    assert stored == [index for index in range(40) if index not in refused]
+
+
+async def test_a_settled_frame_wakes_everyone_and_lets_go_of_its_records() -> None:
+    frame = PendingFrame(0)
+    frame.payloads.append(b"x")
+    frame.settle(Ack("t/0/0", 5, 0, "sync", False), None)
+    assert (await frame.outcome()).offset == 5
+    assert frame.payloads == []

@@ -1,0 +1,215 @@
+import asyncio
+
+import pytest
+
+import dss_client
+from dss_client import Client, Delivery
+from dss_client.limits import RECORD_OVERHEAD_BYTES
+from dss_client.testing.memory_daemon import MemoryDaemon, until
+from dss_core.errors import (
+    BufferFull,
+    DiskFull,
+    IllegalArgument,
+    OutcomeUnknown,
+    RecordTooLarge,
+    StaleTopicEpoch,
+    SubjectOutsideTopic,
+    TopicNotFound,
+    Unreachable,
+)
+from dss_core.routing import Router, key_hash, partition_of
+
+CROWD = 500
+
+
+def partition(key: bytes) -> int:
+    return partition_of(Router.BLOCK, key_hash(key), 2, 1)
+
+
+def client_of(daemon: MemoryDaemon) -> Client:
+    return dss_client.connect(endpoint=daemon.endpoint)
+
+
+async def test_a_sent_record_is_acknowledged_with_its_place(daemon: MemoryDaemon) -> None:
+    async with client_of(daemon) as client, client.producer("t") as producer:
+        first = await producer.send(b"a", key=b"k")
+        second = await producer.send(b"b", key=b"k")
+    assert first.stream == second.stream == f"t/0/{partition(b'k')}"
+    assert (first.offset, second.offset) == (0, 1)
+    assert (first.durability, first.repeated, first.records) == ("sync", False, 1)
+
+
+async def test_records_sent_together_travel_together(daemon: MemoryDaemon) -> None:
+    async with client_of(daemon) as client, client.producer("t") as producer:
+        handles = [producer.send_nowait(b"x", key=b"k") for _ in range(CROWD)]
+        assert not handles[0].done()
+        assert handles[0].offset is None
+        await producer.flush()
+        assert [handle.offset for handle in handles] == list(range(CROWD))
+        assert (await handles[7]).offset == 7
+    assert sum(len(request.frames) for request in daemon.requests) == 1
+
+
+async def test_records_of_one_key_keep_their_order_across_many_frames(daemon: MemoryDaemon) -> None:
+    payloads = [b"%06d" % number + bytes(1_000) for number in range(2_000)]
+    async with client_of(daemon) as client, client.producer("t") as producer:
+        for payload in payloads:
+            await producer.enqueue(payload, key=b"k")
+        await producer.flush()
+    assert daemon.payloads(partition(b"k")) == payloads
+
+
+async def test_records_without_a_key_are_spread_evenly(daemon: MemoryDaemon) -> None:
+    async with client_of(daemon) as client, client.producer("t") as producer:
+        for _ in range(10):
+            producer.send_nowait(b"x")
+    assert [stream.end for stream in daemon.streams] == [5, 5]
+
+
+async def test_columns_are_stored_whole_and_routed_by_key(daemon: MemoryDaemon) -> None:
+    keys = [None if number % 10 == 0 else b"k%d" % (number % 7) for number in range(5_000)]
+    payloads = [b"%d" % number for number in range(5_000)]
+    async with client_of(daemon) as client, client.producer("t") as producer:
+        acks = await producer.send_columns(payloads, keys=keys, subjects="t/x")
+    assert sum(ack.records for ack in acks) == daemon.stored() == 5_000
+    for key in (b"k1", b"k2"):
+        wanted = [p for p, k in zip(payloads, keys, strict=True) if k == key]
+        stored = daemon.payloads(partition(key))
+        assert [p for p in stored if p in set(wanted)] == wanted
+
+
+async def test_columns_of_different_lengths_are_refused(daemon: MemoryDaemon) -> None:
+    async with client_of(daemon) as client, client.producer("t") as producer:
+        with pytest.raises(IllegalArgument):
+            await producer.send_columns([b"a", b"b"], keys=[b"k"])
+
+
+async def test_columns_follow_what_was_sent_before_them(daemon: MemoryDaemon) -> None:
+    async with client_of(daemon) as client, client.producer("t") as producer:
+        producer.send_nowait(b"first", key=b"k")
+        await producer.send_columns([b"second"], keys=[b"k"])
+    assert daemon.payloads(partition(b"k")) == [b"first", b"second"]
+
+
+async def test_a_full_buffer_refuses_and_a_waiting_sender_gets_room(daemon: MemoryDaemon) -> None:
+    daemon.mute_acks = True
+    size_bytes = 100 + RECORD_OVERHEAD_BYTES
+    async with (
+        client_of(daemon) as client,
+        client.producer("t", buffer_bytes=10 * size_bytes) as producer,
+    ):
+        for _ in range(10):
+            producer.send_nowait(bytes(100))
+        with pytest.raises(BufferFull):
+            producer.send_nowait(bytes(100))
+        daemon.mute_acks = False
+        await daemon.cut()
+        await daemon.start()
+        handle = await producer.enqueue(bytes(100))
+        assert (await handle).offset is not None
+
+
+async def test_a_record_larger_than_the_buffer_is_sent_alone(daemon: MemoryDaemon) -> None:
+    async with (
+        client_of(daemon) as client,
+        client.producer("t", buffer_bytes=1_000) as producer,
+    ):
+        assert (await producer.send(bytes(10_000), key=b"k")).offset == 0
+
+
+async def test_broken_records_are_refused_before_anything_is_sent(daemon: MemoryDaemon) -> None:
+    async with client_of(daemon) as client, client.producer("t") as producer:
+        with pytest.raises(RecordTooLarge):
+            producer.send_nowait(bytes(2 << 20))
+        with pytest.raises(SubjectOutsideTopic):
+            producer.send_nowait(b"x", subject="other/1")
+        with pytest.raises(TypeError):
+            producer.send_nowait("text")
+        with pytest.raises(IllegalArgument):
+            producer.send_nowait(b"x", headers={"name": bytes(9_000)})
+    assert daemon.requests == []
+
+
+async def test_an_unknown_topic_and_an_absent_daemon_are_told_at_once(daemon: MemoryDaemon) -> None:
+    async with client_of(daemon) as client:
+        with pytest.raises(TopicNotFound):
+            async with client.producer("nothing"):
+                pass
+        await daemon.cut()
+        with pytest.raises((Unreachable, OutcomeUnknown)):
+            await client.topics.describe("t")
+
+
+async def test_nothing_is_lost_or_doubled_when_answers_are_lost(daemon: MemoryDaemon) -> None:
+    async with client_of(daemon) as client, client.producer("t") as producer:
+        await producer.send(b"0", key=b"k")
+        daemon.mute_acks = True
+        handles = [producer.send_nowait(b"%d" % n, key=b"k") for n in range(1, 50)]
+        await until(lambda: daemon.stored() == 50)
+        await daemon.cut()
+        daemon.mute_acks = False
+        await daemon.start()
+        acks = [await handle for handle in handles]
+        assert acks[0].repeated
+        assert [ack.offset for ack in acks] == list(range(1, 50))
+    assert daemon.stored() == 50
+
+
+async def test_five_losses_keep_every_record_once_and_in_order(daemon: MemoryDaemon) -> None:
+    async with client_of(daemon) as client, client.producer("t") as producer:
+        for round_number in range(5):
+            for number in range(200):
+                await producer.enqueue(b"%d" % (round_number * 200 + number), key=b"k")
+                if number % 20 == 0:
+                    await asyncio.sleep(0)
+            await daemon.cut()
+            await daemon.start()
+        await producer.flush()
+    assert daemon.payloads(partition(b"k")) == [b"%d" % number for number in range(1_000)]
+
+
+async def test_a_refused_frame_fails_alone(daemon: MemoryDaemon) -> None:
+    daemon.refuse = [DiskFull()]
+    async with client_of(daemon) as client, client.producer("t") as producer:
+        first = producer.send_nowait(b"first", key=b"k")
+        producer._call.close(partition(b"k"))
+        second = producer.send_nowait(b"second", key=b"k")
+        producer._call.close(partition(b"k"))
+        with pytest.raises(DiskFull):
+            await first
+        assert (await second).offset == 0
+        assert (await producer.send(b"third", key=b"k")).offset == 1
+
+
+async def test_a_flush_tells_of_failures_that_nobody_awaited_once(daemon: MemoryDaemon) -> None:
+    daemon.refuse = [DiskFull()]
+    async with client_of(daemon) as client, client.producer("t") as producer:
+        producer.send_nowait(b"x", key=b"k")
+        with pytest.raises(DiskFull):
+            await producer.flush()
+        await producer.flush()
+
+
+async def test_a_topic_whose_epoch_moved_is_described_again(daemon: MemoryDaemon) -> None:
+    daemon.refuse = [StaleTopicEpoch(topic="t", current=2, given=1)]
+    daemon.reshape = {"topic_epoch": 1}
+    async with client_of(daemon) as client, client.producer("t") as producer:
+        daemon.reshape = {"topic_epoch": 2}
+        assert (await producer.send(b"x", key=b"k")).offset == 0
+    assert daemon.requests[-1].topic_epoch == 2
+
+
+async def test_leaving_by_an_exception_leaves_the_outcome_unknown(daemon: MemoryDaemon) -> None:
+    daemon.mute_acks = True
+    async with client_of(daemon) as client:
+        handles: list[Delivery] = []
+
+        async def leave() -> None:
+            async with client.producer("t") as producer:
+                handles.append(producer.send_nowait(b"x"))
+                raise ZeroDivisionError
+
+        with pytest.raises(ZeroDivisionError):
+            await leave()
+        with pytest.raises(OutcomeUnknown):
+            await handles[0]

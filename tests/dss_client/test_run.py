@@ -1,0 +1,97 @@
+import asyncio
+import random
+from collections import defaultdict
+from collections.abc import AsyncIterator, Sequence
+
+import pytest
+
+from dss_client._run import KeyedRunner
+from dss_core.errors import DssError, IllegalArgument, SessionTakenOver
+
+
+class FakeRecord:
+    """A record that notes what became of it."""
+
+    grant_number = 1
+    grant_over = False
+
+    def __init__(self, offset: int, key: bytes | None) -> None:
+        self.offset = offset
+        self.key = key
+        self.outcome = ""
+
+    async def ack(self) -> None:
+        assert not self.outcome
+        self.outcome = "ack"
+
+    async def nak(self) -> None:
+        assert not self.outcome
+        self.outcome = "nak"
+
+
+async def coming(
+    records: Sequence[FakeRecord], error: DssError | None = None
+) -> AsyncIterator[FakeRecord]:
+    for record in records:
+        yield record
+        await asyncio.sleep(0)
+    if error is not None:
+        raise error
+
+
+async def test_records_of_one_key_are_handled_in_order_and_never_at_once() -> None:
+    chance = random.Random(3)
+    records = [FakeRecord(n, chance.choice([b"a", b"b", b"c", None])) for n in range(300)]
+    order, busy, most = defaultdict(list), set(), 0
+
+    async def handle(record: FakeRecord) -> None:
+        nonlocal most
+        assert record.key is None or record.key not in busy
+        busy.add(record.key or record.offset)
+        most = max(most, len(busy))
+        for _ in range(chance.randrange(4)):
+            await asyncio.sleep(0)
+        busy.remove(record.key or record.offset)
+        order[record.key].append(record.offset)
+
+    await KeyedRunner(handle, concurrency=3).run(coming(records))
+    assert all(record.outcome == "ack" for record in records)
+    assert most == 3
+    for key in (b"a", b"b", b"c"):
+        assert order[key] == sorted(order[key])
+
+
+async def test_followers_of_a_refused_record_are_refused_until_it_was_handled() -> None:
+    first, second, other = FakeRecord(1, b"a"), FakeRecord(2, b"a"), FakeRecord(3, b"b")
+    again = [FakeRecord(1, b"a"), FakeRecord(2, b"a")]
+    failed = []
+
+    async def handle(record: FakeRecord) -> None:
+        if record is first:
+            failed.append(record)
+            raise ValueError
+
+    runner = KeyedRunner(handle, concurrency=2)
+    await runner.run(coming([first, second, other, *again]))
+    assert [r.outcome for r in (first, second, other, *again)] == [
+        "nak", "nak", "ack", "ack", "ack",
+    ]  # fmt: skip
+    assert runner._chains == {}
+
+
+async def test_the_final_error_comes_after_what_was_being_handled() -> None:
+    record = FakeRecord(1, b"a")
+
+    async def handle(record: FakeRecord) -> None:
+        for _ in range(10):
+            await asyncio.sleep(0)
+
+    error = SessionTakenOver(client_id="me")
+    with pytest.raises(SessionTakenOver):
+        await KeyedRunner(handle, concurrency=1).run(coming([record], error))
+    assert record.outcome == "ack"
+
+
+def test_a_concurrency_below_one_is_refused() -> None:
+    with pytest.raises(IllegalArgument):
+        KeyedRunner(lambda record: None, concurrency=0)

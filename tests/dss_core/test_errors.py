@@ -1,0 +1,78 @@
+"""The registry of conditions: codes, templates, statuses, and the way over the wire."""
+
+import pickle
+import string
+
+import pytest
+
+from dss_core.errors import REGISTRY, DssError, ExitCode, TopicNotFound, UnknownCondition, from_wire
+
+GRPC_STATUSES = {
+    "ABORTED",
+    "ALREADY_EXISTS",
+    "CANCELLED",
+    "DATA_LOSS",
+    "DEADLINE_EXCEEDED",
+    "FAILED_PRECONDITION",
+    "INVALID_ARGUMENT",
+    "NOT_FOUND",
+    "OUT_OF_RANGE",
+    "PERMISSION_DENIED",
+    "RESOURCE_EXHAUSTED",
+    "UNAUTHENTICATED",
+    "UNAVAILABLE",
+    "UNIMPLEMENTED",
+    "UNKNOWN",
+}
+
+
+def leaves() -> list[type[DssError]]:
+    return list(REGISTRY.values())
+
+
+def fields_of(leaf: type[DssError]) -> dict[str, str]:
+    named = string.Formatter().parse(leaf.sentence + leaf.hint)
+    return {name: f"<{name}>" for _, name, _, _ in named if name}
+
+
+def test_every_condition_is_registered_once() -> None:
+    assert {leaf.code for leaf in DssError.__subclasses__()} == set(REGISTRY)
+
+
+@pytest.mark.parametrize("leaf", leaves(), ids=lambda leaf: leaf.__name__)
+def test_a_condition_is_complete(leaf: type[DssError]) -> None:
+    assert leaf.code.startswith("DSS")
+    assert len(leaf.code) == 7
+    assert leaf.code[3:].isdigit()
+    assert leaf.sentence
+    assert leaf.grpc_status in GRPC_STATUSES
+    assert leaf.exit_code in set(ExitCode) - {ExitCode.OK}
+    assert leaf.__doc__
+
+
+@pytest.mark.parametrize("leaf", leaves(), ids=lambda leaf: leaf.__name__)
+def test_a_condition_survives_the_wire_and_pickling(leaf: type[DssError]) -> None:
+    error = leaf(**fields_of(leaf))
+    assert "?" not in error.message + error.hint_text
+    received = from_wire(error.code, error.fields, error.message)
+    copied = pickle.loads(pickle.dumps(error))
+    for other in (received, copied):
+        assert type(other) is leaf
+        assert (other.message, other.hint_text) == (error.message, error.hint_text)
+        assert other.fields == error.fields
+
+
+def test_an_unknown_code_keeps_its_text_and_is_not_definite() -> None:
+    error = from_wire("DSS9999", {"a": "b"}, "Something new.")
+    assert isinstance(error, UnknownCondition)
+    assert not error.definite
+    assert error.message == "The daemon reported DSS9999: Something new."
+
+
+def test_a_field_that_an_older_peer_did_not_send_shows_as_a_question_mark() -> None:
+    assert "?" in from_wire(TopicNotFound.code, {}, "").message
+
+
+def test_fields_of_any_name_and_content_are_harmless() -> None:
+    fields = {"self": "x", "topic": "{topic} {0} {a.b}", "no identifier": "y"}
+    assert "{topic} {0} {a.b}" in from_wire(TopicNotFound.code, fields, "").message

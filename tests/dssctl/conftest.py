@@ -1,0 +1,92 @@
+"""The program as its users run it: a process, here with a daemon of its own."""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+START_TIMEOUT_S = 20.0
+STOP_TIMEOUT_S = 15.0
+
+Completed = subprocess.CompletedProcess[bytes]
+Run = Callable[..., Completed]
+
+
+def environment(**changes: str) -> dict[str, str]:
+    """This process's environment without what would change the output."""
+    names = ("NO_COLOR", "FORCE_COLOR", "DSSCTL_ENDPOINT", "TYPER_USE_RICH")
+    inherited: Mapping[str, str] = os.environ
+    return {name: value for name, value in inherited.items() if name not in names} | changes
+
+
+def run_dssctl(*arguments: str, stdin: bytes = b"", timeout_s: float = 30.0) -> Completed:
+    """Run one command without a terminal."""
+    return subprocess.run(
+        [sys.executable, "-m", "dssctl", *arguments],
+        input=stdin,
+        capture_output=True,
+        timeout=timeout_s,
+        env=environment(),
+        check=False,
+    )
+
+
+@pytest.fixture
+def dssctl() -> Run:
+    """Runs one command without a terminal and without a daemon."""
+    return run_dssctl
+
+
+@dataclass(frozen=True, slots=True)
+class Daemon:
+    """A daemon process of this test module."""
+
+    endpoint: str
+    process: subprocess.Popen[bytes]
+
+    def dssctl(self, *arguments: str, stdin: bytes = b"", timeout_s: float = 30.0) -> Completed:
+        """Run one command against it."""
+        return run_dssctl("--endpoint", self.endpoint, *arguments, stdin=stdin, timeout_s=timeout_s)
+
+
+@pytest.fixture(scope="module")
+def daemon() -> Iterator[Daemon]:
+    """A real daemon. Its folder is short-named: a unix socket's path is bounded."""
+    folder = Path(tempfile.mkdtemp(prefix="dssctl-", dir="/tmp"))
+    endpoint = f"unix:{folder}/s"
+    log = folder / "log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [
+                *(sys.executable, "-m", "dssd", "serve"),
+                *("--data-dir", f"{folder}/d", "--listen", endpoint),
+            ],
+            stdout=output,
+            stderr=output,
+        )
+    try:
+        _wait_until_it_answers(process, endpoint, log)
+        yield Daemon(endpoint, process)
+    finally:
+        process.terminate()
+        try:
+            process.wait(STOP_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        shutil.rmtree(folder)
+
+
+def _wait_until_it_answers(process: subprocess.Popen[bytes], endpoint: str, log: Path) -> None:
+    deadline = time.monotonic() + START_TIMEOUT_S
+    while time.monotonic() < deadline and process.poll() is None:
+        if run_dssctl("--endpoint", endpoint, "daemon", "status").returncode == 0:
+            return
+    pytest.fail(f"the daemon did not start:\n{log.read_text()}")

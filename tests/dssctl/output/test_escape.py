@@ -1,0 +1,23 @@
+import json
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dssctl.output.escape import escaped, escaped_in_json
+
+
+@given(st.text())
+def test_escaped_text_is_one_line_without_control_characters(text: str) -> None:
+    assert all(ord(char) >= 32 and not 0x7F <= ord(char) <= 0x9F for char in escaped(text))
+    assert "\u202e" not in escaped(text)
+
+
+@given(st.text())
+def test_escaped_json_means_the_same(text: str) -> None:
+    document = escaped_in_json(json.dumps(text, ensure_ascii=False))
+    assert json.loads(document) == text
+    assert all(ord(char) >= 32 and not 0x7F <= ord(char) <= 0x9F for char in document)
+
+
+def test_harmless_text_stays_as_it_is() -> None:
+    assert escaped(r'C:\flights {"ä": 1}') == r'C:\flights {"ä": 1}'

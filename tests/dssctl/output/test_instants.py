@@ -1,0 +1,32 @@
+import pytest
+
+from dssctl.output.instants import Instant, duration
+
+
+@pytest.mark.parametrize(
+    ("ms", "text"),
+    [
+        (0, "0s"),
+        (999, "0s"),
+        (48_000, "48s"),
+        (842_000, "14m02s"),
+        (11_400_000, "3h10m"),
+        (93_600_000, "1d02h"),
+        (41 * 86_400_000, "41d"),
+    ],
+)
+def test_a_duration_has_its_two_largest_units(ms: int, text: str) -> None:
+    assert duration(ms) == text
+
+
+def test_a_moment_is_rfc_3339_in_utc() -> None:
+    assert Instant(1_795_000_000_000_000).rfc3339() == "2026-11-18T11:06:40Z"
+    assert Instant(1_795_000_000_250_000).rfc3339() == "2026-11-18T11:06:40.250000Z"
+
+
+def test_a_moment_beyond_the_calendar_is_still_shown() -> None:
+    assert Instant(1 << 62).rfc3339().startswith("@4611686018427.38")
+
+
+def test_a_moment_to_come_is_now() -> None:
+    assert Instant(2_000_000).age(now_us=1_000_000) == "0s"

@@ -1,0 +1,181 @@
+"""The program from outside, without a daemon."""
+
+import ast
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import grpc
+import pytest
+import typer
+
+import dssctl as package
+from dssctl.settings import Format
+from dssctl.tree import COMMANDS, root
+
+Run = Callable[..., subprocess.CompletedProcess[bytes]]
+
+NOBODY = ("--endpoint", "unix:/nowhere/s")
+
+
+@pytest.fixture
+def mute_daemon() -> Iterator[str]:
+    """Something that takes connections and calls, and answers none."""
+    server = grpc.server(ThreadPoolExecutor(1), options=[("grpc.so_reuseport", 0)])
+    over = threading.Event()
+    handler: grpc.RpcMethodHandler[bytes, bool] = grpc.unary_unary_rpc_method_handler(
+        lambda _request, _context: over.wait()
+    )
+    methods = dict.fromkeys(("Status", "List"), handler)
+    for service in ("Daemon", "Groups"):
+        name = f"dss_api.v1.{service}"
+        server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(name, methods),))
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    yield f"127.0.0.1:{port}"
+    over.set()
+    server.stop(grace=None).wait()
+
+
+def leaf_commands() -> Iterator[tuple[str, ...]]:
+    """Every command that can be run."""
+    program = root()
+    context = typer.Context(program)
+    for name in COMMANDS:
+        command = program.get_command(context, name)
+        verbs = getattr(command, "commands", None)
+        yield from ((name, verb) for verb in verbs) if verbs else ((name,),)
+
+
+@pytest.mark.parametrize("command", tuple(leaf_commands()), ids=" ".join)
+def test_every_command_takes_the_global_options_after_its_name(
+    command: tuple[str, ...], dssctl: Run
+) -> None:
+    help_text = dssctl(*command, "--help").stdout.decode()
+    for option in ("--output", "--endpoint", "--timeout", "--color", "--no-headers", "--no-input"):
+        assert option in help_text
+
+
+@pytest.mark.parametrize("output", Format)
+@pytest.mark.parametrize("before", [True, False])
+def test_the_format_may_stand_before_and_after_the_verb(
+    output: Format, before: bool, dssctl: Run
+) -> None:
+    options = ("-o", output)
+    arguments = ("errors", "explain", "dss2001")
+    line = (*options, *arguments) if before else (*arguments, *options)
+    done = dssctl(*line)
+    assert done.returncode == 0
+    assert b"DSS2001" in done.stdout
+    assert done.stderr == b""
+
+
+def test_of_two_formats_the_later_counts(dssctl: Run) -> None:
+    done = dssctl("-o", "csv", "errors", "-o", "yaml", "explain", "DSS2001", "-o", "name")
+    assert done.stdout == b"DSS2001\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (("--help",), 0),
+        (("version",), 0),
+        (("--version",), 0),
+        (("version", "-o", "json"), 0),
+        ((), 2),
+        (("groups",), 2),
+        (("nonsense",), 2),
+        (("groups", "nonsense"), 2),
+        (("groups", "ls", "--nonsense"), 2),
+        (("groups", "ls", "-o", "xml"), 2),
+        (("groups", "ls", "--timeout", "soon"), 2),
+        (("groups", "ls", "--timeout", "-1"), 2),
+        (("groups", "ls", "--endpoint", "nowhere"), 2),
+        (("topics", "create", "t", "--partitions", "0"), 2),
+        (("topics", "create", "t", "--retention", "7"), 2),
+        (("produce", "t", "--key-field", "id"), 2),
+        (("consume", "t", "--group", "g", "--no-follow"), 2),
+        (("errors", "explain", "DSS9999"), 2),
+        ((*NOBODY, "topics", "rm", "t"), 2),
+        ((*NOBODY, "groups", "rm", "g"), 2),
+        ((*NOBODY, "topics", "rm", "t", "-y"), 3),
+        ((*NOBODY, "groups", "ls"), 3),
+        ((*NOBODY, "topics", "ls"), 3),
+        ((*NOBODY, "grants", "ls"), 3),
+        ((*NOBODY, "daemon", "status"), 3),
+        ((*NOBODY, "produce", "t"), 3),
+        ((*NOBODY, "consume", "t"), 3),
+        ((*NOBODY, "consume", "t", "--group", "g"), 3),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else str(value),
+)
+def test_exit_codes(arguments: tuple[str, ...], code: int, dssctl: Run) -> None:
+    done = dssctl(*arguments)
+    assert done.returncode == code, done.stderr.decode()
+    assert b"Traceback" not in done.stderr
+    if code:
+        assert done.stdout == b""
+        assert done.stderr != b""
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("groups", "ls"), ("produce", "t"), ("consume", "t"), ("consume", "t", "--group", "g")],
+    ids=" ".join,
+)
+def test_a_daemon_that_does_not_answer_is_a_timeout(
+    arguments: tuple[str, ...], mute_daemon: str, dssctl: Run
+) -> None:
+    done = dssctl("--endpoint", mute_daemon, "--timeout", "0.3s", *arguments)
+    assert done.returncode == 4, done.stderr.decode()
+    assert b"DSS5004" in done.stderr
+
+
+def test_without_a_terminal_nothing_is_asked_and_the_flag_is_named(dssctl: Run) -> None:
+    done = dssctl(*NOBODY, "topics", "rm", "flights", stdin=b"y\n")
+    assert done.returncode == 2
+    assert b"DSS1102" in done.stderr
+    assert b"--yes" in done.stderr
+
+
+def test_an_error_is_json_on_stderr_where_json_was_asked_for(dssctl: Run) -> None:
+    done = dssctl(*NOBODY, "groups", "ls", "-o", "json")
+    assert done.stdout == b""
+    assert json.loads(done.stderr)["code"] == "DSS5001"
+
+
+def test_a_pipe_gets_no_escape_codes(dssctl: Run) -> None:
+    for arguments in (("errors", "ls"), ("--help",), ("nonsense",), ("errors", "ls", "-o", "wide")):
+        done = dssctl(*arguments)
+        assert b"\x1b" not in done.stdout + done.stderr
+
+
+def test_a_reader_that_has_enough_ends_it_with_141() -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "dssctl", "errors", "ls", "-o", "jsonl"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.close()
+    with process.stderr as stderr:
+        assert stderr.read() == b""
+    assert process.wait() == 141
+
+
+def test_no_command_returns_what_would_be_discarded() -> None:
+    # `return typer.Exit(1)` exits with 0.
+    sources = Path(package.__file__).parent.rglob("*.py")
+    returned = [
+        f"{path}:{node.lineno}"
+        for path in sources
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Return) and node.value is not None and "Exit(" in ast.dump(node)
+        if "typer" in ast.unparse(node.value)
+    ]
+    assert returned == []

@@ -1,0 +1,51 @@
+"""What must not be loaded, seen in a fresh process: the clock of a busy machine proves nothing."""
+
+import subprocess
+import sys
+
+import pytest
+
+from dssctl import VERSION
+
+SLOW = ("grpc", "pyarrow", "rich.console", "asyncio", "google.protobuf", "dss_client")
+
+
+def modules_after(*arguments: str) -> set[str]:
+    """The modules that one command line has loaded, whatever its outcome."""
+    program = (
+        "import sys; from dssctl.main import main; main();"
+        "sys.stderr.write('\\nMODULES ' + ' '.join(sys.modules))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, *arguments], capture_output=True, check=True, text=True
+    )
+    return set(done.stderr.rpartition("MODULES ")[2].split())
+
+
+def test_version_is_answered_before_typer_is_loaded() -> None:
+    loaded = modules_after("version")
+    assert not loaded & {"typer", "dssctl.tree", *SLOW}
+
+
+@pytest.mark.parametrize(
+    "arguments", [("--help",), ("groups", "--help"), ("consume", "--help"), ("produce", "--help")]
+)
+def test_help_loads_nothing_slow(arguments: tuple[str, ...]) -> None:
+    assert not modules_after(*arguments) & {*SLOW, "typer.rich_utils"} - {"asyncio"}
+
+
+def test_the_programs_help_loads_no_command() -> None:
+    loaded = {name for name in modules_after("--help") if name.startswith("dssctl.commands.")}
+    assert loaded == set()
+
+
+def test_an_administration_command_loads_no_pyarrow_and_no_rich() -> None:
+    loaded = modules_after("--endpoint", "unix:/nowhere/s", "groups", "ls")
+    assert "grpc" in loaded
+    assert not loaded & {"pyarrow", "rich.console"}
+
+
+def test_the_version_is_that_of_the_distribution() -> None:
+    from importlib.metadata import version
+
+    assert version("dss") == VERSION

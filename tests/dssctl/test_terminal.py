@@ -1,0 +1,135 @@
+"""With a real terminal: questions, colours, Ctrl-C."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Protocol
+
+import pexpect
+import pytest
+
+TIMEOUT_S = 20
+
+
+class Daemon(Protocol):
+    endpoint: str
+
+    def dssctl(
+        self, *arguments: str, stdin: bytes = b"", timeout_s: float = 30.0
+    ) -> "subprocess.CompletedProcess[bytes]": ...
+
+
+def at_terminal(*arguments: str) -> "pexpect.spawn[str]":
+    """A command with a terminal of its own."""
+    return pexpect.spawn(
+        sys.executable,
+        ["-m", "dssctl", *arguments],
+        encoding="utf-8",
+        timeout=TIMEOUT_S,
+        dimensions=(24, 120),
+    )
+
+
+def exit_code(child: "pexpect.spawn[str]") -> int | None:
+    child.expect(pexpect.EOF)
+    child.close()
+    return child.exitstatus
+
+
+def printed(child: "pexpect.spawn[str]") -> str:
+    """What came since the last expectation."""
+    return child.before or ""
+
+
+@pytest.mark.parametrize(("answer", "code"), [("y", 0), ("yes", 0), ("n", 8), ("", 8), ("q", 8)])
+def test_removing_asks_and_takes_yes_only_for_an_answer(
+    answer: str, code: int, daemon: Daemon
+) -> None:
+    daemon.dssctl("topics", "create", "asked", "--if-not-exists")
+    child = at_terminal("--endpoint", daemon.endpoint, "topics", "rm", "asked")
+    child.expect_exact("Removing topic asked and all its records: go ahead? [y/N] ")
+    child.sendline(answer)
+    assert exit_code(child) == code
+    assert daemon.dssctl("topics", "describe", "asked").returncode == (5 if code == 0 else 0)
+
+
+def test_a_closed_input_is_no_consent(daemon: Daemon) -> None:
+    daemon.dssctl("topics", "create", "closed", "--if-not-exists")
+    child = at_terminal("--endpoint", daemon.endpoint, "topics", "rm", "closed")
+    child.expect_exact("[y/N]")
+    child.sendeof()
+    child.expect_exact("DSS1103")
+    assert exit_code(child) == 8
+
+
+def test_ctrl_c_at_a_question_ends_quietly_with_130() -> None:
+    child = at_terminal("--endpoint", "unix:/nowhere/s", "groups", "rm", "g")
+    child.expect_exact("[y/N]")
+    child.sendintr()
+    assert exit_code(child) == 130
+    assert "Traceback" not in printed(child)
+
+
+@pytest.mark.parametrize("option", [("--no-input",), ("-o", "json")])
+def test_a_terminal_is_not_asked_either_when_told_so(option: tuple[str, ...]) -> None:
+    child = at_terminal("--endpoint", "unix:/nowhere/s", "groups", "rm", "g", *option)
+    child.expect_exact("DSS1102")
+    assert exit_code(child) == 2
+
+
+def test_colours_come_on_a_terminal_and_go_when_unwanted() -> None:
+    child = at_terminal("errors", "explain", "DSS2001")
+    child.expect_exact("\x1b[1mCODE")
+    assert exit_code(child) == 0
+    child = at_terminal("--color", "never", "errors", "explain", "DSS2001")
+    child.expect(pexpect.EOF)
+    assert "\x1b" not in printed(child)
+
+
+def test_ctrl_c_ends_a_plain_read_with_130_and_without_a_traceback(daemon: Daemon) -> None:
+    daemon.dssctl("topics", "create", "endless", "--if-not-exists")
+    daemon.dssctl("produce", "endless", stdin=b"only\n")
+    child = at_terminal("--endpoint", daemon.endpoint, "consume", "endless/#")
+    child.expect_exact("only")
+    child.sendintr()
+    assert exit_code(child) == 130
+    assert "Traceback" not in printed(child)
+    assert "Error" not in printed(child)
+
+
+def test_what_a_member_printed_before_ctrl_c_is_acknowledged(daemon: Daemon) -> None:
+    daemon.dssctl("topics", "create", "pressed", "--if-not-exists")
+    daemon.dssctl("groups", "create", "pressers@pressed/#", "--start", "earliest")
+    daemon.dssctl("produce", "pressed", stdin=b"first\nsecond\nthird\n")
+    child = at_terminal(
+        *("--endpoint", daemon.endpoint, "consume", "pressed/#", "--group", "pressers")
+    )
+    child.expect_exact("third")
+    child.sendintr()
+    assert exit_code(child) == 130
+    assert "Traceback" not in printed(child)
+    described = daemon.dssctl("groups", "describe", "pressers", "-o", "json")
+    assert json.loads(described.stdout)["item"]["lag"] == 0
+
+
+def test_lines_typed_at_a_terminal_are_published_as_they_come(daemon: Daemon) -> None:
+    daemon.dssctl("topics", "create", "typed", "--if-not-exists")
+    child = at_terminal("--endpoint", daemon.endpoint, "produce", "typed")
+    child.sendline("hello")
+    read = daemon.dssctl("consume", "typed/#", "-n", "1", "-o", "jsonl")
+    assert json.loads(read.stdout)["payload"] == "hello"
+    child.sendintr()
+    child.expect_exact("1 records were published before that.")
+    assert exit_code(child) == 130
+
+
+def test_a_file_is_published_under_a_progress_bar(daemon: Daemon, tmp_path: Path) -> None:
+    daemon.dssctl("topics", "create", "barred", "--if-not-exists")
+    path = tmp_path / "input"
+    path.write_bytes(b"line\n" * 1_000)
+    child = at_terminal("--endpoint", daemon.endpoint, "produce", "barred", str(path))
+    child.expect_exact("barred")
+    child.expect_exact("5.0/5.0 kB")
+    child.expect("RECORDS.*1000")
+    assert exit_code(child) == 0

@@ -1,0 +1,770 @@
+from collections import Counter
+from typing import get_args
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dss_core.errors import GroupDestroyed, GroupNotFound
+from dss_core.ids import StreamId
+from dss_core.progress import Progress
+from dssd.core.leader import MESSAGES, TRANSITIONS, step
+from dssd.core.leading import (
+    Committed,
+    Destroyed,
+    GrantRecord,
+    LeaderEffect,
+    LeaderInput,
+    Persist,
+    PresentStream,
+    Received,
+    Send,
+    SessionClosed,
+    Stop,
+    StopAsked,
+    StoredStream,
+    StreamRecord,
+    StreamsChanged,
+    Ticked,
+    TookOver,
+    WakeAt,
+)
+from dssd.core.lending import HELD, StreamState
+from dssd.core.membership import Leader, LeaderState, view
+from dssd.core.messages import (
+    Disconnect,
+    Grant,
+    Invalidate,
+    LeaderConnectResponse,
+    LeaderWanted,
+    Ping,
+    PingResponse,
+    ProgressSaved,
+    Revoke,
+    Revoked,
+    RevokeFinished,
+    StreamReport,
+    ToBorrower,
+    ToLeader,
+    UpdateProgress,
+)
+
+LEADER = 4
+ANN, BOB, CAT = b"ann", b"bob", b"cat"
+S = LeaderState
+
+
+def stream(at: int) -> StreamId:
+    return StreamId(1, at)
+
+
+def session_of(borrower_id: bytes) -> bytes:
+    return b"session of " + borrower_id
+
+
+def fresh(at: int, *, sealed_end: int | None = None) -> StoredStream:
+    return StoredStream(stream(at), Progress(10), 10, 100, sealed_end)
+
+
+def held_before(at: int, holder: bytes, *, exact: bool = False) -> StoredStream:
+    return StoredStream(
+        stream(at),
+        Progress(10),
+        10,
+        100,
+        None,
+        grant_epoch=3,
+        session_id=session_of(holder),
+        borrower_id=None if exact else holder + b" before",
+    )
+
+
+class Run:
+    """A leader, its clock, and a store that commits when it is told to."""
+
+    def __init__(self, *stored: StoredStream, restarted: bool = False, **named: bytes) -> None:
+        self.leader = Leader(LEADER, **named)  # type: ignore[arg-type]  # owner_session only
+        self.now_ms = 0
+        self.persists: list[Persist] = []
+        self.sent: list[ToBorrower] = []
+        self.stopped: list[str] = []
+        self.saved: dict[StreamId, StreamRecord] = {}
+        self.feed(TookOver(0, stored, restarted))
+
+    def feed(self, given_input: LeaderInput) -> list[LeaderEffect]:
+        effects = step(self.leader, given_input)[1]
+        for effect in effects:
+            match effect:
+                case Persist():
+                    self.persists.append(effect)
+                case Send(message):
+                    self.sent.append(message)
+                case Stop(reason):
+                    self.stopped.append(reason)
+                case WakeAt():
+                    pass
+        return effects
+
+    def tell(self, message: ToLeader) -> list[ToBorrower]:
+        """What is sent in answer, before anything is durable."""
+        before = len(self.sent)
+        self.feed(Received(message, self.now_ms))
+        return self.sent[before:]
+
+    def commit(self, *, end: int = 100) -> list[ToBorrower]:
+        """Make the commit under way durable; what is sent on that."""
+        before = len(self.sent)
+        persist = self.persists.pop(0)
+        self.saved.update({record.stream: record for record in persist.records})
+        ends = tuple((measured, end) for measured in persist.measure)
+        self.feed(Committed(persist.commit_id, self.now_ms, ends))
+        return self.sent[before:]
+
+    def commit_all(self) -> list[ToBorrower]:
+        sent: list[ToBorrower] = []
+        while self.persists:
+            sent += self.commit()
+        return sent
+
+    def pass_ms(self, duration_ms: int) -> list[ToBorrower]:
+        """Let time pass, waking the leader when it asked to be."""
+        before = len(self.sent)
+        ends_ms = self.now_ms + duration_ms
+        while (at_ms := self.leader.timers.next_ms()) is not None and at_ms <= ends_ms:
+            self.now_ms = max(at_ms, self.now_ms)
+            self.feed(Ticked(self.now_ms))
+        self.now_ms = ends_ms
+        return self.sent[before:]
+
+    def join(self, *names: bytes) -> None:
+        """Members join, are granted their share, and confirm it."""
+        for name in names:
+            self.tell(LeaderWanted(name, 0, session_of(name), name.decode()))
+        self.pass_ms(200)
+        self.confirm(self.commit_all())
+
+    def confirm(self, messages: list[ToBorrower]) -> None:
+        for message in messages:
+            if isinstance(message, Grant):
+                for granted in message.streams:
+                    report = StreamReport(
+                        granted.stream, granted.grant_epoch, granted.progress, granted.frontier
+                    )
+                    self.tell(UpdateProgress(message.borrower_id, LEADER, (report,)))
+
+    def owners(self) -> dict[int, bytes | None]:
+        return {
+            lent.stream.partition: lent.holder if lent.state in HELD else None
+            for lent in self.leader.streams.values()
+        }
+
+    def epoch(self, at: int) -> int:
+        return self.leader.streams[stream(at)].grant_epoch
+
+    def report(self, name: bytes, at: int, floor: int, *, final: bool = False) -> UpdateProgress:
+        report = StreamReport(stream(at), self.epoch(at), Progress(floor), floor, sent=floor)
+        return UpdateProgress(name, LEADER, (report,), use_finished=final)
+
+
+def of_kind(messages: list[ToBorrower], kind: type) -> list[ToBorrower]:
+    return [message for message in messages if isinstance(message, kind)]
+
+
+# Totality
+
+ONE_OF_EACH: list[LeaderInput] = [
+    TookOver(0, (fresh(0),), restarted=False),
+    Received(Ping(ANN, LEADER, 0), 0),
+    SessionClosed(b"s", 0),
+    StreamsChanged(0),
+    Committed(9, 0),
+    Destroyed(0),
+    StopAsked(0),
+    Ticked(0),
+]
+
+
+def leader_in(state: LeaderState) -> Leader:
+    leader = Leader(LEADER)
+    if state is not S.LOADING:
+        step(leader, TookOver(0, (fresh(0),), restarted=False))
+    if state is S.STOPPING:
+        step(leader, Received(LeaderWanted(ANN, 0, b"s", "ann"), 0))
+        step(leader, Ticked(200))
+        step(leader, StopAsked(200))
+    if state is S.STOPPED:
+        step(leader, StopAsked(0))
+    assert leader.state is state
+    return leader
+
+
+NEXT = {
+    (S.LOADING, TookOver): S.LEADING,
+    (S.LOADING, Destroyed): S.STOPPED,
+    (S.LOADING, StopAsked): S.STOPPED,
+    (S.LEADING, Destroyed): S.STOPPED,
+    (S.LEADING, StopAsked): S.STOPPED,
+    (S.STOPPING, Destroyed): S.STOPPED,
+}
+"""All other pairs leave the leader where it is; without dirt a stop is immediate."""
+
+
+@pytest.mark.parametrize("given_input", ONE_OF_EACH, ids=lambda given: type(given).__name__)
+@pytest.mark.parametrize("state", LeaderState, ids=lambda state: state.value)
+def test_each_state_takes_each_input(state: LeaderState, given_input: LeaderInput) -> None:
+    leader = leader_in(state)
+    step(leader, given_input)
+    assert leader.state is NEXT.get((state, type(given_input)), state)
+
+
+def test_the_tables_are_total() -> None:
+    assert set(TRANSITIONS) == {
+        (state, kind) for state in LeaderState for kind in get_args(LeaderInput)
+    }
+    assert set(MESSAGES) == set(get_args(ToLeader))
+
+
+# Persist before send
+
+
+def test_a_grant_leaves_only_after_its_epoch_is_durable() -> None:
+    run = Run(fresh(0))
+    assert run.tell(LeaderWanted(ANN, 0, session_of(ANN), "ann")) == [
+        LeaderConnectResponse(ANN, LEADER, 6_000)
+    ]
+    assert run.pass_ms(5_000) == []
+    [persist] = run.persists
+    assert persist.records[0].grant == GrantRecord(1, session_of(ANN), ANN)
+    [grant] = run.commit()
+    assert isinstance(grant, Grant)
+    assert grant.streams[0].grant_epoch == 1
+    assert grant.streams[0].progress == Progress(10)
+
+
+def test_revoked_leaves_only_after_the_final_progress_is_durable() -> None:
+    run = Run(fresh(0), fresh(1))
+    run.join(ANN)
+    run.tell(LeaderWanted(BOB, 0, session_of(BOB), "bob"))
+    [revoke] = of_kind(run.pass_ms(200), Revoke)
+    assert isinstance(revoke, Revoke)
+    at = revoke.stream.partition
+    assert run.tell(run.report(ANN, at, 40, final=True)) == []
+    assert of_kind(run.pass_ms(100), Revoked) == []
+    assert of_kind(run.commit(), Revoked) == [
+        Revoked(ANN, LEADER, revoke.stream, revoke.grant_epoch)
+    ]
+    assert run.saved[revoke.stream].progress == Progress(40)
+
+
+def test_a_moved_stream_starts_where_it_was_left() -> None:
+    run = Run(fresh(0), fresh(1))
+    run.join(ANN)
+    run.tell(LeaderWanted(BOB, 0, session_of(BOB), "bob"))
+    [revoke] = of_kind(run.pass_ms(200), Revoke)
+    assert isinstance(revoke, Revoke)
+    at = revoke.stream.partition
+    run.tell(run.report(ANN, at, 40, final=True))
+    run.commit()
+    run.tell(RevokeFinished(ANN, LEADER, revoke.stream, revoke.grant_epoch))
+    [grant] = of_kind(run.commit(), Grant)
+    assert isinstance(grant, Grant)
+    assert grant.borrower_id == BOB
+    assert grant.streams[0].progress == Progress(40)
+    assert grant.streams[0].suspect_end == grant.streams[0].frontier == 40
+    assert grant.streams[0].grant_epoch == revoke.grant_epoch + 1
+
+
+# Commits
+
+
+def test_reports_of_fifty_milliseconds_make_one_commit() -> None:
+    run = Run(*map(fresh, range(4)))
+    run.join(ANN)
+    run.pass_ms(100)
+    run.commit_all()
+    for at in range(4):
+        run.tell(run.report(ANN, at, 20))
+        run.pass_ms(10)
+    assert run.persists == []
+    run.pass_ms(10)
+    [persist] = run.persists
+    assert len(persist.records) == 4
+    saved = of_kind(run.commit(), ProgressSaved)
+    assert len(saved) == 4
+    assert ProgressSaved(ANN, LEADER, stream(0), 1, Progress(20)) in saved
+
+
+def test_a_slow_store_makes_commits_rarer() -> None:
+    run = Run(fresh(0))
+    run.join(ANN)
+    run.tell(run.report(ANN, 0, 20))
+    run.pass_ms(50)
+    run.pass_ms(200)
+    run.commit()
+    run.tell(run.report(ANN, 0, 30))
+    run.pass_ms(399)
+    assert run.persists == []
+    run.pass_ms(1)
+    assert len(run.persists) == 1
+
+
+def test_what_is_saved_is_what_the_commit_held_not_what_came_since() -> None:
+    run = Run(fresh(0))
+    run.join(ANN)
+    run.tell(run.report(ANN, 0, 20))
+    run.pass_ms(50)
+    run.tell(run.report(ANN, 0, 30))
+    assert run.commit() == [ProgressSaved(ANN, LEADER, stream(0), 1, Progress(20))]
+
+
+def test_a_lost_answer_is_given_again_without_a_commit() -> None:
+    run = Run(fresh(0))
+    run.join(ANN)
+    run.tell(run.report(ANN, 0, 20))
+    run.pass_ms(50)
+    run.commit()
+    again = run.tell(run.report(ANN, 0, 20))
+    assert again == [ProgressSaved(ANN, LEADER, stream(0), 1, Progress(20))]
+    run.pass_ms(1_000)
+    assert run.persists == []
+
+
+# Fencing
+
+
+def test_a_report_of_an_older_grant_changes_nothing_and_is_answered() -> None:
+    run = Run(held_before(0, ANN, exact=True))
+    run.join(BOB)
+    run.pass_ms(1_000)
+    run.confirm(run.commit_all())
+    run.tell(LeaderWanted(ANN, 0, session_of(ANN), "ann"))
+    stale = StreamReport(stream(0), 3, Progress(99), 99)
+    assert run.tell(UpdateProgress(ANN, LEADER, (stale,))) == [
+        Invalidate(ANN, LEADER, "not the holder", stream(0), 3)
+    ]
+    assert run.leader.streams[stream(0)].progress == Progress(10)
+
+
+def test_a_stranger_of_this_epoch_is_invalidated_and_one_of_an_older_is_asked_to_present() -> None:
+    run = Run(fresh(0))
+    assert run.tell(Ping(ANN, LEADER, 0)) == [Invalidate(ANN, LEADER, "not a member")]
+    assert run.tell(Ping(ANN, LEADER - 1, 0)) == [LeaderConnectResponse(ANN, LEADER, 6_000)]
+    assert run.tell(RevokeFinished(ANN, LEADER, stream(0), 1)) == []
+
+
+def test_a_message_for_a_newer_leader_is_left_to_that_one() -> None:
+    run = Run(fresh(0))
+    assert run.tell(LeaderWanted(ANN, LEADER + 1, session_of(ANN), "ann")) == []
+    assert run.leader.members == {}
+
+
+def test_an_exclusive_group_has_only_borrowers_of_its_session() -> None:
+    run = Run(fresh(0), owner_session=session_of(ANN))
+    assert run.tell(LeaderWanted(BOB, 0, session_of(BOB), "bob")) == [
+        Invalidate(BOB, LEADER, GroupNotFound.code)
+    ]
+    run.join(ANN)
+    assert run.owners() == {0: ANN}
+
+
+# Timers
+
+
+def test_transient_states_are_sent_again_at_doubling_intervals_each_on_its_own() -> None:
+    run = Run(fresh(0))
+    run.tell(LeaderWanted(ANN, 0, session_of(ANN), "ann"))
+    run.pass_ms(200)
+    run.commit()
+    at_ms: list[int] = []
+    begun_ms = run.now_ms
+    for _ in range(40):
+        run.tell(Ping(ANN, LEADER, 0))
+        if of_kind(run.pass_ms(250), Grant):
+            at_ms.append(run.now_ms - begun_ms)
+    assert at_ms == [250, 750, 1_750, 3_250, 4_750, 6_250, 7_750, 9_250]
+
+
+def test_a_silent_member_is_dropped_after_its_lease_however_busy_others_are() -> None:
+    run = Run(*map(fresh, range(4)))
+    run.join(ANN, BOB)
+    for _ in range(59):
+        run.pass_ms(100)
+        run.tell(run.report(BOB, 0, 10))
+    assert ANN in run.leader.members
+    run.pass_ms(101)
+    assert set(run.leader.members) == {BOB}
+    run.commit_all()
+    assert set(run.owners().values()) == {BOB}
+
+
+def test_progress_counts_as_life() -> None:
+    run = Run(fresh(0))
+    run.join(ANN)
+    for floor in range(20, 32):
+        run.pass_ms(5_000)
+        run.tell(run.report(ANN, 0, floor))
+        run.commit_all()
+    assert run.owners() == {0: ANN}
+
+
+def test_a_revoke_that_is_not_finished_is_taken_back_fenced_and_redelivered_as_doubtful() -> None:
+    run = Run(fresh(0), fresh(1))
+    run.join(ANN)
+    run.tell(LeaderWanted(BOB, 0, session_of(BOB), "bob"))
+    [revoke] = of_kind(run.pass_ms(200), Revoke)
+    assert isinstance(revoke, Revoke)
+    for _ in range(10):
+        run.tell(Ping(ANN, LEADER, 0))
+        run.tell(Ping(BOB, LEADER, 0))
+        sent = run.pass_ms(1_000)
+    fence = Invalidate(ANN, LEADER, "deadline passed", revoke.stream, revoke.grant_epoch)
+    assert fence in sent
+    [grant] = of_kind(run.commit(end=77), Grant)
+    assert isinstance(grant, Grant)
+    assert (grant.borrower_id, grant.streams[0].suspect_end) == (BOB, 77)
+    assert run.owners()[1 - revoke.stream.partition] == ANN
+
+
+def test_one_slow_revoke_does_not_delay_another() -> None:
+    run = Run(*map(fresh, range(6)))
+    run.join(ANN)
+    run.tell(LeaderWanted(BOB, 0, session_of(BOB), "bob"))
+    revokes = of_kind(run.pass_ms(200), Revoke)
+    assert len(revokes) == 3
+    for revoke in revokes[1:]:
+        assert isinstance(revoke, Revoke)
+        run.tell(run.report(ANN, revoke.stream.partition, 20, final=True))
+        run.commit_all()
+        run.tell(RevokeFinished(ANN, LEADER, revoke.stream, revoke.grant_epoch))
+        run.commit_all()
+    assert Counter(run.owners().values()) == {ANN: 4, BOB: 2}
+
+
+# Membership
+
+
+def test_joins_are_gathered_and_leave_everyone_with_an_equal_share() -> None:
+    run = Run(*map(fresh, range(9)))
+    run.tell(LeaderWanted(ANN, 0, session_of(ANN), "ann"))
+    run.pass_ms(100)
+    run.tell(LeaderWanted(BOB, 0, session_of(BOB), "bob"))
+    run.tell(LeaderWanted(CAT, 0, session_of(CAT), "cat"))
+    run.pass_ms(99)
+    assert run.persists == []
+    run.pass_ms(1)
+    run.commit_all()
+    assert Counter(run.owners().values()) == {ANN: 3, BOB: 3, CAT: 3}
+
+
+def test_more_members_than_streams_leaves_one_standing_by() -> None:
+    run = Run(fresh(0))
+    run.join(ANN, BOB)
+    standby = [member for member in view(run.leader, run.now_ms).members if not member.streams]
+    assert [member.client_id for member in standby] == ["bob"]
+
+
+def test_the_death_of_a_session_is_acted_on_at_once() -> None:
+    run = Run(*map(fresh, range(4)))
+    run.join(ANN, BOB)
+    run.feed(SessionClosed(session_of(ANN), run.now_ms))
+    grants = of_kind(run.commit_all(), Grant)
+    assert len(grants) == 1
+    assert set(run.owners().values()) == {BOB}
+
+
+def test_a_goodbye_before_the_close_counts_and_the_close_makes_it_urgent() -> None:
+    run = Run(*map(fresh, range(2)))
+    run.join(ANN, BOB)
+    [at] = [at for at, owner in run.owners().items() if owner == ANN]
+    last = StreamReport(stream(at), 1, Progress(50), 50, sent=60)
+    run.tell(Disconnect(ANN, LEADER, (last,)))
+    run.feed(SessionClosed(session_of(ANN), run.now_ms))
+    [grant] = of_kind(run.commit_all(), Grant)
+    assert isinstance(grant, Grant)
+    [granted] = grant.streams
+    assert (granted.progress, granted.frontier, granted.suspect_end) == (Progress(50), 50, 60)
+
+
+def test_a_leave_is_gathered() -> None:
+    run = Run(*map(fresh, range(2)))
+    run.join(ANN, BOB)
+    run.tell(Disconnect(ANN, LEADER, ()))
+    run.pass_ms(199)
+    run.commit_all()
+    assert None in run.owners().values()
+    run.pass_ms(1)
+    run.commit_all()
+    assert set(run.owners().values()) == {BOB}
+
+
+def test_ping_is_answered_with_its_own_send_time() -> None:
+    run = Run(fresh(0))
+    run.join(ANN)
+    assert run.tell(Ping(ANN, LEADER, 1_234)) == [PingResponse(ANN, LEADER, 1_234)]
+
+
+def test_a_doubled_request_for_the_leader_changes_nothing() -> None:
+    run = Run(fresh(0))
+    run.join(ANN)
+    assert run.tell(LeaderWanted(ANN, LEADER, session_of(ANN), "ann")) == [
+        LeaderConnectResponse(ANN, LEADER, 6_000)
+    ]
+    assert run.pass_ms(1_000) == []
+    assert run.persists == []
+
+
+def test_a_settled_group_says_nothing_by_itself() -> None:
+    run = Run(*map(fresh, range(5)))
+    run.join(ANN, BOB)
+    run.pass_ms(100)
+    run.commit_all()
+    for _ in range(10):
+        assert run.tell(Ping(ANN, LEADER, 1)) == [PingResponse(ANN, LEADER, 1)]
+        assert run.tell(Ping(BOB, LEADER, 1)) == [PingResponse(BOB, LEADER, 1)]
+        assert run.pass_ms(1_500) == []
+    assert run.persists == []
+
+
+# Streams
+
+
+def test_a_stream_that_is_born_begins_at_zero_and_is_granted() -> None:
+    run = Run(fresh(0))
+    run.join(ANN)
+    run.feed(StreamsChanged(run.now_ms, present=(PresentStream(stream(1), None),)))
+    [grant] = of_kind(run.commit_all(), Grant)
+    assert isinstance(grant, Grant)
+    assert grant.streams[0].stream == stream(1)
+    assert grant.streams[0].progress == Progress(0)
+
+
+def test_a_stream_that_is_gone_is_taken_from_its_holder() -> None:
+    run = Run(fresh(0), fresh(1))
+    run.join(ANN)
+    before = len(run.sent)
+    run.feed(StreamsChanged(run.now_ms, gone=(stream(1), stream(7))))
+    assert run.sent[before:] == [Invalidate(ANN, LEADER, "topic removed", stream(1), 1)]
+    assert run.owners() == {0: ANN}
+
+
+def test_a_finished_stream_is_never_granted_again() -> None:
+    run = Run(fresh(0, sealed_end=40), fresh(1))
+    run.join(ANN)
+    run.tell(run.report(ANN, 0, 40))
+    assert of_kind(run.commit_all(), Revoked) == [Revoked(ANN, LEADER, stream(0), 1)]
+    run.tell(RevokeFinished(ANN, LEADER, stream(0), 1))
+    run.pass_ms(60)
+    run.commit_all()
+    assert run.saved[stream(0)].finished
+    run.join(BOB)
+    assert run.owners() == {0: None, 1: ANN}
+
+
+# Takeover
+
+
+def test_after_a_restart_each_session_gets_its_streams_and_newcomers_only_the_rest() -> None:
+    run = Run(
+        *(held_before(at, ANN) for at in (0, 1, 2)),
+        *(held_before(at, BOB) for at in (3, 4)),
+        fresh(5),
+        restarted=True,
+    )
+    run.tell(LeaderWanted(CAT, 0, session_of(CAT), "cat"))
+    run.tell(LeaderWanted(b"ann again", 0, session_of(ANN), "ann"))
+    run.pass_ms(200)
+    run.commit_all()
+    again = b"ann again"
+    assert run.owners() == {0: again, 1: again, 2: again, 3: None, 4: None, 5: CAT}
+    run.tell(LeaderWanted(b"bob again", 0, session_of(BOB), "bob"))
+    run.pass_ms(200)
+    run.commit_all()
+    back = b"bob again"
+    assert Counter(run.owners().values()) == {again: 3, back: 2, CAT: 1}
+
+
+def test_after_a_restart_streams_of_sessions_that_stay_away_are_free_after_a_second() -> None:
+    run = Run(held_before(0, ANN), fresh(1), restarted=True)
+    run.join(BOB)
+    assert run.owners() == {0: None, 1: BOB}
+    run.pass_ms(800)
+    run.commit_all()
+    assert run.owners() == {0: BOB, 1: BOB}
+
+
+@pytest.mark.parametrize(("exact", "suspect_end"), [(False, 100), (True, 10)])
+def test_after_a_restart_records_are_doubted_unless_the_grant_ended_exactly(
+    exact: bool, suspect_end: int
+) -> None:
+    run = Run(held_before(0, ANN, exact=exact), restarted=True)
+    run.tell(LeaderWanted(b"again", 0, session_of(ANN), "ann"))
+    run.pass_ms(200)
+    [grant] = of_kind(run.commit(end=500), Grant)
+    assert isinstance(grant, Grant)
+    assert grant.streams[0].suspect_end == suspect_end
+    assert grant.streams[0].frontier == 10
+    assert grant.streams[0].grant_epoch == 4
+
+
+def test_a_new_leader_adopts_the_holder_that_presents_its_epoch() -> None:
+    run = Run(held_before(0, ANN), fresh(1))
+    holder = ANN + b" before"
+    held = StreamReport(stream(0), 3, Progress(30), 30)
+    answer = run.tell(LeaderWanted(holder, LEADER - 1, session_of(ANN), "ann", (held,)))
+    assert answer == [LeaderConnectResponse(holder, LEADER, 6_000)]
+    assert run.owners() == {0: holder, 1: None}
+    run.pass_ms(200)
+    run.commit_all()
+    assert run.owners() == {0: holder, 1: holder}
+    assert run.epoch(0) == 3
+
+
+def test_a_new_leader_keeps_streams_for_holders_that_do_not_come_until_their_lease_ends() -> None:
+    run = Run(held_before(0, ANN))
+    run.join(BOB)
+    for _ in range(5):
+        run.pass_ms(1_000)
+        run.tell(Ping(BOB, LEADER, 0))
+    assert run.owners() == {0: None}
+    run.pass_ms(800)
+    [grant] = of_kind(run.commit(end=140), Grant)
+    assert isinstance(grant, Grant)
+    assert grant.streams[0].suspect_end == 140
+
+
+# The end
+
+
+def test_a_leader_without_members_stops_after_thirty_seconds_with_all_saved() -> None:
+    run = Run(fresh(0))
+    run.join(ANN)
+    run.tell(run.report(ANN, 0, 20))
+    last = StreamReport(stream(0), 1, Progress(25), 25, sent=25)
+    run.tell(Disconnect(ANN, LEADER, (last,)))
+    run.commit_all()
+    run.pass_ms(29_999)
+    assert run.stopped == []
+    for _ in range(3):
+        run.pass_ms(100)
+        run.commit_all()
+    assert run.stopped == ["idle"]
+    assert run.saved[stream(0)].progress == Progress(25)
+    assert run.saved[stream(0)].grant == GrantRecord(1, None, None)
+
+
+def test_a_leader_that_nobody_joined_stops_too() -> None:
+    run = Run(fresh(0))
+    run.pass_ms(30_000)
+    assert run.stopped == ["idle"]
+
+
+def test_a_stop_saves_what_is_known_first() -> None:
+    run = Run(fresh(0))
+    run.join(ANN)
+    run.tell(run.report(ANN, 0, 20))
+    run.feed(StopAsked(run.now_ms))
+    assert run.stopped == []
+    run.commit_all()
+    assert run.stopped == ["asked"]
+    assert run.saved[stream(0)].progress == Progress(20)
+
+
+def test_members_of_a_removed_group_are_told_with_its_code() -> None:
+    run = Run(fresh(0))
+    run.join(ANN, BOB)
+    before = len(run.sent)
+    run.feed(Destroyed(run.now_ms))
+    assert run.sent[before:] == [
+        Invalidate(ANN, LEADER, GroupDestroyed.code),
+        Invalidate(BOB, LEADER, GroupDestroyed.code),
+    ]
+    assert run.stopped == ["destroyed"]
+
+
+# Any order
+
+NAMES = st.sampled_from([ANN, BOB, CAT])
+STREAMS = st.integers(0, 3).map(stream)
+EPOCHS = st.integers(0, 4)
+REPORTS = st.lists(
+    st.builds(
+        StreamReport,
+        STREAMS,
+        EPOCHS,
+        st.integers(0, 40).map(Progress),
+        st.integers(0, 40),
+        st.just(()),
+        st.none() | st.integers(0, 40),
+    ),
+    max_size=3,
+).map(tuple)
+LEADERS = st.integers(LEADER - 1, LEADER)
+ANY_MESSAGE = st.one_of(
+    st.builds(
+        lambda name, epoch, held: LeaderWanted(name, epoch, session_of(name), "c", held),
+        NAMES,
+        LEADERS,
+        REPORTS,
+    ),
+    st.builds(Ping, NAMES, LEADERS, st.just(0)),
+    st.builds(UpdateProgress, NAMES, LEADERS, REPORTS, st.booleans()),
+    st.builds(RevokeFinished, NAMES, LEADERS, STREAMS, EPOCHS),
+    st.builds(Disconnect, NAMES, LEADERS, REPORTS),
+)
+PRESENT = st.builds(PresentStream, STREAMS, st.none() | st.integers(0, 40))
+STEPS = st.one_of(
+    ANY_MESSAGE,
+    NAMES.map(session_of),
+    st.sampled_from(["commit", "present", "own reports"]),
+    st.lists(PRESENT, max_size=2).map(tuple),
+    st.lists(STREAMS, max_size=1),
+    st.integers(0, 4_000),
+)
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.lists(STEPS, max_size=50), st.booleans(), st.booleans())
+def test_any_inputs_in_any_order_keep_one_holder_a_stream(
+    steps: list[object], restarted: bool, owned: bool
+) -> None:
+    stored = [held_before(at, ANN) if owned and at < 2 else fresh(at) for at in range(3)]
+    run = Run(*stored, restarted=restarted)
+    for act in steps:
+        perform(run, act)
+        check_books(run)
+
+
+def perform(run: Run, act: object) -> None:
+    match act:
+        case int():
+            run.pass_ms(act)
+        case bytes():
+            run.feed(SessionClosed(act, run.now_ms))
+        case "commit" | "present":
+            if run.persists:
+                run.commit()
+        case "own reports":
+            for lent in list(run.leader.streams.values()):
+                if lent.holder is not None and lent.state in HELD and lent.durable:
+                    run.tell(run.report(lent.holder, lent.stream.partition, 20))
+        case tuple():
+            run.feed(StreamsChanged(run.now_ms, present=act))
+        case list():
+            run.feed(StreamsChanged(run.now_ms, gone=tuple(act)))
+        case _:
+            run.feed(Received(act, run.now_ms))  # type: ignore[arg-type]  # a ToLeader
+
+
+def check_books(run: Run) -> None:
+    """S1, and that every book of the leader says the same."""
+    leader = run.leader
+    books = {
+        held: member.borrower_id for member in leader.members.values() for held in member.streams
+    }
+    assert sum(len(member.streams) for member in leader.members.values()) == len(books)
+    held = {lent.stream: lent.holder for lent in leader.streams.values() if lent.state in HELD}
+    assert leader.state is LeaderState.STOPPED or books == held
+    for lent in leader.streams.values():
+        assert not (lent.reserved and lent.state is not StreamState.FREE)
+    assert set(leader.dirty) <= set(leader.streams)
+    assert len(run.persists) <= 1

@@ -1,0 +1,211 @@
+import asyncio
+
+import pytest
+
+from dss_core.errors import (
+    GroupAmbiguous,
+    GroupDestroyed,
+    GroupExists,
+    GroupNotFound,
+    IllegalArgument,
+    OffsetOutOfRange,
+    QueueNotDeclared,
+    StartConflict,
+)
+from dss_core.filters import SubscriptionFilter
+from dssd.core.start import AtOffset, AtTime, Earliest, Now, StartPoint
+from dssd.leaders.groups import Groups, Joined
+from dssd.limits import ACK_WAIT_MS, TOMBSTONE_MS
+from dssd.store.rows import GroupNameRow, GroupRow, ProgressRow
+from dssd.testing.plant import Plant
+
+SESSION = bytes(range(16))
+
+
+async def joined(plant: Plant, text: str, start: StartPoint | None = None) -> Joined:
+    return await plant.groups.join(
+        SubscriptionFilter.parse(text),
+        start=start,
+        ack_wait_ms=None,
+        session_id=SESSION,
+        subscription=3,
+    )
+
+
+async def floors(plant: Plant, group: GroupRow) -> list[int]:
+    rows = await plant.store.scan(ProgressRow, (group.group_id,))
+    return [found.row.floor for found in rows]
+
+
+async def test_the_first_use_declares_a_shared_group_at_the_present_ends(plant: Plant) -> None:
+    streams = await plant.topic("orders", 2)
+    await plant.publish(streams[0], 5)
+    first = await joined(plant, "$share/billing/orders/#")
+    assert first.declared
+    assert (first.group.name, first.group.filter, first.group.kind) == (
+        "billing",
+        "orders/#",
+        "shared",
+    )
+    assert (first.group.start, first.group.ack_wait_ms) == ("now", ACK_WAIT_MS)
+    assert await floors(plant, first.group) == [5, 0]
+    again = await joined(plant, "$shares/billing/orders/#")
+    assert again == Joined(first.group, declared=False)
+
+
+async def test_each_start_is_resolved_for_every_stream_when_it_is_declared(plant: Plant) -> None:
+    streams = await plant.topic("orders", 2)
+    await plant.publish(streams[0], 5)
+    await plant.publish(streams[1], 7)
+    starts: dict[StartPoint, list[int]] = {
+        Earliest(): [0, 0],
+        Now(): [5, 7],
+        AtTime(1): [0, 0],
+        AtTime(1 << 60): [5, 7],
+    }
+    for number, (start, expected) in enumerate(starts.items()):
+        group = await plant.group(f"$share/g{number}/orders/#", start)
+        assert await floors(plant, group) == expected
+
+
+async def test_an_offset_needs_a_single_stream_that_holds_it(plant: Plant) -> None:
+    [stream] = await plant.topic("single", 1)
+    await plant.topic("double", 2)
+    await plant.publish(stream, 5)
+    group = await plant.group("$share/g/single/#", AtOffset(3))
+    assert await floors(plant, group) == [3]
+    with pytest.raises(OffsetOutOfRange):
+        await plant.group("$share/far/single/#", AtOffset(6))
+    for filter_text in ("double/#", "nothing/#"):
+        with pytest.raises(IllegalArgument):
+            await plant.group(f"$share/g/{filter_text}", AtOffset(0))
+
+
+async def test_another_start_on_an_existing_group_is_an_error(plant: Plant) -> None:
+    await joined(plant, "$share/g/orders/#", Earliest())
+    await joined(plant, "$share/g/orders/#", Earliest())
+    await joined(plant, "$share/g/orders/#", None)
+    with pytest.raises(StartConflict):
+        await joined(plant, "$share/g/orders/#", Now())
+
+
+async def test_a_queue_is_declared_by_operators_only(plant: Plant) -> None:
+    with pytest.raises(QueueNotDeclared):
+        await joined(plant, "$queue/work/orders/#")
+    declared = await plant.group("$queue/work/orders/#")
+    assert declared.kind == "queue"
+    assert await joined(plant, "$queue/work/orders/#") == Joined(declared, declared=False)
+    await plant.group("$share/plain/orders/#")
+    with pytest.raises(QueueNotDeclared):
+        await joined(plant, "$queue/plain/orders/#")
+
+
+async def test_a_private_subscription_is_an_exclusive_group_of_its_session(plant: Plant) -> None:
+    private = (await joined(plant, "orders/#")).group
+    assert private.kind == "exclusive"
+    assert private.name == "~000102030405/3"
+    assert private.session_id == SESSION
+    assert (await joined(plant, "orders/#")).group == private
+
+
+async def test_declaring_twice_is_an_error_unless_it_is_accepted(plant: Plant) -> None:
+    first = await plant.group("$share/g/orders/#", Earliest())
+    parsed = SubscriptionFilter.parse("$share/g/orders/#")
+    with pytest.raises(GroupExists):
+        await plant.groups.declare(parsed)
+    assert await plant.groups.declare(parsed, if_not_exists=True) == first
+    with pytest.raises(StartConflict):
+        await plant.groups.declare(parsed, start=Now(), if_not_exists=True)
+    with pytest.raises(GroupExists):
+        await plant.groups.declare(
+            SubscriptionFilter.parse("$queue/g/orders/#"), if_not_exists=True
+        )
+
+
+async def test_concurrent_first_uses_make_one_group(plant: Plant) -> None:
+    await plant.topic("orders")
+    answers = await asyncio.gather(
+        *(joined(plant, "$share/g/orders/#", Earliest()) for _ in range(20))
+    )
+    assert {answer.group.group_id for answer in answers} == {plant.groups.find("g").group_id}
+    assert [answer.declared for answer in answers].count(True) == 1
+
+
+async def test_an_ack_wait_out_of_bounds_is_refused(plant: Plant) -> None:
+    parsed = SubscriptionFilter.parse("$share/g/orders/#")
+    for ack_wait_ms in (0, 1 << 40):
+        with pytest.raises(IllegalArgument):
+            await plant.groups.declare(parsed, ack_wait_ms=ack_wait_ms)
+
+
+async def test_a_group_is_found_by_every_way_of_writing_it(plant: Plant) -> None:
+    one = await plant.group("$share/one/orders/#")
+    two = await plant.group("$queue/two/orders/#")
+    other = await plant.group("$share/two/bills/#")
+    assert plant.groups.find("one") == one
+    assert plant.groups.find("one@orders/#") == one
+    assert plant.groups.find("$share/one/orders/#") == one
+    assert plant.groups.find("$queue/two/orders/#") == two
+    assert plant.groups.find("two@bills/#") == other
+    with pytest.raises(GroupAmbiguous) as ambiguous:
+        plant.groups.find("two")
+    assert ambiguous.value.fields["candidates"] == "two@bills/#, two@orders/#"
+    for text in ("three", "one@bills/#", "$share/one/bills/#"):
+        with pytest.raises(GroupNotFound):
+            plant.groups.find(text)
+
+
+async def test_a_removed_group_is_not_resurrected_by_its_members(plant: Plant) -> None:
+    group = (await joined(plant, "$share/g/orders/#")).group
+    await plant.groups.remove(group.group_id)
+    with pytest.raises(GroupDestroyed):
+        await joined(plant, "$share/g/orders/#")
+    with pytest.raises(GroupDestroyed):
+        plant.groups.get(group.group_id)
+    with pytest.raises(GroupNotFound):
+        plant.groups.find("g")
+    assert await floors(plant, group) == []
+
+
+async def test_declaring_a_removed_group_clears_its_tombstone_under_a_new_id(plant: Plant) -> None:
+    old = await plant.group("$share/g/orders/#")
+    await plant.groups.remove(old.group_id)
+    new = await plant.group("$share/g/orders/#")
+    assert new.group_id != old.group_id
+    assert not (await joined(plant, "$share/g/orders/#")).declared
+    with pytest.raises(GroupDestroyed):
+        plant.groups.get(old.group_id)
+
+
+async def test_a_removed_private_group_leaves_nothing(plant: Plant) -> None:
+    private = (await joined(plant, "orders/#")).group
+    await plant.groups.remove(private.group_id)
+    assert await plant.store.scan(GroupNameRow) == []
+    assert (await joined(plant, "orders/#")).declared
+
+
+async def test_groups_and_tombstones_survive_a_restart_for_seven_days(plant: Plant) -> None:
+    kept = await plant.group("$share/kept/orders/#")
+    gone = await plant.group("$share/gone/orders/#")
+    await plant.groups.remove(gone.group_id)
+    await plant.stop()
+    await plant.start()
+    assert plant.groups.groups() == (kept,)
+    with pytest.raises(GroupDestroyed):
+        await joined(plant, "$share/gone/orders/#")
+    plant.clock.ahead_ms = TOMBSTONE_MS + 1
+    later = await Groups.open(plant.store, plant.catalogue, plant.log, plant.clock)
+    assert [found.row.name for found in await plant.store.scan(GroupNameRow)] == ["kept"]
+    with pytest.raises(GroupNotFound):
+        later.get(gone.group_id)
+
+
+async def test_a_removal_is_told_to_those_who_watch(plant: Plant) -> None:
+    told: list[GroupRow] = []
+    stop = plant.groups.watch_removed(told.append)
+    first = await plant.group("$share/a/orders/#")
+    second = await plant.group("$share/b/orders/#")
+    await plant.groups.remove(first.group_id)
+    stop()
+    await plant.groups.remove(second.group_id)
+    assert told == [first]

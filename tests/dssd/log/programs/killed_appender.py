@@ -1,0 +1,63 @@
+"""Appends numbered frames until the process kills itself right after a sync, before any reply.
+
+Arguments: directory, how many frames were appended before this one, the sync after which to die,
+and whether to roll the segment before the last frame.
+"""
+
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+
+from dss_core.build import Columns, build_frame
+from dss_core.ids import StreamId
+from dssd.log.port import Append
+from dssd.log.segment_log import SegmentLog
+from dssd.store.port import Put
+from dssd.store.rows import StorageTopicRow
+from dssd.store.sqlite import SqliteStore
+
+TOPIC = 7
+PRODUCER = b"producer of test"
+
+
+def numbered_frame(sequence: int) -> bytes:
+    columns = Columns(payloads=[b"record %d" % sequence], subjects="orders")
+    return build_frame(columns, partition=0, producer_id=PRODUCER, sequence=sequence)
+
+
+async def open_log(directory: Path) -> tuple[SqliteStore, SegmentLog]:
+    store = await SqliteStore.open(directory / "store.db")
+    row = StorageTopicRow(1, 0, TOPIC, 1, 1, None, "0")
+    await store.commit([Put(row)])
+    log = await SegmentLog.open(
+        directory / "log", store, storage_topics=[row], on_failure=lambda error: os._exit(74)
+    )
+    return store, log
+
+
+async def main(directory: Path, frames: int, roll_before_last: bool) -> None:
+    _, log = await open_log(directory)
+    for sequence in range(frames):
+        if sequence == frames - 1:
+            if roll_before_last:
+                await log.roll(TOPIC)
+            die_after_next_sync()
+        await log.append([Append(StreamId(TOPIC, 0), numbered_frame(sequence), 1)])
+        sys.stdout.write(f"{sequence}\n")
+        sys.stdout.flush()
+
+
+def die_after_next_sync() -> None:
+    usual = os.fdatasync
+
+    def sync_and_die(fd: int) -> None:
+        usual(fd)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    os.fdatasync = sync_and_die
+
+
+if __name__ == "__main__":
+    asyncio.run(main(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3] == "roll"))

@@ -1,0 +1,136 @@
+"""Idempotence against a model that remembers everything."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dss_core.errors import DssError, SequenceGap, SequenceTooOld
+from dssd.log.producers import (
+    NO_PRODUCER,
+    SEQUENCE_MAX,
+    WINDOW,
+    Answer,
+    BadSnapshot,
+    Covered,
+    Producers,
+)
+
+A = b"a" * 16
+COVERED = Covered(7, 3, 64)
+
+
+def outcome(producers: Producers, partition: int, sequence: int) -> object:
+    try:
+        return producers.answer(partition, A, sequence)
+    except DssError as refused:
+        return type(refused)
+
+
+def remembering(count: int, start: int = 0) -> Producers:
+    producers = Producers(7)
+    for sequence in range(start, start + count):
+        producers.stored(0, A, sequence, Answer(sequence, 1, 100))
+    return producers
+
+
+@given(st.lists(st.integers(0, 12), max_size=60))
+def test_every_sequence_is_stored_once_and_answered_alike(sent: list[int]) -> None:
+    producers = Producers(7)
+    stored: dict[int, Answer] = {}
+    for sequence in sent:
+        last = max(stored, default=None)
+        expected: object
+        if last is None or sequence == last + 1:
+            expected = None
+        elif sequence > last + 1:
+            expected = SequenceGap
+        elif sequence > last - WINDOW and sequence in stored:
+            expected = stored[sequence]
+        else:
+            expected = SequenceTooOld
+        assert outcome(producers, 0, sequence) == expected
+        if expected is None:
+            stored[sequence] = Answer(len(stored), 1, 50)
+            producers.stored(0, A, sequence, stored[sequence])
+
+
+def test_an_unknown_producer_may_start_anywhere_but_at_the_end_of_numbers() -> None:
+    assert outcome(Producers(7), 0, 41) is None
+    assert outcome(Producers(7), 0, SEQUENCE_MAX + 1) is SequenceGap
+
+
+def test_streams_are_counted_apart() -> None:
+    producers = remembering(3)
+    assert outcome(producers, 1, 0) is None
+
+
+def test_frames_without_a_producer_are_never_repeats() -> None:
+    producers = Producers(7)
+    producers.stored(0, NO_PRODUCER, 0, Answer(0, 1, 1))
+    assert producers.answer(0, NO_PRODUCER, 0) is None
+    assert len(producers) == 0
+
+
+@given(known=st.integers(0, 8), new=st.integers(1, 8))
+def test_frames_taken_back_can_be_stored_again(known: int, new: int) -> None:
+    producers = remembering(known + new)
+    for sequence in reversed(range(known, known + new)):
+        producers.taken_back(0, A, sequence)
+    assert outcome(producers, 0, known) is None
+    assert outcome(producers, 0, known + 1) is SequenceGap
+    for sequence in range(known):
+        assert outcome(producers, 0, sequence) in (SequenceTooOld, Answer(sequence, 1, 100))
+
+
+def test_learning_a_frame_twice_changes_nothing() -> None:
+    producers = remembering(4)
+    before = producers.encode(COVERED)
+    for sequence in range(4):
+        producers.stored(0, A, sequence, Answer(99, 1, 100))
+    assert producers.encode(COVERED) == before
+
+
+def test_a_hole_left_by_damage_does_not_shift_answers() -> None:
+    producers = remembering(3)
+    producers.stored(0, A, 7, Answer(70, 1, 100))
+    assert outcome(producers, 0, 7) == Answer(70, 1, 100)
+    assert outcome(producers, 0, 6) is SequenceTooOld
+
+
+def test_silent_producers_are_forgotten() -> None:
+    producers = remembering(3)
+    producers.forget_before(100)
+    assert len(producers) == 1
+    producers.forget_before(101)
+    assert len(producers) == 0
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.binary(min_size=16, max_size=16)), max_size=5),
+    st.integers(0, 9),
+)
+def test_a_snapshot_gives_the_same_state(keys: list[tuple[int, bytes]], count: int) -> None:
+    producers = Producers(7)
+    for partition, producer_id in keys:
+        for sequence in range(count):
+            producers.stored(partition, producer_id, sequence, Answer(sequence, 2, 9))
+    snapshot = producers.encode(COVERED)
+    again, covered = Producers.decode(snapshot)
+    assert covered == COVERED
+    assert again.encode(COVERED) == snapshot
+
+
+def test_every_flipped_bit_of_a_snapshot_is_noticed() -> None:
+    snapshot = remembering(6).encode(COVERED)
+    for position in range(len(snapshot) * 8):
+        flipped = bytearray(snapshot)
+        flipped[position // 8] ^= 1 << position % 8
+        with pytest.raises(BadSnapshot):
+            Producers.decode(bytes(flipped))
+
+
+def test_every_shortened_snapshot_is_noticed() -> None:
+    snapshot = remembering(6).encode(COVERED)
+    for size in range(len(snapshot)):
+        with pytest.raises(BadSnapshot):
+            Producers.decode(snapshot[:size])

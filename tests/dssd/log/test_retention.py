@@ -1,0 +1,137 @@
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from dss_core.ids import StreamId
+from dssd.log.retention import SegmentAge, expired
+from dssd.store.port import Precondition, Put, Write
+from dssd.store.rows import StorageTopicRow
+
+Bench = Any
+STREAM = StreamId(7, 0)
+OLD = [SegmentAge(100, 1_000), SegmentAge(100, 2_000), SegmentAge(100, 3_000)]
+
+
+@pytest.mark.parametrize(
+    ("retention_ms", "retention_bytes", "count"),
+    [
+        (None, None, 0),
+        (10, None, 0),
+        (9, None, 0),
+        (8, None, 1),
+        (0, None, 3),
+        (None, 300, 0),
+        (None, 200, 1),
+        (None, 199, 1),
+        (None, 100, 2),
+        (None, 0, 3),
+        (8, 100, 2),
+    ],
+)
+def test_the_oldest_segments_go_first(
+    retention_ms: int | None, retention_bytes: int | None, count: int
+) -> None:
+    found = expired(OLD, retention_ms=retention_ms, retention_bytes=retention_bytes, now_us=10_000)
+    assert found == count
+
+
+def test_a_young_segment_protects_what_comes_after_it() -> None:
+    ages = [SegmentAge(1, 9_000), SegmentAge(1, 1_000)]
+    assert expired(ages, retention_ms=5, retention_bytes=None, now_us=10_000) == 0
+
+
+def test_a_segment_without_frames_has_no_age() -> None:
+    assert expired([SegmentAge(1, 0)], retention_ms=5, retention_bytes=None, now_us=10_000) == 0
+
+
+async def three_segments(bench: Bench) -> None:
+    for number in range(3):
+        bench.now_us = 1_000_000 * (number + 1)
+        await bench.put(b"a%d" % number)
+        await bench.put(b"b%d" % number, partition=1)
+        if number < 2:
+            await bench.roll()
+
+
+async def test_old_segments_go_and_their_offsets_are_never_given_again(bench: Bench) -> None:
+    await three_segments(bench)
+    gone = await bench.log.enforce_retention(7, 1_500, None, 4_000_000)
+    assert gone == 2
+    assert len(bench.segments()) == 1
+    assert bench.log.bounds(STREAM).start == 2
+    assert bench.log.bounds(STREAM).end == 3
+    for crash in (False, True):
+        assert await bench.payloads() == {2: b"a2"}
+        assert await bench.damaged() == [], "what retention took is not damaged"
+        await bench.reopen(crash=crash)
+        assert bench.log.bounds(STREAM).start == 2
+
+
+async def test_a_read_below_the_start_goes_on_at_the_start(bench: Bench) -> None:
+    await three_segments(bench)
+    await bench.log.enforce_retention(7, 1_500, None, 4_000_000)
+    chunk = await bench.log.read(STREAM, 0, bytes_max=1_000)
+    assert (chunk.base, chunk.next, chunk.damaged, chunk.mask) == (2, 3, (), ())
+
+
+async def test_even_the_active_segment_goes_when_all_in_it_is_old(bench: Bench) -> None:
+    await three_segments(bench)
+    assert await bench.log.enforce_retention(7, 1_000, None, 60_000_000) == 3
+    bounds = bench.log.bounds(STREAM)
+    assert (bounds.start, bounds.end, bounds.bytes) == (3, 3, 0)
+    await bench.reopen(crash=True)
+    assert (await bench.put(b"next")).base_offset == 3
+
+
+async def test_retention_by_bytes_counts_the_active_segment(bench: Bench) -> None:
+    await three_segments(bench)
+    sizes = [path.stat().st_size for path in bench.segments()]
+    assert await bench.log.enforce_retention(7, None, sum(sizes[1:]), 0) == 1
+    assert await bench.log.enforce_retention(7, None, sum(sizes[1:]), 0) == 0
+    assert await bench.log.enforce_retention(7, None, 0, 0) == 1
+
+
+async def test_the_low_watermark_is_committed_before_a_file_goes(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await three_segments(bench)
+    starts: list[str] = []
+    usual = bench.store.commit
+
+    async def seen(
+        writes: Sequence[Write], preconditions: Sequence[Precondition] = ()
+    ) -> list[int]:
+        versions = await usual(writes, preconditions)
+        row = (await bench.store.read(StorageTopicRow, (1, 0))).row
+        starts.append(f"{row.starts} {len(bench.segments())}")
+        return versions
+
+    monkeypatch.setattr(bench.store, "commit", seen)
+    await bench.log.trim(STREAM, 1)
+    await bench.log.trim(StreamId(7, 1), 1)
+    assert starts == ["1,0,0,0 3", "1,1,0,0 3", "1,1,0,0 2"]
+
+
+async def test_a_start_finishes_what_retention_began(bench: Bench) -> None:
+    await three_segments(bench)
+    await bench.log.close()
+    found = await bench.store.read(StorageTopicRow, (1, 0))
+    row = found.row
+    await bench.store.commit([Put(replace(row, starts="1,1,0,0"))])
+    assert len(bench.segments()) == 3
+    await bench.open()
+    assert len(bench.segments()) == 2
+    assert len(await bench.rows()) == 2
+    assert await bench.payloads() == {1: b"a1", 2: b"a2"}
+
+
+async def test_a_trim_inside_a_segment_hides_records_and_keeps_the_file(bench: Bench) -> None:
+    await three_segments(bench)
+    await bench.log.trim(STREAM, 2)
+    assert await bench.payloads() == {2: b"a2"}
+    assert len(bench.segments()) == 3
+    assert await bench.log.locate(STREAM, 0) == 2
+    assert await bench.log.time_at(STREAM, 1) is None
+    assert bench.log.count(STREAM, 0, 99) == (1, True)

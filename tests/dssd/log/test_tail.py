@@ -1,0 +1,101 @@
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dss_core.ids import StreamId
+from dssd.limits import TAIL_CACHE_OVERHEAD_BYTES
+from dssd.log.batch import StoredFrames
+from dssd.log.index import Run
+from dssd.log.segment_file import SegmentId
+from dssd.log.settings import LogSettings
+from dssd.log.tail import TailCache
+
+Bench = Any
+
+
+def stored(partition: int, base: int, frames: int, size: int) -> StoredFrames:
+    bases = list(range(base, base + frames))
+    parts = [(b"h" * 84, b"x" * (size - 84))] * frames
+    run = Run(base, base + frames, 0, size * frames, 5, 0)
+    return StoredFrames(
+        SegmentId(7, 1), partition, base, base + frames, 5, run, bases, parts, size * frames
+    )
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 2), st.integers(1, 4), st.integers(100, 900)), max_size=200)
+)
+def test_the_newest_entries_of_all_streams_stay_within_the_bound(
+    added: list[tuple[int, int, int]],
+) -> None:
+    tail = TailCache(8_000)
+    ends = [0, 0, 0]
+    kept: list[tuple[int, int, int]] = []
+    for partition, frames, size in added:
+        tail.add(stored(partition, ends[partition], frames, size))
+        kept.append((partition, ends[partition], frames * (size + TAIL_CACHE_OVERHEAD_BYTES)))
+        ends[partition] += frames
+        while sum(cost for _, _, cost in kept) > 8_000:
+            kept.pop(0)
+        assert tail.bytes == sum(cost for _, _, cost in kept)
+    first_kept = {}
+    for partition, base, _ in kept:
+        first_kept.setdefault(partition, base)
+    for partition in range(3):
+        for offset in range(ends[partition]):
+            entry = tail.at(StreamId(7, partition), offset)
+            if offset < first_kept.get(partition, ends[partition]):
+                assert entry is None
+            else:
+                assert entry is not None
+                assert entry.bases[entry.frame_at(offset)] == offset
+        assert tail.at(StreamId(7, partition), ends[partition]) is None
+
+
+def test_a_forgotten_stream_frees_its_room() -> None:
+    tail = TailCache(100_000)
+    tail.add(stored(0, 0, 2, 100))
+    tail.add(stored(1, 0, 1, 100))
+    tail.forget(StreamId(7, 0))
+    assert tail.bytes == 100 + TAIL_CACHE_OVERHEAD_BYTES
+    assert tail.at(StreamId(7, 0), 0) is None
+
+
+async def test_readers_at_the_tail_touch_no_file(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(20):
+        await bench.put(b"%d" % number)
+    assert len(await bench.payloads(offset=5)) == 15
+    assert bench.log.bytes_read == 0
+
+
+async def test_a_read_goes_over_from_the_file_to_memory(
+    make_bench: Callable[[LogSettings], Bench],
+) -> None:
+    bench = make_bench(LogSettings(tail_cache_bytes_max=4_000, run_bytes_max=200))
+    await bench.prepare()
+    await bench.open()
+    for number in range(40):
+        await bench.put(b"%d" % number)
+    chunk = await bench.log.read(StreamId(7, 0), 0, bytes_max=1 << 20)
+    assert (chunk.records, chunk.next) == (40, 40)
+    assert 0 < bench.log.bytes_read < len(chunk.frames)
+
+
+async def test_a_read_answers_in_time_with_what_it_has(
+    make_bench: Callable[[LogSettings], Bench],
+) -> None:
+    bench = make_bench(LogSettings(read_loop_us=0, run_bytes_max=100))
+    await bench.prepare()
+    await bench.open()
+    for number in range(10):
+        await bench.put(b"%d" % number)
+    for _ in range(2):
+        chunk = await bench.log.read(StreamId(7, 0), 0, bytes_max=1 << 20)
+        assert 0 < chunk.next < 10
+        assert len(await bench.payloads()) == 10
+        await bench.reopen()

@@ -1,0 +1,170 @@
+"""The servicers of groups and grants, called as gRPC calls them, over a real log and registry."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dss_api.v1 import groups_pb2, types_pb2
+from dss_core.errors import (
+    GroupAmbiguous,
+    GroupExists,
+    GroupNotFound,
+    IllegalArgument,
+    IllegalFilter,
+    QueueWithoutGroup,
+    StartConflict,
+)
+from dss_core.filters import SubscriptionFilter
+from dssd.rpc.groups import GrantsServicer, GroupsServicer
+from dssd.store.memory import MemoryStore
+from dssd.testing.plant import Plant
+
+NO_CONTEXT: Any = None
+"""These handlers do not ask their context anything."""
+
+
+@pytest.fixture
+async def plant(tmp_path: Path) -> AsyncIterator[Plant]:
+    made = Plant(tmp_path, MemoryStore())
+    await made.start()
+    yield made
+    await made.stop()
+
+
+@pytest.fixture
+def groups(plant: Plant) -> GroupsServicer:
+    return GroupsServicer(plant.groups, plant.registry)
+
+
+@pytest.fixture
+def grants(plant: Plant) -> GrantsServicer:
+    return GrantsServicer(plant.groups, plant.registry)
+
+
+def earliest() -> types_pb2.Start:
+    return types_pb2.Start(earliest=True)
+
+
+async def create(
+    groups: GroupsServicer,
+    text: str,
+    start: types_pb2.Start | None = None,
+    *,
+    ack_wait_ms: int | None = None,
+    if_not_exists: bool = False,
+) -> groups_pb2.Group:
+    request = groups_pb2.CreateGroupRequest(
+        filter=text, start=start, ack_wait_ms=ack_wait_ms, if_not_exists=if_not_exists
+    )
+    return await groups.Create(request, NO_CONTEXT)
+
+
+async def test_a_created_group_is_described_as_it_stands(
+    plant: Plant, groups: GroupsServicer
+) -> None:
+    streams = await plant.topic("orders", 2)
+    await plant.publish(streams[1], 5)
+    made = await create(groups, "$queue/work/orders/#", start=earliest(), ack_wait_ms=1_000)
+    assert (made.name, made.filter, made.start) == ("work", "orders/#", "earliest")
+    assert made.kind == groups_pb2.GROUP_KIND_QUEUE
+    assert (made.state, made.borrowers, made.streams) == ("idle", 0, 2)
+    assert (made.lag, made.lag_exact, made.leader_epoch) == (5, True, 0)
+    assert made.oldest_unacked_us == await plant.log.time_at(streams[1], 0)
+    assert made.ack_wait_ms == 1_000
+
+
+async def test_without_a_start_it_begins_now(plant: Plant, groups: GroupsServicer) -> None:
+    [stream] = await plant.topic("orders", 1)
+    await plant.publish(stream, 5)
+    made = await create(groups, "$share/g/orders/#")
+    assert (made.start, made.lag) == ("now", 0)
+    assert not made.HasField("oldest_unacked_us")
+
+
+async def test_members_and_their_grants_are_described(
+    plant: Plant, groups: GroupsServicer, grants: GrantsServicer
+) -> None:
+    [stream] = await plant.topic("orders", 1)
+    await plant.publish(stream, 5)
+    await create(groups, "$share/g/orders/#", start=earliest())
+    ann, bob = (plant.member(plant.groups.find("g"), name) for name in ("ann", "bob"))
+    ann.want()
+    bob.want()
+    await ann.granted(1)
+    described = await groups.Describe(
+        groups_pb2.DescribeGroupRequest(group="g@orders/#"), NO_CONTEXT
+    )
+    assert (described.group.borrowers, described.group.standby) == (2, 1)
+    assert [(one.client_id, one.streams, one.standby) for one in described.borrowers] == [
+        ("ann", 1, False),
+        ("bob", 0, True),
+    ]
+    [grant] = described.grants
+    assert (grant.stream, grant.client_id, grant.grant_epoch) == ("orders/0/0", "ann", 1)
+    assert (grant.end, grant.lag, grant.progress.floor) == (5, 5, 0)
+    listed = await grants.List(groups_pb2.ListGrantsRequest(group="g"), NO_CONTEXT)
+    assert [one.stream for one in listed.grants] == ["orders/0/0"]
+
+
+async def test_private_groups_are_listed_only_when_asked_for(
+    plant: Plant, groups: GroupsServicer, grants: GrantsServicer
+) -> None:
+    await plant.topic("orders", 1)
+    await create(groups, "$share/b/orders/#")
+    await create(groups, "$share/a/orders/#")
+    await plant.groups.join(
+        SubscriptionFilter.parse("orders/#"),
+        start=None,
+        ack_wait_ms=None,
+        session_id=b"s" * 16,
+        subscription=1,
+    )
+    some = await groups.List(groups_pb2.ListGroupsRequest(), NO_CONTEXT)
+    assert [group.name for group in some.groups] == ["a", "b"]
+    every = await groups.List(groups_pb2.ListGroupsRequest(all=True), NO_CONTEXT)
+    assert [group.kind for group in every.groups].count(groups_pb2.GROUP_KIND_EXCLUSIVE) == 1
+    listed = await grants.List(groups_pb2.ListGrantsRequest(), NO_CONTEXT)
+    assert len(listed.grants) == 3
+
+
+async def test_removing_tells_whether_there_was_anything(
+    plant: Plant, groups: GroupsServicer
+) -> None:
+    await create(groups, "$share/g/orders/#")
+    request = groups_pb2.RemoveGroupRequest(group="g", if_exists=True)
+    assert (await groups.Remove(request, NO_CONTEXT)).removed
+    assert not (await groups.Remove(request, NO_CONTEXT)).removed
+    with pytest.raises(GroupNotFound):
+        await groups.Remove(groups_pb2.RemoveGroupRequest(group="g"), NO_CONTEXT)
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("orders/#", IllegalArgument),
+        ("$queue/orders", QueueWithoutGroup),
+        ("$share/g", IllegalFilter),
+        ("", IllegalFilter),
+        ("$share/g/a/#/b", IllegalFilter),
+    ],
+)
+async def test_what_names_no_group_is_refused(
+    groups: GroupsServicer, text: str, error: type[Exception]
+) -> None:
+    with pytest.raises(error):
+        await create(groups, text)
+
+
+async def test_conflicts_have_their_own_conditions(groups: GroupsServicer) -> None:
+    await create(groups, "$share/g/orders/#", start=earliest())
+    with pytest.raises(GroupExists):
+        await create(groups, "$share/g/orders/#")
+    with pytest.raises(StartConflict):
+        await create(
+            groups, "$share/g/orders/#", start=types_pb2.Start(now=True), if_not_exists=True
+        )
+    await create(groups, "$share/g/bills/#")
+    with pytest.raises(GroupAmbiguous):
+        await groups.Describe(groups_pb2.DescribeGroupRequest(group="g"), NO_CONTEXT)

@@ -1,0 +1,162 @@
+"""The guard in front of a real server: how calls end, and what the daemon hears of it."""
+
+import asyncio
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import grpc
+import grpc.aio
+import pytest
+
+from dss_api.v1 import log_pb2, log_pb2_grpc, types_pb2
+from dss_core.errors import TopicNotFound
+from dssd.addresses import UnixAddress
+from dssd.rpc.errors import ERROR_METADATA_KEY
+from dssd.rpc.server import RpcServer
+
+Context = grpc.aio.ServicerContext[Any, Any]
+
+
+class Servicer(log_pb2_grpc.LogServicer):
+    """Does as it was told."""
+
+    def __init__(self, act: Callable[[], Awaitable[None]]) -> None:
+        self._act = act
+        self.closed = asyncio.Event()
+
+    async def Publish(
+        self, request: log_pb2.PublishRequest, context: Context
+    ) -> log_pb2.PublishReply:
+        await self._act()
+        return log_pb2.PublishReply()
+
+    async def Read(
+        self, request: log_pb2.ReadRequest, context: Context
+    ) -> AsyncIterator[log_pb2.ReadReply]:
+        try:
+            yield log_pb2.ReadReply(streams=["a/0/0"])
+            await self._act()
+            while True:
+                yield log_pb2.ReadReply(frames=bytes(100_000))
+        finally:
+            self.closed.set()
+
+    async def Produce(
+        self, request_iterator: AsyncIterator[log_pb2.ProduceRequest], context: Context
+    ) -> AsyncIterator[log_pb2.ProduceReply]:
+        async for request in request_iterator:
+            yield log_pb2.ProduceReply(acks=[log_pb2.ProduceAck(sequence=len(request.frames))])
+
+
+class Served:
+    """A server with one servicer, and what crashed in it."""
+
+    def __init__(self, stub: log_pb2_grpc.LogStub, servicer: Servicer) -> None:
+        self.stub = stub
+        self.servicer = servicer
+        self.crashes: list[BaseException] = []
+
+
+@asynccontextmanager
+async def serving(act: Callable[[], Awaitable[None]]) -> AsyncIterator[Served]:
+    servicer = Servicer(act)
+    crashes: list[BaseException] = []
+    server = RpcServer(
+        [lambda own: log_pb2_grpc.add_LogServicer_to_server(servicer, own)], crashes.append
+    )
+    with tempfile.TemporaryDirectory(prefix="dss-") as directory:
+        address = UnixAddress(Path(directory) / "s")
+        server.bind([address])
+        await server.start()
+        async with grpc.aio.insecure_channel(address.target) as channel:
+            served = Served(log_pb2_grpc.LogStub(channel), servicer)
+            served.crashes = crashes
+            yield served
+        await server.stop(None)
+
+
+async def nothing() -> None:
+    """Go on."""
+
+
+async def refuse() -> None:
+    raise TopicNotFound(topic="x" * 2_000)
+
+
+async def blunder() -> None:
+    raise ZeroDivisionError("a programmer's error")
+
+
+def packed(error: grpc.aio.AioRpcError) -> types_pb2.Error:
+    metadata = dict(error.trailing_metadata() or ())
+    return types_pb2.Error.FromString(metadata[ERROR_METADATA_KEY])
+
+
+async def test_a_condition_ends_a_unary_call_with_its_status_and_itself() -> None:
+    async with serving(refuse) as served:
+        with pytest.raises(grpc.aio.AioRpcError) as ended:
+            await served.stub.Publish(log_pb2.PublishRequest())
+    assert ended.value.code() == grpc.StatusCode.NOT_FOUND
+    error = packed(ended.value)
+    assert (error.code, error.definite) == ("DSS2001", True)
+    assert error.fields["topic"].startswith("xxx")
+    assert len(error.fields["topic"]) == 512
+    assert error.hint
+    assert served.crashes == []
+
+
+async def test_a_condition_ends_a_stream_after_what_was_sent() -> None:
+    async with serving(refuse) as served:
+        replies = aiter(served.stub.Read(log_pb2.ReadRequest()))
+        assert list((await anext(replies)).streams) == ["a/0/0"]
+        with pytest.raises(grpc.aio.AioRpcError) as ended:
+            await anext(replies)
+    assert packed(ended.value).code == "DSS2001"
+    assert served.crashes == []
+
+
+async def publish(stub: log_pb2_grpc.LogStub) -> None:
+    await stub.Publish(log_pb2.PublishRequest())
+
+
+async def read_all(stub: log_pb2_grpc.LogStub) -> None:
+    async for _ in stub.Read(log_pb2.ReadRequest()):
+        pass
+
+
+CALLS = {"Publish": publish, "Read": read_all}
+
+
+@pytest.mark.parametrize("method", CALLS)
+async def test_a_programmers_error_is_told_to_the_daemon(method: str) -> None:
+    async with serving(blunder) as served:
+        with pytest.raises(grpc.aio.AioRpcError) as ended:
+            await CALLS[method](served.stub)
+    assert ended.value.code() == grpc.StatusCode.UNKNOWN
+    assert [type(crash) for crash in served.crashes] == [ZeroDivisionError]
+
+
+async def test_a_client_that_goes_away_closes_the_answer_and_crashes_nothing() -> None:
+    async with serving(nothing) as served:
+        call = served.stub.Read(log_pb2.ReadRequest())
+        await call.read()
+        call.cancel()
+        async with asyncio.timeout(10):
+            await served.servicer.closed.wait()
+    assert served.crashes == []
+
+
+async def test_both_directions_of_a_stream_pass_the_guard() -> None:
+    async with serving(nothing) as served:
+        call = served.stub.Produce()
+        replies = aiter(call)
+        for frames in (1, 2):
+            await call.write(log_pb2.ProduceRequest(frames=[b"x"] * frames))
+            reply = await anext(replies)
+            assert reply.acks[0].sequence == frames
+        await call.done_writing()
+        assert [reply async for reply in replies] == []
+    assert served.crashes == []

@@ -1,0 +1,157 @@
+"""Produce calls over a real log: every frame is answered once, in order, whatever ends the call."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+
+from dss_api.v1 import log_pb2
+from dssd.limits import PRODUCE_ITEMS_IN_FLIGHT_MAX
+from dssd.log.port import Append, Appended
+from dssd.rpc.intake import Gates
+from dssd.rpc.produce import ProduceCall, TakesFrames
+from dssd.rpc.room import Room
+from dssd.testing.shelf import Shelf
+from dssd.topics.catalogue import Topic
+
+
+class SlowLog:
+    """Hands frames to a log once it is let."""
+
+    def __init__(self, log: TakesFrames) -> None:
+        self._log = log
+        self.asked = 0
+        self.may_go_on = asyncio.Event()
+        self._asked_again = asyncio.Event()
+
+    async def was_asked(self, times: int) -> None:
+        while self.asked < times:
+            self._asked_again.clear()
+            await self._asked_again.wait()
+
+    async def append(self, appends: Sequence[Append]) -> list[Appended | BaseException]:
+        self.asked += 1
+        self._asked_again.set()
+        await self.may_go_on.wait()
+        return await self._log.append(appends)
+
+
+def request(topic: Topic, *frames: bytes) -> log_pb2.ProduceRequest:
+    return log_pb2.ProduceRequest(topic=topic.name, topic_epoch=topic.topic_epoch, frames=frames)
+
+
+async def each(
+    requests: Sequence[log_pb2.ProduceRequest], end: asyncio.Event | None = None
+) -> AsyncIterator[log_pb2.ProduceRequest]:
+    for item in requests:
+        yield item
+    if end is not None:
+        await end.wait()
+
+
+async def answers(call: ProduceCall) -> list[log_pb2.ProduceReply]:
+    return [reply async for reply in call.replies()]
+
+
+async def test_answers_come_in_the_order_of_the_frames_and_gather(shelf: Shelf) -> None:
+    topic = await shelf.topic("a", 2)
+    requests = [
+        request(topic, shelf.frame(topic, [b"x"], partition=at % 2), b"garbage") for at in range(10)
+    ]
+    log = SlowLog(shelf.log)
+    async with asyncio.TaskGroup() as tasks:
+        call = ProduceCall(Gates(shelf.catalogue), log, Room(1 << 30), tasks)
+        tasks.create_task(call.read(each(requests)))
+        answering = tasks.create_task(answers(call))
+        await log.was_asked(10)
+        log.may_go_on.set()
+        replies = await answering
+    acks = [ack for reply in replies for ack in reply.acks]
+    assert [(ack.partition, ack.sequence) for ack in acks] == [
+        (at % 2, at // 2) for at in range(10)
+    ]
+    assert [ack.base_offset for ack in acks] == [at // 2 for at in range(10)]
+    assert sum(len(reply.refusals) for reply in replies) == 10
+    assert len(replies) < 10
+
+
+async def test_reading_waits_for_the_disk_only_when_the_call_is_full(shelf: Shelf) -> None:
+    topic = await shelf.topic("a")
+    count = PRODUCE_ITEMS_IN_FLIGHT_MAX + 10
+    requests = [request(topic, shelf.frame(topic, [b"x"])) for _ in range(count)]
+    log = SlowLog(shelf.log)
+    async with asyncio.TaskGroup() as tasks:
+        call = ProduceCall(Gates(shelf.catalogue), log, Room(1 << 30), tasks)
+        reader = tasks.create_task(call.read(each(requests)))
+        answering = tasks.create_task(answers(call))
+        for _ in range(count * 2):
+            await asyncio.sleep(0)
+        assert log.asked == PRODUCE_ITEMS_IN_FLIGHT_MAX
+        assert not reader.done()
+        log.may_go_on.set()
+        replies = await answering
+    assert sum(len(reply.acks) for reply in replies) == count
+
+
+async def test_a_stopped_call_answers_what_it_has_read(shelf: Shelf) -> None:
+    topic = await shelf.topic("a")
+    log = SlowLog(shelf.log)
+    never = asyncio.Event()
+    async with asyncio.TaskGroup() as tasks:
+        call = ProduceCall(Gates(shelf.catalogue), log, Room(1 << 30), tasks)
+        requests = [request(topic, shelf.frame(topic, [b"x"]))]
+        reader = tasks.create_task(call.read(each(requests, never)))
+        answering = tasks.create_task(answers(call))
+        await log.was_asked(1)
+        call.stop()
+        log.may_go_on.set()
+        replies = await answering
+        reader.cancel()
+    assert [ack.sequence for reply in replies for ack in reply.acks] == [0]
+
+
+async def test_what_was_handed_over_is_stored_though_the_client_has_gone(shelf: Shelf) -> None:
+    topic = await shelf.topic("a")
+    log = SlowLog(shelf.log)
+    async with asyncio.TaskGroup() as tasks:
+        call = ProduceCall(Gates(shelf.catalogue), log, Room(1 << 30), tasks)
+        reader = tasks.create_task(call.read(each([request(topic, shelf.frame(topic, [b"x"]))])))
+        answering = tasks.create_task(answers(call))
+        await log.was_asked(1)
+        answering.cancel()
+        reader.cancel()
+        log.may_go_on.set()
+    assert shelf.log.bounds(topic.streams()[0]).end == 1
+
+
+async def test_a_sealed_storage_topic_takes_nothing_new_but_knows_what_it_took(
+    shelf: Shelf,
+) -> None:
+    topic = await shelf.topic("a")
+    first, second = shelf.frame(topic, [b"0"]), shelf.frame(topic, [b"1"])
+    async with asyncio.TaskGroup() as tasks:
+        call = ProduceCall(Gates(shelf.catalogue), shelf.log, Room(1 << 30), tasks)
+        tasks.create_task(call.read(each([request(topic, first)])))
+        await answers(call)
+        assert await shelf.log.seal(topic.producing.storage_topic_id) == [1]
+        call = ProduceCall(Gates(shelf.catalogue), shelf.log, Room(1 << 30), tasks)
+        tasks.create_task(call.read(each([request(topic, first, second)])))
+        (reply,) = await answers(call)
+    assert [(ack.base_offset, ack.repeated) for ack in reply.acks] == [(0, True)]
+    (refusal,) = reply.refusals
+    assert (refusal.error.code, refusal.sequence) == ("DSS2010", 1)
+    assert refusal.error.fields == {"topic": "a", "ordinal": "0"}
+
+
+async def test_the_topic_of_a_call_holds_until_another_is_named(shelf: Shelf) -> None:
+    first, second = await shelf.topic("a"), await shelf.topic("b")
+    requests = [
+        request(first, shelf.frame(first, [b"0"])),
+        log_pb2.ProduceRequest(topic_epoch=first.topic_epoch, frames=[shelf.frame(first, [b"1"])]),
+        request(second, shelf.frame(second, [b"2"])),
+    ]
+    async with asyncio.TaskGroup() as tasks:
+        call = ProduceCall(Gates(shelf.catalogue), shelf.log, Room(1 << 30), tasks)
+        tasks.create_task(call.read(each(requests)))
+        replies = await answers(call)
+    assert sum(len(reply.acks) for reply in replies) == 3
+    assert shelf.log.bounds(first.streams()[0]).end == 2
+    assert shelf.log.bounds(second.streams()[0]).end == 1

@@ -1,0 +1,174 @@
+"""`Sessions.Attach` through a raw stub: what a client may say, and what it is told."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import grpc.aio
+import pytest
+
+from dss_api.v1 import sessions_pb2, sessions_pb2_grpc, types_pb2
+from dssd.addresses import UnixAddress
+from dssd.rpc.server import RpcServer
+from dssd.rpc.sessions import SessionsServicer
+from dssd.store.memory import MemoryStore
+from dssd.testing.attached import Hall, opened_hall
+from dssd.testing.plant import Plant
+from dssd.testing.raw import Stubs, connected
+
+Up = sessions_pb2.SessionUp
+Open = sessions_pb2.Open
+
+
+class Call:
+    """One raw call."""
+
+    def __init__(self, stubs: Stubs) -> None:
+        self.call = stubs.sessions.Attach()
+
+    async def say(self, **item: Any) -> None:  # noqa: ANN401 # an item of any kind
+        await self.call.write(Up(**item))
+
+    async def hear(self, kind: str) -> Any:  # noqa: ANN401 # an item of any kind
+        async with asyncio.timeout(10):
+            while True:
+                message = await self.call.read()
+                assert isinstance(message, sessions_pb2.SessionDown), f"ended before {kind}"
+                if message.WhichOneof("item") == kind:
+                    return getattr(message, kind)
+
+    async def code(self) -> str:
+        return str((await self.hear("error")).error.code)
+
+
+@pytest.fixture
+async def hall(tmp_path: Path) -> AsyncIterator[Hall]:
+    store = MemoryStore()
+    plant = Plant(tmp_path / "log", store)
+    await plant.start()
+    async with opened_hall(plant) as opened:
+        yield opened
+    await plant.stop()
+    await store.close()
+
+
+@asynccontextmanager
+async def served(hall: Hall, path: Path) -> AsyncIterator[Callable[[], Call]]:
+    servicer = SessionsServicer(hall.sessions)
+    crashes: list[BaseException] = []
+
+    def register(server: grpc.aio.Server) -> None:
+        sessions_pb2_grpc.add_SessionsServicer_to_server(servicer, server)
+
+    server = RpcServer([register], crashes.append)
+    server.bind([UnixAddress(path)])
+    await server.start()
+    async with connected(f"unix:{path}") as stubs:
+        yield lambda: Call(stubs)
+        await hall.sessions.stop()
+    await server.stop(5)
+    assert crashes == []
+
+
+async def test_records_come_and_a_synchronous_ack_is_answered(hall: Hall, tmp_path: Path) -> None:
+    [stream] = await hall.plant.topic("orders", 1)
+    await hall.plant.publish(stream, 3)
+    async with served(hall, tmp_path / "s") as calls:
+        call = calls()
+        await call.say(open=Open(client_id="c", clean_start=True))
+        opened = await call.hear("opened")
+        assert (opened.client_id, opened.session_present) == ("c", False)
+        earliest = types_pb2.Start(earliest=True)
+        await call.say(
+            subscribe=sessions_pb2.Subscribe(
+                subscription=1, filter="$share/g/orders/#", start=earliest
+            )
+        )
+        assert (await call.hear("subscribed")).declared
+        granted = await call.hear("granted")
+        deliver = await call.hear("deliver")
+        assert (deliver.grant, deliver.redelivered, deliver.attempt) == (granted.grant, False, 1)
+        settle = sessions_pb2.Settle(
+            grant=granted.grant,
+            acked=[types_pb2.Range(start=0, end=3)],
+            frontier=3,
+            token=5,
+        )
+        await call.say(settle=sessions_pb2.SettleBatch(settles=[settle]))
+        assert (await call.hear("settled")).token == 5
+
+
+async def test_the_first_item_must_open_but_a_wrong_one_ends_nothing(
+    hall: Hall, tmp_path: Path
+) -> None:
+    async with served(hall, tmp_path / "s") as calls:
+        call = calls()
+        await call.say(ping=sessions_pb2.Ping(token=1))
+        assert await call.code() == "DSS6006"
+        await call.say(open=Open())
+        assert (await call.hear("opened")).client_id
+        await call.say(open=Open())
+        assert await call.code() == "DSS1010"
+        await call.call.write(Up())
+        assert await call.code() == "DSS1010"
+        await call.say(ping=sessions_pb2.Ping(token=2))
+        assert (await call.hear("pong")).token == 2
+
+
+@pytest.mark.parametrize(
+    ("opening", "code"),
+    [
+        (Open(client_id="a b"), "DSS1001"),
+        (Open(session_id=b"short"), "DSS1010"),
+        (Open(session_expiry_s=1 << 31), "DSS1010"),
+        (Open(credit_records=0), "DSS1010"),
+    ],
+)
+async def test_a_wrong_opening_is_refused_for_good(
+    hall: Hall, tmp_path: Path, opening: sessions_pb2.Open, code: str
+) -> None:
+    async with served(hall, tmp_path / "s") as calls:
+        call = calls()
+        await call.say(open=opening)
+        error = await call.hear("error")
+        assert (error.error.code, error.final) == (code, True)
+        assert await call.call.read() is grpc.aio.EOF
+
+
+async def test_numbers_out_of_bounds_are_refused(hall: Hall, tmp_path: Path) -> None:
+    async with served(hall, tmp_path / "s") as calls:
+        call = calls()
+        await call.say(open=Open())
+        most = (1 << 64) - 1
+        await call.say(subscribe=sessions_pb2.Subscribe(subscription=most, filter="x"))
+        assert await call.code() == "DSS1010"
+        settle = sessions_pb2.Settle(grant=most, frontier=most)
+        await call.say(settle=sessions_pb2.SettleBatch(settles=[settle]))
+        assert await call.code() == "DSS6001"
+
+
+async def test_a_client_that_goes_away_leaves_its_session(hall: Hall, tmp_path: Path) -> None:
+    async with served(hall, tmp_path / "s") as calls:
+        call = calls()
+        await call.say(open=Open(client_id="c", session_expiry_s=60))
+        await call.hear("opened")
+        assert hall.sessions.counts().connected == 1
+        call.call.cancel()
+        async with asyncio.timeout(5):
+            while hall.sessions.counts().connected:
+                await asyncio.sleep(0)
+        assert hall.sessions.counts().detached == 1
+
+
+async def test_a_taken_over_connection_is_told_and_ends(hall: Hall, tmp_path: Path) -> None:
+    async with served(hall, tmp_path / "s") as calls:
+        old, new = calls(), calls()
+        await old.say(open=Open(client_id="c"))
+        await old.hear("opened")
+        await new.say(open=Open(client_id="c"))
+        assert (await new.hear("opened")).session_present
+        error = await old.hear("error")
+        assert (error.error.code, error.final) == ("DSS6002", True)
+        assert await old.call.read() is grpc.aio.EOF

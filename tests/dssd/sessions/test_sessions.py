@@ -1,0 +1,337 @@
+"""Sessions over a real log, store and real leaders, without a network."""
+
+import asyncio
+
+import pytest
+
+from dss_core.errors import (
+    AckOutOfRange,
+    DssError,
+    GrantNotHeld,
+    GroupDestroyed,
+    IllegalArgument,
+    IllegalFilter,
+    IllegalName,
+    NotSubscribed,
+    QueueNotDeclared,
+    QueueWithoutGroup,
+    SessionNotFound,
+    SessionTakenOver,
+    Stopping,
+)
+from dss_core.progress import Progress, total
+from dssd.core.delivering import Deliver, Settle
+from dssd.core.start import Earliest
+from dssd.sessions.items import (
+    FinishRevoke,
+    Opening,
+    PingSent,
+    PongSent,
+    Refused,
+    Revoke,
+    Revoked,
+    Settled,
+    Status,
+    Subscribe,
+    Unsubscribe,
+    UnsubscribedItem,
+)
+from dssd.store.rows import ProgressRow, SessionRow, SubscriptionRow
+from dssd.testing.attached import Hall, offsets_of, opened_hall
+from dssd.testing.plant import Plant
+
+GROUP = "$share/g/orders/#"
+
+
+async def test_a_group_gets_every_record_and_acks_are_durable(hall: Hall) -> None:
+    [stream] = await hall.plant.topic("orders", 1)
+    await hall.plant.publish(stream, 5)
+    async with hall.attached() as client:
+        subscribed = await client.subscribe(GROUP)
+        assert (subscribed.group, subscribed.declared) == ("g", True)
+        granted = await client.granted()
+        assert (granted.stream, granted.progress) == ("orders/0/0", Progress(0))
+        records = await client.records(5)
+        assert records == [(granted.grant, offset, False, 1) for offset in range(5)]
+        await client.ack(granted.grant, 0, 5, token=9)
+        await client.next(Settled, token=9)
+        await hall.plant.publish(stream, 2)
+        assert [offset for _, offset, _, _ in await client.records(2)] == [5, 6]
+    [progress] = await hall.plant.store.scan(ProgressRow)
+    assert progress.row.floor == 5
+
+
+async def test_unacked_records_go_to_another_member_at_once_and_marked(hall: Hall) -> None:
+    [stream] = await hall.plant.topic("orders", 1)
+    await hall.plant.publish(stream, 3)
+    async with hall.attached("a") as first:
+        await first.subscribe(GROUP)
+        records = await first.records(3)
+        async with hall.attached("b") as second:
+            await second.subscribe(GROUP)
+            await second.next(Status, state="standby")
+            await first.ack(records[0][0], 0, 1)
+            hall.sessions.detach(first.session)
+            granted = await second.granted()
+            assert granted.progress == Progress(1)
+            assert [record[1:] for record in await second.records(2)] == [
+                (1, True, 2),
+                (2, True, 2),
+            ]
+
+
+async def test_records_not_handed_out_are_not_charged(hall: Hall) -> None:
+    [stream] = await hall.plant.topic("orders", 1)
+    await hall.plant.publish(stream, 3)
+    async with hall.attached("a") as first:
+        await first.subscribe(GROUP)
+        deliver = await first.next(Deliver)
+        await first.settle(Settle(deliver.grant, frontier=1))
+    async with hall.attached("b") as second:
+        await second.subscribe(GROUP)
+        assert [record[1:] for record in await second.records(3)] == [
+            (0, True, 2),
+            (1, True, 1),
+            (2, True, 1),
+        ]
+
+
+async def test_a_stream_that_moves_to_a_newcomer_takes_nothing_twice(hall: Hall) -> None:
+    streams = await hall.plant.topic("orders", 2)
+    for stream in streams:
+        await hall.plant.publish(stream, 2)
+    async with hall.attached("a") as first:
+        await first.subscribe(GROUP)
+        for grant, offset, _, _ in await first.records(4):
+            await first.ack(grant, offset, offset + 1)
+        async with hall.attached("b") as second:
+            await second.subscribe(GROUP)
+            await first.next(Revoked)
+            granted = await second.granted()
+            assert granted.progress == Progress(2)
+            moved = streams[int(granted.stream[-1])]
+            await hall.plant.publish(moved, 1)
+            assert [record[1:] for record in await second.records(1)] == [(2, False, 1)]
+
+
+async def test_a_private_subscription_resumes_with_exactly_the_unacked(hall: Hall) -> None:
+    [stream] = await hall.plant.topic("orders", 1)
+    await hall.plant.publish(stream, 6)
+    async with hall.attached(expiry_s=60) as client:
+        await client.subscribe("orders/#")
+        records = await client.records(6)
+        await client.ack(records[0][0], 0, 2)
+        await client.ack(records[0][0], 3, 5)
+        first = client.opened
+    async with hall.attached(session_id=first.session_id, expiry_s=60) as client:
+        assert client.opened.session_present
+        assert client.opened.session_id == first.session_id
+        assert client.opened.session_epoch == first.session_epoch + 1
+        assert [record[1:] for record in await client.records(2)] == [(2, True, 2), (5, True, 2)]
+        again = await client.subscribe("orders/#")
+        assert not again.declared
+
+
+async def test_a_private_subscription_outlives_a_restart(plant: Plant) -> None:
+    [stream] = await plant.topic("orders", 1)
+    await plant.publish(stream, 3)
+    async with opened_hall(plant) as hall, hall.attached(expiry_s=60) as client:
+        await client.subscribe("orders/#")
+        records = await client.records(3)
+        await client.ack(records[0][0], 0, 1)
+    await plant.stop()
+    await plant.start()
+    async with opened_hall(plant) as hall:
+        assert hall.sessions.counts().detached == 1
+        async with hall.attached(clean_start=False, expiry_s=60) as client:
+            assert client.opened.session_present
+            assert [record[1:] for record in await client.records(2)] == [
+                (1, True, 2),
+                (2, True, 2),
+            ]
+
+
+async def test_a_clean_start_discards_what_was(hall: Hall) -> None:
+    await hall.plant.topic("orders", 1)
+    async with hall.attached(expiry_s=60) as client:
+        await client.subscribe("orders/#")
+        before = client.opened
+    async with hall.attached(expiry_s=60) as client:
+        assert not client.opened.session_present
+        assert client.opened.session_id != before.session_id
+        assert hall.plant.groups.groups() == ()
+        assert await hall.plant.store.scan(SubscriptionRow) == []
+    with pytest.raises(SessionNotFound):
+        await hall.sessions.attach(Opening("c", session_id=before.session_id))
+
+
+async def test_the_newest_connection_wins_and_the_old_is_told(hall: Hall) -> None:
+    [stream] = await hall.plant.topic("orders", 1)
+    await hall.plant.publish(stream, 1)
+    async with hall.attached() as old:
+        await old.subscribe(GROUP)
+        [(grant, _, _, _)] = await old.records(1)
+        async with hall.attached(clean_start=False) as new:
+            [last] = [item for item in await old.end() if isinstance(item, Refused)]
+            assert isinstance(last.error, SessionTakenOver)
+            assert last.final
+            await old.ack(grant, 0, 1)
+            assert [record[1:] for record in await new.records(1)] == [(0, True, 2)]
+
+
+async def test_a_session_expires_after_its_grace(hall: Hall) -> None:
+    await hall.plant.topic("orders", 1)
+    async with hall.attached() as client:
+        await client.subscribe("orders/#")
+    known = hall.sessions._known["c"]
+    assert known.expires_at_ms is not None
+    assert 9_000 < known.expires_at_ms - hall.plant.clock.now_ms() <= 10_000
+    known.expires_at_ms = hall.plant.clock.now_ms()
+    hall.sessions._changed.set()
+    async with asyncio.timeout(5):
+        while await hall.plant.store.scan(SessionRow):
+            await asyncio.sleep(0)
+    assert hall.plant.groups.groups() == ()
+    assert await hall.plant.store.scan(SubscriptionRow) == []
+    assert hall.sessions.counts().detached == 0
+
+
+async def test_leaving_a_private_subscription_removes_its_group(hall: Hall) -> None:
+    [stream] = await hall.plant.topic("orders", 1)
+    await hall.plant.publish(stream, 2)
+    async with hall.attached() as client:
+        await client.subscribe("orders/#")
+        await client.records(2)
+        await client.session.take(Unsubscribe(1))
+        await client.next(UnsubscribedItem)
+        assert hall.plant.groups.groups() == ()
+        assert await hall.plant.store.scan(SubscriptionRow) == []
+
+
+async def test_unacked_records_of_a_subscription_that_was_left_go_back(hall: Hall) -> None:
+    [stream] = await hall.plant.topic("orders", 1)
+    await hall.plant.publish(stream, 2)
+    async with hall.attached("a") as first, hall.attached("b") as second:
+        await first.subscribe(GROUP)
+        [(grant, *_), _] = await first.records(2)
+        await second.subscribe(GROUP)
+        await first.ack(grant, 0, 1)
+        await first.session.take(Unsubscribe(1))
+        await first.next(UnsubscribedItem)
+        assert [record[1:] for record in await second.records(1)] == [(1, True, 2)]
+
+
+async def test_a_nak_comes_again_to_the_same_member(hall: Hall) -> None:
+    [stream] = await hall.plant.topic("orders", 1)
+    await hall.plant.publish(stream, 2)
+    async with hall.attached() as client:
+        await client.subscribe(GROUP)
+        [(grant, *_), _] = await client.records(2)
+        await client.nak(grant, 0, 1, delay_ms=1)
+        assert await client.records(1) == [(grant, 0, True, 2)]
+
+
+async def test_a_removed_group_ends_its_members_for_good(hall: Hall) -> None:
+    await hall.plant.topic("orders", 1)
+    async with hall.attached() as client:
+        await client.subscribe(GROUP)
+        await client.granted()
+        [group] = hall.plant.groups.groups()
+        await hall.plant.groups.remove(group.group_id)
+        refused = await client.refused()
+        assert isinstance(refused.error, GroupDestroyed)
+        assert (refused.subscription, refused.final) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("filter_", "error"),
+    [
+        ("$queue/orders", QueueWithoutGroup),
+        ("$queue/g/orders/#", QueueNotDeclared),
+        ("orders/#/x", IllegalFilter),
+        ("$share/g", IllegalFilter),
+        ("$share/g h/orders", IllegalName),
+    ],
+)
+async def test_a_wrong_filter_is_refused_and_the_session_lives_on(
+    hall: Hall, filter_: str, error: type[DssError]
+) -> None:
+    await hall.plant.topic("orders", 1)
+    async with hall.attached() as client:
+        await client.session.take(Subscribe(1, filter_))
+        refused = await client.refused()
+        assert isinstance(refused.error, error)
+        assert (refused.subscription, refused.final) == (1, False)
+        await client.subscribe(GROUP)
+
+
+async def test_wrong_settles_are_refused_and_the_session_lives_on(hall: Hall) -> None:
+    [stream] = await hall.plant.topic("orders", 1)
+    await hall.plant.publish(stream, 2)
+    async with hall.attached() as client:
+        await client.subscribe(GROUP)
+        [(grant, *_), _] = await client.records(2)
+        await client.ack(grant, 1, 3)
+        assert isinstance((await client.refused()).error, AckOutOfRange)
+        await client.ack(grant + 1, 0, 1)
+        assert isinstance((await client.refused()).error, GrantNotHeld)
+        await client.session.take(FinishRevoke(grant + 1))
+        assert isinstance((await client.refused()).error, GrantNotHeld)
+        await client.session.take(Unsubscribe(7))
+        assert isinstance((await client.refused()).error, NotSubscribed)
+        await client.session.take(PingSent(3))
+        await client.next(PongSent, token=3)
+
+
+async def test_a_number_stands_for_one_filter(hall: Hall) -> None:
+    await hall.plant.topic("orders", 1)
+    async with hall.attached() as client:
+        await client.subscribe(GROUP)
+        await client.session.take(Subscribe(1, "$share/h/orders/#", Earliest()))
+        assert isinstance((await client.refused()).error, IllegalArgument)
+
+
+async def test_a_session_has_a_bounded_number_of_subscriptions(hall: Hall) -> None:
+    async with hall.attached() as client:
+        for number in range(1, 257):
+            await client.subscribe(f"none/{number}", number)
+        await client.session.take(Subscribe(257, "none"))
+        assert (await client.refused()).error.code == "DSS3002"
+
+
+async def test_stopping_tells_the_clients_and_reports_exactly(hall: Hall) -> None:
+    [stream] = await hall.plant.topic("orders", 1)
+    await hall.plant.publish(stream, 4)
+    async with hall.attached() as client:
+        await client.subscribe(GROUP)
+        deliver = await client.next(Deliver)
+        await client.settle(Settle(deliver.grant, ((0, 1),), frontier=2))
+        await hall.sessions.stop()
+        items = await client.end()
+        assert any(isinstance(item, Revoke) for item in items)
+        last = items[-1]
+        assert isinstance(last, Refused)
+        assert isinstance(last.error, Stopping)
+        with pytest.raises(Stopping):
+            await hall.sessions.attach(Opening("other"))
+    await hall.plant.stop()
+    await hall.plant.start()
+    async with opened_hall(hall.plant) as again, again.attached(clean_start=False) as client:
+        assert [record[1:] for record in await client.records(3)] == [
+            (1, True, 2),
+            (2, False, 1),
+            (3, False, 1),
+        ]
+
+
+async def test_a_client_that_does_not_read_is_sent_its_credit(hall: Hall) -> None:
+    [stream] = await hall.plant.topic("orders", 1)
+    for _ in range(30):
+        await hall.plant.publish(stream, 10)
+    async with hall.attached(credit_records=50) as client:
+        await client.subscribe(GROUP)
+        assert len(await client.records(50)) == 50
+        await client.session.take(PingSent(1))
+        await client.next(PongSent, token=1)
+        sent = [item for item in client.heard if isinstance(item, Deliver)]
+        assert sum(total(offsets_of(item)) for item in sent) == 50

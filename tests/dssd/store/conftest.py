@@ -1,0 +1,59 @@
+"""Both adapters, and rows to put into them."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+
+from dssd.store.memory import MemoryStore
+from dssd.store.port import Store
+from dssd.store.sqlite import SqliteStore
+
+
+@pytest.fixture(params=["sqlite", "memory"])
+async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
+    opened: Store = MemoryStore()
+    if request.param == "sqlite":
+        opened = await SqliteStore.open(tmp_path / "store.sqlite")
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+async def sqlite_store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
+    opened = await SqliteStore.open(tmp_path / "store.sqlite")
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+def program() -> Callable[..., list[str]]:
+    """The command line of a program beside these tests."""
+
+    def command(name: str, *arguments: object) -> list[str]:
+        path = Path(__file__).parent / "programs" / f"{name}.py"
+        return [sys.executable, str(path), *map(str, arguments)]
+
+    return command
+
+
+@pytest.fixture
+def environment() -> dict[str, str]:
+    """Lets a program import what the tests import."""
+    return os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+
+
+@pytest.fixture(scope="session")
+def strace(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The path of strace; skips where it is missing or may not trace."""
+    path = shutil.which("strace")
+    if path is None:
+        pytest.skip("strace is not installed")
+    log = tmp_path_factory.mktemp("strace") / "log"
+    if subprocess.run([path, "-o", str(log), "true"], check=False, capture_output=True).returncode:
+        pytest.skip("strace may not trace here")
+    return path

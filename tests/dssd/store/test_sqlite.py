@@ -1,0 +1,171 @@
+"""What only the SQLite adapter has: shared transactions, the queue, the write-ahead log."""
+
+import asyncio
+import sqlite3
+import threading
+from pathlib import Path
+
+import pytest
+
+from dss_core.errors import DiskFailed, DssError
+from dssd.store.port import Absent, Put, VersionIs
+from dssd.store.rows import LeaderRow
+from dssd.store.sqlite import SqliteStore
+from dssd.store.transactions import LogSize
+from dssd.store.writer import THREAD
+
+
+def leader(group_id: int, epoch: int = 1, boot_id: bytes = b"") -> LeaderRow:
+    return LeaderRow(group_id=group_id, boot_id=boot_id, leader_epoch=epoch, beat=0)
+
+
+async def test_a_value_that_sqlite_cannot_hold_fails_only_its_own_commit(
+    sqlite_store: SqliteStore,
+) -> None:
+    good, bad, last = await asyncio.gather(
+        sqlite_store.commit([Put(leader(1))]),
+        sqlite_store.commit([Put(leader(2)), Put(leader(3, epoch=2**63))]),
+        sqlite_store.commit([Put(leader(4))]),
+        return_exceptions=True,
+    )
+    assert isinstance(bad, OverflowError)
+    assert isinstance(good, list)
+    assert isinstance(last, list)
+    assert [found.row.group_id for found in await sqlite_store.scan(LeaderRow)] == [1, 4]
+
+
+async def test_a_value_of_the_wrong_type_fails_only_its_own_commit(
+    sqlite_store: SqliteStore,
+) -> None:
+    wrong = leader(1, boot_id="text")  # type: ignore[arg-type] # the mistake under test
+    outcomes = await asyncio.gather(
+        sqlite_store.commit([Put(wrong)]),
+        sqlite_store.commit([Put(leader(2))]),
+        return_exceptions=True,
+    )
+    assert isinstance(outcomes[0], Exception)
+    assert not isinstance(outcomes[0], DssError)
+    assert isinstance(outcomes[1], list)
+
+
+async def test_commits_of_one_turn_see_each_other_in_order(sqlite_store: SqliteStore) -> None:
+    outcomes = await asyncio.gather(
+        sqlite_store.commit([Put(leader(1, 1))], [Absent(LeaderRow, (1,))]),
+        sqlite_store.commit([Put(leader(1, 2))], [Absent(LeaderRow, (1,))]),
+        return_exceptions=True,
+    )
+    assert isinstance(outcomes[0], list)
+    assert isinstance(outcomes[1], Exception)
+
+
+async def test_a_commit_whose_caller_goes_away_is_still_whole(sqlite_store: SqliteStore) -> None:
+    rows = [Put(leader(at)) for at in range(50)]
+    async with asyncio.TaskGroup() as group:
+        going = group.create_task(sqlite_store.commit(rows), name="going away")
+        await asyncio.sleep(0)
+        going.cancel()
+    assert len(await sqlite_store.scan(LeaderRow)) in (0, 50)
+    (version,) = await sqlite_store.commit([Put(leader(1, 2))])
+    await sqlite_store.commit([Put(leader(1, 3))], [VersionIs(LeaderRow, (1,), version)])
+
+
+async def test_more_commits_than_may_wait_all_get_through(
+    sqlite_store: SqliteStore, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("dssd.store.sqlite.STORE_COMMITS_WAITING_MAX", 7)
+    monkeypatch.setattr("dssd.store.writer.STORE_COMMITS_PER_SYNC_MAX", 3)
+    small = await SqliteStore.open(tmp_path / "small.sqlite")
+    versions = await asyncio.gather(*(small.commit([Put(leader(at))]) for at in range(100)))
+    assert versions == sorted(versions)
+    assert len(await small.scan(LeaderRow)) == 100
+    await small.close()
+
+
+async def test_closing_answers_what_was_handed_over(tmp_path: Path) -> None:
+    path = tmp_path / "store.sqlite"
+    store = await SqliteStore.open(path)
+    async with asyncio.TaskGroup() as group:
+        for at in range(100):
+            group.create_task(store.commit([Put(leader(at))]), name=f"commit {at}")
+        await asyncio.sleep(0)
+        group.create_task(store.close(), name="close")
+    again = await SqliteStore.open(path)
+    assert len(await again.scan(LeaderRow)) == 100
+    await again.close()
+
+
+async def test_the_database_is_touched_in_one_named_thread(sqlite_store: SqliteStore) -> None:
+    await sqlite_store.commit([Put(leader(1))])
+    assert [thread.name for thread in threading.enumerate()].count(THREAD) == 1
+
+
+async def test_the_write_ahead_log_stays_small(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dssd.store.transactions.STORE_CHECKPOINT_PAGES", 50)
+    path = tmp_path / "store.sqlite"
+    store = await SqliteStore.open(path)
+    for round_ in range(200):
+        await store.commit([Put(leader(at, round_ + 1, b"x" * 200)) for at in range(100)])
+    log_bytes = path.with_name("store.sqlite-wal").stat().st_size
+    assert 0 < log_bytes < 150 * 4_120
+    await store.close()
+
+
+async def test_a_large_write_ahead_log_gives_its_space_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dssd.store.transactions.STORE_CHECKPOINT_PAGES", 50)
+    monkeypatch.setattr("dssd.store.transactions.STORE_WAL_BYTES_MAX", 100_000)
+    path = tmp_path / "store.sqlite"
+    store = await SqliteStore.open(path)
+    await store.commit([Put(leader(at, 1, b"x" * 2_000)) for at in range(500)])
+    await store.next_id()
+    assert path.with_name("store.sqlite-wal").stat().st_size < 100_000
+    await store.close()
+
+
+def test_the_guess_of_the_logs_size_is_learnt_from_each_write_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("dssd.store.transactions.STORE_CHECKPOINT_PAGES", 100)
+    log = LogSize(page_bytes=4_096)
+    log.add(98)
+    assert log.due()
+    log.measured(pages=10)
+    log.add(98)
+    assert not log.due()
+    log.add(900)
+    assert log.due()
+    log.measured(pages=1_002)
+    log.add(98)
+    assert log.due()
+
+
+async def test_a_failing_thread_fails_every_caller_and_tells_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failures: list[DiskFailed] = []
+    store = await SqliteStore.open(tmp_path / "store.sqlite", on_failure=failures.append)
+    watch = store.watch(LeaderRow)
+    await store.commit([Put(leader(1))])
+
+    def broken(*_: object) -> None:
+        error = sqlite3.OperationalError("disk I/O error")
+        error.sqlite_errorcode = sqlite3.SQLITE_IOERR_FSYNC
+        error.sqlite_errorname = "SQLITE_IOERR_FSYNC"
+        raise error
+
+    monkeypatch.setattr("dssd.store.transactions.Transactions.apply", broken)
+    outcomes = await asyncio.gather(
+        *(store.commit([Put(leader(at))]) for at in range(10)), return_exceptions=True
+    )
+    assert all(isinstance(outcome, DiskFailed) for outcome in outcomes)
+    assert len(failures) == 1
+    assert "SQLITE_IOERR_FSYNC" in failures[0].message
+    with pytest.raises(DiskFailed):
+        await store.read(LeaderRow, (1,))
+    assert (await anext(watch)).key == (1,)
+    with pytest.raises(DiskFailed):
+        await anext(watch)
+    await store.close()

@@ -1,0 +1,80 @@
+from pathlib import Path
+
+import pytest
+
+from dss_core.errors import IllegalConfig, SocketPathTooLong
+from dssd.addresses import TcpAddress, UnixAddress
+from dssd.config import Config, configure, default_data_dir
+
+HOME_ONLY: dict[str, str] = {}
+
+
+def configured(
+    file: Path | None = None, data_dir: Path | None = None, listen: tuple[str, ...] = ()
+) -> Config:
+    return configure(data_dir=data_dir, listen=listen, file=file, environment=HOME_ONLY)
+
+
+def test_without_a_word_the_data_lies_in_the_state_home() -> None:
+    assert default_data_dir({"XDG_STATE_HOME": "/state"}) == Path("/state/dssd")
+
+
+@pytest.mark.parametrize("state", ["", "relative/state"])
+def test_a_state_home_that_is_not_absolute_is_ignored(state: str) -> None:
+    assert default_data_dir({"XDG_STATE_HOME": state}) == Path.home() / ".local/state/dssd"
+
+
+def test_a_daemon_listens_in_its_data_directory_by_default() -> None:
+    config = configured(data_dir=Path("/data"))
+    assert config.listen == (UnixAddress(Path("/data/dssd.sock")),)
+
+
+def test_the_command_line_goes_before_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "dssd.toml"
+    file.write_text('data_dir = "/from/file"\nlisten = ["127.0.0.1:1", "unix:/from/file.sock"]\n')
+    assert configured(file) == Config(
+        Path("/from/file"), (TcpAddress("127.0.0.1", 1), UnixAddress(Path("/from/file.sock")))
+    )
+    assert configured(file, data_dir=Path("/line"), listen=("127.0.0.1:2",)) == Config(
+        Path("/line"), (TcpAddress("127.0.0.1", 2),)
+    )
+
+
+def test_one_address_may_stand_alone_in_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "dssd.toml"
+    file.write_text('listen = "127.0.0.1:1"')
+    assert configured(file, data_dir=Path("/d")).listen == (TcpAddress("127.0.0.1", 1),)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("datadir = '/x'", "unknown key datadir"),
+        ("data_dir = 5", "data_dir must be a path"),
+        ("listen = [5]", "listen must be an address"),
+        ("listen = ['0.0.0.0:1']", "loopback"),
+        ("listen = [", "is wrong"),
+    ],
+)
+def test_a_wrong_file_says_what_is_wrong(tmp_path: Path, text: str, reason: str) -> None:
+    file = tmp_path / "dssd.toml"
+    file.write_text(text)
+    with pytest.raises(IllegalConfig, match=reason):
+        configured(file)
+
+
+def test_a_file_that_is_not_there_is_a_wrong_configuration(tmp_path: Path) -> None:
+    with pytest.raises(IllegalConfig, match="No such file"):
+        configured(tmp_path / "nowhere.toml")
+
+
+def test_a_deep_data_directory_needs_another_socket() -> None:
+    deep = Path("/" + "d" * 100)
+    with pytest.raises(SocketPathTooLong):
+        configured(data_dir=deep)
+    assert configured(data_dir=deep, listen=("unix:/s",)).data_dir == deep
+
+
+def test_the_addresses_are_bounded() -> None:
+    with pytest.raises(IllegalConfig):
+        configured(listen=("127.0.0.1:0",) * 17)

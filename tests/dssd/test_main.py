@@ -1,0 +1,63 @@
+"""What the command makes of how a daemon ends."""
+
+import pytest
+
+from dss_core.errors import DiskFailed, ExitCode, IllegalConfig
+from dssd import process
+from dssd.__main__ import EXIT_SOFTWARE, main
+from dssd.config import Config
+from dssd.version import version
+
+
+def ends_with(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> int:
+    def serve(config: Config) -> None:
+        raise error
+
+    monkeypatch.setattr(process, "serve", serve)
+    return main(["serve", "--data-dir", "/nowhere", "--listen", "127.0.0.1:0"])
+
+
+def test_a_condition_is_explained_and_gives_its_exit_code(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    error = DiskFailed(reason="EIO")
+    assert ends_with(monkeypatch, error) == ExitCode.IO_ERROR
+    assert capsys.readouterr().err == f"dssd: {error.message} [DSS5007]\n  {error.hint_text}\n"
+
+
+def test_a_condition_that_ended_a_task_group_is_found_in_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    nested = ExceptionGroup("outer", [ExceptionGroup("inner", [DiskFailed(reason="EIO")])])
+    assert ends_with(monkeypatch, nested) == ExitCode.IO_ERROR
+    assert "Traceback" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ZeroDivisionError("seven"),
+        AssertionError("seven"),
+        ExceptionGroup("group", [DiskFailed(reason="EIO"), ZeroDivisionError("seven")]),
+    ],
+)
+def test_an_unexpected_error_is_shown_with_its_traceback(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], error: BaseException
+) -> None:
+    assert ends_with(monkeypatch, error) == EXIT_SOFTWARE == 70
+    shown = capsys.readouterr().err
+    assert "Traceback" in shown
+    assert "seven" in shown
+
+
+def test_a_wrong_address_never_reaches_the_daemon(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(process, "serve", pytest.fail)
+    assert main(["serve", "--listen", "1.2.3.4:5"]) == ExitCode.CONFIG
+    assert IllegalConfig.code in capsys.readouterr().err
+
+
+def test_version_prints_the_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["version"]) == 0
+    assert capsys.readouterr().out == f"dssd {version()}\n"
