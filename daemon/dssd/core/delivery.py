@@ -178,9 +178,7 @@ class DeliveryWindow:
             self._revoke_asked(RevokeAsked(grant, given.deadline_ms), now_ms)
 
     def _closing(self, given: Closing, now_ms: int) -> None:
-        reports = tuple(
-            (grant, lent.report(sent=lent.sent)) for grant, lent in self._lent.items()
-        )
+        reports = tuple((grant, lent.report(sent=lent.sent)) for grant, lent in self._lent.items())
         if reports:
             self._effects.append(Report(reports))
         for lent in list(self._lent.values()):
@@ -316,11 +314,7 @@ class DeliveryWindow:
         if room.records <= 0 or room.bytes <= 0:
             return False
         records, size = lent.out.records, lent.out.bytes
-        if (
-            chunk.records <= room.records
-            and len(chunk.frames) <= room.bytes
-            and lent.whole_chunk()
-        ):
+        if chunk.records <= room.records and len(chunk.frames) <= room.bytes and lent.whole_chunk():
             delivery = lent.send_whole()
         else:
             if lent.spans is None:

@@ -35,7 +35,7 @@ from dssd.sessions.items import (
     Up,
 )
 
-Down_ = sessions_pb2.SessionDown
+_Down = sessions_pb2.SessionDown
 
 NAK_DELAY_MS_MAX = 24 * 3_600_000
 """A nak cannot park a record for longer than a day; its stream's floor would stand still."""
@@ -131,7 +131,7 @@ def _ranges(ranges: Iterable[Range]) -> list[types_pb2.Range]:
 
 
 def _deliver(item: Deliver) -> sessions_pb2.SessionDown:
-    return Down_(
+    return _Down(
         deliver=sessions_pb2.Deliver(
             grant=item.grant,
             frames=item.frames,
@@ -146,7 +146,7 @@ def _about_grant(item: Granted | Revoke | Revoked | Settled) -> sessions_pb2.Ses
     match item:
         case Granted(grant, subscription, stream, grant_epoch, progress):
             state = types_pb2.Progress(floor=progress.floor, ranges=_ranges(progress.ranges))
-            return Down_(
+            return _Down(
                 granted=sessions_pb2.Granted(
                     grant=grant,
                     subscription=subscription,
@@ -156,11 +156,11 @@ def _about_grant(item: Granted | Revoke | Revoked | Settled) -> sessions_pb2.Ses
                 )
             )
         case Revoke(grant, deadline_ms):
-            return Down_(revoke=sessions_pb2.Revoke(grant=grant, deadline_ms=deadline_ms))
+            return _Down(revoke=sessions_pb2.Revoke(grant=grant, deadline_ms=deadline_ms))
         case Revoked(grant, reason):
-            return Down_(revoked=sessions_pb2.Revoked(grant=grant, reason=reason))
+            return _Down(revoked=sessions_pb2.Revoked(grant=grant, reason=reason))
         case Settled(token):
-            return Down_(settled=sessions_pb2.Settled(token=token))
+            return _Down(settled=sessions_pb2.Settled(token=token))
         case _:
             assert_never(item)
 
@@ -170,27 +170,27 @@ def _about_session(
 ) -> sessions_pb2.SessionDown:
     match item:
         case Opened():
-            return Down_(opened=_opened(item))
+            return _Down(opened=_opened(item))
         case Subscribed(subscription, group, declared):
-            return Down_(
+            return _Down(
                 subscribed=sessions_pb2.Subscribed(
                     subscription=subscription, group=group, declared=declared
                 )
             )
         case UnsubscribedItem(subscription):
-            return Down_(unsubscribed=sessions_pb2.Unsubscribed(subscription=subscription))
+            return _Down(unsubscribed=sessions_pb2.Unsubscribed(subscription=subscription))
         case Status(subscription, state, reason):
-            return Down_(
+            return _Down(
                 status=sessions_pb2.Status(subscription=subscription, state=state, reason=reason)
             )
         case Refused(error, subscription, grant, final):
-            return Down_(
+            return _Down(
                 error=sessions_pb2.SessionError(
                     error=to_proto(error), subscription=subscription, grant=grant, final=final
                 )
             )
         case PongSent(token):
-            return Down_(pong=sessions_pb2.Pong(token=token))
+            return _Down(pong=sessions_pb2.Pong(token=token))
         case _:
             assert_never(item)
 

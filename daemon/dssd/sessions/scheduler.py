@@ -115,6 +115,8 @@ class Scheduler:
         now_ms = self._clock.now_ms()
         for effect in self._window.step(given, now_ms):
             self._carry_out(effect, now_ms)
+        if self._draining and self._window.drained:
+            self.drained.set()
         self._arm(now_ms)
 
     def leave(self, subscription: int) -> None:
@@ -128,7 +130,6 @@ class Scheduler:
         """Ask the client to drop what it has not handed out; `drained` is set when it has."""
         self._draining = True
         self.feed(Draining(deadline_ms))
-        self._note_drained()
 
     def close(self) -> None:
         """Report the last state of every grant and end every borrower."""
@@ -234,14 +235,9 @@ class Scheduler:
                 self._send(Status(subscription, state, reason))
             case _:
                 assert_never(effect)
-        self._note_drained()
 
     def _refuse(self, error: DssError, grant: int) -> None:
         self._send(Refused(error, grant=grant))
-
-    def _note_drained(self) -> None:
-        if self._draining and self._window.drained:
-            self.drained.set()
 
     # What agents tell
 
@@ -258,9 +254,7 @@ class Scheduler:
         self._grants[number] = _Grant(agent, granted.stream, unwatch)
         self.handler.granted(number, agent, borrower_id)
         self._send(
-            Granted(
-                number, agent.subscription, str(name), granted.grant_epoch, granted.progress
-            )
+            Granted(number, agent.subscription, str(name), granted.grant_epoch, granted.progress)
         )
         self.feed(Installed(number, agent.subscription, granted, agent.group.ack_wait_ms))
         if self._draining:

@@ -158,6 +158,13 @@ class Sessions:
                 raise Overloaded(what="The number of sessions", limit=SESSIONS_MAX)
             return await self._attach(client_id, opening, known)
 
+    async def discard_expired(self) -> None:
+        """Discard the sessions that waited for their client long enough."""
+        now_ms = self._services.clock.now_ms()
+        for client_id, known in list(self._known.items()):
+            if known.expires_at_ms is not None and known.expires_at_ms <= now_ms:
+                await self._expire(client_id)
+
     def detach(self, session: Session) -> None:
         """The client is gone: end the connection; the session waits for its expiry."""
         session.end()
@@ -172,9 +179,7 @@ class Sessions:
 
     # Opening
 
-    async def _attach(
-        self, client_id: str, opening: Opening, known: _Known | None
-    ) -> Session:
+    async def _attach(self, client_id: str, opening: Opening, known: _Known | None) -> Session:
         resume = known is not None and (bool(opening.session_id) or not opening.clean_start)
         if known is not None and opening.session_id not in (b"", known.row.session_id):
             raise SessionNotFound(client_id=client_id)
@@ -257,16 +262,11 @@ class Sessions:
                     await self._changed.wait()
             self._changed.clear()
             await self._write_closed()
-            now_ms = self._services.clock.now_ms()
-            for client_id, known in list(self._known.items()):
-                if known.expires_at_ms is not None and known.expires_at_ms <= now_ms:
-                    await self._expire(client_id)
+            await self.discard_expired()
 
     def _next_expiry_s(self) -> float | None:
         times = [
-            known.expires_at_ms
-            for known in self._known.values()
-            if known.expires_at_ms is not None
+            known.expires_at_ms for known in self._known.values() if known.expires_at_ms is not None
         ]
         if not times:
             return None

@@ -47,9 +47,7 @@ from dssd.store.rows import GroupRow
 class Delivery(Protocol):
     """What an agent tells the session."""
 
-    def install(
-        self, agent: "Agent", borrower_id: bytes, granted: GrantedStream
-    ) -> int:
+    def install(self, agent: "Agent", borrower_id: bytes, granted: GrantedStream) -> int:
         """Read and deliver the stream; returns the number of the grant."""
 
     def finish(self, grant: int, deadline_ms: int) -> None:

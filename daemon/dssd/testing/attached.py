@@ -25,7 +25,7 @@ from dssd.sessions.session import Session
 from dssd.sessions.sessions import Sessions
 from dssd.testing.plant import PATIENCE_S, Plant
 
-I = TypeVar("I")  # noqa: E741 # an item
+Item = TypeVar("Item")
 
 
 class Attached:
@@ -46,7 +46,7 @@ class Attached:
             self._items.put_nowait(item)
         self._items.put_nowait(None)
 
-    async def next(self, kind: type[I], **having: Any) -> I:  # noqa: ANN401 # fields of any kind
+    async def next(self, kind: type[Item], **having: Any) -> Item:  # noqa: ANN401 # fields of any kind
         """The next item of the kind with such fields; others are passed over."""
         async with asyncio.timeout(PATIENCE_S):
             while True:
@@ -79,8 +79,10 @@ class Attached:
         while len(found) < count:
             deliver = await self.next(Deliver)
             for start, end in offsets_of(deliver):
-                for offset in range(start, end):
-                    found.append((deliver.grant, offset, deliver.redelivered, deliver.attempt))
+                found.extend(
+                    (deliver.grant, offset, deliver.redelivered, deliver.attempt)
+                    for offset in range(start, end)
+                )
                 self.frontiers[deliver.grant] = max(end, self.frontiers.get(deliver.grant, 0))
         await self.settle(*(Settle(grant, frontier=end) for grant, end in self.frontiers.items()))
         return found

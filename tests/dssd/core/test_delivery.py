@@ -1,20 +1,13 @@
 """Inputs and effects of the delivery window, without a loop or a log."""
 
-from collections.abc import Sequence
-
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
 from dss_core.ids import StreamId
-from dss_core.progress import Progress, Range, Ranges, complement, covers, total
+from dss_core.progress import Progress, total
 from dssd.core.delivering import (
     AnswerSettled,
     AskRevoke,
     ChunkRead,
     Closing,
     Deliver,
-    DeliveryEffect,
-    DeliveryInput,
     Draining,
     Dropped,
     Grown,
@@ -32,127 +25,10 @@ from dssd.core.delivering import (
     Settle,
     ShowStalled,
     Suspended,
-    Ticked,
 )
 from dssd.core.delivery import DeliveryWindow
-from dssd.core.messages import Attempts, GrantedStream, StreamReport
-from dssd.core.run_plan import FrameSpan
-
-ACK_WAIT_MS = 30_000
-
-
-def frame(base: int, records: int, size: int = 100) -> bytes:
-    head = f"{base},{records};".encode()
-    return head + b"." * (size - len(head) - 1) + b"|"
-
-
-def cut(frames: bytes) -> Sequence[FrameSpan]:
-    spans: list[FrameSpan] = []
-    at = 0
-    while at < len(frames):
-        end = frames.index(b"|", at) + 1
-        base, records = frames[at : frames.index(b";", at)].split(b",")
-        spans.append(FrameSpan(at, end, int(base), int(records)))
-        at = end
-    return spans
-
-
-class Stream:
-    """A log of one stream: frames of given sizes, some records masked by a filter."""
-
-    def __init__(self, sizes: Sequence[int], mask: Ranges = (), start: int = 0) -> None:
-        self.frames: list[tuple[int, int]] = []
-        self.end = 0
-        self.mask = mask
-        self.start = start
-        self.per_read = 3
-        for size in sizes:
-            self.append(size)
-
-    def append(self, records: int) -> None:
-        self.frames.append((self.end, records))
-        self.end += records
-
-    def read(self, read: Read) -> ChunkRead:
-        at = max(read.offset, self.start)
-        found = [f for f in self.frames if f[0] + f[1] > at][: self.per_read]
-        if not found:
-            end = max(read.offset, self.start)
-            return ChunkRead(read.grant, read.offset, b"", (), 0, end, end)
-        base, end = found[0][0], found[-1][0] + found[-1][1]
-        skipped = [(base, at)] if base < at else []
-        mask = (*skipped, *((max(a, at), b) for a, b in self.mask if b > at and a < end))
-        clipped = tuple((a, min(b, end)) for a, b in mask if a < min(b, end))
-        frames = b"".join(frame(b, n) for b, n in found)
-        return ChunkRead(read.grant, read.offset, frames, clipped, end - base, base, end)
-
-
-class Client:
-    """Feeds a window, answers its reads, keeps what it sent."""
-
-    def __init__(self, records: int = 1_000, size: int = 1 << 20) -> None:
-        self.window = DeliveryWindow(cut, credit_records=records, credit_bytes=size)
-        self.now_ms = 0
-        self.streams: dict[int, Stream] = {}
-        self.delivered: list[Deliver] = []
-        self.reports: dict[int, StreamReport] = {}
-        self.others: list[DeliveryEffect] = []
-
-    def install(
-        self,
-        grant: int,
-        stream: Stream,
-        *,
-        subscription: int = 1,
-        progress: Progress | None = None,
-        frontier: int = 0,
-        attempts: Attempts = (),
-        suspect_end: int = 0,
-        ack_wait_ms: int = ACK_WAIT_MS,
-    ) -> None:
-        self.streams[grant] = stream
-        granted = GrantedStream(
-            StreamId(1, grant), 1, progress or Progress(0), frontier, attempts, suspect_end
-        )
-        self.feed(Installed(grant, subscription, granted, ack_wait_ms))
-
-    def feed(self, *inputs: DeliveryInput) -> None:
-        todo = list(inputs)
-        while todo:
-            for effect in self.window.step(todo.pop(0), self.now_ms):
-                match effect:
-                    case Read(grant):
-                        todo.append(self.streams[grant].read(effect))
-                    case Deliver():
-                        self.delivered.append(effect)
-                    case Report(reports):
-                        self.others.append(effect)
-                        self.reports.update(dict(reports))
-                    case _:
-                        self.others.append(effect)
-
-    def tick(self, by_ms: int) -> None:
-        until_ms = self.now_ms + by_ms
-        while self.window.wake_at_ms is not None and self.window.wake_at_ms <= until_ms:
-            self.now_ms = max(self.now_ms, self.window.wake_at_ms)
-            self.feed(Ticked())
-        self.now_ms = until_ms
-
-    def take(self) -> list[tuple[Ranges, bool, int]]:
-        """What came since the last call: (offsets for the user, redelivered, attempt)."""
-        taken = [(offsets(each), each.redelivered, each.attempt) for each in self.delivered]
-        self.delivered.clear()
-        return taken
-
-    def take_others(self) -> list[DeliveryEffect]:
-        taken = [each for each in self.others if not isinstance(each, Report)]
-        self.others.clear()
-        return taken
-
-
-def offsets(delivery: Deliver) -> Ranges:
-    spans = cut(delivery.frames)
-    return complement(delivery.mask, spans[0].base, spans[-1].base + spans[-1].records)
+from dssd.core.messages import GrantedStream, StreamReport
+from dssd.testing.window import ACK_WAIT_MS, Client, Stream, cut, offsets
 
 
 def test_new_records_are_sent_in_order_up_to_the_credit() -> None:
@@ -355,9 +231,7 @@ def test_a_record_blamed_often_goes_alone() -> None:
             (
                 (
                     1,
-                    StreamReport(
-                        StreamId(1, 1), 1, Progress(2), 8, attempts=((2, 3, 6),), sent=3
-                    ),
+                    StreamReport(StreamId(1, 1), 1, Progress(2), 8, attempts=((2, 3, 6),), sent=3),
                 ),
             )
         )
@@ -527,125 +401,3 @@ def test_a_client_that_stops_reading_costs_at_most_its_credit_and_a_few_chunks()
                 sent += total(offsets(effect))
         assert len(reads) <= 4
     assert sent == 10
-
-
-class Model:
-    """A client that does anything it may, and what must hold of the window."""
-
-    def __init__(self, sizes: Sequence[int], mask: Ranges, credit: int) -> None:
-        self.credit = credit
-        self.largest = max(sizes)
-        self.mask = mask
-        self.client = Client(records=credit)
-        self.stream = Stream(sizes, mask)
-        self.out: set[int] = set()
-        self.acked: set[int] = set()
-        self.seen: set[int] = set()
-        self.frontier = 0
-        self.floor = 0
-        self.client.install(1, self.stream, ack_wait_ms=10**9)
-        self.absorb()
-
-    def absorb(self) -> None:
-        for delivery in self.client.delivered:
-            for low, high in offsets(delivery):
-                for offset in range(low, high):
-                    assert offset not in self.out, "out twice"
-                    assert offset not in self.acked, "sent after its ack"
-                    assert not covers(self.mask, offset)
-                    assert delivery.redelivered or offset not in self.seen
-                    self.out.add(offset)
-                    self.seen.add(offset)
-        self.client.delivered.clear()
-        assert len(self.out) == self.client.window.out_records
-        assert len(self.out) <= max(self.credit, self.largest)
-        assert self.client.take_others() == []
-        report = self.client.reports.get(1)
-        if report is not None:
-            assert report.progress.floor >= self.floor
-            self.floor = report.progress.floor
-            for offset in self.seen - self.acked:
-                assert not report.progress.is_acked(offset)
-
-    def act(self, kind: str, at: int, length: int) -> None:
-        live = sorted(self.out)
-        if kind == "tick":
-            self.client.tick(length * 700)
-        elif live:
-            low = live[at % len(live)]
-            high = min(low + length, live[-1] + 1)
-            self.settle(kind, low, high)
-        self.absorb()
-
-    def settle(self, kind: str, low: int, high: int) -> None:
-        touched = {offset for offset in self.out if low <= offset < high}
-        self.frontier = max(self.frontier, high)
-        if kind == "ack":
-            self.acked |= touched
-            # A range of offsets names resting records in it too.
-            self.acked |= {offset for offset in self.seen if low <= offset < high}
-            self.out -= touched
-            self.client.feed(Settle(1, ((low, high),), frontier=self.frontier))
-        elif kind == "nak":
-            self.out -= touched
-            self.client.feed(Settle(1, naks=(Nak(low, high),), frontier=self.frontier))
-        else:
-            self.client.feed(Settle(1, in_progress=((low, high),), frontier=self.frontier))
-
-    def finish(self) -> None:
-        for _ in range(10_000):
-            if len(self.acked) == self.stream.end - total(self.mask):
-                break
-            live = sorted(self.out)
-            if live:
-                self.settle("ack", live[0], live[-1] + 1)
-            else:
-                self.client.tick(60_000)
-            self.absorb()
-        self.client.tick(1_000)
-        self.absorb()
-        assert self.client.reports[1].progress == Progress(self.stream.end)
-        assert self.client.window.out_records == 0
-        assert self.client.window.out_bytes == 0
-
-
-def _mask(stretches: Sequence[Range], end: int) -> Ranges:
-    ranges: list[Range] = []
-    at = 0
-    for gap, length in stretches:
-        low = at + gap
-        high = min(low + length, end)
-        if low >= end:
-            break
-        ranges.append((low, high))
-        at = high + 1
-    return tuple(ranges)
-
-
-ACTIONS = st.lists(
-    st.tuples(
-        st.sampled_from(["ack", "ack", "nak", "progress", "tick"]),
-        st.integers(0, 50),
-        st.integers(1, 12),
-    ),
-    max_size=40,
-)
-
-
-@settings(max_examples=150, deadline=None)
-@given(
-    st.lists(st.integers(1, 9), min_size=1, max_size=12),
-    st.lists(st.tuples(st.integers(1, 6), st.integers(1, 4)), max_size=6),
-    st.integers(1, 20),
-    ACTIONS,
-)
-def test_every_record_is_delivered_and_acked_once_within_the_credit(
-    sizes: list[int],
-    stretches: list[Range],
-    credit: int,
-    actions: list[tuple[str, int, int]],
-) -> None:
-    model = Model(sizes, _mask(stretches, sum(sizes)), credit)
-    for action in actions:
-        model.act(*action)
-    model.finish()

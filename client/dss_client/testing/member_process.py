@@ -1,0 +1,138 @@
+"""A member of a group as a process of its own, which a test may kill, freeze and talk to.
+
+It runs a program that says on stdout what happens to it, one JSON object a line with its kind under
+``event``, and does what it is told on stdin. Invariant: whoever starts one ends it; a frozen one is
+thawed first.
+"""
+
+import asyncio
+import json
+import signal
+import sys
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+PATIENCE_S = 30.0
+"""How long a test waits for what must come; far above what it takes."""
+
+LINE_BYTES_MAX = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Handed:
+    """A record that the member's user was given."""
+
+    stream: str
+    offset: int
+    redelivered: bool
+    attempt: int
+    grant: int
+    at_s: float
+    """When this process heard of it, on the monotonic clock."""
+
+    @property
+    def place(self) -> tuple[str, int]:
+        """The record's identity."""
+        return self.stream, self.offset
+
+
+class MemberProcess:
+    """A running member. Built by `member`."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self.process = process
+        self.events: list[dict[str, Any]] = []
+        self.records: list[Handed] = []
+        self.streams: set[str] = set()
+        """Lent to it now."""
+        self.granted: list[str] = []
+        """Every stream that was ever lent to it, in order."""
+        self.revoked: list[str] = []
+        self._heard = asyncio.Condition()
+        self._listener = asyncio.create_task(self._listen(), name="member's stdout")
+
+    async def until(self, reached: Callable[[], object], within_s: float = PATIENCE_S) -> None:
+        """Wait until this holds; it is looked at whenever the member says something.
+
+        Raises:
+            TimeoutError: it did not come about.
+        """
+        async with asyncio.timeout(within_s), self._heard:
+            await self._heard.wait_for(lambda: bool(reached()))
+
+    async def told(self, event: str, within_s: float = PATIENCE_S) -> dict[str, Any]:
+        """Wait for the first event of the kind."""
+        await self.until(lambda: self._first(event) is not None, within_s)
+        found = self._first(event)
+        assert found is not None
+        return found
+
+    def tell(self, line: str) -> None:
+        """Say something to it; it hears it once it runs."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(f"{line}\n".encode())
+
+    def freeze(self) -> None:
+        """SIGSTOP."""
+        self.process.send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """SIGCONT."""
+        self.process.send_signal(signal.SIGCONT)
+
+    async def kill(self) -> None:
+        """SIGKILL, which ends a frozen process too; all that it had said is heard then."""
+        if self.process.returncode is None:
+            self.process.kill()
+        await self.process.wait()
+        await self._listener
+
+    async def leave(self) -> int:
+        """Let it drain and leave; its exit code."""
+        self.tell("leave")
+        async with asyncio.timeout(PATIENCE_S):
+            await self._listener
+            return await self.process.wait()
+
+    def _first(self, event: str) -> dict[str, Any] | None:
+        return next((said for said in self.events if said["event"] == event), None)
+
+    async def _listen(self) -> None:
+        assert self.process.stdout is not None
+        async for line in self.process.stdout:
+            self._take(json.loads(line))
+            async with self._heard:
+                self._heard.notify_all()
+
+    def _take(self, said: dict[str, Any]) -> None:
+        match said.pop("event"):
+            case "record":
+                self.records.append(Handed(**said, at_s=time.monotonic()))
+            case "granted":
+                self.streams.add(said["stream"])
+                self.granted.append(said["stream"])
+            case "revoked":
+                self.streams.discard(said["stream"])
+                self.revoked.append(said["stream"])
+            case event:
+                self.events.append({"event": event, **said})
+
+
+@asynccontextmanager
+async def member(program: Path, *arguments: str) -> AsyncIterator[MemberProcess]:
+    """A member that is killed when the block ends, unless it has ended before."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, str(program), *arguments),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        limit=LINE_BYTES_MAX,
+    )
+    running = MemberProcess(process)
+    try:
+        yield running
+    finally:
+        await running.kill()

@@ -1,0 +1,39 @@
+"""A bound is reached: later, or smaller (DSS3xxx).
+
+Invariant: leaves only; each states its sentence, its hint, its gRPC status and its exit code.
+"""
+
+from dss_core.errors.condition import DssError, ExitCode, registered
+
+
+@registered
+class DiskFull(DssError):
+    """Fields: none."""
+
+    code = "DSS3001"
+    sentence = "The disk is full; publishing is refused."
+    hint = "Free space, or shorten a topic's retention. Reads and acks go on."
+    grpc_status = "RESOURCE_EXHAUSTED"
+    exit_code = ExitCode.FAILED
+
+
+@registered
+class Overloaded(DssError):
+    """A bounded queue is full. Fields: what, limit."""
+
+    code = "DSS3002"
+    sentence = "{what} is at its limit of {limit}."
+    hint = "Try again in a moment."
+    grpc_status = "RESOURCE_EXHAUSTED"
+    exit_code = ExitCode.FAILED
+
+
+@registered
+class BufferFull(DssError):
+    """Raised by the client. Fields: limit."""
+
+    code = "DSS3003"
+    sentence = "The producer's buffer is full: it holds {limit} bytes."
+    hint = "Await enqueue() instead of send_nowait(), or flush() first."
+    grpc_status = "RESOURCE_EXHAUSTED"
+    exit_code = ExitCode.FAILED

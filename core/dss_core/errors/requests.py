@@ -1,0 +1,229 @@
+"""The request is wrong: the caller mends it and calls again (DSS1xxx).
+
+Invariant: leaves only; each states its sentence, its hint, its gRPC status and its exit code.
+"""
+
+from dss_core.errors.condition import DssError, ExitCode, registered
+
+
+@registered
+class IllegalName(DssError):
+    """A topic, group, stream or client name breaks its rule. Fields: name, rule."""
+
+    code = "DSS1001"
+    sentence = "The name {name} is not allowed: {rule}."
+    hint = "Use letters, digits, '.', '_' and '-', at most 255 bytes."
+    grpc_status = "INVALID_ARGUMENT"
+    exit_code = ExitCode.USAGE
+
+
+@registered
+class IllegalFilter(DssError):
+    """A topic filter breaks a rule. Fields: filter, rule."""
+
+    code = "DSS1002"
+    sentence = "The filter {filter} is not allowed: {rule}."
+    hint = (
+        "A filter is levels joined by '/'; '+' stands for one level, '#' for all that "
+        "remain, at the end only."
+    )
+    grpc_status = "INVALID_ARGUMENT"
+    exit_code = ExitCode.USAGE
+
+
+@registered
+class QueueWithoutGroup(DssError):
+    """``$queue/F``, which is EMQX's groupless form. Fields: filter."""
+
+    code = "DSS1003"
+    sentence = "{filter} names a queue without a group."
+    hint = "Write $queue/GROUP/FILTER, for example $queue/workers/orders/#."
+    grpc_status = "INVALID_ARGUMENT"
+    exit_code = ExitCode.USAGE
+
+
+@registered
+class SubjectOutsideTopic(DssError):
+    """Fields: subject, topic, patterns."""
+
+    code = "DSS1004"
+    sentence = "The subject {subject} is outside the patterns of topic {topic}: {patterns}."
+    hint = "Publish to the topic that owns the subject, or use a subject below one of its patterns."
+    grpc_status = "INVALID_ARGUMENT"
+    exit_code = ExitCode.USAGE
+
+
+@registered
+class IllegalSubject(DssError):
+    """Fields: subject, rule."""
+
+    code = "DSS1005"
+    sentence = "The subject {subject} is not allowed: {rule}."
+    hint = (
+        "A subject is UTF-8 without wildcards and control characters, at most 1,024 "
+        "bytes and 64 levels."
+    )
+    grpc_status = "INVALID_ARGUMENT"
+    exit_code = ExitCode.USAGE
+
+
+@registered
+class RecordTooLarge(DssError):
+    """Fields: size_bytes, limit_bytes."""
+
+    code = "DSS1006"
+    sentence = "A record of {size_bytes} bytes is over the limit of {limit_bytes}."
+    hint = "Store the payload elsewhere and publish a reference to it."
+    grpc_status = "RESOURCE_EXHAUSTED"
+    exit_code = ExitCode.USAGE
+
+
+@registered
+class FrameTooLarge(DssError):
+    """Fields: size_bytes, records."""
+
+    code = "DSS1007"
+    sentence = "A frame of {size_bytes} bytes or {records} records is over the limits."
+    hint = "Split the batch: at most 4 MiB and 65,535 records a frame."
+    grpc_status = "RESOURCE_EXHAUSTED"
+    exit_code = ExitCode.USAGE
+
+
+@registered
+class FrameCorrupt(DssError):
+    """Fields: reason."""
+
+    code = "DSS1008"
+    sentence = "The frame is damaged: {reason}."
+    hint = (
+        "Nothing was stored. Send it again; if it keeps failing, look at the client's "
+        "memory or library version."
+    )
+    grpc_status = "INVALID_ARGUMENT"
+    exit_code = ExitCode.FAILED
+
+
+@registered
+class FrameMisrouted(DssError):
+    """Fields: row, partition, expected."""
+
+    code = "DSS1009"
+    sentence = (
+        "A record at row {row} of a frame for partition {partition} belongs to partition "
+        "{expected}."
+    )
+    hint = (
+        "The producer's router, partition count or factor is out of date: describe the topic again."
+    )
+    grpc_status = "FAILED_PRECONDITION"
+    exit_code = ExitCode.FAILED
+
+
+@registered
+class IllegalArgument(DssError):
+    """Any other value out of its bounds. Fields: argument, rule."""
+
+    code = "DSS1010"
+    sentence = "{argument} is not allowed: {rule}."
+    hint = ""
+    grpc_status = "INVALID_ARGUMENT"
+    exit_code = ExitCode.USAGE
+
+
+@registered
+class BrokenInputLine(DssError):
+    """Fields: line, reason."""
+
+    code = "DSS1011"
+    sentence = "Line {line} of the input is broken: {reason}."
+    hint = "Lines before it were published, none after it. Mend the line and go on from there."
+    grpc_status = "INVALID_ARGUMENT"
+    exit_code = ExitCode.FAILED
+
+
+@registered
+class SocketPathTooLong(DssError):
+    """Fields: path, length, limit."""
+
+    code = "DSS1012"
+    sentence = "The socket path {path} has {length} bytes; a unix socket allows {limit}."
+    hint = "Choose a shorter data directory, or --listen unix:/short/path.sock."
+    grpc_status = "INVALID_ARGUMENT"
+    exit_code = ExitCode.CONFIG
+
+
+@registered
+class IllegalTime(DssError):
+    """Fields: text."""
+
+    code = "DSS1013"
+    sentence = "The time {text} is not understood."
+    hint = "Use -15m, 2026-11-20, 2026-11-20T08:00:00Z, @1795000000, now or earliest."
+    grpc_status = "INVALID_ARGUMENT"
+    exit_code = ExitCode.USAGE
+
+
+@registered
+class IllegalConfig(DssError):
+    """Fields: source, reason."""
+
+    code = "DSS1014"
+    sentence = "The configuration {source} is wrong: {reason}."
+    hint = ""
+    grpc_status = "INVALID_ARGUMENT"
+    exit_code = ExitCode.CONFIG
+
+
+@registered
+class MessageUnreadable(DssError):
+    """Bytes on the wire are not the message that the method takes. Fields: message, reason."""
+
+    code = "DSS1015"
+    sentence = 'The request cannot be read as {message}: {reason}.'
+    hint = 'Use the stubs of this version of DSS.'
+    grpc_status = "INVALID_ARGUMENT"
+    exit_code = ExitCode.FAILED
+
+
+@registered
+class WrongUsage(DssError):
+    """Arguments that do not fit the command. Fields: reason, command."""
+
+    code = "DSS1101"
+    sentence = "The command line is wrong: {reason}"
+    hint = "See: {command} --help"
+    grpc_status = "INVALID_ARGUMENT"
+    exit_code = ExitCode.USAGE
+
+
+@registered
+class ConfirmationNeeded(DssError):
+    """Nobody can be asked. Fields: action, flag."""
+
+    code = "DSS1102"
+    sentence = "{action} needs to be confirmed, and there is no terminal to ask at."
+    hint = "Pass {flag} to go ahead."
+    grpc_status = "FAILED_PRECONDITION"
+    exit_code = ExitCode.USAGE
+
+
+@registered
+class Declined(DssError):
+    """Fields: action."""
+
+    code = "DSS1103"
+    sentence = "{action} was declined; nothing changed."
+    hint = ""
+    grpc_status = "CANCELLED"
+    exit_code = ExitCode.DECLINED
+
+
+@registered
+class InputUnreadable(DssError):
+    """Fields: path, reason."""
+
+    code = "DSS1104"
+    sentence = "The input {path} cannot be read: {reason}."
+    hint = "Name a file, or '-' for standard input."
+    grpc_status = "INVALID_ARGUMENT"
+    exit_code = ExitCode.USAGE

@@ -1,0 +1,111 @@
+"""The daemon, the disk below it, or the way to it (DSS5xxx).
+
+Invariant: leaves only; each states its sentence, its hint, its gRPC status and its exit code.
+"""
+
+from dss_core.errors.condition import DssError, ExitCode, registered
+
+
+@registered
+class Unreachable(DssError):
+    """Raised by the client. Fields: endpoint."""
+
+    code = "DSS5001"
+    sentence = "No daemon answers at {endpoint}."
+    hint = "Start one: dssd serve --data-dir DIR, or pass --endpoint."
+    grpc_status = "UNAVAILABLE"
+    exit_code = ExitCode.UNREACHABLE
+
+
+@registered
+class Stopping(DssError):
+    """Fields: none."""
+
+    code = "DSS5002"
+    sentence = "The daemon is stopping."
+    hint = "The client reconnects by itself when it is back."
+    grpc_status = "UNAVAILABLE"
+    exit_code = ExitCode.UNREACHABLE
+
+
+@registered
+class OutcomeUnknown(DssError):
+    """Raised by the client. Fields: none."""
+
+    code = "DSS5003"
+    sentence = "The connection was lost before the answer came."
+    hint = "Send again with the same producer: it is stored once."
+    grpc_status = "UNAVAILABLE"
+    exit_code = ExitCode.TIMEOUT
+    definite = False
+
+
+@registered
+class TimedOut(DssError):
+    """Fields: what, seconds."""
+
+    code = "DSS5004"
+    sentence = "{what} did not finish within {seconds} s."
+    hint = ""
+    grpc_status = "DEADLINE_EXCEEDED"
+    exit_code = ExitCode.TIMEOUT
+    definite = False
+
+
+@registered
+class DataDirectoryLocked(DssError):
+    """Fields: path."""
+
+    code = "DSS5005"
+    sentence = "Another daemon holds {path}."
+    hint = "Stop it first, or choose another --data-dir."
+    grpc_status = "FAILED_PRECONDITION"
+    exit_code = ExitCode.LOCKED
+
+
+@registered
+class DataDirectoryNewer(DssError):
+    """Fields: path, found, known."""
+
+    code = "DSS5006"
+    sentence = "{path} was written by a newer version (format {found}, this one knows {known})."
+    hint = "Run that version or a newer one."
+    grpc_status = "FAILED_PRECONDITION"
+    exit_code = ExitCode.CONFIG
+
+
+@registered
+class DiskFailed(DssError):
+    """Fields: reason."""
+
+    code = "DSS5007"
+    sentence = "The disk failed: {reason}."
+    hint = (
+        "The daemon stops rather than promise what it cannot keep. Check the disk, then "
+        "start it again."
+    )
+    grpc_status = "UNAVAILABLE"
+    exit_code = ExitCode.IO_ERROR
+    definite = False
+
+
+@registered
+class AddressInUse(DssError):
+    """Fields: address, reason."""
+
+    code = "DSS5008"
+    sentence = "Cannot listen on {address}: {reason}."
+    hint = "Another process listens there, or it is not allowed."
+    grpc_status = "UNAVAILABLE"
+    exit_code = ExitCode.CONFIG
+
+
+@registered
+class PermissionDenied(DssError):
+    """Fields: principal, action, role."""
+
+    code = "DSS5009"
+    sentence = "{principal} may not {action}."
+    hint = "Ask an administrator for the role {role}."
+    grpc_status = "PERMISSION_DENIED"
+    exit_code = ExitCode.DENIED

@@ -1,0 +1,72 @@
+"""Sessions, groups and grants: fenced, taken over, not held (DSS6xxx).
+
+Invariant: leaves only; each states its sentence, its hint, its gRPC status and its exit code.
+"""
+
+from dss_core.errors.condition import DssError, ExitCode, registered
+
+
+@registered
+class GrantNotHeld(DssError):
+    """An ack came for a grant that ended or never was. Fields: grant."""
+
+    code = "DSS6001"
+    sentence = "Grant {grant} is not held by this session."
+    hint = "Its records were given to another member and will be delivered there."
+    grpc_status = "FAILED_PRECONDITION"
+    exit_code = ExitCode.CONFLICT
+
+
+@registered
+class SessionTakenOver(DssError):
+    """Fields: client_id."""
+
+    code = "DSS6002"
+    sentence = "Client id {client_id} connected elsewhere; the newest connection wins."
+    hint = "Give each client its own client id."
+    grpc_status = "ABORTED"
+    exit_code = ExitCode.CONFLICT
+
+
+@registered
+class SessionNotFound(DssError):
+    """Fields: client_id."""
+
+    code = "DSS6003"
+    sentence = "There is no session {client_id}."
+    hint = "It expired or was discarded; connect anew."
+    grpc_status = "NOT_FOUND"
+    exit_code = ExitCode.NOT_FOUND
+
+
+@registered
+class NotSubscribed(DssError):
+    """Fields: subscription."""
+
+    code = "DSS6004"
+    sentence = "There is no subscription {subscription} in this session."
+    hint = ""
+    grpc_status = "FAILED_PRECONDITION"
+    exit_code = ExitCode.CONFLICT
+
+
+@registered
+class AckOutOfRange(DssError):
+    """Fields: start, end, grant."""
+
+    code = "DSS6005"
+    sentence = "Offsets {start}..{end} were not delivered under grant {grant}."
+    hint = "Ack only what was delivered."
+    grpc_status = "INVALID_ARGUMENT"
+    exit_code = ExitCode.FAILED
+
+
+@registered
+class NotOpened(DssError):
+    """Fields: none."""
+
+    code = "DSS6006"
+    sentence = "The first message of a session must be open."
+    hint = ""
+    grpc_status = "FAILED_PRECONDITION"
+    exit_code = ExitCode.FAILED

@@ -1,0 +1,145 @@
+"""A delivery window between a made-up log and a client that tests play; no loop, no real frames."""
+
+from collections.abc import Sequence
+
+from dss_core.ids import StreamId
+from dss_core.progress import Progress, Ranges, complement
+from dssd.core.delivering import (
+    ChunkRead,
+    Deliver,
+    DeliveryEffect,
+    DeliveryInput,
+    Installed,
+    Read,
+    Report,
+    Ticked,
+)
+from dssd.core.delivery import DeliveryWindow
+from dssd.core.messages import Attempts, GrantedStream, StreamReport
+from dssd.core.run_plan import FrameSpan
+
+ACK_WAIT_MS = 30_000
+
+
+def frame(base: int, records: int, size: int = 100) -> bytes:
+    """A stand-in for a frame, of exactly that size."""
+    head = f"{base},{records};".encode()
+    return head + b"." * (size - len(head) - 1) + b"|"
+
+
+def cut(frames: bytes) -> Sequence[FrameSpan]:
+    """Where stand-ins lie."""
+    spans: list[FrameSpan] = []
+    at = 0
+    while at < len(frames):
+        end = frames.index(b"|", at) + 1
+        base, records = frames[at : frames.index(b";", at)].split(b",")
+        spans.append(FrameSpan(at, end, int(base), int(records)))
+        at = end
+    return spans
+
+
+class Stream:
+    """A log of one stream: frames of given sizes, some records masked by a filter."""
+
+    def __init__(self, sizes: Sequence[int], mask: Ranges = (), start: int = 0) -> None:
+        self.frames: list[tuple[int, int]] = []
+        self.end = 0
+        self.mask = mask
+        self.start = start
+        self.per_read = 3
+        for size in sizes:
+            self.append(size)
+
+    def append(self, records: int) -> None:
+        """One more frame."""
+        self.frames.append((self.end, records))
+        self.end += records
+
+    def read(self, read: Read) -> ChunkRead:
+        """Answer as the log does."""
+        at = max(read.offset, self.start)
+        found = [f for f in self.frames if f[0] + f[1] > at][: self.per_read]
+        if not found:
+            end = max(read.offset, self.start)
+            return ChunkRead(read.grant, read.offset, b"", (), 0, end, end)
+        base, end = found[0][0], found[-1][0] + found[-1][1]
+        skipped = [(base, at)] if base < at else []
+        mask = (*skipped, *((max(a, at), b) for a, b in self.mask if b > at and a < end))
+        clipped = tuple((a, min(b, end)) for a, b in mask if a < min(b, end))
+        frames = b"".join(frame(b, n) for b, n in found)
+        return ChunkRead(read.grant, read.offset, frames, clipped, end - base, base, end)
+
+
+class Client:
+    """Feeds a window, answers its reads, keeps what it sent."""
+
+    def __init__(self, records: int = 1_000, size: int = 1 << 20) -> None:
+        self.window = DeliveryWindow(cut, credit_records=records, credit_bytes=size)
+        self.now_ms = 0
+        self.streams: dict[int, Stream] = {}
+        self.delivered: list[Deliver] = []
+        self.reports: dict[int, StreamReport] = {}
+        self.others: list[DeliveryEffect] = []
+
+    def install(
+        self,
+        grant: int,
+        stream: Stream,
+        *,
+        subscription: int = 1,
+        progress: Progress | None = None,
+        frontier: int = 0,
+        attempts: Attempts = (),
+        suspect_end: int = 0,
+        ack_wait_ms: int = ACK_WAIT_MS,
+    ) -> None:
+        """Lend a stream under a number."""
+        self.streams[grant] = stream
+        granted = GrantedStream(
+            StreamId(1, grant), 1, progress or Progress(0), frontier, attempts, suspect_end
+        )
+        self.feed(Installed(grant, subscription, granted, ack_wait_ms))
+
+    def feed(self, *inputs: DeliveryInput) -> None:
+        """Give inputs, and carry out what the window asks."""
+        todo = list(inputs)
+        while todo:
+            for effect in self.window.step(todo.pop(0), self.now_ms):
+                match effect:
+                    case Read(grant):
+                        todo.append(self.streams[grant].read(effect))
+                    case Deliver():
+                        self.delivered.append(effect)
+                    case Report(reports):
+                        self.others.append(effect)
+                        self.reports.update(dict(reports))
+                    case _:
+                        self.others.append(effect)
+
+    def tick(self, by_ms: int) -> None:
+        """Let time pass, with a tick wherever the window wants one."""
+        until_ms = self.now_ms + by_ms
+        while self.window.wake_at_ms is not None and self.window.wake_at_ms <= until_ms:
+            self.now_ms = max(self.now_ms, self.window.wake_at_ms)
+            self.feed(Ticked())
+        self.now_ms = until_ms
+
+    def take(self) -> list[tuple[Ranges, bool, int]]:
+        """What came since the last call: (offsets for the user, redelivered, attempt)."""
+        taken = [(offsets(each), each.redelivered, each.attempt) for each in self.delivered]
+        self.delivered.clear()
+        return taken
+
+    def take_others(self) -> list[DeliveryEffect]:
+        """What it asked since the last call, beside deliveries, reads and reports."""
+        taken: list[DeliveryEffect] = []
+        taken += [each for each in self.others if not isinstance(each, Report)]
+        self.others.clear()
+        return taken
+
+
+def offsets(delivery: Deliver) -> Ranges:
+    """Which offsets are for the user."""
+    spans = cut(delivery.frames)
+    return complement(delivery.mask, spans[0].base, spans[-1].base + spans[-1].records)
