@@ -7,6 +7,7 @@ and whoever waited for an ack knows.
 
 import asyncio
 from collections import deque
+from functools import partial
 from itertools import count
 from time import monotonic
 from typing import TYPE_CHECKING, NoReturn, Protocol
@@ -19,14 +20,15 @@ from dss_client._connection import Connection, ConnectionLostError, error_from_w
 from dss_client._grant import GrantReport, HeldGrant
 from dss_client._handout import Handout
 from dss_client.limits import (
+    CREDIT_PARTS,
+    ENDED_GRANTS_MAX,
     PING_OF_LEASE,
     PINGS_UNANSWERED_MAX,
     REVOKE_WAIT_OF_DEADLINE,
-    REVOKE_WAIT_S_MAX,
     SILENCE_OF_LEASE,
 )
-from dss_core.errors import DssError, GrantNotHeld, OutcomeUnknown
-from dss_core.limits import SETTLE_INTERVAL_MS
+from dss_core.errors import AckOutOfRange, DssError, GrantNotHeld, OutcomeUnknown
+from dss_core.limits import SETTLE_INTERVAL_MS, SETTLE_RANGES_MAX
 from dss_core.progress import Ranges
 
 if TYPE_CHECKING:
@@ -69,12 +71,17 @@ class Attachment:
         self._grants: dict[int, HeldGrant] = {}
         self._dirty: dict[int, HeldGrant] = {}
         self._revoking: dict[int, HeldGrant] = {}
+        self._ended: dict[int, HeldGrant] = {}
+        """Grants that are over, the oldest first: what the daemon still refuses is counted."""
         self._reports: list[GrantReport] = []
         self._outbox: deque[wire.SessionUp] = deque()  # bounded by grants and subscriptions
+        self._taken_bytes = 0
+        """That came since the last report."""
         self._wake = asyncio.Event()
         self._flush_timer: asyncio.TimerHandle | None = None
         self._tokens = count(1)
-        self._settling: dict[int, list[asyncio.Future[None]]] = {}
+        self._settling: dict[int, tuple[HeldGrant, list[asyncio.Future[None]]]] = {}
+        """By token: who waits for the acks that a grant reported to become durable."""
         self._pinged: dict[int, asyncio.Future[None]] = {}
         self._heard_at = monotonic()
         self._doubtful = False
@@ -104,6 +111,19 @@ class Attachment:
         if self._dirty:
             self._wake.set()
 
+    def flush_if_worth_it(self) -> None:
+        """Report now if what was taken and not reported is half of the credit.
+
+        Where it is less, more is on its way, or there is no more. Said at once, each few acks
+        would bring a few records, and those a few acks, and so on.
+        """
+        records = sum(grant.held_records for grant in self._dirty.values())
+        if (
+            records * CREDIT_PARTS >= self.opened.credit_records
+            or self._taken_bytes * CREDIT_PARTS >= self.opened.credit_bytes
+        ):
+            self._wake.set()
+
     def close(self) -> None:
         """Say what is left, then end the call from this side; `run` returns."""
         self._closing = True
@@ -130,6 +150,14 @@ class Attachment:
         """The subscription is over: end its grants."""
         for grant in [g for g in self._grants.values() if g.subscription == subscription]:
             self._finish(grant, GrantNotHeld(grant=grant.stream))
+        for grant in [each for each, _ in self._settling.values()]:
+            if grant.subscription == subscription:
+                self._refuse_acks(grant.number)
+
+    def park(self, subscription: int) -> None:
+        """Give back every stream of a subscription; nothing more comes until it is asked for."""
+        for grant in [g for g in self._grants.values() if g.subscription == subscription]:
+            self._give_back(grant)
 
     # Reading.
 
@@ -154,7 +182,7 @@ class Attachment:
             case "revoked":
                 self._on_revoked(item.revoked)
             case "settled":
-                _resolve(self._settling.pop(item.settled.token, []))
+                self._on_settled(item.settled.token)
             case "pong":
                 _resolve([*filter(None, [self._pinged.pop(item.pong.token, None)])])
             case other:
@@ -201,70 +229,119 @@ class Attachment:
         if subscription is None:
             return
         mask: Ranges = tuple((each.start, each.end) for each in item.mask)
+        frames = item.frames
+        self._taken_bytes += len(frames)
         subscription.deliver(
-            Handout(grant, item.frames, mask, redelivered=item.redelivered, attempt=item.attempt)
+            Handout(grant, frames, mask, redelivered=item.redelivered, attempt=item.attempt)
         )
+
+    def _on_settled(self, token: int) -> None:
+        settling = self._settling.pop(token, None)
+        if settling is not None:
+            _resolve(settling[1])
 
     def _on_revoke(self, item: wire.Revoke) -> None:
         grant = self._grants.get(item.grant)
         if grant is None:
             self.send(wire.SessionUp(revoke_finished=wire.RevokeFinished(grant=item.grant)))
             return
-        self._stop(grant)
+        stopped = self._stop(grant)
         self._revoking[item.grant] = grant
-        wait_s = min(item.deadline_ms / 1_000 * REVOKE_WAIT_OF_DEADLINE, REVOKE_WAIT_S_MAX)
+        wait_s = item.deadline_ms / 1_000 * REVOKE_WAIT_OF_DEADLINE
         asyncio.get_running_loop().call_later(wait_s, self._finish_revoke, grant)
         self._touched(grant, True)
+        if stopped:
+            self._tell_revoked(grant)
 
     def _on_revoked(self, item: wire.Revoked) -> None:
         grant = self._grants.get(item.grant)
         if grant is not None:
             self._finish(grant, GrantNotHeld(grant=grant.stream))
+        else:
+            self._refuse_acks(item.grant)
 
     def _on_error(self, item: wire.SessionError) -> None:
         error = error_from_wire(item.error)
         if item.grant:
-            # It ended meanwhile, or the daemon ignored offsets that it had not sent under it.
-            grant = self._grants.get(item.grant)
-            if grant is not None and isinstance(error, GrantNotHeld):
-                self._finish(grant, error)
-            return
-        self._listener.refused(error, subscription=item.subscription, final=item.final)
+            self._on_grant_error(item.grant, error)
+        else:
+            self._listener.refused(error, subscription=item.subscription, final=item.final)
+
+    def _on_grant_error(self, number: int, error: DssError) -> None:
+        """A report was refused: its grant ended meanwhile, or its offsets were not sent."""
+        grant = self._grants.get(number) or self._ended.get(number)
+        subscription = grant and self._listener.subscription(grant.subscription)
+        if subscription and isinstance(error, AckOutOfRange):
+            subscription.refused(_offsets_of(error))
+        elif subscription and isinstance(error, GrantNotHeld):
+            subscription.refused(1)
+        if isinstance(error, GrantNotHeld):
+            if number in self._grants:
+                self._finish(self._grants[number], error)
+            self._refuse_acks(number)
 
     # Grants that end.
 
-    def _stop(self, grant: HeldGrant) -> None:
+    def _stop(self, grant: HeldGrant) -> bool:
+        """Hand out no more of it; whether that is new."""
+        if grant.stopped:
+            return False
         subscription = self._listener.subscription(grant.subscription)
         if subscription is not None:
             subscription.stop(grant)
         grant.stopped = True
+        return True
+
+    def _tell_revoked(self, grant: HeldGrant) -> None:
+        """Call what the user gave; last, when all else is in order."""
+        subscription = self._listener.subscription(grant.subscription)
+        if subscription is not None:
+            subscription.revoked(grant)
 
     def _finish_revoke(self, grant: HeldGrant) -> None:
-        if self._revoking.pop(grant.number, None) is None or grant.over:
-            return
+        if self._revoking.pop(grant.number, None) is not None and not grant.over:
+            self._give_back(grant)
+
+    def _give_back(self, grant: HeldGrant) -> None:
+        """Say what is left, and that nothing more comes; who waits for it still gets an answer."""
+        self._stop(grant)
         self._collect(grant)
-        self._finish(grant, GrantNotHeld(grant=grant.stream))
+        self._drop(grant, GrantNotHeld(grant=grant.stream))
         self.send(wire.SessionUp(revoke_finished=wire.RevokeFinished(grant=grant.number)))
 
     def _finish(self, grant: HeldGrant, reason: DssError) -> None:
-        self._stop(grant)
+        """It is over for the daemon too: no answer comes any more."""
+        stopped = self._stop(grant)
+        self._drop(grant, reason)
+        self._refuse_acks(grant.number)
+        if stopped:
+            self._tell_revoked(grant)
+
+    def _drop(self, grant: HeldGrant, reason: DssError) -> None:
         subscription = self._listener.subscription(grant.subscription)
         self._revoking.pop(grant.number, None)
         self._dirty.pop(grant.number, None)
         self._grants.pop(grant.number, None)
+        self._ended[grant.number] = grant
+        if len(self._ended) > ENDED_GRANTS_MAX:
+            del self._ended[next(iter(self._ended))]
         grant.end(reason)
         if subscription is not None:
             subscription.ended(grant)
 
+    def _refuse_acks(self, grant: int) -> None:
+        """Tell those who wait for acks that the grant reported: they may not be durable."""
+        for token in [t for t, (holder, _) in self._settling.items() if holder.number == grant]:
+            holder, waiters = self._settling.pop(token)
+            _fail(waiters, GrantNotHeld(grant=holder.stream))
+
     def _end(self, reason: DssError) -> None:
         lost = OutcomeUnknown() if reason.definite else reason
+        for _, waiters in self._settling.values():
+            _fail(waiters, lost)
+        self._settling.clear()
         for grant in list(self._grants.values()):
             self._finish(grant, lost)
-        for waiters in self._settling.values():
-            for waiter in waiters:
-                if not waiter.done():
-                    waiter.set_exception(lost)
-        self._settling.clear()
         # Who waits for a pong only wants to know whether to go on: its grants are stopped.
         _resolve(list(self._pinged.values()))
         if self._flush_timer is not None:
@@ -299,26 +376,27 @@ class Attachment:
         for grant in list(self._dirty.values()):
             self._collect(grant)
         self._dirty.clear()
+        self._taken_bytes = 0
         for grant in list(self._revoking.values()):
-            if grant.outstanding <= 0:
+            if not grant.holds_any:
                 self._finish_revoke(grant)
         if self._reports:
             reports, self._reports = self._reports, []
-            settles = wire.SettleBatch(settles=[_settle(report) for report in reports])
-            return wire.SessionUp(settle=settles)
+            pieces = (piece for report in reports for piece in report.pieces(SETTLE_RANGES_MAX))
+            return wire.SessionUp(settle=wire.SettleBatch(settles=map(_settle, pieces)))
         return self._outbox.popleft() if self._outbox else None
 
     def _collect(self, grant: HeldGrant) -> None:
         subscription = self._listener.subscription(grant.subscription)
         if subscription is not None:
             subscription.note_current()
-        report = grant.report(self._token)
+        report = grant.report(partial(self._token, grant))
         if report is not None:
             self._reports.append(report)
 
-    def _token(self, waiters: list[asyncio.Future[None]]) -> int:
+    def _token(self, grant: HeldGrant, waiters: list[asyncio.Future[None]]) -> int:
         token = next(self._tokens)
-        self._settling[token] = waiters
+        self._settling[token] = (grant, waiters)
         return token
 
     # Pinging.
@@ -351,6 +429,20 @@ def _resolve(waiters: list[asyncio.Future[None]]) -> None:
     for waiter in waiters:
         if not waiter.done():
             waiter.set_result(None)
+
+
+def _fail(waiters: list[asyncio.Future[None]], reason: DssError) -> None:
+    for waiter in waiters:
+        if not waiter.done():
+            waiter.set_exception(reason)
+
+
+def _offsets_of(error: AckOutOfRange) -> int:
+    """How many offsets were refused; 1 where the daemon does not say."""
+    start, end = error.fields.get("start", ""), error.fields.get("end", "")
+    if start.isdecimal() and end.isdecimal():
+        return max(1, int(end) - int(start))
+    return 1
 
 
 def _settle(report: GrantReport) -> wire.Settle:

@@ -189,7 +189,8 @@ class Client:
 
         Use it as ``async for record in client.read(...)`` or over its ``batches()``. It begins at
         the earliest record unless ``start`` says otherwise, and ends where the log ended at the
-        call unless it is to ``follow``, at ``records_max``, or before the append time ``end``.
+        call unless it is to ``follow``, at ``records_max``, or before the append time ``end``. One
+        that follows outlives a lost connection: it goes on with each stream where it was.
 
         Raises:
             IllegalFilter, IllegalTime, IllegalArgument: an argument breaks its rule.

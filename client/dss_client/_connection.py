@@ -13,7 +13,12 @@ import grpc.aio
 
 from dss_api.v1 import types_pb2
 from dss_client._endpoint import Endpoint
-from dss_client.limits import CALL_TIMEOUT_S, CHANNEL_BACKOFF_MAX_MS, CHANNEL_BACKOFF_MS
+from dss_client.limits import (
+    CALL_TIMEOUT_S,
+    CHANNEL_BACKOFF_MAX_MS,
+    CHANNEL_BACKOFF_MS,
+    CONNECT_WAIT_MS,
+)
 from dss_core.errors import (
     DiskFailed,
     DssError,
@@ -44,7 +49,8 @@ CHANNEL_OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.max_send_message_length", MESSAGE_BYTES_MAX),
     ("grpc.max_metadata_size", METADATA_BYTES_MAX),
     ("grpc.initial_reconnect_backoff_ms", CHANNEL_BACKOFF_MS),
-    ("grpc.min_reconnect_backoff_ms", CHANNEL_BACKOFF_MS),
+    # Despite its name, it is how long an attempt to connect may take.
+    ("grpc.min_reconnect_backoff_ms", CONNECT_WAIT_MS),
     ("grpc.max_reconnect_backoff_ms", CHANNEL_BACKOFF_MAX_MS),
     ("grpc.enable_http_proxy", 0),
 )
@@ -130,10 +136,23 @@ class Connection:
             raise self.translated(error) from error
 
     async def read(self, call: "grpc.aio.StreamStreamCall[Up, Down]") -> Down:
-        """The next item of a call.
+        """The next item of a call that does not end by itself.
 
         Raises:
             ConnectionLostError: there is none, for the call is over.
+        """
+        item = await self.read_or_end(call)
+        if item is None:
+            raise ConnectionLostError(OutcomeUnknown())
+        return item
+
+    async def read_or_end(
+        self, call: "grpc.aio.StreamStreamCall[Up, Down] | grpc.aio.UnaryStreamCall[Up, Down]"
+    ) -> Down | None:
+        """The next item of a call; None at its end.
+
+        Raises:
+            ConnectionLostError: the call has failed.
         """
         try:
             item = await call.read()
@@ -142,9 +161,7 @@ class Connection:
         except asyncio.CancelledError as error:
             self._raise_unless_ours(error)
             raise
-        if item is grpc.aio.EOF:
-            raise ConnectionLostError(OutcomeUnknown())
-        return cast("Down", item)
+        return None if item is grpc.aio.EOF else cast("Down", item)
 
     async def write(self, call: "grpc.aio.StreamStreamCall[Up, Down]", item: Up) -> None:
         """Send an item over a call.
@@ -175,12 +192,17 @@ class Connection:
         for key, value in error.trailing_metadata() or ():
             if key == ERROR_METADATA_KEY and isinstance(value, bytes):
                 return error_from_wire(types_pb2.Error.FromString(value))
-        details = error.details() or ""
-        match error.code():
+        return self._of_status(error.code(), error.details() or "")
+
+    def _of_status(self, status: grpc.StatusCode, details: str) -> DssError:
+        """What a failed call means to which the daemon gave no condition."""
+        match status:
             case grpc.StatusCode.UNAVAILABLE if _never_left(details):
                 return Unreachable(endpoint=self.endpoint.text)
             case grpc.StatusCode.DEADLINE_EXCEEDED:
                 return TimedOut(what="The call", seconds=f"{CALL_TIMEOUT_S:g}")
+            case grpc.StatusCode.RESOURCE_EXHAUSTED if not _too_large(details):
+                return Overloaded(what="The daemon, or the way to it,", limit="its own")
             case grpc.StatusCode.PERMISSION_DENIED | grpc.StatusCode.UNAUTHENTICATED:
                 return PermissionDenied(principal="this client", action="make this call", role="?")
             case (
@@ -190,13 +212,18 @@ class Connection:
                 | grpc.StatusCode.CANCELLED
             ):
                 return OutcomeUnknown()
-            case status:
+            case _:
                 return UnknownCondition(code=status.name, text=details)
 
 
 def error_from_wire(error: types_pb2.Error) -> DssError:
     """The condition that an error item of the wire stands for."""
     return from_wire(error.code, dict(error.fields), error.message)
+
+
+def _too_large(details: str) -> bool:
+    """Whether a message was over the transport's limit: trying again cannot help."""
+    return "larger than max" in details
 
 
 def _never_left(details: str) -> bool:

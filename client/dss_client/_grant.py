@@ -2,15 +2,19 @@
 
 User code leaves acks here one by one; the session collects them, as ranges, every few
 milliseconds. Invariant: once `over`, a grant says nothing more and takes nothing more: what comes
-late is counted. Offsets handed out only grow within a grant, redeliveries aside.
+late is counted. Offsets handed out only grow within a grant, redeliveries aside; of those it says
+that work on them began, for the frontier has passed them.
 """
 
 import asyncio
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from dss_core.errors import DssError, GrantNotHeld
-from dss_core.progress import Range, Ranges, normalised, total
+from dss_core.progress import Range, Ranges, complement, normalised, total
+
+Value = TypeVar("Value")
 
 NakRange = tuple[int, int, int | None]
 """Start, end, and the delay in milliseconds where the user chose one."""
@@ -28,6 +32,18 @@ class GrantReport:
     token: int
     """Not 0: someone waits until the acks are durable."""
 
+    def pieces(self, ranges_max: int) -> "list[GrantReport]":
+        """The same in several reports of so many ranges at most; the last has the token."""
+        if len(self.acked) + len(self.naks) + len(self.in_progress) <= ranges_max:
+            return [self]
+        nothing = replace(self, acked=(), naks=(), in_progress=(), token=0)
+        return [
+            *(replace(nothing, acked=each) for each in _slices(self.acked, ranges_max)),
+            *(replace(nothing, naks=each) for each in _slices(self.naks, ranges_max)),
+            *(replace(nothing, in_progress=each) for each in _slices(self.in_progress, ranges_max)),
+            replace(nothing, token=self.token),
+        ]
+
 
 class HeldGrant:
     """A stream lent to one subscription of this client.
@@ -37,11 +53,12 @@ class HeldGrant:
     """
 
     __slots__ = (
+        "_held",
         "_late",
         "_naks",
         "_progressed",
         "_ranges",
-        "_settled_count",
+        "_refused",
         "_touched",
         "_waiters",
         "acked",
@@ -49,7 +66,6 @@ class HeldGrant:
         "floor",
         "frontier",
         "grant_epoch",
-        "handed_count",
         "number",
         "over",
         "redelivered_below",
@@ -79,9 +95,8 @@ class HeldGrant:
         self.floor = floor
         """Every record below it was acknowledged when the stream was lent."""
         self.frontier = floor
-        """Every offset below it was handed to the user, or is masked."""
+        """Behind the last offset that was handed to the user."""
         self.reported_frontier = floor
-        self.handed_count = 0
         self.stopped = False
         """Revoked: nothing more is handed out."""
         self.over = False
@@ -94,19 +109,51 @@ class HeldGrant:
         self._naks: list[NakRange] = []
         self._progressed: list[Range] = []
         self._waiters: list[asyncio.Future[None]] = []
-        self._settled_count = 0
+        self._held: Ranges = ()
+        self._refused: set[int] = set()
+        """Offsets that are to come again; bounded by the credit given to the daemon."""
         self._late = 0
         self._touched = touched
 
     @property
-    def outstanding(self) -> int:
-        """Records handed out and not yet acknowledged or refused, as far as reported."""
-        return self.handed_count - self._settled_count
+    def held_records(self) -> int:
+        """How many records were handed out and not settled, as far as reported."""
+        return total(self._held)
+
+    @property
+    def holds_any(self) -> bool:
+        """Whether the user holds records that are not settled, as far as reported."""
+        return bool(self._held)
 
     @property
     def late(self) -> int:
         """Acks that came after the grant was over and were dropped."""
         return self._late + len(self.acked)
+
+    def handed_out(self, ranges: Ranges) -> None:
+        """Ranges of offsets, in order and not empty, were handed to the user."""
+        before, self.frontier = self.frontier, max(self.frontier, ranges[-1][1])
+        if ranges[0][0] < before:
+            self._progressed.extend((low, min(high, before)) for low, high in ranges)
+        self._held = normalised((*self._held, *ranges)) if self._held else ranges
+        if self._refused:
+            for low, high in ranges:
+                self._refused.difference_update(range(low, high))
+
+    @property
+    def refused_any(self) -> bool:
+        """Whether anything is still to come again."""
+        return bool(self._refused)
+
+    def has_acked(self, offset: int) -> bool:
+        """Whether an offset that was handed out is acknowledged, reported or not."""
+        if offset in self.acked or _contains(self._ranges, offset):
+            return True
+        return offset not in self._refused and not _contains(self._held, offset)
+
+    def has_refused(self, offset: int) -> bool:
+        """Whether an offset was refused, and neither came again nor was acknowledged since."""
+        return offset in self._refused and not self.has_acked(offset)
 
     def touch(self) -> None:
         """There is something to report."""
@@ -126,6 +173,8 @@ class HeldGrant:
         if self.over:
             self._late += total(ranges)
             return
+        for start, end in ranges:
+            self._refused.update(range(start, end))
         delay_ms = None if delay_s is None else round(delay_s * 1_000)
         self._naks.extend((start, end, delay_ms) for start, end in ranges)
         self._touched(self, False)
@@ -162,7 +211,9 @@ class HeldGrant:
         waiters, self._waiters = self._waiters, []
         naks, self._naks = tuple(self._naks), []
         progressed, self._progressed = normalised(self._progressed), []
-        self._settled_count += total(acked) + sum(end - start for start, end, _ in naks)
+        if progressed and acked:
+            progressed = _without(progressed, acked)
+        self._settle(acked, naks)
         self.reported_frontier = self.frontier
         return GrantReport(
             grant=self.number,
@@ -187,6 +238,15 @@ class HeldGrant:
                 waiter.set_exception(reason)
         self._waiters.clear()
 
+    def _settle(self, acked: Ranges, naks: tuple[NakRange, ...]) -> None:
+        if self._refused:
+            for low, high in acked:
+                self._refused.difference_update(range(low, high))
+        if naks:
+            acked = normalised((*acked, *((start, end) for start, end, _ in naks)))
+        if self._held and acked:
+            self._held = _without(self._held, acked)
+
     def _collect_acked(self) -> Ranges:
         offsets = self.acked
         if not offsets:
@@ -196,6 +256,22 @@ class HeldGrant:
         acked = normalised([*ranges, *offset_ranges(offsets)])
         offsets.clear()
         return acked
+
+
+def _slices(values: tuple[Value, ...], most: int) -> Iterator[tuple[Value, ...]]:
+    return (values[at : at + most] for at in range(0, len(values), most))
+
+
+def _contains(ranges: Iterable[Range], offset: int) -> bool:
+    return any(start <= offset < end for start, end in ranges)
+
+
+def _without(ranges: Ranges, gone: Ranges) -> Ranges:
+    """The parts of the ranges that others do not cover; both are normalised and not empty."""
+    low, high = ranges[0][0], ranges[-1][1]
+    if gone[0][0] <= low and high <= gone[0][1]:
+        return ()
+    return complement(normalised((*complement(ranges, low, high), *gone)), low, high)
 
 
 def offset_ranges(offsets: list[int]) -> Ranges:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from dss_client._grant import HeldGrant
 from dss_client.record import DeliveredBatch, DeliveredRecord, rows_of
-from dss_core.progress import Ranges, complement, normalised
+from dss_core.progress import Ranges, clipped, complement, normalised
 
 if TYPE_CHECKING:
     from dss_core.decode import DecodedBatch
@@ -25,6 +25,7 @@ class Handout:
         "_decoded",
         "_frames",
         "_mask",
+        "_noted_end",
         "_rows",
         "acked",
         "attempt",
@@ -57,6 +58,7 @@ class Handout:
         """The offsets in it that are for the user, once decoded."""
         self._frames = frames
         self._mask = mask
+        self._noted_end = 0
         self._decoded: DecodedBatch | None = None
         self._rows: Iterator[DeliveredRecord] | None = None
 
@@ -88,16 +90,29 @@ class Handout:
             self._rows = rows_of(DeliveredRecord, self, self.decoded)
         return self._rows
 
-    def handed_count(self) -> int:
-        """How many records of it were handed out."""
-        if self.last_offset < 0:
-            return 0
-        return bisect_right(self.decoded.offsets, self.last_offset)
+    @property
+    def left(self) -> int:
+        """How many of its records are not handed out."""
+        decoded = self.decoded
+        return decoded.records - bisect_right(decoded.offsets, self.last_offset)
+
+    @property
+    def end(self) -> int:
+        """Behind its last offset for the user; what is masked after it may come later."""
+        return self.ranges[-1][1] if self.ranges else 0
+
+    def note(self, end: int) -> None:
+        """Tell the grant that the records below the offset are handed out."""
+        if end > self._noted_end:
+            handed = clipped(self.ranges, self._noted_end, end)
+            self._noted_end = end
+            if handed:
+                self.grant.handed_out(handed)
 
     def rest(self) -> DeliveredBatch:
         """Everything that was not handed out one by one, as a batch; it is handed out by this."""
         remaining = self if self.last_offset < 0 else self._without_handed()
-        self.last_offset = self.decoded.next_offset - 1
+        self.last_offset = self.end - 1
         return DeliveredBatch(remaining, remaining.decoded)
 
     def release(self) -> None:

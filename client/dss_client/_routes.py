@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from dss_client._lane import PendingFrame
 from dss_client.limits import RECORD_OVERHEAD_BYTES, ROUTES_CACHED_MAX, SUBJECTS_CACHED_MAX
-from dss_core.errors import SubjectOutsideTopic
+from dss_core.errors import IllegalArgument, SubjectOutsideTopic
 from dss_core.filters import TopicFilter, check_subject
 from dss_core.routing import Router, key_hash, partition_of
 
@@ -51,7 +51,13 @@ class Routes:
         return partition
 
     def learn(self, key: bytes) -> tuple[int, int]:
-        """Partition and routing hash of a key, remembered in `by_key`."""
+        """Partition and routing hash of a key, remembered in `by_key`.
+
+        Raises:
+            IllegalArgument: it is not bytes.
+        """
+        if not isinstance(key, bytes):
+            raise IllegalArgument(argument="key", rule="it is bytes; encode text")
         if len(self.by_key) >= ROUTES_CACHED_MAX:
             self.by_key.clear()
         hashed = key_hash(key)

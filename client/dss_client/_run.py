@@ -2,8 +2,9 @@
 
 A *chain* is the records of one key under one grant. Its order is kept across failures: a record is
 handled only when no earlier one of its chain waits to come again; else it is refused too, and
-follows it. Invariant: at most `concurrency` handlers run, and a bounded number of records waits
-for a slot or for its key. Records without a key are chains of their own.
+follows it. What a handler itself acknowledged or refused stands, however it ends. Invariant: at
+most `concurrency` handlers run, and a bounded number of records waits for a slot or for its key.
+Records without a key are chains of their own.
 """
 
 import asyncio
@@ -13,7 +14,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import TYPE_CHECKING, NoReturn
 
 from dss_client.limits import RUN_QUEUED_OF_CONCURRENCY
-from dss_core.errors import DssError, IllegalArgument
+from dss_core.errors import IllegalArgument
 
 if TYPE_CHECKING:
     from dss_client.record import DeliveredRecord
@@ -31,7 +32,7 @@ class Chain:
     def __init__(self) -> None:
         self._busy = False
         self._waiting: deque[DeliveredRecord] = deque()  # bounded by the runner's slots
-        self._refused: set[int] = set()
+        self._refused: dict[int, DeliveredRecord] = {}
 
     @property
     def is_idle(self) -> bool:
@@ -45,15 +46,22 @@ class Chain:
 
     def follows_a_refused(self, record: "DeliveredRecord") -> bool:
         """Whether an earlier record of the chain is to come again first."""
-        return any(offset < record.offset for offset in self._refused)
+        # What comes meanwhile tells nothing about it: each was refused with a delay of its own.
+        # But who holds a refused record may have acknowledged it after all.
+        for offset, refused in list(self._refused.items()):
+            if refused.acked:
+                del self._refused[offset]
+            elif offset < record.offset:
+                return True
+        return False
 
     def refused(self, record: "DeliveredRecord") -> None:
         """The record is to come again."""
-        self._refused.add(record.offset)
+        self._refused[record.offset] = record
 
     def handled(self, record: "DeliveredRecord") -> None:
         """The record is done with."""
-        self._refused.discard(record.offset)
+        self._refused.pop(record.offset, None)
 
     def finished(self) -> "DeliveredRecord | None":
         """A handler returned; the next record to handle, if any."""
@@ -85,7 +93,7 @@ class KeyedRunner:
         Raises:
             DssError: the records ended by it; what was being handled is finished first.
         """
-        ended_by: DssError | None = None
+        ended_by: Exception | None = None
         async with asyncio.TaskGroup() as tasks:
             workers = [
                 tasks.create_task(self._work(), name=f"dss handler {number}")
@@ -95,8 +103,7 @@ class KeyedRunner:
                 async for record in records:
                     await self._room.acquire()
                     self._dispatch(record)
-            except DssError as error:
-                # Raised behind the group, which would wrap it.
+            except Exception as error:  # noqa: BLE001 - raised behind the group, which wraps it
                 ended_by = error
             for _ in range(self._concurrency * RUN_QUEUED_OF_CONCURRENCY):
                 await self._room.acquire()
@@ -119,13 +126,18 @@ class KeyedRunner:
     async def _work(self) -> NoReturn:
         while True:
             chain, record = await self._slots.get()
-            await self._handle(chain, record)
-            following = chain.finished()
-            if following is not None:
-                self._slots.put_nowait((chain, following))
-            elif record.key is not None and (chain.is_idle or record.grant_over):
-                self._chains.pop((record.grant_number, record.key), None)
-            self._room.release()
+            try:
+                await self._handle(chain, record)
+            finally:
+                self._finished(chain, record)
+
+    def _finished(self, chain: Chain, record: "DeliveredRecord") -> None:
+        following = chain.finished()
+        if following is not None:
+            self._slots.put_nowait((chain, following))
+        elif record.key is not None and (chain.is_idle or record.grant_over):
+            self._chains.pop((record.grant_number, record.key), None)
+        self._room.release()
 
     async def _handle(self, chain: Chain, record: "DeliveredRecord") -> None:
         if chain.follows_a_refused(record):
@@ -134,10 +146,28 @@ class KeyedRunner:
             return
         try:
             await self._handler(record)
+        except asyncio.CancelledError:
+            worker = asyncio.current_task()
+            if worker is not None and worker.cancelling():
+                raise
+            # Not we were cancelled, but something that the handler waited for.
+            await self._failed(chain, record)
         except Exception:  # noqa: BLE001 - a handler may raise anything; its record comes again
-            _LOG.exception("the handler failed for %r; it will come again", record)
-            chain.refused(record)
-            await record.nak()
+            await self._failed(chain, record)
         else:
+            if record.refused:
+                chain.refused(record)
+            else:
+                chain.handled(record)
+                await record.ack()
+
+    async def _failed(self, chain: Chain, record: "DeliveredRecord") -> None:
+        """The handler raised what is being handled."""
+        if record.acked:
+            _LOG.exception("the handler failed for %r after its ack", record)
             chain.handled(record)
-            await record.ack()
+            return
+        _LOG.exception("the handler failed for %r; it will come again", record)
+        chain.refused(record)
+        if not record.refused:
+            await record.nak()

@@ -9,8 +9,12 @@ PRODUCER_BUFFER_BYTES = 32 << 20
 RECORD_OVERHEAD_BYTES = 32
 """What a record counts for beside its own bytes, so that empty records are bounded too."""
 
-REQUEST_BYTES_USUAL = 120 << 10
-"""One request of a producer: below malloc's mmap threshold, serialising it is cheap."""
+REQUEST_BYTES_USUAL = 1_000 << 10
+"""One request of a producer, where so much waits: several frames share the cost of a message on
+both sides, and of a sync in the daemon."""
+
+HEAP_KEPT_BYTES = 16 << 20
+"""What a producer makes malloc keep for its messages, see `dss_client._produce_call`."""
 
 COLUMNS_SLICE_RECORDS_MAX = 16_384
 """`send_columns` works in slices of this size, so that the loop is held a few milliseconds."""
@@ -27,6 +31,13 @@ FAILURES_KEPT_MAX = 100
 YIELD_EVERY_S = 0.005
 """Handing out buffered records never holds the event loop longer than this."""
 
+CREDIT_PARTS = 2
+"""Where acks for this part of the credit wait, they go out at once."""
+
+FLUSH_RECORDS = 500
+"""After so many records the hand-out pauses for the acks to go: half of the usual credit, so that
+the next records come while the user works on the rest."""
+
 SILENCE_OF_LEASE = 0.6
 """After this share of the lease without a sign of the daemon, hand-out waits for a ping."""
 
@@ -36,11 +47,9 @@ PING_OF_LEASE = 0.25
 PINGS_UNANSWERED_MAX = 3
 """A ping unanswered for so many rounds means that the connection is lost."""
 
-REVOKE_WAIT_OF_DEADLINE = 0.5
-"""How long outstanding acks are awaited after a revoke, as a share of its deadline."""
-
-REVOKE_WAIT_S_MAX = 2.0
-"""However generous the deadline: other members wait for the stream."""
+REVOKE_WAIT_OF_DEADLINE = 0.8
+"""How long outstanding acks are awaited after a revoke, as a share of its deadline: the daemon
+makes its own final report after nine tenths."""
 
 BACKOFF_FIRST_S = 0.05
 BACKOFF_MAX_S = 1.0
@@ -49,6 +58,9 @@ BACKOFF_MAX_S = 1.0
 CHANNEL_BACKOFF_MS = 100
 CHANNEL_BACKOFF_MAX_MS = 300
 """The transport's own pauses are shorter than ours, so that ours rule."""
+
+CONNECT_WAIT_MS = 60_000
+"""Above `CALL_TIMEOUT_S`: a daemon that is there but does not answer is late, not unreachable."""
 
 CALL_TIMEOUT_S = 30.0
 """An administrative call that takes longer has failed."""

@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 Spawn = Callable[[Coroutine[Any, Any, None], str], "asyncio.Task[None]"]
 HeadersArgument = Mapping[str, bytes | str] | Sequence[tuple[str, bytes | str]]
 
+_BYTES = frozenset((bytes, bytearray, memoryview))
+_BYTES_OR_NONE = _BYTES | {type(None)}
+
 _SURELY_LEGAL_BYTES = KEY_BYTES_MAX
 """A record below it can break no limit of size."""
 
@@ -228,6 +231,10 @@ class Producer:
         frame.keys.append(key)
         frame.hashes.append(hashed)
         if frame.subjects is not None or subject != frame.subject:
+            # In the frame each subject of its own takes its bytes.
+            subject_bytes = len(subject.encode())
+            size_bytes += subject_bytes
+            call.room_bytes -= subject_bytes
             frame.note_subject(row, subject)
         if pairs is not None or timestamp is not None:
             frame.note_rare(row, pairs, None if timestamp is None else time_us(timestamp))
@@ -258,7 +265,7 @@ class Producer:
             many records it holds.
 
         Raises:
-            IllegalArgument: the columns differ in length.
+            IllegalArgument: the columns differ in length, or a value is not bytes.
             DssError: some of it was not stored; what was is not undone.
         """
         whole = self._columns(payloads, keys, subjects, headers, timestamps)
@@ -303,6 +310,9 @@ class Producer:
                 raise IllegalArgument(argument=name, rule="every column has one value a record")
         if subjects is None:
             subjects = self.topic
+        _check_bytes("payloads", payloads, _BYTES)
+        if keys is not None:
+            _check_bytes("keys", keys, _BYTES_OR_NONE)
         self._routes.admit_all((subjects,) if isinstance(subjects, str) else subjects)
         return Columns(
             payloads=payloads,
@@ -336,8 +346,30 @@ def _pairs_or_none(headers: HeadersArgument | None) -> tuple[tuple[str, bytes], 
     return None if headers is None else header_pairs(headers)
 
 
+def _check_bytes(name: str, column: Sequence[bytes | None], kinds: frozenset[type]) -> None:
+    """Refuse a column of text, which Arrow would encode without a word.
+
+    Raises:
+        IllegalArgument: a value is of none of the kinds.
+    """
+    arrow_type = getattr(column, "type", None)
+    if arrow_type is None:
+        fits = kinds.issuperset(map(type, column))
+    else:
+        fits = "binary" in str(arrow_type)
+    if not fits:
+        raise IllegalArgument(argument=name, rule="a value is bytes; encode text")
+
+
 def _admitted(payload: bytes, key: bytes | None, size_bytes: int) -> bytes:
-    """The payload as bytes, of a record that is perhaps too large."""
+    """The payload as bytes, of a record that is perhaps too large.
+
+    Raises:
+        RecordTooLarge: it is.
+        IllegalArgument: the payload is not bytes, or the key is too long.
+    """
+    if not isinstance(payload, (bytes, bytearray, memoryview)):
+        raise IllegalArgument(argument="payload", rule="it is bytes; encode text")
     if size_bytes - RECORD_OVERHEAD_BYTES > RECORD_BYTES_MAX:
         raise RecordTooLarge(
             size_bytes=size_bytes - RECORD_OVERHEAD_BYTES, limit_bytes=RECORD_BYTES_MAX

@@ -1,22 +1,38 @@
 """Plain reading of a log: no group, no acks, no session.
 
-Invariant: records of a stream come in order, each once; between streams there is no order. A
-lost connection ends the reading with an error: where it stood is known to the caller.
+Invariant: records of a stream come in order, each once; between streams there is no order. After a
+lost connection a reading that follows goes on where it was, stream by stream; any other ends with
+an error.
 """
 
-from collections.abc import AsyncIterator
+import asyncio
+import time
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from dss_client._start import Start, start_to_wire, time_us
 from dss_client.record import Batch, Record
-from dss_core.errors import IllegalArgument
+from dss_core.errors import (
+    DssError,
+    IllegalArgument,
+    OffsetOutOfRange,
+    StreamDamaged,
+    StreamNotFound,
+)
 from dss_core.filters import TopicFilter
 from dss_core.ids import StreamName
 
 if TYPE_CHECKING:
+    import grpc.aio
+
     from dss_api.v1 import log_pb2
     from dss_client._connection import Connection
+
+    ReadCall = grpc.aio.UnaryStreamCall[log_pb2.ReadRequest, log_pb2.ReadReply]
+
+_OFFSET_END = 1 << 63
 
 
 class ReadPiece:
@@ -35,13 +51,19 @@ class Reader:
         self._connection = connection
         self._request = request
         self.streams: tuple[str, ...] = ()
-        """Every stream that is read, once the first answer came."""
+        """Every stream that is read, once the first answers came."""
+        self._damage: StreamDamaged | None = None
+        self._next: dict[str, int] = {}
+        """By stream: behind the last record that was handed out."""
+        self._left = request.records_max if request.HasField("records_max") else None
+        self._began_us = time.time_ns() // 1_000
 
     async def __aiter__(self) -> AsyncIterator[Record]:
         """Records, one by one.
 
         Raises:
-            DssError: the daemon refuses, or the connection was lost.
+            StreamDamaged: all the rest came; from this offset on some records cannot be read.
+            DssError: the daemon refuses; or the connection was lost, and this does not follow.
         """
         async for batch in self.batches():
             for record in batch:
@@ -51,26 +73,143 @@ class Reader:
         """Records as columns.
 
         Raises:
+            StreamDamaged: all the rest came; from this offset on some records cannot be read.
+            DssError: the daemon refuses; or the connection was lost, and this does not follow.
+        """
+        from dss_client._backoff import Backoff
+        from dss_client._connection import PASSING
+
+        backoff = Backoff()
+        answers = self._answers(self._request)
+        while True:
+            try:
+                async with aclosing(answers):
+                    async for batch in answers:
+                        backoff.reset()
+                        yield batch
+                break
+            except DssError as error:
+                began = bool(self.streams)
+                if not (began and self._request.follow and isinstance(error, PASSING)):
+                    raise
+            await asyncio.sleep(backoff.pause_s())
+            answers = self._resumed()
+        if self._damage is not None:
+            raise self._damage
+
+    async def _answers(self, request: "log_pb2.ReadRequest") -> AsyncGenerator[Batch, None]:
+        """What one call gives.
+
+        Raises:
             DssError: the daemon refuses, or the connection was lost.
         """
-        import grpc.aio
-
-        from dss_core.decode import decode
-
-        call = self._connection.log.Read(self._request)
+        call = self._connection.log.Read(request)
         try:
-            async for reply in call:
-                if reply.streams:
-                    self.streams = (*self.streams, *reply.streams)
-                if reply.frames:
-                    mask = tuple((each.start, each.end) for each in reply.mask)
-                    batch = Batch(ReadPiece(reply.stream), decode(reply.frames, mask))
-                    if len(batch):
-                        yield batch
-        except grpc.aio.AioRpcError as error:
-            raise self._connection.translated(error) from error
+            while self._left != 0 and (reply := await self._reply(call)) is not None:
+                batch = self._batch(reply) if reply.frames else None
+                if batch is not None:
+                    yield batch
         finally:
             call.cancel()
+
+    async def _reply(self, call: "ReadCall") -> "log_pb2.ReadReply | None":
+        from dss_client._connection import ConnectionLostError
+
+        try:
+            reply = await self._connection.read_or_end(call)
+        except ConnectionLostError as lost:
+            raise lost.reason from lost
+        if reply is not None and reply.streams:
+            known = frozenset(self.streams)
+            self.streams = (*self.streams, *(each for each in reply.streams if each not in known))
+        if reply is not None and reply.damaged and self._damage is None:
+            self._damage = StreamDamaged(stream=reply.stream, offset=reply.damaged[0].start)
+        return reply
+
+    def _batch(self, reply: "log_pb2.ReadReply") -> Batch | None:
+        """What of an answer was not handed out yet; from here on it is."""
+        from dss_core.decode import decode
+
+        mask = tuple((each.start, each.end) for each in reply.mask)
+        if reply.stream in self._next:
+            mask = ((0, self._next[reply.stream]), *mask)
+        decoded = decode(reply.frames, mask)
+        if self._left is not None and decoded.records > self._left:
+            decoded = decode(reply.frames, (*mask, (decoded.offsets[self._left], _OFFSET_END)))
+        if self._left is not None:
+            self._left -= decoded.records
+        self._next[reply.stream] = max(decoded.next_offset, self._next.get(reply.stream, 0))
+        return Batch(ReadPiece(reply.stream), decoded) if decoded.records else None
+
+    # After a lost connection.
+
+    async def _resumed(self) -> AsyncGenerator[Batch, None]:
+        """What came since the connection was lost, and what comes.
+
+        The tail of every stream is opened first; then the gap before it is read, one stream after
+        the other. Where they overlap, nothing is handed out twice.
+
+        Raises:
+            DssError: the daemon refuses, or the connection was lost.
+        """
+        known = frozenset(self.streams)
+        tail = self._connection.log.Read(self._again(follow=True, now=True))
+        try:
+            while self._left != 0 and (reply := await self._reply(tail)) is not None:
+                for stream in reply.streams:
+                    async with aclosing(self._gap(stream, since_birth=stream not in known)) as gap:
+                        async for batch in gap:
+                            yield batch
+                batch = self._batch(reply) if reply.frames else None
+                if batch is not None:
+                    yield batch
+        finally:
+            tail.cancel()
+
+    async def _gap(self, stream: str, *, since_birth: bool) -> AsyncGenerator[Batch, None]:
+        """One stream, from where it was up to its end.
+
+        Raises:
+            DssError: the daemon refuses, or the connection was lost.
+        """
+        request = self._again(follow=False)
+        request.stream = stream
+        if stream in self._next:
+            request.start.offset = self._next[stream]
+        elif since_birth:
+            request.start.earliest = True
+        elif request.start.now:
+            request.start.time_us = self._began_us
+        try:
+            async for batch in self._answers(request):
+                yield batch
+        except StreamNotFound:
+            return  # its topic was removed meanwhile
+        except OffsetOutOfRange as error:
+            if not _is_expired(error):
+                raise
+            request.start.earliest = True
+            async for batch in self._answers(request):
+                yield batch
+
+    def _again(self, *, follow: bool, now: bool = False) -> "log_pb2.ReadRequest":
+        """The request, for what is left of it."""
+        from dss_api.v1 import log_pb2
+
+        request = log_pb2.ReadRequest()
+        request.CopyFrom(self._request)
+        request.follow = follow
+        if now:
+            request.start.now = True
+        if self._left is not None:
+            request.records_max = self._left
+        return request
+
+
+def _is_expired(error: OffsetOutOfRange) -> bool:
+    """Whether the offset lies before the first record that is kept."""
+    offset, start = error.fields.get("offset", ""), error.fields.get("start", "")
+    return offset.isdecimal() and start.isdecimal() and int(offset) < int(start)
 
 
 def read_request(

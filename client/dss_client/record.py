@@ -107,6 +107,23 @@ class DeliveredRecord(Record):
         """Whether its stream was taken back: an ack comes too late."""
         return self._source.grant.over
 
+    @property
+    def acked(self) -> bool:
+        """Whether it was acknowledged, perhaps when it was handed out before."""
+        source = self._source
+        source.note(self.offset + 1)
+        return source.grant.has_acked(self.offset)
+
+    @property
+    def refused(self) -> bool:
+        """Whether it was refused, and is still to come again."""
+        source = self._source
+        if not source.grant.refused_any:
+            return False
+        # That it came again counts from when it was handed out.
+        source.note(self.offset + 1)
+        return source.grant.has_refused(self.offset)
+
     async def ack(self, *, sync: bool = False) -> None:
         """Done with it. Returns when handed over; with ``sync``, when durable.
 

@@ -19,7 +19,7 @@ from dss_client._backoff import Backoff
 from dss_client._connection import PASSING, Connection, ConnectionLostError, error_from_wire
 from dss_client._start import start_to_wire
 from dss_client.limits import CALL_TIMEOUT_S, CLOSE_TIMEOUT_S
-from dss_core.errors import DssError, NotSubscribed, SessionNotFound, Unreachable
+from dss_core.errors import DssError, NotSubscribed, SessionNotFound, TimedOut
 
 if TYPE_CHECKING:
     from dss_client._client import SessionOptions
@@ -38,6 +38,8 @@ class _Wanted:
     taken: "asyncio.Future[None]"
     """Done once the daemon has taken it, or refused it."""
     request: wire.SessionUp = field(default_factory=wire.SessionUp)
+    asked: bool = False
+    """The daemon has been asked for it on this connection, and has not answered yet."""
 
 
 class Session:
@@ -57,6 +59,8 @@ class Session:
         self._wanted: dict[int, _Wanted] = {}
         self._leaving: dict[int, asyncio.Future[None]] = {}
         self._uses: dict[str, int] = {}
+        self._parked: dict[str, list[int]] = {}
+        """By filter: subscriptions that the session has and nobody uses now."""
         self._used: set[int] = set()
         self._task: asyncio.Task[None]
 
@@ -72,6 +76,8 @@ class Session:
     async def subscribe(self, subscription: "Subscription") -> None:
         """Add a subscription and wait until the daemon has taken it.
 
+        Cancelled, it leaves nothing behind that records are sent to.
+
         Raises:
             DssError: the daemon refuses it, or the session is over.
         """
@@ -83,31 +89,35 @@ class Session:
         wanted = _Wanted(subscription, taken, _subscribe_request(subscription))
         self._wanted[number] = wanted
         if self._attachment is not None:
+            wanted.asked = True
             self._attachment.send(wanted.request)
         try:
             await taken
-        except BaseException:
+        except asyncio.CancelledError:
+            if self._is_kept(subscription):
+                self._park(subscription)
+            else:
+                self._begin_leaving(number)
+            raise
+        except DssError:
             self._wanted.pop(number, None)
             raise
 
     async def leave(self, subscription: "Subscription") -> None:
         """The user left a subscription's block: end it, unless the session is to keep it."""
-        private = not subscription.options.shared
-        if private and self._options.session_expiry_s > 0:
-            await self.flush_acks(subscription)
-            self._wanted.pop(subscription.number, None)
-        else:
+        if not self._is_kept(subscription):
             await self.unsubscribe(subscription)
+            return
+        try:
+            await self.flush_acks(subscription)
+        finally:
+            self._park(subscription)
 
     async def unsubscribe(self, subscription: "Subscription") -> None:
         """End a subscription; what was acknowledged is settled first, where the daemon answers."""
-        number = subscription.number
-        if self._wanted.pop(number, None) is None or self.failed is not None:
+        left = self._begin_leaving(subscription.number)
+        if left is None:
             return
-        left: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._leaving[number] = left
-        if self._attachment is not None:
-            self._attachment.send(_unsubscribe_request(number))
         try:
             async with asyncio.timeout(CLOSE_TIMEOUT_S):
                 await left
@@ -115,10 +125,42 @@ class Session:
             # The daemon ends it when the session expires; a resumed session is told again.
             return
 
+    def _begin_leaving(self, number: int) -> "asyncio.Future[None] | None":
+        """Tell the daemon to end a subscription; done once it has. None where there is none."""
+        if self._wanted.pop(number, None) is None or self.failed is not None:
+            return None
+        left: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._leaving[number] = left
+        if self._attachment is not None:
+            self._attachment.send(_unsubscribe_request(number))
+        return left
+
+    def _is_kept(self, subscription: "Subscription") -> bool:
+        """Whether it outlives its block: it is private, in a session that outlives this one."""
+        return not subscription.options.shared and self._options.session_expiry_s > 0
+
+    def _park(self, subscription: "Subscription") -> None:
+        """Leave a subscription in the session, but have nothing delivered until it is used again.
+
+        Streams that are granted to it later are given back as they come.
+        """
+        number = subscription.number
+        if number not in self._wanted:
+            return
+        if self._attachment is not None:
+            self._attachment.park(number)
+        del self._wanted[number]
+        self._parked.setdefault(subscription.options.filter, []).append(number)
+
     def flush_soon(self) -> None:
         """Report acks and frontiers without waiting for the interval."""
         if self._attachment is not None:
             self._attachment.flush()
+
+    def flush_if_worth_it(self) -> None:
+        """Report acks without waiting for the interval, if the daemon may be waiting for them."""
+        if self._attachment is not None:
+            self._attachment.flush_if_worth_it()
 
     async def flush_acks(self, subscription: "Subscription") -> None:
         """Wait until the acks of a subscription are durable, as far as that can still happen."""
@@ -140,6 +182,9 @@ class Session:
         """End the session's connection, with what was acknowledged."""
         self._closing = True
         if self._attachment is not None:
+            for number in self._wanted:
+                # Told so, the daemon knows that nothing else of what it sent ahead was handed out.
+                self._attachment.park(number)
             self._attachment.close()
             await asyncio.wait([self._task], timeout=CLOSE_TIMEOUT_S)
         self._task.cancel()
@@ -195,7 +240,7 @@ class Session:
             raise lost.reason from lost
         except TimeoutError as error:
             call.cancel()
-            raise Unreachable(endpoint=self._connection.endpoint.text) from error
+            raise TimedOut(what="Opening the session", seconds=f"{CALL_TIMEOUT_S:g}") from error
         if first.WhichOneof("item") == "error":
             call.cancel()
             raise error_from_wire(first.error.error)
@@ -214,15 +259,15 @@ class Session:
         )
 
     def _opened(self, call: "AttachCall", opened: wire.Opened) -> Attachment:
-        known = opened.session_present and opened.session_id == self._session_id
         self.client_id = opened.client_id
         self._session_id = opened.session_id
         self._opened_once = True
         attachment = Attachment(self._connection, call, opened, self)
         for wanted in self._wanted.values():
-            # A session that was resumed by its id has the subscriptions that it took before.
-            if not (known and wanted.taken.done()):
-                attachment.send(wanted.request)
+            # A session that was resumed has what it took before, but brings records only for
+            # those that this connection asks for.
+            wanted.asked = True
+            attachment.send(wanted.request)
         for number in self._leaving:
             attachment.send(_unsubscribe_request(number))
         return attachment
@@ -254,6 +299,7 @@ class Session:
         """The daemon took a subscription."""
         wanted = self._wanted.get(item.subscription)
         if wanted is not None:
+            wanted.asked = False
             wanted.subscription.group = item.group
             if not wanted.taken.done():
                 wanted.taken.set_result(None)
@@ -273,8 +319,10 @@ class Session:
             return
         wanted = self._wanted.get(subscription)
         if subscription:
-            if wanted is not None and (final or not wanted.taken.done()):
-                del self._wanted[subscription]
+            if final and self._attachment is not None:
+                self._attachment.forget(subscription)
+            if wanted is not None and (final or wanted.asked):
+                self._wanted.pop(subscription, None)
                 self._refuse(wanted, error)
         elif final and not isinstance(error, PASSING):
             self._fail(error)
@@ -283,8 +331,11 @@ class Session:
         """A number for a new subscription, the same in every process that resumes the session.
 
         A session outlives this process, so the number is drawn from the filter: a resumed session
-        goes on with the subscription that it has. It is never used twice by one client.
+        goes on with the subscription that it has. One client uses it again only for a subscription
+        that it left in the session.
         """
+        if parked := self._parked.get(filter):
+            return parked.pop(0)
         while True:
             use = self._uses[filter] = self._uses.get(filter, 0) + 1
             number = xxh32_intdigest(f"{use} {filter}".encode())

@@ -9,13 +9,15 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
+from itertools import islice
 from time import monotonic
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from dss_client._start import Start
-from dss_client.limits import ENDED_GRANTS_MAX, YIELD_EVERY_S
+from dss_client.limits import ENDED_GRANTS_MAX, FLUSH_RECORDS, YIELD_EVERY_S
 from dss_core.errors import DssError
+from dss_core.progress import total
 
 if TYPE_CHECKING:
     from dss_client._grant import HeldGrant
@@ -67,9 +69,12 @@ class Subscription:
         self._current: Handout | None = None
         self._arrived = asyncio.Event()
         self._error: DssError | None = None
+        self._callback_error: Exception | None = None
         self._draining = False
         self._handed: dict[str, int] = {}
         self._resume_at = 0.0
+        self._unflushed_records = 0
+        """Handed out since the last report, but for the piece in hand."""
         self._ended: deque[HeldGrant] = deque()
         self._late_acks = 0
 
@@ -96,9 +101,15 @@ class Subscription:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Leave: unacknowledged records of a group go to its other members."""
+        """Leave: unacknowledged records of a group go to its other members.
+
+        Raises:
+            Exception: what `on_grant` or `on_revoke` raised, unless the iteration raised it.
+        """
         self._take_no_more()
         await self._session.leave(self)
+        if error is None:
+            self._raise_callback_error()
 
     def __aiter__(self) -> "AsyncIterator[DeliveredRecord]":
         """Records, one by one, until `drain` or a final error.
@@ -114,17 +125,25 @@ class Subscription:
         clock = monotonic
         resume_at = self._resume_at
         while (handout := await self._next()) is not None:
-            for record in handout.rows:
+            # Nothing is awaited while a record is taken and not handed out: cancelled there, it
+            # would be skipped.
+            if clock() >= resume_at:
+                await self._breathe()
+                resume_at = self._resume_at
+                if handout is not self._current:
+                    continue
+            for record in islice(handout.rows, FLUSH_RECORDS):
+                handout.last_offset = record.offset
+                yield record
                 if clock() >= resume_at:
                     await self._breathe()
                     resume_at = self._resume_at
-                    if handout.stopped:
-                        break
-                handout.last_offset = record.offset
-                yield record
                 if handout.stopped:
                     break
-            self._finish(handout)
+            if handout.stopped or handout.last_offset + 1 >= handout.end:
+                self._finish(handout)
+            else:
+                resume_at = 0.0
 
     async def batches(self) -> "AsyncIterator[DeliveredBatch]":
         """What came, as columns; until `drain` or a final error.
@@ -136,7 +155,7 @@ class Subscription:
         while (handout := await self._next()) is not None:
             if monotonic() >= self._resume_at:
                 await self._breathe()
-                if handout.stopped:
+                if handout is not self._current:
                     continue
             batch = handout.rest()
             self._finish(handout)
@@ -150,19 +169,22 @@ class Subscription:
     ) -> "list[DeliveredRecord]":
         """Up to ``n`` records: as soon as there are ``n``, or what came within ``timeout`` seconds.
 
+        Until it returns, none of them counts as handed out; cancelled, it leaves them for the next.
+
         Raises:
             SessionTakenOver: a newer connection uses the client id.
             GroupDestroyed: the group was removed.
         """
-        records: list[DeliveredRecord] = []
         try:
             async with asyncio.timeout(timeout):
-                while len(records) < n and (handout := await self._next()) is not None:
-                    if monotonic() >= self._resume_at:
-                        await self._breathe()
-                    self._take(handout, n, records)
+                await self._wait_for(n)
         except TimeoutError:
             pass
+        if monotonic() >= self._resume_at:
+            await self._breathe()
+        records: list[DeliveredRecord] = []
+        while len(records) < n and (handout := self._at_hand()) is not None:
+            self._take(handout, n, records)
         return records
 
     async def run(
@@ -188,9 +210,10 @@ class Subscription:
     async def unsubscribe(self) -> None:
         """Leave for good: a private subscription is forgotten, a group goes on without this one.
 
-        Leaving the ``async with`` block does it too, except for a private subscription of a
-        session that outlives its connection (``session_expiry``).
+        Iteration ends. Leaving the ``async with`` block does it too, except for a private
+        subscription of a session that outlives its connection (``session_expiry``).
         """
+        self._take_no_more()
         await self._session.unsubscribe(self)
 
     async def drain(self) -> None:
@@ -199,19 +222,18 @@ class Subscription:
         Records that were not handed out go back to the group.
         """
         self._take_no_more()
-        self._arrived.set()
         await self._session.flush_acks(self)
 
     def _take_no_more(self) -> None:
         self._draining = True
         self._inbox.clear()
         self._stop_current()
+        self._arrived.set()
 
     def _stop_current(self) -> None:
         """Hand out no more of what is being handed out; what was, is noted."""
         if self._current is not None:
             self.note_current()
-            self._current.grant.handed_count += self._current.handed_count()
             self._current.grant.touch()
             self._current.stopped = True
             self._current = None
@@ -228,18 +250,49 @@ class Subscription:
     async def _next(self) -> "Handout | None":
         """The piece to hand out from; None after `drain`."""
         while True:
+            self._raise_callback_error()
             if self._draining:
                 return None
-            if self._current is not None:
-                return self._current
-            if self._inbox:
-                self._begin(self._inbox.popleft())
-                continue
+            if self._unflushed_records >= FLUSH_RECORDS:
+                await self._breathe()
+            elif (handout := self._at_hand()) is not None:
+                return handout
+            elif self._error is not None:
+                raise self._error
+            else:
+                await self._arrival()
+
+    def _at_hand(self) -> "Handout | None":
+        """The piece to hand out from, if any is here."""
+        while self._current is None and self._inbox:
+            self._begin(self._inbox.popleft())
+        return self._current
+
+    async def _wait_for(self, n: int) -> None:
+        """Wait until so many records are here, or no more will come."""
+        while True:
+            self._raise_callback_error()
+            waiting = self._count(n)
+            if waiting >= n or self._draining or (waiting and self._error is not None):
+                return
             if self._error is not None:
                 raise self._error
-            self._session.flush_soon()
-            self._arrived.clear()
-            await self._arrived.wait()
+            await self._arrival()
+
+    def _count(self, enough: int) -> int:
+        """How many records wait to be handed out, counted until there are enough."""
+        count = 0 if self._current is None else self._current.left
+        for handout in self._inbox:
+            if count >= enough:
+                break
+            count += handout.left
+        return count
+
+    async def _arrival(self) -> None:
+        self._unflushed_records = 0
+        self._session.flush_if_worth_it()
+        self._arrived.clear()
+        await self._arrived.wait()
 
     def _begin(self, handout: "Handout") -> None:
         if handout.grant.stopped:
@@ -253,31 +306,41 @@ class Subscription:
             self._current = None
         grant = handout.grant
         if not handout.stopped:
-            grant.handed_count += handout.decoded.records
-            self.note_handed(handout, handout.decoded.next_offset)
+            self._note_handed(handout, handout.end)
+            self._unflushed_records += total(handout.ranges)
             grant.touch()
         handout.release()
 
     async def _breathe(self) -> None:
         """Let the loop run, and after a silence make sure that what is held is still ours."""
         await self._session.wait_sure()
+        self._unflushed_records = 0
+        self._touch_current()
+        self._session.flush_soon()
+        await asyncio.sleep(0)
+        # Its frontier moves on from here, perhaps without any ack.
+        self._touch_current()
+        if self._current is not None:
+            # What is handed out from now on is to be told too, though it were never acknowledged.
+            self._current.grant.touch()
+        self._resume_at = monotonic() + YIELD_EVERY_S
+
+    def _touch_current(self) -> None:
         if self._current is not None:
             self._current.grant.touch()
-        await asyncio.sleep(0)
-        self._resume_at = monotonic() + YIELD_EVERY_S
 
     # What follows is called by the session.
 
-    def note_handed(self, handout: "Handout", up_to: int) -> None:
+    def _note_handed(self, handout: "Handout", end: int) -> None:
         """Remember how far a stream was handed out."""
-        grant = handout.grant
-        grant.frontier = max(grant.frontier, up_to)
-        self._handed[grant.stream] = max(self._handed.get(grant.stream, 0), up_to)
+        handout.note(end)
+        stream = handout.grant.stream
+        self._handed[stream] = max(self._handed.get(stream, 0), end)
 
     def note_current(self) -> None:
         """Bring the frontier of the piece that is being handed out up to date."""
         if self._current is not None and self._current.last_offset >= 0:
-            self.note_handed(self._current, self._current.last_offset + 1)
+            self._note_handed(self._current, self._current.last_offset + 1)
 
     def handed_below(self, stream: str) -> int:
         """Offsets of the stream below it may have been handed out by this client."""
@@ -285,8 +348,15 @@ class Subscription:
 
     def granted(self, grant: "HeldGrant") -> None:
         """A stream was lent to this subscription."""
-        if self.options.on_grant is not None:
-            self.options.on_grant(_notice(grant))
+        self._call_back(self.options.on_grant, grant)
+
+    def revoked(self, grant: "HeldGrant") -> None:
+        """A stream was taken back."""
+        self._call_back(self.options.on_revoke, grant)
+
+    def refused(self, acks: int) -> None:
+        """The daemon refused acks."""
+        self._late_acks += acks
 
     def deliver(self, handout: "Handout") -> None:
         """Records came."""
@@ -302,8 +372,6 @@ class Subscription:
         if self._current is not None and self._current.grant is grant:
             self._stop_current()
         self._inbox = deque(handout for handout in self._inbox if handout.grant is not grant)
-        if self.options.on_revoke is not None:
-            self.options.on_revoke(_notice(grant))
 
     def ended(self, grant: "HeldGrant") -> None:
         """A grant is over; acks that still come for it are only counted."""
@@ -315,6 +383,23 @@ class Subscription:
         """The subscription is over: iteration raises once what came is handed out."""
         self._error = error
         self._arrived.set()
+
+    def _call_back(
+        self, callback: Callable[[GrantNotice], None] | None, grant: "HeldGrant"
+    ) -> None:
+        """Call what the user gave; what it raises belongs to the user's task, not to ours."""
+        if callback is None:
+            return
+        try:
+            callback(_notice(grant))
+        except Exception as error:  # noqa: BLE001 - raised again where records are taken
+            self._callback_error = error
+            self._arrived.set()
+
+    def _raise_callback_error(self) -> None:
+        error, self._callback_error = self._callback_error, None
+        if error is not None:
+            raise error
 
 
 def _notice(grant: "HeldGrant") -> GrantNotice:

@@ -6,15 +6,16 @@ Importing this module imports pyarrow.
 """
 
 from collections.abc import Callable, Sequence
+from struct import Struct
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from dss_core import arrow_layout
-from dss_core.arrow_routing import partitions_of
+from dss_core.arrow_routing import hashes_of, partitions_of
 from dss_core.build import Columns
 from dss_core.filters import check_subject
-from dss_core.routing import Router, key_hash, key_hashes
+from dss_core.routing import Router, key_hash
 from dss_core.rows_layout import Headers
 
 Indexed = tuple[list[str], pa.UInt16Array]
@@ -22,6 +23,8 @@ Indexed = tuple[list[str], pa.UInt16Array]
 
 _SUBJECT_BYTES_SHARED = 16 << 10
 """Distinct subjects of a batch up to this many bytes are not charged to its records."""
+
+_I64 = Struct("=q")
 
 
 def encode(columns: Columns) -> tuple[list[str], bytes]:
@@ -47,6 +50,8 @@ def encode(columns: Columns) -> tuple[list[str], bytes]:
 
 def _array(column: "Sequence[object] | pa.Array", wanted: pa.DataType) -> pa.Array:
     if isinstance(column, pa.Array):
+        if column.type != wanted:
+            raise TypeError(f"{column.type} stands where {wanted} is wanted")
         return column
     # The type is inferred, for asked for bytes, Arrow would take text too.
     array = pa.array(column)
@@ -72,7 +77,7 @@ def _hashes(columns: Columns, key: pa.BinaryArray) -> pa.UInt64Array:
         return pa.nulls(len(key), pa.uint64())
     keys = columns.keys if isinstance(columns.keys, list) else key.to_pylist()
     if key.null_count == 0:
-        return pa.array(key_hashes(keys), pa.uint64())
+        return hashes_of(keys)
     return pa.array([None if one is None else key_hash(one) for one in keys], pa.uint64())
 
 
@@ -86,7 +91,8 @@ def _headers(headers: "Sequence[Headers | None] | pa.Array | None", records: int
 
 def _times(times_us: "int | Sequence[int] | pa.Array", records: int) -> pa.Array:
     if isinstance(times_us, int):
-        return pa.repeat(pa.scalar(times_us, pa.int64()), records)
+        same = pa.py_buffer(_I64.pack(times_us) * records)
+        return pa.Array.from_buffers(pa.int64(), records, [None, same])
     return times_us if isinstance(times_us, pa.Array) else pa.array(times_us, pa.int64())
 
 
@@ -119,21 +125,37 @@ def _indexed(subjects: "str | Sequence[str] | pa.DictionaryArray", records: int)
 def bytes_upto(columns: Columns, fixed_bytes: int) -> Callable[[int], int]:
     """Roughly the bytes of the records up to a row, itself included; rather too many.
 
-    A search needs few of them, so they stay in Arrow.
+    A search needs few of them, so they are read off Arrow's offsets; only what has none is summed.
     """
-    sizes = pc.add(pc.binary_length(columns.payloads).cast(pa.int64()), fixed_bytes)
+    summed = _summed_sizes(columns)
+    ends = [arrow_layout.ends(columns.payloads)]
     if columns.keys is not None:
-        sizes = pc.add(sizes, pc.coalesce(pc.binary_length(columns.keys), pa.scalar(0, pa.int32())))
+        ends.append(arrow_layout.ends(columns.keys))
+    before = sum(end[0] for end in ends)
+
+    def upto(row: int) -> int:
+        size_bytes = sum([end[row + 1] for end in ends]) - before + (row + 1) * fixed_bytes
+        return size_bytes if summed is None else size_bytes + int(summed[row].as_py())
+
+    return upto
+
+
+def _summed_sizes(columns: Columns) -> pa.Int64Array | None:
+    """The bytes of headers and of many different subjects, up to each row; None without any."""
+    sizes: list[pa.Array] = []
     if columns.headers is not None:
-        sizes = pc.add(sizes, arrow_layout.header_bytes(columns.headers))
-        sizes = pc.add(sizes, pc.multiply(arrow_layout.header_counts(columns.headers), 8))
+        sizes.append(arrow_layout.header_bytes(columns.headers))
+        sizes.append(pc.multiply(arrow_layout.header_counts(columns.headers), 8))
     if not isinstance(columns.subjects, str):
         subjects = _dictionary(columns.subjects)
         if subjects.dictionary.nbytes > _SUBJECT_BYTES_SHARED:
-            lengths = pc.binary_length(subjects.dictionary)
-            sizes = pc.add(sizes, lengths.take(subjects.indices))
-    upto = pc.cumulative_sum(sizes)
-    return lambda row: int(upto[row].as_py())
+            sizes.append(pc.binary_length(subjects.dictionary).take(subjects.indices))
+    if not sizes:
+        return None
+    total = sizes[0].cast(pa.int64())
+    for each in sizes[1:]:
+        total = pc.add(total, each)
+    return pc.cumulative_sum(total)
 
 
 def partitioned(

@@ -5,10 +5,25 @@ on unsigned 64 bits. Python ints from 2^63 up do not convert by themselves, so e
 typed scalar. Importing this module imports pyarrow.
 """
 
+from array import array
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import repeat
+from sys import byteorder
+
 import pyarrow as pa
 import pyarrow.compute as pc
+from xxhash import xxh64_digest
 
-from dss_core.routing import Router
+from dss_core.routing import HASH_SEED, Router
+
+
+def hashes_of(keys: Sequence[bytes]) -> pa.UInt64Array:
+    """`key_hash` of keys that are all present, without an int object for each."""
+    hashes = array("Q", b"".join(map(xxh64_digest, keys, repeat(HASH_SEED))))
+    if byteorder == "little":  # digests are big endian
+        hashes.byteswap()
+    return pa.Array.from_buffers(pa.uint64(), len(keys), [None, pa.py_buffer(hashes)])
 
 
 def partitions_of(
@@ -44,5 +59,6 @@ def _remainder(values: pa.UInt64Array, divisor: int) -> pa.UInt64Array:
     return pc.subtract(values, pc.multiply(pc.divide(values, by), by))
 
 
+@lru_cache(256)
 def _scalar(value: int) -> pa.UInt64Scalar:
     return pa.scalar(value, pa.uint64())

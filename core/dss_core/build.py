@@ -26,8 +26,10 @@ from dss_core.frame import (
 from dss_core.limits import (
     FRAME_BYTES_USUAL,
     FRAME_RECORDS_MAX,
+    FRAME_SUBJECTS_MAX,
     PARTITIONS_MAX,
     ROWS_LAYOUT_RECORDS_BELOW,
+    SUBJECT_TABLE_BYTES_MAX,
 )
 from dss_core.routing import Router, key_hash, partition_of
 from dss_core.rows_layout import Headers
@@ -102,6 +104,9 @@ def build_frame(columns: Columns, *, partition: int, producer_id: bytes, sequenc
         subjects, parts = (_rows if layout == LAYOUT_ROWS else _arrow)(columns)
     except _WRONG_VALUE as error:
         raise IllegalArgument(argument="a record", rule=str(error)) from error
+    if subjects > FRAME_SUBJECTS_MAX or len(parts[0]) > SUBJECT_TABLE_BYTES_MAX:
+        rule = f"a frame has at most {FRAME_SUBJECTS_MAX:,}, and {SUBJECT_TABLE_BYTES_MAX:,} bytes"
+        raise IllegalArgument(argument="subjects", rule=rule)
     return assemble(
         layout,
         records=records,
@@ -164,10 +169,14 @@ def split_columns(columns: Columns) -> Iterator[Columns]:
         yield columns
         return
     upto, rows = _bytes_upto(columns), range(records)
+    total = upto(records - 1)
     start = before = 0
     while start < records:
         end_max = min(records, start + FRAME_RECORDS_MAX)
-        end = bisect_right(rows, before + FRAME_BYTES_USUAL, start, end_max, key=upto)
+        # Runs of about one size: a short last one would cost as much as a full one.
+        runs = -(-(total - before) // FRAME_BYTES_USUAL)
+        end_bytes = before - (before - total) // runs
+        end = bisect_right(rows, end_bytes, start, end_max, key=upto)
         end = max(end, start + 1)
         yield columns.cut(start, end)
         start, before = end, upto(end - 1)

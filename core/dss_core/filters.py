@@ -125,6 +125,17 @@ class TopicFilter:
             return False
         return all(want in ("+", have) for want, have in zip(levels, given, strict=False))
 
+    def covers(self, other: "TopicFilter") -> bool:
+        """Whether every subject that matches the other matches this one too."""
+        mine, theirs = self.levels, other.levels
+        if self.hides_dollar and theirs and theirs[0].startswith("$"):
+            return False
+        if not self.open_ended and (other.open_ended or len(theirs) != len(mine)):
+            return False
+        if len(theirs) < len(mine):
+            return False
+        return all(want in ("+", have) for want, have in zip(mine, theirs, strict=False))
+
     def overlaps(self, other: "TopicFilter") -> bool:
         """Whether some legal subject matches both."""
         subject = self.common_subject(other)

@@ -24,7 +24,8 @@ little endian. A frame is a header, a subject table, and the records in one of t
   xxh3_64 of bytes 0..76. So no bit of a stored frame is without a checksum, and a stamp never
   touches what the producer wrote.
 - layout: 1 rows, 2 arrow. codec: 0, reserved for compression. schema: 1.
-- records: 1..65,535. subjects: the length of the subject table, 1..65,535.
+- records: 1..65,535. subjects: the length of the subject table, 1..4,096; it
+  has at most 256 KiB.
 
 Rows layout, below 32 records; record after record, without padding::
 
@@ -49,7 +50,7 @@ and loads Arrow only for a frame that needs it.
 
 from struct import Struct
 from struct import error as StructError
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from xxhash import xxh3_64, xxh3_64_intdigest
 
@@ -60,11 +61,15 @@ from dss_core.limits import (
     FRAME_RECORDS_MAX,
     FRAME_SUBJECTS_MAX,
     ROWS_LAYOUT_RECORDS_BELOW,
+    SUBJECT_TABLE_BYTES_MAX,
 )
 from dss_core.progress import Ranges
 from dss_core.routing import Router, key_hash, partition_of
-from dss_core.subject_table import Buffer, entries_end, verify_subjects
+from dss_core.subject_table import Buffer, entries_end, verified_subjects
 from dss_core.subject_table import subjects_of as subjects_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 MAGIC = b"DSSF"
 _MAGIC_NUMBER = int.from_bytes(MAGIC, "little")
@@ -110,6 +115,18 @@ class Header(NamedTuple):
     topic_epoch: int
     storage_topic_id: int
     stamp_checksum: int
+
+
+class Verified(NamedTuple):
+    """A frame that `examine` has taken apart, so that no later check does it again."""
+
+    frame: bytes
+    header: Header
+    subject_table: bytes
+    subjects: tuple[str, ...]
+    body_at: int
+    batch: "pa.RecordBatch | None"
+    """Its records, in the arrow layout."""
 
 
 Summary = tuple[int, int, int, int, int, int, int]
@@ -204,6 +221,15 @@ def stamped(
 
 
 def verify(frame: bytes) -> Header:
+    """`examine` a frame; returns its header.
+
+    Raises:
+        FrameTooLarge, RecordTooLarge, FrameCorrupt: as `examine`.
+    """
+    return examine(frame).header
+
+
+def examine(frame: bytes) -> Verified:
     """Check all that can be wrong with a frame from a producer, but its routing.
 
     Raises:
@@ -225,19 +251,22 @@ def verify(frame: bytes) -> Header:
     if frame[_BODY_CHECKSUM_END:HEADER_BYTES] != _UNSTAMPED:
         raise FrameCorrupt(reason="it carries a stamp, which only the daemon gives")
     _verify_body(frame, 0, header)
-    verify_subjects(subject_table(frame, 0, header), header.subjects)
-    _verify_records(frame, header)
-    return header
+    table = subject_table(frame, 0, header)
+    if len(table) > SUBJECT_TABLE_BYTES_MAX:
+        raise FrameCorrupt(reason=f"its subject table has {len(table)} bytes")
+    subjects = verified_subjects(table, header.subjects)
+    body_at = body_start(0, HEADER_BYTES + len(table), header.layout)
+    batch = _verified_records(frame, body_at, header)
+    return Verified(frame, header, table, subjects, body_at, batch)
 
 
-def _verify_records(frame: bytes, header: Header) -> None:
-    body_at = _body_at(frame, 0, header)
+def _verified_records(frame: bytes, body_at: int, header: Header) -> "pa.RecordBatch | None":
     if header.layout == LAYOUT_ROWS:
         rows_layout.verify(frame, body_at, header.records, header.subjects)
-        return
+        return None
     from dss_core import arrow_layout
 
-    arrow_layout.verify(frame, body_at, header.records, header.subjects)
+    return arrow_layout.verify(frame, body_at, header.records, header.subjects)
 
 
 def verify_stored(buffer: Buffer, at: int = 0) -> Header:
@@ -361,20 +390,13 @@ def subjects_and_body_at(frames: Buffer, summary: Summary) -> tuple[tuple[str, .
     return names, body_start(at, end, layout)
 
 
-def _body_at(frame: Buffer, at: int, header: Header) -> int:
-    end = subject_table_end(frame, at, header.subjects)
-    assert end is not None
-    return body_start(at, end, header.layout)
-
-
 def body_start(at: int, table_end: int, layout: int) -> int:
     """Where the body of the frame at a position begins, given where its subject table ends."""
     return table_end if layout == LAYOUT_ROWS else table_end + (at - table_end) % 8
 
 
 def verify_routing(
-    frame: bytes,
-    header: Header,
+    verified: Verified,
     router: Router,
     partitions: int,
     factor: int,
@@ -384,17 +406,16 @@ def verify_routing(
     """Check that every record with a key belongs to the frame's partition.
 
     Rows are hashed anew; the arrow layout carries the hashes, which ``hash_keys`` checks against
-    the keys too. The frame must have passed `verify`.
+    the keys too.
 
     Raises:
         FrameMisrouted: a record belongs to another partition.
         FrameCorrupt: a hash is not that of its key.
     """
-    body_at = _body_at(frame, 0, header)
-    if header.layout == LAYOUT_ARROW:
+    frame, header, _, _, body_at, batch = verified
+    if batch is not None:
         from dss_core import arrow_layout
 
-        batch = arrow_layout.read(frame, body_at, header.frame_bytes)
         if hash_keys:
             arrow_layout.verify_hashes(batch)
         found = arrow_layout.first_misrouted(batch, header.partition, router, partitions, factor)

@@ -13,8 +13,12 @@ FRAME_BYTES_USUAL = 128 << 10
 """Where a producer closes a frame: below malloc's mmap threshold, protobuf copies are cheap."""
 
 FRAME_RECORDS_MAX = 65_535
-FRAME_SUBJECTS_MAX = 65_535
-"""Rows name their subject by an unsigned 16-bit index."""
+FRAME_SUBJECTS_MAX = 4_096
+"""Different subjects of a frame: checking more would hold the daemon's loop for too long. A frame
+of the usual size cannot have so many records."""
+
+SUBJECT_TABLE_BYTES_MAX = 256 << 10
+"""The subjects of a frame together, for the same reason; twice a frame of the usual size."""
 
 ROWS_LAYOUT_RECORDS_BELOW = 32
 """Below this many records, rows are smaller and faster to read than Arrow (measured)."""
@@ -51,6 +55,10 @@ LEASE_MS = 6_000
 
 SETTLE_INTERVAL_MS = 5
 """The client reports its hand-out frontier at the latest this often."""
+
+SETTLE_RANGES_MAX = 4_096
+"""Ranges in what a client says of one grant at a time: taking them holds the daemon's loop for some
+milliseconds. Whoever has more to say says it in several."""
 
 SUBSCRIPTIONS_PER_SESSION_MAX = 256
 SESSION_EXPIRY_S_MAX = 7 * 24 * 3_600

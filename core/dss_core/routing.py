@@ -10,9 +10,7 @@ Invariant: pure arithmetic, without Arrow; `dss_core.arrow_routing` gives the sa
 Records without a key are not routed here.
 """
 
-from collections.abc import Iterable
 from enum import StrEnum
-from itertools import repeat
 from math import gcd
 
 from xxhash import xxh64_intdigest
@@ -30,11 +28,6 @@ class Router(StrEnum):
 def key_hash(key: bytes) -> int:
     """The routing hash of a key, unsigned 64 bits."""
     return xxh64_intdigest(key, HASH_SEED)
-
-
-def key_hashes(keys: Iterable[bytes]) -> list[int]:
-    """The routing hashes of keys that are all present."""
-    return list(map(xxh64_intdigest, keys, repeat(HASH_SEED)))
 
 
 def partition_of(router: Router, hashed: int, partitions: int, factor: int) -> int:

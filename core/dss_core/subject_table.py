@@ -55,14 +55,14 @@ def subjects_of(table: bytes, count: int) -> tuple[str, ...]:
     return (_decoded_once if small else _decoded)(table, count)
 
 
-def verify_subjects(table: bytes, count: int) -> None:
-    """Check that a table has exactly that many entries, each a legal subject.
+def verified_subjects(table: bytes, count: int) -> tuple[str, ...]:
+    """The subjects in a table that a producer sent, in order.
 
     Raises:
-        FrameCorrupt: it has not.
+        FrameCorrupt: the table has not exactly that many entries, each a legal subject.
     """
     small = len(table) <= _CACHED_TABLE_BYTES_MAX
-    (_verify_once if small else _verify)(table, count)
+    return (_verified_once if small else _verified)(table, count)
 
 
 def _decoded(table: bytes, count: int) -> tuple[str, ...]:
@@ -80,12 +80,14 @@ def _decoded(table: bytes, count: int) -> tuple[str, ...]:
     return tuple(subjects)
 
 
-def _verify(table: bytes, count: int) -> None:
+def _verified(table: bytes, count: int) -> tuple[str, ...]:
+    subjects = subjects_of(table, count)
     try:
-        check_subjects(subjects_of(table, count))
+        check_subjects(subjects)
     except IllegalSubject as illegal:
         raise FrameCorrupt(reason=f"a subject is not allowed: {illegal.fields['rule']}") from None
+    return subjects
 
 
 _decoded_once = lru_cache(_CACHED_TABLES_MAX)(_decoded)
-_verify_once = lru_cache(_CACHED_TABLES_MAX)(_verify)
+_verified_once = lru_cache(_CACHED_TABLES_MAX)(_verified)

@@ -15,9 +15,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dss_core.errors import DssError, ExitCode
-from dssd.conditions import condition_in
+from dssd.conditions import EXIT_SOFTWARE, condition_in
 
-EXIT_SOFTWARE = 70
 _TEMPORARY_PREFIX = "dssd-"
 
 
@@ -77,19 +76,21 @@ def _parser() -> argparse.ArgumentParser:
 def _serve_dev(parsed: argparse.Namespace) -> int:
     directory = Path(tempfile.mkdtemp(prefix=_TEMPORARY_PREFIX))
     try:
-        return _serve(parsed, directory / "data")
+        return _serve(parsed, directory / "data", temporary=directory)
     finally:
         shutil.rmtree(directory)
 
 
-def _serve(parsed: argparse.Namespace, data_dir: Path | None) -> int:
+def _serve(
+    parsed: argparse.Namespace, data_dir: Path | None, *, temporary: Path | None = None
+) -> int:
     from dssd.config import configure
     from dssd.process import serve
 
     config = configure(
         data_dir=data_dir, listen=parsed.listen, file=parsed.config, environment=os.environ
     )
-    serve(config)
+    serve(config, temporary=temporary)
     return ExitCode.OK
 
 

@@ -2,6 +2,9 @@
 
 from dss_core.errors import DssError
 
+EXIT_SOFTWARE = 70
+"""How a process ends that met a programmer's error, after its traceback."""
+
 
 def condition_in(error: BaseException) -> DssError | None:
     """The first condition in an error that consists of conditions only; else None."""

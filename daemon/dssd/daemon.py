@@ -12,12 +12,13 @@ closes those before it.
 """
 
 import asyncio
+import errno
 import logging
 import os
 import shutil
 import sqlite3
-from collections.abc import Callable
-from contextlib import AsyncExitStack
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 
 from dss_api.v1 import (
@@ -28,13 +29,15 @@ from dss_api.v1 import (
     topics_pb2_grpc,
 )
 from dss_core import arrow_layout
-from dss_core.errors import DiskFailed
+from dss_core.errors import DiskFailed, DiskFull, NoRoomToStart, StreamNotFound
 from dss_core.filters import TopicFilter
+from dss_core.ids import StreamId
 from dssd import limits
 from dssd.addresses import Address
 from dssd.clock import Clock
 from dssd.config import Config
 from dssd.data_directory import DataDirectory
+from dssd.descriptors import connections_max
 from dssd.leaders.groups import Groups
 from dssd.leaders.registry import Registry
 from dssd.log.segment_log import SegmentLog
@@ -44,6 +47,7 @@ from dssd.rpc.log import LogServicer
 from dssd.rpc.server import Register, RpcServer
 from dssd.rpc.sessions import SessionsServicer
 from dssd.rpc.topics import TopicsServicer
+from dssd.rpc.turns import Turn
 from dssd.sessions.sessions import Sessions
 from dssd.store.paging import scan_all
 from dssd.store.rows import StorageTopicRow
@@ -68,8 +72,9 @@ class Hooks:
     """It serves on these addresses."""
     ending: Callable[[], None]
     """It serves no longer, and closes its parts."""
-    disk_failed: Callable[[DiskFailed], None]
-    """Nothing more can be promised. May be called on any thread; must end the process."""
+    failed: Callable[[BaseException], None]
+    """The disk failed (`DiskFailed`), or a thread of a part did (anything else): nothing more can
+    be promised. May be called on any thread; must end the process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,12 +117,15 @@ class Daemon:
 
         Raises:
             DataDirectoryLocked, DataDirectoryNewer, IllegalConfig, AddressInUse, StoreDamaged,
-            DiskFailed: it cannot start.
+            DiskFailed, NoRoomToStart: it cannot start.
             BaseExceptionGroup: a part of it failed, or a programmer's error came up.
         """
         with DataDirectory(self._config.data_dir) as directory:
             async with AsyncExitStack() as stack:
-                parts = await self._open(directory, stack)
+                try:
+                    parts = await self._open(directory, stack)
+                except DiskFull as error:
+                    raise NoRoomToStart(path=self._config.data_dir) from error
                 try:
                     await self._serve(parts)
                 except BaseException:
@@ -125,7 +133,7 @@ class Daemon:
                     raise
 
     async def _open(self, directory: DataDirectory, stack: AsyncExitStack) -> _Parts:
-        store = await SqliteStore.open(directory.store_path, on_failure=self._hooks.disk_failed)
+        store = await SqliteStore.open(directory.store_path, on_failure=self._hooks.failed)
         stack.push_async_callback(store.close)
         storage_topics = [found.row for found in await scan_all(store, StorageTopicRow)]
         try:
@@ -133,9 +141,11 @@ class Daemon:
                 directory.log_path,
                 store,
                 storage_topics=storage_topics,
-                on_failure=self._hooks.disk_failed,
+                on_failure=self._hooks.failed,
             )
         except OSError as error:
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                raise DiskFull from error
             raise DiskFailed(reason=f"log: {error}") from error
         stack.push_async_callback(log.close)
         catalogue = await Catalogue.open(store, log, wall_ms=self._clock.wall_ms)
@@ -149,12 +159,17 @@ class Daemon:
     async def _serve(self, parts: _Parts) -> None:
         async with asyncio.TaskGroup() as tasks:
             log_servicer = LogServicer(parts.catalogue, parts.log, self._clock, tasks)
-            server = RpcServer(self._registers(parts, log_servicer), self._crash)
+            server = RpcServer(
+                self._registers(parts, log_servicer),
+                self._crash,
+                connections_max=max(1, connections_max() // len(self._config.listen)),
+            )
             self._listening = server.bind(self._config.listen)
             retention = RetentionSchedule(parts.catalogue, parts.log, self._clock)
             background = [
                 tasks.create_task(self._watch_for_crash(), name="watch for a crash"),
                 tasks.create_task(retention.run(), name="retention"),
+                tasks.create_task(parts.groups.keep(), name="keep groups"),
             ]
             await server.start()
             try:
@@ -196,14 +211,14 @@ class Daemon:
 
     def _crash(self, error: BaseException) -> None:
         if isinstance(error, DiskFailed):
-            self._hooks.disk_failed(error)
+            self._hooks.failed(error)
         if not self._crashed.done():
             self._crashed.set_exception(error)
 
     async def _watch_for_crash(self) -> None:
         await self._crashed
 
-    def _facts(self, parts: _Parts) -> DaemonFacts:
+    async def _facts(self, parts: _Parts) -> DaemonFacts:
         topics = parts.catalogue.topics()
         streams = [stream for topic in topics for stream in topic.streams()]
         counts = parts.sessions.counts()
@@ -221,12 +236,22 @@ class Daemon:
             groups=len(parts.groups.groups()),
             sessions=counts.connected,
             sessions_waiting=counts.detached,
-            log_bytes=sum(parts.log.bounds(stream).bytes for stream in streams),
+            log_bytes=await _bytes_of(parts.log, streams),
             disk_free_bytes=shutil.disk_usage(self._config.data_dir).free,
             sqlite_version=sqlite3.sqlite_version,
             boot_id=self._boot_id.hex(),
             quarantined=tuple((str(path), reason) for path, reason in parts.log.quarantined()),
         )
+
+
+async def _bytes_of(log: SegmentLog, streams: Sequence[StreamId]) -> int:
+    size_bytes = 0
+    turn = Turn()
+    for stream in streams:
+        await turn.give_way()
+        with suppress(StreamNotFound):  # its topic was removed meanwhile
+            size_bytes += log.bounds(stream).bytes
+    return size_bytes
 
 
 class _ReadersOf:

@@ -18,6 +18,14 @@ STOP_CANCEL_S = 1.0
 RETENTION_INTERVAL_S = 30.0
 """Retention looks at whole segments; more often would find nothing."""
 
+CLOCK_JUMP_MS = 3_600 * 1_000
+"""A wall clock that runs ahead of time passed by more is wrong, now or before: nothing is deleted
+for its age by such a clock."""
+
+RETENTION_MS_MAX = 100 * 366 * 24 * 3_600 * 1_000
+RETENTION_BYTES_MAX = 1 << 60
+"""A century, an exbibyte: who wants to keep more leaves the limit out."""
+
 # The server
 
 CONCURRENT_STREAMS_MAX = 1_024
@@ -34,8 +42,21 @@ PEER_PING_INTERVAL_MIN_MS = 1_000
 HANDSHAKE_TIMEOUT_MS = 5_000
 """A connection that says nothing must not hold a descriptor for long."""
 
+CONNECTIONS_MAX = 4_096
+"""Connections of all clients; fewer where the process may not have twice as many descriptors."""
+
 CONCURRENT_CALLS_MAX = 4_096
 """Calls of all connections together; beyond it gRPC answers RESOURCE_EXHAUSTED."""
+
+TURN_S = 0.002
+"""How long a loop whose length a client chooses holds the event loop: no step may take 5 ms."""
+
+COLLECT_AFTER_OBJECTS = 5_000
+COLLECT_MIDDLE_AFTER = 5
+COLLECT_ALL_AFTER = 100
+"""When Python looks for dead cycles: in the youngest after so many new objects, in the middle ones
+after so many such looks, in all after so many of those. To look at all objects takes 100 ms and
+more, holds everything up, and hardly ever finds one."""
 
 # Publishing
 
@@ -46,14 +67,25 @@ APPEND_BYTES_IN_FLIGHT_MAX = 48 << 20
 """What all calls together have handed to the log without an answer: below the log's own bound, so
 that callers wait and are not refused."""
 
+FLIGHT_FRAMES_MAX = 256
+FLIGHT_CHECK_S = 0.001
+"""Frames of a request that are checked, appended and answered in one go: a request has room for
+20,000 small ones, and no step may hold the loop for 5 ms."""
+
+REPLY_ANSWERS_USUAL = 512
+"""Where a reply is sent although more answers are there: to gather them takes 2 ms."""
+
+SUBJECT_TABLE_CACHED_BYTES_MAX = 4_096
 SUBJECT_TABLES_CACHED_MAX = 1_024
-"""Verdicts on subject tables kept per topic. A producer's tables repeat from frame to frame."""
+"""Verdicts on subject tables kept per topic, and the largest such table. A producer's tables repeat
+from frame to frame."""
 
 HASH_KEYS_ONE_FRAME_IN = 64
 """How often the key hashes of an Arrow frame are computed again; the routing is always checked."""
 
-PUBLISH_RECORDS_MAX = 10_000
-"""Records in one unary publish: the daemon builds these frames on its own loop."""
+PUBLISH_RECORDS_MAX = 4_096
+"""Records in one unary publish: the daemon builds these frames on its own loop, and one of so many
+records takes 3 ms."""
 
 # Reading
 
@@ -63,8 +95,15 @@ READ_CHUNK_BYTES_MAX = 128 << 10
 READ_STREAMS_MAX = 65_536
 """Streams that one read may span."""
 
+READ_NAMES_PER_REPLY_MAX = 3_000
+"""Names of streams in one answer of a read: with the longest ones, 800 KiB."""
+
 LISTEN_ADDRESSES_MAX = 16
 """Listening addresses of one daemon."""
+
+THREAD_SWITCH_S = 0.0005
+"""How long a thread runs Python before one that waits may. While the event loop is busy, each
+step of a group commit waits for so long; Python's own 5 ms made commits wait for tens of them."""
 
 MALLOC_MMAP_ABOVE_BYTES = 8 << 20
 """Blocks up to this come from the heap: a fresh mapping for each large message costs its page
@@ -95,6 +134,10 @@ STORE_CHECKPOINT_PAGES = 1_000
 
 STORE_WAL_BYTES_MAX = 64 << 20
 """Above this the write-ahead log gives its space back to the file system."""
+
+STORE_WAL_BYTES_KEPT = 8 << 20
+"""Write-ahead log whose space is taken at the start, so that progress is stored on a full disk too:
+twice what is written back in one go."""
 
 STORE_CHANGES_WAITING_MAX = 65_536
 """Changes that one watcher has not taken yet; twice the largest commit of progress."""
@@ -135,6 +178,15 @@ TAIL_CACHE_OVERHEAD_BYTES = 512
 LOG_DESCRIPTORS_MAX = 256
 """Segment files open for reading at a time."""
 
+LOG_ACTIVE_DESCRIPTORS_MAX = 512
+"""Segment files open for appending at a time: the topics that take frames in one second or so."""
+
+DESCRIPTOR_WAIT_S = 0.05
+"""How long a read waits before it asks again for a descriptor when the process has none left."""
+
+LOG_DESCRIPTORS_SHARE = 8
+"""Each of the two takes at most this part of what the process may open."""
+
 LOG_INDEX_BLOCKS_MAX = 4_096
 """Index blocks kept in memory: 16 MiB."""
 
@@ -155,7 +207,13 @@ SUBJECT_VERDICTS_MAX = 4_096
 """Subject tables judged by readers whose verdicts are kept."""
 
 PRODUCERS_MAX = 1_000_000
-"""Producers of one storage topic whose last sequences are kept; a new one beyond it is refused."""
+"""Producers, counted once a stream, whose last sequences are kept; a new one beyond is refused."""
+
+PRODUCERS_SWEEP_US = 3_600 * 1_000_000
+"""Those that are silent for long enough are forgotten this often."""
+
+PRODUCERS_SWEEP_MIN_US = 60 * 1_000_000
+"""And when there are too many, but not more often than this: it takes as long as it has many."""
 
 PRODUCER_FORGOTTEN_US = 24 * 3_600 * 1_000_000
 """A producer's sequences are forgotten this long after its last append."""
@@ -167,6 +225,13 @@ HOUSEKEEPING_WAITING_MAX = 65_536
 
 RESTING_RANGES_MAX = 4_096
 """Naked ranges of one stream that wait to come again; at the cap new records of it wait."""
+
+DELIVERY_READ_BYTES_MAX = 512 << 10
+"""One read ahead for a session: several deliveries, so that finding the place in the log, once a
+read, is cheap."""
+
+DELIVERY_BYTES_USUAL = 128 << 10
+"""Small deliveries of a stream that wait to be written go together up to this."""
 
 REPORT_INTERVAL_MS = 5
 """A session tells its borrowers how its grants stand at most this often."""
@@ -190,6 +255,16 @@ SESSIONS_MAX = 65_536
 SESSION_DRAIN_S = 2.0
 """When the daemon stops, clients have this long to say how far they handed out."""
 
+CLOSED_ROWS_MAX = 256
+"""Rows of disconnected sessions in one commit; attaching one of them again waits for it."""
+
+SESSION_FAREWELL_S = 2.0
+"""How long the last items of a session that was ended may take to go out. A client that reads
+nothing any more must not hold its call."""
+
+SESSION_STEP_INPUTS_MAX = 64
+"""Messages and news of growth that a session takes before other tasks get their turn."""
+
 READERS_PER_SESSION = 2
 """While one read waits for the disk, another goes on. More would only compete for two cores."""
 
@@ -200,7 +275,12 @@ ACK_WAIT_MS_MAX = 24 * 3_600 * 1_000
 """How long a record may stay handed out before it comes again: the default, and at most a day."""
 
 TOMBSTONE_MS = 7 * 24 * 3_600 * 1_000
-"""A removed group is remembered this long, so that members that come back are told."""
+TOMBSTONE_SWEEP_S = 24 * 3_600.0
+"""A removed group is remembered this long, so that members that come back are told, and at most a
+sweep longer."""
+
+FULL_DISK_RETRY_S = 1.0
+"""How long a leader waits before it tries again to store progress on a full disk."""
 
 LEADER_MAILBOX_MAX = 65_536
 """Messages that wait for one leader. Beyond it they are lost, which the protocol survives."""

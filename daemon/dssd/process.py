@@ -7,18 +7,34 @@ the second. A sudden end loses nothing that was acknowledged: that is durable al
 import asyncio
 import ctypes
 import faulthandler
+import gc
 import logging
 import os
+import shutil
 import signal
 import sys
+import traceback
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import NoReturn
 
 from dss_core.errors import DiskFailed, ExitCode
 from dssd.addresses import Address
 from dssd.clock import Clock
+from dssd.conditions import EXIT_SOFTWARE
 from dssd.config import Config
 from dssd.daemon import Daemon, Hooks
-from dssd.limits import MALLOC_KEEP_BYTES, MALLOC_MMAP_ABOVE_BYTES, STOP_HARD_S
+from dssd.descriptors import raise_limit
+from dssd.limits import (
+    COLLECT_AFTER_OBJECTS,
+    COLLECT_ALL_AFTER,
+    COLLECT_MIDDLE_AFTER,
+    MALLOC_KEEP_BYTES,
+    MALLOC_MMAP_ABOVE_BYTES,
+    STOP_HARD_S,
+    THREAD_SWITCH_S,
+)
 from dssd.version import version
 
 _M_TRIM_THRESHOLD = -1  # as malloc.h has them
@@ -33,21 +49,31 @@ EXIT_SIGNALLED = 128
 """Plus the signal's number: what a shell shows of a process that a signal ended."""
 
 
-def serve(config: Config) -> None:
+def serve(config: Config, *, temporary: Path | None = None) -> None:
     """Run a daemon until a signal stops it.
+
+    The caller removes the temporary directory; a sudden end does it here, as far as it can.
 
     Raises:
         What `dssd.daemon.Daemon.run` raises.
     """
     os.umask(PRIVATE_UMASK)
+    raise_limit()
     _keep_large_blocks()
+    collect_seldom()
+    sys.setswitchinterval(THREAD_SWITCH_S)
     logging.basicConfig(
         stream=sys.stderr,
         level=logging.INFO,
         format="%(asctime)s %(levelname)s %(name)s: %(message)s",
     )
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        runner.run(_run(config))
+        runner.run(_run(config, temporary))
+
+
+def collect_seldom() -> None:
+    """Have Python look for dead cycles among many objects less often than it would."""
+    gc.set_threshold(COLLECT_AFTER_OBJECTS, COLLECT_MIDDLE_AFTER, COLLECT_ALL_AFTER)
 
 
 def _keep_large_blocks() -> None:
@@ -58,20 +84,21 @@ def _keep_large_blocks() -> None:
         mallopt(_M_TRIM_THRESHOLD, MALLOC_KEEP_BYTES)
 
 
-async def _run(config: Config) -> None:
-    hooks = Hooks(listening=_announce, ending=_end_in_time, disk_failed=_fail_stop)
+async def _run(config: Config, temporary: Path | None) -> None:
+    failed = partial(_fail_stop, temporary)
+    hooks = Hooks(listening=_announce, ending=_end_in_time, failed=failed)
     daemon = Daemon(config, hooks, Clock())
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, _on_signal, daemon, number)
+        loop.add_signal_handler(number, _on_signal, daemon, number, temporary)
     await daemon.run()
 
 
-def _on_signal(daemon: Daemon, number: signal.Signals) -> None:
+def _on_signal(daemon: Daemon, number: signal.Signals, temporary: Path | None) -> None:
     if daemon.is_stopping():
         _LOG.warning("second signal: ending at once")
         logging.shutdown()
-        os._exit(EXIT_SIGNALLED + number)
+        _end_at_once(EXIT_SIGNALLED + number, temporary)
     daemon.stop()
 
 
@@ -85,14 +112,25 @@ def _end_in_time() -> None:
 
 def _announce(addresses: tuple[Address, ...]) -> None:
     where = ", ".join(str(address) for address in addresses)
+    gc.freeze()  # What a start makes stays: nobody needs to look for dead cycles in it.
     sys.stderr.write(f"dssd {version()} listening on {where}\n")
     sys.stderr.flush()
 
 
-def _fail_stop(error: DiskFailed) -> None:
-    """End the process before anything else can be acknowledged. Runs on any thread."""
-    os.write(sys.stderr.fileno(), f"dssd: {error.message} [{error.code}]\n".encode())
-    os._exit(ExitCode.IO_ERROR)
+def _fail_stop(temporary: Path | None, error: BaseException) -> None:
+    """End the process before what failed can be acknowledged. Runs on any thread."""
+    if isinstance(error, DiskFailed):
+        said, exit_code = f"dssd: {error.message} [{error.code}]\n", int(ExitCode.IO_ERROR)
+    else:
+        said, exit_code = "".join(traceback.format_exception(error)), EXIT_SOFTWARE
+    os.write(sys.stderr.fileno(), said.encode(errors="backslashreplace"))
+    _end_at_once(exit_code, temporary)
+
+
+def _end_at_once(exit_code: int, temporary: Path | None) -> NoReturn:
+    if temporary is not None:
+        shutil.rmtree(temporary, ignore_errors=True)
+    os._exit(exit_code)
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:

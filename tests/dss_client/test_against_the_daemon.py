@@ -9,8 +9,21 @@ import pytest
 
 import dss_client
 from dss_client import DeliveredRecord
-from dss_core.errors import GroupNotFound, SessionTakenOver, TopicExists
+from dss_core.errors import (
+    GroupNotFound,
+    OutcomeUnknown,
+    SessionTakenOver,
+    TopicExists,
+    Unreachable,
+)
+from dss_core.routing import Router, key_hash, partition_of
 from dssd.testing.daemon_process import DaemonProcess, running, short_directory
+
+KEYS_OF_FIRST = [
+    key
+    for key in (b"%d" % number for number in range(50))
+    if partition_of(Router.BLOCK, key_hash(key), 3, 1) == 0
+]
 
 
 @pytest.fixture
@@ -62,6 +75,69 @@ async def test_a_plain_read_gives_every_record_and_ends(home: Path) -> None:
         even = [record async for record in client.read("t/0", records_max=20)]
         assert len(even) == 20
         assert {record.subject for record in even} == {"t/0"}
+
+
+@pytest.mark.parametrize("stream", [None, "t/0/0"])
+async def test_a_read_that_follows_outlives_kills_of_the_daemon(
+    home: Path, stream: str | None
+) -> None:
+    daemon = await DaemonProcess.start(*serve(home))
+    seen: list[bytes] = []
+    rounds, total = 3, 300
+    try:
+        async with dss_client.connect(endpoint=endpoint(home)) as client:
+            await client.topics.create("t", partitions=3)
+            key = KEYS_OF_FIRST[0] if stream is not None else None
+
+            async def follow() -> None:
+                reading = client.read("t/#", follow=True, stream=stream, records_max=total)
+                seen.extend([record.payload async for record in reading])
+
+            following = asyncio.create_task(follow())
+            async with client.producer("t") as producer:
+                for number in range(total):
+                    await producer.enqueue(b"%d" % number, key=key)
+                    if number % (total // rounds) == total // rounds // 2:
+                        await producer.flush()
+                        await daemon.kill()
+                        daemon = await DaemonProcess.start(*serve(home))
+            async with asyncio.timeout(30):
+                await following
+    finally:
+        await daemon.kill()
+    assert sorted(seen, key=int) == [b"%d" % number for number in range(total)]
+
+
+async def test_a_followed_topic_made_while_the_daemon_was_away_is_read_whole(home: Path) -> None:
+    daemon = await DaemonProcess.start(*serve(home))
+    try:
+        async with dss_client.connect(endpoint=endpoint(home)) as client:
+            await client.topics.create("a", partitions=1)
+            records = aiter(client.read("#", follow=True, start="now"))
+            waiting = asyncio.create_task(anext(records))
+            async with client.producer("a") as producer:
+                while not waiting.done():
+                    await producer.send(b"a")
+            await daemon.kill()
+            daemon = await DaemonProcess.start(*serve(home))
+            await client.topics.create("b", partitions=1)
+            async with client.producer("b") as producer:
+                await producer.send(b"b")
+            async with asyncio.timeout(30):
+                while (record := await anext(records)).payload != b"b":
+                    assert record.payload == b"a"
+            assert (record.stream, record.offset) == ("b/0/0", 0)
+    finally:
+        await daemon.kill()
+
+
+async def test_a_read_that_does_not_follow_ends_with_the_connection(home: Path) -> None:
+    daemon = await DaemonProcess.start(*serve(home))
+    async with dss_client.connect(endpoint=endpoint(home)) as client:
+        await client.topics.create("t", partitions=1)
+        await daemon.kill()
+        with pytest.raises((Unreachable, OutcomeUnknown)):
+            await anext(aiter(client.read("t/#", follow=True)))
 
 
 async def test_five_kills_lose_nothing_and_mark_every_duplicate(home: Path) -> None:

@@ -72,13 +72,86 @@ def test_a_report_holds_everything_since_the_last_one() -> None:
     assert reported(grant) is None
 
 
-def test_outstanding_counts_what_was_handed_out_and_not_settled() -> None:
+def test_a_grant_holds_what_was_handed_out_and_not_settled() -> None:
     grant = grant_of()
-    grant.handed_count = 5
-    grant.ack(((10, 13),))
+    assert not grant.holds_any
+    grant.handed_out(((10, 12), (13, 16)))
+    grant.ack(((10, 12), (14, 15)))
     grant.nak(((13, 14),), None)
     reported(grant)
-    assert grant.outstanding == 1
+    assert grant.holds_any
+    grant.ack(((15, 16),))
+    reported(grant)
+    assert not grant.holds_any
+
+
+def test_what_was_handed_out_twice_is_held_once() -> None:
+    grant = grant_of()
+    grant.handed_out(((10, 12),))
+    grant.handed_out(((10, 11),))
+    grant.ack(((10, 12),))
+    reported(grant)
+    assert not grant.holds_any
+
+
+def test_work_on_what_comes_again_is_reported_as_begun() -> None:
+    grant = grant_of()
+    grant.handed_out(((10, 20),))
+    assert reported(grant).in_progress == ()
+    grant.handed_out(((12, 14), (16, 17)))
+    report = reported(grant)
+    assert report.in_progress == ((12, 14), (16, 17))
+    assert report.frontier == 20
+
+
+def test_work_that_is_done_is_not_reported_as_begun() -> None:
+    grant = grant_of()
+    grant.handed_out(((10, 20),))
+    grant.handed_out(((12, 17),))
+    grant.ack(((13, 15),))
+    assert reported(grant).in_progress == ((12, 13), (15, 17))
+
+
+def test_an_offset_stays_acked_before_and_after_it_is_reported() -> None:
+    grant = grant_of()
+    grant.handed_out(((10, 14),))
+    grant.acked.append(11)
+    grant.ack(((12, 13),))
+    for _ in range(2):
+        assert [offset for offset in range(10, 14) if grant.has_acked(offset)] == [11, 12]
+        reported(grant)
+
+
+def test_an_offset_stays_refused_until_it_comes_again_or_is_acked() -> None:
+    grant = grant_of()
+    grant.handed_out(((10, 14),))
+    grant.nak(((10, 13),), None)
+    for _ in range(2):
+        assert [offset for offset in range(10, 14) if grant.has_refused(offset)] == [10, 11, 12]
+        assert not any(grant.has_acked(offset) for offset in range(10, 14))
+        reported(grant)
+    grant.handed_out(((10, 11),))
+    grant.acked.append(12)
+    assert [offset for offset in range(10, 14) if grant.has_refused(offset)] == [11]
+    reported(grant)
+    assert [offset for offset in range(10, 14) if grant.has_refused(offset)] == [11]
+    assert grant.has_acked(12)
+
+
+def test_a_report_of_many_ranges_goes_in_pieces_and_the_last_has_the_token() -> None:
+    acked = tuple((at, at + 1) for at in range(10, 20, 2))
+    naks = tuple((at, at + 1, None) for at in range(11, 15, 2))
+    report = GrantReport(1, acked, naks, ((30, 31),), 40, 7)
+    assert report.pieces(8) == [report]
+    pieces = report.pieces(3)
+    assert [(p.acked, p.naks, p.in_progress, p.token) for p in pieces] == [
+        (acked[:3], (), (), 0),
+        (acked[3:], (), (), 0),
+        ((), naks, (), 0),
+        ((), (), ((30, 31),), 0),
+        ((), (), (), 7),
+    ]
+    assert all((piece.grant, piece.frontier) == (1, 40) for piece in pieces)
 
 
 async def test_who_waits_for_an_ack_gets_a_token_or_the_end_of_the_grant() -> None:

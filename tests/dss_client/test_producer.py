@@ -1,5 +1,6 @@
 import asyncio
 
+import pyarrow
 import pytest
 
 import dss_client
@@ -84,6 +85,13 @@ async def test_columns_of_different_lengths_are_refused(daemon: MemoryDaemon) ->
             await producer.send_columns([b"a", b"b"], keys=[b"k"])
 
 
+async def test_columns_may_be_arrow_or_any_bytes(daemon: MemoryDaemon) -> None:
+    async with client_of(daemon) as client, client.producer("t") as producer:
+        await producer.send_columns(pyarrow.array([b"a"]), keys=pyarrow.array([b"k"]))
+        await producer.send_columns([bytearray(b"b"), memoryview(b"c")], keys=[b"k", b"k"])
+    assert daemon.payloads(partition(b"k")) == [b"a", b"b", b"c"]
+
+
 async def test_columns_follow_what_was_sent_before_them(daemon: MemoryDaemon) -> None:
     async with client_of(daemon) as client, client.producer("t") as producer:
         producer.send_nowait(b"first", key=b"k")
@@ -123,8 +131,18 @@ async def test_broken_records_are_refused_before_anything_is_sent(daemon: Memory
             producer.send_nowait(bytes(2 << 20))
         with pytest.raises(SubjectOutsideTopic):
             producer.send_nowait(b"x", subject="other/1")
-        with pytest.raises(TypeError):
+        with pytest.raises(IllegalArgument):
             producer.send_nowait("text")
+        with pytest.raises(IllegalArgument):
+            await producer.send("text")
+        with pytest.raises(IllegalArgument):
+            producer.send_nowait(b"x", key="text")
+        with pytest.raises(IllegalArgument):
+            await producer.send_columns([b"x", "text"])
+        with pytest.raises(IllegalArgument):
+            await producer.send_columns([b"x"], keys=["text"])
+        with pytest.raises(IllegalArgument):
+            await producer.send_columns(pyarrow.array(["text"]))
         with pytest.raises(IllegalArgument):
             producer.send_nowait(b"x", headers={"name": bytes(9_000)})
     assert daemon.requests == []

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 import pytest
 
 from dss_client._run import KeyedRunner
+from dss_client.testing.memory_daemon import until
 from dss_core.errors import DssError, IllegalArgument, SessionTakenOver
 
 
@@ -19,6 +20,14 @@ class FakeRecord:
         self.offset = offset
         self.key = key
         self.outcome = ""
+
+    @property
+    def acked(self) -> bool:
+        return self.outcome == "ack"
+
+    @property
+    def refused(self) -> bool:
+        return self.outcome == "nak"
 
     async def ack(self) -> None:
         assert not self.outcome
@@ -77,6 +86,65 @@ async def test_followers_of_a_refused_record_are_refused_until_it_was_handled() 
         "nak", "nak", "ack", "ack", "ack",
     ]  # fmt: skip
     assert runner._chains == {}
+
+
+async def test_what_was_acked_before_the_handler_raised_holds_nobody_up() -> None:
+    records = [FakeRecord(offset, b"a") for offset in range(3)]
+
+    async def handle(record: FakeRecord) -> None:
+        if record.offset == 1:
+            await record.ack()
+            raise ValueError
+
+    runner = KeyedRunner(handle, concurrency=2)
+    await runner.run(coming(records))
+    assert [record.outcome for record in records] == ["ack", "ack", "ack"]
+    assert runner._chains == {}
+
+
+async def test_a_refused_record_that_was_acked_after_all_holds_nobody_up() -> None:
+    first, second = FakeRecord(1, b"a"), FakeRecord(2, b"a")
+
+    async def handle(record: FakeRecord) -> None:
+        if record is first:
+            raise ValueError
+
+    async def coming_later() -> AsyncIterator[FakeRecord]:
+        yield first
+        await until(lambda: first.refused)
+        first.outcome = "ack"
+        yield second
+
+    await KeyedRunner(handle, concurrency=2).run(coming_later())
+    assert second.outcome == "ack"
+
+
+async def test_what_the_handler_refused_itself_comes_again_before_its_followers() -> None:
+    records = [FakeRecord(offset, b"a") for offset in range(3)]
+
+    async def handle(record: FakeRecord) -> None:
+        if record.offset == 0:
+            await record.nak()
+        if record.offset == 1:
+            await record.nak()
+            raise ValueError
+
+    await KeyedRunner(handle, concurrency=2).run(coming(records))
+    assert [record.outcome for record in records] == ["nak", "nak", "nak"]
+
+
+async def test_a_handler_that_something_cancelled_is_refused_and_its_worker_goes_on() -> None:
+    records = [FakeRecord(offset, b"a" if offset else None) for offset in range(3)]
+
+    async def handle(record: FakeRecord) -> None:
+        if record.offset == 0:
+            gone = asyncio.get_running_loop().create_future()
+            gone.cancel()
+            await gone
+
+    async with asyncio.timeout(5):
+        await KeyedRunner(handle, concurrency=1).run(coming(records))
+    assert [record.outcome for record in records] == ["nak", "ack", "ack"]
 
 
 async def test_the_final_error_comes_after_what_was_being_handled() -> None:

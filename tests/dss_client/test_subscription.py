@@ -18,6 +18,7 @@ from dss_core.errors import (
     SessionTakenOver,
     Unreachable,
 )
+from dss_core.progress import Progress
 
 SHARE = "$share/g/t/#"
 
@@ -131,14 +132,57 @@ async def test_fetch_returns_what_is_asked_or_what_came_in_time(daemon: MemoryDa
         assert await subscription.fetch(1, timeout=0.01) == []
 
 
-async def test_masked_offsets_lie_below_the_frontier(daemon: MemoryDaemon) -> None:
+async def test_the_frontier_stays_below_what_is_masked_behind_the_last_record(
+    daemon: MemoryDaemon,
+) -> None:
     fill(daemon, 0, 10)
     daemon.streams[0].progress = daemon.streams[0].progress.with_acked([(2, 5), (8, 10)])
     async with subscribed(daemon) as subscription:
         records = await subscription.fetch(5)
         assert [record.offset for record in records] == [0, 1, 5, 6, 7]
         assert await subscription.fetch(1, timeout=0.01) == []
-        await until(lambda: daemon.streams[0].frontier == 10)
+        await records[-1].ack(sync=True)
+    assert daemon.streams[0].frontier == 8
+    assert max(settle.frontier for settle in daemon.settles) == 8
+
+
+async def test_a_frame_that_comes_in_two_halves_raises_the_frontier_by_halves(
+    daemon: MemoryDaemon,
+) -> None:
+    fill(daemon, 0, 40)
+    daemon.hold_back = True
+    async with subscribed(daemon) as subscription:
+        daemon.deliver_part(1, 0, 25)
+        async for first in subscription.batches():
+            assert list(first.offsets) == list(range(25))
+            await first.ack(sync=True)
+            break
+        assert daemon.streams[0].progress == Progress(25)
+        assert daemon.streams[0].frontier == 25
+        daemon.deliver_part(1, 25, 40)
+        async for second in subscription.batches():
+            assert not second.redelivered
+            assert list(second.offsets) == list(range(25, 40))
+            await second.ack(sync=True)
+            break
+    assert daemon.streams[0].progress == Progress(40)
+    assert daemon.streams[0].frontier == 40
+
+
+async def test_a_record_that_comes_again_is_reported_when_it_is_handed_out(
+    daemon: MemoryDaemon,
+) -> None:
+    fill(daemon, 0, 10)
+    async with subscribed(daemon) as subscription:
+        records = aiter(subscription)
+        for _ in range(10):
+            await anext(records)
+        daemon.deliver_part(1, 3, 6, redelivered=True)
+        again = await anext(records)
+        assert (again.offset, again.redelivered) == (3, True)
+        await until(lambda: any(settle.in_progress for settle in daemon.settles))
+    begun = [each for settle in daemon.settles for each in settle.in_progress]
+    assert [(each.start, each.end) for each in begun] == [(3, 4)]
 
 
 async def test_a_nak_carries_its_delay(daemon: MemoryDaemon) -> None:
@@ -175,6 +219,30 @@ async def test_a_revoke_drops_what_waits_and_awaits_acks(daemon: MemoryDaemon) -
         waiting.cancel()
         with pytest.raises(GrantNotHeld):
             await held[1].ack(sync=True)
+
+
+async def test_a_revoke_of_what_nobody_holds_is_answered_at_once(daemon: MemoryDaemon) -> None:
+    fill(daemon, 0, 10)
+    async with subscribed(daemon) as subscription:
+        await subscription.fetch(1)
+        daemon.say(revoke=sessions_pb2.Revoke(grant=2, deadline_ms=60_000))
+        await until(lambda: daemon.revoke_finished == [2])
+
+
+async def test_a_record_that_came_twice_is_settled_by_one_ack_before_a_revoke_ends(
+    daemon: MemoryDaemon,
+) -> None:
+    fill(daemon, 0, 2)
+    async with subscribed(daemon) as subscription:
+        first, second = await subscription.fetch(2)
+        daemon.deliver_part(1, 0, 1, redelivered=True)
+        (again,) = await subscription.fetch(1)
+        assert again.offset == first.offset
+        daemon.say(revoke=sessions_pb2.Revoke(grant=1, deadline_ms=60_000))
+        await again.ack()
+        await second.ack()
+        await until(lambda: daemon.revoke_finished == [1])
+    assert daemon.streams[0].progress == Progress(2)
 
 
 async def test_an_unanswered_revoke_ends_before_its_deadline(daemon: MemoryDaemon) -> None:
@@ -228,7 +296,8 @@ async def test_five_losses_stay_unseen_and_duplicates_are_marked(daemon: MemoryD
     assert max(seen.values()) > 1
     assert [bool(item.session_id) for item in daemon.opens] == [False] + [True] * 5
     assert [item.clean_start for item in daemon.opens] == [True] + [False] * 5
-    assert len(daemon.subscribes) == 1
+    assert len(daemon.subscribes) == 6
+    assert len({item.subscription for item in daemon.subscribes}) == 1
 
 
 async def test_a_sync_ack_lost_with_the_connection_says_so(

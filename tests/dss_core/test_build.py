@@ -11,15 +11,17 @@ from hypothesis import strategies as st
 from dss_core.build import Columns, build_frame, partition_columns, split_columns
 from dss_core.decode import DecodedBatch, decode
 from dss_core.errors import FrameTooLarge, IllegalArgument, IllegalSubject, RecordTooLarge
-from dss_core.frame import LAYOUT_ARROW, LAYOUT_ROWS, verify, verify_routing
+from dss_core.frame import LAYOUT_ARROW, LAYOUT_ROWS, examine, verify, verify_routing
 from dss_core.limits import (
     FRAME_BYTES_USUAL,
     FRAME_RECORDS_MAX,
+    FRAME_SUBJECTS_MAX,
     HEADER_BYTES_MAX,
     HEADERS_MAX,
     KEY_BYTES_MAX,
     RECORD_BYTES_MAX,
     ROWS_LAYOUT_RECORDS_BELOW,
+    SUBJECT_TABLE_BYTES_MAX,
 )
 from dss_core.routing import Router, key_hash, partition_of
 
@@ -244,7 +246,7 @@ def test_partitioning_routes_every_record_and_keeps_their_order(
     }
     assert {partition: rows_of(decode(frame)) for partition, frame in frames.items()} == wanted
     for frame in frames.values():
-        verify_routing(frame, verify(frame), router, 6, 2, hash_keys=True)
+        verify_routing(examine(frame), router, 6, 2, hash_keys=True)
 
 
 @pytest.mark.parametrize("count", [5, 50])
@@ -272,3 +274,40 @@ def test_partitioning_refuses_wrong_values_by_a_condition(count: int) -> None:
         partition_columns(
             Columns([b""] * count, ["text"] * count, "s"), Router.RANGE, 4, 1, keyless_start=0
         )
+
+
+def test_a_frame_has_a_bounded_number_and_size_of_subjects() -> None:
+    many = [f"s/{number}" for number in range(FRAME_SUBJECTS_MAX + 1)]
+    long = [f"{number:04}" + "x" * 1_000 for number in range(SUBJECT_TABLE_BYTES_MAX // 1_000)]
+    for subjects in (many, long):
+        columns = Columns([b""] * len(subjects), None, subjects)
+        with pytest.raises(IllegalArgument):
+            build_frame(columns, partition=0, producer_id=bytes(16), sequence=0)
+    at_most = Columns([b""] * FRAME_SUBJECTS_MAX, None, many[:-1])
+    verify(build_frame(at_most, partition=0, producer_id=bytes(16), sequence=0))
+
+
+def test_records_with_many_long_subjects_are_cut_into_frames_that_hold_them() -> None:
+    subjects = [f"{number:06}" + "x" * 1_000 for number in range(5_000)]
+    parts = partition_columns(
+        Columns([b""] * 5_000, None, subjects), Router.BLOCK, 1, 1, keyless_start=0
+    )
+    pieces = list(split_columns(parts[0]))
+    for piece in pieces:
+        verify(build_frame(piece, partition=0, producer_id=bytes(16), sequence=0))
+    assert sum(piece.records for piece in pieces) == 5_000
+
+
+@pytest.mark.parametrize("records", [31, 2_000])
+def test_a_batch_is_cut_into_frames_of_about_one_size(records: int) -> None:
+    columns = Columns([bytes(FRAME_BYTES_USUAL * 9 // 4 // records)] * records, None, "s")
+    parts = partition_columns(columns, Router.BLOCK, 1, 1, keyless_start=0)
+    sizes = [piece.records for piece in split_columns(parts[0])]
+    assert len(sizes) == 3
+    assert max(sizes) - min(sizes) <= 1
+
+
+def test_an_arrow_column_of_another_type_is_refused() -> None:
+    columns = Columns(pa.array([b"x"] * 40, pa.large_binary()), None, "s")
+    with pytest.raises(IllegalArgument):
+        partition_columns(columns, Router.BLOCK, 1, 1, keyless_start=0)

@@ -72,6 +72,32 @@ def test_overlap_agrees_with_brute_force_on_every_pair_of_small_filters() -> Non
         assert one.overlaps(other) == bool(MATCHED[one] & MATCHED[other]), (one.text, other.text)
 
 
+def test_a_filter_that_covers_another_matches_all_that_it_matches() -> None:
+    for one, other in product(FILTERS, repeat=2):
+        if one.covers(other):
+            assert MATCHED[other] <= MATCHED[one], (one.text, other.text)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "covered"),
+    [
+        ("a/#", "a/#", True),
+        ("a/#", "a", True),
+        ("#", "a/#", True),
+        ("+/#", "a/+/#", True),
+        ("a/+", "a/b", True),
+        ("a/b", "a/+", False),
+        ("a/+", "a/#", False),
+        ("a/+/#", "a/#", False),
+        ("#", "$a/#", False),
+        ("+/b", "$a/b", False),
+        ("$a/#", "$a/b", True),
+    ],
+)
+def test_whether_a_filter_covers_another(one: str, other: str, covered: bool) -> None:
+    assert TopicFilter.parse(one).covers(TopicFilter.parse(other)) is covered
+
+
 level = st.text(st.sampled_from("ab$é "), max_size=3)
 subjects = st.lists(level, min_size=1, max_size=8).map("/".join).filter(bool)
 

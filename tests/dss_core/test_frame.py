@@ -15,6 +15,7 @@ from dss_core.frame import (
     LAYOUT_ARROW,
     LAYOUT_ROWS,
     Header,
+    examine,
     headers_of,
     read_header,
     rows_with_subjects,
@@ -188,8 +189,7 @@ def test_a_key_of_another_partition_is_found_with_its_row(records: int, layout: 
     frame = build_frame(
         Columns([b""] * records, keys, "s"), partition=home, producer_id=PRODUCER, sequence=0
     )
-    header = verify(frame)
-    verify_routing(frame, header, Router.BLOCK, 8, 2, hash_keys=True)
+    verify_routing(examine(frame), Router.BLOCK, 8, 2, hash_keys=True)
     stranger = next(
         b"%d" % n
         for n in range(99)
@@ -200,7 +200,7 @@ def test_a_key_of_another_partition_is_found_with_its_row(records: int, layout: 
         Columns([b""] * records, keys, "s"), partition=home, producer_id=PRODUCER, sequence=0
     )
     with pytest.raises(FrameMisrouted) as raised:
-        verify_routing(frame, verify(frame), Router.BLOCK, 8, 2, hash_keys=False)
+        verify_routing(examine(frame), Router.BLOCK, 8, 2, hash_keys=False)
     expected = partition_of(Router.BLOCK, key_hash(stranger), 8, 2)
     assert raised.value.fields == {
         "row": str(records - 1),
@@ -212,14 +212,13 @@ def test_a_key_of_another_partition_is_found_with_its_row(records: int, layout: 
 @both_layouts
 def test_records_without_a_key_belong_anywhere(records: int, layout: int) -> None:
     frame = built(records, keys=None)
-    verify_routing(frame, verify(frame), Router.RANGE, 8, 1, hash_keys=True)
+    verify_routing(examine(frame), Router.RANGE, 8, 1, hash_keys=True)
 
 
 def test_a_hash_that_is_not_of_its_key_is_found_when_keys_are_hashed() -> None:
     frame = built(32, keys=[b"key"] * 32, key_hashes=[key_hash(b"key")] * 31 + [3])
-    header = verify(frame)
     with pytest.raises(FrameCorrupt):
-        verify_routing(frame, header, Router.RANGE, 1, 1, hash_keys=True)
+        verify_routing(examine(frame), Router.RANGE, 1, 1, hash_keys=True)
 
 
 def test_a_frame_over_a_limit_is_told_from_a_corrupt_one() -> None:

@@ -70,6 +70,13 @@ def test_every_truncation_is_detected(
             check(frame[:length])
 
 
+def test_a_batch_that_claims_to_be_the_end_of_a_stream_is_corrupt() -> None:
+    frame = FRAMES["arrow"]
+    message_at = frame.index(b"\xff\xff\xff\xff", HEADER_BYTES)
+    with pytest.raises(FrameCorrupt):
+        verify(sealed(frame[: message_at + 4] + bytes(4) + frame[message_at + 8 :]))
+
+
 @layouts
 @views
 def test_every_flipped_bit_is_detected(

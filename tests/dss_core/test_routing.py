@@ -5,9 +5,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dss_core.arrow_routing import partitions_of
+from dss_core.arrow_routing import hashes_of, partitions_of
 from dss_core.limits import PARTITIONS_MAX
-from dss_core.routing import Router, key_hash, key_hashes, parents, partition_of
+from dss_core.routing import Router, key_hash, parents, partition_of
 
 hashes = st.integers(0, 2**64 - 1)
 
@@ -33,7 +33,7 @@ def test_the_hash_of_a_key_is_xxh64_with_the_seed_of_spark() -> None:
 
 @given(st.lists(st.binary(max_size=20), max_size=20))
 def test_hashes_of_many_keys_equal_those_of_each(keys: list[bytes]) -> None:
-    assert key_hashes(keys) == [key_hash(key) for key in keys]
+    assert hashes_of(keys).to_pylist() == [key_hash(key) for key in keys]
 
 
 @given(st.sampled_from(Router), hashes, shapes())

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dss_core.errors import FrameCorrupt, IllegalSubject
-from dss_core.subject_table import encoded_subject, entries_end, subjects_of, verify_subjects
+from dss_core.subject_table import encoded_subject, entries_end, subjects_of, verified_subjects
 
 subjects = st.lists(st.text(st.sampled_from("abé/"), min_size=1, max_size=8), max_size=8)
 
@@ -19,7 +19,7 @@ def test_a_table_gives_back_its_subjects_in_order_and_where_it_ends(
     names: list[str], rest: bytes
 ) -> None:
     table = table_of(names)
-    verify_subjects(table, len(names))
+    verified_subjects(table, len(names))
     assert subjects_of(table, len(names)) == tuple(names)
     assert entries_end(b"??" + table + rest, 2, len(names)) == 2 + len(table)
 
@@ -37,14 +37,14 @@ def test_the_end_of_a_table_that_is_cut_short_is_unknown(
 
 def test_a_table_larger_than_what_is_kept_reads_the_same() -> None:
     names = [f"{'x' * 200}/{number}" for number in range(100)]
-    verify_subjects(table_of(names), 100)
+    verified_subjects(table_of(names), 100)
     assert subjects_of(table_of(names), 100) == tuple(names)
 
 
 @pytest.mark.parametrize("table", [b"\x01\x00+", b"\x00\x00", b"\x01\x00\xff", b"\x01\x00\x07"])
 def test_a_table_with_an_illegal_subject_is_corrupt(table: bytes) -> None:
     with pytest.raises(FrameCorrupt):
-        verify_subjects(table, 1)
+        verified_subjects(table, 1)
 
 
 def test_an_illegal_subject_is_not_encoded() -> None:
@@ -55,7 +55,7 @@ def test_an_illegal_subject_is_not_encoded() -> None:
 @given(st.binary(max_size=40), st.integers(1, 8))
 def test_garbage_is_corrupt_or_a_table(garbage: bytes, count: int) -> None:
     try:
-        verify_subjects(garbage, count)
+        verified_subjects(garbage, count)
     except FrameCorrupt:
         return
     assert table_of(list(subjects_of(garbage, count))) == garbage

@@ -1,16 +1,19 @@
 """What the command makes of how a daemon ends."""
 
+from pathlib import Path
+
 import pytest
 
 from dss_core.errors import DiskFailed, ExitCode, IllegalConfig
 from dssd import process
-from dssd.__main__ import EXIT_SOFTWARE, main
+from dssd.__main__ import main
+from dssd.conditions import EXIT_SOFTWARE
 from dssd.config import Config
 from dssd.version import version
 
 
 def ends_with(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> int:
-    def serve(config: Config) -> None:
+    def serve(config: Config, *, temporary: Path | None) -> None:
         raise error
 
     monkeypatch.setattr(process, "serve", serve)

@@ -19,6 +19,7 @@ from dss_core.errors import DssError
 from dss_core.frame import LAYOUT_ROWS, assemble
 from dss_core.limits import FRAME_BYTES_MAX, RECORD_BYTES_MAX
 from dss_core.routing import Router, key_hash, partition_of
+from dssd.limits import PUBLISH_RECORDS_MAX
 from dssd.testing.daemon_process import running, short_directory
 from dssd.testing.raw import Stubs, condition, condition_of, connected, produced
 
@@ -252,7 +253,7 @@ async def test_publishing_to_an_unknown_topic_is_refused(topic: Topic) -> None:
 
 
 async def test_too_many_plain_records_are_refused(topic: Topic) -> None:
-    records = [types_pb2.Record(payload=b"x")] * 10_001
+    records = [types_pb2.Record(payload=b"x")] * (PUBLISH_RECORDS_MAX + 1)
     request = log_pb2.PublishRequest(topic=topic.name, records=records)
     await ended(topic.stubs.log.Publish(request), "DSS1010")
 

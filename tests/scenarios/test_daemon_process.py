@@ -1,20 +1,22 @@
 """Real ``dssd`` processes: locks, sockets, signals, exit codes."""
 
 import asyncio
+import resource
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 
 import grpc.aio
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from dss_api.v1 import daemon_pb2, log_pb2, topics_pb2, types_pb2
+from dss_api.v1 import daemon_pb2, groups_pb2, log_pb2, topics_pb2, types_pb2
+from dss_core.decode import decode
 from dss_core.errors import ExitCode
 from dssd.testing.daemon_process import DaemonEnded, DaemonProcess, running, short_directory
 from dssd.testing.raw import Stubs, condition_of, connected
@@ -57,9 +59,9 @@ def unary(channel: grpc.aio.Channel, method: str) -> grpc.aio.UnaryUnaryMultiCal
     return channel.unary_unary(f"/dss_api.v1.{method}")
 
 
-async def refused(*arguments: str) -> DaemonEnded:
+async def refused(*arguments: str, program: Sequence[str] = ("-m", "dssd")) -> DaemonEnded:
     with pytest.raises(DaemonEnded) as ended:
-        await DaemonProcess.start(*arguments)
+        await DaemonProcess.start(*arguments, program=program)
     assert "Traceback" not in ended.value.said
     return ended.value
 
@@ -252,6 +254,21 @@ async def test_a_programmers_error_in_a_call_stops_the_daemon_loudly(directory: 
         assert "ZeroDivisionError: a programmer's error" in daemon.said
 
 
+async def test_a_programmers_error_in_a_thread_is_not_taken_for_a_failed_disk(
+    directory: Path,
+) -> None:
+    broken = (BROKEN_DAEMON, "thread")
+    async with (
+        running("--data-dir", str(directory), program=broken) as daemon,
+        connected(daemon.endpoint) as stubs,
+    ):
+        with pytest.raises(grpc.aio.AioRpcError):
+            await stubs.topics.Create(topics_pb2.CreateTopicRequest(name="orders", partitions=1))
+        assert await daemon.wait() == 70
+        assert "ZeroDivisionError: a programmer's error" in daemon.said
+        assert "DSS5007" not in daemon.said
+
+
 async def test_a_disk_that_fails_stops_the_daemon_before_it_acknowledges(directory: Path) -> None:
     broken = (BROKEN_DAEMON, "disk")
     async with (
@@ -268,6 +285,55 @@ async def test_a_disk_that_fails_stops_the_daemon_before_it_acknowledges(directo
         assert time.monotonic() - began < 1
         assert "DSS5007" in daemon.said
         assert "Traceback" not in daemon.said
+
+
+async def orders_with_a_record(stubs: Stubs) -> None:
+    await stubs.topics.Create(topics_pb2.CreateTopicRequest(name="orders", partitions=1))
+    record = types_pb2.Record(payload=b"kept")
+    await stubs.log.Publish(log_pb2.PublishRequest(topic="orders", records=[record]))
+
+
+async def payloads_of_orders(stubs: Stubs) -> list[bytes]:
+    read = log_pb2.ReadRequest(stream="orders/0/0")
+    frames = [reply.frames async for reply in stubs.log.Read(read) if reply.frames]
+    return list(decode(b"".join(frames)).payloads)
+
+
+async def test_a_store_that_cannot_write_is_read_after_a_restart(directory: Path) -> None:
+    async with (
+        running("--data-dir", str(directory)) as daemon,
+        connected(daemon.endpoint) as stubs,
+    ):
+        await orders_with_a_record(stubs)
+        await stubs.groups.Create(groups_pb2.CreateGroupRequest(filter="$share/g/orders/#"))
+        assert await daemon.stop() == ExitCode.OK
+    async with (
+        running("--data-dir", str(directory), program=(BROKEN_DAEMON, "full")) as daemon,
+        connected(daemon.endpoint) as stubs,
+    ):
+        assert await payloads_of_orders(stubs) == [b"kept"]
+        assert (await stubs.groups.List(groups_pb2.ListGroupsRequest())).groups
+        with pytest.raises(grpc.aio.AioRpcError) as refused:
+            await stubs.topics.Create(topics_pb2.CreateTopicRequest(name="more", partitions=1))
+        assert condition_of(refused.value).code == "DSS3001"
+        assert await daemon.stop() == ExitCode.OK
+
+
+async def test_after_a_kill_a_full_disk_is_named_and_nothing_is_lost(directory: Path) -> None:
+    async with (
+        running("--data-dir", str(directory)) as daemon,
+        connected(daemon.endpoint) as stubs,
+    ):
+        await orders_with_a_record(stubs)
+        await daemon.kill()
+    ended = await refused("--data-dir", str(directory), program=(BROKEN_DAEMON, "full"))
+    assert ended.exit_code == ExitCode.IO_ERROR
+    assert "DSS5011" in ended.said
+    async with (
+        running("--data-dir", str(directory)) as daemon,
+        connected(daemon.endpoint) as stubs,
+    ):
+        assert await payloads_of_orders(stubs) == [b"kept"]
 
 
 async def test_bytes_that_are_no_message_end_their_call_only(daemon: DaemonProcess) -> None:
@@ -295,6 +361,33 @@ async def test_dev_keeps_everything_in_a_directory_that_goes(
         assert await health(daemon.endpoint) == SERVING
         assert await daemon.stop() == ExitCode.OK
     assert names_in(directory) == []
+
+
+async def test_dev_leaves_no_directory_behind_where_the_disk_fails(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(directory))
+    async with (
+        running("--dev", program=(BROKEN_DAEMON, "disk")) as daemon,
+        connected(daemon.endpoint) as stubs,
+    ):
+        await stubs.topics.Create(topics_pb2.CreateTopicRequest(name="orders", partitions=1))
+        record = types_pb2.Record(payload=b"x")
+        with pytest.raises(grpc.aio.AioRpcError):
+            await stubs.log.Publish(log_pb2.PublishRequest(topic="orders", records=[record]))
+        assert await daemon.wait() == ExitCode.IO_ERROR
+    assert names_in(directory) == []
+
+
+async def test_it_takes_all_the_descriptors_that_it_may(directory: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(256, soft), hard))
+    try:
+        async with running("--data-dir", str(directory)) as daemon:
+            limits = resource.prlimit(daemon.process.pid, resource.RLIMIT_NOFILE)
+            assert limits == (hard, hard)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 async def test_dev_and_a_data_directory_exclude_each_other(directory: Path) -> None:

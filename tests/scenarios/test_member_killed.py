@@ -1,6 +1,7 @@
 """A member dies or freezes while it holds records: others get them, marked, and nothing is lost."""
 
 import time
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
@@ -8,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import dss_client
-from dss_client.testing.member_process import Handed, MemberProcess, member
+from dss_client.testing.member_process import Handed, MemberProcess, member, until_together
 from dss_core.limits import LEASE_MS
 from dssd.testing.revived import RevivedDaemon, revived
 
@@ -61,15 +62,18 @@ async def ends(daemon: RevivedDaemon) -> set[tuple[str, int]]:
 async def shared_evenly(*members: MemberProcess) -> None:
     """Wait until each member holds its part of the streams."""
     for one in members:
-        await one.until(lambda one=one: len(one.streams) == PARTITIONS // len(members))
+        await one.holds(PARTITIONS // len(members))
+
+
+def places(*handed: Handed) -> set[tuple[str, int]]:
+    """Which records these are."""
+    return {record.place for record in handed}
 
 
 def assert_duplicates_are_marked(*handed: Handed) -> None:
-    """Whatever was handed out before, by any member, says so."""
-    seen: set[tuple[str, int]] = set()
-    for record in sorted(handed, key=lambda record: record.at_s):
-        assert record.redelivered or record.place not in seen, record
-        seen.add(record.place)
+    """Of all hand-outs of a record only the first may say that it is the first."""
+    unmarked = Counter(record.place for record in handed if not record.redelivered)
+    assert [place for place, count in unmarked.items() if count > 1] == []
 
 
 async def test_what_a_killed_member_held_goes_to_the_other_marked_and_counted(
@@ -85,14 +89,14 @@ async def test_what_a_killed_member_held_goes_to_the_other_marked_and_counted(
         acked, held = dies.records[:20], dies.records[20:]
         assert len(held) == 5
         everything = await ends(daemon)
-        left = everything - {record.place for record in acked}
-        await lives.until(lambda: {record.place for record in lives.records} >= left)
-        assert {record.place for record in lives.records} == left, "an acked record came again"
+        left = everything - places(*acked)
+        await lives.until(lambda: places(*lives.records) >= left)
+        assert places(*lives.records) == left, "an acked record came again"
         assert len(lives.records) == len(left)
         assert await lives.leave() == 0
     again = [record for record in lives.records if record.stream in orphaned]
     assert min(record.at_s for record in again) - killed_at_s < LEASE_MS / 2_000
-    handed_out = {record.place for record in held}
+    handed_out = places(*held)
     assert {record.place for record in again if record.attempt == 2} == handed_out
     assert {record.attempt for record in again} == {1, 2}
     # A frame goes whole: of these streams all records were with the dead member.
@@ -113,8 +117,8 @@ async def test_the_streams_of_a_frozen_member_go_elsewhere_and_it_hands_out_none
         await lives.until(lambda: {record.stream for record in lives.records} >= lost, within_s)
         await publish(daemon)
         everything = await ends(daemon)
-        left = everything - {record.place for record in sleeps.records[:20]}
-        await lives.until(lambda: {record.place for record in lives.records} >= left)
+        left = everything - places(*sleeps.records[:20])
+        await lives.until(lambda: places(*lives.records) >= left)
         before = list(sleeps.records)
         old_grants = {record.grant for record in before}
         sleeps.tell("go")
@@ -123,8 +127,7 @@ async def test_the_streams_of_a_frozen_member_go_elsewhere_and_it_hands_out_none
         await publish(daemon)
         everything = await ends(daemon)
         both = (sleeps, lives)
-        for one in both:
-            await one.until(lambda: {r.place for each in both for r in each.records} >= everything)
+        await until_together(both, lambda: places(*sleeps.records, *lives.records) >= everything)
         assert [await one.leave() for one in both] == [0, 0]
     after = sleeps.records[len(before) :]
     assert after

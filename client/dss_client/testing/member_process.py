@@ -10,7 +10,7 @@ import json
 import signal
 import sys
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,6 +63,10 @@ class MemberProcess:
         """
         async with asyncio.timeout(within_s), self._heard:
             await self._heard.wait_for(lambda: bool(reached()))
+
+    async def holds(self, streams: int) -> None:
+        """Wait until it holds so many streams."""
+        await self.until(lambda: len(self.streams) == streams)
 
     async def told(self, event: str, within_s: float = PATIENCE_S) -> dict[str, Any]:
         """Wait for the first event of the kind."""
@@ -136,3 +140,25 @@ async def member(program: Path, *arguments: str) -> AsyncIterator[MemberProcess]
         yield running
     finally:
         await running.kill()
+
+
+async def until_together(
+    members: Sequence[MemberProcess], reached: Callable[[], object], within_s: float = PATIENCE_S
+) -> None:
+    """Wait until this holds; it is looked at whenever any of the members says something.
+
+    Raises:
+        TimeoutError: it did not come about.
+    """
+    waits = [
+        asyncio.create_task(each.until(reached, within_s), name="until together")
+        for each in members
+    ]
+    try:
+        done, _ = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        for first in done:
+            await first
+    finally:
+        for wait in waits:
+            wait.cancel()
+        await asyncio.wait(waits)

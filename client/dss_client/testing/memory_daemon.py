@@ -26,7 +26,7 @@ from dss_api.v1 import (
 from dss_core import frame as frames
 from dss_core.errors import DssError, SequenceGap, TopicNotFound
 from dss_core.limits import MESSAGE_BYTES_MAX
-from dss_core.progress import Progress
+from dss_core.progress import Progress, Range
 
 Context = grpc.aio.ServicerContext[Any, Any]
 Down = asyncio.Queue[sessions_pb2.SessionDown]
@@ -71,9 +71,14 @@ class MemoryDaemon(
         self.settles: list[sessions_pb2.Settle] = []
         self.opens: list[sessions_pb2.Open] = []
         self.subscribes: list[sessions_pb2.Subscribe] = []
+        self.unsubscribes: list[int] = []
         self.pings = 0
         self.revoke_finished: list[int] = []
         self.mute_acks = False
+        self.mute_settled = False
+        self.mute_subscribed = False
+        self.hold_back = False
+        """Grants bring no records; a test delivers them."""
         self.refuse: list[DssError] = []
         self.down: Down | None = None
         self.lease_ms = 6_000
@@ -200,10 +205,13 @@ class MemoryDaemon(
                 self._on_open(up.open)
             case "subscribe":
                 self.subscribes.append(up.subscribe)
+                if self.mute_subscribed:
+                    return
                 self.say(subscribed=sessions_pb2.Subscribed(subscription=up.subscribe.subscription))
                 self.grant_all(up.subscribe.subscription)
             case "unsubscribe":
                 number = up.unsubscribe.subscription
+                self.unsubscribes.append(number)
                 self.say(unsubscribed=sessions_pb2.Unsubscribed(subscription=number))
             case "settle":
                 for settle in up.settle.settles:
@@ -228,9 +236,6 @@ class MemoryDaemon(
                 credit_bytes=8 << 20,
             )
         )
-        if resumed:
-            for each in self.subscribes:
-                self.grant_all(each.subscription)
 
     def on_settle(self, settle: sessions_pb2.Settle) -> None:
         """Acks and a frontier came."""
@@ -239,7 +244,7 @@ class MemoryDaemon(
         acked = [(each.start, each.end) for each in settle.acked]
         stream.progress = stream.progress.with_acked(acked)
         stream.frontier = max(stream.frontier, settle.frontier)
-        if settle.token:
+        if settle.token and not self.mute_settled:
             self.say(settled=sessions_pb2.Settled(token=settle.token))
 
     def say(self, **item: Any) -> None:  # noqa: ANN401 - any one item of the wire
@@ -250,7 +255,9 @@ class MemoryDaemon(
     def grant_all(self, subscription: int) -> None:
         """Lend every stream and deliver what is not acknowledged."""
         for partition in range(len(self.streams)):
-            self.deliver(self.grant(subscription, partition))
+            grant = self.grant(subscription, partition)
+            if not self.hold_back:
+                self.deliver(grant)
 
     def grant(self, subscription: int, partition: int) -> int:
         """Lend a stream."""
@@ -275,10 +282,19 @@ class MemoryDaemon(
         """Send what the grant's stream holds, acknowledged offsets masked."""
         stream = self.streams[self._grant_streams[grant]]
         done = Progress(0).merged(stream.progress)
-        mask = [(0, done.floor), *done.ranges]
-        for base, frame in stream.frames:
-            header = frames.read_header(frame)
-            if base + header.records <= done.floor:
+        self._deliver(grant, [(0, done.floor), *done.ranges], redelivered)
+
+    def deliver_part(
+        self, grant: int, start: int, end: int, *, redelivered: bool = False
+    ) -> None:
+        """Send the frames that hold some offsets, all others masked."""
+        stream = self.streams[self._grant_streams[grant]]
+        self._deliver(grant, [(0, start), (end, stream.end)], redelivered)
+
+    def _deliver(self, grant: int, mask: list[Range], redelivered: bool) -> None:
+        for base, frame in self.streams[self._grant_streams[grant]].frames:
+            last = base + frames.read_header(frame).records
+            if any(start <= base and last <= end for start, end in mask):
                 continue
             self.say(
                 deliver=sessions_pb2.Deliver(

@@ -109,3 +109,14 @@ class PermissionDenied(DssError):
     hint = "Ask an administrator for the role {role}."
     grpc_status = "PERMISSION_DENIED"
     exit_code = ExitCode.DENIED
+
+
+@registered
+class NoRoomToStart(DssError):
+    """Raised by the daemon's command. Fields: path."""
+
+    code = "DSS5011"
+    sentence = "The disk that holds {path} is full; the daemon cannot start."
+    hint = "Free some space there, then start it again: nothing that was acknowledged is lost."
+    grpc_status = "RESOURCE_EXHAUSTED"
+    exit_code = ExitCode.IO_ERROR

@@ -173,14 +173,15 @@ class DeliveredStream:
         """Send the chunk as it is."""
         chunk = self.chunk
         assert chunk is not None
-        self.out.add(Run(chunk.base, self.chunk_end, (), chunk.records, len(chunk.frames)))
-        if chunk.next > self.chunk_end:
-            self._pass(((self.chunk_end, chunk.next),))
+        end = self.chunk_end
+        self.out.add(Run(chunk.base, end, (), chunk.records, len(chunk.frames)))
+        if chunk.next > end:
+            self._pass(((end, chunk.next),))
         self.cursor = self.sent = chunk.next
         self.forget_chunk()
-        return Deliver(self.grant, chunk.frames, (), False, 1)
+        return Deliver(self.grant, chunk.frames, (), False, 1, chunk.base, end)
 
-    def send_part(self, spans: Sequence[FrameSpan], room: Room, now_ms: int) -> Deliver | None:
+    def send_part(self, spans: Sequence[FrameSpan], room: Room) -> Deliver | None:
         """Send what the credit allows of the chunk, or nothing; the chunk ends when it is through.
 
         The chunk is dropped where the stream itself must wait.
@@ -198,28 +199,31 @@ class DeliveredStream:
             self.forget_chunk()
             return None
         planned = plan(spans, wanted, classes, room)
-        if planned is None:
-            return None
-        self._send_run(planned, now_ms)
+        self._send_run(planned)
         end = planned.picked[-1][1]
         self._advance(chunk, self.chunk_end if end >= wanted[-1][1] else end)
         size = planned.last_byte - planned.first_byte
         whole = size == len(chunk.frames)
         frames = chunk.frames if whole else chunk.frames[planned.first_byte : planned.last_byte]
-        return Deliver(self.grant, frames, planned.mask, planned.redelivered, planned.attempt)
+        return Deliver(
+            self.grant,
+            frames,
+            planned.mask,
+            planned.redelivered,
+            planned.attempt,
+            planned.base,
+            planned.end,
+        )
 
-    def _send_run(self, planned: Plan, now_ms: int) -> None:
+    def _send_run(self, planned: Plan) -> None:
         start, end = planned.picked[0][0], planned.picked[-1][1]
         size = planned.last_byte - planned.first_byte
         suspects_max = 0
         if planned.attempt > 1 and not self.resending:
             suspects_max = run_records_max(self._run_records, planned.attempt - 1)
         gaps = complement(planned.picked, start, end)
-        again = self.resending
+        again = self.resending and start < self.frontier
         self.out.add(Run(start, end, gaps, planned.records, size, again, suspects_max))
-        if self.resending:
-            # The frontier cannot tell when these are handed out; a client that knows renews.
-            self.waits.handed_out(start, end, now_ms)
 
     def _advance(self, chunk: ChunkRead, to: int) -> None:
         self._pass(clipped(chunk.mask, self.chunk_at, to))
@@ -286,6 +290,10 @@ class DeliveredStream:
                 if end > before:
                     self._charge_again(max(start, before), end)
         self.frontier = frontier
+        if self.out.unsure:
+            for run in self.out.take(before, frontier):
+                run.unsure = False
+                self.out.add(run)
         if frontier > self.progress.floor and not self.ending:
             self.waits.handed_out(max(before, self.progress.floor), frontier, now_ms)
 
@@ -295,6 +303,11 @@ class DeliveredStream:
         for low, high, count in self.hand_outs.segments(start, end, known):
             if count:
                 self.hand_outs.charge(low, high, known)
+
+    def _charge_run(self, run: Run) -> None:
+        known = self._known_below()
+        for start, end in complement(run.gaps, run.start, run.end):
+            self.hand_outs.charge(start, end, known)
 
     def refuse(self, nak: Nak, now_ms: int) -> list[Run]:
         """Let naked records rest; returns the runs whose credit comes back."""
@@ -307,25 +320,29 @@ class DeliveredStream:
     def renew(self, start: int, end: int, now_ms: int) -> None:
         """The ack wait of a range begins anew; it was handed out."""
         for run in self.out.take(start, end):
-            if run.uncharged:
-                self.hand_outs.charge(run.start, run.end, self._known_below())
-                run.uncharged = False
+            if run.unsure:
+                self._charge_run(run)
+                run.unsure = False
             self.out.add(run)
-        if not self.ending:
-            self.waits.handed_out(start, end, now_ms)
+            if not self.ending:
+                self.waits.handed_out(run.start, run.end, now_ms)
 
     def expire(self, now_ms: int) -> list[Run]:
         """Let records rest whose ack wait ran out; returns the runs whose credit comes back."""
         freed: list[Run] = []
         for start, end in self.waits.expired(now_ms):
             for run in self.out.take(start, end):
-                self._rest(run, now_ms, None)
-                freed.append(run)
+                if run.unsure:
+                    # Its last sending waited; this one was not handed out yet.
+                    self.out.add(run)
+                else:
+                    self._rest(run, now_ms, None)
+                    freed.append(run)
         return freed
 
     def _rest(self, run: Run, now_ms: int, delay_ms: int | None) -> None:
-        if run.uncharged:
-            self.hand_outs.charge(run.start, run.end, self._known_below())
+        if run.unsure:
+            self._charge_run(run)
         if self.ending:
             return
         for start, end in complement(run.gaps, run.start, run.end):
@@ -342,8 +359,19 @@ class DeliveredStream:
             progress = Progress(progress.floor, progress.ranges[:ACKED_RANGES_MAX])
         attempts = self.hand_outs.entries()
         return StreamReport(
-            self.stream, self.grant_epoch, progress, self.handed_out(), attempts, sent=sent
+            self.stream,
+            self.grant_epoch,
+            progress,
+            self.handed_out(),
+            attempts,
+            sent,
+            self.stalled,
         )
+
+    def acked(self) -> Ranges:
+        """Every offset that is acknowledged."""
+        floor, ranges = self.progress.floor, self.progress.ranges
+        return ((0, floor), *ranges) if floor else ranges
 
     def handed_out(self) -> int:
         """Every offset below it was handed out, by this holder or one before, or is settled."""

@@ -61,7 +61,15 @@ class Settle(NamedTuple):
     token: int = 0
     """Not 0: answer when the acks are durable."""
     in_progress: Ranges = ()
-    """The ack wait of these begins anew; they were handed out."""
+    """The ack wait of these begins anew; they were handed out. Of records that come again, below
+    the frontier, nothing else tells."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settles:
+    """What the client says at one moment; the credit that comes back is spent at once."""
+
+    settles: tuple[Settle, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +83,7 @@ class RevokeAsked:
 
 @dataclass(frozen=True, slots=True)
 class RevokeFinished:
-    """The client has dropped what it had not handed out."""
+    """The client has dropped what it had not handed out. Unasked: it does not want the grant."""
 
     grant: int
 
@@ -91,7 +99,7 @@ class Dropped:
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """The client left the subscription: report finally, forget its grants."""
+    """The subscription is over, and so are its grants: forget it."""
 
     subscription: int
 
@@ -141,6 +149,7 @@ DeliveryInput = (
     | Grown
     | ChunkRead
     | Settle
+    | Settles
     | RevokeAsked
     | RevokeFinished
     | Dropped
@@ -172,6 +181,10 @@ class Deliver(NamedTuple):
     """Offsets in the frames that are not for the user."""
     redelivered: bool
     attempt: int
+    base: int
+    """The offset of the first record of the frames."""
+    end: int
+    """The offset behind their last record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +229,13 @@ class RefuseRange:
 
 
 @dataclass(frozen=True, slots=True)
+class Unwanted:
+    """The client does not know the subscription of a grant: leave it until it is wanted again."""
+
+    subscription: int
+
+
+@dataclass(frozen=True, slots=True)
 class ShowStalled:
     """Delivery of the grant's stream paused, or goes on again: too many acked ranges."""
 
@@ -226,5 +246,13 @@ class ShowStalled:
 
 
 DeliveryEffect = (
-    Read | Deliver | AskRevoke | Report | AnswerSettled | RefuseGrant | RefuseRange | ShowStalled
+    Read
+    | Deliver
+    | AskRevoke
+    | Report
+    | AnswerSettled
+    | RefuseGrant
+    | RefuseRange
+    | Unwanted
+    | ShowStalled
 )

@@ -5,8 +5,12 @@ comes back at ack or nak, so a client that stops reading costs at most the credi
 have something take turns, a delivery each; a subscription takes at most half of the credit, and of
 the reads, while others wait.
 
-Invariants: what is out never exceeds the credit, but for one frame larger than it that went
-alone. A record is out at most once at a time. An ack floor never falls. A stream that waits for
+As long as any credit is left, the frame whose turn it is goes whole; so a large one waits no longer
+than a small one, and a client that acks only when it has gathered as much as its credit gets it.
+
+Invariants: what is out exceeds the credit by less than one frame. A record is out at most once at
+a time, and what was sent stays out until the client settles it, drops it or has had it for longer
+than the ack wait. An ack floor never falls. A stream that waits for
 anything of its own (its cap, its suspects, a revoke) holds neither credit nor a place among the
 reads. This module does not know the frame format: it is given the function that cuts frames.
 """
@@ -37,16 +41,18 @@ from dssd.core.delivering import (
     RevokeFinished,
     Saved,
     Settle,
+    Settles,
     ShowStalled,
     Suspended,
     Ticked,
+    Unwanted,
 )
 from dssd.core.durable_acks import DurableAcks
 from dssd.core.outstanding import Run
 from dssd.core.run_plan import FrameSpan, Room
 from dssd.core.turns import Share, Turns
 from dssd.limits import (
-    READ_CHUNK_BYTES_MAX,
+    DELIVERY_READ_BYTES_MAX,
     REPORT_INTERVAL_MS,
     REVOKE_REPORT_SHARE,
 )
@@ -79,12 +85,15 @@ class DeliveryWindow:
         self._due_at_ms: int | None = None
         """Nothing of a stream is due before this."""
         self._draining = False
+        self._now_ms = 0
+        """Of the step under way."""
         self._effects: list[DeliveryEffect] = []
 
     def step(self, given: DeliveryInput, now_ms: int) -> list[DeliveryEffect]:
         """Take one input; returns what to do, in order."""
         effects: list[DeliveryEffect] = []
         self._effects = effects
+        self._now_ms = now_ms
         _HANDLERS[type(given)](self, given, now_ms)
         self._send(now_ms)
         self._read()
@@ -140,9 +149,12 @@ class DeliveryWindow:
         lent = self._lent.get(given.grant)
         if lent is None or lent.finished:
             self._effects.append(RefuseGrant(given.grant))
-        elif lent.revoke_until_ms is not None:
-            # The client has dropped what it did not hand out: nothing beyond the frontier is known.
-            self._finish(lent, None)
+            return
+        asked = lent.ending
+        # The client has dropped what it did not hand out: nothing beyond the frontier is known.
+        self._finish(lent, None)
+        if not asked:
+            self._effects.append(Unwanted(lent.subscription))
 
     def _finish(self, lent: DeliveredStream, sent: int | None) -> None:
         self._turns.withdraw(lent)
@@ -164,12 +176,7 @@ class DeliveryWindow:
         self._forget(lent)
 
     def _left(self, given: Left, now_ms: int) -> None:
-        share = self._turns.share(given.subscription)
-        share.left = True
-        for grant in sorted(share.grants):
-            lent = self._lent[grant]
-            if not lent.finished:
-                self._finish(lent, lent.sent)
+        self._turns.share(given.subscription).left = True
         self._turns.forget_left(given.subscription)
 
     def _drain(self, given: Draining, now_ms: int) -> None:
@@ -198,6 +205,10 @@ class DeliveryWindow:
 
     # Inputs about records
 
+    def _settles(self, given: Settles, now_ms: int) -> None:
+        for settle in given.settles:
+            self._settle(settle, now_ms)
+
     def _settle(self, given: Settle, now_ms: int) -> None:
         lent = self._lent.get(given.grant)
         if lent is None or lent.finished:
@@ -215,7 +226,8 @@ class DeliveryWindow:
         if given.naks:
             self._refuse(lent, given, now_ms)
         if given.token:
-            self._answer(self._durable.wait(given.grant, given.token, acked))
+            # Not only what came with the token: what was acked before may not be durable yet.
+            self._answer(self._durable.wait(given.grant, given.token, lent.acked()))
         self._note_moved(lent, before, now_ms, moved=bool(given.naks) or lent.frontier != frontier)
         self._due_by(lent.next_ms())
         self._offer(lent)
@@ -319,7 +331,7 @@ class DeliveryWindow:
         else:
             if lent.spans is None:
                 lent.spans = self._cut_frames(chunk.frames)
-            part = lent.send_part(lent.spans, room, now_ms)
+            part = lent.send_part(lent.spans, room)
             if part is None:
                 return False
             delivery = part
@@ -334,7 +346,7 @@ class DeliveryWindow:
         if self._turns.contended and share.records > 0:
             records = min(records, self.credit_records // 2 - share.records)
             size = min(size, self.credit_bytes // 2 - share.bytes)
-        return Room(records, size, alone=self.out_records == 0)
+        return Room(records, size)
 
     def _charge(self, lent: DeliveredStream, records: int, size: int) -> None:
         share = self._turns.share(lent.subscription)
@@ -352,7 +364,7 @@ class DeliveryWindow:
     def _read(self) -> None:
         while (turn := self._turns.next_reader()) is not None:
             lent, offset = turn
-            self._effects.append(Read(lent.grant, lent.stream, offset, READ_CHUNK_BYTES_MAX))
+            self._effects.append(Read(lent.grant, lent.stream, offset, DELIVERY_READ_BYTES_MAX))
 
     def _offer(self, lent: DeliveredStream) -> None:
         self._show_stalled(lent)
@@ -367,10 +379,13 @@ class DeliveryWindow:
         del self._lent[lent.grant]
 
     def _show_stalled(self, lent: DeliveredStream) -> None:
+        if lent.ending:
+            return
         ranges = len(lent.progress.ranges)
         stalled = ranges >= ACKED_RANGES_MAX // 2 and lent.capped()
         if stalled != lent.stalled:
             lent.stalled = stalled
+            self._note_moved(lent, lent.progress, self._now_ms, moved=True)
             self._effects.append(
                 ShowStalled(lent.grant, lent.subscription, stalled, lent.progress.floor)
             )
@@ -381,6 +396,7 @@ _HANDLERS: dict[type, Callable[..., None]] = {
     Grown: DeliveryWindow._grown,
     ChunkRead: DeliveryWindow._chunk_read,
     Settle: DeliveryWindow._settle,
+    Settles: DeliveryWindow._settles,
     RevokeAsked: DeliveryWindow._revoke_asked,
     RevokeFinished: DeliveryWindow._revoke_finished,
     Dropped: DeliveryWindow._dropped,

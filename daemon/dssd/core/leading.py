@@ -199,6 +199,8 @@ class StreamView:
     grant_epoch: int
     progress: Progress
     state_age_ms: int
+    stalled: bool = False
+    """Its delivery is paused until its oldest record is acknowledged."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -151,8 +151,8 @@ class LentStream:
 
     __slots__ = (
         "attempts", "durable", "frontier", "grant_epoch", "grant_unsaved", "heir", "holder",
-        "progress", "reserved", "saved", "sealed_end", "session_id", "since_ms", "state",
-        "stream", "suspect_end", "unmeasured",
+        "progress", "reserved", "saved", "sealed_end", "session_id", "since_ms",
+        "stalled", "state", "stream", "suspect_end", "unmeasured",
     )  # fmt: skip
 
     def __init__(self, stored: StoredStream) -> None:
@@ -171,6 +171,8 @@ class LentStream:
         self.sealed_end = stored.sealed_end
         self.suspect_end = 0 if stored.borrower_id is None else stored.end
         self.unmeasured = False
+        self.stalled = False
+        """Its holder says that delivery is paused."""
         self.reserved = False
         self.durable = False
         """What the present state waits for is committed."""
@@ -224,6 +226,7 @@ def _lend(state: LentStream, event: Lent) -> Acts:
     state.holder = event.borrower_id
     state.session_id = event.session_id
     state.heir = None
+    state.stalled = False
     state.reserved = False
     state.durable = False
     state.grant_unsaved = True
@@ -255,6 +258,7 @@ def _report(state: LentStream, event: Reported) -> Acts:
     if not _is_holders(state, event):
         return (Act.SEND_INVALIDATE,)
     fresh = _merge(state, event.report)
+    state.stalled = event.report.stalled
     if state.state is StreamState.GRANTING:
         state.state = StreamState.GRANTED
     if event.final or state.is_at_end():
@@ -282,6 +286,7 @@ def _report_free(state: LentStream, event: Reported) -> Acts:
         _finish(state)
     elif state.reserved and not event.final:
         state.state = StreamState.GRANTED
+        state.stalled = event.report.stalled
         state.reserved = False
         return (Act.SAVE_SOON,) if fresh else (Act.SEND_SAVED,)
     return (Act.SAVE_SOON, Act.SEND_INVALIDATE) if fresh else (Act.SEND_INVALIDATE,)
@@ -313,6 +318,7 @@ def _finish(state: LentStream) -> None:
 
 
 def _end(state: LentStream) -> Acts:
+    state.stalled = False
     state.grant_unsaved = True
     if state.is_at_end():
         _finish(state)

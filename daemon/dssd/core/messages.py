@@ -40,6 +40,8 @@ class StreamReport:
     Matters in a final report: records from the frontier to here come again marked redelivered.
     None in a `Disconnect`: not known, so all that the stream holds is marked; None in a final
     report after a revoke: the client has confirmed that it dropped what lies above the frontier."""
+    stalled: bool = False
+    """Delivery is paused: too many acknowledged ranges lie above the floor."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,9 +21,9 @@ class Run:
     """Offsets between start and end that were not for the user."""
     records: int
     bytes: int
-    uncharged: bool = False
-    """Sent again under the same grant: the frontier has passed it, so it does not tell when the
-    records are handed out."""
+    unsure: bool = False
+    """Sent again under the same grant, below the frontier, which does not tell when the records
+    are handed out: that is not known yet."""
     suspects_max: int = 0
     """Not 0: it was handed out before under an older grant, so while it is out, only so many such
     records of the stream may be out."""
@@ -36,13 +36,13 @@ class Run:
             return None
         share = self.bytes * records // self.records
         gaps = clipped(self.gaps, low, high)
-        return Run(low, high, gaps, records, share, self.uncharged, self.suspects_max)
+        return Run(low, high, gaps, records, share, self.unsure, self.suspects_max)
 
 
 class Outstanding:
     """The runs of one stream that are out, and their sums."""
 
-    __slots__ = ("_runs", "bytes", "records", "suspects")
+    __slots__ = ("_runs", "bytes", "records", "suspects", "unsure")
 
     def __init__(self) -> None:
         self._runs: list[Run] = []
@@ -50,6 +50,8 @@ class Outstanding:
         self.bytes = 0
         self.suspects = 0
         """Records of suspect runs."""
+        self.unsure = 0
+        """Records of unsure runs."""
 
     def suspect_room(self, suspects_max: int) -> int:
         """How many suspects may still go, if so many may be out with them."""
@@ -88,7 +90,7 @@ class Outstanding:
     def take_all(self) -> list[Run]:
         """Remove everything that is out and return it."""
         taken, self._runs = self._runs, []
-        self.records = self.bytes = self.suspects = 0
+        self.records = self.bytes = self.suspects = self.unsure = 0
         return taken
 
     @staticmethod
@@ -115,6 +117,8 @@ class Outstanding:
         self.bytes += sign * run.bytes
         if run.suspects_max:
             self.suspects += sign * run.records
+        if run.unsure:
+            self.unsure += sign * run.records
 
 
 def _start(run: Run) -> int:

@@ -6,6 +6,7 @@ remains goes later, perhaps in the same frames under another mask. Credit cuts b
 a frame sent in two halves would cost its bytes twice.
 """
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -34,12 +35,10 @@ class Class(NamedTuple):
 
 
 class Room(NamedTuple):
-    """How much credit is left."""
+    """How much credit is left; where there is any, one frame goes even if it needs more."""
 
     records: int
     bytes: int
-    alone: bool
-    """Nothing else is out: one frame goes even where it is larger than the credit."""
 
 
 class Plan(NamedTuple):
@@ -47,6 +46,10 @@ class Plan(NamedTuple):
 
     first_byte: int
     last_byte: int
+    base: int
+    """The offset of the first record of its frames."""
+    end: int
+    """The offset behind their last record."""
     picked: Ranges
     """The offsets for the user; never empty."""
     mask: Ranges
@@ -55,39 +58,59 @@ class Plan(NamedTuple):
     attempt: int
 
 
-def plan(
-    spans: Sequence[FrameSpan], wanted: Ranges, classes: Sequence[Class], room: Room
-) -> Plan | None:
-    """The next delivery of the wanted offsets, or None where the credit does not suffice.
+def plan(spans: Sequence[FrameSpan], wanted: Ranges, classes: Sequence[Class], room: Room) -> Plan:
+    """The next delivery of the wanted offsets: one frame at least.
 
-    The wanted ranges are not empty, and the classes cover them in order.
+    There is some credit, the wanted ranges are not empty, they lie in the frames, and the classes
+    cover them in order.
     """
     first = wanted[0][0]
     kind = next(each for each in classes if first < each.end)
     stretch = _first_records(clipped(wanted, first, kind.end), kind.records_max)
     taken: list[FrameSpan] = []
     records = size = 0
-    for span in spans:
-        inside = total(clipped(stretch, span.base, span.base + span.records))
+    # By index, not by slice: a chunk of many small frames is cut many times.
+    for index in range(bisect_right(spans, first, key=_base) - 1, len(spans)):
+        span = spans[index]
+        inside = _inside(stretch, span.base, span.base + span.records)
         if inside == 0:
-            if taken:
-                break
-            continue
+            break
         bytes_ = span.end - span.at
         fits = records + inside <= room.records and size + bytes_ <= room.bytes
-        if not fits and (taken or not room.alone):
+        if not fits and taken:
             break
         taken.append(span)
         records += inside
         size += bytes_
         if not fits:
             break
-    if not taken:
-        return None
+    assert taken, (spans, wanted, classes)
     low, high = taken[0].base, taken[-1].base + taken[-1].records
     picked = clipped(stretch, low, high)
     mask = complement(picked, low, high)
-    return Plan(taken[0].at, taken[-1].end, picked, mask, records, kind.redelivered, kind.attempt)
+    return Plan(
+        taken[0].at,
+        taken[-1].end,
+        low,
+        high,
+        picked,
+        mask,
+        records,
+        kind.redelivered,
+        kind.attempt,
+    )
+
+
+def _base(span: FrameSpan) -> int:
+    return span.base
+
+
+def _inside(ranges: Ranges, start: int, end: int) -> int:
+    """How many offsets of the ranges lie in ``[start, end)``."""
+    if len(ranges) > 1:
+        return total(clipped(ranges, start, end))
+    low, high = ranges[0]
+    return max(0, min(high, end) - max(low, start))
 
 
 def _first_records(ranges: Ranges, records_max: int) -> Ranges:

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import assert_never
 
-from dss_core.errors import StreamNotFound
+from dss_core.errors import DiskFull, StreamNotFound
 from dss_core.filters import TopicFilter
 from dss_core.ids import StreamId
 from dssd.clock import Clock
@@ -35,7 +35,7 @@ from dssd.core.leading import (
 from dssd.core.membership import Leader, LeaderTiming, view
 from dssd.core.messages import LeaderWanted, ToBorrower, ToLeader
 from dssd.leaders.claim import Claim, claim, present_streams, stored_streams, writes_of
-from dssd.limits import LEADER_MAILBOX_MAX
+from dssd.limits import FULL_DISK_RETRY_S, LEADER_MAILBOX_MAX
 from dssd.log.port import Log
 from dssd.store.port import PreconditionFailed, Store
 from dssd.store.rows import GroupRow
@@ -74,6 +74,7 @@ class LeaderActor:
         self._bell = asyncio.Event()
         self._alarm: asyncio.TimerHandle | None = None
         self._stopped = False
+        self._stop_asked = asyncio.Event()
         self.lost = 0
         """Messages that came to a full mailbox."""
 
@@ -82,6 +83,10 @@ class LeaderActor:
         try:
             claimed = await claim(self._store, self.group.group_id, self._boot_id)
         except PreconditionFailed:
+            return
+        except DiskFull:
+            # Nobody leads without a durable epoch; the borrowers ask again after a while.
+            self._mailbox.clear()
             return
         try:
             await self._load(claimed)
@@ -116,7 +121,8 @@ class LeaderActor:
         self._put(Destroyed(self._clock.now_ms()))
 
     def stop(self) -> None:
-        """Save everything, then return from `run`."""
+        """Save everything that the disk has room for, then return from `run`."""
+        self._stop_asked.set()
         self._put(StopAsked(self._clock.now_ms()))
 
     def view(self) -> LeaderView | None:
@@ -173,13 +179,30 @@ class LeaderActor:
 
     async def _commit(self, persist: Persist, claimed: Claim) -> None:
         writes = writes_of(self.group, persist.records)
-        try:
-            await self._store.commit(writes, [claimed.still_holds()])
-        except PreconditionFailed:
-            await self._lose_leadership()
-            return
+        while True:
+            try:
+                await self._store.commit(writes, [claimed.still_holds()])
+                break
+            except PreconditionFailed:
+                await self._lose_leadership()
+                return
+            except DiskFull:
+                if await self._stops_before_retry():
+                    return
         ends = tuple(self._ends(persist.measure))
         self._put(Committed(persist.commit_id, self._clock.now_ms(), ends))
+
+    async def _stops_before_retry(self) -> bool:
+        """Nothing was written: wait until there may be room, unless this leader is to stop."""
+        try:
+            async with asyncio.timeout(FULL_DISK_RETRY_S):
+                await self._stop_asked.wait()
+        except TimeoutError:
+            return False
+        # What was not stored is delivered again, marked.
+        self._stopped = True
+        self._bell.set()
+        return True
 
     async def _lose_leadership(self) -> None:
         """Stop; members of a group that was removed are told before."""

@@ -8,10 +8,14 @@ Invariant: memory equals what is committed; a name row says who owns (name, filt
 declarations of one group meet in its precondition. It must not know leaders: the registry watches.
 """
 
+import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
+from typing import NoReturn
 
 from dss_core.errors import (
+    DiskFull,
     GroupAmbiguous,
     GroupDestroyed,
     GroupExists,
@@ -24,7 +28,7 @@ from dss_core.filters import SubscriptionFilter, TopicFilter
 from dssd.clock import Clock
 from dssd.core.start import Now, StartPoint, start_text
 from dssd.leaders.starting import resolved_start
-from dssd.limits import ACK_WAIT_MS, ACK_WAIT_MS_MAX, TOMBSTONE_MS
+from dssd.limits import ACK_WAIT_MS, ACK_WAIT_MS_MAX, TOMBSTONE_MS, TOMBSTONE_SWEEP_S
 from dssd.log.port import Log
 from dssd.store.finishing import finished
 from dssd.store.keys import key_of
@@ -42,6 +46,9 @@ from dssd.store.port import (
 )
 from dssd.store.rows import GrantRow, GroupNameRow, GroupRow, LeaderRow, ProgressRow
 from dssd.topics.catalogue import Catalogue
+
+EXCLUSIVE = "exclusive"
+"""The kind of a private subscription's group, which its session owns."""
 
 SESSION_DIGITS = 12
 """Of a session id, in the name of an exclusive group."""
@@ -82,6 +89,8 @@ class Groups:
         self._by_id: dict[int, GroupRow] = {}
         self._by_name: dict[str, dict[str, GroupRow]] = {}
         """By name, then by filter."""
+        self._owned: dict[bytes, dict[int, GroupRow]] = {}
+        """Exclusive groups, by the session that owns them."""
         self._tombstones: dict[tuple[str, str], GroupNameRow] = {}
         self._destroyed: dict[int, GroupNameRow] = {}
         self._watchers: dict[int, Callable[[GroupRow], None]] = {}
@@ -93,22 +102,48 @@ class Groups:
         groups = cls(store, catalogue, log, clock)
         for found in await scan_all(store, GroupRow):
             groups._enter(found.row)
-        oldest_ms = clock.wall_ms() - TOMBSTONE_MS
-        old: list[Write] = []
         for name in await scan_all(store, GroupNameRow):
-            if name.row.destroyed_at_ms is None:
-                continue
-            if name.row.destroyed_at_ms < oldest_ms:
-                old.append(Delete(GroupNameRow, key_of(name.row)))
-            else:
+            if name.row.destroyed_at_ms is not None:
                 groups._bury(name.row)
-        if old:
-            await store.commit(old)
+        await groups.collect_tombstones()
         return groups
+
+    async def collect_tombstones(self) -> None:
+        """Remove the tombstones that are older than `TOMBSTONE_MS`."""
+        oldest_ms = self._clock.wall_ms() - TOMBSTONE_MS
+        for group_id, name in list(self._destroyed.items()):
+            if name.destroyed_at_ms is None or name.destroyed_at_ms >= oldest_ms:
+                continue
+            if self._tombstones.get((name.name, name.filter)) is name:
+                work = self._unearth(name)
+                await finished(work, name=f"collect the tombstone of {name.name}")
+            del self._destroyed[group_id]
+
+    async def keep(self) -> NoReturn:
+        """Collect old tombstones now and then, until it is cancelled."""
+        while True:
+            await asyncio.sleep(TOMBSTONE_SWEEP_S)
+            with suppress(DiskFull):  # the next time will do
+                await self.collect_tombstones()
+
+    async def _unearth(self, name: GroupNameRow) -> None:
+        key = key_of(name)
+        stored = await self._store.read(GroupNameRow, key)
+        if stored is not None and stored.row == name:
+            with suppress(PreconditionFailed):  # it was declared again meanwhile
+                await self._store.commit(
+                    [Delete(GroupNameRow, key)], [VersionIs(GroupNameRow, key, stored.version)]
+                )
+        if self._tombstones.get((name.name, name.filter)) is name:
+            self._unbury((name.name, name.filter))
 
     def groups(self) -> tuple[GroupRow, ...]:
         """All groups, by id."""
         return tuple(self._by_id[group_id] for group_id in sorted(self._by_id))
+
+    def owned(self, session_id: bytes) -> tuple[GroupRow, ...]:
+        """The exclusive groups of a session."""
+        return tuple(self._owned.get(session_id, {}).values())
 
     def get(self, group_id: int) -> GroupRow:
         """The group of that id.
@@ -233,10 +268,14 @@ class Groups:
 
     def _refuse_tombstone(self, asked: _Asked) -> None:
         tombstone = self._tombstones.get(asked.key)
-        if tombstone is None or tombstone.destroyed_at_ms is None:
+        if tombstone is not None:
+            self._refuse(tombstone)
+
+    def _refuse(self, tombstone: GroupNameRow) -> None:
+        if tombstone.destroyed_at_ms is None:
             return
         if tombstone.destroyed_at_ms >= self._clock.wall_ms() - TOMBSTONE_MS:
-            raise GroupDestroyed(group=asked.name)
+            raise GroupDestroyed(group=tombstone.name)
 
     async def _declare(self, asked: _Asked, *, over_tombstone: bool) -> Joined:
         """Make the group; one that somebody else made meanwhile is returned as it is."""
@@ -257,12 +296,16 @@ class Groups:
             created_at_ms=self._clock.wall_ms(),
             cursor_generation=0,
         )
-        return await finished(self._commit_new(asked, row), name=f"declare group {asked.name}")
+        work = self._commit_new(asked, row, over_tombstone=over_tombstone)
+        return await finished(work, name=f"declare group {asked.name}")
 
-    async def _commit_new(self, asked: _Asked, row: GroupRow) -> Joined:
+    async def _commit_new(self, asked: _Asked, row: GroupRow, *, over_tombstone: bool) -> Joined:
         tombstone = await self._store.read(GroupNameRow, asked.key)
         if tombstone is not None and tombstone.row.destroyed_at_ms is None:
             return await self._made_meanwhile(asked)
+        if tombstone is not None and not over_tombstone:
+            # It may have been removed since the tombstones in memory were asked.
+            self._refuse(tombstone.row)
         starts = await resolved_start(
             asked.start or Now(), asked.filter, self._catalogue, self._log
         )
@@ -299,14 +342,10 @@ class Groups:
         writes: list[Write] = [
             Delete(GroupRow, (group.group_id,)),
             Delete(LeaderRow, (group.group_id,)),
+            *await self._stream_deletes(group.group_id),
         ]
-        key = (group.group_id,)
-        grants = await scan_all(self._store, GrantRow, key)
-        progress = await scan_all(self._store, ProgressRow, key)
-        writes += [Delete(GrantRow, key_of(found.row)) for found in grants]
-        writes += [Delete(ProgressRow, key_of(found.row)) for found in progress]
         name = GroupNameRow(group.name, group.filter, group.group_id, self._clock.wall_ms())
-        if group.kind == "exclusive":
+        if group.kind == EXCLUSIVE:
             writes.append(Delete(GroupNameRow, key_of(name)))
         else:
             writes.append(Put(name))
@@ -315,14 +354,28 @@ class Groups:
         except PreconditionFailed as failed:
             raise GroupDestroyed(group=group.name) from failed
         self._leave(group)
-        if group.kind != "exclusive":
+        if group.kind != EXCLUSIVE:
             self._bury(name)
         for removed in tuple(self._watchers.values()):
             removed(group)
+        # The leader's claim is gone, so it writes no more; but it may have until then.
+        late = await self._stream_deletes(group.group_id)
+        if late:
+            await self._store.commit(late)
+
+    async def _stream_deletes(self, group_id: int) -> list[Write]:
+        key = (group_id,)
+        grants = await scan_all(self._store, GrantRow, key)
+        progress = await scan_all(self._store, ProgressRow, key)
+        writes: list[Write] = [Delete(GrantRow, key_of(found.row)) for found in grants]
+        writes += [Delete(ProgressRow, key_of(found.row)) for found in progress]
+        return writes
 
     def _enter(self, row: GroupRow) -> None:
         self._by_id[row.group_id] = row
         self._by_name.setdefault(row.name, {})[row.filter] = row
+        if row.session_id is not None:
+            self._owned.setdefault(row.session_id, {})[row.group_id] = row
 
     def _leave(self, row: GroupRow) -> None:
         del self._by_id[row.group_id]
@@ -330,6 +383,11 @@ class Groups:
         del named[row.filter]
         if not named:
             del self._by_name[row.name]
+        if row.session_id is not None:
+            owned = self._owned[row.session_id]
+            del owned[row.group_id]
+            if not owned:
+                del self._owned[row.session_id]
 
     def _bury(self, name: GroupNameRow) -> None:
         self._tombstones[name.name, name.filter] = name
@@ -351,7 +409,7 @@ def _asked_by_session(
     if parsed.group is not None:
         return _Asked(parsed.group, parsed.filter, "shared", start, ack_wait_ms)
     name = f"~{session_id.hex()[:SESSION_DIGITS]}/{subscription}"
-    return _Asked(name, parsed.filter, "exclusive", start, ack_wait_ms, session_id)
+    return _Asked(name, parsed.filter, EXCLUSIVE, start, ack_wait_ms, session_id)
 
 
 def _check_start(group: GroupRow, start: StartPoint | None) -> None:

@@ -139,7 +139,8 @@ async def _oldest_us(survey: StreamSurvey, log: Log) -> int | None:
 def _state(view: LeaderView, streams: list[StreamSurvey]) -> tuple[str, str]:
     for stream in streams:
         progress = stream.view.progress
-        if len(progress.ranges) >= ACKED_RANGES_MAX:
+        # The holder knows first; without one, who comes next will find it at the cap.
+        if stream.view.stalled or len(progress.ranges) >= ACKED_RANGES_MAX:
             return "stalled", f"{stream.name} waits for the record at {progress.floor}"
     if not view.members:
         return "idle", ""

@@ -72,8 +72,6 @@ class WriterTopic:
     """Append times never fall, whatever the clock does."""
     sealed: bool = False
     file: SegmentWriter | None = None
-    dirty: bool = False
-    """Whether the file has frames that no sync has covered."""
     open_runs: dict[int, OpenRun] = field(default_factory=dict)
 
 

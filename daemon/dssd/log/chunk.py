@@ -110,7 +110,7 @@ class ChunkBuilder:
         if self._pieces:
             self.full = True
             return
-        self.at = end
+        self._asked = self.at = end
 
     def chunk(self) -> Chunk:
         """The answer."""

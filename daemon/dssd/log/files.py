@@ -5,7 +5,8 @@ disk; what it does not have, a thread named ``log-reader`` fetches. Files are ne
 truncated one would kill the process.
 
 Invariant: at most `descriptors_max` descriptors stay open between reads; one in use is not
-closed. `bytes_read` counts what was asked of the kernel and given.
+closed. Where the process has none left, reads wait for one as they wait for a disk. `bytes_read`
+counts what was asked of the kernel and given.
 """
 
 import asyncio
@@ -15,7 +16,8 @@ from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from dssd.limits import LOG_READER_THREADS
+from dssd.descriptors import shortage_in
+from dssd.limits import DESCRIPTOR_WAIT_S, LOG_READER_THREADS
 
 _NOT_NOW = frozenset({errno.EAGAIN, errno.EOPNOTSUPP, errno.ENOSYS})
 
@@ -43,7 +45,7 @@ class FileReader:
     async def read(self, path: Path, position: int, size: int) -> bytes:
         """Up to ``size`` bytes at a position: fewer where the file ends or cannot be read."""
         try:
-            file = self._opened(path)
+            file = await self._opened(path)
         except FileNotFoundError:
             return b""
         file.users += 1
@@ -74,12 +76,30 @@ class FileReader:
         for path in list(self._open):
             self.drop(path)
 
-    def _opened(self, path: Path) -> _OpenFile:
-        file = self._open.get(path)
-        if file is not None:
-            self._open.move_to_end(path)
-            return file
-        file = self._open[path] = _OpenFile(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
+    async def _opened(self, path: Path) -> _OpenFile:
+        while True:
+            file = self._open.get(path)
+            if file is not None:
+                self._open.move_to_end(path)
+                return file
+            try:
+                fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            except OSError as error:
+                if shortage_in(error) is None:
+                    raise
+                await self._make_way()
+                continue
+            return self._keep(path, fd)
+
+    async def _make_way(self) -> None:
+        """Close the file that was read longest ago; where there is none, let others close one."""
+        if self._open:
+            self.drop(next(iter(self._open)))
+        else:
+            await asyncio.sleep(DESCRIPTOR_WAIT_S)
+
+    def _keep(self, path: Path, fd: int) -> _OpenFile:
+        file = self._open[path] = _OpenFile(fd)
         while len(self._open) > self._descriptors_max:
             self.drop(next(iter(self._open)))
         return file

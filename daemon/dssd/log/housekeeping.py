@@ -1,23 +1,31 @@
-"""What changes files and rows beside appending: rolling, sealing, marking, trimming, removing.
+"""What changes files and rows beside appending: rolling, sealing, marking, making indexes anew.
 
-Invariant: one such change at a time. A row is committed before its file takes a frame; a low
-watermark is committed before a file below it goes. The index, the rows and the watermarks here
-only ever speak of bytes that are durable.
+One task does the first three, one after the other; an index is made anew beside it. A segment that
+takes no more frames but could not be sealed, for want of room, keeps its index in memory, and each
+roll and mark of its topic tries again.
+
+Invariant: a row is committed before its file takes a frame. The index, the rows and the watermarks
+here only ever speak of bytes that are durable. Want of room or of descriptors puts off; any other
+error of the disk ends the log, and so does a programmer's.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+import logging
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
-from dss_core.errors import DiskFailed, DiskFull
+from dss_core.errors import DiskFailed, DiskFull, DssError, Overloaded
 from dssd.limits import HOUSEKEEPING_WAITING_MAX
 from dssd.log import recovery
 from dssd.log.batch import StoredFrames, Switched, WrittenFile
+from dssd.log.disk_errors import later
 from dssd.log.files import FileReader
 from dssd.log.index import StreamRuns
-from dssd.log.index_file import BadIndex
-from dssd.log.rebuilding import rebuild_known_index
-from dssd.log.retention import SegmentAge, expired
+from dssd.log.index_file import BadIndex, Summary
+from dssd.log.rebuilding import rebuilt_runs
+from dssd.log.recovery import Runs
 from dssd.log.segment_file import (
     HEADER_BYTES,
     SegmentId,
@@ -25,18 +33,17 @@ from dssd.log.segment_file import (
     SegmentWriter,
     write_durably,
 )
-from dssd.log.segment_rows import parse_starts, remove_segments
+from dssd.log.segment_rows import unlink_segments
 from dssd.log.settings import LogSettings
 from dssd.log.startup import CLEAN_MARKER
 from dssd.log.streams import Segment, StorageTopicState
-from dssd.log.writer import NO_SPACE, LogWriter
-from dssd.store.port import Delete, PreconditionFailed, Put, Store, Versioned, VersionIs
-from dssd.store.rows import SegmentRow, StorageTopicRow
+from dssd.log.writer import LogWriter
+from dssd.store.port import Delete, Put, Store
+from dssd.store.rows import SegmentRow
 
-_TRIM_ATTEMPTS_MAX = 16
-"""How often a low watermark is tried again when its row changed in between."""
+_LOG = logging.getLogger(__name__)
 
-_Roll = tuple[StorageTopicState, "asyncio.Future[bool]"]
+_Job = Callable[[], Awaitable[None]]
 
 
 class Housekeeper:
@@ -51,7 +58,7 @@ class Housekeeper:
         files: FileReader,
         settings: LogSettings,
         wall_us: Callable[[], int],
-        failed: Callable[[DiskFailed], None],
+        failed: Callable[[BaseException], None],
         quarantined: list[tuple[Path, str]],
     ) -> None:
         self._paths = paths
@@ -62,18 +69,15 @@ class Housekeeper:
         self._wall_us = wall_us
         self._failed = failed
         self._quarantined = quarantined
-        self._lock = asyncio.Lock()
-        self._waiting: asyncio.Queue[_Roll | Segment | None] = asyncio.Queue(
-            HOUSEKEEPING_WAITING_MAX
-        )
-        self._rolls: dict[int, asyncio.Future[bool]] = {}
+        self._waiting: asyncio.Queue[_Job | None] = asyncio.Queue(HOUSEKEEPING_WAITING_MAX)
+        self._rolls: dict[int, asyncio.Future[DssError | None]] = {}
         self._task: asyncio.Task[None] | None = None
-        self._row_keys: dict[int, tuple[int, int]] = {}
         self.index_changed: Callable[[SegmentId], None] = lambda _: None
 
     def start(self) -> None:
         """Start working off what waits."""
         self._task = asyncio.create_task(self._work(), name="log-housekeeper")
+        self._task.add_done_callback(self._ended)
 
     async def stop(self) -> None:
         """Finish what waits, then end."""
@@ -87,18 +91,46 @@ class Housekeeper:
         self._task.cancel()
         await asyncio.wait([self._task])
 
+    async def settle(self) -> None:
+        """Return once all is done that waits now."""
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        async def tell() -> None:
+            if not done.done():
+                done.set_result(None)
+
+        await self._waiting.put(tell)
+        await done
+
+    async def _work(self) -> None:
+        while (job := await self._waiting.get()) is not None:
+            await job()
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        error = None if task.cancelled() else task.exception()
+        if isinstance(error, OSError):
+            self._failed(DiskFailed(reason=f"{error.strerror} while rolling a segment"))
+        elif error is not None:
+            self._failed(error)
+
     # Rolling
 
-    def begin_roll(self, state: StorageTopicState) -> "asyncio.Future[bool]":
-        """Give the topic a new file; False if the disk has no room for one.
+    def begin_roll(self, state: StorageTopicState) -> "asyncio.Future[DssError | None]":
+        """Give the topic a new file; the outcome is why that has to wait, or None.
 
         A topic is rolled once, however many ask meanwhile.
+
+        Raises:
+            Overloaded: too much waits already.
         """
         rolled = self._rolls.get(state.storage_topic_id)
         if rolled is None:
             rolled = asyncio.get_running_loop().create_future()
+            if self._waiting.full():
+                limit = HOUSEKEEPING_WAITING_MAX
+                raise Overloaded(what="The number of files to be made", limit=limit)
+            self._waiting.put_nowait(partial(self._roll, state, rolled))
             self._rolls[state.storage_topic_id] = rolled
-            self._waiting.put_nowait((state, rolled))
         return asyncio.shield(rolled)
 
     def index_run(self, segment: Segment, stored: StoredFrames) -> None:
@@ -119,73 +151,96 @@ class Housekeeper:
         if file.synced:
             segment.synced = file.size
         behind = segment.synced - segment.watermark
-        if behind >= self._settings.watermark_bytes and not segment.marking:
-            segment.marking = True
-            self._waiting.put_nowait(segment)
+        if behind < self._settings.watermark_bytes or segment.marking or self._waiting.full():
+            return
+        segment.marking = True
+        self._waiting.put_nowait(partial(self._mark, state, segment))
 
-    async def _work(self) -> None:
-        reason = "the log's housekeeping ended unexpectedly"
+    async def _roll(
+        self, state: StorageTopicState, rolled: "asyncio.Future[DssError | None]"
+    ) -> None:
+        outcome: DssError | None = None
         try:
-            while (item := await self._waiting.get()) is not None:
-                async with self._lock:
-                    if isinstance(item, Segment):
-                        await self._mark(item)
-                    else:
-                        await self._roll(*item)
-            reason = ""
-        except OSError as error:
-            reason = f"{error.strerror} while rolling a segment"
-        except asyncio.CancelledError:
-            reason = ""
-            raise
-        finally:
-            if reason:
-                self._failed(DiskFailed(reason=reason))
-
-    async def _roll(self, state: StorageTopicState, rolled: "asyncio.Future[bool]") -> None:
-        done = False
-        try:
-            done = await self._give_file(state)
-        except DiskFull:
-            pass
-        except OSError as error:
-            if error.errno not in NO_SPACE:
+            await self._give_file(state)
+        except (DiskFull, Overloaded, OSError) as error:
+            outcome = later(error)
+            if outcome is None:
                 raise
         del self._rolls[state.storage_topic_id]
         if not rolled.done():
-            rolled.set_result(done)
+            rolled.set_result(outcome)
 
-    async def _give_file(self, state: StorageTopicState) -> bool:
+    async def _give_file(self, state: StorageTopicState) -> None:
         """Row, file, switch; then the file before it is sealed."""
         if state.removed:
-            return True
+            return
         now_us = self._wall_us()
         segment_id = SegmentId(state.storage_topic_id, await self._store.next_id())
         segment = Segment(segment_id, now_us // 1_000, runs={})
         await self._store.commit([Put(segment.row("active", HEADER_BYTES))])
+        before = state.last
         try:
             file = await asyncio.to_thread(SegmentWriter.create, self._paths, segment_id, now_us)
-        except OSError:
-            await self._store.commit([Delete(SegmentRow, tuple(segment_id))])
+            # Known before the switch, for frames in it may be reported before that is.
+            state.segments[segment_id.segment_id] = segment
+            switched = await self._writer.switch(state.storage_topic_id, file)
+        except (DiskFull, Overloaded, OSError) as error:
+            if later(error) is not None:
+                state.segments.pop(segment_id.segment_id, None)
+                await self._take_back(segment_id)
             raise
-        before = state.last
-        state.segments[segment_id.segment_id] = segment
-        switched = await self._writer.switch(state.storage_topic_id, file)
         state.claimed_bytes = 0
         state.writable = True
-        await asyncio.to_thread(self._save_producers, segment_id, switched)
-        if before is not None and before.runs is not None:
-            await self._seal(before, switched)
+        if before is not None and switched.left is not None:
+            before.size = before.synced = switched.left.size
+        saved = await self._saved_producers(segment_id, switched)
+        await self._seal_waiting(state)
+        if before is not None and saved:
+            self._paths.producers(before.id).unlink(missing_ok=True)
+
+    async def _take_back(self, segment_id: SegmentId) -> None:
+        """Forget a file that came to nothing; what is left of it a start takes for never begun."""
+        try:
+            await asyncio.to_thread(unlink_segments, self._paths, [segment_id])
+        except OSError as error:
+            if later(error) is None:
+                raise
+        with suppress(DiskFull):
+            await self._store.commit([Delete(SegmentRow, tuple(segment_id))])
+
+    async def _saved_producers(self, segment: SegmentId, switched: Switched) -> bool:
+        """Store what producers had sent; without it a start reads more."""
+        try:
+            await asyncio.to_thread(self._save_producers, segment, switched)
+        except OSError as error:
+            if later(error) is None:
+                raise
+            return False
         return True
 
     def _save_producers(self, segment: SegmentId, switched: Switched) -> None:
         write_durably(self._paths.producers(segment), [switched.snapshot])
 
-    async def _seal(self, segment: Segment, switched: Switched) -> None:
+    async def seal_waiting(self, state: StorageTopicState) -> None:
+        """Try again to seal what could not be sealed; returns when that was tried."""
+        if any(True for _ in _unsealed(state)):
+            await self._waiting.put(partial(self._seal_waiting, state))
+            await self.settle()
+
+    async def _seal_waiting(self, state: StorageTopicState) -> None:
+        for segment in list(_unsealed(state)):
+            try:
+                await self._seal(segment)
+            except (DiskFull, Overloaded, OSError) as error:
+                reason = later(error)
+                if reason is None:
+                    raise
+                _LOG.warning("%s is sealed later: %s", self._paths.segment(segment.id), reason)
+                return
+
+    async def _seal(self, segment: Segment) -> None:
         """Store the index of a file that takes no more frames, then say so in its row."""
         assert segment.runs is not None
-        if switched.left is not None:
-            segment.size = segment.synced = switched.left.size
         await asyncio.to_thread(
             recovery.write_index,
             self._paths,
@@ -198,136 +253,70 @@ class Housekeeper:
         segment.watermark = segment.size
         segment.summary = await asyncio.to_thread(recovery.load_summary, self._paths, segment.id)
         segment.runs = None
-        self._paths.producers(segment.id).unlink(missing_ok=True)
+        self._index_is_new(segment)
 
-    async def _mark(self, segment: Segment) -> None:
-        """Store the watermark of an active file."""
+    async def _mark(self, state: StorageTopicState, segment: Segment) -> None:
+        """Store the watermark of an active file; where there is no room, a later mark does."""
         segment.marking = False
+        await self._seal_waiting(state)
         if segment.runs is None or segment.removed:
             return
         synced = segment.synced
-        await self._store.commit([Put(segment.row("active", synced))])
+        try:
+            await self._store.commit([Put(segment.row("active", synced))])
+        except DiskFull as error:
+            _LOG.warning("a watermark is stored later: %s", error)
+            return
         segment.watermark = synced
 
     # Indexes
 
-    async def rebuild_index(self, segment: Segment) -> None:
-        """Make the index of a sealed segment anew from its frames.
+    async def rebuild_index(self, segment: Segment, known: Summary, *, on_disk: bool) -> None:
+        """Replace an index that turned out to be damaged, unless that was done already.
+
+        It stays in memory if the disk has no room for it, or on demand.
 
         Raises:
             BadIndex: the segment is missing too.
+            DiskFailed: the disk refused.
         """
-        async with self._lock:
+        async with segment.rebuilding:
             if segment.removed:
                 raise BadIndex("the segment was removed")
-            assert segment.summary is not None
-            path = self._paths.index(segment.id)
-            self._files.drop(path)
-            segment.summary = await asyncio.to_thread(
-                rebuild_known_index, self._paths, segment.id, segment.summary, self._settings
-            )
-            self._quarantined.append((path, "rebuilt: it was damaged"))
-
-    # Trimming and removing
-
-    async def trim(self, state: StorageTopicState, offsets: Mapping[int, int]) -> None:
-        """Raise low watermarks, durably, then remove the files below them."""
-        async with self._lock:
-            await self._trim(state, offsets)
-
-    async def _trim(self, state: StorageTopicState, offsets: Mapping[int, int]) -> None:
-        raised = {
-            partition: min(offset, state.streams[partition].end)
-            for partition, offset in offsets.items()
-            if offset > state.streams[partition].start
-        }
-        if raised:
-            await self._store_starts(state, raised)
-        for partition, offset in raised.items():
-            state.streams[partition].start = offset
-        gone = [segment for segment in state.segments.values() if _is_below(segment, state)]
-        if gone:
-            await self._remove(state, gone)
-
-    async def _store_starts(self, state: StorageTopicState, raised: Mapping[int, int]) -> None:
-        for _ in range(_TRIM_ATTEMPTS_MAX):
-            found = await self._topic_row(state.storage_topic_id)
-            if found is None:
+            if segment.runs is not None or segment.summary is not known:
                 return
-            starts = parse_starts(found.row)
-            for partition, offset in raised.items():
-                starts[partition] = max(starts[partition], offset)
-            row = found.row
-            new = StorageTopicRow(
-                topic_id=row.topic_id,
-                ordinal=row.ordinal,
-                storage_topic_id=row.storage_topic_id,
-                partitions=row.partitions,
-                factor=row.factor,
-                ends=row.ends,
-                starts=",".join(map(str, starts)),
+            runs, frames = await asyncio.to_thread(
+                rebuilt_runs, self._paths, segment.id, known, self._settings
             )
-            key = (row.topic_id, row.ordinal)
-            try:
-                await self._store.commit(
-                    [Put(new)], [VersionIs(StorageTopicRow, key, found.version)]
-                )
-            except PreconditionFailed:
-                continue
-            return
-        raise AssertionError("the row of a storage topic never stands still")
+            segment.frames = frames
+            summary = await self._written_index(segment, runs) if on_disk else None
+            if summary is None:
+                segment.runs = runs
+            else:
+                segment.summary = summary
+            self._index_is_new(segment)
+            self._quarantined.append((self._paths.index(segment.id), "rebuilt: it was damaged"))
 
-    async def _topic_row(self, storage_topic_id: int) -> Versioned[StorageTopicRow] | None:
-        """The row of a storage topic; None where its topic is being removed."""
-        key = self._row_keys.get(storage_topic_id)
-        if key is None:
-            for found in await self._store.scan(StorageTopicRow):
-                row = found.row
-                self._row_keys[row.storage_topic_id] = (row.topic_id, row.ordinal)
-            key = self._row_keys.get(storage_topic_id)
-        return None if key is None else await self._store.read(StorageTopicRow, key)
-
-    async def enforce_retention(
-        self,
-        state: StorageTopicState,
-        retention_ms: int | None,
-        retention_bytes: int | None,
-        now_us: int,
-    ) -> int:
-        """Drop whole segments, oldest first; an active one that is too old is rolled first."""
-        last = state.last
-        if last is not None and last.runs and retention_ms is not None:
-            age = [SegmentAge(last.size, last.last_us())]
-            if expired(age, retention_ms=retention_ms, retention_bytes=None, now_us=now_us):
-                await self.begin_roll(state)
-        async with self._lock:
-            sealed = [segment for segment in state.segments.values() if segment.runs is None]
-            ages = [SegmentAge(segment.size, segment.last_us()) for segment in sealed]
-            active_bytes = sum(one.size for one in state.segments.values() if one.runs is not None)
-            if retention_bytes is not None:
-                retention_bytes = max(0, retention_bytes - active_bytes)
-            count = expired(
-                ages, retention_ms=retention_ms, retention_bytes=retention_bytes, now_us=now_us
+    async def _written_index(self, segment: Segment, runs: Runs) -> Summary | None:
+        assert segment.summary is not None
+        size = segment.summary.segment_bytes
+        try:
+            await asyncio.to_thread(
+                recovery.write_index, self._paths, segment.id, size, runs, segment.frames
             )
-            if count:
-                await self._trim(state, _ends_of(sealed[:count]))
-            return count
+            return await asyncio.to_thread(recovery.load_summary, self._paths, segment.id)
+        except BadIndex:
+            return None
+        except OSError as error:
+            if later(error) is None:
+                raise DiskFailed(reason=f"{error.strerror} while writing an index") from error
+            return None
 
-    async def remove(self, state: StorageTopicState) -> None:
-        """Delete all files and rows of a storage topic."""
-        async with self._lock:
-            state.removed = True
-            await self._writer.remove(state.storage_topic_id)
-            await self._remove(state, list(state.segments.values()))
-
-    async def _remove(self, state: StorageTopicState, segments: list[Segment]) -> None:
-        for segment in segments:
-            segment.removed = True
-            state.forget(segment)
-            self._files.drop(self._paths.segment(segment.id))
-            self._files.drop(self._paths.index(segment.id))
-            self.index_changed(segment.id)
-        await remove_segments(self._paths, self._store, [segment.id for segment in segments])
+    def _index_is_new(self, segment: Segment) -> None:
+        """What was read of the old index must not be taken for the new one's."""
+        segment.index_version += 1
+        self._files.drop(self._paths.index(segment.id))
+        self.index_changed(segment.id)
 
     # Stopping
 
@@ -335,17 +324,23 @@ class Housekeeper:
         """Stop the writer and leave all in such order that the next start need not read it."""
         left = await self._writer.stop()
         rows: list[Put] = []
-        for state in states:
-            switched = left.get(state.storage_topic_id)
-            segment = state.last
-            if switched is None or switched.left is None or segment is None:
-                continue
-            await asyncio.to_thread(self._save_state, segment, switched, switched.left.size)
-            rows.append(Put(segment.row("active", switched.left.size)))
-        if rows:
-            await self._store.commit(rows)
-        marker = self._paths.directory / CLEAN_MARKER
-        await asyncio.to_thread(write_durably, marker, [b""])
+        try:
+            for state in states:
+                switched = left.get(state.storage_topic_id)
+                segment = state.last
+                if switched is None or switched.left is None or segment is None:
+                    continue
+                await asyncio.to_thread(self._save_state, segment, switched, switched.left.size)
+                rows.append(Put(segment.row("active", switched.left.size)))
+            if rows:
+                await self._store.commit(rows)
+            marker = self._paths.directory / CLEAN_MARKER
+            await asyncio.to_thread(write_durably, marker, [b""])
+        except (DiskFull, Overloaded, OSError) as error:
+            reason = later(error)
+            if reason is None:
+                raise
+            _LOG.warning("the next start reads the log's newest files whole: %s", reason)
 
     def _save_state(self, segment: Segment, switched: Switched, size: int) -> None:
         assert segment.runs is not None
@@ -353,20 +348,9 @@ class Housekeeper:
         self._save_producers(segment.id, switched)
 
 
-def _is_below(segment: Segment, state: StorageTopicState) -> bool:
-    """Whether a sealed segment holds nothing at or above the low watermarks."""
-    if segment.runs is not None:
-        return False
-    ends = _ends_of([segment])
-    return all(end <= state.streams[partition].start for partition, end in ends.items())
-
-
-def _ends_of(segments: list[Segment]) -> dict[int, int]:
-    """The end of each stream in the segments."""
-    ends: dict[int, int] = {}
-    for segment in segments:
-        for partition in segment.partitions():
-            extent = segment.extent(partition)
-            assert extent is not None
-            ends[partition] = max(ends.get(partition, 0), extent.end)
-    return ends
+def _unsealed(state: StorageTopicState) -> Iterator[Segment]:
+    """The segments that take no more frames and are not sealed yet."""
+    for segment in state.segments.values():
+        takes_frames = state.writable and segment is state.last
+        if segment.runs is not None and not segment.removed and not takes_frames:
+            yield segment

@@ -17,7 +17,7 @@ file, no clock.
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -153,12 +153,12 @@ class StreamRuns:
         columns = (column[first : first + count] for column in self._columns)
         return [Run._make(fields) for fields in zip(*columns, strict=True)]
 
-    def shifted(self, bytes_less: int) -> "StreamRuns":
-        """The same runs, each that much nearer to the start of the file."""
+    def moved(self, position_of: Callable[[int], int]) -> "StreamRuns":
+        """The same runs where their bytes lie in another file."""
         moved = StreamRuns()
         moved.extent = self.extent
         for run in self.slice(0, len(self)):
-            moved.restore(run._replace(position=run.position - bytes_less))
+            moved.restore(run._replace(position=position_of(run.position)))
         return moved
 
     def joined(self, later: "StreamRuns") -> "StreamRuns":

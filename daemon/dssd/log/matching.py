@@ -1,17 +1,15 @@
 """Which records of a frame a filter wants, by the frame's subject table.
 
-Invariant: a verdict depends on the filter and the table's bytes only, so it is kept under them;
-a producer's tables repeat from frame to frame. Pure.
+Invariant: a verdict depends on the filter and the table's bytes only, so it is kept under them.
 """
 
 from dss_core.filters import TopicFilter
 from dss_core.frame import subjects_of
 from dssd.limits import SUBJECT_VERDICTS_MAX
+from dssd.log.verdicts import KeptVerdicts
 
 Verdict = frozenset[int] | None
 """Indexes of the wanted subjects; None stands for all of them."""
-
-CACHED_TABLE_BYTES_MAX = 4_096
 
 
 class Verdicts:
@@ -20,7 +18,7 @@ class Verdicts:
     __slots__ = ("_kept",)
 
     def __init__(self) -> None:
-        self._kept: dict[tuple[str, bytes], Verdict] = {}
+        self._kept: KeptVerdicts[tuple[str, bytes], Verdict] = KeptVerdicts(SUBJECT_VERDICTS_MAX)
 
     def on(self, table: bytes, count: int, matching: TopicFilter) -> Verdict:
         """Which subjects of a table the filter matches.
@@ -36,8 +34,5 @@ class Verdicts:
             index for index, subject in enumerate(subjects) if matching.matches(subject)
         )
         verdict = None if len(wanted) == len(subjects) else wanted
-        if len(table) <= CACHED_TABLE_BYTES_MAX:
-            if len(self._kept) >= SUBJECT_VERDICTS_MAX:
-                del self._kept[next(iter(self._kept))]
-            self._kept[key] = verdict
+        self._kept.keep(key, table, verdict)
         return verdict

@@ -13,10 +13,12 @@ fresh producer starts at 0 and cannot be mistaken, for its id is random.
 
 Invariant: a sequence is answered with what was stored first, or not at all. Pure: no clock, no
 file; the same frames in the same order give the same state. Frames whose producer is
-`NO_PRODUCER` are not followed.
+`NO_PRODUCER` are not followed. Over all states that share a `Followed`, no more than
+`PRODUCERS_MAX` are.
 """
 
 import struct
+import threading
 from collections import deque
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -73,18 +75,45 @@ class _Recent:
         self.answers: deque[Answer] = deque(maxlen=WINDOW)
 
 
+class Followed:
+    """How many (partition, producer) are known to all storage topics of a log together."""
+
+    __slots__ = ("_lock", "count")
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.count = 0
+
+    def add(self, more: int) -> None:
+        """Count some in, or out where it is negative. Safe on any thread."""
+        with self._lock:
+            self.count += more
+
+
 class Producers:
     """The state of one storage topic."""
 
-    __slots__ = ("_recent", "_storage_topic_id")
+    __slots__ = ("_followed", "_recent", "_storage_topic_id")
 
     def __init__(self, storage_topic_id: int) -> None:
         self._storage_topic_id = storage_topic_id
+        self._followed = Followed()
         self._recent: dict[tuple[int, bytes], _Recent] = {}
 
     def __len__(self) -> int:
         """How many (partition, producer) are known."""
         return len(self._recent)
+
+    def count_in(self, followed: Followed) -> None:
+        """Share a bound with others from now on."""
+        self._followed.add(-len(self._recent))
+        self._followed = followed
+        followed.add(len(self._recent))
+
+    def _follow(self, partition: int, producer_id: bytes, last: int, time_us: int) -> _Recent:
+        recent = self._recent[partition, producer_id] = _Recent(last, time_us)
+        self._followed.add(1)
+        return recent
 
     def answer(self, partition: int, producer_id: bytes, sequence: int) -> Answer | None:
         """The first answer of a repeated frame, or None for one that is to be stored.
@@ -114,7 +143,7 @@ class Producers:
         if sequence > SEQUENCE_MAX:
             stream = self._stream(partition)
             raise SequenceGap(given=sequence, expected_after=SEQUENCE_MAX, stream=stream)
-        if len(self._recent) >= PRODUCERS_MAX:
+        if self._followed.count >= PRODUCERS_MAX:
             raise Overloaded(what="The number of producers", limit=PRODUCERS_MAX)
 
     def _stream(self, partition: int) -> StreamId:
@@ -124,10 +153,9 @@ class Producers:
         """Remember a frame. One that is known already changes nothing."""
         if producer_id == NO_PRODUCER:
             return
-        key = (partition, producer_id)
-        recent = self._recent.get(key)
+        recent = self._recent.get((partition, producer_id))
         if recent is None:
-            recent = self._recent[key] = _Recent(sequence - 1, answer.append_time_us)
+            recent = self._follow(partition, producer_id, sequence - 1, answer.append_time_us)
         if sequence <= recent.last:
             return
         if sequence != recent.last + 1:
@@ -137,6 +165,19 @@ class Producers:
         recent.last = sequence
         recent.time_us = answer.append_time_us
         recent.answers.append(answer)
+
+    def lost(self, partition: int, producer_id: bytes, sequence: int, time_us: int) -> None:
+        """A frame that was stored is damaged: a repeat of it is too old, whatever became of it."""
+        if producer_id == NO_PRODUCER:
+            return
+        recent = self._recent.get((partition, producer_id))
+        if recent is None:
+            self._follow(partition, producer_id, sequence, time_us)
+            return
+        recent.last = max(recent.last, sequence)
+        kept = recent.last - sequence
+        while len(recent.answers) > kept:
+            recent.answers.popleft()
 
     def taken_back(self, partition: int, producer_id: bytes, sequence: int) -> None:
         """Forget the frame that was remembered last: it was not stored after all."""
@@ -155,6 +196,7 @@ class Producers:
         old = [key for key, recent in self._recent.items() if recent.time_us < time_us]
         for key in old:
             del self._recent[key]
+        self._followed.add(-len(old))
 
     def encode(self, covered: Covered) -> bytes:
         """The state as a snapshot with its checksum."""
@@ -195,7 +237,7 @@ class Producers:
     def _decode_entry(self, snapshot: bytes, at: int) -> int:
         partition, producer_id, last, time_us, answers = _ENTRY.unpack_from(snapshot, at)
         at += _ENTRY.size
-        recent = self._recent[partition, producer_id] = _Recent(last, time_us)
+        recent = self._follow(partition, producer_id, last, time_us)
         for _ in range(answers):
             recent.answers.append(Answer(*_ANSWER.unpack_from(snapshot, at)))
             at += _ANSWER.size

@@ -7,28 +7,17 @@ from dssd.log import recovery
 from dssd.log.index import StreamRuns
 from dssd.log.index_file import BadIndex, Summary
 from dssd.log.producers import Producers
-from dssd.log.recovery import TopicScan
+from dssd.log.recovery import Runs, TopicScan
 from dssd.log.segment_file import SegmentId, SegmentPaths
 from dssd.log.settings import LogSettings
 
 
-def rebuild_index(
-    paths: SegmentPaths, segment_id: SegmentId, watermark: int, topic: TopicScan, run_bytes_max: int
-) -> Summary:
-    """Make the index of a sealed segment anew from its frames below the watermark.
-
-    Raises:
-        BadIndex: there is no segment file either.
-    """
-    runs, frames = _runs_below(paths, segment_id, watermark, topic, run_bytes_max)
-    recovery.write_index(paths, segment_id, watermark, runs, frames)
-    return recovery.load_summary(paths, segment_id)
-
-
-def rebuild_known_index(
+def rebuilt_runs(
     paths: SegmentPaths, segment_id: SegmentId, known: Summary, settings: LogSettings
-) -> Summary:
-    """The same while the log is open: what the summary said of each stream stays said.
+) -> tuple[Runs, int]:
+    """The runs of a sealed segment, and how many frames they hold, read from its frames.
+
+    What the summary said of each stream stays said, and is not lost where all its frames are.
 
     Raises:
         BadIndex: there is no segment file either.
@@ -36,24 +25,13 @@ def rebuild_known_index(
     ends = [0] * (max(known.streams, default=-1) + 1)
     for partition, entry in known.streams.items():
         ends[partition] = entry.extent.start
-    topic_id = segment_id.storage_topic_id
+    topic_id, size = segment_id.storage_topic_id, known.segment_bytes
     topic = TopicScan(topic_id, ends, Producers(topic_id))
-    size = known.segment_bytes
-    runs, frames = _runs_below(paths, segment_id, size, topic, settings.run_bytes_max)
-    for partition, entry in known.streams.items():
-        extent = entry.extent
-        runs.setdefault(partition, StreamRuns()).claim(extent.start, extent.end)
-    recovery.write_index(paths, segment_id, size, runs, frames)
-    return recovery.load_summary(paths, segment_id)
-
-
-def _runs_below(
-    paths: SegmentPaths, segment_id: SegmentId, watermark: int, topic: TopicScan, run_bytes_max: int
-) -> tuple[dict[int, StreamRuns], int]:
     content = recovery.scan_segment(
-        paths, segment_id, watermark, topic, run_bytes_max, stop_at=watermark
+        paths, segment_id, size, topic, settings.run_bytes_max, stop_at=size
     )
     if content is None:
         raise BadIndex("the segment is missing too")
-    recovery.claim_lost(content, watermark, topic, content.kept)
+    for partition, entry in known.streams.items():
+        content.kept.setdefault(partition, StreamRuns()).extent = entry.extent
     return content.kept, content.frames_kept

@@ -11,18 +11,26 @@ whole, and what is found against its durable watermark W decides::
     whole frames, ending at W                    taken up again
     whole frames above W                         copied to a new file; the old one ends at W
     bad bytes above W, no whole frame after      torn tail: as above; the bad bytes stay behind
-    bad bytes below W, or whole frames after     damage: sealed as it is, the gap in the offsets
-                                                 shows as damaged; never cut, never deleted
-    file ends below W                            damage: sealed as it is, reported
+    bad bytes below W, or whole frames after     damage: the old file ends at W, whole frames above
+                                                 are copied, the gap in the offsets shows as
+                                                 damaged; never cut, never deleted
+    file missing, or ends below W                damage: sealed as it is, reported
 
 Frames above W are copied because the page cache may show what the disk does not have. An old file
-that holds nothing below W is moved to quarantine if its tail was torn, else removed: every byte of
-it is in its successor.
+that holds nothing below W is moved to quarantine if there is something bad in it, else removed:
+every byte of it is in its successor. Where a full disk has no room for a copy, the frames are
+written once more where they lie.
+
+A frame follows the one before of its stream, whatever retention has given up meanwhile. What a bad
+frame's producer sent counts as sent if it lies below W, so a repeat is never answered as stored and
+never stored twice; above W it may never have been acknowledged, so it may come again.
 
 Invariant: no whole frame is lost, none below W is ever moved, nothing bad is ever read as good.
 """
 
+import errno
 import os
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
@@ -30,6 +38,7 @@ from enum import Enum
 from dss_core.frame import Header
 from dssd.log import index_file
 from dssd.log.index import OpenRun, Run, StreamRuns
+from dssd.log.losses import Loss, Place
 from dssd.log.producers import Answer, Producers
 from dssd.log.scan import Bad, Found, scan_file
 from dssd.log.segment_file import (
@@ -39,6 +48,7 @@ from dssd.log.segment_file import (
     SegmentPaths,
     check_header,
     encode_header,
+    write_all,
     write_durably,
 )
 
@@ -58,7 +68,7 @@ class Outcome(Enum):
     TAIL = "tail"
     """There is something above the watermark, torn or not: the good part moves on."""
     DAMAGED = "damaged"
-    """Bad bytes where good ones were promised, or between good ones: it is sealed as it is."""
+    """Bad bytes where good ones were promised, or between good ones: it takes no more frames."""
 
 
 @dataclass(slots=True)
@@ -75,6 +85,8 @@ class Content:
     """Where the last frame that begins below the watermark ends."""
     good_end: int = HEADER_BYTES
     """Where the last whole frame ends."""
+    spans: list[tuple[int, int]] = field(default_factory=list)
+    """Start and end of each stretch of whole frames above the watermark."""
     bad: list[Bad] = field(default_factory=list)
     frames_kept: int = 0
     frames_above: int = 0
@@ -86,6 +98,17 @@ class Content:
         """Bytes after the last whole frame."""
         return max(0, self.size - self.good_end)
 
+    @property
+    def above_bytes(self) -> int:
+        """Bytes of the whole frames above the watermark."""
+        return sum(end - start for start, end in self.spans)
+
+    def position_in_copy(self, position: int) -> int:
+        """Where a byte of a whole frame above the watermark lies once they were copied."""
+        number = bisect_right(self.spans, position, key=lambda span: span[0]) - 1
+        before = sum(end - start for start, end in self.spans[:number])
+        return HEADER_BYTES + before + position - self.spans[number][0]
+
 
 @dataclass(slots=True)
 class TopicScan:
@@ -93,8 +116,13 @@ class TopicScan:
 
     storage_topic_id: int
     ends: list[int]
+    """Of each stream: where its last frame so far ends."""
     producers: Producers
     last_us: int = 0
+    last_frames: dict[int, Place] = field(default_factory=dict)
+    """Of each stream that has one: where that frame lies."""
+    losses: list[Loss] = field(default_factory=list)
+    """Bad bytes that may have held frames."""
 
 
 def scan_segment(
@@ -118,7 +146,7 @@ def scan_segment(
             check_header(os.pread(fd, HEADER_BYTES, 0), segment)
         except BadSegmentHeader as error:
             content.header_reason = str(error)
-        _Scanned(content, topic, watermark, run_bytes_max).read(fd)
+        _Scanned(content, segment, topic, watermark, run_bytes_max).read(fd)
     finally:
         os.close(fd)
     return content
@@ -128,9 +156,15 @@ class _Scanned:
     """A scan of one file in progress."""
 
     def __init__(
-        self, content: Content, topic: TopicScan, watermark: int, run_bytes_max: int
+        self,
+        content: Content,
+        segment: SegmentId,
+        topic: TopicScan,
+        watermark: int,
+        run_bytes_max: int,
     ) -> None:
         self._content = content
+        self._segment = segment
         self._topic = topic
         self._watermark = watermark
         self._run_bytes_max = run_bytes_max
@@ -146,9 +180,11 @@ class _Scanned:
                 content.bad.append(Bad(item.position, end, None))
             else:
                 content.bad.append(item)
+                if item.header is not None and item.start < self._watermark:
+                    _count_as_sent(self._topic.producers, item.header)
 
     def _fits(self, header: Header) -> bool:
-        """Whether a frame goes on where its stream stands; else it lies in a wrong place."""
+        """Whether a frame follows the one before of its stream; else it lies in a wrong place."""
         ends = self._topic.ends
         return header.partition < len(ends) and header.base_offset >= ends[header.partition]
 
@@ -170,14 +206,18 @@ class _Scanned:
         grown = open_run.add(run, (found.frame,), self._run_bytes_max)
         runs.setdefault(partition, StreamRuns()).put(grown, header.append_time_us)
         self._topic.ends[partition] = end
+        self._topic.last_frames[partition] = Place(self._segment.segment_id, found.position)
         self._topic.last_us = max(self._topic.last_us, header.append_time_us)
         _remember(self._topic.producers, header)
         self._content.good_end = found.position + header.frame_bytes
         if below:
             self._content.kept_end = self._content.good_end
             self._content.frames_kept += 1
-        else:
-            self._content.frames_above += 1
+            return
+        self._content.frames_above += 1
+        spans = self._content.spans
+        start = spans.pop()[0] if spans and spans[-1][1] == found.position else found.position
+        spans.append((start, self._content.good_end))
 
 
 def judge(content: Content | None, watermark: int) -> Outcome:
@@ -194,58 +234,64 @@ def judge(content: Content | None, watermark: int) -> Outcome:
     return Outcome.TAIL if content.size > watermark else Outcome.WHOLE
 
 
-def claim_lost(content: Content, watermark: int, topic: TopicScan, kept: Runs) -> None:
-    """Keep the offsets of frames that are damaged from ever being given again.
-
-    Where the header of a bad frame is whole, its records are known. Where not, nobody can say whose
-    frames the bad bytes were: every stream in use that has no later frame to prove where it stands
-    moves on by as many offsets as the bytes could at most have held.
-    """
+def losses_in(segment: SegmentId, content: Content, watermark: int) -> list[Loss]:
+    """The bad bytes of a damaged segment, those that are missing below its watermark too."""
     lost = list(content.bad)
     if content.size < watermark:
         lost.append(Bad(content.size, watermark, None))
-    for bad in lost:
-        if bad.header is not None:
-            _remember(topic.producers, bad.header)
-        for partition, end in enumerate(topic.ends):
-            claimed = _claimed_end(bad, partition, end, kept.get(partition))
-            if claimed > end:
-                topic.ends[partition] = claimed
-                kept.setdefault(partition, StreamRuns()).claim(end, claimed)
-
-
-def _claimed_end(bad: Bad, partition: int, end: int, runs: StreamRuns | None) -> int:
-    """Where a stream's offsets go on if the bad bytes held frames of it."""
-    header = bad.header
-    if header is not None:
-        return header.base_offset + header.records if header.partition == partition else end
-    proven = runs is not None and len(runs) > 0 and runs[len(runs) - 1].position > bad.start
-    return end if proven or end == 0 else end + (bad.end - bad.start)
+    return [
+        Loss(Place(segment.segment_id, bad.start), bad.end - bad.start, bad.header) for bad in lost
+    ]
 
 
 def move_tail(
     paths: SegmentPaths, old: SegmentId, new: SegmentId, content: Content, created_us: int
 ) -> Runs:
-    """Copy the good frames above the watermark to a new file, durably; returns its runs."""
-    start = content.kept_end
+    """Copy the whole frames above the watermark to a new file, durably; returns its runs."""
     source = os.open(paths.segment(old), os.O_RDONLY | os.O_CLOEXEC)
     try:
-        pieces = _pieces(source, start, content.good_end, encode_header(new, created_us))
+        pieces = _pieces(source, content.spans, encode_header(new, created_us))
         write_durably(paths.segment(new), pieces)
     finally:
         os.close(source)
-    less = start - HEADER_BYTES
-    return {partition: runs.shifted(less) for partition, runs in content.above.items()}
+    position_of = content.position_in_copy
+    return {partition: runs.moved(position_of) for partition, runs in content.above.items()}
 
 
-def _pieces(source: int, start: int, end: int, header: bytes) -> Iterator[bytes]:
+def _pieces(source: int, spans: list[tuple[int, int]], header: bytes) -> Iterator[bytes]:
     yield header
+    for start, end in spans:
+        for _, piece in _pieces_of(source, start, end):
+            yield piece
+
+
+def _pieces_of(source: int, start: int, end: int) -> Iterator[tuple[int, bytes]]:
     while start < end:
         piece = os.pread(source, min(_COPY_BYTES, end - start), start)
         if not piece:
-            raise OSError("the file became shorter while it was copied")
-        yield piece
+            raise OSError(errno.EIO, "the file became shorter while it was read")
+        yield start, piece
         start += len(piece)
+
+
+def settle_tail(paths: SegmentPaths, segment: SegmentId, content: Content) -> None:
+    """Make the whole frames above the watermark durable where they lie.
+
+    They are written once more, for the page cache may count as clean what the disk does not have.
+
+    Raises:
+        OSError: the disk refused.
+    """
+    if not content.spans:
+        return
+    fd = os.open(paths.segment(segment), os.O_RDWR | os.O_CLOEXEC)
+    try:
+        for start, end in content.spans:
+            for at, piece in _pieces_of(fd, start, end):
+                write_all(fd, [piece], at)
+        os.fdatasync(fd)
+    finally:
+        os.close(fd)
 
 
 def joined(content: Content) -> Runs:
@@ -267,15 +313,41 @@ def load_summary(paths: SegmentPaths, segment: SegmentId) -> index_file.Summary:
     """The summary of a segment's index.
 
     Raises:
-        BadIndex: missing or damaged.
+        BadIndex: missing, damaged or unreadable.
     """
     try:
         with paths.index(segment).open("rb") as file:
             head = file.read(index_file.HEAD_BYTES)
             rest = file.read(index_file.summary_bytes(head) - len(head))
-    except FileNotFoundError:
-        raise index_file.BadIndex("missing") from None
+    except OSError as error:
+        raise _bad_index(error) from None
     return index_file.decode_summary(head + rest, segment)
+
+
+def load_runs(paths: SegmentPaths, segment: SegmentId, summary: index_file.Summary) -> Runs:
+    """All runs of a segment's index.
+
+    Raises:
+        BadIndex: missing, damaged or unreadable.
+    """
+    try:
+        content = paths.index(segment).read_bytes()
+    except OSError as error:
+        raise _bad_index(error) from None
+    return index_file.decode_runs(content, summary)
+
+
+def _bad_index(error: OSError) -> index_file.BadIndex:
+    """An index that is not there or that the disk cannot give is made anew.
+
+    Raises:
+        OSError: any other error.
+    """
+    if isinstance(error, FileNotFoundError):
+        return index_file.BadIndex("missing")
+    if error.errno == errno.EIO:
+        return index_file.BadIndex("unreadable")
+    raise error
 
 
 def replay_producers(
@@ -290,6 +362,8 @@ def replay_producers(
         for item in scan_file(fd, segment.storage_topic_id, start, min(end, os.fstat(fd).st_size)):
             if isinstance(item, Found):
                 _remember(producers, item.header)
+            elif item.header is not None:
+                _count_as_sent(producers, item.header)
     finally:
         os.close(fd)
 
@@ -297,3 +371,7 @@ def replay_producers(
 def _remember(producers: Producers, header: Header) -> None:
     answer = Answer(header.base_offset, header.records, header.append_time_us)
     producers.stored(header.partition, header.producer_id, header.sequence, answer)
+
+
+def _count_as_sent(producers: Producers, header: Header) -> None:
+    producers.lost(header.partition, header.producer_id, header.sequence, header.append_time_us)

@@ -2,30 +2,53 @@
 
 Invariant: a lookup by offset or time in a sealed segment reads at most two index blocks, the
 stream's root and one leaf, unless records were lost between two leaves. A damaged or missing
-index is rebuilt from its segment, once, and the lookup goes on.
+index is made anew from its segment, if need be in memory, and the lookup goes on; so a lookup fails
+only where the segment itself is gone.
 """
 
 from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
 
 from dssd.log.files import FileReader
-from dssd.log.index import Run
+from dssd.log.index import Run, StreamRuns
 from dssd.log.index_file import (
     RUNS_PER_LEAF,
     BadIndex,
     Root,
     StreamEntry,
+    Summary,
     decode_leaf,
     decode_root,
 )
 from dssd.log.segment_file import SegmentId, SegmentPaths
 from dssd.log.streams import Segment
 
-_BlockKey = tuple[SegmentId, int]
+_BlockKey = tuple[SegmentId, int, int]
 T = TypeVar("T")
-_Lookup = Callable[[Segment, StreamEntry, Root], Awaitable[T]]
+_LOOKUPS_MAX = 4
+"""One that fails, one that fails while another reader replaces the index, one after each."""
+
+
+class Rebuild(Protocol):
+    """Replaces a damaged index of a segment, unless that was done already."""
+
+    async def __call__(self, segment: Segment, known: Summary, *, on_disk: bool) -> None:
+        """``known`` is the summary of the index that was found damaged."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Index:
+    """An index on disk as it was when a lookup began, and one stream in it."""
+
+    segment: SegmentId
+    version: int
+    entry: StreamEntry
+
+
+_Lookup = Callable[[_Index, Root], Awaitable[T]]
 
 
 class RunFinder:
@@ -35,7 +58,7 @@ class RunFinder:
         self,
         paths: SegmentPaths,
         files: FileReader,
-        rebuild: Callable[[Segment], Awaitable[None]],
+        rebuild: Rebuild,
         blocks_max: int,
     ) -> None:
         self._paths = paths
@@ -49,60 +72,69 @@ class RunFinder:
         """Runs that end above the offset, from the first on, some of them; none if all end below.
 
         Raises:
-            BadIndex: the index could not be rebuilt.
+            BadIndex: the segment is gone.
         """
-        if segment.runs is not None:
-            runs = segment.runs[partition]
+
+        def in_memory(runs: StreamRuns) -> list[Run]:
             found = runs.slice(runs.at_offset(offset), RUNS_PER_LEAF)
-            return found[1:] if found[0].end <= offset else found
-        return await self._with_index(segment, partition, _from_offset(self, offset))
+            return found[1:] if found and found[0].end <= offset else found
+
+        return await self._look_up(segment, partition, in_memory, _from_offset(self, offset))
 
     async def before_time(self, segment: Segment, partition: int, time_us: int) -> Run:
         """The last run that starts before the time, else the first.
 
         Raises:
-            BadIndex: the index could not be rebuilt.
+            BadIndex: the segment is gone.
         """
-        if segment.runs is not None:
-            runs = segment.runs[partition]
+
+        def in_memory(runs: StreamRuns) -> Run:
             return runs[runs.before_time(time_us)]
-        return await self._with_index(segment, partition, _before_time(self, time_us))
+
+        return await self._look_up(segment, partition, in_memory, _before_time(self, time_us))
 
     def forget(self, segment: SegmentId) -> None:
         """Drop the blocks of a segment whose index changed or went."""
         for key in [key for key in self._blocks if key[0] == segment]:
             del self._blocks[key]
 
-    async def _with_index(self, segment: Segment, partition: int, lookup: "_Lookup[T]") -> T:
-        """Run a lookup; where the index turns out to be damaged, once more with a new one."""
-        try:
-            return await lookup(segment, *await self._root(segment, partition))
-        except BadIndex:
-            await self._rebuild(segment)
-            self.forget(segment.id)
-        return await lookup(segment, *await self._root(segment, partition))
+    async def _look_up(
+        self,
+        segment: Segment,
+        partition: int,
+        in_memory: Callable[[StreamRuns], T],
+        on_disk: "_Lookup[T]",
+    ) -> T:
+        """Look up where the index lies; where it turns out to be damaged, in a new one."""
+        for attempt in range(_LOOKUPS_MAX):
+            if segment.runs is not None:
+                return in_memory(segment.runs[partition])
+            summary = segment.summary
+            assert summary is not None
+            entry = summary.streams[partition]
+            index = _Index(segment.id, segment.index_version, entry)
+            try:
+                block = await self._block(index, entry.root, entry.root_bytes)
+                return await on_disk(index, decode_root(block))
+            except BadIndex:
+                await self._rebuild(segment, summary, on_disk=attempt == 0)
+        raise BadIndex("it is damaged again and again")
 
-    async def _root(self, segment: Segment, partition: int) -> tuple[StreamEntry, Root]:
-        assert segment.summary is not None
-        entry = segment.summary.streams[partition]
-        return entry, decode_root(await self._block((segment.id, entry.root), entry.root_bytes))
-
-    async def leaf(self, segment: Segment, entry: StreamEntry, number: int) -> list[Run]:
+    async def leaf(self, index: "_Index", number: int) -> list[Run]:
         """The runs of one leaf of a stream's index.
 
         Raises:
             BadIndex: it is damaged.
         """
-        position, size = entry.leaf_span(number)
-        return decode_leaf(await self._block((segment.id, position), size))
+        return decode_leaf(await self._block(index, *index.entry.leaf_span(number)))
 
-    async def _block(self, key: _BlockKey, size: int) -> bytes:
+    async def _block(self, index: "_Index", position: int, size: int) -> bytes:
+        key = (index.segment, index.version, position)
         block = self._blocks.get(key)
         if block is not None:
             self._blocks.move_to_end(key)
             return block
-        segment, position = key
-        block = await self._files.read(self._paths.index(segment), position, size)
+        block = await self._files.read(self._paths.index(index.segment), position, size)
         self.blocks_read += 1
         self._blocks[key] = block
         while len(self._blocks) > self._blocks_max:
@@ -111,9 +143,9 @@ class RunFinder:
 
 
 def _from_offset(finder: RunFinder, offset: int) -> "_Lookup[list[Run]]":
-    async def lookup(segment: Segment, entry: StreamEntry, root: Root) -> list[Run]:
-        for number in range(root.at_offset(offset), entry.leaf_count):
-            leaf = await finder.leaf(segment, entry, number)
+    async def lookup(index: _Index, root: Root) -> list[Run]:
+        for number in range(root.at_offset(offset), index.entry.leaf_count):
+            leaf = await finder.leaf(index, number)
             above = [run for run in leaf if run.end > offset]
             if above:
                 return above
@@ -123,8 +155,8 @@ def _from_offset(finder: RunFinder, offset: int) -> "_Lookup[list[Run]]":
 
 
 def _before_time(finder: RunFinder, time_us: int) -> "_Lookup[Run]":
-    async def lookup(segment: Segment, entry: StreamEntry, root: Root) -> Run:
-        leaf = await finder.leaf(segment, entry, root.before_time(time_us))
+    async def lookup(index: _Index, root: Root) -> Run:
+        leaf = await finder.leaf(index, root.before_time(time_us))
         number = bisect_left(leaf, time_us, key=lambda run: run.time_us) - 1
         return leaf[max(0, number)]
 

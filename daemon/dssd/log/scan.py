@@ -6,6 +6,7 @@ that looks like a frame, except that a frame whose header is whole is skipped by
 lies inside its body is a producer's data, not ours.
 """
 
+import errno
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,6 +18,8 @@ from dss_core.limits import FRAME_BYTES_MAX
 
 WINDOW_BYTES = FRAME_BYTES_MAX * 2
 """What is held of a file at a time: whole frames of the largest size fit."""
+PAGE_BYTES = 4_096
+"""What the disk gives or refuses at once."""
 
 
 class Found(NamedTuple):
@@ -82,13 +85,29 @@ class _FileWindow:
 def _read_whole(fd: int, position: int, size: int) -> bytes:
     pieces: list[bytes] = []
     while size > 0:
-        piece = os.pread(fd, size, position)
+        piece = _read(fd, size, position)
         if not piece:
             break
         pieces.append(piece)
         position += len(piece)
         size -= len(piece)
     return b"".join(pieces)
+
+
+def _read(fd: int, size: int, position: int) -> bytes:
+    """Some bytes; zeros for a page that the disk cannot give: what lies there is damaged."""
+    try:
+        return os.pread(fd, size, position)
+    except OSError as error:
+        if error.errno != errno.EIO:
+            raise
+    size = min(size, PAGE_BYTES - position % PAGE_BYTES)
+    try:
+        return os.pread(fd, size, position)
+    except OSError as error:
+        if error.errno != errno.EIO:
+            raise
+    return bytes(size)
 
 
 class _Scan:

@@ -17,6 +17,7 @@ temporary name, synced, renamed, and its directory synced. Names are hexadecimal
 come from a user. This module knows nothing of frames, indexes or rows.
 """
 
+import errno
 import os
 import struct
 from collections.abc import Iterable
@@ -29,6 +30,7 @@ import xxhash
 from dssd.limits import WRITEV_BUFFERS_MAX
 
 HEADER_BYTES = 64
+_REWRITE_BYTES = 1 << 20
 VERSION = 1
 _MAGIC = b"DSSSEG01"
 _HEADER = struct.Struct("<8sIIIQQ")
@@ -129,14 +131,21 @@ def check_header(buffer: bytes, segment: SegmentId) -> None:
 
 
 class SegmentWriter:
-    """A segment file open for appending, used by one thread at a time."""
+    """A segment file that takes frames, used by one thread at a time.
 
-    __slots__ = ("fd", "segment", "size")
+    Its descriptor may be closed while all in it is durable; `open` comes before `write`.
+    """
 
-    def __init__(self, segment: SegmentId, fd: int, size: int) -> None:
+    __slots__ = ("_doubtful", "_fd", "_path", "segment", "size", "synced")
+
+    def __init__(self, segment: SegmentId, path: Path, size: int) -> None:
         self.segment = segment
-        self.fd = fd
         self.size = size
+        self.synced = size
+        """Up to here all is durable."""
+        self._path = path
+        self._fd: int | None = None
+        self._doubtful = False
 
     @classmethod
     def create(cls, paths: SegmentPaths, segment: SegmentId, created_us: int) -> Self:
@@ -151,8 +160,22 @@ class SegmentWriter:
 
     @classmethod
     def reopen(cls, paths: SegmentPaths, segment: SegmentId, size: int) -> Self:
-        """Open an existing file to go on after its first ``size`` bytes."""
-        return cls(segment, os.open(paths.segment(segment), os.O_RDWR | os.O_CLOEXEC), size)
+        """Go on in an existing file after its first ``size`` bytes, which are durable."""
+        return cls(segment, paths.segment(segment), size)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it has a descriptor."""
+        return self._fd is not None
+
+    def open(self) -> None:
+        """Give it a descriptor.
+
+        Raises:
+            OSError: there is none left, or the file cannot be opened.
+        """
+        assert self._fd is None
+        self._fd = os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
 
     def write(self, buffers: list[bytes | memoryview], size: int) -> None:
         """Append the buffers, ``size`` bytes together.
@@ -160,26 +183,51 @@ class SegmentWriter:
         Raises:
             OSError: the disk refused; bytes after the old size may have been written.
         """
-        write_all(self.fd, buffers, self.size)
+        assert self._fd is not None
+        write_all(self._fd, buffers, self.size)
         self.size += size
 
     def sync(self) -> None:
         """Make what was written durable.
 
         Raises:
-            OSError: unknown what is durable; the descriptor must not be trusted again.
+            OSError: unknown what is durable. Only for want of space may it be tried again.
         """
-        os.fdatasync(self.fd)
+        if self.synced == self.size:
+            return
+        assert self._fd is not None, "what is not durable keeps its descriptor"
+        if self._doubtful:
+            self._write_again(self._fd)
+        self._doubtful = True
+        os.fdatasync(self._fd)
+        self._doubtful = False
+        self.synced = self.size
+
+    def _write_again(self, fd: int) -> None:
+        """After a sync that failed the page cache may count as clean what the disk lacks."""
+        at = self.synced
+        while at < self.size:
+            piece = os.pread(fd, min(_REWRITE_BYTES, self.size - at), at)
+            if not piece:
+                raise OSError(errno.EIO, "the file became shorter")
+            write_all(fd, [piece], at)
+            at += len(piece)
 
     def cut_back(self, size: int) -> None:
         """Take back what was written after ``size`` and was never acknowledged."""
-        os.ftruncate(self.fd, size)
-        os.fsync(self.fd)
+        if self._fd is None:
+            assert size == self.size
+            return
+        os.ftruncate(self._fd, size)
+        os.fsync(self._fd)
         self.size = size
+        self.synced = min(self.synced, size)
 
     def close(self) -> None:
-        """Close the descriptor."""
-        os.close(self.fd)
+        """Close the descriptor, if it has one."""
+        if self._fd is not None:
+            os.close(self._fd)
+            self._fd = None
 
 
 def write_all(fd: int, buffers: list[bytes | memoryview], position: int) -> None:

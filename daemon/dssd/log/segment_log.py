@@ -2,7 +2,8 @@
 
     append ─▶ LogWriter ─▶ Batch ─▶ published: index, tail cache, ends, watchers, answers
     read   ─▶ Reader    ─▶ TailCache, or RunFinder and FileReader
-    rolls, seals, watermarks, removals ─▶ Housekeeper, one at a time
+    rolls, seals, watermarks ─▶ Housekeeper, one at a time
+    low watermarks, removals ─▶ Trimmer
 
 Invariant: what `append` answered is durable as it says, what `read` gives was answered or could
 have been, and neither changes by a crash. This module knows offsets and ids; names, patterns,
@@ -13,10 +14,11 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Self
 
-from dss_core.errors import DiskFailed, Overloaded, Stopping, StreamNotFound
+from dss_core.errors import DiskFull, DssError, Overloaded, Stopping, StreamNotFound
 from dss_core.filters import TopicFilter
 from dss_core.ids import StreamId
 from dssd.log.batch import AppendCall, Batch, WriterTopic
@@ -27,10 +29,11 @@ from dssd.log.producers import Producers
 from dssd.log.reader import Reader
 from dssd.log.run_finder import RunFinder
 from dssd.log.segment_file import SegmentPaths
-from dssd.log.settings import LogSettings
+from dssd.log.settings import LogSettings, share_of_descriptors
 from dssd.log.startup import recover
 from dssd.log.streams import Segment, StorageTopicState, Stream
 from dssd.log.tail import TailCache
+from dssd.log.trimming import Trimmer
 from dssd.log.writer import LogWriter
 from dssd.store.port import Store
 from dssd.store.rows import StorageTopicRow
@@ -52,7 +55,7 @@ class SegmentLog:
         paths: SegmentPaths,
         store: Store,
         settings: LogSettings,
-        on_failure: Callable[[DiskFailed], None],
+        on_failure: Callable[[BaseException], None],
         wall_us: Callable[[], int],
     ) -> None:
         self._settings = settings
@@ -61,10 +64,9 @@ class SegmentLog:
         self._failed = False
         self._closing = False
         self._queued_bytes = 0
-        self._gate = asyncio.Lock()
         self._quarantined: list[tuple[Path, str]] = []
         self._topics: dict[int, StorageTopicState] = {}
-        self._files = FileReader(settings.descriptors_max)
+        self._files = FileReader(share_of_descriptors(settings.descriptors_max))
         self._tail = TailCache(settings.tail_cache_bytes_max)
         self._writer = LogWriter(
             loop=asyncio.get_running_loop(),
@@ -72,6 +74,7 @@ class SegmentLog:
             failed=self._fail,
             wall_us=wall_us,
             run_bytes_max=settings.run_bytes_max,
+            descriptors_max=share_of_descriptors(settings.active_descriptors_max),
         )
         self._housekeeper = Housekeeper(
             paths=paths,
@@ -87,6 +90,14 @@ class SegmentLog:
             paths, self._files, self._housekeeper.rebuild_index, settings.index_blocks_max
         )
         self._housekeeper.index_changed = self._finder.forget
+        self._trimmer = Trimmer(
+            paths=paths,
+            store=store,
+            writer=self._writer,
+            files=self._files,
+            housekeeper=self._housekeeper,
+            index_gone=self._finder.forget,
+        )
         self._reader = Reader(
             paths, self._files, self._finder, self._tail, loop_us=settings.read_loop_us
         )
@@ -98,14 +109,15 @@ class SegmentLog:
         store: Store,
         *,
         storage_topics: Sequence[StorageTopicRow],
-        on_failure: Callable[[DiskFailed], None],
+        on_failure: Callable[[BaseException], None],
         settings: LogSettings | None = None,
         wall_us: Callable[[], int] = wall_us_now,
     ) -> Self:
         """Recover what the directory holds and make it appendable.
 
-        ``on_failure`` is called once when the disk failed, in the thread that noticed, for a busy
-        loop must not hold up the end of the process. From then on no append returns.
+        ``on_failure`` is called once, with `DiskFailed` when the disk failed, or with whatever else
+        ended a part of the log; in the thread that noticed, for a busy loop must not hold up the
+        end of the process. From then on no append returns.
 
         Raises:
             OSError: the directory cannot be read or written.
@@ -157,33 +169,73 @@ class SegmentLog:
         limit = self._settings.writer_queue_bytes_max
         if self._queued_bytes and self._queued_bytes + size > limit:
             return [Overloaded(what="The log's queue in bytes", limit=limit) for _ in appends]
-        self._queued_bytes += size
         answered: asyncio.Future[list[Appended | BaseException]]
         answered = asyncio.get_running_loop().create_future()
-        # The gate keeps calls in order although the first ones to a topic wait for its file.
-        async with self._gate:
-            for storage_topic_id in {append.stream.storage_topic_id for append in appends}:
-                await self._make_room(storage_topic_id, size)
-            self._writer.append(AppendCall(appends, size, answered))
+        self._queued_bytes += size
+        try:
+            refused = await self._hand_over(AppendCall(appends, size, answered))
+        except BaseException:
+            self._queued_bytes -= size
+            raise
+        if refused is not None:
+            self._queued_bytes -= size
+            return [refused for _ in appends]
         return await answered
 
-    async def _make_room(self, storage_topic_id: int, size: int) -> None:
-        """See to it that the topic has a file and, when that is nearly full, a next one soon.
+    async def _hand_over(self, call: AppendCall) -> DssError | None:
+        """Give frames to the writer once their topics have room; returns why not, if so."""
+        numbers = sorted({append.stream.storage_topic_id for append in call.appends})
+        states = [self._topics[number] for number in numbers if number in self._topics]
+        try:
+            if any(state.calls_waiting or self._room_for(state) for state in states):
+                return await self._hand_over_in_turn(call, states)
+        except Overloaded as refused:
+            return refused
+        self._claim_and_hand_over(call, states)
+        return None
 
-        Where the disk has no room for a file, the writer refuses the frames.
+    async def _hand_over_in_turn(
+        self, call: AppendCall, states: list[StorageTopicState]
+    ) -> DssError | None:
+        """The same, behind the calls that wait already, topic by topic in one order for all."""
+        for state in states:
+            state.calls_waiting += 1
+        try:
+            async with AsyncExitStack() as turns:
+                for state in states:
+                    await turns.enter_async_context(state.appending)
+                for state in states:
+                    room = self._room_for(state)
+                    refused = None if room is None else await room
+                    if refused is not None and not isinstance(refused, DiskFull):
+                        return refused
+                # Of a full disk the writer knows: it still answers what is a repeat.
+                self._claim_and_hand_over(call, states)
+        finally:
+            for state in states:
+                state.calls_waiting -= 1
+        return None
+
+    def _claim_and_hand_over(self, call: AppendCall, states: list[StorageTopicState]) -> None:
+        for state in states:
+            state.claimed_bytes += call.bytes
+        self._writer.append(call)
+
+    def _room_for(self, state: StorageTopicState) -> "asyncio.Future[DssError | None] | None":
+        """What to wait for until the topic has a file with room; see to a next one in time.
+
+        Raises:
+            Overloaded: too many files are to be made.
         """
-        state = self._topics.get(storage_topic_id)
-        if state is None:
-            return
         last = state.last
         if last is None or not state.writable:
-            await self._housekeeper.begin_roll(state)
-        elif self._is_full(state, last):
+            return self._housekeeper.begin_roll(state)
+        if self._is_full(state, last):
             rolled = self._housekeeper.begin_roll(state)
             bytes_hard_max = self._settings.segment_bytes_max * _SEGMENT_BYTES_HARD_FACTOR
             if state.claimed_bytes >= bytes_hard_max:
-                await rolled
-        state.claimed_bytes += size
+                return rolled
+        return None
 
     def _is_full(self, state: StorageTopicState, last: Segment) -> bool:
         return (
@@ -215,7 +267,7 @@ class SegmentLog:
         for watcher in grown:
             watcher()
 
-    def _fail(self, failure: DiskFailed) -> None:
+    def _fail(self, failure: BaseException) -> None:
         with self._failing:
             first = not self._failed
             self._failed = True
@@ -288,6 +340,7 @@ class SegmentLog:
 
         Raises:
             StreamNotFound: the storage topic was removed.
+            DiskFull: not all of it can be made durable; appends are still taken.
         """
         self._state(StreamId(storage_topic_id, 0))
         return await self._writer.seal(storage_topic_id)
@@ -297,9 +350,10 @@ class SegmentLog:
 
         Raises:
             StreamNotFound: the storage topic was removed.
+            DiskFull: nothing was trimmed.
         """
         state = self._state(stream)
-        await self._housekeeper.trim(state, {stream.partition: offset})
+        await self._trimmer.trim(state, {stream.partition: offset})
 
     async def enforce_retention(
         self,
@@ -312,26 +366,27 @@ class SegmentLog:
 
         Raises:
             StreamNotFound: the storage topic was removed.
+            DiskFull, Overloaded: it has to be tried again later.
         """
         state = self._state(StreamId(storage_topic_id, 0))
-        return await self._housekeeper.enforce_retention(
-            state, retention_ms, retention_bytes, now_us
-        )
+        return await self._trimmer.enforce_retention(state, retention_ms, retention_bytes, now_us)
 
     async def roll(self, storage_topic_id: int) -> bool:
-        """Go on in a new segment file; False if the disk has no room for one.
+        """Go on in a new segment file; False if there is no room for one.
 
         Raises:
             StreamNotFound: the storage topic was removed.
+            Overloaded: too many files are to be made.
         """
-        return await self._housekeeper.begin_roll(self._state(StreamId(storage_topic_id, 0)))
+        state = self._state(StreamId(storage_topic_id, 0))
+        return await self._housekeeper.begin_roll(state) is None
 
     async def remove_storage_topic(self, storage_topic_id: int) -> None:
         """Delete its files and rows; from now on its streams are not found."""
         state = self._topics.pop(storage_topic_id, None)
         if state is None:
             return
-        await self._housekeeper.remove(state)
+        await self._trimmer.remove(state)
         for partition in range(len(state.streams)):
             self._tail.forget(StreamId(storage_topic_id, partition))
 

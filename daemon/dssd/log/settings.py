@@ -1,5 +1,6 @@
 """The limits a log runs with: the daemon's, unless a test wants smaller ones."""
 
+import resource
 from dataclasses import dataclass
 
 from dssd import limits
@@ -16,5 +17,14 @@ class LogSettings:
     watermark_bytes: int = limits.WATERMARK_BYTES
     tail_cache_bytes_max: int = limits.TAIL_CACHE_BYTES_MAX
     descriptors_max: int = limits.LOG_DESCRIPTORS_MAX
+    active_descriptors_max: int = limits.LOG_ACTIVE_DESCRIPTORS_MAX
     index_blocks_max: int = limits.LOG_INDEX_BLOCKS_MAX
     read_loop_us: int = limits.READ_LOOP_US
+
+
+def share_of_descriptors(wanted_max: int) -> int:
+    """How many descriptors one part of the log may hold in this process; at least one."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY:
+        return wanted_max
+    return max(1, min(wanted_max, soft // limits.LOG_DESCRIPTORS_SHARE))

@@ -1,21 +1,26 @@
 """Opening a log: rows and files are brought together, topic by topic, before anything is served.
 
 Invariant: afterwards every segment row has its file, every segment file in the directory has its
-row, and each storage topic has at most one active segment, the last. Files that no row names are
-moved to quarantine. `dssd.log.recovery` decides about single segments; this module carries out.
+row, and each storage topic has at most one active segment, the last; on a full disk some segments
+wait for room to be sealed. Files that no row names are moved to quarantine. `dssd.log.recovery`
+decides about single segments, `dssd.log.outcomes` carries out; this module knows all of a topic's.
 """
 
 import asyncio
+import errno
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from dss_core.errors import DiskFull
 from dssd.log import recovery
 from dssd.log.batch import WriterTopic
-from dssd.log.index import StreamRuns
-from dssd.log.index_file import BadIndex, Summary, decode_runs
+from dssd.log.disk_errors import is_full
+from dssd.log.index_file import BadIndex
+from dssd.log.losses import Place, claims_of
+from dssd.log.outcomes import Damaged, Outcomes
 from dssd.log.producers import BadSnapshot, Covered, Producers, forgotten_before
-from dssd.log.rebuilding import rebuild_index
 from dssd.log.recovery import Content, Outcome, TopicScan
 from dssd.log.segment_file import (
     HEADER_BYTES,
@@ -35,15 +40,15 @@ from dssd.log.segment_rows import (
     parse_starts,
     remove_segments,
     row_id,
-    unlink_segments,
 )
 from dssd.log.settings import LogSettings
 from dssd.log.streams import Segment, StorageTopicState, Stream
-from dssd.store.port import Delete, Put, Store
+from dssd.store.port import Store
 from dssd.store.rows import SegmentRow, StorageTopicRow
 
+_LOG = logging.getLogger(__name__)
+
 CLEAN_MARKER = "CLEAN"
-_PLACES_NAMED_MAX = 8
 
 
 @dataclass(slots=True)
@@ -71,7 +76,7 @@ async def recover(
     rows = await all_segment_rows(store)
     known = {row.storage_topic_id for row in storage_topics}
     for storage_topic_id in rows.keys() - known:
-        await remove_segments(paths, store, [row_id(row) for row in rows[storage_topic_id]])
+        await _remove(paths, store, [row_id(row) for row in rows[storage_topic_id]])
     for topic in storage_topics:
         one = _TopicRecovery(paths, store, settings, wall_us, recovered, clean=clean)
         await one.recover(topic, rows[topic.storage_topic_id])
@@ -79,6 +84,16 @@ async def recover(
     in_use = {segment.id for state, _ in recovered.topics for segment in state.segments.values()}
     await asyncio.to_thread(_quarantine_strays, paths, named | in_use, recovered)
     return recovered
+
+
+async def _remove(paths: SegmentPaths, store: Store, segments: list[SegmentId]) -> None:
+    """Delete files and rows; on a full disk the next start does it."""
+    try:
+        await remove_segments(paths, store, segments)
+    except (DiskFull, OSError) as error:
+        if not is_full(error):
+            raise
+        _LOG.warning("the disk is too full to forget segments: %s", segments)
 
 
 def _take_marker(paths: SegmentPaths) -> bool:
@@ -106,7 +121,13 @@ def _quarantine_strays(paths: SegmentPaths, named: set[SegmentId], recovered: Re
             path.unlink()
             continue
         reason = "no row names it"
-        recovered.quarantined.append((paths.quarantine(path), reason))
+        try:
+            path = paths.quarantine(path)
+        except OSError as error:
+            if not is_full(error):
+                raise
+            reason += ", and the disk is too full to set it aside"
+        recovered.quarantined.append((path, reason))
 
 
 class _TopicRecovery:
@@ -128,7 +149,9 @@ class _TopicRecovery:
         self._wall_us = wall_us
         self._recovered = recovered
         self._clean = clean
+        self._outcomes = Outcomes(paths, store, wall_us, self._report)
         self._file: SegmentWriter | None = None
+        self._damaged: list[Damaged] = []
         self._state: StorageTopicState
         self._scan: TopicScan
         self._covered: Covered
@@ -141,12 +164,13 @@ class _TopicRecovery:
         )
         loaded = await asyncio.to_thread(self._load_producers, topic.storage_topic_id, rows)
         producers, self._covered = loaded
-        self._scan = TopicScan(topic.storage_topic_id, list(starts), producers)
+        self._scan = TopicScan(topic.storage_topic_id, [0] * len(starts), producers)
         for row in await self._without_empty_successor(rows):
             if row.state == "active":
                 await self._active(row, is_last=row is rows[-1])
             else:
                 await self._sealed(row)
+        await self._settle_damaged()
         producers.forget_before(forgotten_before(self._wall_us()))
         last = self._state.last
         if last is not None and not self._clean:
@@ -161,8 +185,6 @@ class _TopicRecovery:
                 assert extent is not None
                 stream = state.streams[partition]
                 stream.grow(segment, max(stream.end, extent.end))
-        for stream, end in zip(state.streams, scan.ends, strict=True):
-            stream.end = max(stream.end, end)
         ends = [stream.end for stream in state.streams]
         writer = WriterTopic(
             state.storage_topic_id, ends, scan.producers, scan.last_us, sealed, self._file
@@ -175,13 +197,13 @@ class _TopicRecovery:
     async def _without_empty_successor(self, rows: list[SegmentRow]) -> list[SegmentRow]:
         """A crash while rolling leaves two active segments; an empty second one never existed."""
         active = [row for row in rows if row.state == "active"]
-        if len(active) < 2:
-            return rows
-        last = row_id(active[-1])
-        if _size_of(self._paths.segment(last)) > HEADER_BYTES:
-            return rows
-        await remove_segments(self._paths, self._store, [last])
-        rows.remove(active[-1])
+        for row in reversed(active[1:]):
+            last = row_id(row)
+            nothing_promised = row.watermark_bytes <= HEADER_BYTES
+            if not nothing_promised or _size_of(self._paths.segment(last)) > HEADER_BYTES:
+                break
+            await _remove(self._paths, self._store, [last])
+            rows.remove(row)
         return rows
 
     # Sealed segments
@@ -192,70 +214,105 @@ class _TopicRecovery:
         try:
             summary = await asyncio.to_thread(recovery.load_summary, self._paths, segment_id)
         except BadIndex as error:
-            if not path.exists():
-                self._report(path, "the file is missing")
-                return
-            if error.args[0] != "missing":
-                self._report(self._paths.index(segment_id), f"rebuilt: {error}")
-            summary = await asyncio.to_thread(self._rebuild, segment_id, row.watermark_bytes)
-        if self._below_starts(summary):
-            await remove_segments(self._paths, self._store, [segment_id])
+            await self._sealed_without_index(row, str(error))
             return
-        if _size_of(path) < summary.segment_bytes:
-            self._report(path, f"shorter than the {summary.segment_bytes} bytes of its index")
-        self._learn(segment_id, row, summary)
-        await asyncio.to_thread(self._replay, segment_id, summary.segment_bytes)
-
-    def _learn(self, segment_id: SegmentId, row: SegmentRow, summary: Summary) -> None:
         size = summary.segment_bytes
-        self._state.segments[segment_id.segment_id] = Segment(
+        segment = Segment(
             segment_id, row.created_at_ms, None, summary, size, row.watermark_bytes, size
         )
-        for partition, entry in summary.streams.items():
-            self._scan.ends[partition] = max(self._scan.ends[partition], entry.extent.end)
-            self._scan.last_us = max(self._scan.last_us, entry.extent.last_us)
+        if self._is_below_starts(segment):
+            await _remove(self._paths, self._store, [segment_id])
+            return
+        if _size_of(path) < size:
+            self._report(path, f"shorter than the {size} bytes of its index")
+        self._add(segment)
+        self._learn(segment)
+        await asyncio.to_thread(self._replay, segment_id, size)
 
-    def _below_starts(self, summary: Summary) -> bool:
+    async def _sealed_without_index(self, row: SegmentRow, reason: str) -> None:
+        """Make the index anew from the frames below the watermark."""
+        segment_id, watermark = row_id(row), row.watermark_bytes
+        content = await self._scanned(segment_id, watermark, stop_at=watermark)
+        if content is None:
+            self._report(self._paths.segment(segment_id), "the file is missing")
+            return
+        if reason != "missing":
+            self._report(self._paths.index(segment_id), f"rebuilt: {reason}")
+        if content.bad or content.size < watermark:
+            self._note_damaged(row, content, watermark)
+            return
+        segment = await self._outcomes.seal(row, content)
+        if segment.runs is None and self._is_below_starts(segment):
+            await _remove(self._paths, self._store, [segment_id])
+        else:
+            self._add(segment)
+
+    def _add(self, *segments: Segment) -> None:
+        for segment in segments:
+            self._state.segments[segment.id.segment_id] = segment
+
+    def _learn(self, segment: Segment) -> None:
+        """Take from an index what a scan of its frames would have told."""
+        scan = self._scan
+        for partition in segment.partitions():
+            extent = segment.extent(partition)
+            assert extent is not None
+            scan.ends[partition] = max(scan.ends[partition], extent.end)
+            scan.last_us = max(scan.last_us, extent.last_us)
+            scan.last_frames[partition] = Place(segment.id.segment_id, segment.size)
+
+    def _is_below_starts(self, segment: Segment) -> bool:
         """Whether retention had already given up all that a segment holds."""
-        streams = self._state.streams
-        return bool(summary.streams) and all(
-            entry.extent.end <= streams[partition].start
-            for partition, entry in summary.streams.items()
-        )
-
-    def _rebuild(self, segment_id: SegmentId, watermark: int) -> Summary:
-        return rebuild_index(
-            self._paths, segment_id, watermark, self._scan, self._settings.run_bytes_max
+        extents = [(number, segment.extent(number)) for number in segment.partitions()]
+        return bool(extents) and all(
+            extent is not None and extent.end <= self._state.streams[number].start
+            for number, extent in extents
         )
 
     # Active segments
 
     async def _active(self, row: SegmentRow, *, is_last: bool) -> None:
         segment_id = row_id(row)
-        path = self._paths.segment(segment_id)
         if self._clean and is_last and await self._taken_up_by_index(row):
             return
         watermark = row.watermark_bytes
         if not is_last:
             # The next file took frames only once this one was durable to its end.
-            watermark = max(watermark, _size_of(path))
-        content = await asyncio.to_thread(
+            watermark = max(watermark, _size_of(self._paths.segment(segment_id)))
+        content = await self._scanned(segment_id, watermark)
+        if content is None and watermark > HEADER_BYTES:
+            content = Content(0)
+        outcome = recovery.judge(content, watermark)
+        if content is None or outcome is Outcome.NEVER_BEGUN:
+            await self._outcomes.forget(row, existed=content is not None)
+        elif outcome is Outcome.DAMAGED:
+            self._note_damaged(row, content, watermark)
+        elif outcome is Outcome.TAIL:
+            segments, writable = await self._outcomes.move_tail(row, content)
+            self._add(*segments)
+            if writable:
+                self._take_up(segments[-1])
+        elif is_last:
+            size = content.size
+            segment = Segment(segment_id, row.created_at_ms, content.kept, None, size, size, size)
+            segment.frames = content.frames_kept
+            self._add(segment)
+            self._take_up(segment)
+        else:
+            self._add(await self._outcomes.seal(row, content))
+
+    async def _scanned(
+        self, segment_id: SegmentId, watermark: int, stop_at: int | None = None
+    ) -> Content | None:
+        return await asyncio.to_thread(
             recovery.scan_segment,
             self._paths,
             segment_id,
             watermark,
             self._scan,
             self._settings.run_bytes_max,
+            stop_at=stop_at,
         )
-        outcome = recovery.judge(content, watermark)
-        if content is None or outcome is Outcome.NEVER_BEGUN:
-            await self._forget_row(row, existed=content is not None)
-        elif outcome is Outcome.WHOLE and is_last:
-            self._take_up(row, content.kept, content.size, content.frames_kept)
-        elif outcome is Outcome.TAIL:
-            await self._move_tail(row, content)
-        else:
-            await self._seal(row, content, watermark)
 
     async def _taken_up_by_index(self, row: SegmentRow) -> bool:
         """After a clean stop the index is complete: nothing needs to be read."""
@@ -265,82 +322,39 @@ class _TopicRecovery:
             size = _size_of(self._paths.segment(segment_id))
             if not size == summary.segment_bytes == row.watermark_bytes:
                 return False
-            content = await asyncio.to_thread(self._paths.index(segment_id).read_bytes)
-            runs = decode_runs(content, summary)
+            runs = await asyncio.to_thread(recovery.load_runs, self._paths, segment_id, summary)
         except BadIndex:
             return False
-        self._learn(segment_id, row, summary)
+        segment = Segment(segment_id, row.created_at_ms, runs, None, size, size, size)
+        segment.frames = summary.frames
+        self._add(segment)
+        self._learn(segment)
         await asyncio.to_thread(self._replay, segment_id, size)
-        self._take_up(row, runs, size, summary.frames)
+        self._take_up(segment)
         return True
 
-    def _take_up(
-        self, row: SegmentRow, runs: dict[int, StreamRuns], size: int, frames: int
-    ) -> None:
+    def _take_up(self, segment: Segment) -> None:
         """Go on appending to a file all of which is durable."""
-        segment_id = row_id(row)
-        segment = Segment(segment_id, row.created_at_ms, runs, None, size, size, size)
-        segment.frames = frames
-        self._state.segments[segment_id.segment_id] = segment
-        self._file = SegmentWriter.reopen(self._paths, segment_id, size)
+        self._file = SegmentWriter.reopen(self._paths, segment.id, segment.size)
 
-    async def _forget_row(self, row: SegmentRow, *, existed: bool) -> None:
-        path = self._paths.segment(row_id(row))
-        if existed:
-            moved = await asyncio.to_thread(self._paths.quarantine, path)
-            self._report(moved, "it has no whole header and no frame")
-        elif row.watermark_bytes > HEADER_BYTES:
-            self._report(path, "the file is missing")
-        await self._store.commit([Delete(SegmentRow, tuple(row_id(row)))])
+    # Damaged segments
 
-    async def _move_tail(self, row: SegmentRow, content: Content) -> None:
-        """Copy what is good above the watermark; then the old file ends there."""
-        old = row_id(row)
-        now_us = self._wall_us()
-        new = SegmentId(old.storage_topic_id, await self._store.next_id())
-        runs = await asyncio.to_thread(recovery.move_tail, self._paths, old, new, content, now_us)
-        size = HEADER_BYTES + content.good_end - content.kept_end
-        new_row = SegmentRow(*new, "active", size, now_us // 1_000)
-        old_row = SegmentRow(*old, "sealed", content.kept_end, row.created_at_ms)
-        path = self._paths.segment(old)
-        if content.kept:
-            await asyncio.to_thread(
-                recovery.write_index,
-                self._paths,
-                old,
-                content.kept_end,
-                content.kept,
-                content.frames_kept,
-            )
-            await self._store.commit([Put(new_row), Put(old_row)])
-            self._learn(old, old_row, recovery.load_summary(self._paths, old))
-            if content.torn_bytes:
-                self._report(path, _torn(content))
-        else:
-            await self._store.commit([Put(new_row), Delete(SegmentRow, tuple(old))])
-            await asyncio.to_thread(self._retire, old, content)
-        self._take_up(new_row, runs, size, content.frames_above)
+    def _note_damaged(self, row: SegmentRow, content: Content, watermark: int) -> None:
+        self._damaged.append(Damaged(row, content, watermark))
+        self._scan.losses += recovery.losses_in(row_id(row), content, watermark)
 
-    def _retire(self, old: SegmentId, content: Content) -> None:
-        """Every good byte of the file is in its successor."""
-        if content.torn_bytes:
-            self._report(self._paths.quarantine(self._paths.segment(old)), _torn(content))
-        unlink_segments(self._paths, [old])
-
-    async def _seal(self, row: SegmentRow, content: Content, watermark: int) -> None:
-        """Leave the file as it is and take no more frames in it."""
-        segment_id = row_id(row)
-        runs = recovery.joined(content)
-        if recovery.judge(content, watermark) is Outcome.DAMAGED:
-            recovery.claim_lost(content, watermark, self._scan, runs)
-            self._report(self._paths.segment(segment_id), _damage(content, watermark))
-        frames = content.frames_kept + content.frames_above
-        await asyncio.to_thread(
-            recovery.write_index, self._paths, segment_id, content.size, runs, frames
-        )
-        sealed = SegmentRow(*segment_id, "sealed", content.size, row.created_at_ms)
-        await self._store.commit([Put(sealed)])
-        self._learn(segment_id, sealed, recovery.load_summary(self._paths, segment_id))
+    async def _settle_damaged(self) -> None:
+        """Seal what is damaged, now that every frame is known and so what may be claimed."""
+        if not self._damaged:
+            return
+        scan, streams = self._scan, self._state.streams
+        ends = [max(pair) for pair in zip(scan.ends, (one.start for one in streams), strict=True)]
+        claims = claims_of(scan.losses, ends, scan.last_frames)
+        for damaged in self._damaged:
+            number = damaged.row.segment_id
+            own = [claim for claim in claims if claim.place.segment_id == number]
+            self._add(*await self._outcomes.seal_damaged(damaged, own))
+        self._state.segments = dict(sorted(self._state.segments.items()))
 
     # Producers
 
@@ -354,13 +368,22 @@ class _TopicRecovery:
                 return Producers.decode(path.read_bytes())
             except FileNotFoundError:
                 continue
+            except OSError as error:
+                if error.errno != errno.EIO:
+                    raise
+                self._report(path, "rebuilt: unreadable")
             except BadSnapshot as error:
                 self._report(path, f"rebuilt: {error}")
         return Producers(storage_topic_id), Covered(storage_topic_id, 0, 0)
 
     def _save_producers(self, last: Segment) -> None:
+        """Spare the next start the reading; it can do without."""
         covered = Covered(*last.id, last.size)
-        write_durably(self._paths.producers(last.id), [self._scan.producers.encode(covered)])
+        try:
+            write_durably(self._paths.producers(last.id), [self._scan.producers.encode(covered)])
+        except OSError as error:
+            if not is_full(error):
+                raise
 
     def _replay(self, segment_id: SegmentId, size: int) -> None:
         """Read the frames of a segment that the snapshot does not know."""
@@ -380,16 +403,3 @@ def _size_of(path: Path) -> int:
         return path.stat().st_size
     except FileNotFoundError:
         return 0
-
-
-def _torn(content: Content) -> str:
-    return f"torn tail: {content.torn_bytes} bytes after byte {content.good_end} are no whole frame"
-
-
-def _damage(content: Content, watermark: int) -> str:
-    if content.header_reason:
-        return f"damaged header: {content.header_reason}"
-    if content.size < watermark:
-        return f"it ends at byte {content.size}, below its watermark {watermark}"
-    places = ", ".join(f"{bad.start}..{bad.end}" for bad in content.bad[:_PLACES_NAMED_MAX])
-    return f"damaged bytes: {places}"

@@ -4,6 +4,7 @@ Invariant: only what is stored as durably as its producer asked for is in here, 
 these may show it to anyone. Only the event loop touches it; the writer thread reports to it.
 """
 
+import asyncio
 from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -16,7 +17,7 @@ from dssd.store.rows import SegmentRow
 
 @dataclass(slots=True, eq=False)
 class Segment:
-    """One segment. Active: `runs` holds its index; sealed: `summary` says where it lies on disk."""
+    """One segment. Its index lies in `runs` or, once sealed, on disk where `summary` says."""
 
     id: SegmentId
     created_at_ms: int
@@ -33,6 +34,10 @@ class Segment:
     marking: bool = False
     """Whether its watermark is about to be stored."""
     removed: bool = False
+    index_version: int = 0
+    """How often its index was made anew."""
+    rebuilding: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held while its index is made anew."""
 
     def extent(self, partition: int) -> Extent | None:
         """What it holds of a stream, or None."""
@@ -115,6 +120,12 @@ class StorageTopicState:
     writable: bool = False
     """Whether the writer has a file for it."""
     removed: bool = False
+    appending: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held while a call waits for room."""
+    calls_waiting: int = 0
+    """Calls that hold that lock or want it: later ones follow them."""
+    trimming: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held while its low watermarks rise and files go."""
 
     @property
     def last(self) -> Segment | None:

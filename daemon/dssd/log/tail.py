@@ -1,7 +1,8 @@
 """The newest frames of all streams, in memory, so that readers at the tail touch no file.
 
 What one batch stored of one stream is one entry. Entries leave in the order they came, whoever
-reads them, once all together are over the bound.
+reads them, once all together are over the bound. Those of a removed stream leave in their turn
+too, so that to remove a stream costs nothing, however many others there are.
 
 Invariant: the entries of a stream are consecutive; a stream's entries reach up to its end.
 """
@@ -39,9 +40,10 @@ class CachedFrames:
 class _StreamTail:
     """The entries of one stream, and their offsets for searching."""
 
-    __slots__ = ("bases", "entries", "gone")
+    __slots__ = ("bases", "entries", "gone", "stream")
 
-    def __init__(self) -> None:
+    def __init__(self, stream: StreamId) -> None:
+        self.stream = stream
         self.bases: list[int] = []
         self.entries: list[CachedFrames | None] = []
         self.gone = 0
@@ -64,7 +66,8 @@ class TailCache:
         self._bytes_max = bytes_max
         self._bytes = 0
         self._streams: dict[StreamId, _StreamTail] = {}
-        self._order: deque[tuple[StreamId, int]] = deque()
+        self._order: deque[tuple[_StreamTail, int]] = deque()
+        """Each entry's stream and what it takes, the oldest first."""
 
     @property
     def bytes(self) -> int:
@@ -76,27 +79,24 @@ class TailCache:
         stream = StreamId(stored.segment.storage_topic_id, stored.partition)
         tail = self._streams.get(stream)
         if tail is None:
-            tail = self._streams[stream] = _StreamTail()
+            tail = self._streams[stream] = _StreamTail(stream)
         entry = CachedFrames(
             stored.base, stored.end, stored.time_us, stored.bases, stored.frames, stored.bytes
         )
         tail.bases.append(stored.base)
         tail.entries.append(entry)
         cost = _cost(entry)
-        self._order.append((stream, cost))
+        self._order.append((tail, cost))
         self._bytes += cost
         while self._bytes > self._bytes_max and self._order:
             self._drop_oldest()
 
     def _drop_oldest(self) -> None:
-        stream, cost = self._order.popleft()
+        tail, cost = self._order.popleft()
         self._bytes -= cost
-        tail = self._streams.get(stream)
-        if tail is None:
-            return
         tail.drop_first()
-        if tail.gone == len(tail.entries):
-            del self._streams[stream]
+        if tail.gone == len(tail.entries) and self._streams.get(tail.stream) is tail:
+            del self._streams[tail.stream]
 
     def at(self, stream: StreamId, offset: int) -> CachedFrames | None:
         """The entry that holds the offset, or None."""
@@ -111,16 +111,8 @@ class TailCache:
         return entry if offset < entry.end else None
 
     def forget(self, stream: StreamId) -> None:
-        """Drop all entries of a stream that was removed; ids of streams are never used again."""
-        tail = self._streams.get(stream)
-        if tail is None:
-            return
-        for entry in tail.entries[tail.gone :]:
-            assert entry is not None
-            self._bytes -= _cost(entry)
-        kept = ((key, cost) for key, cost in self._order if key != stream)
-        self._order = deque(kept)
-        del self._streams[stream]
+        """Know no entry of a stream that was removed any more."""
+        self._streams.pop(stream, None)
 
 
 def _cost(entry: CachedFrames) -> int:

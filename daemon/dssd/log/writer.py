@@ -9,11 +9,11 @@
 
 Invariant: nothing is reported to the event loop before it is as durable as it was asked to be.
 Offsets, stamps and sequences are given in the order of the queue, by this thread alone. After a
-disk error nothing is reported any more. This thread knows neither store nor index.
+disk error nothing is reported any more, nor after a programmer's error. Want of room or of
+descriptors refuses. This thread knows neither store nor index.
 """
 
 import asyncio
-import errno
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -24,12 +24,18 @@ from dss_core.errors import (
     DiskFull,
     DssError,
     FrameCorrupt,
+    Overloaded,
     StorageTopicSealed,
     StreamNotFound,
 )
 from dss_core.frame import HEADER_BYTES, read_header, stamped
 from dss_core.frame import Header as FrameHeader
-from dssd.limits import WRITER_BATCH_BYTES_MAX, WRITER_BATCH_CALLS_MAX
+from dssd.limits import (
+    PRODUCERS_SWEEP_MIN_US,
+    PRODUCERS_SWEEP_US,
+    WRITER_BATCH_BYTES_MAX,
+    WRITER_BATCH_CALLS_MAX,
+)
 from dssd.log.batch import (
     AppendCall,
     Batch,
@@ -40,12 +46,12 @@ from dssd.log.batch import (
     WriterTopic,
     WrittenFile,
 )
+from dssd.log.disk_errors import refusal
 from dssd.log.index import OpenRun, Run
+from dssd.log.open_files import OpenFiles
 from dssd.log.port import Append, Appended
-from dssd.log.producers import Answer, Covered, forgotten_before
+from dssd.log.producers import Answer, Covered, Followed, forgotten_before
 from dssd.log.segment_file import SegmentWriter
-
-NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,15 +98,19 @@ class LogWriter:
         *,
         loop: asyncio.AbstractEventLoop,
         published: Callable[[Batch], None],
-        failed: Callable[[DiskFailed], None],
+        failed: Callable[[BaseException], None],
         wall_us: Callable[[], int],
         run_bytes_max: int,
+        descriptors_max: int,
     ) -> None:
         self._loop = loop
         self._published = published
         self._failed = failed
         self._wall_us = wall_us
         self._run_bytes_max = run_bytes_max
+        self._open_files = OpenFiles(descriptors_max)
+        self._followed = Followed()
+        self._swept_us = -PRODUCERS_SWEEP_US
         self._queue: SimpleQueue[AppendCall | Order | None] = SimpleQueue()
         self._topics: dict[int, WriterTopic] = {}
         self._thread = threading.Thread(target=self._run, name="log-writer", daemon=True)
@@ -115,16 +125,25 @@ class LogWriter:
 
     def add(self, topic: WriterTopic) -> None:
         """Make a storage topic known; appends handed over later find it."""
+        topic.producers.count_in(self._followed)
         self._topics[topic.storage_topic_id] = topic
 
     async def switch(self, storage_topic_id: int, file: SegmentWriter) -> Switched:
-        """Go on in another file, once what was handed over before is durable in the old one."""
+        """Go on in another file, once what was handed over before is durable in the old one.
+
+        Raises:
+            DiskFull: it cannot be made durable; the topic goes on in the old file.
+        """
         outcome = await self._order(lambda: self._switch(storage_topic_id, file))
         assert isinstance(outcome, Switched)
         return outcome
 
     async def seal(self, storage_topic_id: int) -> list[int]:
-        """Refuse appends from here on; returns the ends once all before is durable."""
+        """Refuse appends from here on; returns the ends once all before is durable.
+
+        Raises:
+            DiskFull: it cannot be made durable; appends are still taken.
+        """
         outcome = await self._order(lambda: self._seal(storage_topic_id))
         assert isinstance(outcome, list)
         return outcome
@@ -149,15 +168,12 @@ class LogWriter:
     # From here on: the writer thread.
 
     def _run(self) -> None:
-        reason = "the log writer ended unexpectedly"
         try:
             self._work()
-            reason = ""
         except OSError as error:
-            reason = f"{error.strerror} while writing the log"
-        finally:
-            if reason:
-                self._failed(DiskFailed(reason=reason))
+            self._failed(DiskFailed(reason=f"{error.strerror} while writing the log"))
+        except Exception as error:  # noqa: BLE001 - the thread's last frame: it ends the process
+            self._failed(error)
 
     def _work(self) -> None:
         while True:
@@ -165,7 +181,7 @@ class LogWriter:
             if calls:
                 self._commit(calls)
             if order is not None:
-                self._loop.call_soon_threadsafe(_resolve, order.done, order.work())
+                self._loop.call_soon_threadsafe(_resolve, order.done, _outcome_of(order))
             if stop:
                 return
 
@@ -193,6 +209,8 @@ class LogWriter:
         batch = Batch(calls)
         files: dict[int, _PendingFile] = {}
         now_us = self._wall_us()
+        if now_us >= self._swept_us + PRODUCERS_SWEEP_US:
+            self._sweep(now_us)
         for call in calls:
             results = call.results
             for append in call.appends:
@@ -217,7 +235,7 @@ class LogWriter:
             return StreamNotFound(stream=append.stream)
         header = read_header(append.frame)
         try:
-            known = topic.producers.answer(partition, header.producer_id, header.sequence)
+            known = self._known(topic, header, partition, now_us)
         except DssError as refused:
             return refused
         pending = files.get(topic.storage_topic_id)
@@ -235,6 +253,24 @@ class LogWriter:
         pending.answers.append((results, len(results), partition))
         return Appended(*answer, repeated=False)
 
+    def _known(
+        self, topic: WriterTopic, header: FrameHeader, partition: int, now_us: int
+    ) -> Answer | None:
+        """The first answer of a frame that is a repeat; room is made for a new producer."""
+        try:
+            return topic.producers.answer(partition, header.producer_id, header.sequence)
+        except Overloaded:
+            if now_us < self._swept_us + PRODUCERS_SWEEP_MIN_US:
+                raise
+            self._sweep(now_us)
+        return topic.producers.answer(partition, header.producer_id, header.sequence)
+
+    def _sweep(self, now_us: int) -> None:
+        """Forget the producers that were silent for long enough, of all topics."""
+        self._swept_us = now_us
+        for topic in list(self._topics.values()):
+            topic.producers.forget_before(forgotten_before(now_us))
+
     def _write(self, pending: _PendingFile) -> bool:
         """Write a file's part; False if the disk is full, and the part was taken back."""
         file = pending.topic.file
@@ -245,11 +281,11 @@ class LogWriter:
             for parts in stream.frames:
                 buffers += parts
         try:
+            self._open_files.use(file)
             file.write(buffers, sum(stream.bytes for stream in pending.streams.values()))
         except OSError as error:
             self._take_back(pending, error)
             return False
-        pending.topic.dirty = True
         return True
 
     def _sync(self, pending: _PendingFile) -> bool:
@@ -262,16 +298,16 @@ class LogWriter:
             except OSError as error:
                 self._take_back(pending, error)
                 return False
-            pending.topic.dirty = False
         return True
 
     def _take_back(self, pending: _PendingFile, error: OSError) -> None:
-        """Refuse a file's part because the disk is full; any other error passes on.
+        """Refuse a file's part for want of space or of descriptors; any other error passes on.
 
         Raises:
-            OSError: not for want of space, or the file could not be cut back.
+            OSError: another error, or the file could not be cut back.
         """
-        if error.errno not in NO_SPACE:
+        refused = refusal(error)
+        if refused is None:
             raise error
         topic = pending.topic
         assert topic.file is not None
@@ -286,7 +322,7 @@ class LogWriter:
             if stream_part is None or not isinstance(result, Appended):
                 continue
             if result.base_offset >= stream_part.base:
-                results[number] = DiskFull()
+                results[number] = refused
 
     def _report(self, pending: _PendingFile, batch: Batch) -> None:
         topic = pending.topic
@@ -318,7 +354,6 @@ class LogWriter:
         topic = self._topics[storage_topic_id]
         left = self._leave(topic)
         topic.file = file
-        topic.producers.forget_before(forgotten_before(self._wall_us()))
         return Switched(left, topic.producers.encode(Covered(*file.segment, file.size)))
 
     def _leave(self, topic: WriterTopic) -> WrittenFile | None:
@@ -326,18 +361,22 @@ class LogWriter:
         file = topic.file
         if file is None:
             return None
-        if topic.dirty:
-            file.sync()
+        file.sync()
         topic.file = None
-        topic.dirty = False
         topic.open_runs.clear()
-        file.close()
+        self._open_files.close(file)
         return WrittenFile(file.segment, file.size, synced=True)
 
     def _leave_all(self) -> dict[int, Switched]:
         states: dict[int, Switched] = {}
         for topic in self._topics.values():
-            left = self._leave(topic)
+            try:
+                left = self._leave(topic)
+            except OSError as error:
+                if refusal(error) is None:
+                    raise
+                # The next start finds its row behind its file, and reads it.
+                continue
             if left is not None:
                 snapshot = topic.producers.encode(Covered(*left.segment, left.size))
                 states[topic.storage_topic_id] = Switched(left, snapshot)
@@ -345,16 +384,18 @@ class LogWriter:
 
     def _seal(self, storage_topic_id: int) -> list[int]:
         topic = self._topics[storage_topic_id]
-        topic.sealed = True
-        if topic.file is not None and topic.dirty:
+        if topic.file is not None:
             topic.file.sync()
-            topic.dirty = False
+        topic.sealed = True
         return list(topic.ends)
 
     def _remove(self, storage_topic_id: int) -> None:
         topic = self._topics.pop(storage_topic_id, None)
-        if topic is not None and topic.file is not None:
-            topic.file.close()
+        if topic is None:
+            return
+        topic.producers.count_in(Followed())
+        if topic.file is not None:
+            self._open_files.close(topic.file)
 
 
 def _refused_by_state(topic: WriterTopic, header: FrameHeader, partition: int) -> DssError | None:
@@ -394,6 +435,25 @@ def _place(pending: _PendingFile, append: Append, header: FrameHeader) -> Answer
     return answer
 
 
+def _outcome_of(order: Order) -> object:
+    """What an order gives, or why it was refused.
+
+    Raises:
+        OSError: the disk failed.
+    """
+    try:
+        return order.work()
+    except OSError as error:
+        refused = refusal(error)
+        if refused is None:
+            raise
+        return refused
+
+
 def _resolve(done: "asyncio.Future[object]", outcome: object) -> None:
-    if not done.done():
+    if done.done():
+        return
+    if isinstance(outcome, DssError):
+        done.set_exception(outcome)
+    else:
         done.set_result(outcome)

@@ -1,6 +1,6 @@
 """The servicer of `Daemon`: what this process is and how it stands."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,14 +39,14 @@ class DaemonFacts:
 class DaemonServicer(daemon_pb2_grpc.DaemonServicer):
     """Tells the facts."""
 
-    def __init__(self, facts: Callable[[], DaemonFacts]) -> None:
+    def __init__(self, facts: Callable[[], Awaitable[DaemonFacts]]) -> None:
         self._facts = facts
 
     async def Status(
         self, request: daemon_pb2.DaemonStatusRequest, context: Context
     ) -> daemon_pb2.DaemonStatus:
         """How the daemon stands now."""
-        facts = self._facts()
+        facts = await self._facts()
         return daemon_pb2.DaemonStatus(
             version=facts.version,
             pid=facts.pid,

@@ -15,8 +15,10 @@ from dss_core.errors import DssError
 
 ERROR_METADATA_KEY = "dss-error-bin"
 
-_FIELD_CHARACTERS_MAX = 512
-"""Trailing metadata is small: a long field is cut, never a reason to fail."""
+_FIELD_BYTES_MAX = 512
+"""Trailing metadata is small, and a reply holds many refusals: a long field is cut, never a reason
+to fail."""
+_ELLIPSIS = "…"
 
 
 def to_proto(error: DssError) -> types_pb2.Error:
@@ -51,6 +53,8 @@ async def abort(context: "grpc.aio.ServicerContext[Any, Any]", error: DssError) 
 
 
 def _cut(text: str) -> str:
-    if len(text) <= _FIELD_CHARACTERS_MAX:
+    encoded = text.encode()
+    if len(encoded) <= _FIELD_BYTES_MAX:
         return text
-    return text[: _FIELD_CHARACTERS_MAX - 1] + "…"
+    kept = encoded[: _FIELD_BYTES_MAX - len(_ELLIPSIS.encode())]
+    return kept.decode(errors="ignore") + _ELLIPSIS

@@ -19,6 +19,7 @@ from google.protobuf.message import DecodeError
 
 from dss_core.errors import DiskFailed, MessageUnreadable
 from dssd.conditions import condition_in
+from dssd.descriptors import shortage_in
 from dssd.rpc.errors import abort
 from dssd.rpc.principal import principal_of, require
 
@@ -68,7 +69,7 @@ class Guard(grpc.aio.ServerInterceptor):
             except (asyncio.CancelledError, grpc.aio.AbortError):
                 raise
             except BaseException as error:
-                condition = condition_in(error)
+                condition = condition_in(error) or shortage_in(error)
                 if condition is None or isinstance(condition, DiskFailed):
                     self._crash(condition or error)
                     raise

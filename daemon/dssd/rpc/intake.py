@@ -7,12 +7,15 @@ the hottest path of the daemon: what repeats from frame to frame (subject tables
 
 from dss_core import frame as frames
 from dss_core.errors import DssError, StaleTopicEpoch, StreamNotFound, SubjectOutsideTopic
-from dss_core.frame import Header
+from dss_core.frame import Header, Verified
 from dss_core.ids import StreamId, StreamName
 from dssd.limits import HASH_KEYS_ONE_FRAME_IN, SUBJECT_TABLES_CACHED_MAX
 from dssd.log.port import Append
+from dssd.log.verdicts import KeptVerdicts
 from dssd.topics.catalogue import Catalogue, Topic
 
+_Verdict = tuple[type[DssError], dict[str, str]] | None
+"""A condition in parts: once raised, the condition itself would hold the frame it is about."""
 _ACCEPTED = None
 
 
@@ -28,7 +31,8 @@ class Gate:
         self._streams = tuple(
             StreamId(storage.storage_topic_id, partition) for partition in range(self._partitions)
         )
-        self._verdicts: dict[bytes, DssError | None] = {}
+        self._patterns_text = ", ".join(pattern.text for pattern in topic.patterns)
+        self._verdicts: KeptVerdicts[bytes, _Verdict] = KeptVerdicts(SUBJECT_TABLES_CACHED_MAX)
         self._frames = 0
 
     def admit(self, frame: bytes, topic_epoch: int) -> tuple[Header, Append]:
@@ -39,17 +43,16 @@ class Gate:
             StaleTopicEpoch, StreamNotFound, FrameMisrouted: it was routed by another topic.
             SubjectOutsideTopic: a record is about what the topic does not own.
         """
-        header = frames.verify(frame)
-        topic = self.topic
+        verified = frames.examine(frame)
+        header, topic = verified.header, self.topic
         if topic_epoch != topic.topic_epoch:
             raise StaleTopicEpoch(topic=topic.name, current=topic.topic_epoch, given=topic_epoch)
         if header.partition >= self._partitions:
             raise StreamNotFound(stream=StreamName(topic.name, self.ordinal, header.partition))
-        self._check_subjects(frame, header)
+        self._check_subjects(verified)
         self._frames += 1
         frames.verify_routing(
-            frame,
-            header,
+            verified,
             topic.router,
             self._partitions,
             self._factor,
@@ -69,7 +72,7 @@ class Gate:
             raise SubjectOutsideTopic(
                 subject=subject,
                 topic=self.topic.name,
-                patterns=", ".join(pattern.text for pattern in patterns),
+                patterns=self._patterns_text,
             )
 
     def named(self, error: DssError, partition: int) -> DssError:
@@ -82,25 +85,24 @@ class Gate:
         known = {name: value for name, value in names.items() if name in error.fields}
         return type(error)(**{**error.fields, **known})
 
-    def _check_subjects(self, frame: bytes, header: Header) -> None:
-        table = frames.subject_table(frame, 0, header)
+    def _check_subjects(self, verified: Verified) -> None:
+        table = verified.subject_table
         try:
             verdict = self._verdicts[table]
         except KeyError:
-            verdict = self._judge(table, header.subjects)
+            verdict = self._judge(table, verified.subjects)
         if verdict is not _ACCEPTED:
-            raise verdict.with_traceback(None)
+            condition, fields = verdict
+            raise condition(**fields)
 
-    def _judge(self, table: bytes, count: int) -> DssError | None:
-        verdict: DssError | None = _ACCEPTED
+    def _judge(self, table: bytes, subjects: tuple[str, ...]) -> _Verdict:
+        verdict: _Verdict = _ACCEPTED
         try:
-            for subject in frames.subjects_of(table, count):
+            for subject in subjects:
                 self.check_subject(subject)
         except DssError as error:
-            verdict = error
-        if len(self._verdicts) >= SUBJECT_TABLES_CACHED_MAX:
-            self._verdicts.clear()
-        self._verdicts[table] = verdict
+            verdict = type(error), error.fields
+        self._verdicts.keep(table, table, verdict)
         return verdict
 
 

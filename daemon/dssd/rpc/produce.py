@@ -6,6 +6,9 @@ ready leave together::
 
     requests ──► reader: Room, Gate.admit ──► log.append ──► flights (bounded) ──► answers
 
+A request of many frames goes in several flights, so that neither its checks nor its answers hold
+the event loop for long, whatever a client packs together.
+
 Invariant: every frame of a request is answered exactly once, by an ack or a refusal, unless the
 call itself ends first. A call that stops answers what it has handed to the log.
 """
@@ -13,13 +16,19 @@ call itself ends first. A call that stops answers what it has handed to the log.
 import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from time import perf_counter
 from typing import NamedTuple, Protocol
 
 from dss_api.v1 import log_pb2
 from dss_core import frame as frames
 from dss_core.errors import DssError, FrameCorrupt, IllegalArgument
 from dss_core.frame import Header
-from dssd.limits import PRODUCE_ITEMS_IN_FLIGHT_MAX
+from dssd.limits import (
+    FLIGHT_CHECK_S,
+    FLIGHT_FRAMES_MAX,
+    PRODUCE_ITEMS_IN_FLIGHT_MAX,
+    REPLY_ANSWERS_USUAL,
+)
 from dssd.log.port import Append, Appended
 from dssd.rpc.errors import to_proto
 from dssd.rpc.intake import Gate, Gates
@@ -42,7 +51,7 @@ class _Refused(NamedTuple):
 
 
 class _Flight(NamedTuple):
-    """A request that waits for the log."""
+    """A request, or a part of a large one, that waits for the log."""
 
     gate: Gate | None
     checked: list[Header | _Refused]
@@ -84,11 +93,7 @@ class ProduceCall:
                     return
                 if request.topic:
                     self._topic = request.topic
-                if request.frames:
-                    size_bytes = sum(map(len, request.frames))
-                    await self._room.take(size_bytes)
-                    self._launch(request, size_bytes)
-                    await self._wait_for_answers()
+                await self._take_in(list(request.frames), request.topic_epoch)
         except DssError as error:
             self._broken = error
         # Not where this task blunders: then the call must not end as if all were well.
@@ -103,45 +108,76 @@ class ProduceCall:
         while await self._flight_waits():
             reply = log_pb2.ProduceReply()
             await self._answer_oldest(reply)
-            while self._flights and _is_done(self._flights[0]):
+            while (
+                self._flights
+                and _is_done(self._flights[0])
+                and len(reply.acks) + len(reply.refusals) < REPLY_ANSWERS_USUAL
+            ):
                 await self._answer_oldest(reply)
             yield reply
         if self._broken is not None:
             raise self._broken
 
-    def _launch(self, request: log_pb2.ProduceRequest, size_bytes: int) -> None:
+    async def _take_in(self, taken: list[bytes], topic_epoch: int) -> None:
+        """Hand the frames of a request to the log, as soon as there is room for all of them."""
+        room_bytes = sum(map(len, taken))
+        await self._room.take(room_bytes)
+        done = 0
+        try:
+            while done < len(taken) and self._reading:
+                if done:
+                    await asyncio.sleep(0)
+                count, size_bytes = self._launch(
+                    taken[done : done + FLIGHT_FRAMES_MAX], topic_epoch
+                )
+                done += count
+                room_bytes -= size_bytes
+                await self._wait_for_answers()
+        finally:
+            self._room.give_back(room_bytes)
+
+    def _launch(self, taken: Sequence[bytes], topic_epoch: int) -> tuple[int, int]:
+        """Hand a flight over: so many of the frames as can be checked without holding the loop.
+
+        Returns their number and bytes; the room of these bytes is given back from here.
+        """
         gate, missing = self._gate()
         checked: list[Header | _Refused] = []
         appends: list[Append] = []
-        for frame in request.frames:
+        size_bytes = 0
+        until = perf_counter() + FLIGHT_CHECK_S
+        for frame in taken:
+            size_bytes += len(frame)
             try:
                 if gate is None:
-                    raise missing
-                header, append = gate.admit(frame, request.topic_epoch)
+                    raise missing or _no_topic()
+                header, append = gate.admit(frame, topic_epoch)
             except DssError as error:
                 checked.append(_refused(frame, error))
             else:
                 checked.append(header)
                 appends.append(append)
-        results = None
-        if appends:
-            results = self._tasks.create_task(self._log.append(appends), name="append")
-            results.add_done_callback(lambda _: self._room.give_back(size_bytes))
-        else:
-            self._room.give_back(size_bytes)
-        self._flights.append(_Flight(gate, checked, results))
+            if perf_counter() > until:
+                break
+        self._flights.append(_Flight(gate, checked, self._appended(appends, size_bytes)))
         self._changed.set()
+        return len(checked), size_bytes
 
-    def _gate(self) -> tuple[Gate | None, DssError]:
-        missing: DssError = IllegalArgument(
-            argument="topic", rule="the first request of a call must name one"
-        )
-        if self._topic:
-            try:
-                return self._gates.of(self._topic), missing
-            except DssError as error:
-                missing = error
-        return None, missing
+    def _appended(self, appends: list[Append], size_bytes: int) -> "asyncio.Task[Results] | None":
+        if not appends:
+            self._room.give_back(size_bytes)
+            return None
+        results = self._tasks.create_task(self._log.append(appends), name="append")
+        results.add_done_callback(lambda _: self._room.give_back(size_bytes))
+        return results
+
+    def _gate(self) -> tuple[Gate | None, DssError | None]:
+        if not self._topic:
+            return None, None
+        try:
+            return self._gates.of(self._topic), None
+        except DssError as error:
+            return None, error
 
     async def _wait_for_answers(self) -> None:
         while self._reading and len(self._flights) >= PRODUCE_ITEMS_IN_FLIGHT_MAX:
@@ -163,6 +199,10 @@ class ProduceCall:
         self._flights.popleft()
         self._answered.set()
         _answer(flight, results, reply)
+
+
+def _no_topic() -> DssError:
+    return IllegalArgument(argument="topic", rule="the first request of a call must name one")
 
 
 def _is_done(flight: _Flight) -> bool:

@@ -14,6 +14,7 @@ from dss_core.build import Columns, build_frame
 from dss_core.errors import DssError, IllegalArgument, PublishedInPart
 from dss_core.filters import check_subject
 from dss_core.ids import StreamId, StreamName
+from dss_core.limits import HEADERS_MAX
 from dss_core.routing import key_hash, partition_of
 from dssd.clock import Clock
 from dssd.limits import PUBLISH_RECORDS_MAX
@@ -21,7 +22,11 @@ from dssd.log.port import Append, Appended, Log
 from dssd.log.producers import NO_PRODUCER
 from dssd.rpc.intake import Gate
 from dssd.rpc.room import Room
+from dssd.rpc.turns import Turn
 from dssd.topics.catalogue import Topic
+
+_Row = tuple[bytes, bytes | None, str, tuple[tuple[str, bytes], ...], int]
+"""Payload, key, subject, headers, timestamp."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,16 +62,18 @@ class Publisher:
         if len(records) > PUBLISH_RECORDS_MAX:
             rule = f"at most {PUBLISH_RECORDS_MAX:,} in one call, not {len(records):,}"
             raise IllegalArgument(argument="records", rule=rule)
-        _check_subjects(gate, records)
-        shares = [
-            self._share(gate, records, partition, rows)
-            for partition, rows in self._routed(gate.topic, records).items()
-        ]
+        turn = Turn()
+        await _check_subjects(gate, records, turn)
+        routed = await self._routed(gate.topic, records, turn)
+        shares = []
+        for partition, rows in routed.items():
+            columns = await self._columns(gate.topic.name, [records[row] for row in rows], turn)
+            shares.append(_share(gate.topic, partition, rows, columns))
         results = await self._append([share.append for share in shares])
         published = [log_pb2.Published() for _ in records]
         for share, result in zip(shares, results, strict=True):
             if isinstance(result, Appended):
-                _fill(published, share, result, gate)
+                await _fill(published, share, result, gate, turn)
         _raise_refusals(gate, shares, results)
         return published
 
@@ -78,10 +85,13 @@ class Publisher:
         finally:
             self._room.give_back(size_bytes)
 
-    def _routed(self, topic: Topic, records: Sequence[types_pb2.Record]) -> dict[int, list[int]]:
+    async def _routed(
+        self, topic: Topic, records: Sequence[types_pb2.Record], turn: Turn
+    ) -> dict[int, list[int]]:
         storage = topic.producing
         routed: dict[int, list[int]] = {}
         for row, record in enumerate(records):
+            await turn.give_way()
             if record.HasField("key"):
                 hashed = key_hash(record.key)
                 partition = partition_of(topic.router, hashed, storage.partitions, storage.factor)
@@ -91,46 +101,58 @@ class Publisher:
             routed.setdefault(partition, []).append(row)
         return routed
 
-    def _share(
-        self, gate: Gate, records: Sequence[types_pb2.Record], partition: int, rows: list[int]
-    ) -> _Share:
-        topic = gate.topic
-        stream = StreamId(topic.producing.storage_topic_id, partition)
-        frame = build_frame(
-            _columns(topic.name, [records[row] for row in rows], self._clock.wall_us()),
-            partition=partition,
-            producer_id=NO_PRODUCER,
-            sequence=0,
-        )
-        return _Share(rows, Append(stream, frame, topic.topic_epoch, topic.durability))
+    async def _columns(
+        self, topic: str, records: Sequence[types_pb2.Record], turn: Turn
+    ) -> Columns:
+        now_us = self._clock.wall_us()
+        rows = []
+        for record in records:
+            await turn.give_way()
+            rows.append(_row(topic, record, now_us))
+        payloads, keys, subjects, headers, timestamps_us = zip(*rows, strict=True)
+        return Columns(payloads, keys, subjects, headers, timestamps_us)
 
 
-def _check_subjects(gate: Gate, records: Sequence[types_pb2.Record]) -> None:
+def _share(topic: Topic, partition: int, rows: list[int], columns: Columns) -> _Share:
+    stream = StreamId(topic.producing.storage_topic_id, partition)
+    frame = build_frame(columns, partition=partition, producer_id=NO_PRODUCER, sequence=0)
+    return _Share(rows, Append(stream, frame, topic.topic_epoch, topic.durability))
+
+
+async def _check_subjects(gate: Gate, records: Sequence[types_pb2.Record], turn: Turn) -> None:
     topic = gate.topic.name
-    for subject in {_subject(record, topic) for record in records}:
-        check_subject(subject)
-        gate.check_subject(subject)
+    checked: set[str] = set()
+    for record in records:
+        await turn.give_way()
+        subject = _subject(record, topic)
+        if subject not in checked:
+            check_subject(subject)
+            gate.check_subject(subject)
+            checked.add(subject)
 
 
 def _subject(record: types_pb2.Record, topic: str) -> str:
     return record.subject if record.HasField("subject") else topic
 
 
-def _columns(topic: str, records: Sequence[types_pb2.Record], now_us: int) -> Columns:
-    return Columns(
-        payloads=[record.payload for record in records],
-        keys=[record.key if record.HasField("key") else None for record in records],
-        subjects=[_subject(record, topic) for record in records],
-        headers=[tuple((head.name, head.value) for head in record.headers) for record in records],
-        timestamps_us=[
-            record.timestamp_us if record.HasField("timestamp_us") else now_us for record in records
-        ],
+def _row(topic: str, record: types_pb2.Record, now_us: int) -> _Row:
+    # One more than is allowed is enough to be refused, however many there are.
+    headers = record.headers[: HEADERS_MAX + 1]
+    return (
+        record.payload,
+        record.key if record.HasField("key") else None,
+        _subject(record, topic),
+        tuple((head.name, head.value) for head in headers),
+        record.timestamp_us if record.HasField("timestamp_us") else now_us,
     )
 
 
-def _fill(published: list[log_pb2.Published], share: _Share, result: Appended, gate: Gate) -> None:
+async def _fill(
+    published: list[log_pb2.Published], share: _Share, result: Appended, gate: Gate, turn: Turn
+) -> None:
     stream = str(StreamName(gate.topic.name, gate.ordinal, share.append.stream.partition))
     for place, row in enumerate(share.rows):
+        await turn.give_way()
         published[row].stream = stream
         published[row].offset = result.base_offset + place
         published[row].append_time_us = result.append_time_us

@@ -4,13 +4,13 @@ Each stream has a `_Cursor`. Those with something to read stand in a queue and g
 turn; the others wait until the log says that they grew. Nothing polls.
 
 Invariant: a record below the start, from the end on, or rejected by the filter never leaves
-unmasked, and every other record leaves once, in order within its stream.
+unmasked, and every other record leaves once, in order within its stream, or is told as damaged.
 """
 
 import asyncio
 import logging
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 
@@ -19,7 +19,6 @@ from dss_core.errors import (
     IllegalArgument,
     OffsetOutOfRange,
     Stopping,
-    StreamDamaged,
     StreamNotFound,
 )
 from dss_core.filters import TopicFilter
@@ -27,8 +26,9 @@ from dss_core.ids import StreamId, StreamName
 from dss_core.progress import Range, Ranges, complement, normalised, total
 from dssd.clock import Clock
 from dssd.core.start import AtOffset, AtTime, Earliest, Now, StartPoint
-from dssd.limits import READ_CHUNK_BYTES_MAX, READ_STREAMS_MAX
+from dssd.limits import READ_CHUNK_BYTES_MAX, READ_NAMES_PER_REPLY_MAX, READ_STREAMS_MAX
 from dssd.log.port import Chunk, Log
+from dssd.rpc.turns import Turn
 from dssd.topics.catalogue import Catalogue, Topic
 
 _LOG = logging.getLogger(__name__)
@@ -76,7 +76,6 @@ class ReadCall:
         self._woken = asyncio.Event()
         self._stopped = False
         self._left = reading.records_max
-        self._damage: StreamDamaged | None = None
 
     def stop(self) -> None:
         """Send no more."""
@@ -89,22 +88,21 @@ class ReadCall:
         Raises:
             StreamNotFound: the one stream that was asked for does not exist.
             OffsetOutOfRange, IllegalArgument: the start does not fit.
-            StreamDamaged: the range was read, but for records that cannot be.
             Stopping: the daemon stops.
         """
         with ExitStack() as watches:
             if self._follows_new_topics():
                 watches.callback(self._catalogue.watch(self._topic_changed))
-            yield await self._open(self._streams(), self._reading.start, watches)
+            for reply in _named(await self._open(self._streams(), self._reading.start, watches)):
+                yield reply
             while self._left != 0 and await self._next_is_ready():
                 if self._born:
-                    yield await self._open(self._take_born(), Earliest(), watches)
+                    for reply in _named(await self._open(self._take_born(), Earliest(), watches)):
+                        yield reply
                     continue
-                reply = await self._read_some(self._ready.popleft())
-                if reply is not None:
-                    yield reply
-        if self._damage is not None:
-            raise self._damage
+                some = await self._read_some(self._ready.popleft())
+                if some is not None:
+                    yield some
 
     # Which streams, and from where
 
@@ -136,23 +134,31 @@ class ReadCall:
 
     async def _open(
         self, streams: Sequence[StreamId], start: StartPoint, watches: ExitStack
-    ) -> log_pb2.ReadReply:
+    ) -> list[str]:
         if isinstance(start, AtOffset) and len(streams) != 1:
             rule = f"an offset is that of a single stream, and {len(streams)} are read"
             raise IllegalArgument(argument="start", rule=rule)
         opened = []
+        turn = Turn()
         for stream in streams:
+            await turn.give_way()
             try:
                 opened.append(await self._cursor(stream, start))
             except StreamNotFound:
                 if self._reading.stream is not None:
                     raise
         for cursor in opened:
+            await turn.give_way()
+            try:
+                if cursor.end is None:
+                    watches.callback(self._log.watch(cursor.stream, self._wakes(cursor)))
+            except StreamNotFound:
+                if self._reading.stream is not None:
+                    raise
+                continue
             self._cursors[cursor.stream] = cursor
-            if cursor.end is None:
-                watches.callback(self._log.watch(cursor.stream, self._wakes(cursor)))
             self._queue(cursor)
-        return log_pb2.ReadReply(streams=[cursor.name for cursor in opened])
+        return [cursor.name for cursor in opened]
 
     async def _cursor(self, stream: StreamId, start: StartPoint) -> _Cursor:
         name = str(self._catalogue.name_of(stream))
@@ -242,16 +248,17 @@ class ReadCall:
             if self._reading.stream is not None:
                 raise
             return None
-        self._note_damage(cursor, chunk)
+        damaged = _damaged(cursor, chunk)
         mask = self._mask(cursor, chunk)
         cursor.offset = max(chunk.next, cursor.offset)
         self._queue(cursor)
-        if mask is None:
+        if mask is None and not damaged:
             return None
         return log_pb2.ReadReply(
             stream=cursor.name,
-            frames=chunk.frames,
-            mask=[types_pb2.Range(start=start, end=end) for start, end in mask],
+            frames=b"" if mask is None else chunk.frames,
+            mask=_ranges(mask or ()),
+            damaged=_ranges(damaged),
         )
 
     async def _end_by_time(self, cursor: _Cursor) -> None:
@@ -279,11 +286,24 @@ class ReadCall:
             self._left -= total(kept)
         return mask if kept else None
 
-    def _note_damage(self, cursor: _Cursor, chunk: Chunk) -> None:
-        for start, end in chunk.damaged:
-            _LOG.warning("stream %s: offsets %d to %d cannot be read", cursor.name, start, end)
-            if self._damage is None:
-                self._damage = StreamDamaged(stream=cursor.name, offset=start)
+
+def _damaged(cursor: _Cursor, chunk: Chunk) -> Ranges:
+    """What of the answer cannot be read."""
+    ends = chunk.next if cursor.end is None else min(chunk.next, cursor.end)
+    damaged = tuple((start, min(end, ends)) for start, end in chunk.damaged if start < ends)
+    for start, end in damaged:
+        _LOG.warning("stream %s: offsets %d to %d cannot be read", cursor.name, start, end)
+    return damaged
+
+
+def _ranges(ranges: Ranges) -> list[types_pb2.Range]:
+    return [types_pb2.Range(start=start, end=end) for start, end in ranges]
+
+
+def _named(streams: Sequence[str]) -> Iterator[log_pb2.ReadReply]:
+    """The names of streams, in answers that have room for them; at least one."""
+    for at in range(0, max(1, len(streams)), READ_NAMES_PER_REPLY_MAX):
+        yield log_pb2.ReadReply(streams=streams[at : at + READ_NAMES_PER_REPLY_MAX])
 
 
 def _offset_after(kept: Ranges, records: int) -> int | None:

@@ -31,6 +31,8 @@ OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.server_handshake_timeout_ms", limits.HANDSHAKE_TIMEOUT_MS),
 )
 
+CONNECTIONS_OPTION = "grpc.max_allowed_incoming_connections"
+
 SERVICES = (
     "dss_api.v1.Daemon",
     "dss_api.v1.Topics",
@@ -47,14 +49,21 @@ _HEALTH = health_pb2.HealthCheckResponse
 
 
 class RpcServer:
-    """One gRPC server on all addresses. `crash` is told of every programmer's error in a call."""
+    """One gRPC server on all addresses. `crash` is told of every programmer's error in a call.
+
+    Each address takes so many connections and closes what comes beyond.
+    """
 
     def __init__(
-        self, registers: Sequence[Register], crash: Callable[[BaseException], None]
+        self,
+        registers: Sequence[Register],
+        crash: Callable[[BaseException], None],
+        *,
+        connections_max: int = limits.CONNECTIONS_MAX,
     ) -> None:
         self._server = grpc.aio.server(
             interceptors=(Guard(crash),),
-            options=OPTIONS,
+            options=(*OPTIONS, (CONNECTIONS_OPTION, connections_max)),
             maximum_concurrent_rpcs=limits.CONCURRENT_CALLS_MAX,
         )
         self._health = health_aio.HealthServicer()

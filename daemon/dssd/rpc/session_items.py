@@ -10,7 +10,7 @@ from typing import assert_never
 from dss_api.v1 import sessions_pb2, types_pb2
 from dss_core.errors import DssError, IllegalArgument
 from dss_core.progress import Range, Ranges
-from dssd.core.delivering import Deliver, Nak, Settle
+from dssd.core.delivering import Deliver, Nak, Settle, Settles
 from dssd.core.redelivery import REDELIVERY_MS_MAX
 from dssd.rpc.errors import to_proto
 from dssd.rpc.starts import start_from
@@ -26,7 +26,6 @@ from dssd.sessions.items import (
     Revoke,
     Revoked,
     Settled,
-    Settles,
     Status,
     Subscribe,
     Subscribed,

@@ -13,7 +13,7 @@ import grpc.aio
 
 from dss_api.v1 import sessions_pb2, sessions_pb2_grpc
 from dss_core.errors import DssError, NotOpened, TimedOut
-from dssd.limits import SESSION_OPEN_WAIT_S
+from dssd.limits import SESSION_FAREWELL_S, SESSION_OPEN_WAIT_S
 from dssd.rpc.principal import principal_of
 from dssd.rpc.session_items import encoded, opening_from, refused, up_from
 from dssd.sessions.session import Session
@@ -69,11 +69,13 @@ class SessionsServicer(sessions_pb2_grpc.SessionsServicer):
             running = tasks.create_task(session.run(), name=f"session {name}")
             reading = tasks.create_task(_read_items(session, context), name=f"read {name}")
             writing = tasks.create_task(_write_items(session, context), name=f"write {name}")
-            await asyncio.wait((reading, writing), return_when=asyncio.FIRST_COMPLETED)
+            ends = (running, reading, writing)
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
             self._sessions.detach(session)
             # What is queued, the reason of the end among it, still goes where a client listens.
-            await asyncio.wait((running, writing))
-            reading.cancel()
+            await asyncio.wait((writing,), timeout=SESSION_FAREWELL_S)
+            for task in (reading, writing):
+                task.cancel()
 
 
 async def _read_items(session: Session, context: Context) -> None:

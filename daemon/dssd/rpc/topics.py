@@ -1,15 +1,17 @@
 """The servicer of `Topics`: decodes, calls the catalogue, encodes."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import grpc.aio
 
 from dss_api.v1 import topics_pb2, topics_pb2_grpc
-from dss_core.errors import IllegalArgument, TopicInUse, TopicNotFound
+from dss_core.errors import IllegalArgument, StreamNotFound, TopicInUse, TopicNotFound
 from dss_core.ids import StreamId
 from dss_core.routing import Router
 from dssd.log.port import Log
+from dssd.rpc.turns import Turn
 from dssd.topics.catalogue import Catalogue, NewTopic, StorageTopic, Topic
 
 Context = grpc.aio.ServicerContext[Any, Any]
@@ -53,20 +55,24 @@ class TopicsServicer(topics_pb2_grpc.TopicsServicer):
     ) -> topics_pb2.Topic:
         """Create a topic."""
         topic = await self._catalogue.create(_new_topic(request))
-        return self._described(topic)
+        return await self._described(topic)
 
     async def List(
         self, request: topics_pb2.ListTopicsRequest, context: Context
     ) -> topics_pb2.ListTopicsReply:
         """All topics, by name, with their sizes."""
-        summaries = [self._summary(topic) for topic in self._catalogue.topics()]
-        return topics_pb2.ListTopicsReply(topics=summaries)
+        reply = topics_pb2.ListTopicsReply()
+        turn = Turn()
+        for topic in self._catalogue.topics():
+            with suppress(StreamNotFound):  # it was removed meanwhile
+                reply.topics.append(await self._summary(topic, turn))
+        return reply
 
     async def Describe(
         self, request: topics_pb2.DescribeTopicRequest, context: Context
     ) -> topics_pb2.Topic:
         """One topic with the bounds of its streams."""
-        return self._described(self._catalogue.get(request.name))
+        return await self._described(self._catalogue.get(request.name))
 
     async def Remove(
         self, request: topics_pb2.RemoveTopicRequest, context: Context
@@ -84,18 +90,25 @@ class TopicsServicer(topics_pb2_grpc.TopicsServicer):
         await self._catalogue.remove(topic.name)
         return topics_pb2.RemoveTopicReply(removed=True)
 
-    def _summary(self, topic: Topic) -> topics_pb2.TopicSummary:
+    async def _summary(self, topic: Topic, turn: Turn) -> topics_pb2.TopicSummary:
         records = size_bytes = 0
         for stream in topic.streams():
+            await turn.give_way()
             bounds = self._log.bounds(stream)
             records += self._log.count(stream, bounds.start, bounds.end)[0]
             size_bytes += bounds.bytes
         return topics_pb2.TopicSummary(topic=_topic(topic), records=records, bytes=size_bytes)
 
-    def _described(self, topic: Topic) -> topics_pb2.Topic:
+    async def _described(self, topic: Topic) -> topics_pb2.Topic:
         message = _topic(topic)
+        turn = Turn()
         for storage, part in zip(message.storage_topics, topic.storage_topics, strict=True):
-            storage.streams.extend(self._bounds(stream) for stream in part.streams())
+            for stream in part.streams():
+                await turn.give_way()
+                try:
+                    storage.streams.append(self._bounds(stream))
+                except StreamNotFound as error:  # it was removed meanwhile
+                    raise TopicNotFound(topic=topic.name) from error
         return message
 
     def _bounds(self, stream: StreamId) -> topics_pb2.StreamBounds:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from dss_core.errors import DssError
 from dss_core.progress import Progress
-from dssd.core.delivering import Deliver, Settle
+from dssd.core.delivering import Deliver, Settles
 from dssd.core.start import StartPoint
 
 
@@ -42,13 +42,6 @@ class Unsubscribe:
     """Leave a subscription."""
 
     subscription: int
-
-
-@dataclass(frozen=True, slots=True)
-class Settles:
-    """What was acked, refused and handed out, grant by grant."""
-
-    settles: tuple[Settle, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,21 +2,57 @@
 
 Records in it are bounded by the session's credit. Other items answer the client or tell of its
 grants; a client that causes them and reads none is ended at a named bound.
+
+Deliveries of a stream that wait here go together: a message costs the client and the transport as
+much as a hundred records. Invariant: a delivery passes those of other grants only.
 """
 
 import asyncio
 from collections import deque
 
+from dss_core.progress import normalised
 from dssd.core.delivering import Deliver
-from dssd.limits import OUTGOING_ITEMS_MAX
+from dssd.limits import DELIVERY_BYTES_USUAL, OUTGOING_ITEMS_MAX
 from dssd.sessions.items import Down
+
+
+class _Pile:
+    """Deliveries of one grant that go as one."""
+
+    __slots__ = ("bytes", "deliveries")
+
+    def __init__(self, first: Deliver) -> None:
+        self.deliveries = [first]
+        self.bytes = len(first.frames)
+
+    def add(self, item: Deliver) -> bool:
+        """Put a delivery on top, if it goes on where the last one ends and tells the same."""
+        last = self.deliveries[-1]
+        if item.base != last.end or (item.redelivered, item.attempt) != last[3:5]:
+            return False
+        if self.bytes + len(item.frames) > DELIVERY_BYTES_USUAL:
+            return False
+        self.deliveries.append(item)
+        self.bytes += len(item.frames)
+        return True
+
+    def joined(self) -> Deliver:
+        """All of them."""
+        first, last = self.deliveries[0], self.deliveries[-1]
+        if first is last:
+            return first
+        frames = b"".join(each.frames for each in self.deliveries)
+        mask = normalised(stretch for each in self.deliveries for stretch in each.mask)
+        return first._replace(frames=frames, mask=mask, end=last.end)
 
 
 class Outgoing:
     """One producer of items and one consumer, on one loop."""
 
     def __init__(self) -> None:
-        self._items: deque[Down] = deque()
+        self._items: deque[Down | _Pile] = deque()
+        self._piles: dict[int, _Pile] = {}
+        """By grant: the pile that a delivery may still join."""
         self._small = 0
         self._closed = False
         self._changed = asyncio.Event()
@@ -25,18 +61,27 @@ class Outgoing:
         """Queue an item; False where the client left too many unread. After `close`: dropped."""
         if self._closed:
             return True
-        if type(item) is not Deliver:
-            if self._small >= OUTGOING_ITEMS_MAX:
-                return False
+        if isinstance(item, Deliver):
+            self._put_delivery(item)
+        elif self._small >= OUTGOING_ITEMS_MAX:
+            return False
+        else:
             self._small += 1
-        self._items.append(item)
+            self._piles.clear()
+            self._items.append(item)
         self._changed.set()
         return True
+
+    def _put_delivery(self, item: Deliver) -> None:
+        pile = self._piles.get(item.grant)
+        if pile is None or not pile.add(item):
+            pile = self._piles[item.grant] = _Pile(item)
+            self._items.append(pile)
 
     def close(self) -> None:
         """Take no more items; those that are queued, records apart, still go."""
         self._closed = True
-        self._items = deque(item for item in self._items if type(item) is not Deliver)
+        self._items = deque(item for item in self._items if type(item) is not _Pile)
         self._changed.set()
 
     async def take(self) -> Down | None:
@@ -47,6 +92,10 @@ class Outgoing:
             self._changed.clear()
             await self._changed.wait()
         item = self._items.popleft()
-        if type(item) is not Deliver:
+        if not isinstance(item, _Pile):
             self._small -= 1
-        return item
+            return item
+        grant = item.deliveries[0].grant
+        if self._piles.get(grant) is item:
+            del self._piles[grant]
+        return item.joined()

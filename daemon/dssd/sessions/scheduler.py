@@ -14,10 +14,12 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from secrets import token_bytes
 from typing import assert_never
 
 from dss_core.errors import AckOutOfRange, DssError, GrantNotHeld, StreamNotFound
+from dss_core.filters import TopicFilter
 from dss_core.frame import summaries_of
 from dss_core.ids import StreamId
 from dss_core.limits import LEASE_MS
@@ -45,12 +47,15 @@ from dssd.core.delivering import (
     ShowStalled,
     Suspended,
     Ticked,
+    Unwanted,
 )
 from dssd.core.delivery import DeliveryWindow
 from dssd.core.messages import GrantedStream, ToBorrower
 from dssd.core.run_plan import FrameSpan
+from dssd.limits import SESSION_STEP_INPUTS_MAX
 from dssd.sessions.items import Down, Granted, Opened, Refused, Revoke, Revoked, Settled, Status
 from dssd.sessions.services import Services
+from dssd.store.rows import GroupRow
 from dssd.subscriptions.agent import Agent, Subscriber
 from dssd.subscriptions.handler import Handler
 
@@ -66,6 +71,8 @@ class _Grant:
     agent: Agent
     stream: StreamId
     unwatch: Callable[[], None]
+    matching: TopicFilter | None
+    """None where every record of the topic matches, so that no frame needs a look."""
 
 
 class Scheduler:
@@ -119,12 +126,22 @@ class Scheduler:
             self.drained.set()
         self._arm(now_ms)
 
+    def begin(self, subscription: int, group: GroupRow) -> None:
+        """Start borrowing for a subscription."""
+        now_ms = self._clock.now_ms()
+        self.handler.begin(subscription, group, now_ms)
+        self._arm(now_ms)
+
     def leave(self, subscription: int) -> None:
-        """The client left a subscription: report finally, let the borrower say goodbye."""
+        """Let the client settle what it was handed, then let the borrower say goodbye.
+
+        Does nothing where that has begun, or nothing is borrowed for the subscription.
+        """
         agent = self.handler.agent(subscription)
-        assert agent is not None, subscription
-        agent.leave(self._clock.now_ms())
-        self.feed(Left(subscription))
+        if agent is not None and not agent.leaving:
+            now_ms = self._clock.now_ms()
+            agent.leave(now_ms)
+            self._arm(now_ms)
 
     def drain(self, deadline_ms: int) -> None:
         """Ask the client to drop what it has not handed out; `drained` is set when it has."""
@@ -153,11 +170,10 @@ class Scheduler:
             await self._wake.wait()
             self._wake.clear()
             now_ms = self._clock.now_ms()
-            while self._mail:
+            for _ in range(min(len(self._mail), SESSION_STEP_INPUTS_MAX)):
                 agent, borrower_id, message = self._mail.popleft()
                 agent.receive(borrower_id, message, now_ms)
-            while self._grown:
-                grant = next(iter(self._grown))
+            for grant in list(islice(self._grown, SESSION_STEP_INPUTS_MAX)):
                 del self._grown[grant]
                 self.feed(Grown(grant))
             due_ms = self._window.wake_at_ms
@@ -165,6 +181,9 @@ class Scheduler:
                 self.feed(Ticked())
             self.handler.tick(now_ms)
             self._arm(self._clock.now_ms())
+            if self._mail or self._grown:
+                self._wake.set()
+                await asyncio.sleep(0)
 
     async def serve_reads(self) -> None:
         """Read the log, one chunk after the other."""
@@ -179,7 +198,7 @@ class Scheduler:
             return nothing
         try:
             chunk = await self._log.read(
-                read.stream, read.offset, bytes_max=read.bytes_max, matching=grant.agent.filter
+                read.stream, read.offset, bytes_max=read.bytes_max, matching=grant.matching
             )
         except StreamNotFound:
             # Its topic was removed; the leader takes the stream back.
@@ -204,12 +223,17 @@ class Scheduler:
             return
         at_ms = min(times)
         if self._timer is not None:
-            if self._timer_at_ms <= at_ms and self._timer_at_ms > now_ms:
+            if self._timer_at_ms <= at_ms:
                 return
             self._timer.cancel()
         loop = asyncio.get_running_loop()
         self._timer_at_ms = at_ms
-        self._timer = loop.call_later(max(0, at_ms - now_ms) / 1_000, self._wake.set)
+        self._timer = loop.call_later(max(0, at_ms - now_ms) / 1_000, self._ring)
+
+    def _ring(self) -> None:
+        # The loop's clock may be a little ahead of ours: then the pump arms the timer again.
+        self._timer = None
+        self._wake.set()
 
     # Effects of the window
 
@@ -233,6 +257,8 @@ class Scheduler:
                 state = "stalled" if stalled else "active"
                 reason = f"the record at offset {oldest} is not acknowledged" if stalled else ""
                 self._send(Status(subscription, state, reason))
+            case Unwanted(subscription):
+                self.leave(subscription)
             case _:
                 assert_never(effect)
 
@@ -251,7 +277,8 @@ class Scheduler:
             # Its topic was removed; the leader takes the stream back.
             return number
         unwatch = self._log.watch(granted.stream, partial(self._note_grown, number))
-        self._grants[number] = _Grant(agent, granted.stream, unwatch)
+        matching = self._matching(agent.filter, granted.stream)
+        self._grants[number] = _Grant(agent, granted.stream, unwatch, matching)
         self.handler.granted(number, agent, borrower_id)
         self._send(
             Granted(number, agent.subscription, str(name), granted.grant_epoch, granted.progress)
@@ -260,6 +287,10 @@ class Scheduler:
         if self._draining:
             self.feed(RevokeAsked(number, 0))
         return number
+
+    def _matching(self, wanted: TopicFilter, stream: StreamId) -> TopicFilter | None:
+        patterns = self._catalogue.topic_of(stream).patterns
+        return None if all(map(wanted.covers, patterns)) else wanted
 
     def finish(self, grant: int, deadline_ms: int) -> None:
         """Stop delivering; a final report is wanted within the deadline."""
@@ -296,6 +327,7 @@ class Scheduler:
         """The subscription has ended: as the client asked, or for good by an error."""
         if not self._closed:
             self.handler.ended(agent.subscription)
+            self.feed(Left(agent.subscription))
             self._over(agent, error_code)
 
     def mailed(self, agent: Agent, borrower_id: bytes, message: ToBorrower) -> None:

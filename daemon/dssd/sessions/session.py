@@ -3,6 +3,10 @@
 Invariant: every item of the client is untrusted; a wrong one is answered by an error and changes
 nothing, and the session lives on. After `end` nothing that the client says is heard. What outlives
 the connection is in the store and with the leaders, not here.
+
+A subscription borrows streams only while this client wants it: since it subscribed to the number
+on this connection, until it leaves, or drops a grant of it unasked because it does not know it.
+One of before that it has not named yet rests; its records stay with the group.
 """
 
 import asyncio
@@ -12,7 +16,6 @@ from contextlib import suppress
 from dss_core.errors import (
     REGISTRY,
     DssError,
-    GroupNotFound,
     IllegalArgument,
     NotSubscribed,
     Overloaded,
@@ -20,9 +23,11 @@ from dss_core.errors import (
     UnknownCondition,
 )
 from dss_core.filters import SubscriptionFilter
-from dss_core.limits import SUBSCRIPTIONS_PER_SESSION_MAX
-from dssd.core.delivering import RevokeFinished
-from dssd.limits import OUTGOING_ITEMS_MAX, READERS_PER_SESSION
+from dss_core.limits import SETTLE_RANGES_MAX, SUBSCRIPTIONS_PER_SESSION_MAX
+from dssd.core.delivering import RevokeFinished, Settle, Settles
+from dssd.leaders.groups import EXCLUSIVE
+from dssd.limits import ACK_WAIT_MS_MAX, OUTGOING_ITEMS_MAX, READERS_PER_SESSION
+from dssd.sessions.belongings import remove_group
 from dssd.sessions.items import (
     Down,
     FinishRevoke,
@@ -30,7 +35,6 @@ from dssd.sessions.items import (
     PingSent,
     PongSent,
     Refused,
-    Settles,
     Subscribe,
     Subscribed,
     Unsubscribe,
@@ -40,14 +44,13 @@ from dssd.sessions.items import (
 from dssd.sessions.outgoing import Outgoing
 from dssd.sessions.scheduler import Scheduler
 from dssd.sessions.services import Services
+from dssd.store.finishing import finished
 from dssd.store.port import Delete, PreconditionFailed, Put, VersionIs, Write
 from dssd.store.rows import GroupRow, SubscriptionRow
 from dssd.subscriptions.agent import Agent
 
-EXCLUSIVE = "exclusive"
 SUBSCRIPTION_MAX = (1 << 63) - 1
 """The store keeps signed 64-bit integers."""
-ACK_WAIT_MS_MAX = 7 * 24 * 3_600_000
 
 
 class Session:
@@ -62,17 +65,21 @@ class Session:
         self._services = services
         self._fence = fence
         """No later connection of this client id has begun."""
-        self._filters: dict[int, str] = {}
-        """As subscribed, in canonical spelling, by number."""
+        self._rows: dict[int, tuple[SubscriptionRow, GroupRow]] = {}
+        """What is stored of each subscription, by number, and its group."""
+        self._leaving: set[int] = set()
+        """Numbers that the client left."""
+        self._wanted_again: set[int] = set()
+        """Numbers that it subscribed to while their borrowers were saying goodbye."""
         self._scheduler = Scheduler(opened, services, send=self._send, over=self._over)
-        self._ended_agents: asyncio.Queue[Agent] = asyncio.Queue()
+        self._ended_agents: asyncio.Queue[tuple[Agent, str]] = asyncio.Queue()
         """Bounded by the subscriptions."""
         self._send(opened)
 
     @property
     def subscriptions(self) -> int:
         """How many subscriptions it has."""
-        return len(self._filters)
+        return len(self._rows)
 
     async def run(self) -> None:
         """Work until the session has ended."""
@@ -90,10 +97,9 @@ class Session:
                 task.cancel()
 
     def resume(self, rows: Sequence[tuple[SubscriptionRow, GroupRow]]) -> None:
-        """Take up the subscriptions that the session had before."""
+        """Know the subscriptions that the session had before; each rests until it is wanted."""
         for row, group in rows:
-            self._filters[row.subscription] = row.filter
-            self._begin(row.subscription, group)
+            self._rows[row.subscription] = row, group
 
     def refuse(self, error: DssError, *, subscription: int = 0, final: bool = False) -> None:
         """Tell the client of an error."""
@@ -105,8 +111,7 @@ class Session:
             return
         match item:
             case Settles(settles):
-                for settle in settles:
-                    self._scheduler.feed(settle)
+                await self._settle(settles)
             case FinishRevoke(grant):
                 self._scheduler.feed(RevokeFinished(grant))
             case PingSent(token):
@@ -142,12 +147,34 @@ class Session:
             self.outgoing.put(Refused(error, final=True))
         self.outgoing.close()
 
+    async def _settle(self, settles: Sequence[Settle]) -> None:
+        """Take settles in steps of so many ranges; between them other tasks get their turn."""
+        step: list[Settle] = []
+        ranges = 0
+        for settle in settles:
+            more = len(settle.acked) + len(settle.naks) + len(settle.in_progress)
+            if more > SETTLE_RANGES_MAX:
+                rule = f"at most {SETTLE_RANGES_MAX} ranges in a settle"
+                error = IllegalArgument(argument="settles", rule=rule)
+                self._send(Refused(error, grant=settle.grant))
+                continue
+            if ranges + more > SETTLE_RANGES_MAX:
+                self._scheduler.feed(Settles(tuple(step)))
+                await asyncio.sleep(0)
+                step, ranges = [], 0
+            step.append(settle)
+            ranges += more
+        self._scheduler.feed(Settles(tuple(step)))
+
     # Subscriptions
 
     async def _subscribe(self, item: Subscribe) -> None:
+        number = item.subscription
         parsed = SubscriptionFilter.parse(item.filter)
-        known = self._filters.get(item.subscription)
-        _check_subscribe(item, parsed, known, len(self._filters))
+        known = self._rows.get(number)
+        _check_subscribe(item, parsed, known[0].filter if known else None, len(self._rows))
+        if number in self._leaving:
+            raise IllegalArgument(argument="subscription", rule=f"{number} is being left")
         joined = await self._services.groups.join(
             parsed,
             start=item.start,
@@ -156,53 +183,73 @@ class Session:
             subscription=item.subscription,
         )
         group = joined.group
-        if known is None:
-            row = SubscriptionRow(self.session_id, item.subscription, parsed.text, group.group_id)
+        row = SubscriptionRow(self.session_id, number, parsed.text, group.group_id)
+        if known is None or known[0] != row:
             await self._commit(Put(row))
         if self.ended.is_set():
             return
-        self._send(Subscribed(item.subscription, group.name, joined.declared))
-        if known is None:
-            self._filters[item.subscription] = parsed.text
-            self._begin(item.subscription, group)
-
-    def _begin(self, subscription: int, group: GroupRow) -> None:
-        self._scheduler.handler.begin(subscription, group, self._services.clock.now_ms())
+        self._rows[number] = row, group
+        self._send(Subscribed(number, group.name, joined.declared))
+        agent = self._scheduler.handler.agent(number)
+        if agent is None:
+            self._scheduler.begin(number, group)
+        elif agent.leaving:
+            self._wanted_again.add(number)
 
     async def _unsubscribe(self, subscription: int) -> None:
-        agent = self._scheduler.handler.agent(subscription)
-        if agent is None or agent.leaving:
+        known = self._rows.get(subscription)
+        if known is None or subscription in self._leaving:
             raise NotSubscribed(subscription=subscription)
-        # Durable first: should the connection be lost now, a resumed session must not have it.
-        await self._forget_row(subscription)
-        if self._scheduler.handler.agent(subscription) is agent and not self.ended.is_set():
+        self._leaving.add(subscription)
+        self._wanted_again.discard(subscription)
+        try:
+            # Durable first: should the connection be lost now, a resumed session must not have it.
+            await finished(self._forget(*known), name=f"forget subscription {subscription}")
+        except DssError:
+            self._leaving.discard(subscription)
+            raise
+        if self._scheduler.handler.agent(subscription) is None:
+            self._has_left(subscription)
+        else:
             self._scheduler.leave(subscription)
 
+    def _has_left(self, subscription: int) -> None:
+        if self._rows.pop(subscription, None) is not None:
+            self._leaving.discard(subscription)
+            self._send(UnsubscribedItem(subscription))
+
     def _over(self, agent: Agent, error_code: str) -> None:
-        if error_code:
+        if error_code and agent.subscription not in self._leaving:
             error = _error_of(error_code, agent.group)
             self.refuse(error, subscription=agent.subscription, final=True)
-        self._ended_agents.put_nowait(agent)
+        self._ended_agents.put_nowait((agent, error_code))
 
     async def _forget_ended(self) -> None:
-        """Remove what is stored of subscriptions that are over."""
+        """Let go of subscriptions whose agents are gone, or take them up again."""
         while True:
-            agent = await self._ended_agents.get()
+            agent, error_code = await self._ended_agents.get()
             subscription = agent.subscription
-            if not agent.leaving:
+            if subscription in self._leaving:
+                self._has_left(subscription)
+            elif error_code:
+                known = self._rows.get(subscription)
+                if known is None or self._scheduler.handler.agent(subscription) is not None:
+                    continue  # it was left, or subscribed to anew, meanwhile
                 try:
-                    await self._forget_row(subscription)
+                    await finished(self._forget(*known), name=f"forget ended {subscription}")
                 except SessionTakenOver:
                     return  # the newer connection finds the same and tells its client
-            if agent.group.kind == EXCLUSIVE:
-                with suppress(GroupNotFound):
-                    await self._services.groups.remove(agent.group.group_id)
-            self._filters.pop(subscription, None)
-            if agent.leaving:
-                self._send(UnsubscribedItem(subscription))
+                self._rows.pop(subscription, None)
+                self._wanted_again.discard(subscription)
+            elif subscription in self._wanted_again:
+                self._wanted_again.discard(subscription)
+                self._scheduler.begin(subscription, self._rows[subscription][1])
 
-    async def _forget_row(self, subscription: int) -> None:
-        await self._commit(Delete(SubscriptionRow, (self.session_id, subscription)))
+    async def _forget(self, row: SubscriptionRow, group: GroupRow) -> None:
+        """Remove what is stored of a subscription, with the group of a private one."""
+        await self._commit(Delete(SubscriptionRow, (self.session_id, row.subscription)))
+        if group.kind == EXCLUSIVE:
+            await remove_group(self._services.groups, group.group_id)
 
     async def _commit(self, write: Write) -> None:
         try:

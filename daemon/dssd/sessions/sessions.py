@@ -9,18 +9,19 @@ nothing; across a restart of the daemon only the stored wall time is left, and a
 """
 
 import asyncio
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, replace
+from itertools import islice
 from secrets import token_bytes, token_hex
 from types import TracebackType
 from typing import Self
 from weakref import WeakValueDictionary
 
 from dss_core.errors import (
-    DssError,
-    GroupNotFound,
+    DiskFull,
     IllegalArgument,
     Overloaded,
+    PermissionDenied,
     SessionNotFound,
     SessionTakenOver,
     Stopping,
@@ -34,15 +35,27 @@ from dss_core.limits import (
     SESSION_GRACE_S,
 )
 from dssd.clock import Clock
+from dssd.core.deadlines import Deadlines
 from dssd.leaders.groups import Groups
 from dssd.leaders.registry import Registry
-from dssd.limits import SESSION_DRAIN_S, SESSIONS_MAX
+from dssd.limits import CLOSED_ROWS_MAX, FULL_DISK_RETRY_S, SESSION_DRAIN_S, SESSIONS_MAX
 from dssd.log.port import Log
+from dssd.sessions.belongings import discard, discard_orphans, taken_up
 from dssd.sessions.items import Opened, Opening
 from dssd.sessions.services import Services
-from dssd.sessions.session import EXCLUSIVE, Session
-from dssd.store.port import Absent, Delete, Precondition, Put, Store, VersionIs, Write
-from dssd.store.rows import GroupRow, SessionRow, SubscriptionRow
+from dssd.sessions.session import Session
+from dssd.store.finishing import finished
+from dssd.store.paging import scan_all
+from dssd.store.port import (
+    Absent,
+    Delete,
+    Precondition,
+    PreconditionFailed,
+    Put,
+    Store,
+    VersionIs,
+)
+from dssd.store.rows import SessionRow
 from dssd.topics.catalogue import Catalogue
 
 SESSION_ID_BYTES = 16
@@ -77,7 +90,10 @@ class Sessions:
         self._stopping = False
         self._changed = asyncio.Event()
         """A connection closed: there is a row to write and an expiry to keep."""
-        self._closed: list[_Known] = []
+        self._closed: dict[str, _Known] = {}
+        """Disconnected, and not yet written down."""
+        self._expiries: Deadlines[str] = Deadlines()
+        """When to look at which session; `_Known.expires_at_ms` says whether it is over."""
         self._tasks = asyncio.TaskGroup()
         self._keeper: asyncio.Task[None] | None = None
 
@@ -128,7 +144,9 @@ class Sessions:
                 name = f"drain {session.client_id}"
                 tasks.create_task(session.drain(SESSION_DRAIN_S), name=name)
         self._end_all()
-        await self._write_closed()
+        # A session that was not written down counts as disconnected when the daemon starts.
+        with suppress(DiskFull):
+            await self._write_closed()
 
     def counts(self) -> SessionCounts:
         """How many sessions there are."""
@@ -143,7 +161,8 @@ class Sessions:
         """Connect a client to its session, which is made, resumed or taken over.
 
         Raises:
-            Stopping, Overloaded, IllegalName, IllegalArgument: nothing was changed.
+            Stopping, Overloaded, IllegalName, IllegalArgument, PermissionDenied: nothing was
+                changed.
             SessionNotFound: the session to resume was discarded by another client of that name.
         """
         client_id = opening.client_id or f"client-{token_hex(8)}"
@@ -156,14 +175,28 @@ class Sessions:
             known = self._known.get(client_id)
             if known is None and len(self._known) >= SESSIONS_MAX:
                 raise Overloaded(what="The number of sessions", limit=SESSIONS_MAX)
-            return await self._attach(client_id, opening, known)
+            if known is not None:
+                _check_owner(known.row, opening)
+            work = self._attach(client_id, opening, known)
+            try:
+                return await finished(work, name=f"attach {client_id}")
+            except asyncio.CancelledError:
+                # The client is gone, and the session that it made has nobody to run it.
+                made = self._known.get(client_id)
+                if made is not None and made.connection is not None:
+                    self.detach(made.connection)
+                raise
 
     async def discard_expired(self) -> None:
         """Discard the sessions that waited for their client long enough."""
-        now_ms = self._services.clock.now_ms()
-        for client_id, known in list(self._known.items()):
-            if known.expires_at_ms is not None and known.expires_at_ms <= now_ms:
-                await self._expire(client_id)
+        due = self._expiries.due(self._services.clock.now_ms())
+        try:
+            while due:
+                await self._expire(due[0])
+                del due[0]
+        finally:
+            for client_id in due:
+                self._await_expiry(client_id)
 
     def detach(self, session: Session) -> None:
         """The client is gone: end the connection; the session waits for its expiry."""
@@ -174,7 +207,8 @@ class Sessions:
         known.connection = None
         known.row = replace(known.row, disconnected_at_ms=self._services.clock.wall_ms())
         known.expires_at_ms = self._services.clock.now_ms() + _stay_ms(known.row)
-        self._closed.append(known)
+        self._await_expiry(session.client_id)
+        self._closed[session.client_id] = known
         self._changed.set()
 
     # Opening
@@ -185,8 +219,6 @@ class Sessions:
             raise SessionNotFound(client_id=client_id)
         if known is not None and known.connection is not None:
             known.connection.end(SessionTakenOver(client_id=client_id))
-        if known is not None and not resume:
-            await self._discard(known)
         row = SessionRow(
             client_id=client_id,
             session_id=known.row.session_id
@@ -197,25 +229,34 @@ class Sessions:
             disconnected_at_ms=None,
             principal=opening.principal,
         )
-        version = await self._commit(row, known)
+        version = await self._put(row, None if known is None else known.version)
         opened = self._opened(row, opening, present=resume)
         fence = VersionIs(SessionRow, (client_id,), version)
         session = Session(opened, self._services, fence)
         self._known[client_id] = _Known(row, version, session, None)
-        if resume:
-            await self._resume(session)
+        self._closed.pop(client_id, None)
+        self._expiries.clear(client_id)
+        try:
+            if resume:
+                await self._resume(session)
+            elif known is not None:
+                await discard(self._services, known.row.session_id)
+        except BaseException:
+            self.detach(session)
+            raise
         return session
 
-    async def _commit(self, row: SessionRow, known: _Known | None) -> int:
-        key = (row.client_id,)
-        fence: Precondition = Absent(SessionRow, key)
-        if known is not None:
-            if known in self._closed:
-                # Its row is about to be written again; this commit says all of it.
-                self._closed.remove(known)
-            fence = VersionIs(SessionRow, key, known.version)
-        versions = await self._services.store.commit([Put(row)], [fence])
-        return versions[0]
+    async def _put(self, row: SessionRow, known: int | None) -> int:
+        """Write a session's row, whose version is known to memory; returns the new version."""
+        try:
+            [version] = await self._services.store.commit([Put(row)], [_unchanged(row, known)])
+        except PreconditionFailed:
+            # Only this object writes these rows, one client id at a time: memory is behind,
+            # because a commit was not answered although it was made.
+            stored = await self._services.store.read(SessionRow, (row.client_id,))
+            unchanged = _unchanged(row, None if stored is None else stored.version)
+            [version] = await self._services.store.commit([Put(row)], [unchanged])
+        return version
 
     def _opened(self, row: SessionRow, opening: Opening, *, present: bool) -> Opened:
         records, size = opening.credit_records, opening.credit_bytes
@@ -230,18 +271,9 @@ class Sessions:
         )
 
     async def _resume(self, session: Session) -> None:
-        found = await self._services.store.scan(SubscriptionRow, (session.session_id,))
-        lost: list[Write] = []
-        there: list[tuple[SubscriptionRow, GroupRow]] = []
-        for versioned in found:
-            row = versioned.row
-            try:
-                there.append((row, self._services.groups.get(row.group_id)))
-            except DssError as error:
-                session.refuse(error, subscription=row.subscription, final=True)
-                lost.append(Delete(SubscriptionRow, (row.session_id, row.subscription)))
-        if lost:
-            await self._services.store.commit(lost)
+        there, lost = await taken_up(self._services, session.session_id)
+        for subscription, error in lost:
+            session.refuse(error, subscription=subscription, final=True)
         session.resume(there)
 
     # Ending
@@ -261,31 +293,50 @@ class Sessions:
                 async with asyncio.timeout(self._next_expiry_s()):
                     await self._changed.wait()
             self._changed.clear()
-            await self._write_closed()
-            await self.discard_expired()
+            try:
+                await self._write_closed()
+                await self.discard_expired()
+            except DiskFull:
+                # Nothing is lost meanwhile: it is done when there is room again.
+                await asyncio.sleep(FULL_DISK_RETRY_S)
+                self._changed.set()
 
     def _next_expiry_s(self) -> float | None:
-        times = [
-            known.expires_at_ms for known in self._known.values() if known.expires_at_ms is not None
-        ]
-        if not times:
+        at_ms = self._expiries.next_ms()
+        if at_ms is None:
             return None
-        return max(0, min(times) - self._services.clock.now_ms()) / 1_000
+        return max(0, at_ms - self._services.clock.now_ms()) / 1_000
+
+    def _await_expiry(self, client_id: str) -> None:
+        known = self._known.get(client_id)
+        if known is not None and known.expires_at_ms is not None:
+            self._expiries.set(client_id, known.expires_at_ms)
 
     async def _write_closed(self) -> None:
         while self._closed:
-            client_id = self._closed[0].row.client_id
-            async with self._locks.setdefault(client_id, asyncio.Lock()):
-                await self._write_one_closed(client_id)
+            # In one order for whoever holds several, so that nobody waits for each other.
+            chosen = sorted(islice(self._closed, CLOSED_ROWS_MAX))
+            async with AsyncExitStack() as locks:
+                for client_id in chosen:
+                    lock = self._locks.setdefault(client_id, asyncio.Lock())
+                    await locks.enter_async_context(lock)
+                closed = [self._closed[each] for each in chosen if each in self._closed]
+                await self._write_down(closed)
+                for known in closed:
+                    self._closed.pop(known.row.client_id, None)
 
-    async def _write_one_closed(self, client_id: str) -> None:
-        for known in [each for each in self._closed if each.row.client_id == client_id]:
-            self._closed.remove(known)
-            if self._known.get(client_id) is not known or known.connection is not None:
-                continue
-            fence = VersionIs(SessionRow, (client_id,), known.version)
-            versions = await self._services.store.commit([Put(known.row)], [fence])
-            known.version = versions[0]
+    async def _write_down(self, closed: list[_Known]) -> None:
+        """Write the rows in one commit, or, where memory was behind, one by one."""
+        if not closed:
+            return
+        writes = [Put(known.row) for known in closed]
+        unchanged = [_unchanged(known.row, known.version) for known in closed]
+        try:
+            versions = await self._services.store.commit(writes, unchanged)
+        except PreconditionFailed:
+            versions = [await self._put(known.row, known.version) for known in closed]
+        for known, version in zip(closed, versions, strict=True):
+            known.version = version
 
     async def _expire(self, client_id: str) -> None:
         async with self._locks.setdefault(client_id, asyncio.Lock()):
@@ -293,36 +344,18 @@ class Sessions:
             now_ms = self._services.clock.now_ms()
             if known is None or known.expires_at_ms is None or known.expires_at_ms > now_ms:
                 return
-            await self._discard(known)
+            await discard(self._services, known.row.session_id)
             await self._services.store.commit([Delete(SessionRow, (client_id,))])
+            self._closed.pop(client_id, None)
             del self._known[client_id]
-
-    async def _discard(self, known: _Known) -> None:
-        """Remove what a session owns: its private groups and its subscriptions."""
-        session_id = known.row.session_id
-        for group in self._services.groups.groups():
-            if group.kind == EXCLUSIVE and group.session_id == session_id:
-                await self._remove_group(group.group_id)
-        rows = await self._services.store.scan(SubscriptionRow, (session_id,))
-        deletes: list[Write] = [
-            Delete(SubscriptionRow, (session_id, each.row.subscription)) for each in rows
-        ]
-        if deletes:
-            await self._services.store.commit(deletes)
-
-    async def _remove_group(self, group_id: int) -> None:
-        with suppress(GroupNotFound):
-            await self._services.groups.remove(group_id)
 
     # Starting
 
     async def _load(self) -> None:
-        after: tuple[str, ...] | None = None
-        while page := await self._services.store.scan(SessionRow, after=after):
-            for versioned in page:
-                await self._load_one(versioned.row, versioned.version)
-            after = (page[-1].row.client_id,)
-        await self._remove_orphans()
+        for found in await scan_all(self._services.store, SessionRow):
+            await self._load_one(found.row, found.version)
+        live = {known.row.session_id for known in self._known.values()}
+        await discard_orphans(self._services, live)
 
     async def _load_one(self, row: SessionRow, version: int) -> None:
         wall_ms, now_ms = self._services.clock.wall_ms(), self._services.clock.now_ms()
@@ -333,28 +366,25 @@ class Sessions:
         gone_ms = max(0, wall_ms - (row.disconnected_at_ms or wall_ms))
         stay_ms = max(GRACE_MS, _stay_ms(row) - gone_ms)
         self._known[row.client_id] = _Known(row, version, None, now_ms + stay_ms)
-
-    async def _remove_orphans(self) -> None:
-        """What a crash left behind: groups and subscriptions of sessions that are no more."""
-        live = {known.row.session_id for known in self._known.values()}
-        for group in self._services.groups.groups():
-            if group.kind == EXCLUSIVE and group.session_id not in live:
-                await self._remove_group(group.group_id)
-        after: tuple[bytes | int, ...] | None = None
-        while page := await self._services.store.scan(SubscriptionRow, after=after):
-            last = page[-1].row
-            after = (last.session_id, last.subscription)
-            lost: list[Write] = [
-                Delete(SubscriptionRow, (each.row.session_id, each.row.subscription))
-                for each in page
-                if each.row.session_id not in live
-            ]
-            if lost:
-                await self._services.store.commit(lost)
+        self._await_expiry(row.client_id)
 
 
 def _stay_ms(row: SessionRow) -> int:
     return max(row.expiry_ms, GRACE_MS)
+
+
+def _unchanged(row: SessionRow, version: int | None) -> Precondition:
+    key = (row.client_id,)
+    return Absent(SessionRow, key) if version is None else VersionIs(SessionRow, key, version)
+
+
+def _check_owner(row: SessionRow, opening: Opening) -> None:
+    """A client id is no secret: without this, whoever knows it could take the session over."""
+    if row.principal != opening.principal:
+        action = f"use the session {row.client_id}"
+        raise PermissionDenied(
+            principal=opening.principal or "Somebody unknown", action=action, role="its owner has"
+        )
 
 
 def _check(opening: Opening) -> None:

@@ -5,6 +5,7 @@ can lose a write-ahead log that two connections write back, so there is never a 
 in this process and not in another. It must not know kinds of rows.
 """
 
+import errno
 import os
 import sqlite3
 from collections.abc import Sequence
@@ -18,7 +19,12 @@ from dss_core.errors import (
     DssError,
     StoreDamaged,
 )
-from dssd.limits import STORE_BUSY_MS, STORE_CACHE_KIB, STORE_WAL_BYTES_MAX
+from dssd.limits import (
+    STORE_BUSY_MS,
+    STORE_CACHE_KIB,
+    STORE_WAL_BYTES_KEPT,
+    STORE_WAL_BYTES_MAX,
+)
 from dssd.store import schema
 
 PRAGMAS: Sequence[tuple[str, str, str | int]] = (
@@ -131,6 +137,22 @@ def _prepare(
     if 0 < found < known:
         _back_up(connection, path.with_name(f"{path.name}.format-{found}"))
     schema.migrate(connection, found, migrations)
+    _keep_room(_log_of(path))
+
+
+def _keep_room(log: Path) -> None:
+    """Take the space of the write-ahead log now: what rows that exist need is there when the disk
+    is full. SQLite does not mind the zeros behind what it wrote.
+    """
+    descriptor = os.open(log, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        os.posix_fallocate(descriptor, 0, STORE_WAL_BYTES_KEPT)
+    except OSError as error:
+        # A store on a disk that is full already opens too; its commits say so.
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+    finally:
+        os.close(descriptor)
 
 
 def _format(connection: sqlite3.Connection, path: Path) -> int:
@@ -173,9 +195,13 @@ def _sync(path: Path) -> None:
 def _has_log(path: Path) -> bool:
     """Whether a write-ahead log was left: a clean close removes it."""
     try:
-        return path.with_name(f"{path.name}-wal").stat().st_size > 0
+        return _log_of(path).stat().st_size > 0
     except FileNotFoundError:
         return False
+
+
+def _log_of(path: Path) -> Path:
+    return path.with_name(f"{path.name}-wal")
 
 
 def _open_condition(error: sqlite3.Error, path: Path) -> DssError:

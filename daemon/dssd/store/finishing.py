@@ -6,13 +6,14 @@ must not stop there runs in a task of its own, and its caller is told of the can
 
 import asyncio
 from collections.abc import Coroutine
+from contextlib import suppress
 from typing import Any, TypeVar
 
 T = TypeVar("T")
 
 
 async def finished(work: Coroutine[Any, Any, T], *, name: str) -> T:
-    """Run the work to its end, and only then be cancelled.
+    """Run the work to its end, however often it is cancelled, and only then be cancelled.
 
     Raises:
         BaseException: what the work raised, also where the caller was cancelled.
@@ -21,6 +22,8 @@ async def finished(work: Coroutine[Any, Any, T], *, name: str) -> T:
     try:
         return await asyncio.shield(task)
     except asyncio.CancelledError:
-        await asyncio.wait({task})
+        while not task.done():
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait({task})
         task.result()
         raise

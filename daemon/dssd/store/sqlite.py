@@ -25,7 +25,7 @@ R = TypeVar("R", bound=Row)
 class SqliteStore:
     """Implements `dssd.store.port.Store`. Built by `open`; belongs to one event loop."""
 
-    def __init__(self, on_failure: Callable[[DiskFailed], None] | None) -> None:
+    def __init__(self, on_failure: Callable[[BaseException], None] | None) -> None:
         self._on_failure = on_failure
         self._loop = asyncio.get_running_loop()
         self._writer = Writer(self._answered_in_thread, self._failed_in_thread)
@@ -33,18 +33,19 @@ class SqliteStore:
         self._room = asyncio.Semaphore(STORE_COMMITS_WAITING_MAX)
         self._waiting: dict[asyncio.Future[object], None] = {}
         self._this_turn: list[Job] = []
-        self._failure: DiskFailed | None = None
+        self._failure: BaseException | None = None
         self._closed = False
 
     @classmethod
     async def open(
-        cls, path: Path, *, on_failure: Callable[[DiskFailed], None] | None = None
+        cls, path: Path, *, on_failure: Callable[[BaseException], None] | None = None
     ) -> "SqliteStore":
         """Open the database file, or make it.
 
         ``on_failure`` is called once when disk or database failed, in the store's thread, for a
         busy loop must not hold up the end of the process. From then on every call raises
-        DiskFailed, and only a restart finds out what is on the disk.
+        DiskFailed, and only a restart finds out what is on the disk. It is called with anything
+        else where the thread met a programmer's error.
 
         Raises:
             DataDirectoryNewer: a newer version wrote it.
@@ -148,17 +149,17 @@ class SqliteStore:
 
     def _check_usable(self) -> None:
         if self._failure is not None:
-            raise DiskFailed(**self._failure.fields)
+            raise _for_a_caller(self._failure)
         if self._closed:
             raise Stopping
 
     def _answered_in_thread(self, answers: Answers) -> None:
         self._loop.call_soon_threadsafe(self._settle, answers)
 
-    def _failed_in_thread(self, reason: str) -> None:
+    def _failed_in_thread(self, failure: BaseException) -> None:
         if self._on_failure is not None:
-            self._on_failure(DiskFailed(reason=reason))
-        self._loop.call_soon_threadsafe(self._fail, reason)
+            self._on_failure(failure)
+        self._loop.call_soon_threadsafe(self._fail, failure)
 
     def _settle(self, answers: Answers) -> None:
         for job, outcome in answers:
@@ -183,14 +184,23 @@ class SqliteStore:
                 changes.append(Change(write.kind, write.key, None, version))
         self._watchers.publish(changes)
 
-    def _fail(self, reason: str) -> None:
-        self._failure = DiskFailed(reason=reason)
+    def _fail(self, failure: BaseException) -> None:
+        self._failure = failure
         for answer in list(self._waiting):
             self._release(answer)
             if not answer.done():
-                answer.set_exception(DiskFailed(reason=reason))
-        self._watchers.close(self._failure)
+                answer.set_exception(_for_a_caller(failure))
+        self._watchers.close(_for_a_caller(failure))
 
     def _release(self, answer: "asyncio.Future[object]") -> None:
         del self._waiting[answer]
         self._room.release()
+
+
+def _for_a_caller(failure: BaseException) -> Exception:
+    """An error of its own for each: one that many raise would gather the tracebacks of all."""
+    if isinstance(failure, DiskFailed):
+        return DiskFailed(**failure.fields)
+    ended = RuntimeError("the store's thread ended")
+    ended.__cause__ = failure
+    return ended

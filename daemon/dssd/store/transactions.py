@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from itertools import chain, groupby
 
 from dssd.limits import STORE_CHECKPOINT_PAGES, STORE_WAL_BYTES_MAX
-from dssd.store.database import concerns_database
+from dssd.store.database import concerns_database, is_full
 from dssd.store.keys import failed_first
 from dssd.store.port import Delete, Key, Precondition, PreconditionFailed, Put, Versioned, Write
 from dssd.store.rows import KINDS, Row
@@ -118,8 +118,12 @@ class Transactions:
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
 
     def close(self) -> None:
-        """Write the log back and close the connection."""
-        self.write_back(truncate=True)
+        """Write the log back and close the connection; on a full disk the log stays as it is."""
+        try:
+            self.write_back(truncate=True)
+        except sqlite3.Error as error:
+            if not is_full(error):
+                raise
         self._connection.close()
 
     def _in_savepoint(self, request: Request) -> Outcome:

@@ -9,7 +9,6 @@ from collections import deque
 from collections.abc import Sequence
 from weakref import WeakValueDictionary
 
-from dss_core.errors import DssError
 from dssd.limits import STORE_CHANGES_WAITING_MAX
 from dssd.store.port import Change
 from dssd.store.rows import Row
@@ -106,7 +105,7 @@ class Watchers:
             for watch in list(self._watches.get(change.kind, {}).values()):
                 watch.offer(change)
 
-    def close(self, failure: DssError | None = None) -> None:
+    def close(self, failure: Exception | None = None) -> None:
         """End all watches: in peace, or with what made the store fail."""
         self._end = self._end or failure or StopAsyncIteration()
         for watches in self._watches.values():

@@ -14,7 +14,7 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from dss_core.errors import DiskFull, DssError
+from dss_core.errors import DiskFailed, DiskFull, DssError
 from dssd.limits import STORE_COMMITS_PER_SYNC_MAX
 from dssd.store.database import concerns_database, described, is_full, opened
 from dssd.store.transactions import CommitRequest, IdRequest, Transactions
@@ -55,9 +55,15 @@ Answers = list[tuple[Job, object]]
 
 
 class Writer:
-    """Owns the thread. ``answered`` and ``failed`` are called in it."""
+    """Owns the thread. ``answered`` and ``failed`` are called in it.
 
-    def __init__(self, answered: Callable[[Answers], None], failed: Callable[[str], None]) -> None:
+    ``failed`` is called once, with `DiskFailed` where disk or database failed; anything else is a
+    programmer's error.
+    """
+
+    def __init__(
+        self, answered: Callable[[Answers], None], failed: Callable[[BaseException], None]
+    ) -> None:
         self._answered = answered
         self._failed = failed
         self._jobs: SimpleQueue[Sequence[Job]] = SimpleQueue()
@@ -77,15 +83,14 @@ class Writer:
         self._jobs.put(jobs)
 
     def _run(self) -> None:
-        reason: str | None = "its thread ended unexpectedly"
         try:
             self._serve()
-            reason = None
-        except sqlite3.Error as error:
-            reason = described(error)
-        finally:
-            if reason is not None:
-                self._failed(f"store: {reason}")
+        except OSError as error:
+            self._failed(DiskFailed(reason=f"store: {error}"))
+        except BaseException as error:  # noqa: BLE001 - handed on: it ends the daemon, as it is
+            if isinstance(error, sqlite3.Error) and concerns_database(error):
+                error = DiskFailed(reason=f"store: {described(error)}")
+            self._failed(error)
 
     def _serve(self) -> None:
         transactions = self._opened()

@@ -144,7 +144,7 @@ class Agent:
         self._feed(borrower_id, Reported(reports, now_ms, use_finished=final))
 
     def leave(self, now_ms: int) -> None:
-        """The client left the subscription; final reports follow through `report`."""
+        """The client left the subscription, or does not know it; final reports follow."""
         self.leaving = True
         for borrower_id in list(self._incarnations):
             self._feed(borrower_id, Unsubscribed(now_ms))
@@ -222,9 +222,7 @@ class Agent:
             return
         match effect:
             case FinishStream():
-                # A client that leaves has settled what it could; the session reports at once.
-                if not self.leaving:
-                    self._delivery.finish(grant, effect.deadline_ms)
+                self._delivery.finish(grant, effect.deadline_ms)
             case DropStream():
                 del incarnation.grants[key]
                 self._delivery.drop(grant, effect.reason)

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 from dss_core.progress import Ranges, complement
-from dssd.core.delivering import Deliver, Nak, Settle
+from dssd.core.delivering import Deliver, Nak, Settle, Settles
 from dssd.core.start import Earliest, StartPoint
 from dssd.sessions.items import (
     Down,
@@ -16,7 +16,6 @@ from dssd.sessions.items import (
     Opening,
     Refused,
     Revoke,
-    Settles,
     Subscribe,
     Subscribed,
 )
@@ -29,19 +28,20 @@ Item = TypeVar("Item")
 
 
 class Attached:
-    """One connection. It answers a revoke by itself: it never keeps what it did not take."""
+    """One connection. It answers a revoke by itself, unless a test wants to."""
 
     def __init__(self, session: Session) -> None:
         self.session = session
         self.opened: Opened
         self.heard: list[Down] = []
         self.frontiers: dict[int, int] = {}
+        self.answers_revokes = True
         self._items: asyncio.Queue[Down | None] = asyncio.Queue()
 
     async def listen(self) -> None:
         """Move items from the session to this client."""
         while (item := await self.session.outgoing.take()) is not None:
-            if isinstance(item, Revoke):
+            if isinstance(item, Revoke) and self.answers_revokes:
                 await self.session.take(FinishRevoke(item.grant))
             self._items.put_nowait(item)
         self._items.put_nowait(None)

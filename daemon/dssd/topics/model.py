@@ -11,6 +11,7 @@ from dss_core.filters import TopicFilter, check_name
 from dss_core.ids import StreamId
 from dss_core.limits import PARTITIONS_MAX, TOPIC_PATTERNS_MAX
 from dss_core.routing import Router
+from dssd.limits import RETENTION_BYTES_MAX, RETENTION_MS_MAX
 from dssd.store.rows import StorageTopicRow, TopicRow
 
 DURABILITIES = ("sync", "os")
@@ -142,10 +143,8 @@ class NewTopic:
             f"it must divide the {self.partitions} partitions",
         )
         _require(self.durability in DURABILITIES, "durability", "sync or os")
-        _require(self.retention_ms is None or self.retention_ms > 0, "retention_ms", "above 0")
-        _require(
-            self.retention_bytes is None or self.retention_bytes > 0, "retention_bytes", "above 0"
-        )
+        _require_within(self.retention_ms, RETENTION_MS_MAX, "retention_ms")
+        _require_within(self.retention_bytes, RETENTION_BYTES_MAX, "retention_bytes")
         self.parsed_patterns()
 
     def parsed_patterns(self) -> tuple[TopicFilter, ...]:
@@ -160,6 +159,10 @@ class NewTopic:
             len(texts) <= TOPIC_PATTERNS_MAX, "patterns", f"at most {TOPIC_PATTERNS_MAX} a topic"
         )
         return tuple(TopicFilter.parse(text) for text in texts)
+
+
+def _require_within(value: int | None, maximum: int, argument: str) -> None:
+    _require(value is None or 1 <= value <= maximum, argument, f"1 to {maximum:,}, or left out")
 
 
 def _require(fits: bool, argument: str, rule: str) -> None:

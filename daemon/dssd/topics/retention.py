@@ -1,16 +1,22 @@
 """When retention is enforced: at start, then at intervals, topic after topic.
 
-Invariant: one topic at a time, so that retention never competes with itself for the disk. How
-segments are chosen is the log's business.
+Invariant: one topic at a time, so that retention never competes with itself for the disk. What
+cannot be done for want of room is tried again at the next interval. Nothing goes for its age once
+the wall clock has run ahead of the time that passed since the start: a clock that was set wrong
+must not delete what is young. Until the next start takes its word, or it is set back, only bounds
+on bytes are enforced. How segments are chosen is the log's business.
 """
 
 import asyncio
+import logging
 from typing import Protocol
 
-from dss_core.errors import StreamNotFound
+from dss_core.errors import DiskFull, Overloaded, StreamNotFound
 from dssd.clock import Clock
-from dssd.limits import RETENTION_INTERVAL_S
+from dssd.limits import CLOCK_JUMP_MS, RETENTION_INTERVAL_S
 from dssd.topics.catalogue import Catalogue, Topic
+
+_LOG = logging.getLogger(__name__)
 
 
 class Trimmed(Protocol):
@@ -33,6 +39,8 @@ class RetentionSchedule:
         self._catalogue = catalogue
         self._log = log
         self._clock = clock
+        self._ahead_at_start_ms = self._wall_ahead_ms()
+        self._trusts_wall = True
 
     async def run(self) -> None:
         """Enforce the retention of all topics, again and again."""
@@ -43,18 +51,38 @@ class RetentionSchedule:
     async def enforce(self) -> int:
         """Enforce the retention of all topics once; returns how many segments went."""
         dropped = 0
+        self._check_wall()
         for topic in self._catalogue.topics():
-            if topic.retention_ms is not None or topic.retention_bytes is not None:
-                dropped += await self._enforce_on(topic)
+            retention_ms = topic.retention_ms if self._trusts_wall else None
+            if retention_ms is None and topic.retention_bytes is None:
+                continue
+            try:
+                dropped += await self._enforce_on(topic, retention_ms)
+            except (DiskFull, Overloaded) as error:
+                _LOG.warning("retention of topic %s is tried again later: %s", topic.name, error)
         return dropped
 
-    async def _enforce_on(self, topic: Topic) -> int:
+    def _wall_ahead_ms(self) -> int:
+        return self._clock.wall_us() // 1_000 - self._clock.now_ms()
+
+    def _check_wall(self) -> None:
+        ahead_ms = self._wall_ahead_ms() - self._ahead_at_start_ms
+        trusts_wall = ahead_ms <= CLOCK_JUMP_MS
+        if self._trusts_wall and not trusts_wall:
+            _LOG.warning(
+                "the clock jumped ahead by %d s: nothing is deleted for its age until it is set "
+                "back, or the daemon is started again",
+                ahead_ms // 1_000,
+            )
+        self._trusts_wall = trusts_wall
+
+    async def _enforce_on(self, topic: Topic, retention_ms: int | None) -> int:
         dropped = 0
         for part in topic.storage_topics:
             try:
                 dropped += await self._log.enforce_retention(
                     part.storage_topic_id,
-                    topic.retention_ms,
+                    retention_ms,
                     topic.retention_bytes,
                     self._clock.wall_us(),
                 )

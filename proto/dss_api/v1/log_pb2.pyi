@@ -272,7 +272,7 @@ Global___ReadRequest: _TypeAlias = ReadRequest  # noqa: Y015
 
 @_typing.final
 class ReadReply(_message.Message):
-    """Frames of one stream, or (first) the list of streams that will come."""
+    """Frames of one stream, or (first) the names of streams that will come, or damage."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -280,6 +280,7 @@ class ReadReply(_message.Message):
     STREAM_FIELD_NUMBER: _builtins.int
     FRAMES_FIELD_NUMBER: _builtins.int
     MASK_FIELD_NUMBER: _builtins.int
+    DAMAGED_FIELD_NUMBER: _builtins.int
     stream: _builtins.str
     frames: _builtins.bytes
     """consecutive, stamped"""
@@ -289,6 +290,10 @@ class ReadReply(_message.Message):
     def mask(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Range]:
         """offsets in the frames that are not part of the answer"""
 
+    @_builtins.property
+    def damaged(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Range]:
+        """offsets of the stream that cannot be read; later ones can"""
+
     def __init__(
         self,
         *,
@@ -296,10 +301,11 @@ class ReadReply(_message.Message):
         stream: _builtins.str = ...,
         frames: _builtins.bytes = ...,
         mask: _abc.Iterable[_types_pb2.Range] | None = ...,
+        damaged: _abc.Iterable[_types_pb2.Range] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["frames", b"frames", "mask", b"mask", "stream", b"stream", "streams", b"streams"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["damaged", b"damaged", "frames", b"frames", "mask", b"mask", "stream", b"stream", "streams", b"streams"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -1,5 +1,7 @@
 """Inputs and effects of the delivery window, without a loop or a log."""
 
+import pytest
+
 from dss_core.ids import StreamId
 from dss_core.progress import Progress, total
 from dssd.core.delivering import (
@@ -25,6 +27,7 @@ from dssd.core.delivering import (
     Settle,
     ShowStalled,
     Suspended,
+    Unwanted,
 )
 from dssd.core.delivery import DeliveryWindow
 from dssd.core.messages import GrantedStream, StreamReport
@@ -39,34 +42,56 @@ def test_new_records_are_sent_in_order_up_to_the_credit() -> None:
     assert client.take() == [(((30, 40),), False, 1)]
 
 
-def test_credit_cuts_between_frames_and_never_inside_one() -> None:
+def test_a_frame_goes_whole_while_any_credit_is_left() -> None:
     client = Client(records=25)
-    client.install(1, Stream([10, 10, 10]))
-    assert client.take() == [(((0, 20),), False, 1)]
-    client.feed(Settle(1, ((0, 4),), frontier=4))
+    client.install(1, Stream([10, 10, 10, 10]))
+    client.tick(10)
+    assert client.take() == [(((0, 20),), False, 1), (((20, 30),), False, 1)]
+    client.feed(Settle(1, ((0, 5),), frontier=5))
+    client.tick(10)
     assert client.take() == []
-    client.feed(Settle(1, ((4, 5),), frontier=5))
-    assert client.take() == [(((20, 30),), False, 1)]
+    client.feed(Settle(1, ((5, 6),), frontier=6))
+    client.tick(10)
+    assert client.take() == [(((30, 40),), False, 1)]
 
 
-def test_a_frame_larger_than_the_credit_goes_when_nothing_else_is_out() -> None:
+def test_a_frame_larger_than_the_credit_goes_and_what_follows_waits() -> None:
     client = Client(records=10)
     client.install(1, Stream([5, 50, 5]))
-    assert client.take() == [(((0, 5),), False, 1)]
-    client.feed(Settle(1, ((0, 4),), frontier=4))
+    assert client.take() == [(((0, 5),), False, 1), (((5, 55),), False, 1)]
+    client.feed(Settle(1, ((0, 45),), frontier=45))
+    client.tick(10)
     assert client.take() == []
-    client.feed(Settle(1, ((4, 5),), frontier=5))
-    assert client.take() == [(((5, 55),), False, 1)]
-    client.feed(Settle(1, ((5, 54),), frontier=54))
+    client.feed(Settle(1, ((45, 46),), frontier=46))
+    client.tick(10)
     assert client.take() == [(((55, 60),), False, 1)]
+
+
+@pytest.mark.parametrize("subscriptions", [(1, 1), (1, 2)])
+def test_a_large_frame_is_not_starved_by_small_ones(subscriptions: tuple[int, int]) -> None:
+    client = Client(records=1_000)
+    client.install(1, Stream([100] * 300), subscription=subscriptions[0])
+    client.install(2, Stream([950]), subscription=subscriptions[1])
+    waiting: list[Deliver] = []
+    for _ in range(40):
+        waiting += client.delivered
+        client.delivered.clear()
+        client.tick(10)
+        acked = offsets(waiting.pop(0))
+        if any(each.grant == 2 for each in waiting):
+            return
+        client.feed(Settle(1, acked, frontier=acked[-1][1]))
+    raise AssertionError("it was never sent")
 
 
 def test_credit_in_bytes_bounds_what_is_out() -> None:
     client = Client(size=250)
     client.install(1, Stream([1, 1, 1, 1]))
-    assert client.take() == [(((0, 2),), False, 1)]
+    client.tick(10)
+    assert client.take() == [(((0, 2),), False, 1), (((2, 3),), False, 1)]
     client.feed(Settle(1, ((0, 1),)))
-    assert client.take() == [(((2, 3),), False, 1)]
+    client.tick(10)
+    assert client.take() == [(((3, 4),), False, 1)]
 
 
 def test_streams_take_turns() -> None:
@@ -197,6 +222,68 @@ def test_in_progress_begins_the_ack_wait_anew() -> None:
     assert client.take() == [(((0, 1),), True, 2)]
 
 
+def test_what_comes_again_waits_for_its_ack_only_once_it_is_handed_out() -> None:
+    client = Client()
+    client.install(1, Stream([2]))
+    client.feed(Settle(1, naks=(Nak(0, 1, 0),), frontier=2))
+    client.take()
+    out = client.window.out_records
+    client.tick(10 * ACK_WAIT_MS)
+    assert [ranges for ranges, _, _ in client.take()] == [((1, 2),)], "only the other one"
+    assert client.window.out_records == out, "its credit does not come back"
+    client.feed(Settle(1, in_progress=((0, 1),)))
+    client.tick(ACK_WAIT_MS + 2_000)
+    assert client.take() == [(((0, 1),), True, 3)]
+
+
+def test_what_came_again_is_charged_when_it_is_handed_out() -> None:
+    client = Client()
+    client.install(1, Stream([4]))
+    client.feed(Settle(1, naks=(Nak(0, 4, 0),), frontier=4))
+    assert client.take()[-1] == (((0, 4),), True, 2)
+    client.feed(Settle(1, in_progress=((0, 1), (2, 3))))
+    client.feed(Settle(1, in_progress=((0, 1),)))
+    client.feed(Closing())
+    assert client.reports[1].attempts == ((0, 1, 2), (2, 3, 2))
+
+
+def test_a_wait_of_the_sending_before_does_not_take_back_what_came_again() -> None:
+    client = Client()
+    client.install(1, Stream([1]))
+    client.feed(Settle(1, frontier=1))
+    client.take()
+    client.tick(ACK_WAIT_MS - 100)
+    client.feed(Settle(1, in_progress=((0, 1),)))
+    client.feed(Settle(1, naks=(Nak(0, 1, 0),)))
+    assert client.take() == [(((0, 1),), True, 2)]
+    client.tick(3 * ACK_WAIT_MS)
+    assert client.take() == []
+    assert client.window.out_records == 1
+
+
+def test_a_client_that_is_stuck_is_sent_each_record_again_only_once() -> None:
+    client = Client(records=1_000)
+    client.install(1, Stream([100] * 10))
+    client.take()
+    client.feed(Settle(1, frontier=1_000))
+    client.tick(3_600_000)
+    again = [offset for ranges, _, _ in client.take() for a, b in ranges for offset in range(a, b)]
+    assert sorted(again) == list(range(1_000))
+
+
+def test_work_in_progress_on_single_records_stays_cheap() -> None:
+    client = Client(records=1_000)
+    client.install(1, Stream([1_000]))
+    client.feed(Settle(1, frontier=1_000))
+    client.take()
+    for _ in range(60):
+        singles = tuple((offset, offset + 1) for offset in range(0, 1_000, 2))
+        client.feed(Settle(1, in_progress=singles))
+        client.tick(1_000)
+    again = [offset for ranges, _, _ in client.take() for a, b in ranges for offset in range(a, b)]
+    assert sorted(again) == list(range(1, 1_000, 2))
+
+
 def test_a_late_ack_of_a_resting_record_is_taken() -> None:
     client = Client()
     client.install(1, Stream([2]))
@@ -213,9 +300,7 @@ def test_what_was_handed_out_before_is_marked_and_halved() -> None:
     client.install(1, Stream([8, 8]), progress=Progress(0), frontier=8)
     assert client.take() == [(((0, 4),), True, 2)]
     client.feed(Settle(1, ((0, 4),), frontier=4))
-    assert client.take() == [(((4, 8),), True, 2)]
-    client.feed(Settle(1, ((4, 8),), frontier=8))
-    assert client.take() == [(((8, 16),), False, 1)]
+    assert client.take() == [(((4, 8),), True, 2), (((8, 16),), False, 1)]
 
 
 def test_a_record_blamed_often_goes_alone() -> None:
@@ -287,6 +372,19 @@ def test_a_synchronous_ack_is_answered_when_it_is_durable() -> None:
     assert client.take_others() == [AnswerSettled(7)]
 
 
+def test_a_token_waits_for_acks_that_came_before_it() -> None:
+    client = Client()
+    client.install(1, Stream([10]))
+    client.feed(Settle(1, ((0, 4), (5, 6)), frontier=10))
+    client.feed(Settle(1, frontier=10, token=7))
+    client.feed(Saved(1, Progress(4)))
+    assert client.take_others() == []
+    client.feed(Saved(1, Progress(4, ((5, 6),))))
+    assert client.take_others() == [AnswerSettled(7)]
+    client.feed(Settle(1, token=8))
+    assert client.take_others() == [AnswerSettled(8)]
+
+
 def test_a_synchronous_ack_of_a_grant_that_ends_is_refused() -> None:
     client = Client()
     client.install(1, Stream([4]))
@@ -342,16 +440,29 @@ def test_a_suspended_subscription_gets_nothing_until_it_resumes() -> None:
     assert client.take() == [(((4, 8),), False, 1)]
 
 
-def test_leaving_a_subscription_reports_its_grants_finally() -> None:
+def test_a_grant_that_the_client_drops_unasked_ends_as_not_handed_out() -> None:
+    client = Client(records=4)
+    client.install(1, Stream([4, 4]), subscription=1)
+    client.install(2, Stream([4, 4]), subscription=2)
+    assert client.take() == [(((0, 4),), False, 1)]
+    client.take_others()
+    client.feed(RevokeFinished(1))
+    assert client.others[:2] == [
+        Report(((1, StreamReport(StreamId(1, 1), 1, Progress(0), 0)),), final=True),
+        Unwanted(1),
+    ]
+    assert [each.grant for each in client.delivered] == [2], "its credit came back"
+    client.take_others()
+    client.feed(RevokeFinished(1))
+    assert client.take_others() == [RefuseGrant(1)]
+
+
+def test_nothing_is_kept_of_a_subscription_that_is_over() -> None:
     client = Client()
     client.install(1, Stream([4]), subscription=1)
-    client.install(2, Stream([4]), subscription=2)
-    client.feed(Settle(1, ((0, 1),), frontier=2))
-    client.take_others()
-    client.feed(Left(1))
-    assert client.others == [
-        Report(((1, StreamReport(StreamId(1, 1), 1, Progress(1), 2, sent=4)),), final=True)
-    ]
+    client.feed(Suspended(1), Dropped(1), Left(1))
+    client.install(2, Stream([4]), subscription=1)
+    assert client.delivered[-1].grant == 2
 
 
 def test_draining_learns_how_far_the_client_handed_out() -> None:
@@ -382,6 +493,10 @@ def test_at_the_cap_of_acked_ranges_the_stream_pauses_and_shows_it() -> None:
     client.tick(10)
     assert len(client.reports[1].progress.ranges) <= 1_024
     assert ShowStalled(1, 1, True, 0) in client.take_others()
+    assert client.reports[1].stalled
+    client.feed(Settle(1, ((0, at),)))
+    client.tick(10)
+    assert not client.reports[1].stalled
 
 
 def test_a_client_that_stops_reading_costs_at_most_its_credit_and_a_few_chunks() -> None:

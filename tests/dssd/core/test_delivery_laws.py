@@ -1,94 +1,134 @@
 """What holds of the delivery window whatever a client does."""
 
+from collections import Counter, deque
 from collections.abc import Sequence
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dss_core.progress import Progress, Range, Ranges, covers, total
-from dssd.core.delivering import (
-    Nak,
-    Settle,
-)
+from dss_core.progress import Progress, Range, Ranges, covers, normalised, total
+from dssd.core.delivering import Deliver, Nak, Settle
 from dssd.testing.window import Client, Stream, offsets
+
+ACK_WAIT_MS = 400
+GRANTS = (1, 2)
+
+
+class Held:
+    """What a client has of one stream: what waits in its queue, and what its user works on."""
+
+    def __init__(self, stream: Stream) -> None:
+        self.stream = stream
+        self.queue: deque[int] = deque()
+        self.working: set[int] = set()
+        self.acked: set[int] = set()
+        self.sent: Counter[int] = Counter()
+        self.handed: Counter[int] = Counter()
+        self.frontier = 0
+        self.floor = 0
+
+    def arrive(self, delivery: Deliver) -> None:
+        for low, high in offsets(delivery):
+            for offset in range(low, high):
+                assert offset not in self.queue, "a second copy while the first waits"
+                assert offset not in self.acked, "sent after its ack"
+                assert not covers(self.stream.mask, offset)
+                assert delivery.redelivered or offset not in self.sent
+                assert delivery.attempt == self.handed[offset] + 1
+                self.sent[offset] += 1
+                self.queue.append(offset)
+        assert all(self.sent[each] <= self.handed[each] + 1 for each in self.sent)
+
+    def hand_out(self, count: int) -> Ranges:
+        """Give the user so many; returns those of which the frontier does not tell."""
+        before = self.frontier
+        given = [self.queue.popleft() for _ in range(min(count, len(self.queue)))]
+        for offset in given:
+            self.handed[offset] += 1
+            self.working.add(offset)
+            self.frontier = max(self.frontier, offset + 1)
+        return normalised((offset, offset + 1) for offset in given if offset < before)
+
+    def settle(self, at: int, length: int, *, acked: bool) -> Ranges:
+        """Some of what the user works on, or worked on before it came again."""
+        live = sorted(self.working)
+        if not live:
+            return ()
+        low = live[at % len(live)]
+        chosen = [offset for offset in live if low <= offset < low + length]
+        self.working.difference_update(chosen)
+        if acked:
+            self.acked.update(chosen)
+            self.queue = deque(offset for offset in self.queue if offset not in self.acked)
+        return normalised((offset, offset + 1) for offset in chosen)
 
 
 class Model:
-    """A client that does anything it may, and what must hold of the window."""
+    """A client that does anything it may, with two streams, and what must hold of the window."""
 
-    def __init__(self, sizes: Sequence[int], mask: Ranges, credit: int) -> None:
+    def __init__(
+        self, sizes: Sequence[Sequence[int]], masks: Sequence[Ranges], credit: int, *, shared: bool
+    ) -> None:
         self.credit = credit
-        self.largest = max(sizes)
-        self.mask = mask
+        self.largest = max(size for each in sizes for size in each)
         self.client = Client(records=credit)
-        self.stream = Stream(sizes, mask)
-        self.out: set[int] = set()
-        self.acked: set[int] = set()
-        self.seen: set[int] = set()
-        self.frontier = 0
-        self.floor = 0
-        self.client.install(1, self.stream, ack_wait_ms=10**9)
+        self.held: dict[int, Held] = {}
+        for grant, own, mask in zip(GRANTS, sizes, masks, strict=True):
+            self.held[grant] = Held(Stream(own, mask))
+            subscription = 1 if shared else grant
+            stream = self.held[grant].stream
+            self.client.install(grant, stream, subscription=subscription, ack_wait_ms=ACK_WAIT_MS)
         self.absorb()
 
     def absorb(self) -> None:
         for delivery in self.client.delivered:
-            for low, high in offsets(delivery):
-                for offset in range(low, high):
-                    assert offset not in self.out, "out twice"
-                    assert offset not in self.acked, "sent after its ack"
-                    assert not covers(self.mask, offset)
-                    assert delivery.redelivered or offset not in self.seen
-                    self.out.add(offset)
-                    self.seen.add(offset)
+            self.held[delivery.grant].arrive(delivery)
         self.client.delivered.clear()
-        assert len(self.out) == self.client.window.out_records
-        assert len(self.out) <= max(self.credit, self.largest)
+        waiting = sum(len(held.queue) for held in self.held.values())
+        out = self.client.window.out_records
+        assert waiting <= out, "credit came back for what was not handed out"
+        assert out < self.credit + self.largest
         assert self.client.take_others() == []
-        report = self.client.reports.get(1)
-        if report is not None:
-            assert report.progress.floor >= self.floor
-            self.floor = report.progress.floor
-            for offset in self.seen - self.acked:
-                assert not report.progress.is_acked(offset)
+        for grant, held in self.held.items():
+            report = self.client.reports.get(grant)
+            if report is not None:
+                assert report.progress.floor >= held.floor
+                held.floor = report.progress.floor
+                unacked = held.sent.keys() - held.acked
+                assert not any(report.progress.is_acked(offset) for offset in unacked)
 
-    def act(self, kind: str, at: int, length: int) -> None:
-        live = sorted(self.out)
-        if kind == "tick":
-            self.client.tick(length * 700)
-        elif live:
-            low = live[at % len(live)]
-            high = min(low + length, live[-1] + 1)
-            self.settle(kind, low, high)
-        self.absorb()
-
-    def settle(self, kind: str, low: int, high: int) -> None:
-        touched = {offset for offset in self.out if low <= offset < high}
-        self.frontier = max(self.frontier, high)
-        if kind == "ack":
-            self.acked |= touched
-            # A range of offsets names resting records in it too.
-            self.acked |= {offset for offset in self.seen if low <= offset < high}
-            self.out -= touched
-            self.client.feed(Settle(1, ((low, high),), frontier=self.frontier))
-        elif kind == "nak":
-            self.out -= touched
-            self.client.feed(Settle(1, naks=(Nak(low, high),), frontier=self.frontier))
+    def act(self, kind: str, grant: int, at: int, length: int) -> None:
+        held = self.held[grant]
+        if kind == "silence":
+            self.client.tick(at * length * 100)
+        elif kind == "hand":
+            unsaid = held.hand_out(length)
+            self.client.feed(Settle(grant, frontier=held.frontier, in_progress=unsaid))
+        elif kind == "ack":
+            acked = held.settle(at, length, acked=True)
+            self.client.feed(Settle(grant, acked, frontier=held.frontier))
         else:
-            self.client.feed(Settle(1, in_progress=((low, high),), frontier=self.frontier))
+            naks = tuple(Nak(*each) for each in held.settle(at, length, acked=False))
+            self.client.feed(Settle(grant, (), naks, frontier=held.frontier))
+        self.absorb()
 
     def finish(self) -> None:
         for _ in range(10_000):
-            if len(self.acked) == self.stream.end - total(self.mask):
+            if all(
+                len(held.acked) == held.stream.end - total(held.stream.mask)
+                for held in self.held.values()
+            ):
                 break
-            live = sorted(self.out)
-            if live:
-                self.settle("ack", live[0], live[-1] + 1)
-            else:
-                self.client.tick(60_000)
+            for grant in GRANTS:
+                self.act("hand", grant, 0, 1_000)
+                self.act("ack", grant, 0, 1_000)
+            # What is asked for again has rested before, a minute at most.
+            self.client.tick(10 if any(h.queue for h in self.held.values()) else 60_000)
             self.absorb()
         self.client.tick(1_000)
         self.absorb()
-        assert self.client.reports[1].progress == Progress(self.stream.end)
+        for grant, held in self.held.items():
+            assert self.client.reports[grant].progress == Progress(held.stream.end)
         assert self.client.window.out_records == 0
         assert self.client.window.out_bytes == 0
 
@@ -108,28 +148,45 @@ def _mask(stretches: Sequence[Range], end: int) -> Ranges:
 
 ACTIONS = st.lists(
     st.tuples(
-        st.sampled_from(["ack", "ack", "nak", "progress", "tick"]),
+        st.sampled_from(["hand", "hand", "hand", "ack", "ack", "nak", "silence"]),
+        st.sampled_from(GRANTS),
         st.integers(0, 50),
         st.integers(1, 12),
     ),
-    max_size=40,
+    max_size=60,
 )
+STRETCHES = st.lists(st.tuples(st.integers(1, 6), st.integers(1, 4)), max_size=6)
+SMALL = st.lists(st.integers(1, 3), min_size=1, max_size=30)
+LARGE = st.lists(st.integers(1, 40), min_size=1, max_size=5)
 
 
-@settings(max_examples=150, deadline=None)
-@given(
-    st.lists(st.integers(1, 9), min_size=1, max_size=12),
-    st.lists(st.tuples(st.integers(1, 6), st.integers(1, 4)), max_size=6),
-    st.integers(1, 20),
-    ACTIONS,
-)
+@settings(max_examples=200, deadline=None)
+@given(SMALL, LARGE, st.tuples(STRETCHES, STRETCHES), st.integers(1, 20), st.booleans(), ACTIONS)
 def test_every_record_is_delivered_and_acked_once_within_the_credit(
-    sizes: list[int],
-    stretches: list[Range],
+    small: list[int],
+    large: list[int],
+    stretches: tuple[list[Range], list[Range]],
     credit: int,
-    actions: list[tuple[str, int, int]],
+    shared: bool,
+    actions: list[tuple[str, int, int, int]],
 ) -> None:
-    model = Model(sizes, _mask(stretches, sum(sizes)), credit)
+    sizes = (small, large)
+    masks = [_mask(each, sum(own)) for each, own in zip(stretches, sizes, strict=True)]
+    model = Model(sizes, masks, credit, shared=shared)
     for action in actions:
         model.act(*action)
     model.finish()
+
+
+@settings(max_examples=50, deadline=None)
+@given(SMALL, LARGE, st.integers(1, 20), st.booleans(), st.integers(1, 60))
+def test_a_client_that_falls_silent_gets_each_record_once_more_at_most(
+    small: list[int], large: list[int], credit: int, shared: bool, handed: int
+) -> None:
+    model = Model((small, large), ((), ()), credit, shared=shared)
+    for grant in GRANTS:
+        model.act("hand", grant, 0, handed)
+    for _ in range(20):
+        model.act("silence", 1, 50, 12)
+    for held in model.held.values():
+        assert all(count <= 2 for count in held.sent.values())

@@ -1,4 +1,5 @@
 import asyncio
+from collections.abc import Sequence
 
 import pytest
 
@@ -16,6 +17,7 @@ from dss_core.filters import SubscriptionFilter
 from dssd.core.start import AtOffset, AtTime, Earliest, Now, StartPoint
 from dssd.leaders.groups import Groups, Joined
 from dssd.limits import ACK_WAIT_MS, TOMBSTONE_MS
+from dssd.store.port import Delete, Precondition, Put, Write
 from dssd.store.rows import GroupNameRow, GroupRow, ProgressRow
 from dssd.testing.plant import Plant
 
@@ -165,6 +167,66 @@ async def test_a_removed_group_is_not_resurrected_by_its_members(plant: Plant) -
     with pytest.raises(GroupNotFound):
         plant.groups.find("g")
     assert await floors(plant, group) == []
+
+
+async def test_a_removal_during_a_first_use_is_not_undone_by_it(
+    plant: Plant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    next_id = plant.store.next_id
+
+    async def made_and_removed_meanwhile() -> int:
+        monkeypatch.setattr(plant.store, "next_id", next_id)
+        group = await plant.group("$share/g/orders/#")
+        await plant.groups.remove(group.group_id)
+        return await next_id()
+
+    monkeypatch.setattr(plant.store, "next_id", made_and_removed_meanwhile)
+    with pytest.raises(GroupDestroyed):
+        await joined(plant, "$share/g/orders/#")
+    assert plant.groups.groups() == ()
+
+
+async def test_nothing_is_left_of_what_a_leader_stored_while_its_group_was_removed(
+    plant: Plant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await plant.topic("orders", 1)
+    group = await plant.group("$share/g/orders/#")
+    commit = plant.store.commit
+
+    async def leader_first(
+        writes: Sequence[Write], preconditions: Sequence[Precondition] = ()
+    ) -> list[int]:
+        if any(isinstance(write, Delete) and write.kind is GroupRow for write in writes):
+            late = ProgressRow(group.group_id, 99, 0, 5, b"", 5, b"", False, 0)
+            await commit([Put(late)])
+        return await commit(writes, preconditions)
+
+    monkeypatch.setattr(plant.store, "commit", leader_first)
+    await plant.groups.remove(group.group_id)
+    assert await plant.store.scan(ProgressRow) == []
+
+
+async def test_a_session_owns_its_private_groups(plant: Plant) -> None:
+    private = (await joined(plant, "orders/#")).group
+    await joined(plant, "$share/g/orders/#")
+    assert plant.groups.owned(SESSION) == (private,)
+    await plant.groups.remove(private.group_id)
+    assert plant.groups.owned(SESSION) == ()
+
+
+async def test_old_tombstones_are_collected_while_the_daemon_runs(plant: Plant) -> None:
+    old = await plant.group("$share/old/orders/#")
+    again = await plant.group("$share/again/orders/#")
+    await plant.groups.remove(old.group_id)
+    await plant.groups.remove(again.group_id)
+    await plant.group("$share/again/orders/#")
+    plant.clock.ahead_ms = TOMBSTONE_MS + 1
+    await plant.groups.collect_tombstones()
+    assert [found.row.name for found in await plant.store.scan(GroupNameRow)] == ["again"]
+    for gone in (old, again):
+        with pytest.raises(GroupNotFound):
+            plant.groups.get(gone.group_id)
+    assert (await joined(plant, "$share/old/orders/#")).declared
 
 
 async def test_declaring_a_removed_group_clears_its_tombstone_under_a_new_id(plant: Plant) -> None:

@@ -4,7 +4,13 @@ import pytest
 
 from dss_core.filters import TopicFilter
 from dss_core.limits import ACKED_RANGES_MAX
-from dssd.core.messages import LeaderConnectResponse, ProgressSaved
+from dss_core.progress import Progress
+from dssd.core.messages import (
+    LeaderConnectResponse,
+    ProgressSaved,
+    StreamReport,
+    UpdateProgress,
+)
 from dssd.core.start import Earliest
 from dssd.leaders.encoding import packed_ranges
 from dssd.leaders.lag import selects_whole
@@ -76,6 +82,29 @@ async def test_a_live_group_shows_its_leaders_memory(plant: Plant) -> None:
     assert [(one.client_id, one.streams) for one in survey.members] == [("ann", 1), ("bob", 0)]
     [one] = survey.streams
     assert (one.view.state, one.view.client_id, one.end) == ("granted", "ann", 10)
+
+
+async def test_a_stream_whose_holder_is_stalled_shows_so_at_once(plant: Plant) -> None:
+    [stream] = await plant.topic("orders", 1)
+    await plant.publish(stream, 10)
+    group = await plant.group("$share/g/orders/#", Earliest())
+    ann = plant.member(group, "ann")
+    ann.want()
+    async with asyncio.timeout(5):
+        [granted] = await ann.granted(1)
+        for stalled, state, reason in (
+            (True, "stalled", "orders/0/0 waits for the record at 4"),
+            (False, "active", ""),
+        ):
+            stuck = StreamReport(
+                stream, granted.grant_epoch, Progress(4), 10, sent=10, stalled=stalled
+            )
+            update = UpdateProgress(ann.borrower_id, ann.epoch, (stuck,))
+            plant.registry.to_leader(group.group_id, update)
+            while (await ann.next(ProgressSaved)).progress != Progress(4):
+                pass
+            survey = await plant.registry.survey(group)
+            assert (survey.state, survey.reason) == (state, reason)
 
 
 async def test_a_stream_at_the_cap_of_ranges_shows_as_stalled(plant: Plant) -> None:

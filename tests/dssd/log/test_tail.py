@@ -1,4 +1,5 @@
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -55,13 +56,45 @@ def test_the_newest_entries_of_all_streams_stay_within_the_bound(
         assert tail.at(StreamId(7, partition), ends[partition]) is None
 
 
-def test_a_forgotten_stream_frees_its_room() -> None:
-    tail = TailCache(100_000)
-    tail.add(stored(0, 0, 2, 100))
+def test_the_entries_of_a_forgotten_stream_are_not_found_and_leave_in_their_turn() -> None:
+    cost = 100 + TAIL_CACHE_OVERHEAD_BYTES
+    tail = TailCache(3 * cost)
+    tail.add(stored(0, 0, 1, 100))
     tail.add(stored(1, 0, 1, 100))
     tail.forget(StreamId(7, 0))
-    assert tail.bytes == 100 + TAIL_CACHE_OVERHEAD_BYTES
     assert tail.at(StreamId(7, 0), 0) is None
+    tail.add(stored(0, 1, 1, 100))
+    tail.add(stored(1, 1, 1, 100))
+    assert tail.bytes == 3 * cost
+    for partition, offset in [(1, 0), (0, 1), (1, 1)]:
+        assert tail.at(StreamId(7, partition), offset) is not None
+    tail.add(stored(1, 2, 2, 100))
+    assert tail.at(StreamId(7, 1), 0) is None
+    assert tail.at(StreamId(7, 0), 1) is None
+    assert tail.at(StreamId(7, 1), 1) is not None
+
+
+class CountedAccess(deque[Any]):
+    """Counts how many of its elements were looked at one after the other."""
+
+    walked = 0
+
+    def __iter__(self) -> Iterator[Any]:
+        for item in super().__iter__():
+            CountedAccess.walked += 1
+            yield item
+
+
+def test_forgetting_a_stream_does_not_walk_over_those_of_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("dssd.log.tail.deque", CountedAccess)
+    tail = TailCache(1 << 30)
+    for partition in range(1_000):
+        tail.add(stored(partition, 0, 1, 100))
+    for partition in range(1_000):
+        tail.forget(StreamId(7, partition))
+    assert CountedAccess.walked == 0
 
 
 async def test_readers_at_the_tail_touch_no_file(

@@ -1,6 +1,8 @@
 """The guard in front of a real server: how calls end, and what the daemon hears of it."""
 
 import asyncio
+import errno
+import os
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -103,7 +105,7 @@ async def test_a_condition_ends_a_unary_call_with_its_status_and_itself() -> Non
     error = packed(ended.value)
     assert (error.code, error.definite) == ("DSS2001", True)
     assert error.fields["topic"].startswith("xxx")
-    assert len(error.fields["topic"]) == 512
+    assert len(error.fields["topic"].encode()) == 512
     assert error.hint
     assert served.crashes == []
 
@@ -125,6 +127,43 @@ async def publish(stub: log_pb2_grpc.LogStub) -> None:
 async def read_all(stub: log_pb2_grpc.LogStub) -> None:
     async for _ in stub.Read(log_pb2.ReadRequest()):
         pass
+
+
+async def find_no_descriptor() -> None:
+    raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+
+async def fail_otherwise() -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+async def refuse_at_length() -> None:
+    raise TopicNotFound(topic="\N{SNOWMAN}\N{SNAKE}" * 2_000)
+
+
+async def test_a_long_condition_in_any_script_reaches_the_caller() -> None:
+    async with serving(refuse_at_length) as served:
+        with pytest.raises(grpc.aio.AioRpcError) as ended:
+            await served.stub.Publish(log_pb2.PublishRequest())
+    error = packed(ended.value)
+    assert error.code == "DSS2001"
+    assert 500 < len(error.fields["topic"].encode()) <= 512
+
+
+async def test_a_call_for_which_no_descriptor_is_left_is_refused_and_nothing_else() -> None:
+    async with serving(find_no_descriptor) as served:
+        with pytest.raises(grpc.aio.AioRpcError) as ended:
+            await served.stub.Publish(log_pb2.PublishRequest())
+    assert ended.value.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert packed(ended.value).code == "DSS3002"
+    assert served.crashes == []
+
+
+async def test_any_other_error_of_the_system_is_told_to_the_daemon() -> None:
+    async with serving(fail_otherwise) as served:
+        with pytest.raises(grpc.aio.AioRpcError):
+            await served.stub.Publish(log_pb2.PublishRequest())
+    assert [type(crash) for crash in served.crashes] == [OSError]
 
 
 CALLS = {"Publish": publish, "Read": read_all}

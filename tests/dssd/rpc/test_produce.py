@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 
 from dss_api.v1 import log_pb2
-from dssd.limits import PRODUCE_ITEMS_IN_FLIGHT_MAX
+from dssd.limits import FLIGHT_FRAMES_MAX, PRODUCE_ITEMS_IN_FLIGHT_MAX, REPLY_ANSWERS_USUAL
 from dssd.log.port import Append, Appended
 from dssd.rpc.intake import Gates
 from dssd.rpc.produce import ProduceCall, TakesFrames
@@ -89,6 +89,38 @@ async def test_reading_waits_for_the_disk_only_when_the_call_is_full(shelf: Shel
         log.may_go_on.set()
         replies = await answering
     assert sum(len(reply.acks) for reply in replies) == count
+
+
+async def test_a_request_of_many_frames_goes_in_several_flights(shelf: Shelf) -> None:
+    topic = await shelf.topic("a")
+    count = FLIGHT_FRAMES_MAX + 10
+    many = request(topic, *(shelf.frame(topic, [b"x"]) for _ in range(count)))
+    log = SlowLog(shelf.log)
+    log.may_go_on.set()
+    room = Room(1 << 30)
+    async with asyncio.TaskGroup() as tasks:
+        call = ProduceCall(Gates(shelf.catalogue), log, room, tasks)
+        tasks.create_task(call.read(each([many])))
+        replies = await answers(call)
+    assert log.asked > 1
+    assert [ack.sequence for reply in replies for ack in reply.acks] == list(range(count))
+    assert all(len(reply.acks) < 2 * REPLY_ANSWERS_USUAL for reply in replies)
+
+
+async def test_room_of_a_request_comes_back_though_it_was_taken_in_only_in_part(
+    shelf: Shelf,
+) -> None:
+    topic = await shelf.topic("a")
+    frames = [shelf.frame(topic, [b"x"]) for _ in range(3 * FLIGHT_FRAMES_MAX)]
+    log = SlowLog(shelf.log)
+    room = Room(sum(map(len, frames)))
+    async with asyncio.TaskGroup() as tasks:
+        call = ProduceCall(Gates(shelf.catalogue), log, room, tasks)
+        reader = tasks.create_task(call.read(each([request(topic, *frames)])))
+        await log.was_asked(1)
+        reader.cancel()
+        log.may_go_on.set()
+    await asyncio.wait_for(room.take(sum(map(len, frames))), 1)
 
 
 async def test_a_stopped_call_answers_what_it_has_read(shelf: Shelf) -> None:

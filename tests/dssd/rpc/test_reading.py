@@ -11,7 +11,9 @@ from dss_core.decode import decode
 from dss_core.errors import IllegalArgument, OffsetOutOfRange, Stopping, StreamNotFound
 from dss_core.filters import TopicFilter
 from dss_core.ids import StreamName
+from dss_core.limits import MESSAGE_BYTES_MAX, NAME_BYTES_MAX, PARTITIONS_MAX
 from dssd.core.start import AtOffset, AtTime, Earliest, Now, StartPoint
+from dssd.limits import READ_NAMES_PER_REPLY_MAX
 from dssd.rpc.reading import ReadCall, Reading
 from dssd.testing.shelf import Shelf
 
@@ -168,3 +170,23 @@ async def test_a_stop_ends_a_follower(shelf: Shelf) -> None:
         asyncio.get_running_loop().call_soon(following.stop)
         with pytest.raises(Stopping):
             await anext(replies)
+
+
+async def test_the_names_of_many_streams_come_in_several_answers(
+    shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dssd.rpc.reading.READ_NAMES_PER_REPLY_MAX", 3)
+    topic = await shelf.topic("a", 7)
+    await shelf.store(topic, b"0", partition=6)
+    replies = [reply async for reply in call(shelf, reading()).replies()]
+    assert [len(reply.streams) for reply in replies] == [3, 3, 1, 0]
+    assert [name for reply in replies for name in reply.streams] == [
+        f"a/0/{partition}" for partition in range(7)
+    ]
+    assert payloads(replies) == [b"0"]
+
+
+async def test_names_of_the_greatest_length_leave_an_answer_within_a_message() -> None:
+    longest = f"{'x' * NAME_BYTES_MAX}/{(1 << 32) - 1}/{PARTITIONS_MAX}"
+    reply = log_pb2.ReadReply(streams=[longest] * READ_NAMES_PER_REPLY_MAX)
+    assert reply.ByteSize() < MESSAGE_BYTES_MAX // 4

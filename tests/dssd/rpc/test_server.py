@@ -2,6 +2,7 @@
 
 import tempfile
 from collections.abc import Iterator
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import grpc.aio
@@ -15,11 +16,11 @@ from dssd.rpc.server import SERVICES, RpcServer
 Status = health_pb2.HealthCheckResponse
 
 
-def server() -> RpcServer:
+def server(connections_max: int = 100) -> RpcServer:
     def crash(error: BaseException) -> None:
         raise AssertionError from error
 
-    return RpcServer([], crash)
+    return RpcServer([], crash, connections_max=connections_max)
 
 
 @pytest.fixture
@@ -79,4 +80,28 @@ async def test_all_addresses_are_served(path: Path) -> None:
     await own.serving()
     for address in addresses:
         assert await health(address.target) == Status.SERVING
+    await own.stop(None)
+
+
+async def test_connections_beyond_the_bound_are_closed_and_the_others_go_on(path: Path) -> None:
+    own = server(connections_max=2)
+    own.bind([UnixAddress(path)])
+    await own.start()
+    options = (("grpc.use_local_subchannel_pool", 1),)
+    async with AsyncExitStack() as stack:
+        stubs = [
+            health_pb2_grpc.HealthStub(
+                await stack.enter_async_context(
+                    grpc.aio.insecure_channel(f"unix:{path}", options=options)
+                )
+            )
+            for _ in range(3)
+        ]
+        for stub in stubs[:2]:
+            await stub.Check(health_pb2.HealthCheckRequest())
+        with pytest.raises(grpc.aio.AioRpcError) as ended:
+            await stubs[2].Check(health_pb2.HealthCheckRequest())
+        assert ended.value.code() == grpc.StatusCode.UNAVAILABLE
+        for stub in stubs[:2]:
+            await stub.Check(health_pb2.HealthCheckRequest())
     await own.stop(None)

@@ -11,8 +11,10 @@ import pytest
 
 from dss_api.v1 import sessions_pb2, sessions_pb2_grpc, types_pb2
 from dssd.addresses import UnixAddress
+from dssd.rpc.principal import principal_of
 from dssd.rpc.server import RpcServer
 from dssd.rpc.sessions import SessionsServicer
+from dssd.sessions.items import Opening
 from dssd.store.memory import MemoryStore
 from dssd.testing.attached import Hall, opened_hall
 from dssd.testing.plant import Plant
@@ -41,6 +43,27 @@ class Call:
 
     async def code(self) -> str:
         return str((await self.hear("error")).error.code)
+
+
+class Deaf:
+    """The context of a call whose client opens a session, and then neither speaks nor reads."""
+
+    def __init__(self) -> None:
+        self.opened = False
+        self.stuck = asyncio.Event()
+
+    def peer(self) -> str:
+        return "unix:"
+
+    async def read(self) -> sessions_pb2.SessionUp:
+        if self.opened:
+            await asyncio.Event().wait()
+        self.opened = True
+        return Up(open=Open(client_id="deaf"))
+
+    async def write(self, message: sessions_pb2.SessionDown) -> None:
+        self.stuck.set()
+        await asyncio.Event().wait()
 
 
 @pytest.fixture
@@ -172,3 +195,17 @@ async def test_a_taken_over_connection_is_told_and_ends(hall: Hall, tmp_path: Pa
         error = await old.hear("error")
         assert (error.error.code, error.final) == ("DSS6002", True)
         assert await old.call.read() is grpc.aio.EOF
+
+
+async def test_a_client_that_reads_nothing_does_not_hold_a_call_that_is_over(
+    hall: Hall, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dssd.rpc.sessions.SESSION_FAREWELL_S", 0.01)
+    context: Any = Deaf()
+    call = asyncio.create_task(SessionsServicer(hall.sessions).Attach(None, context))
+    await context.stuck.wait()
+    again = await hall.sessions.attach(Opening("deaf", principal=str(principal_of(context))))
+    async with asyncio.timeout(10):
+        await call
+    assert hall.sessions.counts().connected == 1
+    hall.sessions.detach(again)

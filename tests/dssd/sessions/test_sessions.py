@@ -1,5 +1,9 @@
 """Sessions over a real log, store and real leaders, without a network."""
 
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+
 import pytest
 
 from dss_core.errors import (
@@ -11,6 +15,7 @@ from dss_core.errors import (
     IllegalFilter,
     IllegalName,
     NotSubscribed,
+    PermissionDenied,
     QueueNotDeclared,
     QueueWithoutGroup,
     SessionNotFound,
@@ -34,6 +39,8 @@ from dssd.sessions.items import (
     Unsubscribe,
     UnsubscribedItem,
 )
+from dssd.store.memory import MemoryStore
+from dssd.store.port import Precondition, Put, Write
 from dssd.store.rows import ProgressRow, SessionRow, SubscriptionRow
 from dssd.testing.attached import Hall, offsets_of, opened_hall
 from dssd.testing.plant import MovedClock, Plant
@@ -48,6 +55,129 @@ class LateClock(MovedClock):
 
     def now_ms(self) -> int:
         return super().now_ms() + self.late_ms
+
+
+class SlowStore(MemoryStore):
+    """Makes commits of session rows at once, but answers them only when it is let."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.may_answer = asyncio.Event()
+        self.may_answer.set()
+        self.made = asyncio.Event()
+        self.session_rows: list[int] = []
+        """How many, in each commit that held any."""
+
+    async def commit(
+        self, writes: Sequence[Write], preconditions: Sequence[Precondition] = ()
+    ) -> list[int]:
+        versions = await super().commit(writes, preconditions)
+        rows = [w for w in writes if isinstance(w, Put) and isinstance(w.row, SessionRow)]
+        if rows:
+            self.session_rows.append(len(rows))
+            self.made.set()
+            await self.may_answer.wait()
+        return versions
+
+    def hold(self) -> None:
+        self.made.clear()
+        self.may_answer.clear()
+
+
+@pytest.fixture
+async def slow(tmp_path: Path) -> AsyncIterator[Plant]:
+    store = SlowStore()
+    plant = Plant(tmp_path / "log", store)
+    await plant.start()
+    yield plant
+    await plant.stop()
+    await store.close()
+
+
+async def cancelled_attach(hall: Hall, opening: Opening) -> None:
+    """Attach, and cancel it when its row is committed and the answer is on its way."""
+    store = hall.plant.store
+    assert isinstance(store, SlowStore)
+    store.hold()
+    attaching = asyncio.create_task(hall.sessions.attach(opening))
+    await store.made.wait()
+    attaching.cancel()
+    await asyncio.sleep(0)
+    store.may_answer.set()
+    with pytest.raises(asyncio.CancelledError):
+        await attaching
+
+
+async def test_a_cancelled_reconnect_leaves_a_session_that_can_be_resumed(slow: Plant) -> None:
+    async with opened_hall(slow) as hall:
+        async with hall.attached(expiry_s=60):
+            pass
+        again = Opening("c", clean_start=False, expiry_s=60)
+        await cancelled_attach(hall, again)
+        assert hall.sessions.counts().connected == 0
+        async with hall.attached(clean_start=False) as client:
+            assert client.opened.session_present
+            assert client.opened.session_epoch == 3
+
+
+async def test_a_cancelled_takeover_harms_neither_the_session_nor_the_daemon(slow: Plant) -> None:
+    async with opened_hall(slow) as hall:
+        async with hall.attached(expiry_s=60) as old:
+            await cancelled_attach(hall, Opening("c", clean_start=False, expiry_s=60))
+            hall.sessions.detach(old.session)
+        assert hall.sessions.counts().connected == 0
+        async with hall.attached(clean_start=False) as client:
+            assert client.opened.session_present
+
+
+async def test_a_cancelled_resume_leaves_no_connection_that_nobody_runs(hall: Hall) -> None:
+    async with hall.attached(expiry_s=60):
+        pass
+    scanning, store = asyncio.Event(), hall.plant.store
+    scan = store.scan
+
+    async def slow_scan(*args: object, **more: object) -> object:
+        scanning.set()
+        await asyncio.sleep(0)
+        return await scan(*args, **more)  # type: ignore[arg-type]  # passed on as they came
+
+    store.scan = slow_scan  # type: ignore[method-assign,assignment]  # only this test's store
+    attaching = asyncio.create_task(hall.sessions.attach(Opening("c", clean_start=False)))
+    await scanning.wait()
+    attaching.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await attaching
+    counts = hall.sessions.counts()
+    assert (counts.connected, counts.detached) == (0, 1)
+
+
+async def test_rows_of_sessions_that_closed_together_are_written_together(slow: Plant) -> None:
+    store = slow.store
+    assert isinstance(store, SlowStore)
+    async with opened_hall(slow) as hall:
+        sessions = [await hall.sessions.attach(Opening(f"c{n}", expiry_s=60)) for n in range(20)]
+        store.session_rows.clear()
+        for session in sessions:
+            hall.sessions.detach(session)
+        await hall.sessions.stop()
+    assert store.session_rows == [20]
+    rows = [found.row for found in await store.scan(SessionRow)]
+    assert all(row.disconnected_at_ms is not None for row in rows)
+
+
+async def test_a_session_is_its_principals_alone(hall: Hall) -> None:
+    async with hall.attached(expiry_s=60, principal="alice") as client:
+        session_id = client.opened.session_id
+        for opening in (
+            Opening("c", clean_start=False, principal="bob"),
+            Opening("c", clean_start=True, principal="bob"),
+            Opening("c", session_id=session_id, principal="bob"),
+        ):
+            with pytest.raises(PermissionDenied):
+                await hall.sessions.attach(opening)
+        assert not client.session.ended.is_set()
+    async with hall.attached(clean_start=False, principal="alice") as client:
+        assert client.opened.session_present
 
 
 async def test_a_group_gets_every_record_and_acks_are_durable(hall: Hall) -> None:
@@ -134,9 +264,9 @@ async def test_a_private_subscription_resumes_with_exactly_the_unacked(hall: Hal
         assert client.opened.session_present
         assert client.opened.session_id == first.session_id
         assert client.opened.session_epoch == first.session_epoch + 1
-        assert [record[1:] for record in await client.records(2)] == [(2, True, 2), (5, True, 2)]
         again = await client.subscribe("orders/#")
         assert not again.declared
+        assert [record[1:] for record in await client.records(2)] == [(2, True, 2), (5, True, 2)]
 
 
 async def test_a_private_subscription_outlives_a_restart(plant: Plant) -> None:
@@ -152,6 +282,7 @@ async def test_a_private_subscription_outlives_a_restart(plant: Plant) -> None:
         assert hall.sessions.counts().detached == 1
         async with hall.attached(clean_start=False, expiry_s=60) as client:
             assert client.opened.session_present
+            await client.subscribe("orders/#")
             assert [record[1:] for record in await client.records(2)] == [
                 (1, True, 2),
                 (2, True, 2),
@@ -183,6 +314,7 @@ async def test_the_newest_connection_wins_and_the_old_is_told(hall: Hall) -> Non
             assert isinstance(last.error, SessionTakenOver)
             assert last.final
             await old.ack(grant, 0, 1)
+            await new.subscribe(GROUP)
             assert [record[1:] for record in await new.records(1)] == [(0, True, 2)]
 
 
@@ -201,6 +333,21 @@ async def test_a_session_expires_after_its_grace(plant: Plant) -> None:
     assert plant.groups.groups() == ()
     assert await plant.store.scan(SubscriptionRow) == []
     assert await plant.store.scan(SessionRow) == []
+
+
+async def test_an_expiry_meets_a_removal_by_an_operator(plant: Plant) -> None:
+    clock = plant.clock = LateClock()
+    await plant.topic("orders", 1)
+    async with opened_hall(plant) as hall:
+        async with hall.attached() as client:
+            await client.subscribe("orders/#")
+        [group] = plant.groups.groups()
+        clock.late_ms = 10_001
+        removing = asyncio.create_task(plant.groups.remove(group.group_id))
+        await hall.sessions.discard_expired()
+        await asyncio.wait([removing])
+        assert hall.sessions.counts().detached == 0
+    assert plant.groups.groups() == ()
 
 
 async def test_a_jump_of_the_wall_clock_expires_nothing(hall: Hall) -> None:
@@ -332,6 +479,7 @@ async def test_stopping_tells_the_clients_and_reports_exactly(hall: Hall) -> Non
     await hall.plant.stop()
     await hall.plant.start()
     async with opened_hall(hall.plant) as again, again.attached(clean_start=False) as client:
+        await client.subscribe(GROUP)
         assert [record[1:] for record in await client.records(3)] == [
             (1, True, 2),
             (2, False, 1),

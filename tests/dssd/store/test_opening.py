@@ -1,5 +1,7 @@
 """What the store makes of the file that it finds."""
 
+import errno
+import os
 import sqlite3
 from pathlib import Path
 
@@ -12,6 +14,7 @@ from dss_core.errors import (
     DiskFailed,
     StoreDamaged,
 )
+from dssd.limits import STORE_WAL_BYTES_KEPT
 from dssd.store import schema
 from dssd.store.database import PRAGMAS, opened
 from dssd.store.port import Put
@@ -130,7 +133,7 @@ async def test_a_damaged_page_met_while_running_stops_the_store(path: Path) -> N
     connection.close()
     overwrite(path, (root - 1) * 4096, 4096)
 
-    failures: list[DiskFailed] = []
+    failures: list[BaseException] = []
     store = await SqliteStore.open(path, on_failure=failures.append)
     with pytest.raises(DiskFailed, match="SQLITE_CORRUPT"):
         await store.scan(LeaderRow)
@@ -214,4 +217,24 @@ async def test_what_was_committed_is_there_after_reopening(path: Path) -> None:
     assert found.version == version
     assert await store.commit([Put(TopicNameRow("a", 2))]) > [version]
     assert await store.next_id() > id_
+    await store.close()
+
+
+async def test_the_room_of_the_log_is_taken_at_the_start(path: Path) -> None:
+    store = await SqliteStore.open(path)
+    await store.commit([Put(LeaderRow(1, b"", 1, 0))])
+    log = path.with_name("store.sqlite-wal").stat()
+    assert log.st_blocks * 512 >= STORE_WAL_BYTES_KEPT
+    await store.close()
+
+
+async def test_a_store_opens_where_there_is_no_room_for_its_log(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    store = await SqliteStore.open(path)
+    assert await store.scan(LeaderRow) == []
     await store.close()

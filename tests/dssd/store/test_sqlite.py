@@ -103,6 +103,7 @@ async def test_the_write_ahead_log_stays_small(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("dssd.store.transactions.STORE_CHECKPOINT_PAGES", 50)
+    monkeypatch.setattr("dssd.store.database.STORE_WAL_BYTES_KEPT", 1)
     path = tmp_path / "store.sqlite"
     store = await SqliteStore.open(path)
     for round_ in range(200):
@@ -145,7 +146,7 @@ def test_the_guess_of_the_logs_size_is_learnt_from_each_write_back(
 async def test_a_failing_thread_fails_every_caller_and_tells_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    failures: list[DiskFailed] = []
+    failures: list[BaseException] = []
     store = await SqliteStore.open(tmp_path / "store.sqlite", on_failure=failures.append)
     watch = store.watch(LeaderRow)
     await store.commit([Put(leader(1))])
@@ -162,10 +163,31 @@ async def test_a_failing_thread_fails_every_caller_and_tells_once(
     )
     assert all(isinstance(outcome, DiskFailed) for outcome in outcomes)
     assert len(failures) == 1
-    assert "SQLITE_IOERR_FSYNC" in failures[0].message
+    assert "SQLITE_IOERR_FSYNC" in str(failures[0])
     with pytest.raises(DiskFailed):
         await store.read(LeaderRow, (1,))
     assert (await anext(watch)).key == (1,)
     with pytest.raises(DiskFailed):
         await anext(watch)
+    await store.close()
+
+
+@pytest.mark.parametrize(
+    "blunder", [AssertionError("no row"), sqlite3.ProgrammingError("wrong bindings")]
+)
+async def test_a_programmers_error_in_the_thread_is_not_taken_for_a_failed_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, blunder: Exception
+) -> None:
+    failures: list[BaseException] = []
+    store = await SqliteStore.open(tmp_path / "store.sqlite", on_failure=failures.append)
+
+    def broken(*_: object) -> None:
+        raise blunder
+
+    monkeypatch.setattr("dssd.store.transactions.Transactions.apply", broken)
+    with pytest.raises(RuntimeError) as failed:
+        await store.commit([Put(leader(1))])
+    assert failed.value.__cause__ is blunder
+    assert failures == [blunder]
+    assert blunder.__traceback__ is not None
     await store.close()

@@ -165,6 +165,8 @@ def test_leaving_waits_for_the_final_report_and_is_not_undone() -> None:
     agent = session.handler.agent(1)
     assert agent is not None
     agent.leave(10)
+    assert session.take() == [("finish", 1, 5_000)]
+    session.handler.report(((1, report(1)),), 10, final=False)
     assert session.take() == []
     session.handler.report(((1, report(2)),), 10, final=True)
     assert session.take() == [("drop", 1, "unsubscribed"), ("over", 1, "")]

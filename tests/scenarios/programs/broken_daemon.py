@@ -1,12 +1,14 @@
-"""A daemon with a fault: ``broken_daemon.py blunder|disk ARGUMENTS OF DSSD``."""
+"""A daemon with a fault: ``broken_daemon.py FAULT ARGUMENTS OF DSSD``; the faults are below."""
 
 import errno
 import os
+import sqlite3
 import sys
 from collections.abc import Callable
 
 from dssd.__main__ import main
 from dssd.rpc.topics import TopicsServicer
+from dssd.store.transactions import Transactions
 
 
 async def _blunder(self: object, request: object, context: object) -> None:
@@ -17,6 +19,22 @@ def _blunder_in_a_call() -> None:
     TopicsServicer.List = _blunder  # type: ignore[assignment, method-assign] # that is the fault
 
 
+def _blunder_in_the_stores_thread() -> None:
+    def apply(self: object, requests: object) -> None:
+        raise ZeroDivisionError("a programmer's error")
+
+    Transactions.apply = apply  # type: ignore[assignment, method-assign] # that is the fault
+
+
+def _refuse_what_the_store_would_write() -> None:
+    def apply(self: object, requests: object) -> None:
+        error = sqlite3.OperationalError("database or disk is full")
+        error.sqlite_errorcode = sqlite3.SQLITE_FULL
+        raise error
+
+    Transactions.apply = apply  # type: ignore[assignment, method-assign] # that is the fault
+
+
 def _fail_to_sync() -> None:
     def fdatasync(descriptor: int) -> None:
         raise OSError(errno.EIO, os.strerror(errno.EIO))
@@ -24,7 +42,12 @@ def _fail_to_sync() -> None:
     os.fdatasync = fdatasync  # type: ignore[assignment] # that is the fault
 
 
-FAULTS: dict[str, Callable[[], None]] = {"blunder": _blunder_in_a_call, "disk": _fail_to_sync}
+FAULTS: dict[str, Callable[[], None]] = {
+    "blunder": _blunder_in_a_call,
+    "thread": _blunder_in_the_stores_thread,
+    "full": _refuse_what_the_store_would_write,
+    "disk": _fail_to_sync,
+}
 
 if __name__ == "__main__":
     FAULTS[sys.argv[1]]()

@@ -1,0 +1,374 @@
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+import dss_client
+from dss_api.v1 import sessions_pb2
+from dss_client import Client, DeliveredRecord, GrantNotice, Subscription
+from dss_client.testing.memory_daemon import MemoryDaemon, until, wire_error
+from dss_core.build import Columns, build_frame
+from dss_core.errors import AckOutOfRange, GrantNotHeld, GroupDestroyed
+
+SHARE = "$share/g/t/#"
+
+
+def fill(daemon: MemoryDaemon, *sizes: int) -> None:
+    """Append frames of these many records to the first stream."""
+    stream = daemon.streams[0]
+    for size in sizes:
+        payloads = [b"%d" % number for number in range(stream.end, stream.end + size)]
+        columns = Columns(payloads, [b"k"] * size, "t")
+        sequence = len(stream.frames)
+        stream.append(build_frame(columns, partition=0, producer_id=b"p" * 16, sequence=sequence))
+
+
+def kept_client(daemon: MemoryDaemon) -> Client:
+    return dss_client.connect("me", session_expiry=60, endpoint=daemon.endpoint)
+
+
+@asynccontextmanager
+async def subscribed(daemon: MemoryDaemon) -> AsyncIterator[Subscription]:
+    async with (
+        dss_client.connect(endpoint=daemon.endpoint) as client,
+        client.subscribe(SHARE) as subscription,
+    ):
+        yield subscription
+
+
+async def handing_over(subscription: Subscription) -> list[int]:
+    """The offsets that iteration gave until it ended."""
+    return [record.offset async for record in subscription]
+
+
+# A subscription that was given up
+
+
+async def test_a_cancelled_subscription_is_taken_back(daemon: MemoryDaemon) -> None:
+    fill(daemon, 3)
+    daemon.mute_subscribed = True
+    async with dss_client.connect(endpoint=daemon.endpoint) as client:
+        entering = asyncio.ensure_future(client.subscribe(SHARE).__aenter__())
+        await until(lambda: daemon.subscribes)
+        entering.cancel()
+        await asyncio.wait([entering])
+        await until(lambda: daemon.unsubscribes == [daemon.subscribes[0].subscription])
+
+
+async def test_a_cancelled_private_subscription_of_a_lasting_session_stays_in_it(
+    daemon: MemoryDaemon,
+) -> None:
+    daemon.mute_subscribed = True
+    async with kept_client(daemon) as client:
+        entering = asyncio.ensure_future(client.subscribe("t/#").__aenter__())
+        await until(lambda: daemon.subscribes)
+        entering.cancel()
+        await asyncio.wait([entering])
+        daemon.mute_subscribed = False
+        grant = daemon.grant(daemon.subscribes[0].subscription, 0)
+        await until(lambda: daemon.revoke_finished == [grant])
+        async with client.subscribe("t/#"):
+            pass
+    assert daemon.unsubscribes == []
+    first, second = daemon.subscribes
+    assert first.subscription == second.subscription
+
+
+# A private subscription that its session keeps
+
+
+async def test_leaving_a_kept_subscription_gives_its_streams_back(daemon: MemoryDaemon) -> None:
+    fill(daemon, 10)
+    async with kept_client(daemon) as client:
+        async with client.subscribe("t/#") as subscription:
+            for record in await subscription.fetch(4):
+                await record.ack()
+        await until(lambda: sorted(daemon.revoke_finished) == [1, 2])
+    assert daemon.unsubscribes == []
+    assert daemon.streams[0].progress.floor == 4
+    assert daemon.streams[0].frontier == 4
+
+
+async def test_a_kept_subscription_is_taken_up_under_its_number(daemon: MemoryDaemon) -> None:
+    fill(daemon, 10)
+    async with kept_client(daemon) as client:
+        async with client.subscribe("t/#") as subscription:
+            for record in await subscription.fetch(4):
+                await record.ack()
+        async with client.subscribe("t/#") as subscription, client.subscribe("t/#") as other:
+            assert [record.offset for record in await subscription.fetch(6)] == [4, 5, 6, 7, 8, 9]
+            assert other.number != subscription.number
+    first, second, third = daemon.subscribes
+    assert first.subscription == second.subscription != third.subscription
+
+
+async def test_a_client_that_closes_first_says_how_far_it_handed_out(daemon: MemoryDaemon) -> None:
+    fill(daemon, 10)
+    async with dss_client.connect(endpoint=daemon.endpoint) as client:
+        subscription = await client.subscribe(SHARE).__aenter__()
+        for record in await subscription.fetch(4):
+            await record.ack()
+    assert 1 in daemon.revoke_finished
+    assert daemon.streams[0].frontier == 4
+
+
+async def test_streams_of_a_subscription_that_nobody_uses_are_given_back(
+    daemon: MemoryDaemon,
+) -> None:
+    async with subscribed(daemon):
+        unused = daemon.grant(77, 0)
+        await until(lambda: daemon.revoke_finished == [unused])
+
+
+# Acks that nobody answers
+
+
+async def test_a_sync_ack_ends_with_its_grant(daemon: MemoryDaemon) -> None:
+    fill(daemon, 2)
+    daemon.mute_settled = True
+    async with subscribed(daemon) as subscription:
+        (record,) = await subscription.fetch(1)
+        acking = asyncio.ensure_future(record.ack(sync=True))
+        await until(lambda: any(settle.token for settle in daemon.settles))
+        daemon.say(revoked=sessions_pb2.Revoked(grant=1, reason="removed"))
+        with pytest.raises(GrantNotHeld, match="t/0/0"):
+            await acking
+
+
+async def test_a_sync_ack_ends_with_its_refusal(daemon: MemoryDaemon) -> None:
+    fill(daemon, 2)
+    daemon.mute_settled = True
+    async with subscribed(daemon) as subscription:
+        (record,) = await subscription.fetch(1)
+        acking = asyncio.ensure_future(record.ack(sync=True))
+        await until(lambda: any(settle.token for settle in daemon.settles))
+        say_refused(daemon, GrantNotHeld(grant=1))
+        with pytest.raises(GrantNotHeld):
+            await acking
+        assert record.grant_over
+        assert subscription.late_acks == 1
+
+
+async def test_a_sync_ack_ends_when_its_subscription_does(daemon: MemoryDaemon) -> None:
+    fill(daemon, 2)
+    daemon.mute_settled = True
+    async with subscribed(daemon) as subscription:
+        (record,) = await subscription.fetch(1)
+        acking = asyncio.ensure_future(record.ack(sync=True))
+        await until(lambda: any(settle.token for settle in daemon.settles))
+        await subscription.unsubscribe()
+        with pytest.raises(GrantNotHeld):
+            await acking
+
+
+async def test_a_sync_ack_ends_when_its_group_is_removed(daemon: MemoryDaemon) -> None:
+    fill(daemon, 2)
+    daemon.mute_settled = True
+    async with subscribed(daemon) as subscription:
+        (record,) = await subscription.fetch(1)
+        acking = asyncio.ensure_future(record.ack(sync=True))
+        await until(lambda: any(settle.token for settle in daemon.settles))
+        error = sessions_pb2.SessionError(subscription=subscription.number, final=True)
+        error.error.CopyFrom(wire_error(GroupDestroyed(group="g")))
+        daemon.say(error=error)
+        with pytest.raises(GrantNotHeld):
+            await acking
+        with pytest.raises(GroupDestroyed):
+            await subscription.fetch(1)
+
+
+async def test_a_sync_ack_reported_with_the_end_of_a_revoke_still_gets_its_answer(
+    daemon: MemoryDaemon,
+) -> None:
+    fill(daemon, 1)
+    daemon.mute_settled = True
+    async with subscribed(daemon) as subscription:
+        (record,) = await subscription.fetch(1)
+        daemon.say(revoke=sessions_pb2.Revoke(grant=1, deadline_ms=60_000))
+        await until(lambda: record._source.grant.stopped)
+        acking = asyncio.ensure_future(record.ack(sync=True))
+        await until(lambda: daemon.revoke_finished == [1])
+        (token,) = [settle.token for settle in daemon.settles if settle.token]
+        daemon.say(settled=sessions_pb2.Settled(token=token))
+        daemon.say(revoked=sessions_pb2.Revoked(grant=1, reason="revoked"))
+        await acking
+
+
+async def test_acks_that_the_daemon_refuses_are_counted(daemon: MemoryDaemon) -> None:
+    fill(daemon, 2)
+    async with subscribed(daemon) as subscription:
+        (record,) = await subscription.fetch(1)
+        say_refused(daemon, AckOutOfRange(start=5, end=9, grant=1))
+        await until(lambda: subscription.late_acks == 4)
+        assert not record.grant_over
+
+
+def say_refused(daemon: MemoryDaemon, error: AckOutOfRange | GrantNotHeld) -> None:
+    item = sessions_pb2.SessionError(grant=1)
+    item.error.CopyFrom(wire_error(error))
+    daemon.say(error=item)
+
+
+# Iteration that others end
+
+
+async def test_iteration_ends_when_another_task_unsubscribes(daemon: MemoryDaemon) -> None:
+    fill(daemon, 3)
+    async with subscribed(daemon) as subscription:
+        iterating = asyncio.ensure_future(handing_over(subscription))
+        await until(lambda: daemon.streams[0].frontier == 3)
+        await subscription.unsubscribe()
+        async with asyncio.timeout(5):
+            assert await iterating == [0, 1, 2]
+
+
+async def test_iteration_ends_when_it_unsubscribes_itself(daemon: MemoryDaemon) -> None:
+    fill(daemon, 3)
+    async with subscribed(daemon) as subscription, asyncio.timeout(5):
+        async for record in subscription:
+            await record.ack()
+            await subscription.unsubscribe()
+        assert record.offset == 0
+    assert daemon.streams[0].progress.floor == 1
+
+
+async def test_iteration_ends_when_the_block_is_left(daemon: MemoryDaemon) -> None:
+    fill(daemon, 3)
+    async with subscribed(daemon) as subscription:
+        iterating = asyncio.ensure_future(handing_over(subscription))
+        await until(lambda: daemon.streams[0].frontier == 3)
+    async with asyncio.timeout(5):
+        assert await iterating == [0, 1, 2]
+
+
+# What is cancelled takes nothing with it
+
+
+async def test_a_record_is_not_lost_where_iteration_is_cancelled(
+    daemon: MemoryDaemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(daemon, 50)
+    async with subscribed(daemon) as subscription:
+        seen: list[int] = []
+
+        async def sure() -> None:
+            await asyncio.get_running_loop().create_future()
+
+        async def consume() -> None:
+            async for record in subscription:
+                seen.append(record.offset)
+                if record.offset % 7 == 3:
+                    subscription._resume_at = 0.0
+                    monkeypatch.setattr(subscription._session, "wait_sure", sure)
+                    stuck.set()
+
+        while len(seen) < 50:
+            stuck = asyncio.Event()
+            monkeypatch.undo()
+            consuming = asyncio.ensure_future(consume())
+            stopping = asyncio.ensure_future(stuck.wait())
+            await until(lambda: stuck.is_set() or len(seen) == 50)  # noqa: B023 - at once
+            consuming.cancel()
+            stopping.cancel()
+            await asyncio.wait([consuming, stopping])
+    assert seen == list(range(50))
+
+
+async def test_what_a_cancelled_fetch_gathered_comes_with_the_next(daemon: MemoryDaemon) -> None:
+    fill(daemon, 3, 4)
+    async with subscribed(daemon) as subscription:
+        fetching = asyncio.ensure_future(subscription.fetch(100))
+        await until(lambda: len(subscription._inbox) == 2)
+        fetching.cancel()
+        await asyncio.wait([fetching])
+        assert fetching.cancelled()
+        assert daemon.streams[0].frontier == 0
+        assert [record.offset for record in await subscription.fetch(7)] == list(range(7))
+
+
+async def test_a_final_error_comes_after_what_was_fetched(daemon: MemoryDaemon) -> None:
+    fill(daemon, 3)
+    async with subscribed(daemon) as subscription:
+        await until(lambda: subscription._inbox)
+        subscription.fail(GroupDestroyed(group="g"))
+        assert len(await subscription.fetch(10)) == 3
+        with pytest.raises(GroupDestroyed):
+            await subscription.fetch(10)
+
+
+# Revokes and what the user asked to be called
+
+
+async def test_a_revoke_waits_for_most_of_its_deadline(
+    daemon: MemoryDaemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(daemon, 2)
+    async with subscribed(daemon) as subscription:
+        (record,) = await subscription.fetch(1)
+        loop = asyncio.get_running_loop()
+        waits: list[float] = []
+        plain = loop.call_later
+
+        def call_later(delay: float, *rest: object) -> asyncio.TimerHandle:
+            waits.append(delay)
+            return plain(delay, *rest)  # type: ignore[arg-type]  # handed on as it came
+
+        monkeypatch.setattr(loop, "call_later", call_later)
+        daemon.say(revoke=sessions_pb2.Revoke(grant=1, deadline_ms=10_000))
+        await until(lambda: record._source.grant.stopped)
+        assert 8.0 in waits
+        await record.ack()
+        await until(lambda: daemon.revoke_finished == [1])
+
+
+@pytest.mark.parametrize("which", ["on_grant", "on_revoke"])
+async def test_what_a_callback_raises_reaches_who_takes_records(
+    daemon: MemoryDaemon, which: str
+) -> None:
+    def fail(notice: GrantNotice) -> None:
+        if notice.stream == "t/0/1":
+            raise ValueError(notice.stream)
+
+    fill(daemon, 5)
+    async with (
+        dss_client.connect(endpoint=daemon.endpoint) as client,
+        client.subscribe(SHARE, **{which: fail}) as subscription,
+    ):
+        await until(lambda: daemon.subscribes)
+        daemon.say(revoked=sessions_pb2.Revoked(grant=2, reason="elsewhere"))
+        with pytest.raises(ValueError, match="t/0"):
+            await asyncio.wait_for(subscription.fetch(10), 5)
+        records = await subscription.fetch(5)
+        await records[-1].ack(sync=True)
+    assert len(daemon.opens) == 1
+
+
+async def test_what_a_callback_raises_reaches_a_block_that_takes_nothing(
+    daemon: MemoryDaemon,
+) -> None:
+    def fail(notice: GrantNotice) -> None:
+        raise ValueError(notice.stream)
+
+    async with dss_client.connect(endpoint=daemon.endpoint) as client:
+        subscription = await client.subscribe(SHARE, on_revoke=fail).__aenter__()
+        daemon.say(revoked=sessions_pb2.Revoked(grant=1, reason="elsewhere"))
+        await until(lambda: subscription._callback_error)
+        with pytest.raises(ValueError, match="t/0/0"):
+            await subscription.__aexit__(None, None, None)
+
+
+async def test_what_a_callback_raises_ends_run_as_it_is(daemon: MemoryDaemon) -> None:
+    def fail(notice: GrantNotice) -> None:
+        raise ValueError(notice.stream)
+
+    async def handle(record: DeliveredRecord) -> None:
+        daemon.say(revoked=sessions_pb2.Revoked(grant=1, reason="elsewhere"))
+
+    fill(daemon, 1)
+    async with (
+        dss_client.connect(endpoint=daemon.endpoint) as client,
+        client.subscribe(SHARE, on_revoke=fail) as subscription,
+    ):
+        with pytest.raises(ValueError, match="t/0/0"):
+            await subscription.run(handle)

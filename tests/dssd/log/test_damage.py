@@ -1,0 +1,243 @@
+"""Damage costs the records that it hit, nobody else's, and no repeat is answered for them."""
+
+import errno
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dss_core.errors import SequenceTooOld
+from dss_core.frame import headers_of
+from dss_core.ids import StreamId
+from dssd.log.port import Appended
+from dssd.log.segment_file import HEADER_BYTES
+from dssd.store.port import Put
+from dssd.store.rows import StorageTopicRow
+
+Bench = Any
+MakeFrame = Callable[..., bytes]
+OTHER = b"another producer"
+STREAMS = (StreamId(7, 0), StreamId(7, 1))
+
+
+def places(path: Path) -> list[int]:
+    """Where the frames of a whole file begin."""
+    return [HEADER_BYTES + at for at, _ in headers_of(path.read_bytes()[HEADER_BYTES:])]
+
+
+def flip(path: Path, position: int) -> None:
+    content = bytearray(path.read_bytes())
+    content[position] ^= 1
+    path.write_bytes(content)
+
+
+async def promise(bench: Bench, watermark: int) -> None:
+    """Say that the last file was durable up to there."""
+    row = (await bench.rows())[-1]
+    await bench.store.commit([Put(replace(row, watermark_bytes=watermark))])
+
+
+async def two_streams(bench: Bench, make_frame: MakeFrame) -> bytes:
+    """A frame of each of two streams, then a second of each; returns the second of stream 0."""
+    torn = make_frame(b"torn", sequence=1)
+    for built, partition in (
+        (make_frame(b"x0"), 0),
+        (make_frame(b"y0", producer=OTHER, partition=1), 1),
+        (torn, 0),
+        (make_frame(b"y1", producer=OTHER, sequence=1, partition=1), 1),
+    ):
+        assert isinstance(await bench.append(built, partition=partition), Appended)
+    return torn
+
+
+async def test_a_torn_frame_that_may_not_have_been_acknowledged_can_be_sent_again(
+    bench: Bench, make_frame: MakeFrame
+) -> None:
+    torn = await two_streams(bench, make_frame)
+    await bench.crash()
+    (path,) = bench.segments()
+    flip(path, path.read_bytes().index(b"torn"))
+    await bench.open()
+    again = await bench.append(torn)
+    assert isinstance(again, Appended)
+    assert not again.repeated
+    assert (await bench.payloads())[again.base_offset] == b"torn"
+    assert await bench.payloads(1) == {0: b"y0", 1: b"y1"}
+
+
+async def test_a_repeat_of_a_damaged_frame_that_was_durable_is_not_answered_as_stored(
+    bench: Bench, make_frame: MakeFrame
+) -> None:
+    damaged = await two_streams(bench, make_frame)
+    await bench.crash()
+    (path,) = bench.segments()
+    await promise(bench, path.stat().st_size)
+    flip(path, path.read_bytes().index(b"torn"))
+    await bench.open()
+    assert isinstance(await bench.append(damaged), SequenceTooOld)
+    following = await bench.append(make_frame(b"next", sequence=2))
+    assert isinstance(following, Appended), "the producer goes on behind it"
+
+
+@pytest.mark.parametrize("interrupted", ["roll", "index"])
+async def test_damage_in_one_file_leaves_the_records_of_the_next_readable(
+    bench: Bench, interrupted: str
+) -> None:
+    for number in range(3):
+        await bench.put(b"a%d" % number)
+    await bench.put(b"lost", partition=1)
+    await bench.roll()
+    for number in range(3):
+        await bench.put(b"b%d" % number)
+        await bench.put(b"c%d" % number, partition=1)
+    await bench.crash()
+    first, _ = bench.segments()
+    flip(first, places(first)[-1] + 20)
+    first.with_suffix(".idx").unlink()
+    if interrupted == "roll":
+        row, _ = await bench.rows()
+        await bench.store.commit([Put(replace(row, state="active", watermark_bytes=HEADER_BYTES))])
+    for _ in range(2):
+        await bench.open()
+        expected = [b"a0", b"a1", b"a2", b"b0", b"b1", b"b2"]
+        assert await bench.payloads() == dict(enumerate(expected))
+        assert await bench.payloads(1) == {1: b"c0", 2: b"c1", 3: b"c2"}
+        assert [bench.log.bounds(stream).end for stream in STREAMS] == [6, 4]
+        await bench.crash()
+    await bench.open()
+
+
+async def test_offsets_claimed_behind_damage_stay_claimed_over_a_second_crash(
+    bench: Bench, make_frame: MakeFrame
+) -> None:
+    await two_streams(bench, make_frame)
+    await bench.put(b"lost", partition=2)
+    for number in range(2, 4):
+        await bench.append(make_frame(b"x%d" % number, sequence=number))
+    await bench.crash()
+    (path,) = bench.segments()
+    flip(path, places(path)[3] + 20)
+    await bench.open()
+    ends = [bench.log.bounds(StreamId(7, number)).end for number in range(4)]
+    assert ends[0] == 4, "its later frames prove where it stands"
+    assert ends[1] > 1, "the bad bytes may have held frames of it"
+    assert ends[2] == 1
+    assert ends[3] == 0
+    for crash in (True, False, True):
+        await bench.reopen(crash=crash)
+        assert [bench.log.bounds(StreamId(7, number)).end for number in range(4)] == ends
+    assert sorted((await bench.payloads()).values()) == [b"torn", b"x0", b"x2", b"x3"]
+
+
+async def test_frames_above_the_watermark_of_a_damaged_file_are_made_durable_before_repeats(
+    bench: Bench, make_frame: MakeFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(3):
+        await bench.append(make_frame(b"rec%d" % number, sequence=number))
+    await bench.crash()
+    (path,) = bench.segments()
+    await promise(bench, places(path)[1])
+    flip(path, path.read_bytes().index(b"rec0"))
+    synced: set[int] = set()
+    usual = os.fsync
+
+    def noted(fd: int) -> None:
+        usual(fd)
+        synced.add(os.fstat(fd).st_ino)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    await bench.open()
+    old, copy = bench.segments()
+    assert old == path
+    assert copy.stat().st_ino in synced
+    again = await bench.append(make_frame(b"rec2", sequence=2))
+    assert isinstance(again, Appended)
+    assert again.repeated
+    assert b"rec2" in copy.read_bytes()
+    assert await bench.payloads() == {1: b"rec1", 2: b"rec2"}
+
+
+async def test_a_trim_inside_the_active_file_is_no_damage_after_a_kill(
+    bench: Bench, make_frame: MakeFrame
+) -> None:
+    await bench.put(b"only", partition=1)
+    for number in range(6):
+        await bench.append(make_frame(b"m%d" % number, sequence=number))
+    await bench.log.trim(STREAMS[0], 6)
+    before = [bench.log.bounds(stream) for stream in STREAMS]
+    await bench.reopen(crash=True)
+    assert [bench.log.bounds(stream) for stream in STREAMS] == before
+    assert bench.log.quarantined() == []
+    again = await bench.append(make_frame(b"m5", sequence=5))
+    assert isinstance(again, Appended)
+    assert (again.base_offset, again.repeated) == (5, True)
+
+
+@pytest.mark.parametrize("left", ["nothing", "header"])
+async def test_a_file_that_lost_all_that_was_promised_is_damage_not_a_new_beginning(
+    bench: Bench, make_frame: MakeFrame, left: str
+) -> None:
+    await bench.put(b"first")
+    await bench.roll()
+    await bench.put(b"second")
+    await bench.crash()
+    first, last = bench.segments()
+    row, _ = await bench.rows()
+    await bench.store.commit([Put(replace(row, state="active"))])
+    await promise(bench, last.stat().st_size)
+    if left == "nothing":
+        last.unlink()
+    else:
+        last.write_bytes(last.read_bytes()[:HEADER_BYTES])
+    await bench.open()
+    assert first.exists()
+    assert any("below its watermark" in reason for reason in bench.reasons())
+    assert len(await bench.rows()) == 2
+    stored = await bench.append(make_frame(b"new", producer=OTHER))
+    assert isinstance(stored, Appended)
+    assert stored.base_offset >= 2, "an offset that was given is never given again"
+    await bench.reopen(crash=True)
+    assert (await bench.payloads())[stored.base_offset] == b"new"
+
+
+async def test_a_page_that_the_disk_cannot_give_costs_the_frames_in_it(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(200):
+        await bench.put(b"record %03d" % number)
+    await bench.crash()
+    (path,) = bench.segments()
+    whole = {
+        number
+        for number, (start, end) in enumerate(
+            zip(places(path), [*places(path)[1:], path.stat().st_size], strict=True)
+        )
+        if end <= 8_192 or start >= 12_288
+    }
+    usual, inode = os.pread, path.stat().st_ino
+
+    def failing(fd: int, size: int, position: int) -> bytes:
+        if os.fstat(fd).st_ino == inode and position < 12_288 and position + size > 8_192:
+            raise OSError(errno.EIO, "no")
+        return usual(fd, size, position)
+
+    monkeypatch.setattr(os, "pread", failing)
+    await bench.open()
+    assert await bench.payloads() == {number: b"record %03d" % number for number in whole}
+
+
+async def test_a_topic_row_with_starts_survives_a_lost_index(bench: Bench) -> None:
+    for number in range(4):
+        await bench.put(b"m%d" % number)
+    await bench.roll()
+    await bench.log.trim(STREAMS[0], 2)
+    await bench.crash()
+    bench.segments()[0].with_suffix(".idx").unlink()
+    await bench.open()
+    row = (await bench.store.read(StorageTopicRow, (1, 0))).row
+    assert row.starts.startswith("2,")
+    assert await bench.payloads() == {2: b"m2", 3: b"m3"}
+    assert bench.log.quarantined() == []

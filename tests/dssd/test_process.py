@@ -1,0 +1,33 @@
+"""What a daemon does to its own process."""
+
+import gc
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from dssd.process import collect_seldom
+
+
+@pytest.fixture
+def full_collections() -> Iterator[list[int]]:
+    """One item each time that all objects are looked at."""
+    seen: list[int] = []
+
+    def note(phase: str, info: dict[str, int]) -> None:
+        if phase == "start" and info["generation"] == 2:
+            seen.append(info["generation"])
+
+    before = gc.get_threshold()
+    gc.callbacks.append(note)
+    yield seen
+    gc.callbacks.remove(note)
+    gc.set_threshold(*before)
+
+
+def test_a_growing_heap_is_not_looked_through_again_and_again(full_collections: list[int]) -> None:
+    collect_seldom()
+    assert gc.isenabled()
+    kept: list[list[Any]] = [[] for _ in range(500_000)]
+    assert full_collections == []
+    assert len(kept) == 500_000

@@ -1,0 +1,47 @@
+"""A batch for a storage topic that takes no more records."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from dssd.data_directory import STORE_NAME
+from dssd.store.port import Put
+from dssd.store.rows import StorageTopicRow
+from dssd.store.sqlite import SqliteStore
+from dssd.testing.daemon_process import running, short_directory
+from dssd.testing.raw import condition, connected, produced
+from dssd.testing.raw_topic import Found, RawTopic
+
+
+async def seal(store_path: Path, ends: str) -> None:
+    """Write down that a topic's only storage topic ended, while no daemon runs."""
+    store = await SqliteStore.open(store_path)
+    [found] = await store.scan(StorageTopicRow)
+    await store.commit([Put(replace(found.row, ends=ends))])
+    await store.close()
+
+
+async def test_a_batch_for_a_sealed_storage_topic_is_refused_and_what_it_holds_stays() -> None:
+    with short_directory() as directory:
+        async with (
+            running("--data-dir", str(directory)) as daemon,
+            connected(daemon.endpoint) as stubs,
+        ):
+            topic = await RawTopic.created(stubs, "orders")
+            first = topic.frame(b"0")
+            await topic.send(stubs, first)
+            assert await daemon.stop() == 0
+        await seal(directory / STORE_NAME, "1")
+        async with (
+            running("--data-dir", str(directory)) as daemon,
+            connected(daemon.endpoint) as stubs,
+        ):
+            answers = await produced(stubs, topic.name, topic.topic_epoch, topic.frame(b"1"))
+            (refusal,) = map(condition, (item.error for item in answers.refusals))
+            assert (refusal.code, refusal.fields["topic"]) == ("DSS2010", "orders")
+            assert refusal.fields["ordinal"] == "0"
+            assert refusal.hint_text
+            # What was stored before gets its first answer all the same.
+            (again,) = await topic.send(stubs, first)
+            assert (again.base_offset, again.repeated) == (0, True)
+            assert await topic.read(stubs) == Found({0: b"0"})
+            assert "Traceback" not in daemon.said
