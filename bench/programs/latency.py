@@ -12,7 +12,7 @@ import sys
 import time
 from pathlib import Path
 
-from workload import KEYS, PAYLOAD, TOPIC
+from workload import KEYS, PARTITIONS, PAYLOAD, TOPIC
 
 import dss_client
 
@@ -73,12 +73,18 @@ async def probe(
 
 
 async def main(endpoint: str, group: str, mode: str, directory: str) -> None:
+    lent = asyncio.Semaphore(0)
     async with (
         dss_client.connect(endpoint=endpoint) as client,
         client.producer(TOPIC) as producer,
         client.producer(TOPIC) as loader,
-        client.subscribe(f"$share/{group}/{TOPIC}/#") as subscription,
+        client.subscribe(
+            f"$share/{group}/{TOPIC}/#", on_grant=lambda _: lent.release()
+        ) as subscription,
     ):
+        # The first record is sent when every stream is lent, so that joining is not in it.
+        for _ in range(PARTITIONS):
+            await lent.acquire()
         await producer.send(PAYLOAD)
         await loader.send(PAYLOAD)
         loading = asyncio.create_task(load(loader)) if mode == "loaded" else None

@@ -38,8 +38,9 @@ FLUSH_RECORDS = 500
 """After so many records the hand-out pauses for the acks to go: half of the usual credit, so that
 the next records come while the user works on the rest."""
 
-SILENCE_OF_LEASE = 0.6
-"""After this share of the lease without a sign of the daemon, hand-out waits for a ping."""
+SILENCE_OF_LEASE = 0.4
+"""After this share of the lease without a sign of the daemon, hand-out waits for a ping. It is less
+than the 3 s after which the daemon may cut off a client that stands still and lend its streams."""
 
 PING_OF_LEASE = 0.25
 """An otherwise silent connection is pinged this often, as a share of the lease."""

@@ -158,8 +158,8 @@ class Reader:
             while self._left != 0 and (reply := await self._reply(tail)) is not None:
                 for stream in reply.streams:
                     async with aclosing(self._gap(stream, since_birth=stream not in known)) as gap:
-                        async for batch in gap:
-                            yield batch
+                        async for missed in gap:
+                            yield missed
                 batch = self._batch(reply) if reply.frames else None
                 if batch is not None:
                     yield batch

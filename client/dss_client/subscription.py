@@ -253,7 +253,7 @@ class Subscription:
             self._raise_callback_error()
             if self._draining:
                 return None
-            if self._unflushed_records >= FLUSH_RECORDS:
+            if self._inbox and self._unflushed_records >= FLUSH_RECORDS:
                 await self._breathe()
             elif (handout := self._at_hand()) is not None:
                 return handout

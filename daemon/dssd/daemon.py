@@ -222,15 +222,15 @@ class Daemon:
         topics = parts.catalogue.topics()
         streams = [stream for topic in topics for stream in topic.streams()]
         counts = parts.sessions.counts()
-        stopping = self._stop.is_set()
+        state, reason = self._state(parts)
         return DaemonFacts(
             version=version(),
             pid=os.getpid(),
             started_at_ms=self._started_at_ms,
             data_dir=str(self._config.data_dir),
             listening=tuple(str(address) for address in self._listening),
-            state="stopping" if stopping else "serving",
-            state_reason="it was told to stop" if stopping else "",
+            state=state,
+            state_reason=reason,
             topics=len(topics),
             streams=len(streams),
             groups=len(parts.groups.groups()),
@@ -242,6 +242,14 @@ class Daemon:
             boot_id=self._boot_id.hex(),
             quarantined=tuple((str(path), reason) for path, reason in parts.log.quarantined()),
         )
+
+    def _state(self, parts: _Parts) -> tuple[str, str]:
+        """The state and its reason, for people."""
+        if self._stop.is_set():
+            return "stopping", "it was told to stop"
+        if parts.log.is_read_only():
+            return "read-only", "the disk is full: publishing is refused"
+        return "serving", ""
 
 
 async def _bytes_of(log: SegmentLog, streams: Sequence[StreamId]) -> int:

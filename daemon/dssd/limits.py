@@ -72,8 +72,17 @@ FLIGHT_CHECK_S = 0.001
 """Frames of a request that are checked, appended and answered in one go: a request has room for
 20,000 small ones, and no step may hold the loop for 5 ms."""
 
+FLIGHT_FRAME_OVERHEAD_BYTES = 512
+"""What a frame in flight costs beside its bytes; keeps many small ones within the bound."""
+
 REPLY_ANSWERS_USUAL = 512
-"""Where a reply is sent although more answers are there: to gather them takes 2 ms."""
+REPLY_REFUSALS_USUAL = 128
+"""Where a reply is sent although more answers are there: to gather them takes 2 ms, and a refusal
+may take 3 KiB of a message."""
+
+SUBJECT_MATCHES_PER_STEP = 4_096
+"""Subjects of a frame times patterns of its topic that are matched in one go: 1 ms. For more the
+check gives way to others."""
 
 SUBJECT_TABLE_CACHED_BYTES_MAX = 4_096
 SUBJECT_TABLES_CACHED_MAX = 1_024

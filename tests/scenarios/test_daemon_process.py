@@ -24,6 +24,7 @@ from dssd.testing.raw import Stubs, condition_of, connected
 BROKEN_DAEMON = str(Path(__file__).parent / "programs" / "broken_daemon.py")
 HTTP2_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 HTTP2_EMPTY_SETTINGS = bytes.fromhex("000000040000000000")
+STATUS = daemon_pb2.DaemonStatusRequest()
 SERVING = health_pb2.HealthCheckResponse.SERVING
 
 
@@ -299,14 +300,17 @@ async def payloads_of_orders(stubs: Stubs) -> list[bytes]:
     return list(decode(b"".join(frames)).payloads)
 
 
-async def test_a_store_that_cannot_write_is_read_after_a_restart(directory: Path) -> None:
+@pytest.mark.parametrize("killed", [False, True])
+async def test_a_store_that_cannot_write_is_read_after_a_restart(
+    directory: Path, *, killed: bool
+) -> None:
     async with (
         running("--data-dir", str(directory)) as daemon,
         connected(daemon.endpoint) as stubs,
     ):
         await orders_with_a_record(stubs)
         await stubs.groups.Create(groups_pb2.CreateGroupRequest(filter="$share/g/orders/#"))
-        assert await daemon.stop() == ExitCode.OK
+        await (daemon.kill() if killed else daemon.stop())
     async with (
         running("--data-dir", str(directory), program=(BROKEN_DAEMON, "full")) as daemon,
         connected(daemon.endpoint) as stubs,
@@ -316,24 +320,34 @@ async def test_a_store_that_cannot_write_is_read_after_a_restart(directory: Path
         with pytest.raises(grpc.aio.AioRpcError) as refused:
             await stubs.topics.Create(topics_pb2.CreateTopicRequest(name="more", partitions=1))
         assert condition_of(refused.value).code == "DSS3001"
+        if killed:  # then the log has no file to go on in
+            assert await published(stubs) == "DSS3001"
+            assert (await stubs.daemon.Status(STATUS)).state == "read-only"
         assert await daemon.stop() == ExitCode.OK
-
-
-async def test_after_a_kill_a_full_disk_is_named_and_nothing_is_lost(directory: Path) -> None:
-    async with (
-        running("--data-dir", str(directory)) as daemon,
-        connected(daemon.endpoint) as stubs,
-    ):
-        await orders_with_a_record(stubs)
-        await daemon.kill()
-    ended = await refused("--data-dir", str(directory), program=(BROKEN_DAEMON, "full"))
-    assert ended.exit_code == ExitCode.IO_ERROR
-    assert "DSS5011" in ended.said
     async with (
         running("--data-dir", str(directory)) as daemon,
         connected(daemon.endpoint) as stubs,
     ):
         assert await payloads_of_orders(stubs) == [b"kept"]
+        assert await published(stubs) == ""
+        assert (await stubs.daemon.Status(STATUS)).state == "serving"
+
+
+async def published(stubs: Stubs) -> str:
+    """Whether a record was stored: the code of the refusal, or nothing."""
+    record = types_pb2.Record(payload=b"more")
+    try:
+        await stubs.log.Publish(log_pb2.PublishRequest(topic="orders", records=[record]))
+    except grpc.aio.AioRpcError as refused:
+        return condition_of(refused).code
+    return ""
+
+
+async def test_a_start_for_which_the_disk_has_no_room_is_named(directory: Path) -> None:
+    ended = await refused("--data-dir", str(directory), program=(BROKEN_DAEMON, "no-room"))
+    assert ended.exit_code == ExitCode.IO_ERROR
+    assert "DSS5011" in ended.said
+    assert f"The disk that holds {directory} is full" in ended.said
 
 
 async def test_bytes_that_are_no_message_end_their_call_only(daemon: DaemonProcess) -> None:

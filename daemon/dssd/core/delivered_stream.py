@@ -290,10 +290,6 @@ class DeliveredStream:
                 if end > before:
                     self._charge_again(max(start, before), end)
         self.frontier = frontier
-        if self.out.unsure:
-            for run in self.out.take(before, frontier):
-                run.unsure = False
-                self.out.add(run)
         if frontier > self.progress.floor and not self.ending:
             self.waits.handed_out(max(before, self.progress.floor), frontier, now_ms)
 
@@ -311,11 +307,9 @@ class DeliveredStream:
 
     def refuse(self, nak: Nak, now_ms: int) -> list[Run]:
         """Let naked records rest; returns the runs whose credit comes back."""
-        taken = self.out.take(nak.start, nak.end)
-        for run in taken:
-            self._rest(run, now_ms, nak.delay_ms)
+        freed = self._rest_handed_out(nak.start, nak.end, now_ms, nak.delay_ms)
         self.resting.wake(now_ms)
-        return taken
+        return freed
 
     def renew(self, start: int, end: int, now_ms: int) -> None:
         """The ack wait of a range begins anew; it was handed out."""
@@ -331,18 +325,23 @@ class DeliveredStream:
         """Let records rest whose ack wait ran out; returns the runs whose credit comes back."""
         freed: list[Run] = []
         for start, end in self.waits.expired(now_ms):
-            for run in self.out.take(start, end):
-                if run.unsure:
-                    # Its last sending waited; this one was not handed out yet.
-                    self.out.add(run)
-                else:
-                    self._rest(run, now_ms, None)
-                    freed.append(run)
+            freed.extend(self._rest_handed_out(start, end, now_ms, None))
+        return freed
+
+    def _rest_handed_out(
+        self, start: int, end: int, now_ms: int, delay_ms: int | None
+    ) -> list[Run]:
+        freed: list[Run] = []
+        for run in self.out.take(start, end):
+            if run.unsure:
+                # This is about the sending before; the record is on its way again already.
+                self.out.add(run)
+            else:
+                self._rest(run, now_ms, delay_ms)
+                freed.append(run)
         return freed
 
     def _rest(self, run: Run, now_ms: int, delay_ms: int | None) -> None:
-        if run.unsure:
-            self._charge_run(run)
         if self.ending:
             return
         for start, end in complement(run.gaps, run.start, run.end):

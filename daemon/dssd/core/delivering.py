@@ -62,7 +62,7 @@ class Settle(NamedTuple):
     """Not 0: answer when the acks are durable."""
     in_progress: Ranges = ()
     """The ack wait of these begins anew; they were handed out. Of records that come again, below
-    the frontier, nothing else tells."""
+    the frontier, nothing else tells, and until it does a nak is about the sending before."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,7 @@ class Run:
 class Outstanding:
     """The runs of one stream that are out, and their sums."""
 
-    __slots__ = ("_runs", "bytes", "records", "suspects", "unsure")
+    __slots__ = ("_runs", "bytes", "records", "suspects")
 
     def __init__(self) -> None:
         self._runs: list[Run] = []
@@ -50,8 +50,6 @@ class Outstanding:
         self.bytes = 0
         self.suspects = 0
         """Records of suspect runs."""
-        self.unsure = 0
-        """Records of unsure runs."""
 
     def suspect_room(self, suspects_max: int) -> int:
         """How many suspects may still go, if so many may be out with them."""
@@ -90,7 +88,7 @@ class Outstanding:
     def take_all(self) -> list[Run]:
         """Remove everything that is out and return it."""
         taken, self._runs = self._runs, []
-        self.records = self.bytes = self.suspects = self.unsure = 0
+        self.records = self.bytes = self.suspects = 0
         return taken
 
     @staticmethod
@@ -117,8 +115,6 @@ class Outstanding:
         self.bytes += sign * run.bytes
         if run.suspects_max:
             self.suspects += sign * run.records
-        if run.unsure:
-            self.unsure += sign * run.records
 
 
 def _start(run: Run) -> int:

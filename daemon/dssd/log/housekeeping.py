@@ -72,6 +72,7 @@ class Housekeeper:
         self._waiting: asyncio.Queue[_Job | None] = asyncio.Queue(HOUSEKEEPING_WAITING_MAX)
         self._rolls: dict[int, asyncio.Future[DssError | None]] = {}
         self._task: asyncio.Task[None] | None = None
+        self._put_off: set[SegmentId] = set()
         self.index_changed: Callable[[SegmentId], None] = lambda _: None
 
     def start(self) -> None:
@@ -93,6 +94,7 @@ class Housekeeper:
 
     async def settle(self) -> None:
         """Return once all is done that waits now."""
+        assert self._task is not None
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
         async def tell() -> None:
@@ -100,7 +102,7 @@ class Housekeeper:
                 done.set_result(None)
 
         await self._waiting.put(tell)
-        await done
+        await asyncio.wait([done, self._task], return_when=asyncio.FIRST_COMPLETED)
 
     async def _work(self) -> None:
         while (job := await self._waiting.get()) is not None:
@@ -118,7 +120,7 @@ class Housekeeper:
     def begin_roll(self, state: StorageTopicState) -> "asyncio.Future[DssError | None]":
         """Give the topic a new file; the outcome is why that has to wait, or None.
 
-        A topic is rolled once, however many ask meanwhile.
+        A topic is rolled once, however many ask meanwhile: nobody may cancel the future.
 
         Raises:
             Overloaded: too much waits already.
@@ -131,7 +133,7 @@ class Housekeeper:
                 raise Overloaded(what="The number of files to be made", limit=limit)
             self._waiting.put_nowait(partial(self._roll, state, rolled))
             self._rolls[state.storage_topic_id] = rolled
-        return asyncio.shield(rolled)
+        return rolled
 
     def index_run(self, segment: Segment, stored: StoredFrames) -> None:
         """Enter stored frames in the index of their segment."""
@@ -174,6 +176,7 @@ class Housekeeper:
         """Row, file, switch; then the file before it is sealed."""
         if state.removed:
             return
+        await self._seal_waiting(state)
         now_us = self._wall_us()
         segment_id = SegmentId(state.storage_topic_id, await self._store.next_id())
         segment = Segment(segment_id, now_us // 1_000, runs={})
@@ -231,12 +234,18 @@ class Housekeeper:
         for segment in list(_unsealed(state)):
             try:
                 await self._seal(segment)
-            except (DiskFull, Overloaded, OSError) as error:
-                reason = later(error)
+            except (BadIndex, DiskFull, Overloaded, OSError) as error:
+                reason = error if isinstance(error, BadIndex) else later(error)
                 if reason is None:
                     raise
-                _LOG.warning("%s is sealed later: %s", self._paths.segment(segment.id), reason)
+                self._tell_put_off(segment, reason)
                 return
+
+    def _tell_put_off(self, segment: Segment, reason: Exception) -> None:
+        """Say once that the index or the watermark of a segment is stored later."""
+        if segment.id not in self._put_off:
+            self._put_off.add(segment.id)
+            _LOG.warning("%s: stored later: %s", self._paths.index(segment.id), reason)
 
     async def _seal(self, segment: Segment) -> None:
         """Store the index of a file that takes no more frames, then say so in its row."""
@@ -253,6 +262,7 @@ class Housekeeper:
         segment.watermark = segment.size
         segment.summary = await asyncio.to_thread(recovery.load_summary, self._paths, segment.id)
         segment.runs = None
+        self._put_off.discard(segment.id)
         self._index_is_new(segment)
 
     async def _mark(self, state: StorageTopicState, segment: Segment) -> None:
@@ -265,9 +275,10 @@ class Housekeeper:
         try:
             await self._store.commit([Put(segment.row("active", synced))])
         except DiskFull as error:
-            _LOG.warning("a watermark is stored later: %s", error)
+            self._tell_put_off(segment, error)
             return
         segment.watermark = synced
+        self._put_off.discard(segment.id)
 
     # Indexes
 

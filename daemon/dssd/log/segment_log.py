@@ -14,7 +14,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable, Sequence
-from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 from typing import Self
 
@@ -60,6 +60,7 @@ class SegmentLog:
     ) -> None:
         self._settings = settings
         self._on_failure = on_failure
+        self._is_read_only = False
         self._failing = threading.Lock()
         self._failed = False
         self._closing = False
@@ -169,57 +170,66 @@ class SegmentLog:
         limit = self._settings.writer_queue_bytes_max
         if self._queued_bytes and self._queued_bytes + size > limit:
             return [Overloaded(what="The log's queue in bytes", limit=limit) for _ in appends]
-        answered: asyncio.Future[list[Appended | BaseException]]
-        answered = asyncio.get_running_loop().create_future()
-        self._queued_bytes += size
+        by_topic: dict[int, list[Append]] = {}
+        for append in appends:
+            by_topic.setdefault(append.stream.storage_topic_id, []).append(append)
+        # All are handed over before anything is awaited, so that calls keep their order.
+        calls = {number: self._hand_over(number, part) for number, part in by_topic.items()}
         try:
-            refused = await self._hand_over(AppendCall(appends, size, answered))
-        except BaseException:
-            self._queued_bytes -= size
+            answers = {number: iter(await call.answered) for number, call in calls.items()}
+        except asyncio.CancelledError:
+            for number, call in calls.items():
+                self._withdraw(number, call)
             raise
-        if refused is not None:
-            self._queued_bytes -= size
-            return [refused for _ in appends]
-        return await answered
+        return [next(answers[append.stream.storage_topic_id]) for append in appends]
 
-    async def _hand_over(self, call: AppendCall) -> DssError | None:
-        """Give frames to the writer once their topics have room; returns why not, if so."""
-        numbers = sorted({append.stream.storage_topic_id for append in call.appends})
-        states = [self._topics[number] for number in numbers if number in self._topics]
+    def _hand_over(self, storage_topic_id: int, appends: Sequence[Append]) -> AppendCall:
+        """Give frames to the writer, or let them wait until their topic has a file with room."""
+        size = sum(len(append.frame) for append in appends)
+        call = AppendCall(appends, size, asyncio.get_running_loop().create_future())
+        self._queued_bytes += size
+        state = self._topics.get(storage_topic_id)
+        if state is None:
+            self._writer.append(call)
+            return call
         try:
-            if any(state.calls_waiting or self._room_for(state) for state in states):
-                return await self._hand_over_in_turn(call, states)
+            room = None if state.waiting else self._room_for(state)
         except Overloaded as refused:
-            return refused
-        self._claim_and_hand_over(call, states)
-        return None
+            self._refuse(call, refused)
+            return call
+        if room is not None:
+            room.add_done_callback(partial(self._hand_over_waiting, state))
+        if room is not None or state.waiting:
+            state.waiting.append(call)
+        else:
+            state.claimed_bytes += size
+            self._writer.append(call)
+        return call
 
-    async def _hand_over_in_turn(
-        self, call: AppendCall, states: list[StorageTopicState]
-    ) -> DssError | None:
-        """The same, behind the calls that wait already, topic by topic in one order for all."""
-        for state in states:
-            state.calls_waiting += 1
-        try:
-            async with AsyncExitStack() as turns:
-                for state in states:
-                    await turns.enter_async_context(state.appending)
-                for state in states:
-                    room = self._room_for(state)
-                    refused = None if room is None else await room
-                    if refused is not None and not isinstance(refused, DiskFull):
-                        return refused
-                # Of a full disk the writer knows: it still answers what is a repeat.
-                self._claim_and_hand_over(call, states)
-        finally:
-            for state in states:
-                state.calls_waiting -= 1
-        return None
+    def _hand_over_waiting(
+        self, state: StorageTopicState, rolled: "asyncio.Future[DssError | None]"
+    ) -> None:
+        """Their topic got a file, or why not. On a full disk the writer answers repeats still."""
+        refused = rolled.result()
+        while state.waiting:
+            call = state.waiting.popleft()
+            if refused is None or isinstance(refused, DiskFull):
+                state.claimed_bytes += call.bytes
+                self._writer.append(call)
+            else:
+                self._refuse(call, refused)
 
-    def _claim_and_hand_over(self, call: AppendCall, states: list[StorageTopicState]) -> None:
-        for state in states:
-            state.claimed_bytes += call.bytes
-        self._writer.append(call)
+    def _refuse(self, call: AppendCall, refused: DssError) -> None:
+        self._queued_bytes -= call.bytes
+        if not call.answered.done():
+            call.answered.set_result([refused for _ in call.appends])
+
+    def _withdraw(self, storage_topic_id: int, call: AppendCall) -> None:
+        """Nobody waits for a call any more: it must not take room if it did not get far."""
+        state = self._topics.get(storage_topic_id)
+        if state is not None and call in state.waiting:
+            state.waiting.remove(call)
+            self._queued_bytes -= call.bytes
 
     def _room_for(self, state: StorageTopicState) -> "asyncio.Future[DssError | None] | None":
         """What to wait for until the topic has a file with room; see to a next one in time.
@@ -258,6 +268,7 @@ class SegmentLog:
             stream.grow(segment, stored.end)
             self._tail.add(stored)
             grown += stream.watchers
+        self._note_room(batch)
         for file in batch.files:
             self._housekeeper.note_written(self._topics.get(file.segment.storage_topic_id), file)
         for call in batch.calls:
@@ -266,6 +277,16 @@ class SegmentLog:
                 call.answered.set_result(call.results)
         for watcher in grown:
             watcher()
+
+    def _note_room(self, batch: Batch) -> None:
+        if batch.stored:
+            self._is_read_only = False
+        elif any(isinstance(result, DiskFull) for call in batch.calls for result in call.results):
+            self._is_read_only = True
+
+    def is_read_only(self) -> bool:
+        """Whether frames were refused for want of room, and none was stored since."""
+        return self._is_read_only
 
     def _fail(self, failure: BaseException) -> None:
         with self._failing:
@@ -379,7 +400,7 @@ class SegmentLog:
             Overloaded: too many files are to be made.
         """
         state = self._state(StreamId(storage_topic_id, 0))
-        return await self._housekeeper.begin_roll(state) is None
+        return await asyncio.shield(self._housekeeper.begin_roll(state)) is None
 
     async def remove_storage_topic(self, storage_topic_id: int) -> None:
         """Delete its files and rows; from now on its streams are not found."""

@@ -6,9 +6,11 @@ these may show it to anyone. Only the event loop touches it; the writer thread r
 
 import asyncio
 from bisect import bisect_right
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from dssd.log.batch import AppendCall
 from dssd.log.index import Extent, StreamRuns
 from dssd.log.index_file import Summary
 from dssd.log.segment_file import HEADER_BYTES, SegmentId
@@ -120,10 +122,8 @@ class StorageTopicState:
     writable: bool = False
     """Whether the writer has a file for it."""
     removed: bool = False
-    appending: asyncio.Lock = field(default_factory=asyncio.Lock)
-    """Held while a call waits for room."""
-    calls_waiting: int = 0
-    """Calls that hold that lock or want it: later ones follow them."""
+    waiting: deque[AppendCall] = field(default_factory=deque)
+    """Calls that wait for a file with room; later ones follow them."""
     trimming: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Held while its low watermarks rise and files go."""
 

@@ -4,6 +4,7 @@ Invariant: one such change of a storage topic at a time. A low watermark is comm
 below it goes; without a row to hold it, nothing goes. A roll never waits for any of this.
 """
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
@@ -52,19 +53,21 @@ class Trimmer:
         async with state.trimming:
             await self._trim(state, offsets)
 
-    async def _trim(self, state: StorageTopicState, offsets: Mapping[int, int]) -> None:
+    async def _trim(self, state: StorageTopicState, offsets: Mapping[int, int]) -> int:
+        """The same; returns how many segments went."""
         raised = {
             partition: min(offset, state.streams[partition].end)
             for partition, offset in offsets.items()
             if offset > state.streams[partition].start
         }
         if raised and not await self._store_starts(state, raised):
-            return
+            return 0
         for partition, offset in raised.items():
             state.streams[partition].start = offset
         gone = [segment for segment in state.segments.values() if _is_below(segment, state)]
         if gone:
             await self._remove(state, gone)
+        return len(gone)
 
     async def _store_starts(self, state: StorageTopicState, raised: Mapping[int, int]) -> bool:
         """Make low watermarks durable; False where the topic has no row: it is being removed."""
@@ -113,7 +116,7 @@ class Trimmer:
         if last is not None and last.runs and retention_ms is not None:
             age = [SegmentAge(last.size, last.last_us())]
             if expired(age, retention_ms=retention_ms, retention_bytes=None, now_us=now_us):
-                await self._housekeeper.begin_roll(state)
+                await asyncio.shield(self._housekeeper.begin_roll(state))
         await self._housekeeper.seal_waiting(state)
         async with state.trimming:
             segments = list(state.segments.values())
@@ -127,9 +130,7 @@ class Trimmer:
                 retention_bytes=retention_bytes,
                 now_us=now_us,
             )
-            if count:
-                await self._trim(state, _ends_of(sealed[:count]))
-            return count
+            return await self._trim(state, _ends_of(sealed[:count])) if count else 0
 
     async def remove(self, state: StorageTopicState) -> None:
         """Delete all files and rows of a storage topic."""

@@ -376,6 +376,8 @@ class LogWriter:
                 if refusal(error) is None:
                     raise
                 # The next start finds its row behind its file, and reads it.
+                assert topic.file is not None
+                self._open_files.close(topic.file)
                 continue
             if left is not None:
                 snapshot = topic.producers.encode(Covered(*left.segment, left.size))

@@ -21,7 +21,7 @@ class DaemonFacts:
     data_dir: str
     listening: tuple[str, ...]
     state: str
-    """serving or stopping."""
+    """serving, read-only or stopping."""
     state_reason: str
     topics: int
     streams: int

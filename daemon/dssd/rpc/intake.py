@@ -9,14 +9,27 @@ from dss_core import frame as frames
 from dss_core.errors import DssError, StaleTopicEpoch, StreamNotFound, SubjectOutsideTopic
 from dss_core.frame import Header, Verified
 from dss_core.ids import StreamId, StreamName
-from dssd.limits import HASH_KEYS_ONE_FRAME_IN, SUBJECT_TABLES_CACHED_MAX
+from dssd.limits import (
+    HASH_KEYS_ONE_FRAME_IN,
+    SUBJECT_MATCHES_PER_STEP,
+    SUBJECT_TABLES_CACHED_MAX,
+)
 from dssd.log.port import Append
 from dssd.log.verdicts import KeptVerdicts
+from dssd.rpc.turns import Turn
 from dssd.topics.catalogue import Catalogue, Topic
 
 _Verdict = tuple[type[DssError], dict[str, str]] | None
 """A condition in parts: once raised, the condition itself would hold the frame it is about."""
 _ACCEPTED = None
+
+
+class Unjudged(Exception):
+    """A frame has so many subjects that `Gate.judge` must see it before `Gate.admit`."""
+
+    def __init__(self, verified: Verified) -> None:
+        super().__init__()
+        self.verified = verified
 
 
 class Gate:
@@ -33,6 +46,8 @@ class Gate:
         )
         self._patterns_text = ", ".join(pattern.text for pattern in topic.patterns)
         self._verdicts: KeptVerdicts[bytes, _Verdict] = KeptVerdicts(SUBJECT_TABLES_CACHED_MAX)
+        self._judged: tuple[bytes, _Verdict] = (b"", _ACCEPTED)
+        """The table that `judge` saw last, and its verdict."""
         self._frames = 0
 
     def admit(self, frame: bytes, topic_epoch: int) -> tuple[Header, Append]:
@@ -42,6 +57,7 @@ class Gate:
             FrameCorrupt, FrameTooLarge, RecordTooLarge: the frame is broken or over a limit.
             StaleTopicEpoch, StreamNotFound, FrameMisrouted: it was routed by another topic.
             SubjectOutsideTopic: a record is about what the topic does not own.
+            Unjudged: to find out takes longer than the event loop may be held.
         """
         verified = frames.examine(frame)
         header, topic = verified.header, self.topic
@@ -60,6 +76,18 @@ class Gate:
         )
         stream = self._streams[header.partition]
         return header, Append(stream, frame, topic.topic_epoch, topic.durability)
+
+    async def judge(self, unjudged: Verified) -> None:
+        """Check the subjects of a frame, giving way to others; to be admitted right after it."""
+        verdict: _Verdict = _ACCEPTED
+        turn = Turn()
+        try:
+            for subject in unjudged.subjects:
+                await turn.give_way()
+                self.check_subject(subject)
+        except DssError as error:
+            verdict = type(error), error.fields
+        self._judged = (unjudged.subject_table, verdict)
 
     def check_subject(self, subject: str) -> None:
         """Check that the topic owns a legal subject.
@@ -90,13 +118,19 @@ class Gate:
         try:
             verdict = self._verdicts[table]
         except KeyError:
-            verdict = self._judge(table, verified.subjects)
+            verdict = self._judge(verified)
         if verdict is not _ACCEPTED:
             condition, fields = verdict
             raise condition(**fields)
 
-    def _judge(self, table: bytes, subjects: tuple[str, ...]) -> _Verdict:
-        verdict: _Verdict = _ACCEPTED
+    def _judge(self, verified: Verified) -> _Verdict:
+        table, subjects = verified.subject_table, verified.subjects
+        if len(subjects) * len(self.topic.patterns) > SUBJECT_MATCHES_PER_STEP:
+            judged, verdict = self._judged
+            if table != judged:
+                raise Unjudged(verified)
+            return verdict
+        verdict = _ACCEPTED
         try:
             for subject in subjects:
                 self.check_subject(subject)

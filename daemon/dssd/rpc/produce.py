@@ -22,16 +22,18 @@ from typing import NamedTuple, Protocol
 from dss_api.v1 import log_pb2
 from dss_core import frame as frames
 from dss_core.errors import DssError, FrameCorrupt, IllegalArgument
-from dss_core.frame import Header
+from dss_core.frame import Header, Verified
 from dssd.limits import (
     FLIGHT_CHECK_S,
+    FLIGHT_FRAME_OVERHEAD_BYTES,
     FLIGHT_FRAMES_MAX,
     PRODUCE_ITEMS_IN_FLIGHT_MAX,
     REPLY_ANSWERS_USUAL,
+    REPLY_REFUSALS_USUAL,
 )
 from dssd.log.port import Append, Appended
 from dssd.rpc.errors import to_proto
-from dssd.rpc.intake import Gate, Gates
+from dssd.rpc.intake import Gate, Gates, Unjudged
 from dssd.rpc.room import Room
 
 Results = list[Appended | BaseException]
@@ -58,6 +60,13 @@ class _Flight(NamedTuple):
     """In the order of its frames."""
     results: "asyncio.Task[Results] | None"
     """One a frame that was not refused."""
+
+
+class _Unjudged(NamedTuple):
+    """A frame that its gate must look at for longer."""
+
+    gate: Gate
+    verified: Verified
 
 
 class ProduceCall:
@@ -112,6 +121,7 @@ class ProduceCall:
                 self._flights
                 and _is_done(self._flights[0])
                 and len(reply.acks) + len(reply.refusals) < REPLY_ANSWERS_USUAL
+                and len(reply.refusals) < REPLY_REFUSALS_USUAL
             ):
                 await self._answer_oldest(reply)
             yield reply
@@ -120,14 +130,17 @@ class ProduceCall:
 
     async def _take_in(self, taken: list[bytes], topic_epoch: int) -> None:
         """Hand the frames of a request to the log, as soon as there is room for all of them."""
-        room_bytes = sum(map(len, taken))
+        room_bytes = sum(map(_cost, taken))
         await self._room.take(room_bytes)
         done = 0
+        unjudged: _Unjudged | None = None
         try:
             while done < len(taken) and self._reading:
                 if done:
                     await asyncio.sleep(0)
-                count, size_bytes = self._launch(
+                if unjudged is not None:  # Nothing may come between this and the launch.
+                    await unjudged.gate.judge(unjudged.verified)
+                count, size_bytes, unjudged = self._launch(
                     taken[done : done + FLIGHT_FRAMES_MAX], topic_epoch
                 )
                 done += count
@@ -136,32 +149,41 @@ class ProduceCall:
         finally:
             self._room.give_back(room_bytes)
 
-    def _launch(self, taken: Sequence[bytes], topic_epoch: int) -> tuple[int, int]:
+    def _launch(
+        self, taken: Sequence[bytes], topic_epoch: int
+    ) -> tuple[int, int, "_Unjudged | None"]:
         """Hand a flight over: so many of the frames as can be checked without holding the loop.
 
-        Returns their number and bytes; the room of these bytes is given back from here.
+        Returns their number and room, which is given back from here, and what must be done for
+        the next one first.
         """
+        unjudged: _Unjudged | None = None
         gate, missing = self._gate()
         checked: list[Header | _Refused] = []
         appends: list[Append] = []
         size_bytes = 0
         until = perf_counter() + FLIGHT_CHECK_S
         for frame in taken:
-            size_bytes += len(frame)
             try:
                 if gate is None:
                     raise missing or _no_topic()
                 header, append = gate.admit(frame, topic_epoch)
+            except Unjudged as late:
+                assert gate is not None
+                unjudged = _Unjudged(gate, late.verified)
+                break
             except DssError as error:
                 checked.append(_refused(frame, error))
             else:
                 checked.append(header)
                 appends.append(append)
+            size_bytes += _cost(frame)
             if perf_counter() > until:
                 break
-        self._flights.append(_Flight(gate, checked, self._appended(appends, size_bytes)))
-        self._changed.set()
-        return len(checked), size_bytes
+        if checked:
+            self._flights.append(_Flight(gate, checked, self._appended(appends, size_bytes)))
+            self._changed.set()
+        return len(checked), size_bytes, unjudged
 
     def _appended(self, appends: list[Append], size_bytes: int) -> "asyncio.Task[Results] | None":
         if not appends:
@@ -199,6 +221,10 @@ class ProduceCall:
         self._flights.popleft()
         self._answered.set()
         _answer(flight, results, reply)
+
+
+def _cost(frame: bytes) -> int:
+    return len(frame) + FLIGHT_FRAME_OVERHEAD_BYTES
 
 
 def _no_topic() -> DssError:

@@ -6,7 +6,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from dss_core.build import Columns, build_frame
-from dss_core.errors import DiskFailed
 from dss_core.ids import StreamId
 from dssd.clock import Clock
 from dssd.log.port import Append, Appended
@@ -67,7 +66,7 @@ class Shelf:
 async def opened_shelf(directory: Path) -> AsyncIterator[Shelf]:
     """A shelf in an empty directory."""
 
-    def on_failure(error: DiskFailed) -> None:
+    def on_failure(error: BaseException) -> None:
         raise AssertionError(error)
 
     store = MemoryStore()

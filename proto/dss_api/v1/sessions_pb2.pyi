@@ -215,9 +215,11 @@ class Subscribe(_message.Message):
     START_FIELD_NUMBER: _builtins.int
     ACK_WAIT_MS_FIELD_NUMBER: _builtins.int
     subscription: _builtins.int
-    """number chosen by the client, never reused in the session"""
+    """number chosen by the client; on each connection, records come"""
     filter: _builtins.str
-    """$share/G/F, $queue/G/F, or a plain filter: private"""
+    """only for numbers that it subscribed to on that connection
+    $share/G/F, $queue/G/F, or a plain filter: private
+    """
     ack_wait_ms: _builtins.int
     """for a group that this use declares"""
     @_builtins.property
@@ -419,7 +421,7 @@ class Settle(_message.Message):
     def naks(self) -> _containers.RepeatedCompositeFieldContainer[Global___Nak]: ...
     @_builtins.property
     def in_progress(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Range]:
-        """the ack wait of these begins anew"""
+        """handed out again, below the frontier; or: work on them goes on,"""
 
     def __init__(
         self,
@@ -512,6 +514,10 @@ Global___Revoke: _TypeAlias = Revoke  # noqa: Y015
 
 @_typing.final
 class RevokeFinished(_message.Message):
+    """The client has dropped what it had not handed out. Unasked: it does not know the subscription,
+    which rests until it is subscribed to again.
+    """
+
     DESCRIPTOR: _descriptor.Descriptor
 
     GRANT_FIELD_NUMBER: _builtins.int

@@ -169,7 +169,7 @@ def test_a_nak_brings_the_record_again_after_a_second_then_two() -> None:
     assert client.take() == []
     client.tick(1)
     assert client.take() == [(((1, 2),), True, 2)]
-    client.feed(Settle(1, naks=(Nak(1, 2),)))
+    client.feed(Settle(1, naks=(Nak(1, 2),), in_progress=((1, 2),)))
     client.tick(1_999)
     assert client.take() == []
     client.tick(1)
@@ -259,6 +259,19 @@ def test_a_wait_of_the_sending_before_does_not_take_back_what_came_again() -> No
     client.tick(3 * ACK_WAIT_MS)
     assert client.take() == []
     assert client.window.out_records == 1
+
+
+def test_a_late_nak_does_not_bring_a_second_copy_of_what_is_on_its_way_again() -> None:
+    client = Client()
+    client.install(1, Stream([1]))
+    client.feed(Settle(1, frontier=1))
+    client.tick(ACK_WAIT_MS + 2_000)
+    assert client.take()[1:] == [(((0, 1),), True, 2)]
+    client.feed(Settle(1, naks=(Nak(0, 1, 0),), frontier=1))
+    assert client.take() == []
+    assert client.window.out_records == 1
+    client.feed(Settle(1, naks=(Nak(0, 1, 0),), in_progress=((0, 1),)))
+    assert client.take() == [(((0, 1),), True, 3)]
 
 
 def test_a_client_that_is_stuck_is_sent_each_record_again_only_once() -> None:

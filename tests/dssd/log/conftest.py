@@ -9,7 +9,6 @@ import pytest
 
 from dss_core.build import Columns, build_frame
 from dss_core.decode import decode
-from dss_core.errors import DiskFailed
 from dss_core.ids import StreamId
 from dssd.log.port import Append, Appended
 from dssd.log.segment_file import SEGMENT_SUFFIX
@@ -43,7 +42,7 @@ class Bench:
     store: MemoryStore = field(default_factory=MemoryStore)
     settings: LogSettings = field(default_factory=LogSettings)
     now_us: int = 1_000_000
-    failures: list[DiskFailed] = field(default_factory=list)
+    failures: list[BaseException] = field(default_factory=list)
     failed: asyncio.Event = field(default_factory=asyncio.Event)
     sequences: dict[tuple[int, bytes], int] = field(default_factory=dict)
     ends: str | None = None
@@ -66,7 +65,7 @@ class Bench:
         )
         return self.log
 
-    def _failed(self, failure: DiskFailed) -> None:
+    def _failed(self, failure: BaseException) -> None:
         self.failures.append(failure)
         self._loop.call_soon_threadsafe(self.failed.set)
 

@@ -6,9 +6,14 @@ from typing import Any
 
 import pytest
 
-from dss_core.errors import DiskFull
+from dss_core.errors import DiskFull, DssError, Overloaded
 from dss_core.ids import StreamId
+from dssd.log import recovery
 from dssd.log.port import Append, Appended
+from dssd.log.segment_file import HEADER_BYTES, SegmentWriter
+from dssd.log.settings import LogSettings
+from dssd.store.port import Put
+from dssd.store.rows import StorageTopicRow
 
 Bench = Any
 STREAM = StreamId(7, 0)
@@ -102,6 +107,243 @@ async def test_a_disk_that_cannot_take_back_a_write_stops_the_log(
     FaultyDisk(monkeypatch, "ftruncate", errno.EIO)
     call = asyncio.create_task(bench.append(make_frame(b"a", sequence=1)))
     await bench.failed.wait()
+    assert not call.done()
+    call.cancel()
+    await asyncio.wait([call])
+    await bench.log.close()
+
+
+async def test_frames_acknowledged_without_a_sync_stay_in_their_file_when_a_roll_cannot_sync_them(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, make_frame: Callable[..., bytes]
+) -> None:
+    await bench.append(make_frame(b"os 0"), durability="os")
+    (path,) = bench.segments()
+    content, usual = path.read_bytes(), os.pwritev
+    written: list[tuple[int, int]] = []
+
+    def noted(fd: int, buffers: list[bytes], position: int) -> int:
+        written.append((os.fstat(fd).st_ino, position))
+        return usual(fd, buffers, position)
+
+    disk = FaultyDisk(monkeypatch, "fdatasync", errno.ENOSPC)
+    assert not await bench.log.roll(7)
+    with pytest.raises(DiskFull):
+        await bench.log.seal(7)
+    assert bench.segments() == [path]
+    assert [row.segment_id for row in await bench.rows()] == [1]
+    disk.broken = False
+    monkeypatch.setattr(os, "pwritev", noted)
+    assert await bench.log.roll(7)
+    assert (path.stat().st_ino, HEADER_BYTES) in written, "the page cache alone proves nothing"
+    assert path.read_bytes() == content
+    assert isinstance(await bench.append(make_frame(b"os 1", sequence=1)), Appended)
+    assert await bench.payloads() == {0: b"os 0", 1: b"os 1"}
+    assert bench.failures == []
+
+
+async def test_a_stop_on_a_full_disk_leaves_the_log_for_the_next_start_to_read(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, make_frame: Callable[..., bytes]
+) -> None:
+    await bench.put(b"durable")
+    await bench.append(make_frame(b"os", sequence=1), durability="os")
+    disks = [FaultyDisk(monkeypatch, call, errno.ENOSPC) for call in ("fdatasync", "fsync")]
+    await bench.log.close()
+    for disk in disks:
+        disk.broken = False
+    await bench.open()
+    assert await bench.payloads() == {0: b"durable", 1: b"os"}
+    assert bench.failures == []
+
+
+async def test_a_store_without_room_puts_a_watermark_off(
+    make_bench: Callable[[LogSettings], Bench], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = make_bench(LogSettings(watermark_bytes=1))
+    await bench.prepare()
+    await bench.open()
+    await bench.put(b"x")
+    await bench.log._housekeeper.settle()
+    usual = bench.store.commit
+
+    async def full(*_: object) -> None:
+        raise DiskFull
+
+    monkeypatch.setattr(bench.store, "commit", full)
+    await bench.put(b"y")
+    await bench.log._housekeeper.settle()
+    (row,) = await bench.rows()
+    monkeypatch.setattr(bench.store, "commit", usual)
+    await bench.put(b"z")
+    await bench.log._housekeeper.settle()
+    (later,) = await bench.rows()
+    assert row.watermark_bytes < later.watermark_bytes == bench.segments()[0].stat().st_size
+    assert bench.failures == []
+
+
+async def test_a_file_that_could_not_be_sealed_is_sealed_later_and_then_can_go(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await bench.put(b"old")
+    usual = recovery.write_index
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "no room")
+
+    monkeypatch.setattr(recovery, "write_index", full)
+    assert await bench.log.roll(7), "it goes on in a new file all the same"
+    await bench.put(b"new")
+    assert [row.state for row in await bench.rows()] == ["active", "active"]
+    assert await bench.log.enforce_retention(7, None, 0, 0) == 0
+    monkeypatch.setattr(recovery, "write_index", usual)
+    await bench.log.roll(7)
+    assert [row.state for row in await bench.rows()] == ["sealed", "sealed", "active"]
+    assert await bench.payloads() == {0: b"old", 1: b"new"}
+    assert await bench.log.enforce_retention(7, None, 0, 0) == 2
+
+
+class FullDisk:
+    """All that takes new space fails; what overwrites does not."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, bench: Bench) -> None:
+        self.broken = True
+        self._open = os.open
+        self._commit = bench.store.commit
+        monkeypatch.setattr(os, "open", self.open)
+        monkeypatch.setattr(bench.store, "commit", self.commit)
+
+    def open(self, path: str, flags: int, *arguments: int) -> int:
+        if self.broken and flags & os.O_CREAT:
+            raise OSError(errno.ENOSPC, "no room")
+        return self._open(path, flags, *arguments)
+
+    async def commit(self, *arguments: object) -> list[int]:
+        if self.broken:
+            raise DiskFull
+        versions: list[int] = await self._commit(*arguments)
+        return versions
+
+
+@pytest.mark.parametrize("damage", ["none", "torn", "between", "index"])
+async def test_a_start_on_a_full_disk_serves_what_is_there_and_goes_on_once_there_is_room(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, make_frame: Callable[..., bytes], damage: str
+) -> None:
+    frames = [make_frame(b"rec %d" % number, sequence=number) for number in range(4)]
+    for number, built in enumerate(frames):
+        if number == 1:
+            await bench.roll()
+        await bench.append(built)
+    await bench.crash()
+    sealed, path = bench.segments()
+    content = bytearray(path.read_bytes())
+    readable = {number: b"rec %d" % number for number in range(4)}
+    if damage == "torn":
+        path.write_bytes(content[:-1])
+        del readable[3]
+    elif damage == "between":
+        content[content.index(b"rec 2")] ^= 1
+        path.write_bytes(content)
+        del readable[2]
+    elif damage == "index":
+        sealed.with_suffix(".idx").unlink()
+    disk = FullDisk(monkeypatch, bench)
+    rewritten = FaultyDisk(monkeypatch, "fdatasync", 0)
+    rewritten.broken = False
+    for _ in range(2):
+        await bench.open()
+        assert rewritten.calls, "what a repeat is answered with is durable"
+        assert await bench.payloads() == readable
+        again = await bench.append(frames[max(readable)])
+        assert isinstance(again, Appended)
+        assert again.repeated
+        refused = await bench.append(make_frame(b"new", sequence=4))
+        assert isinstance(refused, DssError)
+        await bench.log.close()
+    await bench.open()
+    disk.broken = False
+    stored = await bench.append(make_frame(b"new", producer=b"another producer"))
+    assert isinstance(stored, Appended)
+    readable[stored.base_offset] = b"new"
+    assert await bench.payloads() == readable
+    for crash in (True, False):
+        await bench.reopen(crash=crash)
+        assert await bench.payloads() == readable
+    assert bench.failures == []
+
+
+async def test_without_descriptors_frames_are_refused_and_reads_wait(
+    make_bench: Callable[[LogSettings], Bench],
+    monkeypatch: pytest.MonkeyPatch,
+    make_frame: Callable[..., bytes],
+) -> None:
+    bench = make_bench(LogSettings(tail_cache_bytes_max=0))
+    await bench.prepare()
+    await bench.open()
+    usual: Any = os.open
+    short = True
+
+    def none_left(*arguments: object, **named: object) -> int:
+        if short:
+            raise OSError(errno.EMFILE, "too many")
+        fd: int = usual(*arguments, **named)
+        return fd
+
+    monkeypatch.setattr(os, "open", none_left)
+    built = make_frame(b"a")
+    assert isinstance(await bench.append(built), Overloaded)
+    short = False
+    assert isinstance(await bench.append(built), Appended)
+    short = True
+    reading = asyncio.create_task(bench.payloads())
+    await asyncio.sleep(0)
+    assert not reading.done()
+    short = False
+    assert await reading == {0: b"a"}
+    assert bench.failures == []
+
+
+async def test_more_topics_take_frames_than_files_are_open(
+    make_bench: Callable[[LogSettings], Bench], make_frame: Callable[..., bytes]
+) -> None:
+    bench = make_bench(LogSettings(active_descriptors_max=2, tail_cache_bytes_max=0))
+    await bench.prepare()
+    topics = range(7, 13)
+    for topic in topics[1:]:
+        row = StorageTopicRow(topic, 0, topic, 1, 1, None, "0")
+        await bench.store.commit([Put(row)])
+    await bench.open()
+    for sequence in range(3):
+        for durability, some in (("sync", topics[:3]), ("os", topics[3:])):
+            appends = [
+                Append(StreamId(topic, 0), make_frame(b"x", sequence=sequence), 1, durability)
+                for topic in some
+            ]
+            results = await bench.log.append(appends)
+            assert [result.base_offset for result in results] == [sequence] * len(appends)
+            assert len(bench.log._writer._open_files) <= 2
+    await bench.reopen(crash=True)
+    assert [bench.log.bounds(StreamId(topic, 0)).end for topic in topics] == [3] * len(topics)
+
+
+@pytest.mark.parametrize("part", ["writer", "housekeeper"])
+async def test_a_mistake_in_the_log_is_reported_as_what_it_is(
+    bench: Bench,
+    monkeypatch: pytest.MonkeyPatch,
+    make_frame: Callable[..., bytes],
+    part: str,
+) -> None:
+    await bench.put(b"before")
+
+    def mistaken(*_: object) -> None:
+        raise ZeroDivisionError
+
+    if part == "writer":
+        monkeypatch.setattr("dssd.log.writer._place", mistaken)
+        call = asyncio.create_task(bench.append(make_frame(b"a", sequence=1)))
+    else:
+        monkeypatch.setattr(SegmentWriter, "create", mistaken)
+        call = asyncio.create_task(bench.log.roll(7))
+    await bench.failed.wait()
+    assert [type(failure) for failure in bench.failures] == [ZeroDivisionError]
     assert not call.done()
     call.cancel()
     await asyncio.wait([call])

@@ -1,10 +1,15 @@
 """Idempotence against a model that remembers everything."""
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dss_core.errors import DssError, SequenceGap, SequenceTooOld
+from dss_core.errors import DssError, Overloaded, SequenceGap, SequenceTooOld
+from dssd.limits import PRODUCER_FORGOTTEN_US
+from dssd.log.port import Appended
 from dssd.log.producers import (
     NO_PRODUCER,
     SEQUENCE_MAX,
@@ -12,9 +17,11 @@ from dssd.log.producers import (
     Answer,
     BadSnapshot,
     Covered,
+    Followed,
     Producers,
 )
 
+Bench = Any
 A = b"a" * 16
 COVERED = Covered(7, 3, 64)
 
@@ -134,3 +141,44 @@ def test_every_shortened_snapshot_is_noticed() -> None:
     for size in range(len(snapshot)):
         with pytest.raises(BadSnapshot):
             Producers.decode(snapshot[:size])
+
+
+def test_a_repeat_of_a_lost_frame_is_too_old_and_those_after_it_are_answered() -> None:
+    producers = remembering(4)
+    producers.lost(0, A, 1, 100)
+    assert outcome(producers, 0, 1) is SequenceTooOld
+    assert outcome(producers, 0, 2) == Answer(2, 1, 100)
+    producers.lost(0, A, 5, 100)
+    assert outcome(producers, 0, 5) is SequenceTooOld
+    assert outcome(producers, 0, 6) is None
+    unknown = Producers(7)
+    unknown.lost(0, A, 3, 100)
+    assert outcome(unknown, 0, 3) is SequenceTooOld
+    assert outcome(unknown, 0, 4) is None
+
+
+def test_all_topics_of_a_log_share_one_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dssd.log.producers.PRODUCERS_MAX", 2)
+    followed = Followed()
+    first, second, third = (remembering(1) if number < 2 else Producers(7) for number in range(3))
+    for producers in (first, second, third):
+        producers.count_in(followed)
+    assert outcome(third, 0, 0) is Overloaded
+    first.forget_before(101)
+    assert outcome(third, 0, 0) is None
+    second.count_in(Followed())
+    assert followed.count == 0
+
+
+async def test_producers_that_are_silent_for_long_make_room_without_a_roll(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, make_frame: Callable[..., bytes]
+) -> None:
+    monkeypatch.setattr("dssd.log.producers.PRODUCERS_MAX", 2)
+    for number in range(2):
+        assert isinstance(
+            await bench.append(make_frame(b"x", producer=bytes([number + 1] * 16))), Appended
+        )
+    newcomer = make_frame(b"x", producer=b"n" * 16)
+    assert isinstance(await bench.append(newcomer), Overloaded)
+    bench.now_us += PRODUCER_FORGOTTEN_US + 1
+    assert isinstance(await bench.append(newcomer), Appended)

@@ -6,8 +6,8 @@ import pytest
 
 from dss_core.ids import StreamId
 from dssd.log.retention import SegmentAge, expired
-from dssd.store.port import Precondition, Put, Write
-from dssd.store.rows import StorageTopicRow
+from dssd.store.port import Delete, Key, Precondition, Put, Write
+from dssd.store.rows import Row, StorageTopicRow
 
 Bench = Any
 STREAM = StreamId(7, 0)
@@ -135,3 +135,56 @@ async def test_a_trim_inside_a_segment_hides_records_and_keeps_the_file(bench: B
     assert await bench.log.locate(STREAM, 0) == 2
     assert await bench.log.time_at(STREAM, 1) is None
     assert bench.log.count(STREAM, 0, 99) == (1, True)
+
+
+async def test_records_below_the_start_are_masked_in_a_frame_that_has_others(
+    bench: Bench,
+) -> None:
+    await bench.put(*(b"r%d" % number for number in range(10)))
+    await bench.log.trim(STREAM, 5)
+    for _ in range(2):
+        assert list(await bench.payloads()) == [5, 6, 7, 8, 9]
+        chunk = await bench.log.read(STREAM, 2, bytes_max=1_000)
+        assert chunk.mask == ((0, 5),)
+        await bench.reopen()
+
+
+async def test_a_segment_without_an_age_does_not_keep_those_after_it(bench: Bench) -> None:
+    await three_segments(bench)
+    first = next(iter(bench.log._topics[7].segments.values()))
+    for entry in first.summary.streams.values():
+        entry.extent.last_us = 0
+    assert await bench.log.enforce_retention(7, 1_500, None, 4_000_000) == 2
+    assert len(bench.segments()) == 1
+
+
+async def test_the_low_watermark_is_durable_however_many_topics_there_are(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usual = bench.store.scan
+
+    async def small_pages(
+        kind: type[Row], prefix: Key = (), *, after: Key | None = None, limit: int = 2
+    ) -> object:
+        return await usual(kind, prefix, after=after, limit=min(2, limit))
+
+    monkeypatch.setattr("dssd.store.paging.scan_all.__kwdefaults__", {"page_rows": 2})
+    monkeypatch.setattr(bench.store, "scan", small_pages)
+    row = (await bench.store.read(StorageTopicRow, (1, 0))).row
+    await bench.store.commit(
+        [Delete(StorageTopicRow, (1, 0)), Put(replace(row, topic_id=99))]
+        + [Put(StorageTopicRow(n, 0, 100 + n, 1, 1, None, "0")) for n in range(5)]
+    )
+    await three_segments(bench)
+    assert await bench.log.enforce_retention(7, 1_500, None, 4_000_000) == 2
+    assert (await bench.store.read(StorageTopicRow, (99, 0))).row.starts == "2,2,0,0"
+
+
+async def test_nothing_goes_without_a_row_for_the_low_watermark(bench: Bench) -> None:
+    await three_segments(bench)
+    await bench.store.commit([Delete(StorageTopicRow, (1, 0))])
+    await bench.log.enforce_retention(7, 1_500, None, 4_000_000)
+    assert len(bench.segments()) == 3
+    assert bench.log.bounds(STREAM).start == 0
+    await bench.log.remove_storage_topic(7)
+    assert bench.segments() == []

@@ -3,7 +3,11 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 
+import pytest
+
 from dss_api.v1 import log_pb2
+from dss_core.build import Columns, build_frame
+from dss_core.limits import MESSAGE_BYTES_MAX
 from dssd.limits import FLIGHT_FRAMES_MAX, PRODUCE_ITEMS_IN_FLIGHT_MAX, REPLY_ANSWERS_USUAL
 from dssd.log.port import Append, Appended
 from dssd.rpc.intake import Gates
@@ -187,3 +191,70 @@ async def test_the_topic_of_a_call_holds_until_another_is_named(shelf: Shelf) ->
     assert sum(len(reply.acks) for reply in replies) == 3
     assert shelf.log.bounds(first.streams()[0]).end == 2
     assert shelf.log.bounds(second.streams()[0]).end == 1
+
+
+async def test_a_frame_of_very_many_subjects_is_checked_with_others_in_between(
+    shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dssd.rpc.intake.SUBJECT_MATCHES_PER_STEP", 10)
+    monkeypatch.setattr("dssd.rpc.turns.TURN_S", 0)
+    topic = await shelf.topic("a")
+    good = several_subjects(0, [f"a/{at}" for at in range(30)])
+    again = several_subjects(1, [f"a/{at}" for at in range(30)])
+    bad = several_subjects(2, [*(f"a/{at}" for at in range(30)), "elsewhere"])
+    turns = 0
+
+    async def other() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    async with asyncio.TaskGroup() as tasks:
+        call = ProduceCall(Gates(shelf.catalogue), shelf.log, Room(1 << 30), tasks)
+        others = tasks.create_task(other())
+        tasks.create_task(call.read(each([request(topic, good, again, bad)])))
+        replies = await answers(call)
+        others.cancel()
+    assert [ack.sequence for reply in replies for ack in reply.acks] == [0, 1]
+    (refusal,) = [refusal for reply in replies for refusal in reply.refusals]
+    assert (refusal.sequence, refusal.error.code) == (2, "DSS1004")
+    assert refusal.error.fields["subject"] == "elsewhere"
+    assert turns > 60
+
+
+def several_subjects(sequence: int, subjects: list[str]) -> bytes:
+    columns = Columns([b"x"] * len(subjects), None, subjects, None, 1)
+    return build_frame(columns, partition=0, producer_id=b"p" * 16, sequence=sequence)
+
+
+async def test_replies_full_of_long_refusals_stay_far_below_the_largest_message(
+    shelf: Shelf,
+) -> None:
+    topic = await shelf.topic("a", 1, *(f"{'b' * 900}/{at}/#" for at in range(64)))
+    frame = several_subjects(0, ["\N{SNOWMAN}" * 340])
+    log = SlowLog(shelf.log)
+    async with asyncio.TaskGroup() as tasks:
+        call = ProduceCall(Gates(shelf.catalogue), log, Room(1 << 30), tasks)
+        await call.read(each([request(topic, *[frame] * 2_000)]))
+        replies = await answers(call)
+    assert sum(len(reply.refusals) for reply in replies) == 2_000
+    assert max(reply.ByteSize() for reply in replies) < MESSAGE_BYTES_MAX // 2
+
+
+async def test_small_frames_take_room_for_what_they_cost_beside_their_bytes(shelf: Shelf) -> None:
+    topic = await shelf.topic("a")
+    frames = [shelf.frame(topic, [b"x"]) for _ in range(10)]
+    log = SlowLog(shelf.log)
+    room = Room(sum(map(len, frames)) + 2)
+    async with asyncio.TaskGroup() as tasks:
+        call = ProduceCall(Gates(shelf.catalogue), log, room, tasks)
+        tasks.create_task(call.read(each([request(topic, *frames)])))
+        answering = tasks.create_task(answers(call))
+        await log.was_asked(1)
+        waiting = tasks.create_task(room.take(1))
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        log.may_go_on.set()
+        await answering
+        await waiting

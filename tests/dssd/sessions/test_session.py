@@ -1,6 +1,9 @@
 """One connection over a real log, store and real leaders: what it borrows and lets go."""
 
 import asyncio
+from collections.abc import Sequence
+
+import pytest
 
 from dss_core.errors import IllegalArgument, NotSubscribed
 from dss_core.limits import SETTLE_RANGES_MAX
@@ -16,6 +19,7 @@ from dssd.sessions.items import (
     Unsubscribe,
     UnsubscribedItem,
 )
+from dssd.store.port import Delete, Precondition, Write
 from dssd.store.rows import SubscriptionRow
 from dssd.testing.attached import Attached, Hall
 
@@ -114,13 +118,25 @@ async def test_leaving_waits_for_what_the_client_was_handed(hall: Hall) -> None:
 
 
 async def test_leaving_a_private_subscription_is_one_step_though_it_is_cancelled(
-    hall: Hall,
+    hall: Hall, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await hall.plant.topic("orders", 1)
+    commit, forgotten = hall.plant.store.commit, asyncio.Event()
+
+    async def cut_off_after_the_row(
+        writes: Sequence[Write], preconditions: Sequence[Precondition] = ()
+    ) -> list[int]:
+        versions = await commit(writes, preconditions)
+        if any(isinstance(write, Delete) and write.kind is SubscriptionRow for write in writes):
+            forgotten.set()
+            await asyncio.sleep(0)
+        return versions
+
     async with hall.attached(expiry_s=60) as client:
         await client.subscribe("orders/#")
+        monkeypatch.setattr(hall.plant.store, "commit", cut_off_after_the_row)
         leaving = asyncio.create_task(client.session.take(Unsubscribe(1)))
-        await asyncio.sleep(0)
+        await forgotten.wait()
         leaving.cancel()
         await asyncio.wait([leaving])
         assert await hall.plant.store.scan(SubscriptionRow) == []

@@ -344,6 +344,7 @@ async def test_an_expiry_meets_a_removal_by_an_operator(plant: Plant) -> None:
         [group] = plant.groups.groups()
         clock.late_ms = 10_001
         removing = asyncio.create_task(plant.groups.remove(group.group_id))
+        await asyncio.sleep(0)  # it is under way
         await hall.sessions.discard_expired()
         await asyncio.wait([removing])
         assert hall.sessions.counts().detached == 0

@@ -191,3 +191,24 @@ async def test_a_programmers_error_in_the_thread_is_not_taken_for_a_failed_disk(
     assert failures == [blunder]
     assert blunder.__traceback__ is not None
     await store.close()
+
+
+async def test_a_store_is_closed_on_a_full_disk_and_keeps_its_write_ahead_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        error = sqlite3.OperationalError("database or disk is full")
+        error.sqlite_errorcode = sqlite3.SQLITE_FULL
+        raise error
+
+    failures: list[BaseException] = []
+    path = tmp_path / "store.sqlite"
+    store = await SqliteStore.open(path, on_failure=failures.append)
+    await store.commit([Put(leader(1))])
+    with monkeypatch.context() as patched:
+        patched.setattr("dssd.store.transactions.Transactions.write_back", full)
+        await store.close()
+    assert failures == []
+    again = await SqliteStore.open(path)
+    assert await again.read(LeaderRow, (1,)) is not None
+    await again.close()

@@ -1,4 +1,6 @@
-from dss_core.errors import StreamNotFound
+import pytest
+
+from dss_core.errors import DiskFull, DssError, Overloaded, StreamNotFound
 from dssd.clock import Clock
 from dssd.store.memory import MemoryStore
 from dssd.topics.catalogue import Catalogue, NewTopic
@@ -20,6 +22,7 @@ class Asked:
     def __init__(self) -> None:
         self.calls: list[tuple[int | None, int | None, int]] = []
         self.removed: set[int] = set()
+        self.refused: dict[int, DssError] = {}
 
     def open_storage_topic(self, storage_topic_id: int, partitions: int) -> None:
         """Nothing to open."""
@@ -36,6 +39,8 @@ class Asked:
     ) -> int:
         if storage_topic_id in self.removed:
             raise StreamNotFound(stream=storage_topic_id)
+        if storage_topic_id in self.refused:
+            raise self.refused[storage_topic_id]
         self.calls.append((retention_ms, retention_bytes, now_us))
         return 2
 
@@ -57,3 +62,52 @@ async def test_a_topic_that_goes_meanwhile_stops_nothing() -> None:
     await catalogue.create(NewTopic("staying", 1, retention_ms=1))
     log.removed.add(going.producing.storage_topic_id)
     assert await RetentionSchedule(catalogue, log, StillClock()).enforce() == 2
+
+
+class SetClock(Clock):
+    """Its wall clock is ahead of the time that passes by as much as it is told."""
+
+    def __init__(self) -> None:
+        self.ahead_us = 0
+        self.passed_ms = 0
+
+    def now_ms(self) -> int:
+        return self.passed_ms
+
+    def wall_us(self) -> int:
+        return NOW_US + self.passed_ms * 1_000 + self.ahead_us
+
+
+async def test_a_clock_that_jumps_ahead_deletes_nothing_for_its_age(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    log, clock = Asked(), SetClock()
+    catalogue = await Catalogue.open(MemoryStore(), log)
+    await catalogue.create(NewTopic("aged", 1, retention_ms=60_000))
+    await catalogue.create(NewTopic("both", 1, retention_ms=60_000, retention_bytes=5))
+    schedule = RetentionSchedule(catalogue, log, clock)
+    clock.passed_ms = 48 * 3_600_000
+    assert await schedule.enforce() == 4, "time that passed counts, however long it was"
+    clock.ahead_us = 3_601 * 1_000_000
+    log.calls.clear()
+    for _ in range(2):
+        assert await schedule.enforce() == 2
+    assert [call[:2] for call in log.calls] == [(None, 5)] * 2
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    clock.ahead_us = 0
+    assert await schedule.enforce() == 4, "it was set back"
+    clock.ahead_us = 3_601 * 1_000_000
+    assert await RetentionSchedule(catalogue, log, clock).enforce() == 4, "a start takes its word"
+
+
+@pytest.mark.parametrize("refusal", [DiskFull(), Overloaded(what="anything", limit=1)])
+async def test_a_refusal_puts_one_topic_off_and_no_other(refusal: DssError) -> None:
+    log = Asked()
+    catalogue = await Catalogue.open(MemoryStore(), log)
+    full = await catalogue.create(NewTopic("full", 1, retention_ms=1))
+    await catalogue.create(NewTopic("fine", 1, retention_ms=1))
+    log.refused[full.producing.storage_topic_id] = refusal
+    schedule = RetentionSchedule(catalogue, log, StillClock())
+    assert await schedule.enforce() == 2
+    log.refused.clear()
+    assert await schedule.enforce() == 4

@@ -5,8 +5,10 @@ import os
 import sqlite3
 import sys
 from collections.abc import Callable
+from typing import NoReturn
 
 from dssd.__main__ import main
+from dssd.log.segment_log import SegmentLog
 from dssd.rpc.topics import TopicsServicer
 from dssd.store.transactions import Transactions
 
@@ -35,6 +37,13 @@ def _refuse_what_the_store_would_write() -> None:
     Transactions.apply = apply  # type: ignore[assignment, method-assign] # that is the fault
 
 
+def _find_no_room_for_the_log() -> None:
+    async def open_(*_: object, **__: object) -> NoReturn:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    SegmentLog.open = open_  # type: ignore[method-assign] # that is the fault
+
+
 def _fail_to_sync() -> None:
     def fdatasync(descriptor: int) -> None:
         raise OSError(errno.EIO, os.strerror(errno.EIO))
@@ -46,6 +55,7 @@ FAULTS: dict[str, Callable[[], None]] = {
     "blunder": _blunder_in_a_call,
     "thread": _blunder_in_the_stores_thread,
     "full": _refuse_what_the_store_would_write,
+    "no-room": _find_no_room_for_the_log,
     "disk": _fail_to_sync,
 }
 

@@ -1,0 +1,154 @@
+"""Who waits for whom before frames reach the writer, and what a call that gives up leaves."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from dss_core.errors import Overloaded
+from dss_core.ids import StreamId
+from dssd.log.port import Append, Appended
+from dssd.log.segment_file import SegmentWriter
+from dssd.log.settings import LogSettings
+from dssd.store.port import Precondition, Put, Write
+from dssd.store.rows import SegmentRow, StorageTopicRow
+
+Bench = Any
+MakeFrame = Callable[..., bytes]
+
+
+class SlowStore:
+    """Holds up the making of files of one storage topic."""
+
+    def __init__(
+        self, monkeypatch: pytest.MonkeyPatch, bench: Bench, storage_topic_id: int
+    ) -> None:
+        self.asked = asyncio.Event()
+        self.go_on = asyncio.Event()
+        self._storage_topic_id = storage_topic_id
+        self._commit = bench.store.commit
+        monkeypatch.setattr(bench.store, "commit", self.commit)
+
+    async def commit(
+        self, writes: Sequence[Write], preconditions: Sequence[Precondition] = ()
+    ) -> list[int]:
+        for write in writes:
+            row = write.row if isinstance(write, Put) else None
+            if isinstance(row, SegmentRow) and row.storage_topic_id == self._storage_topic_id:
+                self.asked.set()
+                await self.go_on.wait()
+        versions: list[int] = await self._commit(writes, preconditions)
+        return versions
+
+
+async def test_calls_that_are_cancelled_while_they_wait_leave_room_for_others(
+    make_bench: Callable[[LogSettings], Bench],
+    monkeypatch: pytest.MonkeyPatch,
+    make_frame: MakeFrame,
+) -> None:
+    bench = make_bench(LogSettings(writer_queue_bytes_max=1 << 20))
+    await bench.prepare()
+    await bench.open()
+    slow = SlowStore(monkeypatch, bench, 7)
+    large = make_frame(b"x" * 500_000)
+    for _ in range(3):
+        call = asyncio.create_task(bench.append(large))
+        await slow.asked.wait()
+        call.cancel()
+        await asyncio.wait([call])
+    slow.go_on.set()
+    stored = await bench.append(large)
+    assert isinstance(stored, Appended)
+    assert bench.log._queued_bytes == 0
+    assert not stored.repeated
+
+
+async def test_calls_that_cannot_wait_for_a_file_are_refused_and_leave_room_for_others(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, make_frame: MakeFrame
+) -> None:
+    waiting = bench.log._housekeeper._waiting
+    with monkeypatch.context() as patched:
+        patched.setattr(waiting, "full", lambda: True)
+        for _ in range(2):
+            assert isinstance(await bench.append(make_frame(b"a")), Overloaded)
+    assert bench.log._queued_bytes == 0
+    assert isinstance(await bench.append(make_frame(b"a")), Appended)
+
+
+async def test_the_first_file_of_one_topic_does_not_hold_up_another(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, make_frame: MakeFrame
+) -> None:
+    await bench.put(b"it has a file")
+    bench.log.open_storage_topic(8, 1)
+    slow = SlowStore(monkeypatch, bench, 8)
+    first = asyncio.create_task(bench.log.append([Append(StreamId(8, 0), make_frame(b"a"), 1)]))
+    await slow.asked.wait()
+    assert (await bench.put(b"to another topic")).base_offset == 1
+    second = asyncio.create_task(
+        bench.log.append([Append(StreamId(8, 0), make_frame(b"b", sequence=1), 1)])
+    )
+    assert not first.done()
+    slow.go_on.set()
+    ((one,), (two,)) = await asyncio.gather(first, second)
+    assert (one.base_offset, two.base_offset) == (0, 1), "calls keep their order"
+
+
+async def test_a_roll_does_not_wait_for_a_removal(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await bench.put(b"a")
+    await bench.roll()
+    trimmed, go_on = asyncio.Event(), asyncio.Event()
+    usual = bench.store.commit
+
+    async def slow(writes: Sequence[Write], *arguments: object) -> list[int]:
+        if any(
+            isinstance(write, Put) and isinstance(write.row, StorageTopicRow) for write in writes
+        ):
+            trimmed.set()
+            await go_on.wait()
+        versions: list[int] = await usual(writes, *arguments)
+        return versions
+
+    monkeypatch.setattr(bench.store, "commit", slow)
+    trimming = asyncio.create_task(bench.log.trim(StreamId(7, 0), 1))
+    await trimmed.wait()
+    assert await bench.log.roll(7)
+    assert not trimming.done()
+    go_on.set()
+    await trimming
+    assert bench.log.bounds(StreamId(7, 0)).start == 1
+
+
+async def test_a_topic_that_is_removed_while_it_gets_a_file_leaves_nothing(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, make_frame: MakeFrame
+) -> None:
+    slow = SlowStore(monkeypatch, bench, 7)
+    call = asyncio.create_task(bench.append(make_frame(b"a")))
+    await slow.asked.wait()
+    removal = asyncio.create_task(bench.log.remove_storage_topic(7))
+    await asyncio.sleep(0)
+    slow.go_on.set()
+    await removal
+    await call
+    assert bench.segments() == []
+    assert await bench.rows() == []
+
+
+async def test_a_file_whose_making_was_refused_leaves_nothing(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await bench.put(b"a")
+    before = bench.segments()
+
+    async def refused(*_: object) -> None:
+        raise Overloaded(what="anything", limit=0)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(bench.log._writer, "switch", refused)
+        assert not await bench.log.roll(7)
+    assert bench.segments() == before
+    assert len(await bench.rows()) == 1
+    assert (await bench.put(b"b")).base_offset == 1
+    assert isinstance(bench.log._writer._topics[7].file, SegmentWriter)
