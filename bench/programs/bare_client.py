@@ -14,6 +14,7 @@ async def main(endpoint: str, records: int) -> None:
     options = [("grpc.max_receive_message_length", MESSAGE_BYTES_MAX)]
     async with grpc.aio.insecure_channel(endpoint, options=options) as channel:
         await channel.channel_ready()
+        stream: grpc.aio.UnaryStreamMultiCallable[bytes, bytes]
         stream = channel.unary_stream("/bare.Bare/Stream")
         began = time.perf_counter()
         size = 0

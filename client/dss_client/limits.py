@@ -53,8 +53,9 @@ REVOKE_WAIT_OF_DEADLINE = 0.8
 makes its own final report after nine tenths."""
 
 BACKOFF_FIRST_S = 0.05
-BACKOFF_MAX_S = 1.0
-"""Reconnect pauses double between these, each drawn from zero to its value."""
+BACKOFF_MAX_S = 0.5
+"""Reconnect pauses double between these, each drawn from zero to its value. The longest is half of
+what a restarted daemon keeps a stream for the session that held it."""
 
 CHANNEL_BACKOFF_MS = 100
 CHANNEL_BACKOFF_MAX_MS = 300

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from dss_core.build import Columns
 
 Spawn = Callable[[Coroutine[Any, Any, None], str], "asyncio.Task[None]"]
+BytesLike = bytes | bytearray | memoryview
 HeadersArgument = Mapping[str, bytes | str] | Sequence[tuple[str, bytes | str]]
 
 _BYTES = frozenset((bytes, bytearray, memoryview))
@@ -245,7 +246,7 @@ class Producer:
 
     async def send_columns(
         self,
-        payloads: Sequence[bytes],
+        payloads: Sequence[BytesLike],
         keys: Sequence[bytes | None] | None = None,
         subjects: Sequence[str] | str | None = None,
         headers: Sequence[HeadersArgument | None] | None = None,
@@ -291,7 +292,7 @@ class Producer:
 
     def _columns(
         self,
-        payloads: Sequence[bytes],
+        payloads: Sequence[BytesLike],
         keys: Sequence[bytes | None] | None,
         subjects: Sequence[str] | str | None,
         headers: Sequence[HeadersArgument | None] | None,
@@ -346,7 +347,7 @@ def _pairs_or_none(headers: HeadersArgument | None) -> tuple[tuple[str, bytes], 
     return None if headers is None else header_pairs(headers)
 
 
-def _check_bytes(name: str, column: Sequence[bytes | None], kinds: frozenset[type]) -> None:
+def _check_bytes(name: str, column: Sequence[BytesLike | None], kinds: frozenset[type]) -> None:
     """Refuse a column of text, which Arrow would encode without a word.
 
     Raises:

@@ -58,7 +58,7 @@ class Reader:
         self._left = request.records_max if request.HasField("records_max") else None
         self._began_us = time.time_ns() // 1_000
 
-    async def __aiter__(self) -> AsyncIterator[Record]:
+    async def __aiter__(self) -> AsyncGenerator[Record, None]:
         """Records, one by one.
 
         Raises:

@@ -104,8 +104,13 @@ class Session:
             raise
 
     async def leave(self, subscription: "Subscription") -> None:
-        """The user left a subscription's block: end it, unless the session is to keep it."""
+        """The user left a subscription's block: end it, unless the session is to keep it.
+
+        Nobody acknowledges any more what was handed out, so it goes to others at once.
+        """
         if not self._is_kept(subscription):
+            if self._attachment is not None:
+                self._attachment.park(subscription.number)
             await self.unsubscribe(subscription)
             return
         try:

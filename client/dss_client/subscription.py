@@ -7,7 +7,7 @@ Whether records are taken one by one, by `fetch` or by the batch may change at a
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from itertools import islice
 from time import monotonic
@@ -111,7 +111,7 @@ class Subscription:
         if error is None:
             self._raise_callback_error()
 
-    def __aiter__(self) -> "AsyncIterator[DeliveredRecord]":
+    def __aiter__(self) -> "AsyncGenerator[DeliveredRecord, None]":
         """Records, one by one, until `drain` or a final error.
 
         Raises:
@@ -120,7 +120,7 @@ class Subscription:
         """
         return self._records()
 
-    async def _records(self) -> "AsyncIterator[DeliveredRecord]":
+    async def _records(self) -> "AsyncGenerator[DeliveredRecord, None]":
         # Bound to names and kept short: this loop runs once a record.
         clock = monotonic
         resume_at = self._resume_at

@@ -29,6 +29,12 @@ def reported(grant: HeldGrant) -> GrantReport | None:
     return grant.report(lambda waiters: next(tokens))
 
 
+def news_of(grant: HeldGrant) -> GrantReport:
+    report = reported(grant)
+    assert report is not None
+    return report
+
+
 @pytest.mark.parametrize(
     ("offsets", "ranges"),
     [
@@ -54,7 +60,7 @@ def test_a_grant_without_news_reports_nothing() -> None:
     grant = grant_of()
     assert reported(grant) is None
     grant.frontier = 12
-    assert reported(grant).frontier == 12
+    assert news_of(grant).frontier == 12
     assert reported(grant) is None
 
 
@@ -64,7 +70,7 @@ def test_a_report_holds_everything_since_the_last_one() -> None:
     grant.ack(((12, 20),))
     grant.nak(((30, 31),), 0.25)
     grant.in_progress(((40, 41), (41, 42)))
-    report = reported(grant)
+    report = news_of(grant)
     assert report.acked == ((10, 20),)
     assert report.naks == ((30, 31, 250),)
     assert report.in_progress == ((40, 42),)
@@ -97,9 +103,9 @@ def test_what_was_handed_out_twice_is_held_once() -> None:
 def test_work_on_what_comes_again_is_reported_as_begun() -> None:
     grant = grant_of()
     grant.handed_out(((10, 20),))
-    assert reported(grant).in_progress == ()
+    assert news_of(grant).in_progress == ()
     grant.handed_out(((12, 14), (16, 17)))
-    report = reported(grant)
+    report = news_of(grant)
     assert report.in_progress == ((12, 14), (16, 17))
     assert report.frontier == 20
 
@@ -109,7 +115,7 @@ def test_work_that_is_done_is_not_reported_as_begun() -> None:
     grant.handed_out(((10, 20),))
     grant.handed_out(((12, 17),))
     grant.ack(((13, 15),))
-    assert reported(grant).in_progress == ((12, 13), (15, 17))
+    assert news_of(grant).in_progress == ((12, 13), (15, 17))
 
 
 def test_an_offset_stays_acked_before_and_after_it_is_reported() -> None:

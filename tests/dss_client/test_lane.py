@@ -125,7 +125,9 @@ def test_whatever_is_lost_or_refused_frames_are_stored_once_and_in_order(seed: i
     lane, frames = lane_with(40)
     daemon, refused = OneStream(), set()
     # The first is stored, so that the daemon knows the producer.
-    on_the_way = [lane.take()]
+    first = lane.take()
+    assert first is not None
+    on_the_way = [first]
     while lane.unsettled():
         while on_the_way:
             frame = on_the_way.pop(0)

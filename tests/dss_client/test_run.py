@@ -1,10 +1,12 @@
 import asyncio
 import random
 from collections import defaultdict
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import Any, cast
 
 import pytest
 
+from dss_client import DeliveredRecord
 from dss_client._run import KeyedRunner
 from dss_client.testing.memory_daemon import until
 from dss_core.errors import DssError, IllegalArgument, SessionTakenOver
@@ -48,10 +50,24 @@ async def coming(
         raise error
 
 
+async def run(
+    handler: Callable[[FakeRecord], Awaitable[None]],
+    records: AsyncIterator[FakeRecord],
+    *,
+    concurrency: int,
+) -> KeyedRunner:
+    """Fakes stand in for delivered records: no more of those is used than they have."""
+    runner = KeyedRunner(cast(Any, handler), concurrency=concurrency)
+    await runner.run(cast(Any, records))
+    return runner
+
+
 async def test_records_of_one_key_are_handled_in_order_and_never_at_once() -> None:
     chance = random.Random(3)
     records = [FakeRecord(n, chance.choice([b"a", b"b", b"c", None])) for n in range(300)]
-    order, busy, most = defaultdict(list), set(), 0
+    order: dict[bytes | None, list[int]] = defaultdict(list)
+    busy: set[bytes | int] = set()
+    most = 0
 
     async def handle(record: FakeRecord) -> None:
         nonlocal most
@@ -63,7 +79,7 @@ async def test_records_of_one_key_are_handled_in_order_and_never_at_once() -> No
         busy.remove(record.key or record.offset)
         order[record.key].append(record.offset)
 
-    await KeyedRunner(handle, concurrency=3).run(coming(records))
+    await run(handle, coming(records), concurrency=3)
     assert all(record.outcome == "ack" for record in records)
     assert most == 3
     for key in (b"a", b"b", b"c"):
@@ -80,8 +96,7 @@ async def test_followers_of_a_refused_record_are_refused_until_it_was_handled() 
             failed.append(record)
             raise ValueError
 
-    runner = KeyedRunner(handle, concurrency=2)
-    await runner.run(coming([first, second, other, *again]))
+    runner = await run(handle, coming([first, second, other, *again]), concurrency=2)
     assert [r.outcome for r in (first, second, other, *again)] == [
         "nak", "nak", "ack", "ack", "ack",
     ]  # fmt: skip
@@ -96,8 +111,7 @@ async def test_what_was_acked_before_the_handler_raised_holds_nobody_up() -> Non
             await record.ack()
             raise ValueError
 
-    runner = KeyedRunner(handle, concurrency=2)
-    await runner.run(coming(records))
+    runner = await run(handle, coming(records), concurrency=2)
     assert [record.outcome for record in records] == ["ack", "ack", "ack"]
     assert runner._chains == {}
 
@@ -115,7 +129,7 @@ async def test_a_refused_record_that_was_acked_after_all_holds_nobody_up() -> No
         first.outcome = "ack"
         yield second
 
-    await KeyedRunner(handle, concurrency=2).run(coming_later())
+    await run(handle, coming_later(), concurrency=2)
     assert second.outcome == "ack"
 
 
@@ -129,7 +143,7 @@ async def test_what_the_handler_refused_itself_comes_again_before_its_followers(
             await record.nak()
             raise ValueError
 
-    await KeyedRunner(handle, concurrency=2).run(coming(records))
+    await run(handle, coming(records), concurrency=2)
     assert [record.outcome for record in records] == ["nak", "nak", "nak"]
 
 
@@ -143,7 +157,7 @@ async def test_a_handler_that_something_cancelled_is_refused_and_its_worker_goes
             await gone
 
     async with asyncio.timeout(5):
-        await KeyedRunner(handle, concurrency=1).run(coming(records))
+        await run(handle, coming(records), concurrency=1)
     assert [record.outcome for record in records] == ["nak", "ack", "ack"]
 
 
@@ -156,10 +170,13 @@ async def test_the_final_error_comes_after_what_was_being_handled() -> None:
 
     error = SessionTakenOver(client_id="me")
     with pytest.raises(SessionTakenOver):
-        await KeyedRunner(handle, concurrency=1).run(coming([record], error))
+        await run(handle, coming([record], error), concurrency=1)
     assert record.outcome == "ack"
 
 
 def test_a_concurrency_below_one_is_refused() -> None:
+    async def handle(record: DeliveredRecord) -> None:
+        """Never called."""
+
     with pytest.raises(IllegalArgument):
-        KeyedRunner(lambda record: None, concurrency=0)
+        KeyedRunner(handle, concurrency=0)

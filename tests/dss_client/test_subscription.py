@@ -283,12 +283,15 @@ async def test_five_losses_stay_unseen_and_duplicates_are_marked(daemon: MemoryD
                 if record.offset % 3:
                     await record.ack()
 
+        async def all_seen(count: int) -> None:
+            await until(lambda: len(seen) == count)
+
         consuming = asyncio.ensure_future(consume())
         for round_number in range(5):
             fill(daemon, 0, 50)
             await daemon.cut()
             await daemon.start()
-            await until(lambda want=(round_number + 1) * 50: len(seen) == want)
+            await all_seen((round_number + 1) * 50)
         assert not consuming.done()
         consuming.cancel()
     assert sorted(seen) == list(range(250))
@@ -361,6 +364,7 @@ async def test_after_a_silence_hand_out_waits_for_a_ping(daemon: MemoryDaemon) -
         records = aiter(subscription)
         await anext(records)
         attachment = subscription._session._attachment
+        assert attachment is not None
         before = daemon.pings
         attachment._heard_at -= 10
         subscription._resume_at = 0

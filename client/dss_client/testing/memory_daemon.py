@@ -284,9 +284,7 @@ class MemoryDaemon(
         done = Progress(0).merged(stream.progress)
         self._deliver(grant, [(0, done.floor), *done.ranges], redelivered)
 
-    def deliver_part(
-        self, grant: int, start: int, end: int, *, redelivered: bool = False
-    ) -> None:
+    def deliver_part(self, grant: int, start: int, end: int, *, redelivered: bool = False) -> None:
         """Send the frames that hold some offsets, all others masked."""
         stream = self.streams[self._grant_streams[grant]]
         self._deliver(grant, [(0, start), (end, stream.end)], redelivered)

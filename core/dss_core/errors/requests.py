@@ -179,8 +179,8 @@ class MessageUnreadable(DssError):
     """Bytes on the wire are not the message that the method takes. Fields: message, reason."""
 
     code = "DSS1015"
-    sentence = 'The request cannot be read as {message}: {reason}.'
-    hint = 'Use the stubs of this version of DSS.'
+    sentence = "The request cannot be read as {message}: {reason}."
+    hint = "Use the stubs of this version of DSS."
     grpc_status = "INVALID_ARGUMENT"
     exit_code = ExitCode.FAILED
 

@@ -16,7 +16,7 @@ out before. If its last holder died of one of these records, sending all of them
 them all again: so of records with k known hand-outs only ``credit >> k`` may be out at a time.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from dss_core.limits import ACKED_RANGES_MAX
 from dss_core.progress import Progress, Range, Ranges, clipped, complement, normalised
@@ -24,7 +24,7 @@ from dssd.core.delivering import ChunkRead, Deliver, Installed, Nak
 from dssd.core.messages import StreamReport
 from dssd.core.outstanding import Outstanding, Run
 from dssd.core.redelivery import AckWaits, HandOuts, Resting, backoff_ms, run_records_max
-from dssd.core.run_plan import Class, FrameSpan, Plan, Room, plan
+from dssd.core.run_plan import Class, FrameSpans, Plan, Room, plan
 from dssd.limits import RESTING_RANGES_MAX
 
 NEVER_HELD = 1 << 62
@@ -50,7 +50,7 @@ class DeliveredStream:
         self.resting = Resting()
         self.waits = AckWaits(installed.ack_wait_ms)
         self.chunk: ChunkRead | None = None
-        self.spans: Sequence[FrameSpan] | None = None
+        self.spans: FrameSpans | None = None
         """The chunk's frames, once it had to be cut."""
         self.chunk_at = 0
         self.chunk_end = 0
@@ -181,7 +181,7 @@ class DeliveredStream:
         self.forget_chunk()
         return Deliver(self.grant, chunk.frames, (), False, 1, chunk.base, end)
 
-    def send_part(self, spans: Sequence[FrameSpan], room: Room) -> Deliver | None:
+    def send_part(self, spans: FrameSpans, room: Room) -> Deliver | None:
         """Send what the credit allows of the chunk, or nothing; the chunk ends when it is through.
 
         The chunk is dropped where the stream itself must wait.

@@ -15,7 +15,7 @@ anything of its own (its cap, its suspects, a revoke) holds neither credit nor a
 reads. This module does not know the frame format: it is given the function that cuts frames.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from dss_core.limits import ACKED_RANGES_MAX, CREDIT_BYTES, CREDIT_RECORDS
 from dss_core.progress import Progress, Ranges
@@ -49,7 +49,7 @@ from dssd.core.delivering import (
 )
 from dssd.core.durable_acks import DurableAcks
 from dssd.core.outstanding import Run
-from dssd.core.run_plan import FrameSpan, Room
+from dssd.core.run_plan import FrameSpans, Room
 from dssd.core.turns import Share, Turns
 from dssd.limits import (
     DELIVERY_READ_BYTES_MAX,
@@ -57,7 +57,7 @@ from dssd.limits import (
     REVOKE_REPORT_SHARE,
 )
 
-CutFrames = Callable[[bytes], Sequence[FrameSpan]]
+CutFrames = Callable[[bytes], FrameSpans]
 
 
 class DeliveryWindow:

@@ -6,22 +6,20 @@ remains goes later, perhaps in the same frames under another mask. Credit cuts b
 a frame sent in two halves would cost its bytes twice.
 """
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from dss_core.progress import Range, Ranges, clipped, complement, total
 
 
-class FrameSpan(NamedTuple):
-    """Where a frame lies among others."""
+class FrameSpans(NamedTuple):
+    """Where consecutive frames lie; both columns have an entry more, the end of the last."""
 
-    at: int
-    """Its first byte."""
-    end: int
-    base: int
-    """The offset of its first record."""
-    records: int
+    at: Sequence[int]
+    """The first byte of each."""
+    base: Sequence[int]
+    """The offset of the first record of each."""
 
 
 class Class(NamedTuple):
@@ -58,7 +56,7 @@ class Plan(NamedTuple):
     attempt: int
 
 
-def plan(spans: Sequence[FrameSpan], wanted: Ranges, classes: Sequence[Class], room: Room) -> Plan:
+def plan(spans: FrameSpans, wanted: Ranges, classes: Sequence[Class], room: Room) -> Plan:
     """The next delivery of the wanted offsets: one frame at least.
 
     There is some credit, the wanted ranges are not empty, they lie in the frames, and the classes
@@ -67,50 +65,46 @@ def plan(spans: Sequence[FrameSpan], wanted: Ranges, classes: Sequence[Class], r
     first = wanted[0][0]
     kind = next(each for each in classes if first < each.end)
     stretch = _first_records(clipped(wanted, first, kind.end), kind.records_max)
-    taken: list[FrameSpan] = []
-    records = size = 0
-    # By index, not by slice: a chunk of many small frames is cut many times.
-    for index in range(bisect_right(spans, first, key=_base) - 1, len(spans)):
-        span = spans[index]
-        inside = _inside(stretch, span.base, span.base + span.records)
-        if inside == 0:
-            break
-        bytes_ = span.end - span.at
-        fits = records + inside <= room.records and size + bytes_ <= room.bytes
-        if not fits and taken:
-            break
-        taken.append(span)
-        records += inside
-        size += bytes_
-        if not fits:
-            break
-    assert taken, (spans, wanted, classes)
-    low, high = taken[0].base, taken[-1].base + taken[-1].records
+    begin = bisect_right(spans.base, first) - 1
+    if len(stretch) == 1:
+        end = _last_of_range(spans, begin, stretch[0], room)
+    else:
+        end = _last_of_ranges(spans, begin, stretch, room)
+    low, high = spans.base[begin], spans.base[end]
     picked = clipped(stretch, low, high)
-    mask = complement(picked, low, high)
     return Plan(
-        taken[0].at,
-        taken[-1].end,
+        spans.at[begin],
+        spans.at[end],
         low,
         high,
         picked,
-        mask,
-        records,
+        complement(picked, low, high),
+        total(picked),
         kind.redelivered,
         kind.attempt,
     )
 
 
-def _base(span: FrameSpan) -> int:
-    return span.base
+def _last_of_range(spans: FrameSpans, begin: int, stretch: Range, room: Room) -> int:
+    """Behind the last frame that goes, by bisection: a chunk may have a thousand of them."""
+    first, last = stretch
+    end = bisect_left(spans.base, last)
+    if last - first > room.records:
+        end = min(end, bisect_right(spans.base, first + room.records) - 1)
+    end = min(end, bisect_right(spans.at, spans.at[begin] + room.bytes) - 1)
+    return max(end, begin + 1)
 
 
-def _inside(ranges: Ranges, start: int, end: int) -> int:
-    """How many offsets of the ranges lie in ``[start, end)``."""
-    if len(ranges) > 1:
-        return total(clipped(ranges, start, end))
-    low, high = ranges[0]
-    return max(0, min(high, end) - max(low, start))
+def _last_of_ranges(spans: FrameSpans, begin: int, stretch: Ranges, room: Room) -> int:
+    """The same where not all records between the first and the last go."""
+    records, end = 0, begin
+    for end in range(begin, len(spans.base) - 1):
+        inside = total(clipped(stretch, spans.base[end], spans.base[end + 1]))
+        records += inside
+        size = spans.at[end + 1] - spans.at[begin]
+        if end > begin and (not inside or records > room.records or size > room.bytes):
+            return end
+    return end + 1
 
 
 def _first_records(ranges: Ranges, records_max: int) -> Ranges:

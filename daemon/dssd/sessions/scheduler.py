@@ -51,7 +51,7 @@ from dssd.core.delivering import (
 )
 from dssd.core.delivery import DeliveryWindow
 from dssd.core.messages import GrantedStream, ToBorrower
-from dssd.core.run_plan import FrameSpan
+from dssd.core.run_plan import FrameSpans
 from dssd.limits import SESSION_STEP_INPUTS_MAX
 from dssd.sessions.items import Down, Granted, Opened, Refused, Revoke, Revoked, Settled, Status
 from dssd.sessions.services import Services
@@ -344,11 +344,9 @@ class Scheduler:
         self._wake.set()
 
 
-def cut_frames(frames: bytes) -> list[FrameSpan]:
+def cut_frames(frames: bytes) -> FrameSpans:
     """Where consecutive frames lie."""
-    at = 0
-    spans: list[FrameSpan] = []
-    for _, _, end, _, records, base, _ in summaries_of(frames, checksums=False):
-        spans.append(FrameSpan(at, end, base, records))
-        at = end
-    return spans
+    summaries = summaries_of(frames, checksums=False)
+    _, _, _, _, records, last, _ = summaries[-1]
+    at = [0, *(summary[2] for summary in summaries)]
+    return FrameSpans(at, [*(summary[5] for summary in summaries), last + records])

@@ -113,7 +113,7 @@ class Attached:
 def offsets_of(deliver: Deliver) -> Ranges:
     """Which offsets are for the user."""
     spans = cut_frames(deliver.frames)
-    return complement(deliver.mask, spans[0].base, spans[-1].base + spans[-1].records)
+    return complement(deliver.mask, spans.base[0], spans.base[-1])
 
 
 class Hall:

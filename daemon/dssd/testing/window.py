@@ -16,7 +16,7 @@ from dssd.core.delivering import (
 )
 from dssd.core.delivery import DeliveryWindow
 from dssd.core.messages import Attempts, GrantedStream, StreamReport
-from dssd.core.run_plan import FrameSpan
+from dssd.core.run_plan import FrameSpans
 
 ACK_WAIT_MS = 30_000
 
@@ -27,16 +27,17 @@ def frame(base: int, records: int, size: int = 100) -> bytes:
     return head + b"." * (size - len(head) - 1) + b"|"
 
 
-def cut(frames: bytes) -> Sequence[FrameSpan]:
+def cut(frames: bytes) -> FrameSpans:
     """Where stand-ins lie."""
-    spans: list[FrameSpan] = []
-    at = 0
-    while at < len(frames):
-        end = frames.index(b"|", at) + 1
-        base, records = frames[at : frames.index(b";", at)].split(b",")
-        spans.append(FrameSpan(at, end, int(base), int(records)))
-        at = end
-    return spans
+    spans = FrameSpans([0], [])
+    end = 0
+    while spans.at[-1] < len(frames):
+        at = spans.at[-1]
+        base, records = map(int, frames[at : frames.index(b";", at)].split(b","))
+        assert end in (0, base)
+        spans = FrameSpans([*spans.at, frames.index(b"|", at) + 1], [*spans.base, base])
+        end = base + records
+    return spans._replace(base=[*spans.base, end])
 
 
 class Stream:
@@ -142,4 +143,4 @@ class Client:
 def offsets(delivery: Deliver) -> Ranges:
     """Which offsets are for the user."""
     spans = cut(delivery.frames)
-    return complement(delivery.mask, spans[0].base, spans[-1].base + spans[-1].records)
+    return complement(delivery.mask, spans.base[0], spans.base[-1])

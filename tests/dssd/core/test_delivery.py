@@ -25,6 +25,7 @@ from dssd.core.delivering import (
     RevokeFinished,
     Saved,
     Settle,
+    Settles,
     ShowStalled,
     Suspended,
     Unwanted,
@@ -150,6 +151,25 @@ def test_records_that_the_filter_rejects_count_as_acked() -> None:
     client.feed(Settle(1, ((2, 5), (6, 8)), frontier=8))
     client.tick(10)
     assert client.reports[1].progress == Progress(8)
+
+
+def test_what_the_filter_rejects_behind_the_last_record_needs_no_word_of_the_client() -> None:
+    client = Client()
+    client.install(1, Stream([4, 4], mask=((2, 5), (6, 8))))
+    assert client.take() == [(((0, 2), (5, 6)), False, 1)]
+    client.feed(Settle(1, ((0, 2), (5, 6)), frontier=6))
+    client.feed(RevokeAsked(1, 1_000), RevokeFinished(1))
+    assert client.reports[1].progress == Progress(8)
+    assert client.reports[1].frontier == 8
+
+
+def test_credit_that_comes_back_at_one_moment_is_spent_at_once() -> None:
+    client = Client(records=4)
+    for grant, sizes in ((1, [2]), (2, [2]), (3, [2, 2, 2])):
+        client.install(grant, Stream(sizes))
+    assert len(client.take()) == 2
+    client.feed(Settles(tuple(Settle(grant, ((0, 2),), frontier=2) for grant in (1, 2))))
+    assert client.take() == [(((0, 4),), False, 1)]
 
 
 def test_records_lost_to_retention_count_as_acked() -> None:

@@ -9,6 +9,7 @@ import random
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import pytest
 
@@ -127,7 +128,7 @@ class World:
                 case leading.Send(message):
                     self.to_borrower(message)
                 case leading.Persist():
-                    self.at(COMMIT_MS, lambda persist=effect: self.commit(leading_now, persist))
+                    self.at(COMMIT_MS, partial(self.commit, leading_now, effect))
                 case leading.WakeAt(at_ms):
                     self.at(max(at_ms - self.now_ms, 0), lambda: self.tick_leader(leading_now))
                 case leading.Stop():

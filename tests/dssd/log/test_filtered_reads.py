@@ -132,4 +132,4 @@ def test_a_filter_gives_exactly_the_records_that_it_matches(
     everything = [subject for subjects in frames for subject in subjects]
     wanted = TopicFilter.parse(filter_text)
     expected = {n: subject for n, subject in enumerate(everything) if wanted.matches(subject)}
-    assert run_log(story, LogSettings(run_bytes_max=300)) == expected
+    assert run_log(story, LogSettings(run_bytes_max=300, read_loop_us=60_000_000)) == expected

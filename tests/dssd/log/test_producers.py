@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dss_core.errors import DssError, Overloaded, SequenceGap, SequenceTooOld
+from dss_core.limits import PRODUCER_WINDOW_SEQUENCES as WINDOW
 from dssd.limits import PRODUCER_FORGOTTEN_US
 from dssd.log.port import Appended
 from dssd.log.producers import (
     NO_PRODUCER,
     SEQUENCE_MAX,
-    WINDOW,
     Answer,
     BadSnapshot,
     Covered,

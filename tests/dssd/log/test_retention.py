@@ -103,7 +103,7 @@ async def test_the_low_watermark_is_committed_before_a_file_goes(
     async def seen(
         writes: Sequence[Write], preconditions: Sequence[Precondition] = ()
     ) -> list[int]:
-        versions = await usual(writes, preconditions)
+        versions: list[int] = await usual(writes, preconditions)
         row = (await bench.store.read(StorageTopicRow, (1, 0))).row
         starts.append(f"{row.starts} {len(bench.segments())}")
         return versions

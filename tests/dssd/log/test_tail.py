@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from dss_core.ids import StreamId
 from dssd.limits import TAIL_CACHE_OVERHEAD_BYTES
-from dssd.log.batch import StoredFrames
+from dssd.log.batch import FrameParts, StoredFrames
 from dssd.log.index import Run
 from dssd.log.segment_file import SegmentId
 from dssd.log.settings import LogSettings
@@ -19,7 +19,7 @@ Bench = Any
 
 def stored(partition: int, base: int, frames: int, size: int) -> StoredFrames:
     bases = list(range(base, base + frames))
-    parts = [(b"h" * 84, b"x" * (size - 84))] * frames
+    parts: list[FrameParts] = [(b"h" * 84, b"x" * (size - 84))] * frames
     run = Run(base, base + frames, 0, size * frames, 5, 0)
     return StoredFrames(
         SegmentId(7, 1), partition, base, base + frames, 5, run, bases, parts, size * frames
@@ -42,7 +42,7 @@ def test_the_newest_entries_of_all_streams_stay_within_the_bound(
         while sum(cost for _, _, cost in kept) > 8_000:
             kept.pop(0)
         assert tail.bytes == sum(cost for _, _, cost in kept)
-    first_kept = {}
+    first_kept: dict[int, int] = {}
     for partition, base, _ in kept:
         first_kept.setdefault(partition, base)
     for partition in range(3):

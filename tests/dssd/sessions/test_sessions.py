@@ -22,9 +22,12 @@ from dss_core.errors import (
     SessionTakenOver,
     Stopping,
 )
+from dss_core.filters import TopicFilter
+from dss_core.ids import StreamId
 from dss_core.progress import Progress, total
 from dssd.core.delivering import Deliver, Settle
 from dssd.core.start import Earliest
+from dssd.log.port import Chunk
 from dssd.sessions.items import (
     FinishRevoke,
     Opening,
@@ -499,3 +502,27 @@ async def test_a_client_that_does_not_read_is_sent_its_credit(hall: Hall) -> Non
         await client.next(PongSent, token=1)
         sent = [item for item in client.heard if isinstance(item, Deliver)]
         assert sum(total(offsets_of(item)) for item in sent) == 50
+
+
+async def test_frames_are_judged_only_where_the_filter_may_reject_some(
+    hall: Hall, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (stream,) = await hall.plant.topic("t", 1)
+    await hall.plant.publish(stream, 2, "t/a")
+    read = hall.plant.log.read
+    judged: set[TopicFilter | None] = set()
+
+    async def noted(
+        stream: StreamId, offset: int, *, bytes_max: int, matching: TopicFilter | None = None
+    ) -> Chunk:
+        judged.add(matching)
+        return await read(stream, offset, bytes_max=bytes_max, matching=matching)
+
+    monkeypatch.setattr(hall.plant.log, "read", noted)
+    async with hall.attached() as client:
+        await client.subscribe("$share/g/t/#")
+        await client.records(2)
+        assert judged == {None}
+        await client.subscribe("$share/g/t/a", 2)
+        await client.records(2)
+        assert judged == {None, TopicFilter.parse("t/a")}

@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dss_core.build import Columns, build_frame
 from dss_core.ids import StreamId
@@ -17,6 +18,9 @@ from dssd.log.segment_log import SegmentLog
 from dssd.store.port import Put
 from dssd.store.rows import StorageTopicRow
 from dssd.store.sqlite import SqliteStore
+
+if TYPE_CHECKING:
+    from _typeshed import FileDescriptorLike
 
 TOPIC = 7
 PRODUCER = b"producer of test"
@@ -52,7 +56,7 @@ async def main(directory: Path, frames: int, roll_before_last: bool) -> None:
 def die_after_next_sync() -> None:
     usual = os.fdatasync
 
-    def sync_and_die(fd: int) -> None:
+    def sync_and_die(fd: "FileDescriptorLike") -> None:
         usual(fd)
         os.kill(os.getpid(), signal.SIGKILL)
 

@@ -5,14 +5,14 @@ import json
 import sys
 from pathlib import Path
 
-from dss_core.errors import DiskFailed, DssError
+from dss_core.errors import DssError
 from dssd.store.port import Put
 from dssd.store.rows import LeaderRow
 from dssd.store.sqlite import SqliteStore
 
 
 async def main(path: Path, commits: int) -> None:
-    failures: list[DiskFailed] = []
+    failures: list[BaseException] = []
     store = await SqliteStore.open(path, on_failure=failures.append)
     outcomes: list[str] = []
     reads: list[str] = []
@@ -27,7 +27,9 @@ async def main(path: Path, commits: int) -> None:
             reads.append("ok" if await store.read(LeaderRow, (0,)) else "absent")
         except DssError as error:
             reads.append(error.code)
-    told = [failure.message for failure in failures]
+    told = [
+        failure.message if isinstance(failure, DssError) else repr(failure) for failure in failures
+    ]
     sys.stdout.write(json.dumps({"outcomes": outcomes, "reads": reads, "told": told}))
     if not failures:
         await store.close()

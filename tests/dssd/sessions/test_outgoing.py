@@ -1,0 +1,89 @@
+import asyncio
+
+from dss_core.progress import Ranges
+from dssd.core.delivering import Deliver
+from dssd.limits import DELIVERY_BYTES_USUAL, OUTGOING_ITEMS_MAX
+from dssd.sessions.items import Down, PongSent, Revoke
+from dssd.sessions.outgoing import Outgoing
+
+
+def delivery(
+    grant: int, base: int, end: int, mask: Ranges = (), *, attempt: int = 1, size: int = 0
+) -> Deliver:
+    frames = b"%d-%d;" % (base, end) + b"." * size
+    return Deliver(grant, frames, mask, attempt > 1, attempt, base, end)
+
+
+async def taken(*items: Down) -> list[Down | None]:
+    """What comes out of a queue that waited until all items were in it."""
+    outgoing = Outgoing()
+    for item in items:
+        assert outgoing.put(item)
+    found: list[Down | None] = []
+    try:
+        async with asyncio.timeout(0):
+            while True:
+                found.append(await outgoing.take())
+    except TimeoutError:
+        return found
+
+
+async def test_deliveries_of_a_stream_that_wait_go_together() -> None:
+    joined = await taken(
+        delivery(1, 0, 10, ((0, 2),)), delivery(2, 7, 9), delivery(1, 10, 12, ((11, 12),))
+    )
+    assert joined == [
+        Deliver(1, b"0-10;10-12;", ((0, 2), (11, 12)), False, 1, 0, 12),
+        delivery(2, 7, 9),
+    ]
+
+
+async def test_a_delivery_that_does_not_go_on_where_the_last_ended_goes_alone() -> None:
+    apart = [delivery(1, 0, 10), delivery(1, 5, 10), delivery(1, 20, 30)]
+    assert await taken(*apart) == apart
+
+
+async def test_deliveries_that_tell_different_things_go_apart() -> None:
+    apart = [delivery(1, 0, 10), delivery(1, 10, 20, attempt=2), delivery(1, 20, 30)]
+    assert await taken(*apart) == apart
+
+
+async def test_what_goes_together_is_bounded() -> None:
+    half = DELIVERY_BYTES_USUAL // 2 - 100
+    apart = [delivery(1, n, n + 1, size=half) for n in range(3)]
+    joined = await taken(*apart)
+    assert [len(each.frames) > half * 1.5 for each in joined if isinstance(each, Deliver)] == [
+        True,
+        False,
+    ]
+
+
+async def test_no_delivery_passes_an_item_of_another_kind() -> None:
+    items: list[Down] = [delivery(1, 0, 10), Revoke(1, 5), delivery(1, 10, 20)]
+    assert await taken(*items) == items
+
+
+async def test_a_delivery_joins_none_that_was_taken() -> None:
+    outgoing = Outgoing()
+    for base in range(3):
+        outgoing.put(delivery(1, base, base + 1))
+        assert await outgoing.take() == delivery(1, base, base + 1)
+
+
+async def test_closing_drops_records_and_keeps_what_is_to_be_told() -> None:
+    outgoing = Outgoing()
+    outgoing.put(delivery(1, 0, 10))
+    outgoing.put(PongSent(1))
+    outgoing.close()
+    outgoing.put(delivery(1, 10, 20))
+    assert await outgoing.take() == PongSent(1)
+    assert await outgoing.take() is None
+
+
+async def test_items_left_unread_are_bounded_and_records_are_not_counted() -> None:
+    outgoing = Outgoing()
+    assert all(outgoing.put(PongSent(n)) for n in range(OUTGOING_ITEMS_MAX))
+    assert not outgoing.put(PongSent(0))
+    assert outgoing.put(delivery(1, 0, 10))
+    await outgoing.take()
+    assert outgoing.put(PongSent(0))
