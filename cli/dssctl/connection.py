@@ -1,14 +1,16 @@
 """Calling the daemon from a command, which is a plain function.
 
-Invariant: a command that asks or changes something ends within its timeout; one that follows a
-stream has had an answer within its timeout before it begins. gRPC and asyncio are loaded here,
-when a command really talks to the daemon.
+Invariant: a command that asks or changes something ends within its timeout once a daemon is there;
+one that follows a stream has had an answer within its timeout before it begins. A unix socket that
+nobody listens at may belong to a daemon that is being started, and is tried again for a moment.
+gRPC and asyncio are loaded here, when a command really talks to the daemon.
 """
 
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, TypeVar
 
-from dss_core.errors import TimedOut
+from dss_core.errors import TimedOut, Unreachable
+from dssctl.limits import CONNECT_PAUSE_S
 from dssctl.settings import Settings
 
 if TYPE_CHECKING:
@@ -30,7 +32,7 @@ def ask(settings: Settings, question: Callable[["Client"], Awaitable[Answer]]) -
 
     async def connected_question() -> Answer:
         async with connected(settings) as client:
-            return await _in_time(settings, question(client))
+            return await _answered(settings, client, question)
 
     return asyncio.run(connected_question())
 
@@ -52,10 +54,34 @@ async def require_daemon(client: "Client", settings: Settings) -> None:
         TimedOut: it does not answer.
         Unreachable: it is not there.
     """
-    await _in_time(settings, client.daemon.status())
+    await _answered(settings, client, lambda client: client.daemon.status())
 
 
-async def _in_time(settings: Settings, call: Awaitable[Answer]) -> Answer:
+async def _answered(
+    settings: Settings, client: "Client", question: Callable[["Client"], Awaitable[Answer]]
+) -> Answer:
+    """Ask, and ask again while a socket of this machine does not answer yet."""
+    import asyncio
+
+    loop = asyncio.get_running_loop()
+    local = client.endpoint.startswith("unix:")
+    last_at = loop.time() + (settings.connect_wait_s if local else 0)
+    while True:
+        try:
+            return await in_time(settings, question(client))
+        except Unreachable:
+            # It never left this process, so asking again does nothing twice.
+            if loop.time() >= last_at:
+                raise
+        await asyncio.sleep(CONNECT_PAUSE_S)
+
+
+async def in_time(settings: Settings, call: Awaitable[Answer]) -> Answer:
+    """Await a call for as long as one may take.
+
+    Raises:
+        TimedOut: it took longer; whether it did anything is unknown.
+    """
     import asyncio
 
     try:

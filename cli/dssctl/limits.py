@@ -5,6 +5,12 @@ from dss_core.limits import RECORD_BYTES_MAX
 CALL_TIMEOUT_S = 10.0
 """A call that only asks or changes something; a person waits no longer without a word."""
 
+CONNECT_WAIT_S = 2.0
+"""How long a daemon that is being started is waited for. DSSCTL_CONNECT_WAIT overrides it."""
+
+CONNECT_PAUSE_S = 0.05
+"""Between two attempts at it; the transport has pauses of its own."""
+
 INPUT_LINE_BYTES_MAX = 2 * RECORD_BYTES_MAX
 """A record in JSON, base64 included, and room for its field names."""
 

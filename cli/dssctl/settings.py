@@ -7,7 +7,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TextIO
 
-from dssctl.limits import CALL_TIMEOUT_S
+from dss_core.errors import IllegalArgument
+from dssctl.limits import CALL_TIMEOUT_S, CONNECT_WAIT_S
+
+CONNECT_WAIT_VARIABLE = "DSSCTL_CONNECT_WAIT"
 
 
 class Format(StrEnum):
@@ -48,6 +51,23 @@ class Settings:
     def machine_readable(self) -> bool:
         """Whether a program reads stdout, so that errors are JSON too."""
         return self.format in {Format.JSON, Format.JSONL}
+
+    @property
+    def connect_wait_s(self) -> float:
+        """How long to wait for a daemon whose socket does not answer yet.
+
+        Raises:
+            IllegalArgument: the environment gives something else than seconds.
+        """
+        given = os.environ.get(CONNECT_WAIT_VARIABLE)
+        try:
+            wait_s = float(given) if given else CONNECT_WAIT_S
+        except ValueError:
+            wait_s = -1.0
+        if not 0 <= wait_s < float("inf"):
+            argument = f"{CONNECT_WAIT_VARIABLE} {given}"
+            raise IllegalArgument(argument=argument, rule="it is a number of seconds")
+        return min(wait_s, self.timeout_s)
 
     def coloured(self, stream: TextIO) -> bool:
         """Whether this stream gets colours."""

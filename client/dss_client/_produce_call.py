@@ -24,7 +24,6 @@ from dss_client.limits import (
     FAILURES_KEPT_MAX,
     GATHER_MS,
     HEAP_KEPT_BYTES,
-    RECORD_OVERHEAD_BYTES,
     REQUEST_BYTES_USUAL,
 )
 from dss_client.topics import Topic, Topics
@@ -132,7 +131,7 @@ class ProduceCall:
             BufferFull: there is something in it.
         """
         if self.room_bytes < self._buffer_bytes:
-            raise BufferFull(limit=self._buffer_bytes // RECORD_OVERHEAD_BYTES)
+            raise BufferFull(limit=self._buffer_bytes)
 
     async def pause(self) -> None:
         """Let what was accepted be sent."""

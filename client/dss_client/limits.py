@@ -1,5 +1,7 @@
 """Every bound and pace of the client, with its unit last and its reason."""
 
+from dss_core.limits import CREDIT_RECORDS
+
 GATHER_MS = 2
 """While something is in flight, a producer lets records gather for at most this long."""
 
@@ -34,7 +36,7 @@ YIELD_EVERY_S = 0.005
 CREDIT_PARTS = 2
 """Where acks for this part of the credit wait, they go out at once."""
 
-FLUSH_RECORDS = 500
+FLUSH_RECORDS = CREDIT_RECORDS // CREDIT_PARTS
 """After so many records the hand-out pauses for the acks to go: half of the usual credit, so that
 the next records come while the user works on the rest."""
 

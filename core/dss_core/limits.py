@@ -43,9 +43,10 @@ TOPIC_PATTERNS_MAX = 64
 UNIX_SOCKET_PATH_BYTES_MAX = 107
 """sun_path holds 108 bytes with its final zero."""
 
-CREDIT_RECORDS = 1_000
+CREDIT_RECORDS = 4_000
 CREDIT_BYTES = 8 << 20
-"""A session's delivery window, unless the client asks for less."""
+"""A session's delivery window, unless the client asks for less. Four frames of the usual size: with
+one, daemon and client wait for each other at every frame (measured)."""
 
 ACKED_RANGES_MAX = 1_024
 """Acked ranges above a floor; at the cap, delivery of the stream pauses."""

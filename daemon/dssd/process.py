@@ -10,6 +10,7 @@ import faulthandler
 import gc
 import logging
 import os
+import shlex
 import shutil
 import signal
 import sys
@@ -86,7 +87,8 @@ def _keep_large_blocks() -> None:
 
 async def _run(config: Config, temporary: Path | None) -> None:
     failed = partial(_fail_stop, temporary)
-    hooks = Hooks(listening=_announce, ending=_end_in_time, failed=failed)
+    announce = partial(_announce, paste=temporary is not None)
+    hooks = Hooks(listening=announce, ending=_end_in_time, failed=failed)
     daemon = Daemon(config, hooks, Clock())
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -110,10 +112,13 @@ def _end_in_time() -> None:
     faulthandler.dump_traceback_later(STOP_HARD_S, exit=True)
 
 
-def _announce(addresses: tuple[Address, ...]) -> None:
+def _announce(addresses: tuple[Address, ...], *, paste: bool) -> None:
+    """Say where; where nobody can know the address beforehand, also as a line to paste."""
     where = ", ".join(str(address) for address in addresses)
     gc.freeze()  # What a start makes stays: nobody needs to look for dead cycles in it.
     sys.stderr.write(f"dssd {version()} listening on {where}\n")
+    if paste:
+        sys.stderr.write(f"export DSSCTL_ENDPOINT={shlex.quote(str(addresses[0]))}\n")
     sys.stderr.flush()
 
 

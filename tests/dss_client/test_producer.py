@@ -109,8 +109,9 @@ async def test_a_full_buffer_refuses_and_a_waiting_sender_gets_room(daemon: Memo
     ):
         for _ in range(10):
             producer.send_nowait(bytes(100))
-        with pytest.raises(BufferFull):
+        with pytest.raises(BufferFull) as full:
             producer.send_nowait(bytes(100))
+        assert full.value.fields == {"limit": str(10 * size_bytes)}
         daemon.mute_acks = False
         await daemon.cut()
         await daemon.start()

@@ -20,7 +20,8 @@ Run = Callable[..., Completed]
 
 
 def environment(**changes: str) -> dict[str, str]:
-    """This process's environment without what would change the output."""
+    """This process's environment without what would change the output, or wait."""
+    changes = {"DSSCTL_CONNECT_WAIT": "0"} | changes
     names = ("NO_COLOR", "FORCE_COLOR", "DSSCTL_ENDPOINT", "TYPER_USE_RICH")
     inherited: Mapping[str, str] = os.environ
     return {name: value for name, value in inherited.items() if name not in names} | changes

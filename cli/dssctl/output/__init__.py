@@ -7,7 +7,7 @@ renderer knows neither the client nor the commands.
 
 from dssctl.output.instants import Instant
 from dssctl.output.model import Column, Item, Kind, Section, Value
-from dssctl.output.narration import narrate
+from dssctl.output.narration import note
 from dssctl.output.writer import Writer, growing, show_list, show_one
 
 __all__ = [
@@ -19,7 +19,7 @@ __all__ = [
     "Value",
     "Writer",
     "growing",
-    "narrate",
+    "note",
     "show_list",
     "show_one",
 ]

@@ -1,11 +1,22 @@
-"""What is told to a person while data goes elsewhere."""
+"""What is told to a person while data goes elsewhere.
 
+Invariant: where a program reads along, each line on stderr is a JSON document.
+"""
+
+import json
 import sys
 
-from dssctl.output.escape import escaped
+from dssctl.output.escape import escaped, escaped_in_json
+from dssctl.output.model import API_VERSION
+from dssctl.settings import Settings
 
 
-def narrate(sentence: str) -> None:
-    """Say it on stderr, on one line of its own."""
-    sys.stderr.write(escaped(sentence) + "\n")
+def note(settings: Settings, sentence: str) -> None:
+    """Say on stderr what is worth knowing and is no error."""
+    if settings.machine_readable:
+        document = {"apiVersion": API_VERSION, "kind": "Note", "message": sentence}
+        line = escaped_in_json(json.dumps(document, ensure_ascii=False))
+    else:
+        line = f"note: {escaped(sentence)}"
+    sys.stderr.write(line + "\n")
     sys.stderr.flush()

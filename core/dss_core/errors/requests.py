@@ -227,3 +227,39 @@ class InputUnreadable(DssError):
     hint = "Name a file, or '-' for standard input."
     grpc_status = "INVALID_ARGUMENT"
     exit_code = ExitCode.USAGE
+
+
+@registered
+class NoSuchErrorCode(DssError):
+    """Neither the code nor the name of a condition. Fields: code."""
+
+    code = "DSS1105"
+    sentence = "There is no such code: {code}."
+    hint = "List them: dssctl errors ls"
+    grpc_status = "NOT_FOUND"
+    exit_code = ExitCode.USAGE
+
+
+@registered
+class GroupMisspelt(DssError):
+    """A group to be created is written without its filter. Fields: group."""
+
+    code = "DSS1106"
+    sentence = "{group} does not name a group and its filter."
+    hint = (
+        "Write NAME@FILTER, or '$share/NAME/FILTER' in single quotes: without them the shell "
+        "takes $share for a variable."
+    )
+    grpc_status = "INVALID_ARGUMENT"
+    exit_code = ExitCode.USAGE
+
+
+@registered
+class GroupNamedTwice(DssError):
+    """A filter that names a group, where the group is given apart. Fields: filter, group, rest."""
+
+    code = "DSS1107"
+    sentence = "The filter {filter} names a group itself, beside --group."
+    hint = "Use the filter alone: dssctl consume '{rest}' --group {group}"
+    grpc_status = "INVALID_ARGUMENT"
+    exit_code = ExitCode.USAGE

@@ -24,7 +24,7 @@ from dssd.core.delivering import ChunkRead, Deliver, Installed, Nak
 from dssd.core.messages import StreamReport
 from dssd.core.outstanding import Outstanding, Run
 from dssd.core.redelivery import AckWaits, HandOuts, Resting, backoff_ms, run_records_max
-from dssd.core.run_plan import Class, FrameSpans, Plan, Room, plan
+from dssd.core.run_plan import Class, FrameSpans, Plan, Room, plan, whole_frames
 from dssd.limits import RESTING_RANGES_MAX
 
 NEVER_HELD = 1 << 62
@@ -158,28 +158,39 @@ class DeliveredStream:
 
     # Sending
 
-    def whole_chunk(self) -> bool:
-        """Whether the chunk can go as it is: new records only, none masked, none acked."""
+    @property
+    def fresh(self) -> bool:
+        """Whether all that is left of the chunk is new: none is masked, acked or suspect."""
         chunk = self.chunk
         return (
             chunk is not None
             and not chunk.mask
             and not self.resending
-            and self.chunk_at == chunk.base
             and self.chunk_at >= self._fresh_from
         )
 
     def send_whole(self) -> Deliver:
-        """Send the chunk as it is."""
+        """Send a fresh chunk as it is."""
         chunk = self.chunk
         assert chunk is not None
-        end = self.chunk_end
-        self.out.add(Run(chunk.base, end, (), chunk.records, len(chunk.frames)))
-        if chunk.next > end:
-            self._pass(((end, chunk.next),))
-        self.cursor = self.sent = chunk.next
-        self.forget_chunk()
-        return Deliver(self.grant, chunk.frames, (), False, 1, chunk.base, end)
+        return self._send_fresh(chunk, chunk.frames, self.chunk_end)
+
+    def send_frames(self, spans: FrameSpans, room: Room) -> Deliver | None:
+        """Send what the credit allows of a fresh chunk; None where it is cut within a frame."""
+        chunk = self.chunk
+        assert chunk is not None
+        chosen = whole_frames(spans, (self.chunk_at, self.chunk_end), room)
+        if chosen is None:
+            return None
+        begin, end = chosen
+        frames = chunk.frames[spans.at[begin] : spans.at[end]]
+        return self._send_fresh(chunk, frames, spans.base[end])
+
+    def _send_fresh(self, chunk: ChunkRead, frames: bytes, end: int) -> Deliver:
+        start = self.chunk_at
+        self.out.add(Run(start, end, (), end - start, len(frames)))
+        self._advance(chunk, end)
+        return Deliver(self.grant, frames, (), False, 1, start, end)
 
     def send_part(self, spans: FrameSpans, room: Room) -> Deliver | None:
         """Send what the credit allows of the chunk, or nothing; the chunk ends when it is through.
@@ -226,7 +237,8 @@ class DeliveredStream:
         self.out.add(Run(start, end, gaps, planned.records, size, again, suspects_max))
 
     def _advance(self, chunk: ChunkRead, to: int) -> None:
-        self._pass(clipped(chunk.mask, self.chunk_at, to))
+        if chunk.mask:
+            self._pass(clipped(chunk.mask, self.chunk_at, to))
         done = to >= self.chunk_end
         if self.resending:
             self.resting.sent(to)

@@ -25,6 +25,7 @@ from dssd.core.delivering import (
     AskRevoke,
     ChunkRead,
     Closing,
+    Deliver,
     DeliveryEffect,
     DeliveryInput,
     Draining,
@@ -326,19 +327,27 @@ class DeliveryWindow:
         if room.records <= 0 or room.bytes <= 0:
             return False
         records, size = lent.out.records, lent.out.bytes
-        if chunk.records <= room.records and len(chunk.frames) <= room.bytes and lent.whole_chunk():
-            delivery = lent.send_whole()
-        else:
-            if lent.spans is None:
-                lent.spans = self._cut_frames(chunk.frames)
-            part = lent.send_part(lent.spans, room)
-            if part is None:
-                return False
-            delivery = part
-            self._due_by(lent.next_ms())
+        delivery = self._next_delivery(lent, chunk, room)
+        if delivery is None:
+            return False
         self._charge(lent, lent.out.records - records, lent.out.bytes - size)
         self._effects.append(delivery)
         return True
+
+    def _next_delivery(self, lent: DeliveredStream, chunk: ChunkRead, room: Room) -> Deliver | None:
+        fresh = lent.fresh
+        if lent.spans is None:
+            whole = chunk.records <= room.records and len(chunk.frames) <= room.bytes
+            if fresh and whole:
+                return lent.send_whole()
+            lent.spans = self._cut_frames(chunk.frames)
+        if fresh:
+            delivery = lent.send_frames(lent.spans, room)
+            if delivery is not None:
+                return delivery
+        delivery = lent.send_part(lent.spans, room)
+        self._due_by(lent.next_ms())
+        return delivery
 
     def _room(self, share: Share) -> Room:
         records = self.credit_records - self.out_records

@@ -85,6 +85,17 @@ def plan(spans: FrameSpans, wanted: Ranges, classes: Sequence[Class], room: Room
     )
 
 
+def whole_frames(spans: FrameSpans, wanted: Range, room: Room) -> tuple[int, int] | None:
+    """The frames that go, from and to, where all of one class is wanted.
+
+    None where the range begins within a frame; `plan` makes a mask then.
+    """
+    begin = bisect_right(spans.base, wanted[0]) - 1
+    if spans.base[begin] != wanted[0]:
+        return None
+    return begin, _last_of_range(spans, begin, wanted, room)
+
+
 def _last_of_range(spans: FrameSpans, begin: int, stretch: Range, room: Room) -> int:
     """Behind the last frame that goes, by bisection: a chunk may have a thousand of them."""
     first, last = stretch

@@ -112,6 +112,8 @@ class Scheduler:
         self._wake = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at_ms = 0
+        self._borrowers_heard = False
+        """Since the timer was armed: they may want to be woken at another time."""
 
     # What the session tells
 
@@ -124,7 +126,10 @@ class Scheduler:
             self._carry_out(effect, now_ms)
         if self._draining and self._window.drained:
             self.drained.set()
-        self._arm(now_ms)
+        at_ms = self._window.wake_at_ms
+        armed = self._timer is not None and at_ms is not None and self._timer_at_ms <= at_ms
+        if self._borrowers_heard or not armed:
+            self._arm(now_ms)
 
     def begin(self, subscription: int, group: GroupRow) -> None:
         """Start borrowing for a subscription."""
@@ -217,6 +222,7 @@ class Scheduler:
         """See to it that the pump wakes when the window or a borrower wants to."""
         if self._closed:
             return
+        self._borrowers_heard = False
         window_ms, borrowers_ms = self._window.wake_at_ms, self.handler.wake_at_ms()
         times = [at_ms for at_ms in (window_ms, borrowers_ms) if at_ms is not None]
         if not times:
@@ -245,6 +251,7 @@ class Scheduler:
                 self._reads.put_nowait(effect)
             case Report(reports, final):
                 self.handler.report(reports, now_ms, final=final)
+                self._borrowers_heard = True
             case AskRevoke(grant, deadline_ms):
                 self._send(Revoke(grant, deadline_ms))
             case AnswerSettled(token):
