@@ -18,6 +18,7 @@ from dss_api.v1 import log_pb2 as wire
 from dss_client._backoff import Backoff
 from dss_client._connection import PASSING, Connection, ConnectionLostError, error_from_wire
 from dss_client._lane import Ack, Lane, PendingFrame
+from dss_client._outage import Outage
 from dss_client._routes import Routes
 from dss_client.limits import (
     CROWDED_FRAMES,
@@ -74,6 +75,7 @@ class ProduceCall:
         self._failures: list[DssError] = []
         self._failures_count = 0
         self._backoff = Backoff()
+        self._outage = Outage(f"the producer of {topic.name}", connection.endpoint.text)
         self._task: asyncio.Task[None]
 
     def start(self, spawn: "Spawn") -> None:
@@ -208,6 +210,8 @@ class ProduceCall:
                 self._note(lane)
             if isinstance(reason, TOPIC_MOVED):
                 reason = await self._described() or OutcomeUnknown()
+            elif isinstance(reason, PASSING):
+                self._outage.began(reason)
             if not isinstance(reason, PASSING):
                 self._fail(reason)
                 return
@@ -312,6 +316,7 @@ class ProduceCall:
         while True:
             reply = await self._connection.read(call)
             self._backoff.reset()
+            self._outage.ended()
             for ack in reply.acks:
                 self._on_ack(ack)
             for refusal in reply.refusals:

@@ -12,6 +12,7 @@ from contextlib import aclosing
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from dss_client._outage import Outage
 from dss_client._start import Start, start_to_wire, time_us
 from dss_client.record import Batch, Record
 from dss_core.errors import (
@@ -56,6 +57,7 @@ class Reader:
         self._next: dict[str, int] = {}
         """By stream: behind the last record that was handed out."""
         self._left = request.records_max if request.HasField("records_max") else None
+        self._outage = Outage("the reading", connection.endpoint.text)
         self._began_us = time.time_ns() // 1_000
 
     async def __aiter__(self) -> AsyncGenerator[Record, None]:
@@ -92,6 +94,7 @@ class Reader:
                 began = bool(self.streams)
                 if not (began and self._request.follow and isinstance(error, PASSING)):
                     raise
+                self._outage.began(error)
             await asyncio.sleep(backoff.pause_s())
             answers = self._resumed()
         if self._damage is not None:
@@ -119,6 +122,7 @@ class Reader:
             reply = await self._connection.read_or_end(call)
         except ConnectionLostError as lost:
             raise lost.reason from lost
+        self._outage.ended()
         if reply is not None and reply.streams:
             known = frozenset(self.streams)
             self.streams = (*self.streams, *(each for each in reply.streams if each not in known))

@@ -17,6 +17,7 @@ from dss_api.v1 import sessions_pb2 as wire
 from dss_client._attachment import Attachment
 from dss_client._backoff import Backoff
 from dss_client._connection import PASSING, Connection, ConnectionLostError, error_from_wire
+from dss_client._outage import Outage
 from dss_client._start import start_to_wire
 from dss_client.limits import CALL_TIMEOUT_S, CLOSE_TIMEOUT_S
 from dss_core.errors import DssError, NotSubscribed, SessionNotFound, TimedOut
@@ -62,6 +63,7 @@ class Session:
         self._parked: dict[str, list[int]] = {}
         """By filter: subscriptions that the session has and nobody uses now."""
         self._used: set[int] = set()
+        self._outage = Outage("the session", connection.endpoint.text)
         self._task: asyncio.Task[None]
 
     @property
@@ -221,6 +223,8 @@ class Session:
             self._attachment = None
         if self.failed is None and not isinstance(reason, (*PASSING, SessionNotFound)):
             self._fail(reason)
+        if self.failed is None and not self._closing:
+            self._outage.began(reason)
 
     def _is_final(self, error: DssError) -> bool:
         if isinstance(error, SessionNotFound) and self._session_id:
@@ -267,6 +271,7 @@ class Session:
         self.client_id = opened.client_id
         self._session_id = opened.session_id
         self._opened_once = True
+        self._outage.ended()
         attachment = Attachment(self._connection, call, opened, self)
         for wanted in self._wanted.values():
             # A session that was resumed has what it took before, but brings records only for
@@ -307,6 +312,7 @@ class Session:
             wanted.asked = False
             wanted.subscription.group = item.group
             if not wanted.taken.done():
+                wanted.subscription.declared = item.declared
                 wanted.taken.set_result(None)
 
     def unsubscribed(self, number: int) -> None:

@@ -61,6 +61,8 @@ class Subscription:
         """Names it in the session."""
         self.group = ""
         """The group's name, once subscribed."""
+        self.declared = False
+        """Whether the group was created by this use."""
         self.state = ""
         """``standby``, ``active`` or ``stalled``, as the daemon last said."""
         self._open_session = session

@@ -33,7 +33,9 @@ def reader(*replies: log_pb2.ReadReply) -> Reader:
     async def read_or_end(call: Answers) -> log_pb2.ReadReply | None:
         return call.next()
 
-    connection = SimpleNamespace(log=log, read_or_end=read_or_end)
+    connection = SimpleNamespace(
+        log=log, read_or_end=read_or_end, endpoint=SimpleNamespace(text="unix:/d")
+    )
     return Reader(cast("Any", connection), log_pb2.ReadRequest())
 
 

@@ -74,6 +74,34 @@ def test_the_format_may_stand_before_and_after_the_verb(
     assert done.stderr == b""
 
 
+@pytest.mark.parametrize("written", ["DSS6002", "dss6002", "6002", "SessionTakenOver"])
+def test_a_code_is_found_by_its_digits_and_by_its_name(written: str, dssctl: Run) -> None:
+    assert dssctl("errors", "explain", written, "-o", "name").stdout == b"DSS6002\n"
+
+
+def test_an_explanation_says_what_is_certain_and_what_the_class_says(dssctl: Run) -> None:
+    printed = dssctl("errors", "explain", "GroupNotFound").stdout
+    assert b"nothing was done, for certain" in printed
+    assert b"Fields: group" in printed
+    assert b"it may have been done" in dssctl("errors", "explain", "5003").stdout
+
+
+def test_a_code_that_is_not_there_is_told_so(dssctl: Run) -> None:
+    said = dssctl("errors", "explain", "9999").stderr.decode()
+    assert "There is no such code: 9999." in said
+    assert "hint: List them: dssctl errors ls" in said
+
+
+def test_a_group_named_in_the_filter_and_beside_it_is_told_how_to_write_it(dssctl: Run) -> None:
+    said = dssctl("consume", "$share/g/t/#", "--group", "g").stderr.decode()
+    assert "hint: Use the filter alone: dssctl consume 't/#' --group g" in said
+
+
+def test_a_filter_that_names_a_group_is_taken_apart_where_it_cannot_be_read(dssctl: Run) -> None:
+    said = dssctl("consume", "$share/g/t/#", "--no-follow").stderr.decode()
+    assert "($share/g/t/# is the filter t/# with --group g.)" in said
+
+
 def test_of_two_formats_the_later_counts(dssctl: Run) -> None:
     done = dssctl("-o", "csv", "errors", "-o", "yaml", "explain", "DSS2001", "-o", "name")
     assert done.stdout == b"DSS2001\n"
@@ -100,6 +128,8 @@ def test_of_two_formats_the_later_counts(dssctl: Run) -> None:
         (("produce", "t", "--key-field", "id"), 2),
         (("consume", "t", "--group", "g", "--no-follow"), 2),
         (("errors", "explain", "DSS9999"), 2),
+        (("groups", "create", "/billing/orders/#"), 2),
+        (("consume", "$share/g/t/#", "--group", "g"), 2),
         ((*NOBODY, "topics", "rm", "t"), 2),
         ((*NOBODY, "groups", "rm", "g"), 2),
         ((*NOBODY, "topics", "rm", "t", "-y"), 3),

@@ -120,7 +120,7 @@ def test_lines_typed_at_a_terminal_are_published_as_they_come(daemon: Daemon) ->
     read = daemon.dssctl("consume", "typed/#", "-n", "1", "-o", "jsonl")
     assert json.loads(read.stdout)["payload"] == "hello"
     child.sendintr()
-    child.expect_exact("1 records were published before that.")
+    child.expect_exact("1 record was published before that.")
     assert exit_code(child) == 130
 
 

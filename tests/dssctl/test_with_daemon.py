@@ -179,6 +179,46 @@ def test_publishing_to_a_topic_that_is_not_there_is_not_found(daemon: Daemon) ->
     refused(daemon.dssctl("produce", "nowhere", stdin=b"x\n"), 5, "DSS2001")
 
 
+def test_where_nothing_was_published_nothing_is_said_of_it(daemon: Daemon) -> None:
+    assert b"before that" not in daemon.dssctl("produce", "nowhere", stdin=b"x\n").stderr
+
+
+def test_one_record_is_counted_as_one(daemon: Daemon) -> None:
+    topic(daemon, "single")
+    done = daemon.dssctl("produce", "single", "--input", "jsonl", stdin=b'{"payload": "1"}\n{\n')
+    assert b"note: 1 record was published before that.\n" in done.stderr
+
+
+def test_a_filter_that_meets_no_topic_is_noted(daemon: Daemon) -> None:
+    for command in ("consume", "ordres/#", "--no-follow"), ("groups", "create", "o@ordres/#"):
+        done = daemon.dssctl(*command)
+        ok(done)
+        assert done.stderr == b"note: no topic matches ordres/# yet\n"
+
+
+@pytest.mark.parametrize("foreign", ["orders.>", "orders/*", "orders.*.eu"])
+def test_wildcards_of_other_systems_are_noted(foreign: str, daemon: Daemon) -> None:
+    done = daemon.dssctl("consume", foreign, "--no-follow", "-o", "jsonl")
+    assert ok(done) == b""
+    noted = json.loads(done.stderr)
+    assert noted["kind"] == "Note"
+    assert "wildcards are +" in noted["message"]
+
+
+def test_a_group_that_consuming_creates_is_noted_once(daemon: Daemon) -> None:
+    topic(daemon, "noted")
+    ok(daemon.dssctl("produce", "noted", stdin=b"1\n2\n"))
+    consume = ("consume", "noted/#", "--group", "notes", "--start", "earliest", "-n", "1")
+    first = daemon.dssctl(*consume)
+    header, row = ok(first).decode().splitlines()
+    assert header.split() == ["STREAM", "OFFSET", "SUBJECT", "KEY", "REDELIVERED", "PAYLOAD"]
+    assert row.split()[-2:] == ["-", "1"]
+    assert first.stderr == b"note: created group notes, starting earliest\n"
+    second = daemon.dssctl(*consume)
+    ok(second)
+    assert second.stderr == b""
+
+
 def test_a_number_ends_a_plain_read(daemon: Daemon) -> None:
     topic(daemon, "number")
     ok(daemon.dssctl("produce", "number", stdin=b"1\n2\n3\n"))

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from dssd.process import collect_seldom
+from dssd.addresses import parse_address
+from dssd.process import _announce, collect_seldom
 
 
 @pytest.fixture
@@ -31,3 +32,14 @@ def test_a_growing_heap_is_not_looked_through_again_and_again(full_collections: 
     kept: list[list[Any]] = [[] for _ in range(500_000)]
     assert full_collections == []
     assert len(kept) == 500_000
+
+
+@pytest.mark.parametrize(("paste", "lines"), [(False, 1), (True, 2)])
+def test_an_address_that_nobody_can_know_is_printed_to_be_pasted(
+    paste: bool, lines: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _announce((parse_address("unix:/tmp/a b/d.sock"),), paste=paste)
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == lines
+    if paste:
+        assert said[1] == "export DSSCTL_ENDPOINT='unix:/tmp/a b/d.sock'"

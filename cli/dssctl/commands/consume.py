@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dss_core.errors import WrongUsage
+from dss_core.errors import GroupNamedTwice, WrongUsage
+from dss_core.filters import SubscriptionFilter
+from dssctl.advice import note_unmatched, outages_noted
 from dssctl.connection import connected, require_daemon
-from dssctl.output import Column, Instant, Item, Kind, growing
+from dssctl.output import Column, Instant, Item, Kind, growing, note
 from dssctl.output.writer import Growing
 from dssctl.settings import Settings
 from dssctl.tree import Command, settings_of, verb_alone
@@ -45,13 +47,21 @@ _PLACE = (
 )
 _DELIVERY = (
     Column("attempt", "ATTEMPT", right=True, width=7, wide=True),
-    Column("redelivered", "REDELIVERED", width=11, wide=True),
+    Column(
+        "redelivered",
+        "REDELIVERED",
+        width=11,
+        cell=lambda item, _now_us: "yes" if item["redelivered"] else "-",
+    ),
 )
 _CONTENT = (
     Column("timestamp", "AGE", right=True, width=7, wide=True),
     Column("headers", "HEADERS", width=12, wide=True),
     _bytes_cell("payload"),
 )
+
+
+_GROUP_PREFIXES = ("$share/", "$shared/", "$shares/", "$queue/")
 
 
 def _identity(item: Item) -> str:
@@ -96,6 +106,9 @@ def consume(
     shared = _shared_filter(topic_filter, group)
     if shared is not None and not follow:
         reason = "--no-follow is for a plain read; a group has no end. Use -n."
+        if topic_filter.startswith(_GROUP_PREFIXES):
+            named = SubscriptionFilter.parse(topic_filter)
+            reason += f" ({topic_filter} is the filter {named.filter} with --group {named.group}.)"
         raise WrongUsage(reason=reason, command=context.command_path)
     consumption = _Consumption(settings, number)
     if shared is not None:
@@ -107,6 +120,9 @@ def consume(
 def _shared_filter(topic_filter: str, group: str | None) -> str | None:
     """The subscription of a member; None for a plain read."""
     if group is not None:
+        if topic_filter.startswith(_GROUP_PREFIXES):
+            rest = SubscriptionFilter.parse(topic_filter).filter
+            raise GroupNamedTwice(filter=topic_filter, group=group, rest=rest)
         return f"$share/{group}/{topic_filter}"
     return topic_filter if topic_filter.startswith("$") else None
 
@@ -126,7 +142,7 @@ class _Consumption:
             KeyboardInterrupt: it was interrupted.
             BrokenPipeError: nobody reads stdout any more.
         """
-        with growing(self._settings, RECORD_KIND) as listing:
+        with growing(self._settings, RECORD_KIND) as listing, outages_noted(self._settings):
             asyncio.run(self._read(listing, topic_filter, start, follow=follow))
             self._raise_end()
 
@@ -137,7 +153,7 @@ class _Consumption:
             KeyboardInterrupt: it was interrupted.
             BrokenPipeError: nobody reads stdout any more.
         """
-        with growing(self._settings, DELIVERED_KIND) as listing:
+        with growing(self._settings, DELIVERED_KIND) as listing, outages_noted(self._settings):
             asyncio.run(self._share(listing, shared_filter, start))
             self._raise_end()
 
@@ -152,6 +168,7 @@ class _Consumption:
     ) -> None:
         async with connected(self._settings) as client:
             await require_daemon(client, self._settings)
+            await note_unmatched(client, self._settings, topic_filter)
             records = client.read(
                 topic_filter, start=start, follow=follow, records_max=self._number
             )
@@ -160,7 +177,11 @@ class _Consumption:
     async def _share(self, listing: Growing, shared_filter: str, start: str | None) -> None:
         async with connected(self._settings) as client:
             await require_daemon(client, self._settings)
+            await note_unmatched(client, self._settings, shared_filter)
             async with client.subscribe(shared_filter, start=start) as subscription:
+                if subscription.declared and subscription.options.shared:
+                    begin = f"starting {start or 'now'}"
+                    note(self._settings, f"created group {subscription.group}, {begin}")
                 await self._until_the_end(_print_and_ack(subscription, listing, self._number))
 
     async def _until_the_end(self, printing: Coroutine[object, object, None]) -> None:

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from dss_core.errors import REGISTRY, DssError, IllegalArgument
+from dss_core.errors import REGISTRY, DssError, NoSuchErrorCode
 from dssctl.output import Column, Item, Kind, show_list, show_one
 from dssctl.tree import Command, noun, settings_of
 
@@ -24,6 +24,23 @@ ERROR_KIND = Kind(
 )
 
 
+EXPLANATION_KIND = Kind(
+    name=ERROR_KIND.name,
+    columns=(
+        *(column for column in ERROR_KIND.columns if column.field != "definite"),
+        Column("meaning", "MEANING"),
+        Column("definite", "DEFINITE", cell=lambda item, _now_us: _certainty(item)),
+    ),
+    identity=ERROR_KIND.identity,
+)
+
+
+def _certainty(item: Item) -> str:
+    if item["definite"]:
+        return "yes: nothing was done, for certain"
+    return "no: it may have been done"
+
+
 @app.command("ls", cls=Command)
 def list_codes(context: typer.Context) -> None:
     """List every error code."""
@@ -34,13 +51,22 @@ def list_codes(context: typer.Context) -> None:
 @app.command(cls=Command)
 def explain(
     context: typer.Context,
-    code: Annotated[str, typer.Argument(metavar="CODE", help="As printed, DSS2001 for one.")],
+    code: Annotated[str, typer.Argument(metavar="CODE", help="DSS2001, 2001 or TopicNotFound.")],
 ) -> None:
     """Say what an error code means and what to do about it."""
-    leaf = REGISTRY.get(code.upper())
+    leaf = _found(code)
     if leaf is None:
-        raise IllegalArgument(argument=f"the code {code}", rule="see: dssctl errors ls")
-    show_one(settings_of(context), ERROR_KIND, _item(leaf))
+        raise NoSuchErrorCode(code=code)
+    show_one(settings_of(context), EXPLANATION_KIND, _item(leaf))
+
+
+def _found(code: str) -> type[DssError] | None:
+    """The condition of a code, with or without its letters, or of a class's name."""
+    wanted = code.upper()
+    for leaf in REGISTRY.values():
+        if wanted in {leaf.code, leaf.code.removeprefix("DSS"), leaf.__name__.upper()}:
+            return leaf
+    return None
 
 
 def _item(leaf: type[DssError]) -> Item:
@@ -50,5 +76,11 @@ def _item(leaf: type[DssError]) -> Item:
         "exit_code": int(leaf.exit_code),
         "sentence": leaf.sentence,
         "hint": leaf.hint,
+        "meaning": _meaning(leaf),
         "definite": leaf.definite,
     }
+
+
+def _meaning(leaf: type[DssError]) -> str:
+    """What the condition's class says of itself, on one line."""
+    return " ".join((leaf.__doc__ or "").replace("``", "").split())

@@ -4,6 +4,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dss_core.errors import GroupMisspelt
+from dssctl.advice import note_unmatched
 from dssctl.commands.grants import GROUP_GRANT_KIND, grant_item
 from dssctl.confirm import confirm
 from dssctl.connection import ask
@@ -14,7 +16,7 @@ from dssctl.removal import show_removal
 from dssctl.tree import Command, noun, settings_of
 
 if TYPE_CHECKING:
-    from dss_client import Borrower, Group
+    from dss_client import Borrower, Client, Group
 
 app = noun("groups")
 
@@ -106,16 +108,16 @@ def create(
 ) -> None:
     """Declare a group before its first member comes."""
     settings = settings_of(context)
-    created = ask(
-        settings,
-        lambda client: client.groups.create(
-            subscription_filter(group),
-            start=start,
-            ack_wait=span_ms(ack_wait) / 1_000 if ack_wait else None,
-            if_not_exists=if_not_exists,
-        ),
-    )
-    show_one(settings, GROUP_KIND, _item(created))
+    written = subscription_filter(group)
+    ack_wait_s = span_ms(ack_wait) / 1_000 if ack_wait else None
+
+    async def look_and_create(client: "Client") -> "Group":
+        await note_unmatched(client, settings, written)
+        return await client.groups.create(
+            written, start=start, ack_wait=ack_wait_s, if_not_exists=if_not_exists
+        )
+
+    show_one(settings, GROUP_KIND, _item(ask(settings, look_and_create)))
 
 
 @app.command(cls=Command)
@@ -147,10 +149,16 @@ def remove(
 
 
 def subscription_filter(group: str) -> str:
-    """The filter that names a group on the wire, from either spelling of the command line."""
-    name, at, topic_filter = group.partition("@")
-    if group.startswith("$") or not at:
+    """The filter that names a group on the wire, from either spelling of the command line.
+
+    Raises:
+        GroupMisspelt: it is neither.
+    """
+    if group.startswith("$"):
         return group
+    name, at, topic_filter = group.partition("@")
+    if not at or "/" in name:
+        raise GroupMisspelt(group=group)
     return f"$share/{name}/{topic_filter}"
 
 

@@ -14,10 +14,11 @@ from dss_core.errors import (
     RecordTooLarge,
     SubjectOutsideTopic,
 )
+from dssctl.advice import outages_noted
 from dssctl.connection import connected, require_daemon
 from dssctl.input_lines import STANDARD_INPUT, lines, opened
 from dssctl.outgoing import Fields, InputFormat, Parser, json_parser, line_parser
-from dssctl.output import Column, Item, Kind, narrate, show_one
+from dssctl.output import Column, Item, Kind, note, show_one
 from dssctl.progress import reading
 from dssctl.settings import Settings
 from dssctl.tree import Command, settings_of, verb_alone
@@ -81,7 +82,8 @@ def produce(
     try:
         publication.run(path)
     except (DssError, KeyboardInterrupt):
-        narrate(publication.told())
+        if told := publication.told():
+            note(settings, told)
         raise
     item: Item = {"topic": topic, "records": publication.records, "bytes": publication.bytes}
     show_one(settings, PUBLISHED_KIND, item)
@@ -101,10 +103,14 @@ class _Publication:
         """Of payload."""
 
     def told(self) -> str:
-        """What became of the records, for a person, when something went wrong."""
-        if self._stored or not self.records:
-            return f"{self.records} records were published before that."
-        return f"{self.records} records were handed over; some of them may not be stored."
+        """What became of the records when something went wrong; nothing where there were none."""
+        if not self.records:
+            return ""
+        counted = "1 record was" if self.records == 1 else f"{self.records} records were"
+        if self._stored:
+            return f"{counted} published before that."
+        doubted = "it" if self.records == 1 else "some of them"
+        return f"{counted} handed over; {doubted} may not be stored."
 
     def run(self, path: str) -> None:
         """Publish all of it.
@@ -119,7 +125,7 @@ class _Publication:
             raise self._end
 
     async def _publish(self, path: str) -> None:
-        with opened(path) as descriptor:
+        with opened(path) as descriptor, outages_noted(self._settings):
             async with connected(self._settings) as client:
                 await require_daemon(client, self._settings)
                 async with client.producer(self._topic) as producer:

@@ -67,7 +67,7 @@ class GroupDestroyed(DssError):
 
     code = "DSS2006"
     sentence = "The group {group} was removed."
-    hint = "Create it again first: dssctl groups create {group}"
+    hint = "Create it again first: dssctl groups create {group}@FILTER"
     grpc_status = "FAILED_PRECONDITION"
     exit_code = ExitCode.CONFLICT
 
