@@ -5,7 +5,8 @@ Payloads are 100 bytes, keys 8 bytes out of 10,000, one subject, 12 partitions.
 
 import os
 
-from dss_core.build import Columns, build_frame
+from dss_core.build import build_frame
+from dss_core.columns import Columns
 from dss_core.routing import Router, key_hash, partition_of
 
 TOPIC = "bench"

@@ -21,7 +21,7 @@ from dss_core.errors import DssError, SequenceGap
 from dss_core.limits import PRODUCER_WINDOW_SEQUENCES
 
 if TYPE_CHECKING:
-    from dss_core.build import Columns
+    from dss_core.columns import Columns
     from dss_core.rows_layout import Headers
 
 
@@ -123,7 +123,7 @@ class PendingFrame:
 
     def to_columns(self) -> "Columns":
         """The records, as they are built into a frame."""
-        from dss_core.build import Columns
+        from dss_core.columns import Columns
 
         if self.columns is not None:
             return self.columns

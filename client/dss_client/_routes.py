@@ -15,7 +15,7 @@ from dss_core.routing import Router, key_hash, partition_of
 
 if TYPE_CHECKING:
     from dss_client.topics import Topic
-    from dss_core.build import Columns
+    from dss_core.columns import Columns
 
 
 class Routes:

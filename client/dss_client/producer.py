@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from dss_client._connection import Connection
     from dss_client._produce_call import ProduceCall
     from dss_client._routes import Routes
-    from dss_core.build import Columns
+    from dss_core.columns import Columns
 
 Spawn = Callable[[Coroutine[Any, Any, None], str], "asyncio.Task[None]"]
 BytesLike = bytes | bytearray | memoryview
@@ -298,7 +298,7 @@ class Producer:
         headers: Sequence[HeadersArgument | None] | None,
         timestamps: Sequence[int] | None,
     ) -> "Columns":
-        from dss_core.build import Columns
+        from dss_core.columns import Columns
 
         columns: dict[str, Sized | None] = {
             "keys": keys,

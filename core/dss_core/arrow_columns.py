@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from dss_core import arrow_layout
 from dss_core.arrow_routing import hashes_of, partitions_of
-from dss_core.build import Columns
+from dss_core.columns import Columns
 from dss_core.filters import check_subject
 from dss_core.routing import Router, key_hash
 from dss_core.rows_layout import Headers

@@ -8,13 +8,13 @@ and reads no clock.
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import accumulate, repeat
 from operator import add
 from struct import error as StructError
 from typing import TYPE_CHECKING, TypeVar
 
 from dss_core import rows_layout
+from dss_core.columns import Columns
 from dss_core.errors import FrameTooLarge, IllegalArgument
 from dss_core.frame import (
     HEADER_BYTES,
@@ -46,43 +46,6 @@ _WRONG_VALUE = (TypeError, ValueError, OverflowError, AttributeError, StructErro
 """What Python and Arrow raise for values that do not fit their column."""
 
 Value = TypeVar("Value")
-
-
-@dataclass(frozen=True, slots=True)
-class Columns:
-    """Records as columns of equal length. Lists, or Arrow arrays where those are at hand."""
-
-    payloads: "Sequence[bytes] | pa.BinaryArray"
-    keys: "Sequence[bytes | None] | pa.BinaryArray | None" = None
-    """None where no record has a key."""
-    subjects: "Sequence[str] | str | pa.DictionaryArray" = ""
-    """One subject for all, or one a record."""
-    headers: "Sequence[Headers | None] | pa.MapArray | None" = None
-    """None where no record has headers."""
-    timestamps_us: "Sequence[int] | int | pa.Int64Array" = 0
-    """One time for all, or one a record."""
-    key_hashes: "Sequence[int | None] | pa.UInt64Array | None" = None
-    """Routing hashes of the keys, where they were computed before."""
-
-    @property
-    def records(self) -> int:
-        """How many records there are."""
-        return len(self.payloads)
-
-    def cut(self, start: int, end: int) -> "Columns":
-        """The records from one row up to another."""
-        if start == 0 and end == self.records:
-            return self
-        return Columns(
-            payloads=self.payloads[start:end],
-            keys=None if self.keys is None else self.keys[start:end],
-            subjects=self.subjects if isinstance(self.subjects, str) else self.subjects[start:end],
-            headers=None if self.headers is None else self.headers[start:end],
-            timestamps_us=self.timestamps_us
-            if isinstance(self.timestamps_us, int)
-            else self.timestamps_us[start:end],
-            key_hashes=None if self.key_hashes is None else self.key_hashes[start:end],
-        )
 
 
 def build_frame(columns: Columns, *, partition: int, producer_id: bytes, sequence: int) -> bytes:

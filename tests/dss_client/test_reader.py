@@ -8,7 +8,8 @@ import pytest
 
 from dss_api.v1 import log_pb2, types_pb2
 from dss_client.reader import Reader
-from dss_core.build import Columns, build_frame
+from dss_core.build import build_frame
+from dss_core.columns import Columns
 from dss_core.errors import StreamDamaged
 from dss_core.frame import HEADER_BYTES, stamped
 

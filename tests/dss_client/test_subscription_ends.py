@@ -11,7 +11,8 @@ import dss_client.subscription as subscription_module
 from dss_api.v1 import sessions_pb2
 from dss_client import Client, DeliveredRecord, GrantNotice, Subscription
 from dss_client.testing.memory_daemon import MemoryDaemon, until, wire_error
-from dss_core.build import Columns, build_frame
+from dss_core.build import build_frame
+from dss_core.columns import Columns
 from dss_core.errors import AckOutOfRange, GrantNotHeld, GroupDestroyed
 
 SHARE = "$share/g/t/#"

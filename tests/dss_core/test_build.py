@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dss_core.build import Columns, build_frame, partition_columns, split_columns
+from dss_core.build import build_frame, partition_columns, split_columns
+from dss_core.columns import Columns
 from dss_core.decode import DecodedBatch, decode
 from dss_core.errors import FrameTooLarge, IllegalArgument, IllegalSubject, RecordTooLarge
 from dss_core.frame import LAYOUT_ARROW, LAYOUT_ROWS, examine, verify, verify_routing

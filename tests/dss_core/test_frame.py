@@ -7,7 +7,8 @@ import zlib
 import pytest
 import xxhash
 
-from dss_core.build import Columns, build_frame
+from dss_core.build import build_frame
+from dss_core.columns import Columns
 from dss_core.decode import decode
 from dss_core.errors import FrameCorrupt, FrameMisrouted, FrameTooLarge
 from dss_core.frame import (

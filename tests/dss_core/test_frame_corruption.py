@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dss_core import arrow_layout
-from dss_core.build import Columns, build_frame
+from dss_core.build import build_frame
+from dss_core.columns import Columns
 from dss_core.decode import decode
 from dss_core.errors import FrameCorrupt, FrameTooLarge, RecordTooLarge
 from dss_core.frame import (

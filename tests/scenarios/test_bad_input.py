@@ -13,7 +13,8 @@ import pytest
 import pytest_asyncio
 
 from dss_api.v1 import groups_pb2, log_pb2, topics_pb2, types_pb2
-from dss_core.build import Columns, build_frame
+from dss_core.build import build_frame
+from dss_core.columns import Columns
 from dss_core.decode import decode
 from dss_core.errors import DssError
 from dss_core.frame import LAYOUT_ROWS, assemble

@@ -3,7 +3,8 @@
 import os
 
 from dss_api.v1 import log_pb2, topics_pb2, types_pb2
-from dss_core.build import Columns, build_frame
+from dss_core.build import build_frame
+from dss_core.columns import Columns
 from dss_core.decode import decode
 from dssd.testing.daemon_process import running, short_directory
 from dssd.testing.raw import Stubs, connected, produced

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dss_api.v1 import log_pb2, types_pb2
-from dss_core.build import Columns, build_frame
+from dss_core.build import build_frame
+from dss_core.columns import Columns
 from dss_core.errors import DssError, IllegalArgument, PublishedInPart
 from dss_core.filters import check_subject
 from dss_core.ids import StreamId, StreamName

@@ -8,7 +8,8 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TypeVar
 
-from dss_core.build import Columns, build_frame
+from dss_core.build import build_frame
+from dss_core.columns import Columns
 from dss_core.filters import SubscriptionFilter
 from dss_core.ids import StreamId
 from dss_core.progress import Progress

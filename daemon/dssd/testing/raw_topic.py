@@ -13,7 +13,8 @@ from typing import Self
 import grpc.aio
 
 from dss_api.v1 import log_pb2, topics_pb2
-from dss_core.build import Columns, build_frame
+from dss_core.build import build_frame
+from dss_core.columns import Columns
 from dss_core.decode import decode
 from dss_core.errors import DssError
 from dssd.testing.raw import Stubs, condition_of, produced

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from dss_core.build import Columns, build_frame
+from dss_core.build import build_frame
+from dss_core.columns import Columns
 from dss_core.decode import decode
 from dss_core.ids import StreamId
 from dssd.log.port import Append, Appended

@@ -6,7 +6,8 @@ from contextlib import suppress
 
 import pytest
 
-from dss_core.build import Columns, build_frame
+from dss_core.build import build_frame
+from dss_core.columns import Columns
 from dss_core.errors import DssError, FrameCorrupt, SubjectOutsideTopic
 from dss_core.filters import TopicFilter
 from dss_core.routing import Router

@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator, Sequence
 import pytest
 
 from dss_api.v1 import log_pb2
-from dss_core.build import Columns, build_frame
+from dss_core.build import build_frame
+from dss_core.columns import Columns
 from dss_core.limits import MESSAGE_BYTES_MAX
 from dssd.limits import FLIGHT_FRAMES_MAX, PRODUCE_ITEMS_IN_FLIGHT_MAX, REPLY_ANSWERS_USUAL
 from dssd.log.port import Append, Appended
