@@ -1,13 +1,12 @@
-"""How long a group is without service when a member or the daemon dies.
+"""How long a group is without service when the daemon dies.
 
-Two members share the topic; a producer in this process sends a record to every partition each
-few milliseconds, so that a gap shows at once. What counts is the time from the signal to the
-first delivery, elsewhere, of a record of a stream that the dead one held.
+A member reads the topic; a producer in this process sends a record to every partition each few
+milliseconds, so that a gap shows at once. What counts is the time from the signal to the next
+delivery after the start of the new daemon.
 """
 
 import asyncio
 import contextlib
-import signal
 import time
 from collections.abc import AsyncIterator
 
@@ -62,27 +61,6 @@ async def steady_producer(endpoint: str) -> AsyncIterator[None]:
             task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await task
-
-
-async def member_death_ms(daemon: Daemon, group: str, signal_: signal.Signals) -> float:
-    """Milliseconds from a member's death (or freeze) to the first delivery of its streams."""
-    async with (
-        started_program("member", daemon.endpoint, group, "one") as first,
-        started_program("member", daemon.endpoint, group, "two") as second,
-    ):
-        one, two = Deliveries(first), Deliveries(second)
-        await one.ready()
-        await two.ready()
-        async with steady_producer(daemon.endpoint):
-            own = {(await two.next())[1] for _ in range(WARM_DELIVERIES)}
-            # Streams settle once both have joined: look again after the first deliveries.
-            own = {(await two.next())[1] for _ in range(WARM_DELIVERIES)}
-            first.send_signal(signal_)
-            killed_ns = time.monotonic_ns()
-            while True:
-                at_ns, stream = await two.next()
-                if stream not in own and at_ns > killed_ns:
-                    return (at_ns - killed_ns) / 1e6
 
 
 async def daemon_death_ms(daemon: Daemon, group: str) -> float:

@@ -8,7 +8,6 @@ are of one round. Each round is kept in bench/results.json.
 import argparse
 import asyncio
 import os
-import signal
 import tempfile
 from pathlib import Path
 
@@ -48,8 +47,6 @@ def rows() -> dict[str, Row]:
         "idle99": Row("one record, idle, p99", "ms", "<= 3 + 2 fdatasync"),
         "sync": Row("  fdatasync of a small append, p50", "ms", "baseline"),
         "loaded99": Row("one record at 20 k records/s, p99", "ms", "<= 10"),
-        "killed": Row("member killed, streams elsewhere", "ms", "<= 1,000"),
-        "frozen": Row("member frozen, streams elsewhere", "ms", "<= 7,000"),
         "daemon": Row("daemon killed, served again", "ms", "<= 2,000"),
     }
 
@@ -131,11 +128,7 @@ async def latency_round(table: dict[str, Row]) -> None:
 async def failover_round(table: dict[str, Row]) -> None:
     async with running_daemon() as daemon:
         await fresh_topic(daemon)
-        killed = await failover.member_death_ms(daemon, "killed", signal.SIGKILL)
-        frozen = await failover.member_death_ms(daemon, "frozen", signal.SIGSTOP)
         again = await failover.daemon_death_ms(daemon, "daemon")
-    table["killed"].add(killed)
-    table["frozen"].add(frozen)
     table["daemon"].add(again)
 
 
