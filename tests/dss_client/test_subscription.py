@@ -310,9 +310,10 @@ async def test_a_sync_ack_lost_with_the_connection_says_so(
     fill(daemon, 0, 1)
     async with subscribed(daemon) as subscription:
         record = await anext(aiter(subscription))
-        monkeypatch.setattr(daemon, "on_settle", lambda settle: None)
+        arrived = asyncio.Event()
+        monkeypatch.setattr(daemon, "on_settle", lambda settle: arrived.set())
         acking = asyncio.ensure_future(record.ack(sync=True))
-        await asyncio.sleep(0.01)
+        await arrived.wait()
         await daemon.cut()
         with pytest.raises(OutcomeUnknown):
             await acking
