@@ -1,7 +1,9 @@
-"""Processes of the bench: a daemon on a fresh directory, and programs that print one result.
+"""Processes of the bench: a daemon on a fresh directory, and programs that print what they find.
 
-A program is a file of `bench/programs`; it prints one JSON object on its last line. Every process
-is ended by whoever started it, whatever happens.
+Invariant: whoever starts a process ends it, whatever happens. What a process prints is read as it
+comes, by tasks that live as long as it does: a pipe that nobody reads stops its writer, and asyncio
+takes no notice of the end of a process whose output it has stopped reading. Every wait has a bound
+and names itself when that runs out.
 """
 
 import asyncio
@@ -12,22 +14,160 @@ import shutil
 import signal
 import sys
 import tempfile
-from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 PROGRAMS = Path(__file__).parent / "programs"
+READY = b"ready"
+"""In the line with which a program says that it has begun."""
+LISTENING = b"listening"
+"""In that of the daemon."""
 START_SECONDS_MAX = 20.0
+END_SECONDS_MAX = 20.0
 PROGRAM_SECONDS_MAX = 180.0
+SAID_LINES_MAX = 20
+"""Kept of what a process writes to stderr, for the report of a failure."""
 
 
-@dataclass(slots=True)
+class BenchError(Exception):
+    """A measurement could not be made."""
+
+
+@contextlib.asynccontextmanager
+async def within(seconds: float, what: str) -> AsyncIterator[None]:
+    """Bound what the block waits for.
+
+    Raises:
+        BenchError: it took longer.
+    """
+    try:
+        async with asyncio.timeout(seconds):
+            yield
+    except TimeoutError as late:
+        raise BenchError(f"waited {seconds:g} s for {what}") from late
+
+
+class Process:
+    """A process and the tasks that read what it prints. Built by `start`."""
+
+    def __init__(self, name: str, process: asyncio.subprocess.Process, ready_mark: bytes) -> None:
+        self.name = name
+        self.last_line = b""
+        """Of its output."""
+        self._process = process
+        self._ready_mark = ready_mark
+        self._is_ready = False
+        self._ready_or_over = asyncio.Event()
+        self._said: deque[str] = deque(maxlen=SAID_LINES_MAX)
+
+    @classmethod
+    async def start(
+        cls,
+        tasks: asyncio.TaskGroup,
+        name: str,
+        command: Sequence[str],
+        *,
+        ready_mark: bytes = READY,
+        heard: Callable[[bytes], None] | None = None,
+        env: Mapping[str, str] | None = None,
+    ) -> Self:
+        """Start it; ``heard`` is given each line of its output as it comes."""
+        process = await asyncio.create_subprocess_exec(
+            *command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, env=env
+        )
+        running = cls(name, process, ready_mark)
+
+        def take(line: bytes) -> None:
+            running.last_line = line
+            if heard is not None:
+                heard(line)
+
+        tasks.create_task(running._read(process.stdout, take), name=f"stdout of {name}")
+        tasks.create_task(running._read(process.stderr, running._keep), name=f"stderr of {name}")
+        return running
+
+    def send_signal(self, signal_: signal.Signals) -> None:
+        """Send a signal, unless it has ended."""
+        if self._process.returncode is None:
+            self._process.send_signal(signal_)
+
+    async def ready(self) -> None:
+        """Wait until it has said that it has begun.
+
+        Raises:
+            BenchError: it did not.
+        """
+        async with within(START_SECONDS_MAX, f"{self.name} to be ready"):
+            await self._ready_or_over.wait()
+        if not self._is_ready:
+            raise BenchError(f"{self.name} was over before it was ready")
+
+    async def ended(self, seconds: float = END_SECONDS_MAX) -> int:
+        """Its exit code, once it has ended."""
+        async with within(seconds, f"{self.name} to end"):
+            return await self._process.wait()
+
+    @contextlib.contextmanager
+    def blamed(self) -> Iterator[None]:
+        """Add what it said to a failure of the block."""
+        try:
+            yield
+        except (BenchError, BaseExceptionGroup) as failure:
+            failure.add_note(f"{self.name} said: {''.join(self._said) or 'nothing'}")
+            raise
+
+    async def _read(self, pipe: asyncio.StreamReader | None, take: Callable[[bytes], None]) -> None:
+        assert pipe is not None
+        async for line in pipe:
+            if not self._is_ready and self._ready_mark in line:
+                self._is_ready = True
+                self._ready_or_over.set()
+            take(line)
+        self._ready_or_over.set()
+
+    def _keep(self, line: bytes) -> None:
+        self._said.append(line.decode(errors="replace"))
+
+
+@contextlib.asynccontextmanager
+async def started_program(
+    name: str, *arguments: str, heard: Callable[[bytes], None] | None = None
+) -> AsyncIterator[Process]:
+    """A program that runs beside the block and is ended with it."""
+    command = (sys.executable, str(PROGRAMS / f"{name}.py"), *arguments)
+    env = {**os.environ, "PYTHONPATH": str(PROGRAMS.parent)}
+    async with asyncio.TaskGroup() as tasks:
+        program = await Process.start(tasks, name, command, heard=heard, env=env)
+        try:
+            with program.blamed():
+                yield program
+        finally:
+            program.send_signal(signal.SIGKILL)
+            await program.ended()
+
+
+async def run_program(name: str, *arguments: str) -> dict[str, Any]:
+    """Run a program to its end; returns the JSON object that it printed last.
+
+    Raises:
+        BenchError: it failed, or took too long.
+    """
+    async with started_program(name, *arguments) as program:
+        if code := await program.ended(PROGRAM_SECONDS_MAX):
+            raise BenchError(f"{name} ended with {code}")
+        result: dict[str, Any] = json.loads(program.last_line)
+        return result
+
+
 class Daemon:
-    """A running daemon."""
+    """A daemon on one directory, in one life after the other. Built by `running_daemon`."""
 
-    directory: Path
-    process: asyncio.subprocess.Process
+    def __init__(self, directory: Path, tasks: asyncio.TaskGroup) -> None:
+        self.directory = directory
+        self._tasks = tasks
+        self._lives: list[Process] = []
 
     @property
     def endpoint(self) -> str:
@@ -35,66 +175,34 @@ class Daemon:
         return f"unix:{self.directory}/d.sock"
 
     async def start(self) -> None:
-        """Start it on the directory and wait until it says that it listens."""
-        self.process = await _spawn(self.directory)
+        """Begin a life; it listens when this returns."""
+        command = (
+            *(sys.executable, "-m", "dssd", "serve"),
+            *("--data-dir", str(self.directory), "--listen", self.endpoint),
+        )
+        life = await Process.start(self._tasks, "dssd", command, ready_mark=LISTENING)
+        self._lives.append(life)
+        with life.blamed():
+            await life.ready()
 
-    def kill(self) -> None:
-        """kill -9."""
-        self.process.send_signal(signal.SIGKILL)
-
-
-async def _spawn(directory: Path) -> asyncio.subprocess.Process:
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "dssd", "serve",
-        "--data-dir", str(directory), "--listen", f"unix:{directory}/d.sock",
-        stderr=asyncio.subprocess.PIPE,
-    )  # fmt: skip
-    assert process.stderr is not None
-    async with asyncio.timeout(START_SECONDS_MAX):
-        while b"listening" not in (line := await process.stderr.readline()):
-            if not line:
-                raise RuntimeError("the daemon ended before it listened")
-    return process
+    async def end(self, signal_: signal.Signals) -> None:
+        """End its life by a signal, if it has one."""
+        for life in self._lives:
+            life.send_signal(signal_)
+            await life.ended()
 
 
 @contextlib.asynccontextmanager
 async def running_daemon() -> AsyncIterator[Daemon]:
     """A daemon on a fresh directory, which goes when the block ends."""
     directory = Path(tempfile.mkdtemp(prefix="dss-bench-"))
-    daemon = Daemon(directory, await _spawn(directory))
     try:
-        yield daemon
+        async with asyncio.TaskGroup() as tasks:
+            daemon = Daemon(directory, tasks)
+            try:
+                await daemon.start()
+                yield daemon
+            finally:
+                await daemon.end(signal.SIGTERM)
     finally:
-        if daemon.process.returncode is None:
-            daemon.process.terminate()
-        await daemon.process.wait()
         shutil.rmtree(directory)
-
-
-async def run_program(name: str, *arguments: str) -> dict[str, Any]:
-    """Run a program to its end; returns the JSON object that it printed last."""
-    async with started_program(name, *arguments) as program:
-        async with asyncio.timeout(PROGRAM_SECONDS_MAX):
-            out, _ = await program.communicate()
-        if program.returncode != 0:
-            raise RuntimeError(f"{name} ended with {program.returncode}")
-        result: dict[str, Any] = json.loads(out.splitlines()[-1])
-        return result
-
-
-@contextlib.asynccontextmanager
-async def started_program(name: str, *arguments: str) -> AsyncIterator[asyncio.subprocess.Process]:
-    """A program that runs beside the block and is ended with it."""
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        str(PROGRAMS / f"{name}.py"),
-        *arguments,
-        stdout=asyncio.subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": str(PROGRAMS.parent)},
-    )
-    try:
-        yield process
-    finally:
-        if process.returncode is None:
-            process.kill()
-        await process.wait()

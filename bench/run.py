@@ -8,11 +8,12 @@ are of one round. Each round is kept in bench/results.json.
 import argparse
 import asyncio
 import os
+import signal
 import tempfile
 from pathlib import Path
 
 import failover
-from processes import Daemon, run_program, running_daemon, started_program
+from processes import Daemon, run_program, running_daemon, started_program, within
 from results import RESULTS, Row, write
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -24,9 +25,10 @@ import dss_client
 COLUMNS_RECORDS = 6_000_000
 NOWAIT_RECORDS = 1_500_000
 CONSUME_RECORDS = 6_000_000
-SMALL_RECORDS = 600_000
-SMALL_FRAME = 5
+SMALL_FRAMES = 120_000
+SMALL_FRAME_RECORDS = (5, 1)
 ROUNDS = 5
+PART_SECONDS_MAX = 300.0
 
 PREBUILT = "bench/programs/produce_prebuilt.py"
 BARE = "bench/programs/bare_server.py, bare_client.py"
@@ -42,12 +44,20 @@ def rows() -> dict[str, Row]:
         "nowait": Row("produce, one send_nowait a record", million, ">= 0.8"),
         "batch": Row("consume, by batch, 1,000 a frame", million, ">= 6.0", BARE, ">= 0.60"),
         "record": Row("consume, by record, 1,000 a frame", million, ">= 1.5", OBJECTS, ">= 0.35"),
-        "small": Row(f"consume, by record, {SMALL_FRAME} a frame", million, ">= 0.7"),
+        "small5": Row("consume, by record, 5 a frame", million, ">= 0.7"),
+        "small1": Row("consume, by record, 1 a frame", million, ">= 0.7"),
         "idle50": Row("one record, idle, p50", "ms", "<= 1 + fdatasync"),
         "idle99": Row("one record, idle, p99", "ms", "<= 3 + 2 fdatasync"),
         "sync": Row("  fdatasync of a small append, p50", "ms", "baseline"),
         "loaded99": Row("one record at 20 k records/s, p99", "ms", "<= 10"),
-        "daemon": Row("daemon killed, served again", "ms", "<= 2,000"),
+        "killed": Row("member killed, all its streams elsewhere", "ms", "<= 1,000"),
+        "killed_first": Row("  the first of them", "ms", ""),
+        "frozen": Row("member frozen, all its streams elsewhere", "ms", "<= 7,000"),
+        "frozen_first": Row("  the first of them", "ms", ""),
+        "daemon": Row("daemon killed, all streams served again", "ms", "<= 2,000"),
+        "daemon_first": Row("  the first of them", "ms", ""),
+        "daemon_large": Row("  the same with 1 GiB of log, all", "ms", "<= 2,000"),
+        "daemon_large_first": Row("  the first of them", "ms", ""),
     }
 
 
@@ -81,8 +91,7 @@ async def bare_stream() -> float:
         endpoint = f"unix:{directory}/b.sock"
         records = str(CONSUME_RECORDS)
         async with started_program("bare_server", endpoint, records, "1000") as server:
-            assert server.stdout is not None
-            await server.stdout.readline()
+            await server.ready()
             return await throughput("bare_client", endpoint, records)
 
 
@@ -102,15 +111,15 @@ async def consume_round(table: dict[str, Row]) -> None:
 
 
 async def small_frames_round(table: dict[str, Row]) -> None:
-    async with running_daemon() as daemon:
-        await fresh_topic(daemon)
-        filled = await run_program(
-            "produce_prebuilt", daemon.endpoint, str(SMALL_RECORDS), str(SMALL_FRAME)
-        )
-        small = await throughput(
-            "consume", daemon.endpoint, "record", "small", str(filled["records"])
-        )
-    table["small"].add(small)
+    for size in SMALL_FRAME_RECORDS:
+        async with running_daemon() as daemon:
+            await fresh_topic(daemon)
+            filled = await run_program(
+                "produce_prebuilt", daemon.endpoint, str(size * SMALL_FRAMES), str(size)
+            )
+            records = str(filled["records"])
+            small = await throughput("consume", daemon.endpoint, "record", "small", records)
+        table[f"small{size}"].add(small)
 
 
 async def latency_round(table: dict[str, Row]) -> None:
@@ -128,8 +137,16 @@ async def latency_round(table: dict[str, Row]) -> None:
 async def failover_round(table: dict[str, Row]) -> None:
     async with running_daemon() as daemon:
         await fresh_topic(daemon)
-        again = await failover.daemon_death_ms(daemon, "daemon")
-    table["daemon"].add(again)
+        gaps = {
+            "killed": await failover.member_death(daemon, "killed", signal.SIGKILL),
+            "frozen": await failover.member_death(daemon, "frozen", signal.SIGSTOP),
+            "daemon": await failover.daemon_death(daemon, "daemon"),
+        }
+        await failover.fill_log(daemon)
+        gaps["daemon_large"] = await failover.daemon_death(daemon, "large")
+    for name, gap in gaps.items():
+        table[name].add(gap.all_ms)
+        table[f"{name}_first"].add(gap.first_ms)
 
 
 PARTS = {
@@ -171,7 +188,8 @@ async def measure(parts: list[str], rounds: int) -> list[Row]:
         for number in range(rounds):
             for part in parts:
                 progress.update(task, description=f"round {number + 1}: {part}")
-                await PARTS[part](table)
+                async with within(PART_SECONDS_MAX, f"round {number + 1} of {part}"):
+                    await PARTS[part](table)
                 progress.advance(task)
     return [row for row in table.values() if row.rounds]
 

@@ -31,10 +31,19 @@ def frames_by_partition(
     }
 
 
-def _columns_by_partition(records: int) -> dict[int, Columns]:
+def key_of_each_partition() -> list[bytes]:
+    """One key a partition."""
+    return [keys[0] for keys in _keys_by_partition().values()]
+
+
+def _keys_by_partition() -> dict[int, list[bytes]]:
     keys: dict[int, list[bytes]] = {partition: [] for partition in range(PARTITIONS)}
     for key in KEYS:
         keys[partition_of(Router.BLOCK, key_hash(key), PARTITIONS, FACTOR)].append(key)
+    return keys
+
+
+def _columns_by_partition(records: int) -> dict[int, Columns]:
     return {
         partition: Columns(
             payloads=[PAYLOAD] * records,
@@ -42,5 +51,5 @@ def _columns_by_partition(records: int) -> dict[int, Columns]:
             subjects=TOPIC,
             timestamps_us=TIMESTAMP_US,
         )
-        for partition, own in keys.items()
+        for partition, own in _keys_by_partition().items()
     }

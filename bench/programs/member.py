@@ -1,6 +1,6 @@
-"""A member of a group that prints the time of each delivery: nanoseconds of the shared clock.
+"""A member of a group that acknowledges each record, and prints when it was given which.
 
-With `hold` it acknowledges nothing, so that its streams have something to give back.
+A line a record: the time in nanoseconds of the clock that all processes share, and the stream.
 """
 
 import asyncio
@@ -12,16 +12,15 @@ from workload import TOPIC
 import dss_client
 
 
-async def main(endpoint: str, group: str, mode: str) -> None:
+async def main(endpoint: str, group: str, client_id: str) -> None:
     async with (
-        dss_client.connect(endpoint=endpoint, client_id=f"{group}-{mode}") as client,
+        dss_client.connect(client_id, endpoint=endpoint) as client,
         client.subscribe(f"$share/{group}/{TOPIC}/#") as subscription,
     ):
         print("ready", flush=True)
         async for record in subscription:
-            print(time.monotonic_ns(), record.stream, record.offset, flush=True)
-            if mode != "hold":
-                await record.ack()
+            print(time.monotonic_ns(), record.stream, flush=True)
+            await record.ack()
 
 
 asyncio.run(main(sys.argv[1], sys.argv[2], sys.argv[3]))

@@ -1,6 +1,7 @@
 """Baseline: frames built before the clock starts, through the same Produce call, bare stubs.
 
-With a third argument the frames have so many records (else 1,000), and `fill` ignores the time.
+The third argument is how many records a frame has. Small frames, which only fill a topic, go one of
+every partition in a request.
 """
 
 import asyncio
@@ -15,7 +16,10 @@ from workload import TOPIC, frames_by_partition
 from dss_api.v1 import log_pb2, log_pb2_grpc, topics_pb2, topics_pb2_grpc
 from dss_core.limits import MESSAGE_BYTES_MAX
 
-IN_FLIGHT_PER_PARTITION = 4
+FRAMES_IN_FLIGHT_MIN = 4
+RECORDS_IN_FLIGHT_MIN = 20
+"""On their way to each partition."""
+SMALL_FRAME_RECORDS = 100
 OPTIONS = [
     ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),
     ("grpc.max_send_message_length", MESSAGE_BYTES_MAX),
@@ -29,14 +33,17 @@ async def main(endpoint: str, records: int, records_per_frame: int) -> None:
         topic = await topics_pb2_grpc.TopicsStub(channel).Describe(
             topics_pb2.DescribeTopicRequest(name=TOPIC)
         )
-        slots = asyncio.Semaphore(IN_FLIGHT_PER_PARTITION * len(frames))
+        in_flight = max(FRAMES_IN_FLIGHT_MIN, RECORDS_IN_FLIGHT_MIN // records_per_frame)
+        slots = asyncio.Semaphore(in_flight * len(frames))
 
         async def requests() -> AsyncIterator[log_pb2.ProduceRequest]:
             for number in range(per_partition):
-                for own in frames.values():
-                    await slots.acquire()
+                round_ = [own[number] for own in frames.values()]
+                for sent in [round_] if records_per_frame < SMALL_FRAME_RECORDS else zip(round_):
+                    for _ in sent:
+                        await slots.acquire()
                     yield log_pb2.ProduceRequest(
-                        topic=TOPIC, topic_epoch=topic.topic_epoch, frames=[own[number]]
+                        topic=TOPIC, topic_epoch=topic.topic_epoch, frames=sent
                     )
 
         total = per_partition * len(frames)

@@ -5,9 +5,9 @@ importing this package costs no gRPC and no pyarrow, and no wire message is part
 """
 
 from dss_client._client import Client, connect
-from dss_client.daemon import DaemonStatus, Quarantined
+from dss_client.daemon import DaemonStatus, Quarantined, UnreadLoss
 from dss_client.groups import Borrower, Grant, Group, GroupDescription
-from dss_client.producer import Ack, Delivery, Producer
+from dss_client.producer import Ack, Delivery, Producer, RecordFields
 from dss_client.reader import Reader
 from dss_client.record import Batch, DeliveredBatch, DeliveredRecord, Record
 from dss_client.subscription import GrantNotice, Subscription
@@ -32,10 +32,12 @@ __all__ = [
     "Quarantined",
     "Reader",
     "Record",
+    "RecordFields",
     "StorageTopic",
     "StreamBounds",
     "Subscription",
     "Topic",
     "TopicSummary",
+    "UnreadLoss",
     "connect",
 ]

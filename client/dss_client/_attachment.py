@@ -32,15 +32,43 @@ from dss_core.limits import SETTLE_INTERVAL_MS, SETTLE_RANGES_MAX
 from dss_core.progress import Ranges
 
 if TYPE_CHECKING:
-    from dss_client.subscription import Subscription
-
     AttachCall = grpc.aio.StreamStreamCall[wire.SessionUp, wire.SessionDown]
+
+
+class Taker(Protocol):
+    """Who takes what comes for a subscription: the subscription itself."""
+
+    state: str
+
+    def handed_below(self, stream: str) -> int:
+        """Offsets of the stream below it may have been handed out by this client."""
+
+    def granted(self, grant: HeldGrant) -> None:
+        """A stream was lent to it."""
+
+    def deliver(self, handout: Handout) -> None:
+        """Records came."""
+
+    def refused(self, acks: int) -> None:
+        """The daemon refused acks."""
+
+    def stop(self, grant: HeldGrant) -> None:
+        """Hand out no more of the grant."""
+
+    def revoked(self, grant: HeldGrant) -> None:
+        """A stream was taken back."""
+
+    def ended(self, grant: HeldGrant) -> None:
+        """A grant is over."""
+
+    def note_current(self) -> None:
+        """Bring the frontier of what is being handed out up to date."""
 
 
 class Listener(Protocol):
     """Who owns the subscriptions: the session."""
 
-    def subscription(self, number: int) -> "Subscription | None":
+    def subscription(self, number: int) -> Taker | None:
         """The subscription of the number, if it is still wanted."""
 
     def subscribed(self, item: wire.Subscribed) -> None:

@@ -8,11 +8,11 @@ with the first subscription; administration never loads them.
 import asyncio
 import os
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from dss_client._endpoint import Endpoint, resolve
+from dss_client._session_options import SessionOptions
 from dss_client._start import Start
 from dss_client.daemon import Daemon
 from dss_client.groups import Grants, Groups
@@ -30,17 +30,6 @@ if TYPE_CHECKING:
     from dss_client.reader import Reader
     from dss_client.session import Session
     from dss_client.subscription import GrantNotice, Subscription
-
-
-@dataclass(frozen=True, slots=True)
-class SessionOptions:
-    """How a client's session is opened."""
-
-    client_id: str | None = None
-    clean_start: bool = True
-    session_expiry_s: int = 0
-    credit_records: int | None = None
-    credit_bytes: int | None = None
 
 
 def connect(

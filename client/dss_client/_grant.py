@@ -33,14 +33,17 @@ class GrantReport:
     """Not 0: someone waits until the acks are durable."""
 
     def pieces(self, ranges_max: int) -> "list[GrantReport]":
-        """The same in several reports of so many ranges at most; the last has the token."""
+        """The same in several reports of so many ranges at most; the last has the token.
+
+        What a nak is about, the daemon knows from the records in progress: those go before.
+        """
         if len(self.acked) + len(self.naks) + len(self.in_progress) <= ranges_max:
             return [self]
         nothing = replace(self, acked=(), naks=(), in_progress=(), token=0)
         return [
             *(replace(nothing, acked=each) for each in _slices(self.acked, ranges_max)),
-            *(replace(nothing, naks=each) for each in _slices(self.naks, ranges_max)),
             *(replace(nothing, in_progress=each) for each in _slices(self.in_progress, ranges_max)),
+            *(replace(nothing, naks=each) for each in _slices(self.naks, ranges_max)),
             replace(nothing, token=self.token),
         ]
 

@@ -17,14 +17,15 @@ import grpc.aio
 from dss_api.v1 import log_pb2 as wire
 from dss_client._backoff import Backoff
 from dss_client._connection import PASSING, Connection, ConnectionLostError, error_from_wire
+from dss_client._heap import keep_heap
 from dss_client._lane import Ack, Lane, PendingFrame
 from dss_client._outage import Outage
 from dss_client._routes import Routes
+from dss_client._spawn import Spawn
 from dss_client.limits import (
     CROWDED_FRAMES,
     FAILURES_KEPT_MAX,
     GATHER_MS,
-    HEAP_KEPT_BYTES,
     REQUEST_BYTES_USUAL,
 )
 from dss_client.topics import Topic, Topics
@@ -38,8 +39,6 @@ from dss_core.errors import (
 )
 
 if TYPE_CHECKING:
-    from dss_client.producer import Spawn
-
     Call = grpc.aio.StreamStreamCall[wire.ProduceRequest, wire.ProduceReply]
 
 TOPIC_MOVED = (StaleTopicEpoch, StorageTopicSealed)
@@ -71,6 +70,7 @@ class ProduceCall:
         self._gather_timer: asyncio.TimerHandle | None = None
         self._wake = asyncio.Event()
         self._room_waiters: deque[asyncio.Future[None]] = deque()
+        self._stopped = False
         self._failed: DssError | None = None
         self._failures: list[DssError] = []
         self._failures_count = 0
@@ -78,15 +78,14 @@ class ProduceCall:
         self._outage = Outage(f"the producer of {topic.name}", connection.endpoint.text)
         self._task: asyncio.Task[None]
 
-    def start(self, spawn: "Spawn") -> None:
+    def start(self, spawn: Spawn) -> None:
         """Begin to send."""
-        # glibc maps large blocks anew each time, at a page fault every 4 KiB, until it has seen
-        # one of their size come back. This one is never touched and costs nothing.
-        bytes(HEAP_KEPT_BYTES)
+        keep_heap()
         self._task = spawn(self._run(), f"dss producer of {self._topic.name}")
 
     async def stop(self) -> None:
         """End the call; what is not settled has an unknown outcome."""
+        self._stopped = True
         self._task.cancel()
         await asyncio.wait([self._task])
         self._fail(self._failed or OutcomeUnknown())
@@ -203,7 +202,8 @@ class ProduceCall:
     # The call.
 
     async def _run(self) -> None:
-        while True:
+        # A group of tasks that ends by an exception may swallow the cancellation of its parent.
+        while not self._stopped:
             reason = await self._serve()
             for lane in self._lanes:
                 lane.lost()
@@ -315,12 +315,13 @@ class ProduceCall:
     async def _read(self, call: "Call") -> NoReturn:
         while True:
             reply = await self._connection.read(call)
-            self._backoff.reset()
-            self._outage.ended()
             for ack in reply.acks:
                 self._on_ack(ack)
             for refusal in reply.refusals:
                 self._on_refusal(refusal)
+            # Not before: a daemon that only puts off is not there again, and is left in peace.
+            self._backoff.reset()
+            self._outage.ended()
             self._after_answers()
 
     def _on_ack(self, item: wire.ProduceAck) -> None:

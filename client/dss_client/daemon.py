@@ -21,6 +21,20 @@ class Quarantined:
 
 
 @dataclass(frozen=True, slots=True)
+class UnreadLoss:
+    """Records of a topic that retention took although a group had not acknowledged them."""
+
+    topic: str
+    group: str
+    filter: str
+    records: int
+    """Since the daemon's start."""
+    exact: bool
+    """Else at most so many were for the group."""
+    last_at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class DaemonStatus:
     """How a daemon stands."""
 
@@ -44,6 +58,10 @@ class DaemonStatus:
     sqlite_version: str
     boot_id: str
     quarantined: tuple[Quarantined, ...]
+    unread_records_gone: int
+    """Records that retention took before a group had acknowledged them, since its start."""
+    unread_losses: tuple[UnreadLoss, ...]
+    """Which, the latest last."""
 
 
 class Daemon:
@@ -81,4 +99,11 @@ class Daemon:
             sqlite_version=reply.sqlite_version,
             boot_id=reply.boot_id,
             quarantined=tuple(Quarantined(each.file, each.reason) for each in reply.quarantined),
+            unread_records_gone=reply.unread_records_gone,
+            unread_losses=tuple(
+                UnreadLoss(
+                    each.topic, each.group, each.filter, each.records, each.exact, each.last_at_ms
+                )
+                for each in reply.unread_losses
+            ),
         )

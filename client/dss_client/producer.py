@@ -6,14 +6,14 @@ written by `dss_client._produce_call.ProduceCall`. Invariant: what `send_nowait`
 else to the next `flush`. What is held unacknowledged is bounded by bytes.
 """
 
-import asyncio
-from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence, Sized
+from collections.abc import Generator, Mapping, Sequence, Sized
 from datetime import datetime
 from time import time_ns
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
 
 from dss_client._lane import Ack, PendingFrame
+from dss_client._spawn import Spawn
 from dss_client._start import time_us
 from dss_client.limits import (
     COLUMNS_SLICE_RECORDS_MAX,
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from dss_client._routes import Routes
     from dss_core.columns import Columns
 
-Spawn = Callable[[Coroutine[Any, Any, None], str], "asyncio.Task[None]"]
 BytesLike = bytes | bytearray | memoryview
 HeadersArgument = Mapping[str, bytes | str] | Sequence[tuple[str, bytes | str]]
 
@@ -45,7 +44,20 @@ _BYTES_OR_NONE = _BYTES | {type(None)}
 _SURELY_LEGAL_BYTES = KEY_BYTES_MAX
 """A record below it can break no limit of size."""
 
-__all__ = ["Ack", "Delivery", "Producer"]
+__all__ = ["Ack", "Delivery", "Producer", "RecordFields"]
+
+
+class RecordFields(TypedDict, total=False):
+    """What a record may have beside its payload, the same for every way to send one."""
+
+    key: bytes | None
+    """Records of one key stay in order; records without one are spread round-robin."""
+    subject: str | None
+    """What it is about; the topic's name where absent."""
+    headers: HeadersArgument | None
+    """Further facts, a mapping or pairs."""
+    timestamp: datetime | None
+    """The record's own time; now where absent."""
 
 
 class Delivery:
@@ -138,41 +150,20 @@ class Producer:
         finally:
             await self._call.stop()
 
-    async def send(
-        self,
-        payload: bytes,
-        *,
-        key: bytes | None = None,
-        subject: str | None = None,
-        headers: HeadersArgument | None = None,
-        timestamp: datetime | None = None,
-    ) -> Ack:
+    async def send(self, payload: bytes, **fields: Unpack[RecordFields]) -> Ack:
         """Publish one record and wait until it is stored.
 
         Args:
             payload: what it says.
-            key: records of one key stay in order; records without one are spread round-robin.
-            subject: what it is about; the topic's name where absent.
-            headers: further facts, a mapping or pairs.
-            timestamp: the record's own time; now where absent.
+            fields: its `RecordFields`.
 
         Raises:
             DssError: it was not stored; `OutcomeUnknown` where nobody knows.
         """
-        delivery = await self.enqueue(
-            payload, key=key, subject=subject, headers=headers, timestamp=timestamp
-        )
+        delivery = await self.enqueue(payload, **fields)
         return await delivery
 
-    async def enqueue(
-        self,
-        payload: bytes,
-        *,
-        key: bytes | None = None,
-        subject: str | None = None,
-        headers: HeadersArgument | None = None,
-        timestamp: datetime | None = None,
-    ) -> Delivery:
+    async def enqueue(self, payload: bytes, **fields: Unpack[RecordFields]) -> Delivery:
         """Hand over one record, waiting for room in the buffer, not for its storage.
 
         Raises:
@@ -182,9 +173,7 @@ class Producer:
             await self._call.pause()
         while True:
             try:
-                return self.send_nowait(
-                    payload, key=key, subject=subject, headers=headers, timestamp=timestamp
-                )
+                return self.send_nowait(payload, **fields)
             except BufferFull:
                 await self._call.room()
 
@@ -197,7 +186,9 @@ class Producer:
         headers: HeadersArgument | None = None,
         timestamp: datetime | None = None,
     ) -> Delivery:
-        """Hand over one record without waiting; the handle tells what became of it.
+        """Hand over one record, with its `RecordFields`, without waiting.
+
+        The handle tells what became of it.
 
         Raises:
             BufferFull: await something first, `flush` for example, or use `enqueue`.

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from dss_client._handout import Handout
+    from dss_client._grant import HeldGrant
     from dss_core.decode import DecodedBatch
+    from dss_core.progress import Ranges
 
 HeaderPairs = tuple[tuple[str, bytes], ...]
 
@@ -34,6 +35,22 @@ class Source(Protocol):
     @property
     def stream(self) -> str:
         """The stream, as TOPIC/ORDINAL/PARTITION."""
+
+
+class DeliveredSource(Source, Protocol):
+    """What a delivered record shares with the others that came with it."""
+
+    grant: "HeldGrant"
+    redelivered_below: int
+    """Records below the offset were perhaps seen before."""
+    attempt: int
+    acked: list[int]
+    """Where an ack leaves its offset."""
+    ranges: "Ranges"
+    """The offsets that are for the user."""
+
+    def note(self, end: int) -> None:
+        """The records below the offset are handed out."""
 
 
 class Record:
@@ -85,7 +102,7 @@ class DeliveredRecord(Record):
     """A record that a subscription handed out, to be acknowledged."""
 
     __slots__ = ()
-    _source: "Handout"
+    _source: DeliveredSource
 
     @property
     def redelivered(self) -> bool:
@@ -218,7 +235,7 @@ class DeliveredBatch(Batch):
     """A batch that a subscription handed out, to be acknowledged as one."""
 
     __slots__ = ()
-    _source: "Handout"
+    _source: DeliveredSource
 
     def __iter__(self) -> Iterator[DeliveredRecord]:
         """Its records, one by one."""

@@ -6,9 +6,8 @@ subscription as an error, only as the end of its grants; a final refusal reaches
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import grpc.aio
 from xxhash import xxh32_intdigest
@@ -17,18 +16,18 @@ from dss_api.v1 import sessions_pb2 as wire
 from dss_client._attachment import Attachment
 from dss_client._backoff import Backoff
 from dss_client._connection import PASSING, Connection, ConnectionLostError, error_from_wire
+from dss_client._heap import keep_heap
 from dss_client._outage import Outage
+from dss_client._session_options import SessionOptions
+from dss_client._spawn import Spawn
 from dss_client._start import start_to_wire
 from dss_client.limits import CALL_TIMEOUT_S, CLOSE_TIMEOUT_S
 from dss_core.errors import DssError, NotSubscribed, SessionNotFound, TimedOut
 
 if TYPE_CHECKING:
-    from dss_client._client import SessionOptions
     from dss_client.subscription import Subscription
 
     AttachCall = grpc.aio.StreamStreamCall[wire.SessionUp, wire.SessionDown]
-
-Spawn = Callable[[Coroutine[Any, Any, None], str], "asyncio.Task[None]"]
 
 
 @dataclass(slots=True)
@@ -46,7 +45,7 @@ class _Wanted:
 class Session:
     """Owns the Attach call and the subscriptions of a client."""
 
-    def __init__(self, connection: Connection, options: "SessionOptions", *, spawn: Spawn) -> None:
+    def __init__(self, connection: Connection, options: SessionOptions, *, spawn: Spawn) -> None:
         self.client_id = options.client_id or ""
         self.failed: DssError | None = None
         """Why the session is over."""
@@ -73,6 +72,7 @@ class Session:
 
     def start(self) -> None:
         """Open the session, and keep it open."""
+        keep_heap()
         self._task = self._spawn(self._run(), "dss session")
 
     async def subscribe(self, subscription: "Subscription") -> None:

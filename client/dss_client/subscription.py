@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import islice
 from time import monotonic
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 from dss_client._start import Start
 from dss_client.limits import ENDED_GRANTS_MAX, FLUSH_RECORDS, YIELD_EVERY_S
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from dss_client._grant import HeldGrant
     from dss_client._handout import Handout
     from dss_client.record import DeliveredBatch, DeliveredRecord
-    from dss_client.session import Session
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +49,36 @@ class SubscriptionOptions:
     on_revoke: Callable[[GrantNotice], None] | None = None
 
 
+class Keeper(Protocol):
+    """Who keeps a subscription with the daemon: the session."""
+
+    async def subscribe(self, subscription: "Subscription") -> None:
+        """Add it and wait until the daemon has taken it."""
+
+    async def leave(self, subscription: "Subscription") -> None:
+        """End it, unless the session is to keep it."""
+
+    async def unsubscribe(self, subscription: "Subscription") -> None:
+        """End it."""
+
+    async def flush_acks(self, subscription: "Subscription") -> None:
+        """Wait until its acks are durable, as far as that can still happen."""
+
+    async def wait_sure(self) -> None:
+        """After a silence of the daemon, wait until it has answered."""
+
+    def flush_soon(self) -> None:
+        """Report acks and frontiers without waiting for the interval."""
+
+    def flush_if_worth_it(self) -> None:
+        """Report acks now, if the daemon may be waiting for them."""
+
+
 class Subscription:
     """Made by `Client.subscribe`; open inside its ``async with`` block."""
 
     def __init__(
-        self, session: "Callable[[], Awaitable[Session]]", options: SubscriptionOptions
+        self, session: Callable[[], Awaitable[Keeper]], options: SubscriptionOptions
     ) -> None:
         self.options = options
         self.number = 0
@@ -66,7 +90,7 @@ class Subscription:
         self.state = ""
         """``standby``, ``active`` or ``stalled``, as the daemon last said."""
         self._open_session = session
-        self._session: Session
+        self._session: Keeper
         self._inbox: deque[Handout] = deque()  # bounded by the credit given to the daemon
         self._current: Handout | None = None
         self._arrived = asyncio.Event()

@@ -48,6 +48,7 @@ FrameTooLarge out, whatever it is given. This module does not know how records b
 and loads Arrow only for a frame that needs it.
 """
 
+from collections.abc import Iterator
 from struct import Struct
 from struct import error as StructError
 from typing import TYPE_CHECKING, NamedTuple
@@ -87,6 +88,7 @@ _PRODUCED = Struct("<4sIBBHIHH16sQ")
 _CHECKSUM = Struct("<Q")
 _STAMP = Struct("<QQII")
 _SUMMARY = Struct("<IIB3xI2xH24xQQQ")
+_SPAN = Struct("<4xI4xI36xQ")
 
 _PRODUCED_END = 44
 _BODY_CHECKSUM_END = 52
@@ -358,6 +360,32 @@ def summaries_of(frames: bytes, *, checksums: bool) -> list[Summary]:
     return found
 
 
+def spans_of(frames: bytes) -> tuple[list[int], list[int]]:
+    """Where each of consecutive frames begins, and its base offset; then where the last one ends.
+
+    Raises:
+        FrameCorrupt: the last frame is not whole, or a header is wrong.
+    """
+    starts, bases = [0], []
+    at = end_offset = 0
+    unpack = _SPAN.unpack_from
+    try:
+        while at < len(frames):
+            frame_bytes, records, base = unpack(frames, at)
+            if frame_bytes <= HEADER_BYTES:
+                raise FrameCorrupt(reason=f"no whole frame stands at byte {at}")
+            at += frame_bytes
+            end_offset = base + records
+            starts.append(at)
+            bases.append(base)
+    except StructError:
+        raise FrameCorrupt(reason="it ends within its header") from None
+    if at != len(frames):
+        raise FrameCorrupt(reason="it ends within its body")
+    bases.append(end_offset)
+    return starts, bases
+
+
 def subject_table_end(buffer: Buffer, at: int, subjects: int) -> int | None:
     """Where the subject table of the frame at a position ends; None if the buffer ends before."""
     return entries_end(buffer, at + HEADER_BYTES, subjects)
@@ -429,6 +457,22 @@ def verify_routing(
         expected = partition_of(router, key_hash(key), partitions, factor)
         if expected != header.partition:
             raise FrameMisrouted(row=row, partition=header.partition, expected=expected)
+
+
+def hash_checks(verified: Verified, records_per_step: int) -> Iterator[None]:
+    """What ``hash_keys`` of `verify_routing` checks, so many records for each item asked for.
+
+    Raises:
+        FrameCorrupt: a hash is not that of its key.
+    """
+    batch = verified.batch
+    if batch is None:  # rows carry no hashes
+        return
+    from dss_core import arrow_layout
+
+    for start in range(0, batch.num_rows, records_per_step):
+        arrow_layout.verify_hashes(batch.slice(start, records_per_step))
+        yield
 
 
 def rows_with_subjects(frame: bytes, at: int, header: Header, wanted: frozenset[int]) -> Ranges:

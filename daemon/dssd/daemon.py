@@ -30,7 +30,6 @@ from dss_api.v1 import (
 )
 from dss_core import arrow_layout
 from dss_core.errors import DiskFailed, DiskFull, NoRoomToStart, StreamNotFound
-from dss_core.filters import TopicFilter
 from dss_core.ids import StreamId
 from dssd import limits
 from dssd.addresses import Address
@@ -39,21 +38,24 @@ from dssd.config import Config
 from dssd.data_directory import DataDirectory
 from dssd.descriptors import connections_max
 from dssd.leaders.groups import Groups
+from dssd.leaders.readers import readers_of
 from dssd.leaders.registry import Registry
+from dssd.leaders.unread import UnreadLosses
 from dssd.log.segment_log import SegmentLog
+from dssd.rpc.clogged import ClogWatch
 from dssd.rpc.daemon import DaemonFacts, DaemonServicer
 from dssd.rpc.groups import GrantsServicer, GroupsServicer
 from dssd.rpc.log import LogServicer
 from dssd.rpc.server import Register, RpcServer
 from dssd.rpc.sessions import SessionsServicer
 from dssd.rpc.topics import TopicsServicer
-from dssd.rpc.turns import Turn
 from dssd.sessions.sessions import Sessions
 from dssd.store.paging import scan_all
 from dssd.store.rows import StorageTopicRow
 from dssd.store.sqlite import SqliteStore
-from dssd.topics.catalogue import Catalogue, Topic
+from dssd.topics.catalogue import Catalogue
 from dssd.topics.retention import RetentionSchedule
+from dssd.turns import Turn
 from dssd.version import version
 
 _LOG = logging.getLogger(__name__)
@@ -87,6 +89,7 @@ class _Parts:
     groups: Groups
     registry: Registry
     sessions: Sessions
+    unread: UnreadLosses
 
 
 class Daemon:
@@ -154,7 +157,8 @@ class Daemon:
         await stack.enter_async_context(registry)
         sessions = await Sessions.open(store, catalogue, log, groups, registry, self._clock)
         await stack.enter_async_context(sessions)
-        return _Parts(store, log, catalogue, groups, registry, sessions)
+        unread = UnreadLosses(catalogue, groups, registry, self._clock)
+        return _Parts(store, log, catalogue, groups, registry, sessions, unread)
 
     async def _serve(self, parts: _Parts) -> None:
         async with asyncio.TaskGroup() as tasks:
@@ -165,10 +169,11 @@ class Daemon:
                 connections_max=max(1, connections_max() // len(self._config.listen)),
             )
             self._listening = server.bind(self._config.listen)
-            retention = RetentionSchedule(parts.catalogue, parts.log, self._clock)
+            retention = RetentionSchedule(parts.catalogue, parts.log, self._clock, parts.unread)
             background = [
                 tasks.create_task(self._watch_for_crash(), name="watch for a crash"),
                 tasks.create_task(retention.run(), name="retention"),
+                tasks.create_task(ClogWatch(self._listening).run(), name="clogged sockets"),
                 tasks.create_task(parts.groups.keep(), name="keep groups"),
             ]
             await server.start()
@@ -195,7 +200,9 @@ class Daemon:
             _LOG.warning("some sessions did not report in time; their records come again")
 
     def _registers(self, parts: _Parts, log_servicer: LogServicer) -> list[Register]:
-        topics = TopicsServicer(parts.catalogue, parts.log, _ReadersOf(parts.groups))
+        topics = TopicsServicer(
+            parts.catalogue, parts.log, lambda topic: readers_of(topic, parts.groups.groups)
+        )
         groups = GroupsServicer(parts.groups, parts.registry)
         grants = GrantsServicer(parts.groups, parts.registry)
         sessions = SessionsServicer(parts.sessions)
@@ -241,6 +248,8 @@ class Daemon:
             sqlite_version=sqlite3.sqlite_version,
             boot_id=self._boot_id.hex(),
             quarantined=tuple((str(path), reason) for path, reason in parts.log.quarantined()),
+            unread_records_gone=parts.unread.records,
+            unread_losses=tuple(parts.unread.losses()[-limits.UNREAD_LOSSES_SHOWN_MAX :]),
         )
 
     def _state(self, parts: _Parts) -> tuple[str, str]:
@@ -260,17 +269,3 @@ async def _bytes_of(log: SegmentLog, streams: Sequence[StreamId]) -> int:
         with suppress(StreamNotFound):  # its topic was removed meanwhile
             size_bytes += log.bounds(stream).bytes
     return size_bytes
-
-
-class _ReadersOf:
-    """Which groups read a topic."""
-
-    def __init__(self, groups: Groups) -> None:
-        self._groups = groups
-
-    def __call__(self, topic: Topic) -> list[str]:
-        return [
-            group.name
-            for group in self._groups.groups()
-            if any(own.overlaps(TopicFilter.parse(group.filter)) for own in topic.patterns)
-        ]

@@ -22,6 +22,12 @@ CLOCK_JUMP_MS = 3_600 * 1_000
 """A wall clock that runs ahead of time passed by more is wrong, now or before: nothing is deleted
 for its age by such a clock."""
 
+UNREAD_TOLD_EVERY_MS = 3_600 * 1_000
+"""Where retention goes on taking what a group has not acknowledged, the log says so this often."""
+
+UNREAD_LOSSES_SHOWN_MAX = 64
+"""Pairs of a topic and a group in the daemon's status, the last ones; all are counted."""
+
 RETENTION_MS_MAX = 100 * 366 * 24 * 3_600 * 1_000
 RETENTION_BYTES_MAX = 1 << 60
 """A century, an exbibyte: who wants to keep more leaves the limit out."""
@@ -35,6 +41,12 @@ KEEPALIVE_TIME_MS = 2_000
 PING_TIMEOUT_MS = 3_000
 """A frozen peer is cut after both together, 5 s, which is below the lease. (The option that
 gRPC names keepalive_timeout_ms does not fire.)"""
+
+CLOG_LOOK_S = 0.5
+CLOG_LOOKS_MAX = 7
+"""A frozen peer whose socket is full is not reached by a ping. It is cut once the kernel has held
+the same unread bytes for it at so many looks in a row, 3 s as with the ping: where the socket fills
+up before the ping would have left, 5.5 s after it froze, which is below the lease."""
 
 PEER_PING_INTERVAL_MIN_MS = 1_000
 """Clients ping every 2 s; a peer that pings faster than this is told to go away."""
@@ -92,6 +104,9 @@ from frame to frame."""
 HASH_KEYS_ONE_FRAME_IN = 64
 """How often the key hashes of an Arrow frame are computed again; the routing is always checked."""
 
+HASHED_KEYS_PER_STEP = 8_192
+"""Keys of a frame that are hashed in one go: half a millisecond. For more the check gives way."""
+
 PUBLISH_RECORDS_MAX = 4_096
 """Records in one unary publish: the daemon builds these frames on its own loop, and one of so many
 records takes 3 ms."""
@@ -148,6 +163,13 @@ STORE_WAL_BYTES_KEPT = 8 << 20
 """Write-ahead log whose space is taken at the start, so that progress is stored on a full disk too:
 twice what is written back in one go."""
 
+STORE_PAGES_BYTES_KEPT = 2 << 20
+"""Free pages of the database, at least half of it at any time: new rows that a full disk still
+takes, 6,000 and more, which is what a group of 3,000 streams needs. A new store writes them."""
+
+STORE_RESERVE_SHARE = 16
+"""On a small disk each of these two takes at most this part of it."""
+
 STORE_CHANGES_WAITING_MAX = 65_536
 """Changes that one watcher has not taken yet; twice the largest commit of progress."""
 
@@ -170,7 +192,7 @@ WRITER_BATCH_BYTES_MAX = 16 << 20
 """One group commit: long enough to make its sync cheap, short enough for those that wait."""
 
 WRITER_BATCH_CALLS_MAX = 2_048
-"""Callers answered by one step of the event loop: 2 ms of it."""
+"""Callers answered by one group commit: those behind them do not wait for long."""
 
 WRITEV_BUFFERS_MAX = 1_024
 """The kernel's IOV_MAX."""
@@ -205,6 +227,11 @@ LOG_READER_THREADS = 2
 READ_LOOP_US = 2_500
 """When a read returns what it has: below the 5 ms that no step may hold the loop."""
 
+READ_SPAN_BYTES_MAX = 256 << 10
+READ_GAP_BYTES_MAX = 32 << 10
+"""Runs so near to each other are read together, so many bytes at once: what lies between them costs
+less than to ask the kernel again (measured: 5 us)."""
+
 READ_HEAD_BYTES = 4 << 10
 """What is read of a frame to judge its subjects: header and table of nearly all frames."""
 
@@ -235,12 +262,12 @@ HOUSEKEEPING_WAITING_MAX = 65_536
 RESTING_RANGES_MAX = 4_096
 """Naked ranges of one stream that wait to come again; at the cap new records of it wait."""
 
-DELIVERY_READ_BYTES_MAX = 512 << 10
-"""One read ahead for a session: several deliveries, so that finding the place in the log, once a
-read, is cheap."""
+DELIVERY_READ_BYTES_MAX = 1 << 20
+"""One read ahead for a session, and what a delivery has at most where frames are small: a message
+costs as much as a quarter of a megabyte in it (measured)."""
 
-DELIVERY_BYTES_USUAL = 128 << 10
-"""Small deliveries of a stream that wait to be written go together up to this."""
+DELIVERY_BYTES_USUAL = 1 << 20
+"""Deliveries of a stream that wait to be written go together up to this."""
 
 REPORT_INTERVAL_MS = 5
 """A session tells its borrowers how its grants stand at most this often."""
@@ -273,6 +300,10 @@ nothing any more must not hold its call."""
 
 SESSION_STEP_INPUTS_MAX = 64
 """Messages and news of growth that a session takes before other tasks get their turn."""
+
+SETTLE_STEP_RANGES = 256
+"""Ranges of a client's settles, and settles, that are taken before other tasks get their turn: each
+takes up to 7 us."""
 
 READERS_PER_SESSION = 2
 """While one read waits for the disk, another goes on. More would only compete for two cores."""

@@ -22,6 +22,7 @@ from dss_core.errors import (
 from dss_core.routing import Router, key_hash, partition_of
 
 CROWD = 500
+PATIENCE_S = 10.0
 
 
 def partition(key: bytes) -> int:
@@ -234,3 +235,23 @@ async def test_leaving_by_an_exception_leaves_the_outcome_unknown(daemon: Memory
             await leave()
         with pytest.raises(OutcomeUnknown):
             await handles[0]
+
+
+async def test_a_producer_ends_however_shortly_after_the_loss_of_its_connection_it_is_left(
+    daemon: MemoryDaemon,
+) -> None:
+    for steps in range(30):
+        async with client_of(daemon) as client:
+
+            async def leave(client: Client = client, steps: int = steps) -> None:
+                async with client.producer("t") as producer:
+                    await producer.send(b"x")
+                    await daemon.cut()
+                    for _ in range(steps):
+                        await asyncio.sleep(0)
+                    raise ZeroDivisionError
+
+            with pytest.raises(ZeroDivisionError):
+                async with asyncio.timeout(PATIENCE_S):
+                    await leave()
+        await daemon.start()

@@ -9,6 +9,7 @@ import dss_client
 from dss_api.v1 import sessions_pb2
 from dss_client import DeliveredRecord, GrantNotice, Subscription
 from dss_client.limits import YIELD_EVERY_S
+from dss_client.session import Session
 from dss_client.testing.memory_daemon import Down, MemoryDaemon, until
 from dss_core.build import build_frame
 from dss_core.columns import Columns
@@ -365,7 +366,9 @@ async def test_after_a_silence_hand_out_waits_for_a_ping(daemon: MemoryDaemon) -
     async with subscribed(daemon) as subscription:
         records = aiter(subscription)
         await anext(records)
-        attachment = subscription._session._attachment
+        session = subscription._session
+        assert isinstance(session, Session)
+        attachment = session._attachment
         assert attachment is not None
         before = daemon.pings
         attachment._heard_at -= 10

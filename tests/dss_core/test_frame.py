@@ -17,9 +17,11 @@ from dss_core.frame import (
     LAYOUT_ROWS,
     Header,
     examine,
+    hash_checks,
     headers_of,
     read_header,
     rows_with_subjects,
+    spans_of,
     stamped,
     subject_table,
     subject_table_end,
@@ -162,6 +164,17 @@ def test_consecutive_frames_are_told_apart() -> None:
         headers_of(b"".join(frames) + b"x")
 
 
+def test_frames_are_told_apart_by_where_they_and_their_records_end() -> None:
+    frames = [stored(built(1)), stored(built(40), 101), stored(built(3), 141)]
+    together = b"".join(frames)
+    starts, bases = spans_of(together)
+    assert starts == [0, len(frames[0]), len(frames[0]) + len(frames[1]), len(together)]
+    assert bases == [100, 101, 141, 144]
+    for broken in (together[:-1], together + b"x", together + bytes(HEADER_BYTES)):
+        with pytest.raises(FrameCorrupt):
+            spans_of(broken)
+
+
 @both_layouts
 def test_the_subject_table_is_found_in_a_part_of_the_frame(records: int, layout: int) -> None:
     frame = built(records)
@@ -220,6 +233,21 @@ def test_a_hash_that_is_not_of_its_key_is_found_when_keys_are_hashed() -> None:
     frame = built(32, keys=[b"key"] * 32, key_hashes=[key_hash(b"key")] * 31 + [3])
     with pytest.raises(FrameCorrupt):
         verify_routing(examine(frame), Router.RANGE, 1, 1, hash_keys=True)
+
+
+@pytest.mark.parametrize("row", [0, 31, 63, 99])
+def test_hashes_are_checked_step_by_step_with_the_same_outcome(row: int) -> None:
+    keys = [None if at % 7 == 2 else b"%d" % at for at in range(100)]
+    hashes = [None if key is None else key_hash(key) for key in keys]
+    good = examine(built(100, keys=keys, key_hashes=hashes))
+    assert len(list(hash_checks(good, 32))) == 4
+    assert list(hash_checks(examine(built(3)), 32)) == []
+    forged = [3 if at == row else hashed for at, hashed in enumerate(hashes)]
+    checks = hash_checks(examine(built(100, keys=keys, key_hashes=forged)), 32)
+    for _ in range(row // 32):
+        next(checks)
+    with pytest.raises(FrameCorrupt):
+        next(checks)
 
 
 def test_a_frame_over_a_limit_is_told_from_a_corrupt_one() -> None:

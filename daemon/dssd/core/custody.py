@@ -105,6 +105,8 @@ def _act(turn: Turn, lent: LentStream, event: StreamEvent, act: Act) -> None:
             invalidate(turn, lent.holder, lent.stream, lent.grant_epoch, "deadline passed")
         case Act.PLACE:
             _place(turn, lent)
+        case Act.SHARE_ANEW:
+            rebalance_by(turn, turn.now_ms + turn.state.timing.gather_ms)
         case _:
             assert_never(act)
 

@@ -4,6 +4,7 @@ The session feeds inputs, each with its monotonic clock, and carries out effects
 is named by its number in the session. Offsets in a `Settle` come from a client and are untrusted.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -63,6 +64,29 @@ class Settle(NamedTuple):
     in_progress: Ranges = ()
     """The ack wait of these begins anew; they were handed out. Of records that come again, below
     the frontier, nothing else tells, and until it does a nak is about the sending before."""
+
+
+def ranges_in(settle: Settle) -> int:
+    """How many ranges it names."""
+    return len(settle.acked) + len(settle.naks) + len(settle.in_progress)
+
+
+def pieces_of(settle: Settle, ranges_max: int) -> Iterator[Settle]:
+    """The same as several settles of so many ranges at most, in the order in which one is taken.
+
+    The last one has the token, which is about all of them.
+    """
+    if ranges_in(settle) <= ranges_max:
+        yield settle
+        return
+    nothing = settle._replace(acked=(), naks=(), in_progress=(), token=0)
+    for at in range(0, len(settle.acked), ranges_max):
+        yield nothing._replace(acked=settle.acked[at : at + ranges_max])
+    for at in range(0, len(settle.in_progress), ranges_max):
+        yield nothing._replace(in_progress=settle.in_progress[at : at + ranges_max])
+    for at in range(0, len(settle.naks), ranges_max):
+        yield nothing._replace(naks=settle.naks[at : at + ranges_max])
+    yield nothing._replace(token=settle.token)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,8 @@ The leader itself only loads, leads and stops; what happens to one stream stands
    get only the rest; nothing is revoked meanwhile.
 6. A member of another leader epoch is never trusted for more than its grant epochs prove. One that
    the leader does not know is told to present itself or, if it should know better, invalidated.
-7. Without members for 30 s and with nothing left to save, it stops.
+7. A borrower that is gone does not come back: its own late requests make it no member again.
+8. Without members for 30 s and with nothing left to save, it stops.
 
 `step` is total over `TRANSITIONS` (leader state, input) and `MESSAGES` (message). It updates the
 state in place, for groups may have tens of thousands of streams: all but takeover, rebalance and
@@ -70,6 +71,7 @@ from dssd.core.lending import (
 )
 from dssd.core.membership import (
     Alarm,
+    Forget,
     Leader,
     LeaderState,
     Lease,
@@ -182,6 +184,9 @@ def _admit(turn: Turn, message: LeaderWanted) -> None:
     if state.owner_session is not None and message.session_id != state.owner_session:
         turn.send(Invalidate(message.borrower_id, state.leader_epoch, GroupNotFound.code))
         return
+    if message.borrower_id in state.departed:
+        turn.send(Invalidate(message.borrower_id, state.leader_epoch, "gone"))
+        return
     if message.borrower_id not in state.members:
         member = Member(message.borrower_id, message.session_id, message.client_id, turn.now_ms)
         state.members[member.borrower_id] = member
@@ -229,7 +234,9 @@ def _take_goodbye(turn: Turn, message: Disconnect) -> None:
             _note_doubt(lent, report)
             rebalance_by(turn, turn.now_ms)
     member = state.members.get(message.borrower_id)
-    if member is not None:
+    if member is None:
+        _note_departed(turn, message.borrower_id)
+    else:
         state.leaving.add(member.session_id)
         _remove_member(turn, member, rebalance_at_ms=turn.now_ms + state.timing.gather_ms)
 
@@ -245,6 +252,7 @@ def _remove_member(turn: Turn, member: Member, *, rebalance_at_ms: int) -> None:
     state = turn.state
     del state.members[member.borrower_id]
     state.timers.clear(Lease(member.borrower_id))
+    _note_departed(turn, member.borrower_id)
     # A planned rebalance must not come sooner because streams became free by this leave.
     for stream in sorted(member.streams):
         turn_stream(turn, state.streams[stream], HolderLost(), place=False)
@@ -254,6 +262,11 @@ def _remove_member(turn: Turn, member: Member, *, rebalance_at_ms: int) -> None:
     rebalance_by(turn, rebalance_at_ms)
     if not state.members:
         state.timers.set(Alarm.IDLE, turn.now_ms + state.timing.idle_ms)
+
+
+def _note_departed(turn: Turn, borrower_id: BorrowerId) -> None:
+    turn.state.departed.add(borrower_id)
+    turn.state.timers.set(Forget(borrower_id), turn.now_ms + turn.state.timing.lease_ms)
 
 
 def _close_session(turn: Turn, given: SessionClosed) -> None:
@@ -383,6 +396,8 @@ def _fire(turn: Turn, timer: Timer) -> None:
             turn.send(Invalidate(borrower_id, state.leader_epoch, "lease ended"))
         case Resend(stream):
             turn_stream(turn, state.streams[stream], ResendDue())
+        case Forget(borrower_id):
+            state.departed.discard(borrower_id)
         case Limit(stream):
             turn_stream(turn, state.streams[stream], Overdue())
         case Alarm.RESERVE:

@@ -73,6 +73,8 @@ class Act(Enum):
     """Invalidate the present epoch at the holder that lost it."""
     PLACE = "place"
     """The stream is free: give it to its heir, or allocate."""
+    SHARE_ANEW = "share_anew"
+    """The stream is finished, so what members hold of the others may be out of balance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,7 +286,8 @@ def _report_free(state: LentStream, event: Reported) -> Acts:
     fresh = _merge(state, event.report)
     if state.is_at_end():
         _finish(state)
-    elif state.reserved and not event.final:
+        return (Act.SAVE_SOON, Act.SEND_INVALIDATE, Act.SHARE_ANEW)
+    if state.reserved and not event.final:
         state.state = StreamState.GRANTED
         state.stalled = event.report.stalled
         state.reserved = False
@@ -322,7 +325,7 @@ def _end(state: LentStream) -> Acts:
     state.grant_unsaved = True
     if state.is_at_end():
         _finish(state)
-        return (Act.SAVE_SOON,)
+        return (Act.SAVE_SOON, Act.SHARE_ANEW)
     state.state = StreamState.FREE
     return (Act.SAVE_SOON, Act.PLACE)
 
@@ -421,7 +424,7 @@ def _seal_free(state: LentStream, event: Sealed) -> Acts:
     if not state.is_at_end():
         return ()
     _finish(state)
-    return (Act.SAVE_SOON,)
+    return (Act.SAVE_SOON, Act.SHARE_ANEW)
 
 
 def _seal_granted(state: LentStream, event: Sealed) -> Acts:

@@ -82,7 +82,14 @@ class Limit:
     stream: StreamId
 
 
-Timer = Alarm | Lease | Resend | Limit
+@dataclass(frozen=True, slots=True)
+class Forget:
+    """When it is forgotten that a borrower is gone."""
+
+    borrower_id: BorrowerId
+
+
+Timer = Alarm | Lease | Resend | Limit | Forget
 
 
 class Member:
@@ -104,9 +111,9 @@ class Leader:
     """The state of one leader."""
 
     __slots__ = (
-        "commit_begun_ms", "commit_id", "commit_took_ms", "dirty", "in_flight", "leader_epoch",
-        "leaving", "members", "order", "owner_session", "resend_ms", "reserve", "state",
-        "streams", "timers", "timing", "urgent", "wake_ms",
+        "commit_begun_ms", "commit_id", "commit_took_ms", "departed", "dirty", "in_flight",
+        "leader_epoch", "leaving", "members", "order", "owner_session", "resend_ms", "reserve",
+        "state", "streams", "timers", "timing", "urgent", "wake_ms",
     )  # fmt: skip
 
     def __init__(
@@ -122,6 +129,9 @@ class Leader:
         self.timing = timing or LeaderTiming()
         self.state = LeaderState.LOADING
         self.members: dict[BorrowerId, Member] = {}
+        self.departed: set[BorrowerId] = set()
+        """Borrowers that are gone, for a lease: a request of theirs that was on its way meanwhile
+        must not make them members again."""
         self.streams: dict[StreamId, LentStream] = {}
         self.order: tuple[StreamId, ...] = ()
         """The streams, sorted; allocation walks them in this order."""

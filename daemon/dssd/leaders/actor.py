@@ -37,9 +37,10 @@ from dssd.core.messages import LeaderWanted, ToBorrower, ToLeader
 from dssd.leaders.claim import Claim, claim, present_streams, stored_streams, writes_of
 from dssd.limits import FULL_DISK_RETRY_S, LEADER_MAILBOX_MAX
 from dssd.log.port import Log
-from dssd.store.port import PreconditionFailed, Store
+from dssd.store.port import PreconditionFailed, Store, Write
 from dssd.store.rows import GroupRow
 from dssd.topics.catalogue import Catalogue, Topic
+from dssd.turns import Turn
 
 ROUND_INPUTS_MAX = 64
 """Steps before other tasks get their turn."""
@@ -141,7 +142,7 @@ class LeaderActor:
 
     async def _load(self, claimed: Claim) -> None:
         group = self.group
-        streams = await stored_streams(self._store, self._catalogue, self._log, group)
+        streams = await stored_streams(self._store, self._catalogue, self._log, group, Turn())
         self._leader = Leader(
             claimed.row.leader_epoch, owner_session=group.session_id, timing=self._timing
         )
@@ -178,7 +179,11 @@ class LeaderActor:
                 assert_never(effect)
 
     async def _commit(self, persist: Persist, claimed: Claim) -> None:
-        writes = writes_of(self.group, persist.records)
+        writes: list[Write] = []
+        turn = Turn()
+        for record in persist.records:
+            await turn.give_way()
+            writes += writes_of(self.group, (record,))
         while True:
             try:
                 await self._store.commit(writes, [claimed.still_holds()])

@@ -5,8 +5,11 @@ claimed since it was read. Rows are read after it, so no commit of an earlier le
 Invariant: every later commit of this leader has the version of that row as its precondition.
 """
 
+from contextlib import suppress
 from dataclasses import dataclass
+from typing import Protocol
 
+from dss_core.errors import StreamNotFound
 from dss_core.filters import TopicFilter
 from dss_core.ids import StreamId
 from dssd.core.leading import PresentStream, StoredStream, StreamRecord
@@ -16,11 +19,20 @@ from dssd.leaders.encoding import (
     progress_of,
     unpacked_attempts,
 )
-from dssd.log.port import Log
+from dssd.log.port import Bounds
 from dssd.store.paging import scan_all
-from dssd.store.port import Absent, Exists, Precondition, Put, Store, VersionIs, Write
+from dssd.store.port import (
+    Absent,
+    Exists,
+    Precondition,
+    Put,
+    Store,
+    Versioned,
+    VersionIs,
+    Write,
+)
 from dssd.store.rows import GrantRow, GroupRow, LeaderRow, ProgressRow
-from dssd.topics.catalogue import Catalogue, Topic
+from dssd.topics.model import Topic
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +49,28 @@ class Claim:
         return VersionIs(LeaderRow, (self.row.group_id,), self.version)
 
 
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """The commit that would make somebody the leader."""
+
+    row: LeaderRow
+    conditions: tuple[Precondition, ...]
+    restarted: bool
+    """There was a leader before, of another run of the daemon."""
+
+
+def next_claim(group_id: int, known: Versioned[LeaderRow] | None, boot_id: bytes) -> Attempt:
+    """How to lead a group after the leader whose row is known, if there was one."""
+    unchanged: Precondition = Absent(LeaderRow, (group_id,))
+    epoch = 1
+    if known is not None:
+        unchanged = VersionIs(LeaderRow, (group_id,), known.version)
+        epoch = known.row.leader_epoch + 1
+    row = LeaderRow(group_id, boot_id, epoch, beat=0)
+    restarted = known is not None and known.row.boot_id != boot_id
+    return Attempt(row, (Exists(GroupRow, (group_id,)), unchanged), restarted)
+
+
 async def claim(store: Store, group_id: int, boot_id: bytes) -> Claim:
     """Become the leader of a group.
 
@@ -45,19 +79,34 @@ async def claim(store: Store, group_id: int, boot_id: bytes) -> Claim:
     Raises:
         PreconditionFailed: the group was removed, or somebody else claimed it meanwhile.
     """
-    known = await store.read(LeaderRow, (group_id,))
-    unchanged: Precondition = Absent(LeaderRow, (group_id,))
-    epoch = 1
-    if known is not None:
-        unchanged = VersionIs(LeaderRow, (group_id,), known.version)
-        epoch = known.row.leader_epoch + 1
-    row = LeaderRow(group_id, boot_id, epoch, beat=0)
-    [version] = await store.commit([Put(row)], [Exists(GroupRow, (group_id,)), unchanged])
-    return Claim(row, version, restarted=known is not None and known.row.boot_id != boot_id)
+    attempt = next_claim(group_id, await store.read(LeaderRow, (group_id,)), boot_id)
+    [version] = await store.commit([Put(attempt.row)], attempt.conditions)
+    return Claim(attempt.row, version, attempt.restarted)
+
+
+class Selecting(Protocol):
+    """What a takeover asks of the catalogue."""
+
+    def meeting(self, wanted: TopicFilter) -> tuple[Topic, ...]:
+        """The topics that a filter selects."""
+
+
+class Bounded(Protocol):
+    """What a takeover asks of the log."""
+
+    def bounds(self, stream: StreamId) -> Bounds:
+        """What a stream holds."""
+
+
+class GivesWay(Protocol):
+    """Lets other tasks run in a long loop; `dssd.turns.Turn` in the daemon."""
+
+    async def give_way(self) -> None:
+        """Called in each round."""
 
 
 async def stored_streams(
-    store: Store, catalogue: Catalogue, log: Log, group: GroupRow
+    store: Store, catalogue: Selecting, log: Bounded, group: GroupRow, turn: GivesWay
 ) -> tuple[StoredStream, ...]:
     """What the store and the log have of every stream that the group's filter selects.
 
@@ -67,11 +116,15 @@ async def stored_streams(
     grants = {_stream_of(found.row): found.row for found in await scan_all(store, GrantRow, key)}
     rows = {_stream_of(found.row): found.row for found in await scan_all(store, ProgressRow, key)}
     wanted = TopicFilter.parse(group.filter)
-    return tuple(
-        _stored(present, rows.get(present.stream), grants.get(present.stream), log)
-        for topic in catalogue.meeting(wanted)
-        for present in present_streams(topic)
-    )
+    streams: list[StoredStream] = []
+    for topic in catalogue.meeting(wanted):
+        for present in present_streams(topic):
+            await turn.give_way()
+            # Its topic may be removed meanwhile; the leader hears of that as well.
+            with suppress(StreamNotFound):
+                row, grant = rows.get(present.stream), grants.get(present.stream)
+                streams.append(_stored(present, row, grant, log))
+    return tuple(streams)
 
 
 def present_streams(topic: Topic) -> tuple[PresentStream, ...]:
@@ -122,7 +175,7 @@ def _stream_of(row: GrantRow | ProgressRow) -> StreamId:
 
 
 def _stored(
-    present: PresentStream, row: ProgressRow | None, grant: GrantRow | None, log: Log
+    present: PresentStream, row: ProgressRow | None, grant: GrantRow | None, log: Bounded
 ) -> StoredStream:
     return StoredStream(
         stream=present.stream,

@@ -25,6 +25,7 @@ from dss_core.errors import (
     StartConflict,
 )
 from dss_core.filters import SubscriptionFilter, TopicFilter
+from dss_core.ids import StreamId
 from dssd.clock import Clock
 from dssd.core.start import Now, StartPoint, start_text
 from dssd.leaders.starting import resolved_start
@@ -46,6 +47,7 @@ from dssd.store.port import (
 )
 from dssd.store.rows import GrantRow, GroupNameRow, GroupRow, LeaderRow, ProgressRow
 from dssd.topics.catalogue import Catalogue
+from dssd.turns import Turn
 
 EXCLUSIVE = "exclusive"
 """The kind of a private subscription's group, which its session owns."""
@@ -158,6 +160,10 @@ class Groups:
         if group_id in self._destroyed:
             raise GroupDestroyed(group=self._destroyed[group_id].name)
         raise GroupNotFound(group=group_id)
+
+    def has(self, group_id: int) -> bool:
+        """Whether there is a group of that id."""
+        return group_id in self._by_id
 
     def find(self, text: str) -> GroupRow:
         """The group that an operator names: NAME, NAME@FILTER, ``$share/NAME/FILTER``.
@@ -313,10 +319,10 @@ class Groups:
             Put(row),
             Put(GroupNameRow(row.name, row.filter, row.group_id, destroyed_at_ms=None)),
         ]
-        writes += [
-            Put(_first_progress(row.group_id, stream.storage_topic_id, stream.partition, offset))
-            for stream, offset in starts.items()
-        ]
+        turn = Turn()
+        for stream, offset in starts.items():
+            await turn.give_way()
+            writes.append(Put(_first_progress(row.group_id, stream, offset)))
         holds: Precondition = Absent(GroupNameRow, asked.key)
         if tombstone is not None:
             holds = VersionIs(GroupNameRow, asked.key, tombstone.version)
@@ -367,8 +373,11 @@ class Groups:
         key = (group_id,)
         grants = await scan_all(self._store, GrantRow, key)
         progress = await scan_all(self._store, ProgressRow, key)
-        writes: list[Write] = [Delete(GrantRow, key_of(found.row)) for found in grants]
-        writes += [Delete(ProgressRow, key_of(found.row)) for found in progress]
+        writes: list[Write] = []
+        turn = Turn()
+        for row in (*(found.row for found in grants), *(found.row for found in progress)):
+            await turn.give_way()
+            writes.append(Delete(type(row), key_of(row)))
         return writes
 
     def _enter(self, row: GroupRow) -> None:
@@ -417,13 +426,11 @@ def _check_start(group: GroupRow, start: StartPoint | None) -> None:
         raise StartConflict(group=group.name, declared=group.start, asked=start_text(start))
 
 
-def _first_progress(
-    group_id: int, storage_topic_id: int, partition: int, offset: int
-) -> ProgressRow:
+def _first_progress(group_id: int, stream: StreamId, offset: int) -> ProgressRow:
     return ProgressRow(
         group_id=group_id,
-        storage_topic_id=storage_topic_id,
-        partition=partition,
+        storage_topic_id=stream.storage_topic_id,
+        partition=stream.partition,
         floor=offset,
         ranges=b"",
         frontier=offset,

@@ -6,13 +6,14 @@ above the floor. It is an upper bound, and says so, where the filter does not se
 OLDEST is the append time of the oldest record at a floor. Nothing here starts a leader.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from dss_core.errors import StreamNotFound
 from dss_core.filters import TopicFilter
 from dss_core.ids import StreamId, StreamName
 from dss_core.limits import ACKED_RANGES_MAX
-from dss_core.progress import clipped, total
+from dss_core.progress import Progress, clipped, total
 from dssd.core.leading import LeaderView, MemberView, StreamView
 from dssd.leaders.encoding import progress_of
 from dssd.log.port import Log
@@ -20,6 +21,7 @@ from dssd.store.paging import scan_all
 from dssd.store.port import Store
 from dssd.store.rows import GrantRow, GroupRow, LeaderRow, ProgressRow
 from dssd.topics.catalogue import Catalogue, Topic
+from dssd.turns import Turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,24 +54,36 @@ class GroupSurvey:
 
 
 async def survey_from_view(
-    live: LeaderView, group: GroupRow, catalogue: Catalogue, log: Log, wall_ms: int
+    live: LeaderView,
+    group: GroupRow,
+    catalogue: Catalogue,
+    log: Log,
+    wall_ms: int,
+    turn: Turn,
 ) -> GroupSurvey:
     """The group as its live leader has it."""
-    return await _survey(live, group, catalogue, log, wall_ms)
+    return await _survey(live, group, catalogue, log, wall_ms, turn)
 
 
 async def survey_from_rows(
-    store: Store, group: GroupRow, catalogue: Catalogue, log: Log, wall_ms: int
+    store: Store,
+    group: GroupRow,
+    catalogue: Catalogue,
+    log: Log,
+    wall_ms: int,
+    turn: Turn,
 ) -> GroupSurvey:
     """The group as its last leader left it."""
     key = (group.group_id,)
     leader = await store.read(LeaderRow, key)
     grants = {_stream_of(found.row): found.row for found in await scan_all(store, GrantRow, key)}
+    await turn.give_way()
     rows = {_stream_of(found.row): found.row for found in await scan_all(store, ProgressRow, key)}
     wanted = TopicFilter.parse(group.filter)
     views: list[StreamView] = []
     for topic in catalogue.meeting(wanted):
         for stream in topic.streams():
+            await turn.give_way()
             row, grant = rows.get(stream), grants.get(stream)
             finished = row is not None and row.finished
             views.append(
@@ -84,16 +98,34 @@ async def survey_from_rows(
             )
     epoch = leader.row.leader_epoch if leader else 0
     stored = LeaderView(epoch, rebalancing=False, members=(), streams=tuple(views))
-    return await _survey(stored, group, catalogue, log, wall_ms)
+    return await _survey(stored, group, catalogue, log, wall_ms, turn)
+
+
+async def progress_from_rows(
+    store: Store, group: GroupRow, storage_topic_ids: Collection[int]
+) -> dict[StreamId, Progress]:
+    """How far the group's last leader left it in streams of the storage topics."""
+    progress: dict[StreamId, Progress] = {}
+    for storage_topic_id in storage_topic_ids:
+        key = (group.group_id, storage_topic_id)
+        for found in await scan_all(store, ProgressRow, key):
+            progress[_stream_of(found.row)] = progress_of(found.row)
+    return progress
 
 
 async def _survey(
-    view: LeaderView, group: GroupRow, catalogue: Catalogue, log: Log, wall_ms: int
+    view: LeaderView,
+    group: GroupRow,
+    catalogue: Catalogue,
+    log: Log,
+    wall_ms: int,
+    turn: Turn,
 ) -> GroupSurvey:
     wanted = TopicFilter.parse(group.filter)
     streams: list[StreamSurvey] = []
     oldest: int | None = None
     for stream_view in view.streams:
+        await turn.give_way()
         try:
             survey = _survey_stream(stream_view, wanted, catalogue, log)
             at_us = await _oldest_us(survey, log)
@@ -103,6 +135,7 @@ async def _survey(
         streams.append(survey)
         if at_us is not None and (oldest is None or at_us < oldest):
             oldest = at_us
+    await turn.give_way()
     state, reason = _state(view, streams)
     return GroupSurvey(
         taken_at_ms=wall_ms,

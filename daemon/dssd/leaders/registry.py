@@ -7,23 +7,31 @@ no leader after a while, so it costs nothing. It must not know what leaders do.
 
 import asyncio
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from types import TracebackType
 from typing import Self
 
 from dss_core.errors import DssError
+from dss_core.ids import StreamId
+from dss_core.progress import Progress
 from dssd.clock import Clock
 from dssd.core.leading import LeaderView
 from dssd.core.membership import LeaderTiming
 from dssd.core.messages import BorrowerId, Invalidate, LeaderWanted, ToBorrower, ToLeader
 from dssd.leaders.actor import LeaderActor
 from dssd.leaders.groups import Groups
-from dssd.leaders.lag import GroupSurvey, survey_from_rows, survey_from_view
+from dssd.leaders.lag import (
+    GroupSurvey,
+    progress_from_rows,
+    survey_from_rows,
+    survey_from_view,
+)
 from dssd.leaders.post_office import PostOffice
 from dssd.log.port import Log
 from dssd.store.port import Store
 from dssd.store.rows import GroupRow
 from dssd.topics.catalogue import Catalogue, Topic
+from dssd.turns import Turn
 
 BOOT_ID_BYTES = 16
 
@@ -125,13 +133,29 @@ class Registry:
         actor = self._actors.get(group_id)
         return None if actor is None else actor.view()
 
-    async def survey(self, group: GroupRow) -> GroupSurvey:
-        """How the group stands, for people; starts no leader."""
+    async def survey(self, group: GroupRow, turn: Turn | None = None) -> GroupSurvey:
+        """How the group stands, for people; starts no leader.
+
+        Others run in between, by the turn of a caller that surveys many.
+        """
+        turn = turn or Turn()
         live = self.snapshot(group.group_id)
         catalogue, log, wall_ms = self._catalogue, self._log, self._clock.wall_ms()
         if live is not None:
-            return await survey_from_view(live, group, catalogue, log, wall_ms)
-        return await survey_from_rows(self._store, group, catalogue, log, wall_ms)
+            return await survey_from_view(live, group, catalogue, log, wall_ms, turn)
+        return await survey_from_rows(self._store, group, catalogue, log, wall_ms, turn)
+
+    async def progress(
+        self, group: GroupRow, storage_topic_ids: Collection[int]
+    ) -> dict[StreamId, Progress]:
+        """How far the group is in streams of the storage topics; starts no leader.
+
+        A stream that nobody has read of is left out.
+        """
+        live = self.snapshot(group.group_id)
+        if live is None:
+            return await progress_from_rows(self._store, group, storage_topic_ids)
+        return {view.stream: view.progress for view in live.streams}
 
     def _started(self, group_id: int, wanted: LeaderWanted) -> LeaderActor | None:
         if self._stopping:

@@ -4,12 +4,16 @@ A start is resolved once, when the group is declared, over the streams that its 
 then; streams that are born later begin at 0. It knows the log, not the store.
 """
 
-from dss_core.errors import IllegalArgument, OffsetOutOfRange
+from contextlib import suppress
+from typing import assert_never
+
+from dss_core.errors import IllegalArgument, OffsetOutOfRange, StreamNotFound
 from dss_core.filters import TopicFilter
 from dss_core.ids import StreamId
 from dssd.core.start import AtOffset, AtTime, Earliest, Now, StartPoint
 from dssd.log.port import Log
 from dssd.topics.catalogue import Catalogue
+from dssd.turns import Turn
 
 
 async def resolved_start(
@@ -21,16 +25,30 @@ async def resolved_start(
         IllegalArgument: an offset, and not exactly one stream.
         OffsetOutOfRange: the stream does not hold the offset.
     """
-    streams = [stream for topic in catalogue.meeting(wanted) for stream in topic.streams()]
+    topics = catalogue.meeting(wanted)
+    if isinstance(start, AtOffset):
+        stream = _only([stream for topic in topics for stream in topic.streams()])
+        return {stream: _checked(start.offset, stream, catalogue, log)}
+    resolved: dict[StreamId, int] = {}
+    turn = Turn()
+    for topic in topics:
+        for stream in topic.streams():
+            await turn.give_way()
+            with suppress(StreamNotFound):  # its topic was removed meanwhile
+                resolved[stream] = await _first(start, stream, log)
+    return resolved
+
+
+async def _first(start: Now | Earliest | AtTime, stream: StreamId, log: Log) -> int:
     match start:
         case Now():
-            return {stream: log.bounds(stream).end for stream in streams}
+            return log.bounds(stream).end
         case Earliest():
-            return {stream: log.bounds(stream).start for stream in streams}
+            return log.bounds(stream).start
         case AtTime(time_us):
-            return {stream: await log.locate(stream, time_us) for stream in streams}
-        case AtOffset(offset):
-            return {_only(streams): _checked(offset, _only(streams), catalogue, log)}
+            return await log.locate(stream, time_us)
+        case _:
+            assert_never(start)
 
 
 def _only(streams: list[StreamId]) -> StreamId:

@@ -38,16 +38,21 @@ class FileReader:
 
     def __init__(self, descriptors_max: int) -> None:
         self._descriptors_max = descriptors_max
-        self._open: OrderedDict[Path, _OpenFile] = OrderedDict()
+        self._open: OrderedDict[str, _OpenFile] = OrderedDict()
+        """By path; to look up a `Path` takes as long as to read a page."""
         self._threads = ThreadPoolExecutor(LOG_READER_THREADS, thread_name_prefix="log-reader")
         self.bytes_read = 0
 
     async def read(self, path: Path, position: int, size: int) -> bytes:
         """Up to ``size`` bytes at a position: fewer where the file ends or cannot be read."""
+        return bytes(await self.view(path, position, size))
+
+    async def view(self, path: Path, position: int, size: int) -> memoryview:
+        """The same without a copy; the view holds all memory of the read."""
         try:
-            file = await self._opened(path)
+            file = await self._opened(str(path))
         except FileNotFoundError:
-            return b""
+            return memoryview(b"")
         file.users += 1
         try:
             buffer = bytearray(size)
@@ -61,10 +66,13 @@ class FileReader:
             file.users -= 1
             self._close_unused(file)
         self.bytes_read += done
-        return bytes(view[:done])
+        return view[:done]
 
     def drop(self, path: Path) -> None:
         """Close a file that is about to go; reads in progress finish first."""
+        self._drop(str(path))
+
+    def _drop(self, path: str) -> None:
         file = self._open.pop(path, None)
         if file is not None:
             file.dropped = True
@@ -74,9 +82,9 @@ class FileReader:
         """Close all files and end the threads."""
         self._threads.shutdown(wait=True)
         for path in list(self._open):
-            self.drop(path)
+            self._drop(path)
 
-    async def _opened(self, path: Path) -> _OpenFile:
+    async def _opened(self, path: str) -> _OpenFile:
         while True:
             file = self._open.get(path)
             if file is not None:
@@ -94,14 +102,14 @@ class FileReader:
     async def _make_way(self) -> None:
         """Close the file that was read longest ago; where there is none, let others close one."""
         if self._open:
-            self.drop(next(iter(self._open)))
+            self._drop(next(iter(self._open)))
         else:
             await asyncio.sleep(DESCRIPTOR_WAIT_S)
 
-    def _keep(self, path: Path, fd: int) -> _OpenFile:
+    def _keep(self, path: str, fd: int) -> _OpenFile:
         file = self._open[path] = _OpenFile(fd)
         while len(self._open) > self._descriptors_max:
-            self.drop(next(iter(self._open)))
+            self._drop(next(iter(self._open)))
         return file
 
     def _close_unused(self, file: _OpenFile) -> None:

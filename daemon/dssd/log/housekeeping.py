@@ -332,7 +332,11 @@ class Housekeeper:
     # Stopping
 
     async def leave(self, states: list[StorageTopicState]) -> None:
-        """Stop the writer and leave all in such order that the next start need not read it."""
+        """Stop the writer and leave all in such order that the next start need not read it.
+
+        Raises:
+            DiskFailed: the disk refused; all that was acknowledged is durable.
+        """
         left = await self._writer.stop()
         rows: list[Put] = []
         try:
@@ -350,7 +354,7 @@ class Housekeeper:
         except (DiskFull, Overloaded, OSError) as error:
             reason = later(error)
             if reason is None:
-                raise
+                raise DiskFailed(reason=f"{error} while closing the log") from error
             _LOG.warning("the next start reads the log's newest files whole: %s", reason)
 
     def _save_state(self, segment: Segment, switched: Switched, size: int) -> None:

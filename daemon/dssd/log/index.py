@@ -19,6 +19,7 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import xxhash
@@ -36,6 +37,10 @@ class Run(NamedTuple):
     """Append time of the first frame."""
     checksum: int
     """xxh3-64 of its bytes."""
+
+
+made_run: Callable[[tuple[int, ...]], Run] = partial(tuple.__new__, Run)
+"""`Run._make` without a step in Python: a lookup makes some tens of them."""
 
 
 @dataclass(slots=True)
@@ -141,6 +146,12 @@ class StreamRuns:
         """Number of the last run that starts at or below the offset; 0 where none does."""
         return max(0, bisect_right(self._columns[0], offset) - 1)
 
+    def holds(self, offset: int) -> bool:
+        """Whether a run has the offset; those between runs are damaged."""
+        number = self.at_offset(offset)
+        bases, ends = self._columns[:2]
+        return bool(bases) and bases[number] <= offset < ends[number]
+
     def before_time(self, time_us: int) -> int:
         """Number of the last run that starts before the time; 0 where none does.
 
@@ -151,7 +162,7 @@ class StreamRuns:
     def slice(self, first: int, count: int) -> list[Run]:
         """Runs from a number on, at most ``count``."""
         columns = (column[first : first + count] for column in self._columns)
-        return [Run._make(fields) for fields in zip(*columns, strict=True)]
+        return list(map(made_run, zip(*columns, strict=True)))
 
     def moved(self, position_of: Callable[[int], int]) -> "StreamRuns":
         """The same runs where their bytes lie in another file."""

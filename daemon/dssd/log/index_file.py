@@ -26,7 +26,7 @@ from dataclasses import dataclass
 
 import xxhash
 
-from dssd.log.index import Extent, Run, StreamRuns
+from dssd.log.index import Extent, Run, StreamRuns, made_run
 from dssd.log.segment_file import SegmentId
 
 RUNS_PER_LEAF = 85
@@ -40,6 +40,8 @@ _VERSION = 1
 _HEAD = struct.Struct("<8sIIQQII")
 _STREAM = struct.Struct("<IIQQQQQQQ")
 _ROOT_ENTRY = struct.Struct("<QQ")
+_U64 = struct.Struct("<Q")
+_U64_AFTER = struct.Struct("<8xQ")
 HEAD_BYTES = _HEAD.size
 
 
@@ -83,18 +85,27 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """Base offset and append time of the first run of each leaf."""
+    """Base offset and append time of the first run of each leaf, as they stand on disk."""
 
-    bases: tuple[int, ...]
-    times: tuple[int, ...]
+    entries: bytes
+
+    def __len__(self) -> int:
+        """How many leaves there are."""
+        return len(self.entries) // _ROOT_ENTRY.size
 
     def at_offset(self, offset: int) -> int:
         """The leaf with the last run that starts at or below the offset."""
-        return max(0, bisect_right(self.bases, offset) - 1)
+        return max(0, bisect_right(range(len(self)), offset, key=self._base) - 1)
 
     def before_time(self, time_us: int) -> int:
         """The leaf with the last run that starts before the time."""
-        return max(0, bisect_left(self.times, time_us) - 1)
+        return max(0, bisect_left(range(len(self)), time_us, key=self._time_us) - 1)
+
+    def _base(self, leaf: int) -> int:
+        return int(_U64.unpack_from(self.entries, leaf * _ROOT_ENTRY.size)[0])
+
+    def _time_us(self, leaf: int) -> int:
+        return int(_U64_AFTER.unpack_from(self.entries, leaf * _ROOT_ENTRY.size)[0])
 
 
 def encode(
@@ -178,17 +189,22 @@ def decode_root(buffer: bytes) -> Root:
     Raises:
         BadIndex: damaged.
     """
-    pairs = list(_ROOT_ENTRY.iter_unpack(_opened(buffer)))
-    return Root(tuple(pair[0] for pair in pairs), tuple(pair[1] for pair in pairs))
+    return Root(_opened(buffer))
 
 
-def decode_leaf(buffer: bytes) -> list[Run]:
-    """Read one leaf.
+def decode_leaf(buffer: bytes, above: int = 0) -> list[Run]:
+    """Read the runs of one leaf that end above an offset.
 
     Raises:
         BadIndex: damaged.
     """
-    return [Run._make(fields) for fields in _RUN.iter_unpack(_opened(buffer))]
+    content = _opened(buffer)
+
+    def end(run: int) -> int:
+        return int(_U64_AFTER.unpack_from(content, run * _RUN.size)[0])
+
+    first = bisect_right(range(len(content) // _RUN.size), above, key=end)
+    return list(map(made_run, _RUN.iter_unpack(content[first * _RUN.size :])))
 
 
 def decode_runs(buffer: bytes, summary: Summary) -> dict[int, StreamRuns]:

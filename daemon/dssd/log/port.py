@@ -6,13 +6,16 @@ records lie between two). Every call but `append`, `read`, `locate` and `close` 
 memory and never blocks.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from dss_core.filters import TopicFilter
 from dss_core.ids import StreamId
-from dss_core.progress import Ranges
+from dss_core.progress import Range, Ranges
+
+AboutToGo = Callable[[Mapping[StreamId, Range]], Awaitable[None]]
+"""Told which offsets of which streams retention is about to take, before it takes the first."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,11 @@ A producer that is not known may start at any sequence: what was known of it is 
 `PRODUCER_FORGOTTEN_US` after its last append, and it must be able to go on after that silence. A
 fresh producer starts at 0 and cannot be mistaken, for its id is random.
 
+What was acknowledged may be gone after a crash: frames that nobody can read any more, or that were
+only as durable as the machine. Nobody knows whose they were, so each producer that is *in doubt*
+says with its next frame where it goes on; to insist on the frames before would shut it out for
+good. A frame that is known to be gone is not answered as stored, nor is an older one.
+
 Invariant: a sequence is answered with what was stored first, or not at all. Pure: no clock, no
 file; the same frames in the same order give the same state. Frames whose producer is
 `NO_PRODUCER` are not followed. Over all states that share a `Followed`, no more than
@@ -20,7 +25,7 @@ file; the same frames in the same order give the same state. Frames whose produc
 import struct
 import threading
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import xxhash
@@ -37,7 +42,8 @@ SEQUENCE_MAX = (1 << 62) - 1
 _HEAD = struct.Struct("<8sIIIQQQ")
 """magic, version, window, storage topic, segment, position, entries"""
 _ENTRY = struct.Struct("<H16sqQB")
-"""partition, producer, last sequence, last append time, answers"""
+"""partition, producer, last sequence, last append time, answers; the highest bit says in doubt"""
+_IN_DOUBT = 0x80
 _ANSWER = struct.Struct("<QIQ")
 _CHECKSUM = struct.Struct("<Q")
 _MAGIC = b"DSSPROD1"
@@ -67,11 +73,12 @@ class BadSnapshot(Exception):
 class _Recent:
     """The last sequences of one producer in one stream."""
 
-    __slots__ = ("answers", "last", "time_us")
+    __slots__ = ("answers", "in_doubt", "last", "time_us")
 
     def __init__(self, last: int, time_us: int) -> None:
         self.last = last
         self.time_us = time_us
+        self.in_doubt = False
         self.answers: deque[Answer] = deque(maxlen=WINDOW)
 
 
@@ -130,7 +137,12 @@ class Producers:
             self._check_newcomer(partition, sequence)
             return None
         ahead = sequence - recent.last
+        if ahead > 1 and recent.in_doubt and sequence <= SEQUENCE_MAX:
+            recent.answers.clear()
+            recent.last = sequence - 1
+            ahead = 1
         if ahead == 1:
+            recent.in_doubt = False
             return None
         if ahead > 1:
             stream = self._stream(partition)
@@ -179,6 +191,23 @@ class Producers:
         while len(recent.answers) > kept:
             recent.answers.popleft()
 
+    def doubt(self) -> None:
+        """Frames may be gone, of any producer: each says with its next one where it goes on."""
+        for recent in self._recent.values():
+            recent.in_doubt = True
+
+    def forget_gone(self, is_there: Callable[[int, int], bool]) -> None:
+        """Forget the answers for frames that are gone, and older ones, which are too old then.
+
+        ``is_there`` is asked with the partition and the first offset of a frame.
+        """
+        for (partition, _), recent in self._recent.items():
+            for newer, answer in enumerate(reversed(recent.answers)):
+                if not is_there(partition, answer.base_offset):
+                    while len(recent.answers) > newer:
+                        recent.answers.popleft()
+                    break
+
     def taken_back(self, partition: int, producer_id: bytes, sequence: int) -> None:
         """Forget the frame that was remembered last: it was not stored after all."""
         if producer_id == NO_PRODUCER:
@@ -206,9 +235,8 @@ class Producers:
 
     def _encoded_entries(self) -> Iterator[bytes]:
         for (partition, producer_id), recent in self._recent.items():
-            yield _ENTRY.pack(
-                partition, producer_id, recent.last, recent.time_us, len(recent.answers)
-            )
+            answers = len(recent.answers) | (_IN_DOUBT if recent.in_doubt else 0)
+            yield _ENTRY.pack(partition, producer_id, recent.last, recent.time_us, answers)
             for answer in recent.answers:
                 yield _ANSWER.pack(*answer)
 
@@ -238,7 +266,8 @@ class Producers:
         partition, producer_id, last, time_us, answers = _ENTRY.unpack_from(snapshot, at)
         at += _ENTRY.size
         recent = self._follow(partition, producer_id, last, time_us)
-        for _ in range(answers):
+        recent.in_doubt = bool(answers & _IN_DOUBT)
+        for _ in range(answers & ~_IN_DOUBT):
             recent.answers.append(Answer(*_ANSWER.unpack_from(snapshot, at)))
             at += _ANSWER.size
         return at

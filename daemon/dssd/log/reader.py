@@ -6,6 +6,7 @@ a frame whose subjects the filter rejects, no more is read than its head.
 """
 
 import time
+from itertools import chain, takewhile
 from pathlib import Path
 
 import xxhash
@@ -24,11 +25,12 @@ from dss_core.frame import (
 from dss_core.ids import StreamId
 from dss_core.progress import complement
 from dssd.limits import READ_HEAD_BYTES
-from dssd.log.chunk import ChunkBuilder
+from dssd.log.chunk import ChunkBuilder, Piece
 from dssd.log.files import FileReader
 from dssd.log.index import Run
 from dssd.log.index_file import BadIndex
 from dssd.log.matching import Verdicts
+from dssd.log.neighbours import behind_neighbours
 from dssd.log.port import Chunk
 from dssd.log.run_finder import RunFinder
 from dssd.log.scan import Found, scan_bytes
@@ -164,28 +166,55 @@ class Reader:
     async def _take_runs(self, reading: _Read, segment: Segment, runs: list[Run]) -> None:
         chunk = reading.chunk
         path = self._paths.segment(segment.id)
-        for run in runs:
+        number = 0
+        while number < len(runs):
+            run = runs[number]
             if run.base > chunk.at:
                 chunk.damage(run.base)
             if reading.over or self._tail.at(reading.stream, chunk.at) is not None:
                 return
+            taken = 1
             if reading.matching is not None:
                 await self._judge_run(reading, segment, path, run, reading.matching)
             elif chunk.holds_frames and run.length > chunk.room_bytes:
                 chunk.full = True
             else:
-                await self._take_run(reading, segment, path, run)
+                below = self._tail.start(reading.stream)
+                behind = behind_neighbours(runs, number, room_bytes=chunk.room_bytes, below=below)
+                taken = await self._take_neighbours(reading, segment, path, runs[number:behind])
             if reading.over or not reading.still_there(segment):
                 return
+            number += taken
+
+    async def _take_neighbours(
+        self, reading: _Read, segment: Segment, path: Path, runs: list[Run]
+    ) -> int:
+        """Take the runs with one read, but from a damaged one on; returns how many were taken."""
+        chunk = reading.chunk
+        first = runs[0]
+        if len(runs) > 1 and chunk.at == first.base:
+            size = runs[-1].position + runs[-1].length - first.position
+            data = await self._files.view(path, first.position, size)
+            if not reading.still_there(segment):
+                return 0
+            # Copied, so that what lies between them is not held.
+            pieces = [bytes(data[run.position - first.position :][: run.length]) for run in runs]
+            whole = sum(1 for _ in takewhile(_is_whole, zip(runs, pieces, strict=True)))
+            if whole:
+                taken = pieces[:whole]
+                chunk.take(taken, sum(map(len, taken)), first.base, runs[whole - 1].end)
+                return whole
+        await self._take_run(reading, segment, path, first)
+        return 1
 
     async def _take_run(self, reading: _Read, segment: Segment, path: Path, run: Run) -> None:
         """Take all frames of a run from the next offset on."""
         chunk = reading.chunk
-        data = await self._files.read(path, run.position, run.length)
+        data = await self._files.view(path, run.position, run.length)
         if not reading.still_there(segment):
             return
-        if len(data) != run.length or xxhash.xxh3_64_intdigest(data) != run.checksum:
-            self._take_damaged_run(reading, run, data)
+        if not _is_whole((run, data)):
+            self._take_damaged_run(reading, run, bytes(data))
         elif chunk.at == run.base and run.length <= chunk.room_bytes:
             chunk.take((data,), run.length, run.base, run.end)
         else:
@@ -303,7 +332,7 @@ class Reader:
 def _take_cached(chunk: ChunkBuilder, cached: CachedFrames) -> None:
     """Take cached frames from the next offset on, as many as fit."""
     if chunk.at == cached.base and cached.bytes <= chunk.room_bytes:
-        pieces = [piece for parts in cached.frames for piece in parts]
+        pieces = chain.from_iterable(cached.frames)
         chunk.take(pieces, cached.bytes, cached.base, cached.end)
         return
     first = cached.frame_at(chunk.at)
@@ -314,7 +343,12 @@ def _take_cached(chunk: ChunkBuilder, cached: CachedFrames) -> None:
             return
 
 
-def _take_part(chunk: ChunkBuilder, data: bytes) -> None:
+def _is_whole(held: tuple[Run, Piece]) -> bool:
+    run, data = held
+    return len(data) == run.length and xxhash.xxh3_64_intdigest(data) == run.checksum
+
+
+def _take_part(chunk: ChunkBuilder, data: memoryview) -> None:
     """Take those frames of a trusted run that are asked for and fit, as one piece."""
     start = stop = base = -1
     end = chunk.at

@@ -23,7 +23,9 @@ written once more where they lie.
 
 A frame follows the one before of its stream, whatever retention has given up meanwhile. What a bad
 frame's producer sent counts as sent if it lies below W, so a repeat is never answered as stored and
-never stored twice; above W it may never have been acknowledged, so it may come again.
+never stored twice; above W it may never have been acknowledged, so it may come again. Whose frames
+were in bytes that nobody can read, and what the machine took with it, nobody knows: after any but
+a clean stop each producer says where it goes on (`dssd.log.producers`).
 
 Invariant: no whole frame is lost, none below W is ever moved, nothing bad is ever read as good.
 """

@@ -120,13 +120,13 @@ class RunFinder:
                 await self._rebuild(segment, summary, on_disk=attempt == 0)
         raise BadIndex("it is damaged again and again")
 
-    async def leaf(self, index: "_Index", number: int) -> list[Run]:
-        """The runs of one leaf of a stream's index.
+    async def leaf(self, index: "_Index", number: int, above: int = 0) -> list[Run]:
+        """The runs of one leaf of a stream's index that end above an offset.
 
         Raises:
             BadIndex: it is damaged.
         """
-        return decode_leaf(await self._block(index, *index.entry.leaf_span(number)))
+        return decode_leaf(await self._block(index, *index.entry.leaf_span(number)), above)
 
     async def _block(self, index: "_Index", position: int, size: int) -> bytes:
         key = (index.segment, index.version, position)
@@ -145,8 +145,7 @@ class RunFinder:
 def _from_offset(finder: RunFinder, offset: int) -> "_Lookup[list[Run]]":
     async def lookup(index: _Index, root: Root) -> list[Run]:
         for number in range(root.at_offset(offset), index.entry.leaf_count):
-            leaf = await finder.leaf(index, number)
-            above = [run for run in leaf if run.end > offset]
+            above = await finder.leaf(index, number, offset)
             if above:
                 return above
         return []

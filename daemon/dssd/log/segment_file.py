@@ -77,6 +77,8 @@ class SegmentPaths:
         """Move a file aside, durably; returns where it lies now. Nothing there is overwritten."""
         folder = self.directory / QUARANTINE
         folder.mkdir(exist_ok=True)
+        # Before anything moves into it: else its name may be lost, and the file with it.
+        sync_directory(self.directory)
         target = folder / path.name
         count = 0
         while target.exists():

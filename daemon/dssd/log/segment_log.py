@@ -1,6 +1,6 @@
 """The embedded adapter of the log port: segment files, one writer thread, readers on the loop.
 
-    append ─▶ LogWriter ─▶ Batch ─▶ published: index, tail cache, ends, watchers, answers
+    append ─▶ LogWriter ─▶ Batch ─▶ published: index, tail cache, ends, answers, watchers
     read   ─▶ Reader    ─▶ TailCache, or RunFinder and FileReader
     rolls, seals, watermarks ─▶ Housekeeper, one at a time
     low watermarks, removals ─▶ Trimmer
@@ -13,7 +13,7 @@ epochs and routing are its callers' business.
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Self
@@ -21,10 +21,10 @@ from typing import Self
 from dss_core.errors import DiskFull, DssError, Overloaded, Stopping, StreamNotFound
 from dss_core.filters import TopicFilter
 from dss_core.ids import StreamId
-from dssd.log.batch import AppendCall, Batch, WriterTopic
+from dssd.log.batch import AppendCall, Batch, StoredFrames, WriterTopic
 from dssd.log.files import FileReader
 from dssd.log.housekeeping import Housekeeper
-from dssd.log.port import Append, Appended, Bounds, Chunk
+from dssd.log.port import AboutToGo, Append, Appended, Bounds, Chunk
 from dssd.log.producers import Producers
 from dssd.log.reader import Reader
 from dssd.log.run_finder import RunFinder
@@ -98,6 +98,7 @@ class SegmentLog:
             files=self._files,
             housekeeper=self._housekeeper,
             index_gone=self._finder.forget,
+            failed=self._fail,
         )
         self._reader = Reader(
             paths, self._files, self._finder, self._tail, loop_us=settings.read_loop_us
@@ -253,30 +254,36 @@ class SegmentLog:
             or last.frames >= self._settings.segment_frames_max
         )
 
-    def _publish(self, batch: Batch) -> None:
+    def _publish(self, batch: Batch) -> Iterator[None]:
         """What one group commit stored becomes visible, then its callers are answered."""
         if self._failed:
             return
-        grown: list[Callable[[], None]] = []
+        grown: list[Stream] = []
         for stored in batch.stored:
             state = self._topics.get(stored.segment.storage_topic_id)
-            if state is None:
-                continue
-            segment = state.segments[stored.segment.segment_id]
-            self._housekeeper.index_run(segment, stored)
-            stream = state.streams[stored.partition]
-            stream.grow(segment, stored.end)
-            self._tail.add(stored)
-            grown += stream.watchers
+            if state is not None:
+                grown.append(self._shown(state, stored))
+            yield
         self._note_room(batch)
         for file in batch.files:
             self._housekeeper.note_written(self._topics.get(file.segment.storage_topic_id), file)
         for call in batch.calls:
             self._queued_bytes -= call.bytes
-            if not call.answered.done():
+            if not call.answered.done() and not self._failed:
                 call.answered.set_result(call.results)
-        for watcher in grown:
-            watcher()
+            yield
+        for stream in grown:
+            for watcher in tuple(stream.watchers):
+                watcher()
+            yield
+
+    def _shown(self, state: StorageTopicState, stored: StoredFrames) -> Stream:
+        segment = state.segments[stored.segment.segment_id]
+        self._housekeeper.index_run(segment, stored)
+        stream = state.streams[stored.partition]
+        stream.grow(segment, stored.end)
+        self._tail.add(stored)
+        return stream
 
     def _note_room(self, batch: Batch) -> None:
         if batch.stored:
@@ -382,15 +389,20 @@ class SegmentLog:
         retention_ms: int | None,
         retention_bytes: int | None,
         now_us: int,
+        about_to_go: AboutToGo | None = None,
     ) -> int:
         """Drop whole segments that are too old or too many; returns how many went.
+
+        ``about_to_go`` is told of their records before; again where it has to be tried again.
 
         Raises:
             StreamNotFound: the storage topic was removed.
             DiskFull, Overloaded: it has to be tried again later.
         """
         state = self._state(StreamId(storage_topic_id, 0))
-        return await self._trimmer.enforce_retention(state, retention_ms, retention_bytes, now_us)
+        return await self._trimmer.enforce_retention(
+            state, retention_ms, retention_bytes, now_us, about_to_go
+        )
 
     async def roll(self, storage_topic_id: int) -> bool:
         """Go on in a new segment file; False if there is no room for one.

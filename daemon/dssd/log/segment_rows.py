@@ -1,6 +1,7 @@
 """Segments as the store names them, and their removal.
 
-Invariant: files go before their rows, so that no file is ever without one.
+Invariant: frames go before their rows, so that no file of them is ever without one. Indexes go
+after them: a row whose file is gone tells a start by its index that nothing in it was kept.
 """
 
 import asyncio
@@ -40,15 +41,25 @@ async def all_segment_rows(store: Store) -> defaultdict[int, list[SegmentRow]]:
 
 async def remove_segments(paths: SegmentPaths, store: Store, segments: Sequence[SegmentId]) -> None:
     """Delete the files of segments, then their rows; safe to repeat after a crash."""
-    await asyncio.to_thread(unlink_segments, paths, segments)
+    await asyncio.to_thread(_unlink_frames, paths, segments)
     await store.commit([Delete(SegmentRow, tuple(segment)) for segment in segments])
+    await asyncio.to_thread(_unlink_indexes, paths, segments)
 
 
 def unlink_segments(paths: SegmentPaths, segments: Sequence[SegmentId]) -> None:
-    """Delete the files of segments."""
+    """Delete the files of segments that no row names, or that never took a frame."""
+    _unlink_indexes(paths, segments)
+    _unlink_frames(paths, segments)
+
+
+def _unlink_frames(paths: SegmentPaths, segments: Sequence[SegmentId]) -> None:
     for segment in segments:
         paths.segment(segment).unlink(missing_ok=True)
         paths.producers(segment).unlink(missing_ok=True)
-        # Last: without its file, the index still tells a start that nothing in it was kept.
-        paths.index(segment).unlink(missing_ok=True)
     sync_directory(paths.directory)
+
+
+def _unlink_indexes(paths: SegmentPaths, segments: Sequence[SegmentId]) -> None:
+    """Nothing waits for these to be gone: a start deletes an index that no row names."""
+    for segment in segments:
+        paths.index(segment).unlink(missing_ok=True)

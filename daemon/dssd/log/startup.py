@@ -17,6 +17,7 @@ from dss_core.errors import DiskFull
 from dssd.log import recovery
 from dssd.log.batch import WriterTopic
 from dssd.log.disk_errors import is_full
+from dssd.log.gone import frames_there
 from dssd.log.index_file import BadIndex
 from dssd.log.losses import Place, claims_of
 from dssd.log.outcomes import Damaged, Outcomes
@@ -170,21 +171,30 @@ class _TopicRecovery:
                 await self._active(row, is_last=row is rows[-1])
             else:
                 await self._sealed(row)
-        await self._settle_damaged()
-        producers.forget_before(forgotten_before(self._wall_us()))
+        damaged = await self._settle_damaged()
+        self._grow_streams()
+        if damaged:
+            is_there = await asyncio.to_thread(frames_there, self._paths, self._state, damaged)
+            producers.forget_gone(is_there)
         last = self._state.last
+        if not self._clean or (last is not None and self._covered != (*last.id, last.size)):
+            producers.doubt()
+        producers.forget_before(forgotten_before(self._wall_us()))
         if last is not None and not self._clean:
             await asyncio.to_thread(self._save_producers, last)
         self._finish(sealed=topic.ends is not None)
 
-    def _finish(self, *, sealed: bool) -> None:
-        state, scan = self._state, self._scan
+    def _grow_streams(self) -> None:
+        state = self._state
         for segment in state.segments.values():
             for partition in segment.partitions():
                 extent = segment.extent(partition)
                 assert extent is not None
                 stream = state.streams[partition]
                 stream.grow(segment, max(stream.end, extent.end))
+
+    def _finish(self, *, sealed: bool) -> None:
+        state, scan = self._state, self._scan
         ends = [stream.end for stream in state.streams]
         writer = WriterTopic(
             state.storage_topic_id, ends, scan.producers, scan.last_us, sealed, self._file
@@ -223,7 +233,12 @@ class _TopicRecovery:
         if self._is_below_starts(segment):
             await _remove(self._paths, self._store, [segment_id])
             return
-        if _size_of(path) < size:
+        found = _size_of(path)
+        if found == 0 and size == HEADER_BYTES:
+            # It took no frame, and its removal was not finished.
+            await _remove(self._paths, self._store, [segment_id])
+            return
+        if found < size:
             self._report(path, f"shorter than the {size} bytes of its index")
         self._add(segment)
         self._learn(segment)
@@ -343,18 +358,24 @@ class _TopicRecovery:
         self._damaged.append(Damaged(row, content, watermark))
         self._scan.losses += recovery.losses_in(row_id(row), content, watermark)
 
-    async def _settle_damaged(self) -> None:
-        """Seal what is damaged, now that every frame is known and so what may be claimed."""
+    async def _settle_damaged(self) -> list[Segment]:
+        """Seal what is damaged, now that every frame is known and so what may be claimed.
+
+        Returns what has become of it.
+        """
+        settled: list[Segment] = []
         if not self._damaged:
-            return
+            return settled
         scan, streams = self._scan, self._state.streams
         ends = [max(pair) for pair in zip(scan.ends, (one.start for one in streams), strict=True)]
         claims = claims_of(scan.losses, ends, scan.last_frames)
         for damaged in self._damaged:
             number = damaged.row.segment_id
             own = [claim for claim in claims if claim.place.segment_id == number]
-            self._add(*await self._outcomes.seal_damaged(damaged, own))
+            settled += await self._outcomes.seal_damaged(damaged, own)
+        self._add(*settled)
         self._state.segments = dict(sorted(self._state.segments.items()))
+        return settled
 
     # Producers
 

@@ -110,6 +110,11 @@ class TailCache:
         assert entry is not None
         return entry if offset < entry.end else None
 
+    def start(self, stream: StreamId) -> int | None:
+        """The first offset that an entry of the stream holds, or None."""
+        tail = self._streams.get(stream)
+        return None if tail is None else tail.bases[tail.gone]
+
     def forget(self, stream: StreamId) -> None:
         """Know no entry of a stream that was removed any more."""
         self._streams.pop(stream, None)

@@ -5,11 +5,16 @@ below it goes; without a row to hold it, nothing goes. A roll never waits for an
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from dss_core.errors import DiskFailed
+from dss_core.ids import StreamId
+from dss_core.progress import Range
+from dssd.log.disk_errors import later
 from dssd.log.files import FileReader
 from dssd.log.housekeeping import Housekeeper
+from dssd.log.port import AboutToGo
 from dssd.log.retention import SegmentAge, expired
 from dssd.log.segment_file import SegmentId, SegmentPaths
 from dssd.log.segment_rows import parse_starts, remove_segments
@@ -18,6 +23,7 @@ from dssd.log.writer import LogWriter
 from dssd.store.paging import scan_all
 from dssd.store.port import PreconditionFailed, Put, Store, Versioned, VersionIs
 from dssd.store.rows import StorageTopicRow
+from dssd.turns import Turn
 
 _TRIM_ATTEMPTS_MAX = 16
 """How often a low watermark is tried again when its row changed in between."""
@@ -35,6 +41,7 @@ class Trimmer:
         files: FileReader,
         housekeeper: Housekeeper,
         index_gone: Callable[[SegmentId], None],
+        failed: Callable[[BaseException], None],
     ) -> None:
         self._paths = paths
         self._store = store
@@ -42,6 +49,7 @@ class Trimmer:
         self._files = files
         self._housekeeper = housekeeper
         self._index_gone = index_gone
+        self._failed = failed
         self._row_keys: dict[int, tuple[int, int]] = {}
 
     async def trim(self, state: StorageTopicState, offsets: Mapping[int, int]) -> None:
@@ -64,7 +72,12 @@ class Trimmer:
             return 0
         for partition, offset in raised.items():
             state.streams[partition].start = offset
-        gone = [segment for segment in state.segments.values() if _is_below(segment, state)]
+        gone: list[Segment] = []
+        turn = Turn()
+        for segment in list(state.segments.values()):
+            await turn.give_way()
+            if _is_below(segment, state):
+                gone.append(segment)
         if gone:
             await self._remove(state, gone)
         return len(gone)
@@ -106,8 +119,11 @@ class Trimmer:
         retention_ms: int | None,
         retention_bytes: int | None,
         now_us: int,
+        about_to_go: AboutToGo | None,
     ) -> int:
         """Drop whole segments, oldest first; an active one that is too old is rolled first.
+
+        ``about_to_go`` is told of their records before.
 
         Raises:
             DiskFull, Overloaded: it has to be tried again later.
@@ -120,17 +136,22 @@ class Trimmer:
         await self._housekeeper.seal_waiting(state)
         async with state.trimming:
             segments = list(state.segments.values())
-            sealed = [segment for segment in segments if segment.runs is None]
+            ages = await _ages_of(segments)
+            sealed = [(segment, age) for segment, age in ages if segment.runs is None]
             active_bytes = sum(one.size for one in segments if one.runs is not None)
             if retention_bytes is not None:
                 retention_bytes = max(0, retention_bytes - active_bytes)
             count = expired(
-                [age for segment, age in _ages_of(segments) if segment.runs is None],
+                [age for _, age in sealed],
                 retention_ms=retention_ms,
                 retention_bytes=retention_bytes,
                 now_us=now_us,
             )
-            return await self._trim(state, _ends_of(sealed[:count])) if count else 0
+            offsets = await _ends_of([segment for segment, _ in sealed[:count]])
+            going = _going(state, offsets)
+            if going and about_to_go is not None:
+                await about_to_go(going)
+            return await self._trim(state, offsets) if count else 0
 
     async def remove(self, state: StorageTopicState) -> None:
         """Delete all files and rows of a storage topic."""
@@ -142,20 +163,31 @@ class Trimmer:
             await self._remove(state, list(state.segments.values()))
 
     async def _remove(self, state: StorageTopicState, segments: list[Segment]) -> None:
+        turn = Turn()
         for segment in segments:
+            await turn.give_way()
             segment.removed = True
             state.forget(segment)
             self._files.drop(self._paths.segment(segment.id))
             self._files.drop(self._paths.index(segment.id))
             self._index_gone(segment.id)
-        await remove_segments(self._paths, self._store, [segment.id for segment in segments])
+        try:
+            await remove_segments(self._paths, self._store, [segment.id for segment in segments])
+        except OSError as error:
+            reason = later(error)
+            if reason is None:
+                reason = DiskFailed(reason=f"{error.strerror} while removing segments")
+                self._failed(reason)
+            raise reason from error
 
 
-def _ages_of(segments: Sequence[Segment]) -> list[tuple[Segment, SegmentAge]]:
+async def _ages_of(segments: Sequence[Segment]) -> list[tuple[Segment, SegmentAge]]:
     """Size and age of each; one none of whose frames has a time is as old as what follows it."""
     ages: list[tuple[Segment, SegmentAge]] = []
     successors = [*segments[1:], *segments[-1:]]
+    turn = Turn()
     for segment, successor in zip(segments, successors, strict=True):
+        await turn.give_way()
         last_us = segment.last_us() or successor.created_at_ms * 1_000
         ages.append((segment, SegmentAge(segment.size, last_us)))
     return ages
@@ -165,16 +197,32 @@ def _is_below(segment: Segment, state: StorageTopicState) -> bool:
     """Whether a sealed segment holds nothing at or above the low watermarks."""
     if segment.runs is not None:
         return False
-    ends = _ends_of([segment])
-    return all(end <= state.streams[partition].start for partition, end in ends.items())
+    return all(end <= state.streams[partition].start for partition, end in _ends_in(segment))
 
 
-def _ends_of(segments: list[Segment]) -> dict[int, int]:
+def _going(state: StorageTopicState, offsets: Mapping[int, int]) -> dict[StreamId, Range]:
+    """What the streams lose when their low watermarks rise to the offsets."""
+    starts = {partition: state.streams[partition].start for partition in offsets}
+    return {
+        StreamId(state.storage_topic_id, partition): (starts[partition], end)
+        for partition, end in offsets.items()
+        if starts[partition] < end
+    }
+
+
+async def _ends_of(segments: Sequence[Segment]) -> dict[int, int]:
     """The end of each stream in the segments."""
     ends: dict[int, int] = {}
+    turn = Turn()
     for segment in segments:
-        for partition in segment.partitions():
-            extent = segment.extent(partition)
-            assert extent is not None
-            ends[partition] = max(ends.get(partition, 0), extent.end)
+        await turn.give_way()
+        for partition, end in _ends_in(segment):
+            ends[partition] = max(ends.get(partition, 0), end)
     return ends
+
+
+def _ends_in(segment: Segment) -> Iterator[tuple[int, int]]:
+    for partition in segment.partitions():
+        extent = segment.extent(partition)
+        assert extent is not None
+        yield partition, extent.end

@@ -5,7 +5,7 @@
     append ─┼─ queue ─▶ place: offsets, stamps, producers
     append ─┘           write: a pwritev a file  ───────────────▶
                         sync:  one fdatasync a file  ───────────▶ (the next batch gathers)
-            ◀────────── one call answers all
+            ◀────────── one report answers all
 
 Invariant: nothing is reported to the event loop before it is as durable as it was asked to be.
 Offsets, stamps and sequences are given in the order of the queue, by this thread alone. After a
@@ -15,7 +15,7 @@ descriptors refuses. This thread knows neither store nor index.
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 
@@ -51,6 +51,7 @@ from dssd.log.index import OpenRun, Run
 from dssd.log.open_files import OpenFiles
 from dssd.log.port import Append, Appended
 from dssd.log.producers import Answer, Covered, Followed, forgotten_before
+from dssd.log.reporting import Reports
 from dssd.log.segment_file import SegmentWriter
 
 
@@ -90,20 +91,23 @@ class _PendingFile:
 class LogWriter:
     """The writer thread. Public methods are called on the event loop.
 
-    ``published`` is called there too, ``failed`` in the writer thread, whose last act it is.
+    What ``published`` gives for a batch is done there too, step by step, before whatever the
+    writer reports after it. ``failed`` is called in the writer thread, whose last act it is, or
+    by a step that raised.
     """
 
     def __init__(
         self,
         *,
         loop: asyncio.AbstractEventLoop,
-        published: Callable[[Batch], None],
+        published: Callable[[Batch], Iterator[None]],
         failed: Callable[[BaseException], None],
         wall_us: Callable[[], int],
         run_bytes_max: int,
         descriptors_max: int,
     ) -> None:
         self._loop = loop
+        self._reports = Reports(loop, failed)
         self._published = published
         self._failed = failed
         self._wall_us = wall_us
@@ -181,7 +185,7 @@ class LogWriter:
             if calls:
                 self._commit(calls)
             if order is not None:
-                self._loop.call_soon_threadsafe(_resolve, order.done, _outcome_of(order))
+                self._report_to_loop(_resolve(order.done, _outcome_of(order)))
             if stop:
                 return
 
@@ -218,8 +222,11 @@ class LogWriter:
         written = [pending for pending in files.values() if self._write(pending)]
         synced = [pending for pending in written if self._sync(pending)]
         for pending in synced:
-            self._report(pending, batch)
-        self._loop.call_soon_threadsafe(self._published, batch)
+            self._enter(pending, batch)
+        self._report_to_loop(self._published(batch))
+
+    def _report_to_loop(self, report: Iterator[None]) -> None:
+        self._loop.call_soon_threadsafe(self._reports.take, report)
 
     def _placed(
         self,
@@ -324,7 +331,7 @@ class LogWriter:
             if result.base_offset >= stream_part.base:
                 results[number] = refused
 
-    def _report(self, pending: _PendingFile, batch: Batch) -> None:
+    def _enter(self, pending: _PendingFile, batch: Batch) -> None:
         topic = pending.topic
         assert topic.file is not None
         position = pending.size_before
@@ -452,10 +459,9 @@ def _outcome_of(order: Order) -> object:
         return refused
 
 
-def _resolve(done: "asyncio.Future[object]", outcome: object) -> None:
-    if done.done():
-        return
-    if isinstance(outcome, DssError):
+def _resolve(done: "asyncio.Future[object]", outcome: object) -> Iterator[None]:
+    if isinstance(outcome, DssError) and not done.done():
         done.set_exception(outcome)
-    else:
+    elif not done.done():
         done.set_result(outcome)
+    yield

@@ -7,6 +7,7 @@ from typing import Any
 import grpc.aio
 
 from dss_api.v1 import daemon_pb2, daemon_pb2_grpc
+from dssd.leaders.unread import UnreadLoss
 
 Context = grpc.aio.ServicerContext[Any, Any]
 
@@ -34,6 +35,10 @@ class DaemonFacts:
     boot_id: str
     quarantined: tuple[tuple[str, str], ...]
     """Files that were set aside, with the reason."""
+    unread_records_gone: int
+    """Records that retention took before a group had acknowledged them, since the start."""
+    unread_losses: tuple[UnreadLoss, ...]
+    """Which, the latest last."""
 
 
 class DaemonServicer(daemon_pb2_grpc.DaemonServicer):
@@ -67,5 +72,17 @@ class DaemonServicer(daemon_pb2_grpc.DaemonServicer):
             quarantined=[
                 daemon_pb2.Quarantined(file=file, reason=reason)
                 for file, reason in facts.quarantined
+            ],
+            unread_records_gone=facts.unread_records_gone,
+            unread_losses=[
+                daemon_pb2.UnreadLoss(
+                    topic=loss.topic,
+                    group=loss.group,
+                    filter=loss.filter,
+                    records=loss.records,
+                    exact=loss.exact,
+                    last_at_ms=loss.last_at_ms,
+                )
+                for loss in facts.unread_losses
             ],
         )

@@ -13,6 +13,7 @@ from dssd.leaders.lag import GroupSurvey, StreamSurvey
 from dssd.leaders.registry import Registry
 from dssd.rpc.starts import start_from
 from dssd.store.rows import GroupRow
+from dssd.turns import Turn
 
 Context = grpc.aio.ServicerContext[Any, Any]
 
@@ -50,18 +51,23 @@ class GroupsServicer(groups_pb2_grpc.GroupsServicer):
             group for group in self._groups.groups() if request.all or group.kind != "exclusive"
         ]
         wanted.sort(key=lambda group: (group.name, group.filter))
-        groups = [_group(group, await self._registry.survey(group)) for group in wanted]
-        return groups_pb2.ListGroupsReply(groups=groups)
+        reply = groups_pb2.ListGroupsReply()
+        turn = Turn()
+        for group in wanted:
+            await turn.give_way()
+            reply.groups.append(_group(group, await self._registry.survey(group, turn)))
+        return reply
 
     async def Describe(
         self, request: groups_pb2.DescribeGroupRequest, context: Context
     ) -> groups_pb2.GroupDescription:
         """One group with its grants and members."""
         group = self._groups.find(request.group)
-        survey = await self._registry.survey(group)
+        turn = Turn()
+        survey = await self._registry.survey(group, turn)
         return groups_pb2.GroupDescription(
             group=_group(group, survey),
-            grants=[_grant(group, stream) for stream in survey.streams],
+            grants=await _grants(group, survey, turn),
             borrowers=_borrowers(survey),
         )
 
@@ -92,9 +98,10 @@ class GrantsServicer(groups_pb2_grpc.GrantsServicer):
         """The grants of one group, or of all, free streams too."""
         wanted = (self._groups.find(request.group),) if request.group else self._groups.groups()
         reply = groups_pb2.ListGrantsReply()
+        turn = Turn()
         for group in wanted:
-            survey = await self._registry.survey(group)
-            reply.grants.extend(_grant(group, stream) for stream in survey.streams)
+            survey = await self._registry.survey(group, turn)
+            reply.grants.extend(await _grants(group, survey, turn))
         return reply
 
 
@@ -117,6 +124,14 @@ def _group(group: GroupRow, survey: GroupSurvey) -> groups_pb2.Group:
         state_reason=survey.reason,
         ack_wait_ms=group.ack_wait_ms,
     )
+
+
+async def _grants(group: GroupRow, survey: GroupSurvey, turn: Turn) -> list[groups_pb2.Grant]:
+    grants = []
+    for stream in survey.streams:
+        await turn.give_way()
+        grants.append(_grant(group, stream))
+    return grants
 
 
 def _grant(group: GroupRow, stream: StreamSurvey) -> groups_pb2.Grant:

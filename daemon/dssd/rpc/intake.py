@@ -5,19 +5,22 @@ is whole, belongs to the stream that it names, and holds only subjects that its 
 the hottest path of the daemon: what repeats from frame to frame (subject tables) is judged once.
 """
 
+from typing import NamedTuple
+
 from dss_core import frame as frames
 from dss_core.errors import DssError, StaleTopicEpoch, StreamNotFound, SubjectOutsideTopic
 from dss_core.frame import Header, Verified
 from dss_core.ids import StreamId, StreamName
 from dssd.limits import (
     HASH_KEYS_ONE_FRAME_IN,
+    HASHED_KEYS_PER_STEP,
     SUBJECT_MATCHES_PER_STEP,
     SUBJECT_TABLES_CACHED_MAX,
 )
 from dssd.log.port import Append
 from dssd.log.verdicts import KeptVerdicts
-from dssd.rpc.turns import Turn
 from dssd.topics.catalogue import Catalogue, Topic
+from dssd.turns import Turn
 
 _Verdict = tuple[type[DssError], dict[str, str]] | None
 """A condition in parts: once raised, the condition itself would hold the frame it is about."""
@@ -25,11 +28,19 @@ _ACCEPTED = None
 
 
 class Unjudged(Exception):
-    """A frame has so many subjects that `Gate.judge` must see it before `Gate.admit`."""
+    """A frame has so many subjects or keys that `Gate.judge` must see it before `Gate.admit`."""
 
-    def __init__(self, verified: Verified) -> None:
+    def __init__(self, verified: Verified, *, hash_keys: bool) -> None:
         super().__init__()
         self.verified = verified
+        self.hash_keys = hash_keys
+
+
+class _Judged(NamedTuple):
+    """What `Gate.judge` found in the frame that it saw last."""
+
+    frame: bytes
+    verdict: _Verdict
 
 
 class Gate:
@@ -46,8 +57,7 @@ class Gate:
         )
         self._patterns_text = ", ".join(pattern.text for pattern in topic.patterns)
         self._verdicts: KeptVerdicts[bytes, _Verdict] = KeptVerdicts(SUBJECT_TABLES_CACHED_MAX)
-        self._judged: tuple[bytes, _Verdict] = (b"", _ACCEPTED)
-        """The table that `judge` saw last, and its verdict."""
+        self._judged: _Judged | None = None
         self._frames = 0
 
     def admit(self, frame: bytes, topic_epoch: int) -> tuple[Header, Append]:
@@ -65,29 +75,27 @@ class Gate:
             raise StaleTopicEpoch(topic=topic.name, current=topic.topic_epoch, given=topic_epoch)
         if header.partition >= self._partitions:
             raise StreamNotFound(stream=StreamName(topic.name, self.ordinal, header.partition))
-        self._check_subjects(verified)
-        self._frames += 1
+        hash_keys = self._check(verified)
         frames.verify_routing(
-            verified,
-            topic.router,
-            self._partitions,
-            self._factor,
-            hash_keys=self._frames % HASH_KEYS_ONE_FRAME_IN == 0,
+            verified, topic.router, self._partitions, self._factor, hash_keys=hash_keys
         )
         stream = self._streams[header.partition]
         return header, Append(stream, frame, topic.topic_epoch, topic.durability)
 
-    async def judge(self, unjudged: Verified) -> None:
-        """Check the subjects of a frame, giving way to others; to be admitted right after it."""
+    async def judge(self, verified: Verified, *, hash_keys: bool) -> None:
+        """Check a frame, giving way to others; it is to be admitted right after it."""
         verdict: _Verdict = _ACCEPTED
         turn = Turn()
         try:
-            for subject in unjudged.subjects:
+            for subject in verified.subjects:
                 await turn.give_way()
                 self.check_subject(subject)
+            if hash_keys:
+                for _ in frames.hash_checks(verified, HASHED_KEYS_PER_STEP):
+                    await turn.give_way()
         except DssError as error:
             verdict = type(error), error.fields
-        self._judged = (unjudged.subject_table, verdict)
+        self._judged = _Judged(verified.frame, verdict)
 
     def check_subject(self, subject: str) -> None:
         """Check that the topic owns a legal subject.
@@ -113,23 +121,27 @@ class Gate:
         known = {name: value for name, value in names.items() if name in error.fields}
         return type(error)(**{**error.fields, **known})
 
-    def _check_subjects(self, verified: Verified) -> None:
-        table = verified.subject_table
-        try:
-            verdict = self._verdicts[table]
-        except KeyError:
-            verdict = self._judge(verified)
-        if verdict is not _ACCEPTED:
-            condition, fields = verdict
-            raise condition(**fields)
+    def _check(self, verified: Verified) -> bool:
+        """Check the subjects; returns whether the hashes of the keys are still to be checked."""
+        judged, self._judged = self._judged, None
+        if judged is not None and judged.frame is verified.frame:
+            _raise(judged.verdict)
+            return False
+        self._frames += 1
+        hash_keys = self._frames % HASH_KEYS_ONE_FRAME_IN == 0
+        _raise(self._verdict(verified, hash_keys=hash_keys))
+        if hash_keys and verified.header.records > HASHED_KEYS_PER_STEP:
+            raise Unjudged(verified, hash_keys=hash_keys)
+        return hash_keys
 
-    def _judge(self, verified: Verified) -> _Verdict:
+    def _verdict(self, verified: Verified, *, hash_keys: bool) -> _Verdict:
         table, subjects = verified.subject_table, verified.subjects
+        try:
+            return self._verdicts[table]
+        except KeyError:
+            pass
         if len(subjects) * len(self.topic.patterns) > SUBJECT_MATCHES_PER_STEP:
-            judged, verdict = self._judged
-            if table != judged:
-                raise Unjudged(verified)
-            return verdict
+            raise Unjudged(verified, hash_keys=hash_keys)
         verdict = _ACCEPTED
         try:
             for subject in subjects:
@@ -138,6 +150,12 @@ class Gate:
             verdict = type(error), error.fields
         self._verdicts.keep(table, table, verdict)
         return verdict
+
+
+def _raise(verdict: _Verdict) -> None:
+    if verdict is not _ACCEPTED:
+        condition, fields = verdict
+        raise condition(**fields)
 
 
 class Gates:

@@ -67,6 +67,7 @@ class _Unjudged(NamedTuple):
 
     gate: Gate
     verified: Verified
+    hash_keys: bool
 
 
 class ProduceCall:
@@ -139,7 +140,7 @@ class ProduceCall:
                 if done:
                     await asyncio.sleep(0)
                 if unjudged is not None:  # Nothing may come between this and the launch.
-                    await unjudged.gate.judge(unjudged.verified)
+                    await unjudged.gate.judge(unjudged.verified, hash_keys=unjudged.hash_keys)
                 count, size_bytes, unjudged = self._launch(
                     taken[done : done + FLIGHT_FRAMES_MAX], topic_epoch
                 )
@@ -170,7 +171,7 @@ class ProduceCall:
                 header, append = gate.admit(frame, topic_epoch)
             except Unjudged as late:
                 assert gate is not None
-                unjudged = _Unjudged(gate, late.verified)
+                unjudged = _Unjudged(gate, late.verified, late.hash_keys)
                 break
             except DssError as error:
                 checked.append(_refused(frame, error))

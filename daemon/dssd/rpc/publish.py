@@ -23,8 +23,8 @@ from dssd.log.port import Append, Appended, Log
 from dssd.log.producers import NO_PRODUCER
 from dssd.rpc.intake import Gate
 from dssd.rpc.room import Room
-from dssd.rpc.turns import Turn
 from dssd.topics.catalogue import Topic
+from dssd.turns import Turn
 
 _Row = tuple[bytes, bytes | None, str, tuple[tuple[str, bytes], ...], int]
 """Payload, key, subject, headers, timestamp."""

@@ -28,8 +28,8 @@ from dssd.clock import Clock
 from dssd.core.start import AtOffset, AtTime, Earliest, Now, StartPoint
 from dssd.limits import READ_CHUNK_BYTES_MAX, READ_NAMES_PER_REPLY_MAX, READ_STREAMS_MAX
 from dssd.log.port import Chunk, Log
-from dssd.rpc.turns import Turn
 from dssd.topics.catalogue import Catalogue, Topic
+from dssd.turns import Turn
 
 _LOG = logging.getLogger(__name__)
 

@@ -4,14 +4,16 @@ Numbers of a client are passed on as they came: the session checks them. Only wh
 in the session's own types is refused here.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from typing import assert_never
 
 from dss_api.v1 import sessions_pb2, types_pb2
 from dss_core.errors import DssError, IllegalArgument
+from dss_core.limits import SETTLE_RANGES_MAX
 from dss_core.progress import Range, Ranges
-from dssd.core.delivering import Deliver, Nak, Settle, Settles
+from dssd.core.delivering import Deliver, Nak, Settle, Settles, ranges_in
 from dssd.core.redelivery import REDELIVERY_MS_MAX
+from dssd.limits import SETTLE_STEP_RANGES
 from dssd.rpc.errors import to_proto
 from dssd.rpc.starts import start_from
 from dssd.sessions.items import (
@@ -40,6 +42,9 @@ NAK_DELAY_MS_MAX = 24 * 3_600_000
 """A nak cannot park a record for longer than a day; its stream's floor would stand still."""
 assert NAK_DELAY_MS_MAX >= REDELIVERY_MS_MAX
 
+_RANGES_TAKEN = SETTLE_RANGES_MAX + 1
+"""One more than is allowed is enough to be refused, however many there are."""
+
 
 def opening_from(message: sessions_pb2.Open, principal: str) -> Opening:
     """The client's first item."""
@@ -54,15 +59,33 @@ def opening_from(message: sessions_pb2.Open, principal: str) -> Opening:
     )
 
 
-def up_from(message: sessions_pb2.SessionUp) -> Up:
-    """An item of the client.
+def items_from(message: sessions_pb2.SessionUp) -> Iterable[Up]:
+    """An item of the client; what it says of many grants or records comes in several.
 
     Raises:
         IllegalArgument: it is none, or one that cannot be here.
     """
+    if message.WhichOneof("item") == "settle":
+        return _settles_from(message.settle.settles)
+    return (_item_from(message),)
+
+
+def _settles_from(messages: Iterable[sessions_pb2.Settle]) -> Iterator[Settles]:
+    step: list[Settle] = []
+    size = 0
+    for message in messages:
+        settle = _settle_from(message)
+        step.append(settle)
+        size += 1 + ranges_in(settle)
+        if size >= SETTLE_STEP_RANGES:
+            yield Settles(tuple(step))
+            step, size = [], 0
+    if step:
+        yield Settles(tuple(step))
+
+
+def _item_from(message: sessions_pb2.SessionUp) -> Up:
     match message.WhichOneof("item"):
-        case "settle":
-            return Settles(tuple(_settle_from(settle) for settle in message.settle.settles))
         case "revoke_finished":
             return FinishRevoke(message.revoke_finished.grant)
         case "ping":
@@ -109,7 +132,7 @@ def _settle_from(message: sessions_pb2.Settle) -> Settle:
                 nak.end,
                 min(nak.delay_ms, NAK_DELAY_MS_MAX) if nak.HasField("delay_ms") else None,
             )
-            for nak in message.naks
+            for nak in message.naks[:_RANGES_TAKEN]
         )
     return Settle(
         message.grant,
@@ -121,8 +144,8 @@ def _settle_from(message: sessions_pb2.Settle) -> Settle:
     )
 
 
-def _ranges_from(ranges: Iterable[types_pb2.Range]) -> Ranges:
-    return tuple((each.start, each.end) for each in ranges)
+def _ranges_from(ranges: Sequence[types_pb2.Range]) -> Ranges:
+    return tuple((each.start, each.end) for each in ranges[:_RANGES_TAKEN])
 
 
 def _ranges(ranges: Iterable[Range]) -> list[types_pb2.Range]:
@@ -130,15 +153,16 @@ def _ranges(ranges: Iterable[Range]) -> list[types_pb2.Range]:
 
 
 def _deliver(item: Deliver) -> sessions_pb2.SessionDown:
-    return _Down(
-        deliver=sessions_pb2.Deliver(
-            grant=item.grant,
-            frames=item.frames,
-            mask=_ranges(item.mask),
-            redelivered=item.redelivered,
-            attempt=item.attempt,
-        )
-    )
+    # Filled in place: a message that is given to another is copied into it, with all its bytes.
+    down = _Down()
+    deliver = down.deliver
+    deliver.grant = item.grant
+    deliver.frames = item.frames
+    if item.mask:
+        deliver.mask.extend(_ranges(item.mask))
+    deliver.redelivered = item.redelivered
+    deliver.attempt = item.attempt
+    return down
 
 
 def _about_grant(item: Granted | Revoke | Revoked | Settled) -> sessions_pb2.SessionDown:

@@ -15,9 +15,10 @@ from dss_api.v1 import sessions_pb2, sessions_pb2_grpc
 from dss_core.errors import DssError, NotOpened, TimedOut
 from dssd.limits import SESSION_FAREWELL_S, SESSION_OPEN_WAIT_S
 from dssd.rpc.principal import principal_of
-from dssd.rpc.session_items import encoded, opening_from, refused, up_from
+from dssd.rpc.session_items import encoded, items_from, opening_from, refused
 from dssd.sessions.session import Session
 from dssd.sessions.sessions import Sessions
+from dssd.turns import Turn
 
 Context = grpc.aio.ServicerContext[Any, Any]
 
@@ -81,11 +82,14 @@ class SessionsServicer(sessions_pb2_grpc.SessionsServicer):
 async def _read_items(session: Session, context: Context) -> None:
     while (message := await _read(context)) is not None:
         try:
-            item = up_from(message)
+            items = items_from(message)
         except DssError as error:
             session.refuse(error)
             continue
-        await session.take(item)
+        turn = Turn()
+        for item in items:
+            await session.take(item)
+            await turn.give_way()
 
 
 async def _write_items(session: Session, context: Context) -> None:

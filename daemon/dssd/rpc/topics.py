@@ -1,6 +1,6 @@
 """The servicer of `Topics`: decodes, calls the catalogue, encodes."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar
 
@@ -11,8 +11,9 @@ from dss_core.errors import IllegalArgument, StreamNotFound, TopicInUse, TopicNo
 from dss_core.ids import StreamId
 from dss_core.routing import Router
 from dssd.log.port import Log
-from dssd.rpc.turns import Turn
+from dssd.store.rows import GroupRow
 from dssd.topics.catalogue import Catalogue, NewTopic, StorageTopic, Topic
+from dssd.turns import Turn
 
 Context = grpc.aio.ServicerContext[Any, Any]
 
@@ -38,8 +39,8 @@ _DURABILITY_NUMBERS = {
 }
 
 
-ReadersOf = Callable[[Topic], Sequence[str]]
-"""Names of the groups that read a topic."""
+ReadersOf = Callable[[Topic], Awaitable[Sequence[GroupRow]]]
+"""The groups that read a topic."""
 
 
 class TopicsServicer(topics_pb2_grpc.TopicsServicer):
@@ -84,9 +85,9 @@ class TopicsServicer(topics_pb2_grpc.TopicsServicer):
             if request.if_exists:
                 return topics_pb2.RemoveTopicReply(removed=False)
             raise
-        groups = () if request.force else self._readers_of(topic)
+        groups = () if request.force else await self._readers_of(topic)
         if groups:
-            raise TopicInUse(topic=topic.name, groups=", ".join(groups))
+            raise TopicInUse(topic=topic.name, groups=", ".join(group.name for group in groups))
         await self._catalogue.remove(topic.name)
         return topics_pb2.RemoveTopicReply(removed=True)
 

@@ -20,7 +20,7 @@ from typing import assert_never
 
 from dss_core.errors import AckOutOfRange, DssError, GrantNotHeld, StreamNotFound
 from dss_core.filters import TopicFilter
-from dss_core.frame import summaries_of
+from dss_core.frame import spans_of
 from dss_core.ids import StreamId
 from dss_core.limits import LEASE_MS
 from dss_core.progress import Progress
@@ -353,7 +353,4 @@ class Scheduler:
 
 def cut_frames(frames: bytes) -> FrameSpans:
     """Where consecutive frames lie."""
-    summaries = summaries_of(frames, checksums=False)
-    _, _, _, _, records, last, _ = summaries[-1]
-    at = [0, *(summary[2] for summary in summaries)]
-    return FrameSpans(at, [*(summary[5] for summary in summaries), last + records])
+    return FrameSpans(*spans_of(frames))

@@ -24,9 +24,14 @@ from dss_core.errors import (
 )
 from dss_core.filters import SubscriptionFilter
 from dss_core.limits import SETTLE_RANGES_MAX, SUBSCRIPTIONS_PER_SESSION_MAX
-from dssd.core.delivering import RevokeFinished, Settle, Settles
+from dssd.core.delivering import RevokeFinished, Settle, Settles, pieces_of, ranges_in
 from dssd.leaders.groups import EXCLUSIVE
-from dssd.limits import ACK_WAIT_MS_MAX, OUTGOING_ITEMS_MAX, READERS_PER_SESSION
+from dssd.limits import (
+    ACK_WAIT_MS_MAX,
+    OUTGOING_ITEMS_MAX,
+    READERS_PER_SESSION,
+    SETTLE_STEP_RANGES,
+)
 from dssd.sessions.belongings import remove_group
 from dssd.sessions.items import (
     Down,
@@ -150,20 +155,21 @@ class Session:
     async def _settle(self, settles: Sequence[Settle]) -> None:
         """Take settles in steps of so many ranges; between them other tasks get their turn."""
         step: list[Settle] = []
-        ranges = 0
+        size = 0
         for settle in settles:
-            more = len(settle.acked) + len(settle.naks) + len(settle.in_progress)
-            if more > SETTLE_RANGES_MAX:
+            if ranges_in(settle) > SETTLE_RANGES_MAX:
                 rule = f"at most {SETTLE_RANGES_MAX} ranges in a settle"
                 error = IllegalArgument(argument="settles", rule=rule)
                 self._send(Refused(error, grant=settle.grant))
                 continue
-            if ranges + more > SETTLE_RANGES_MAX:
-                self._scheduler.feed(Settles(tuple(step)))
-                await asyncio.sleep(0)
-                step, ranges = [], 0
-            step.append(settle)
-            ranges += more
+            for piece in pieces_of(settle, SETTLE_STEP_RANGES):
+                more = 1 + ranges_in(piece)
+                if step and size + more > SETTLE_STEP_RANGES:
+                    self._scheduler.feed(Settles(tuple(step)))
+                    await asyncio.sleep(0)
+                    step, size = [], 0
+                step.append(piece)
+                size += more
         self._scheduler.feed(Settles(tuple(step)))
 
     # Subscriptions

@@ -19,11 +19,14 @@ from dssd.store.paging import scan_all
 from dssd.store.port import Absent, Delete, Exists, PreconditionFailed, Put, Store, Write
 from dssd.store.rows import StorageTopicRow, TopicNameRow, TopicRow
 from dssd.topics.model import NewTopic, StorageTopic, Topic
+from dssd.turns import Turn
 
 __all__ = ["Catalogue", "NewTopic", "StorageTopic", "Topic"]
 
 Changed = Callable[[Topic, bool], None]
 """Told of a topic, and whether it was removed."""
+
+ANY_LEVEL = "+"
 
 STORAGE_TOPIC_ID_MAX = (1 << 32) - 1
 """Frames have 32 bits for it."""
@@ -48,6 +51,8 @@ class Catalogue:
         self._wall_ms = wall_ms
         self._by_name: dict[str, Topic] = {}
         self._by_storage_topic: dict[int, tuple[Topic, StorageTopic]] = {}
+        self._by_first_level: dict[str, dict[str, Topic]] = {}
+        """By how a pattern begins, then by name; those that begin with a wildcard under ``+``."""
         self._watchers: dict[int, Changed] = {}
         self._watches_made = 0
         self._changing = asyncio.Lock()
@@ -115,9 +120,17 @@ class Catalogue:
         """The topics of which a pattern meets the filter, by name."""
         return tuple(
             topic
-            for topic in self.topics()
+            for topic in self._perhaps_meeting(wanted)
             if any(pattern.overlaps(wanted) for pattern in topic.patterns)
         )
+
+    def _perhaps_meeting(self, wanted: TopicFilter) -> list[Topic]:
+        """The topics of which a pattern may begin as the filter does, by name."""
+        first = _first_level(wanted)
+        if first == ANY_LEVEL:
+            return list(self.topics())
+        found = self._by_first_level.get(first, {}) | self._by_first_level.get(ANY_LEVEL, {})
+        return [found[name] for name in sorted(found)]
 
     def watch(self, changed: Changed) -> Callable[[], None]:
         """Call ``changed(topic, removed)`` after each change; returns how to stop watching."""
@@ -156,7 +169,7 @@ class Catalogue:
                 return existing
             if existing is not None:
                 raise TopicExists(topic=new.name)
-            self._refuse_overlap(new.parsed_patterns())
+            await self._refuse_overlap(new.parsed_patterns())
             topic = await self._built(new)
             await self._commit_new(topic)
             for part in topic.storage_topics:
@@ -217,10 +230,13 @@ class Catalogue:
         except PreconditionFailed as failed:
             raise TopicNotFound(topic=topic.name) from failed
 
-    def _refuse_overlap(self, patterns: Sequence[TopicFilter]) -> None:
-        for topic in self.topics():
-            for theirs in topic.patterns:
-                for ours in patterns:
+    async def _refuse_overlap(self, patterns: Sequence[TopicFilter]) -> None:
+        """Refuse a subject that has an owner. Nothing changes meanwhile: `_changing` is held."""
+        turn = Turn()
+        for ours in patterns:
+            for topic in self._perhaps_meeting(ours):
+                await turn.give_way()
+                for theirs in topic.patterns:
                     if ours.overlaps(theirs):
                         raise TopicsOverlap(
                             pattern=ours.text, other=topic.name, other_pattern=theirs.text
@@ -234,17 +250,29 @@ class Catalogue:
 
     def _enter(self, topic: Topic) -> None:
         self._by_name[topic.name] = topic
+        for pattern in topic.patterns:
+            self._by_first_level.setdefault(_first_level(pattern), {})[topic.name] = topic
         for part in topic.storage_topics:
             self._by_storage_topic[part.storage_topic_id] = (topic, part)
 
     def _leave(self, topic: Topic) -> None:
         del self._by_name[topic.name]
+        for first in {_first_level(pattern) for pattern in topic.patterns}:
+            named = self._by_first_level[first]
+            del named[topic.name]
+            if not named:
+                del self._by_first_level[first]
         for part in topic.storage_topics:
             del self._by_storage_topic[part.storage_topic_id]
 
     def _tell(self, topic: Topic, *, removed: bool) -> None:
         for changed in tuple(self._watchers.values()):
             changed(topic, removed)
+
+
+def _first_level(wanted: TopicFilter) -> str:
+    """The first level of what matches a filter, or `ANY_LEVEL`."""
+    return wanted.levels[0] if wanted.levels else ANY_LEVEL
 
 
 def _wall_ms() -> int:

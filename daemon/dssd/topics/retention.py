@@ -4,16 +4,22 @@ Invariant: one topic at a time, so that retention never competes with itself for
 cannot be done for want of room is tried again at the next interval. Nothing goes for its age once
 the wall clock has run ahead of the time that passed since the start: a clock that was set wrong
 must not delete what is young. Until the next start takes its word, or it is set back, only bounds
-on bytes are enforced. How segments are chosen is the log's business.
+on bytes are enforced. Those who read a topic are told before records of it go. How segments
+are chosen is the log's business.
 """
 
 import asyncio
 import logging
+from collections.abc import Mapping
+from functools import partial
 from typing import Protocol
 
 from dss_core.errors import DiskFull, Overloaded, StreamNotFound
+from dss_core.ids import StreamId
+from dss_core.progress import Range
 from dssd.clock import Clock
 from dssd.limits import CLOCK_JUMP_MS, RETENTION_INTERVAL_S
+from dssd.log.port import AboutToGo
 from dssd.topics.catalogue import Catalogue, Topic
 
 _LOG = logging.getLogger(__name__)
@@ -28,16 +34,25 @@ class Trimmed(Protocol):
         retention_ms: int | None,
         retention_bytes: int | None,
         now_us: int,
+        about_to_go: AboutToGo | None = None,
     ) -> int:
         """Drop whole segments that are too old or too many; returns how many went."""
+
+
+class Readers(Protocol):
+    """What retention tells before records go."""
+
+    async def about_to_go(self, topic: Topic, going: Mapping[StreamId, Range]) -> None:
+        """These offsets go next; again where it has to be tried again."""
 
 
 class RetentionSchedule:
     """Run it as a task; it ends only by cancellation."""
 
-    def __init__(self, catalogue: Catalogue, log: Trimmed, clock: Clock) -> None:
+    def __init__(self, catalogue: Catalogue, log: Trimmed, clock: Clock, readers: Readers) -> None:
         self._catalogue = catalogue
         self._log = log
+        self._readers = readers
         self._clock = clock
         self._ahead_at_start_ms = self._wall_ahead_ms()
         self._trusts_wall = True
@@ -85,6 +100,7 @@ class RetentionSchedule:
                     retention_ms,
                     topic.retention_bytes,
                     self._clock.wall_us(),
+                    partial(self._readers.about_to_go, topic),
                 )
             except StreamNotFound:  # the topic was removed meanwhile
                 return dropped

@@ -54,6 +54,8 @@ class DaemonStatus(_message.Message):
     SQLITE_VERSION_FIELD_NUMBER: _builtins.int
     BOOT_ID_FIELD_NUMBER: _builtins.int
     QUARANTINED_FIELD_NUMBER: _builtins.int
+    UNREAD_RECORDS_GONE_FIELD_NUMBER: _builtins.int
+    UNREAD_LOSSES_FIELD_NUMBER: _builtins.int
     version: _builtins.str
     pid: _builtins.int
     started_at_ms: _builtins.int
@@ -72,10 +74,16 @@ class DaemonStatus(_message.Message):
     disk_free_bytes: _builtins.int
     sqlite_version: _builtins.str
     boot_id: _builtins.str
+    unread_records_gone: _builtins.int
+    """taken by retention before a group had acked them; since the start"""
     @_builtins.property
     def listening(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
     @_builtins.property
     def quarantined(self) -> _containers.RepeatedCompositeFieldContainer[Global___Quarantined]: ...
+    @_builtins.property
+    def unread_losses(self) -> _containers.RepeatedCompositeFieldContainer[Global___UnreadLoss]:
+        """which, the latest last; not more than the last few"""
+
     def __init__(
         self,
         *,
@@ -96,14 +104,53 @@ class DaemonStatus(_message.Message):
         sqlite_version: _builtins.str = ...,
         boot_id: _builtins.str = ...,
         quarantined: _abc.Iterable[Global___Quarantined] | None = ...,
+        unread_records_gone: _builtins.int = ...,
+        unread_losses: _abc.Iterable[Global___UnreadLoss] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["boot_id", b"boot_id", "data_dir", b"data_dir", "disk_free_bytes", b"disk_free_bytes", "groups", b"groups", "listening", b"listening", "log_bytes", b"log_bytes", "pid", b"pid", "quarantined", b"quarantined", "sessions", b"sessions", "sessions_waiting", b"sessions_waiting", "sqlite_version", b"sqlite_version", "started_at_ms", b"started_at_ms", "state", b"state", "state_reason", b"state_reason", "streams", b"streams", "topics", b"topics", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["boot_id", b"boot_id", "data_dir", b"data_dir", "disk_free_bytes", b"disk_free_bytes", "groups", b"groups", "listening", b"listening", "log_bytes", b"log_bytes", "pid", b"pid", "quarantined", b"quarantined", "sessions", b"sessions", "sessions_waiting", b"sessions_waiting", "sqlite_version", b"sqlite_version", "started_at_ms", b"started_at_ms", "state", b"state", "state_reason", b"state_reason", "streams", b"streams", "topics", b"topics", "unread_losses", b"unread_losses", "unread_records_gone", b"unread_records_gone", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___DaemonStatus: _TypeAlias = DaemonStatus  # noqa: Y015
+
+@_typing.final
+class UnreadLoss(_message.Message):
+    """Records of a topic that retention took although a group had not acked them, since the start."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TOPIC_FIELD_NUMBER: _builtins.int
+    GROUP_FIELD_NUMBER: _builtins.int
+    FILTER_FIELD_NUMBER: _builtins.int
+    RECORDS_FIELD_NUMBER: _builtins.int
+    EXACT_FIELD_NUMBER: _builtins.int
+    LAST_AT_MS_FIELD_NUMBER: _builtins.int
+    topic: _builtins.str
+    group: _builtins.str
+    filter: _builtins.str
+    records: _builtins.int
+    exact: _builtins.bool
+    """else at most so many were for the group"""
+    last_at_ms: _builtins.int
+    def __init__(
+        self,
+        *,
+        topic: _builtins.str = ...,
+        group: _builtins.str = ...,
+        filter: _builtins.str = ...,
+        records: _builtins.int = ...,
+        exact: _builtins.bool = ...,
+        last_at_ms: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["exact", b"exact", "filter", b"filter", "group", b"group", "last_at_ms", b"last_at_ms", "records", b"records", "topic", b"topic"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___UnreadLoss: _TypeAlias = UnreadLoss  # noqa: Y015
 
 @_typing.final
 class Quarantined(_message.Message):

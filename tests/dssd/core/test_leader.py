@@ -170,6 +170,49 @@ def of_kind(messages: list[ToBorrower], kind: type) -> list[ToBorrower]:
     return [message for message in messages if isinstance(message, kind)]
 
 
+# Who is gone, and what is finished
+
+
+def test_a_request_that_comes_after_its_borrower_said_goodbye_makes_it_no_member() -> None:
+    run = Run(fresh(0), fresh(1))
+    run.join(ANN, BOB)
+    run.tell(Disconnect(ANN, LEADER, ()))
+    assert run.tell(LeaderWanted(ANN, 0, session_of(ANN), "ann")) == [
+        Invalidate(ANN, LEADER, "gone")
+    ]
+    run.pass_ms(200)
+    run.confirm(run.commit_all())
+    assert set(run.owners().values()) == {BOB}
+
+
+def test_a_borrower_whose_goodbye_overtook_its_request_does_not_become_a_member() -> None:
+    run = Run(fresh(0))
+    run.tell(Disconnect(ANN, 0, ()))
+    run.tell(LeaderWanted(ANN, 0, session_of(ANN), "ann"))
+    assert not run.leader.members
+
+
+def test_that_a_borrower_is_gone_is_forgotten_after_a_lease() -> None:
+    run = Run(fresh(0))
+    run.join(ANN, BOB)
+    run.tell(Disconnect(ANN, LEADER, ()))
+    run.feed(SessionClosed(session_of(BOB), run.now_ms))
+    assert run.leader.departed == {ANN, BOB}
+    run.pass_ms(run.leader.timing.lease_ms)
+    assert not run.leader.departed
+
+
+def test_when_a_stream_is_finished_the_others_are_shared_out_anew() -> None:
+    run = Run(fresh(0), fresh(1), fresh(2))
+    run.join(ANN, BOB)
+    [lone] = [at for at, owner in run.owners().items() if owner == BOB]
+    run.feed(StreamsChanged(run.now_ms, (PresentStream(stream(lone), 10),)))
+    run.commit_all()
+    run.tell(RevokeFinished(BOB, LEADER, stream(lone), run.epoch(lone)))
+    revoked = of_kind(run.pass_ms(run.leader.timing.gather_ms), Revoke)
+    assert [message.borrower_id for message in revoked] == [ANN]
+
+
 # Totality
 
 ONE_OF_EACH: list[LeaderInput] = [

@@ -69,7 +69,7 @@ EXPECTED: dict[tuple[StreamState, StreamEvent], tuple[StreamState, Acts]] = {
     (S.FREE, ResendDue()): (S.FREE, ()),
     (S.FREE, SAVED): (S.FREE, ()),
     (S.FREE, Sealed(11)): (S.FREE, ()),
-    (S.FREE, Sealed(10)): (S.FINISHED, (Act.SAVE_SOON,)),
+    (S.FREE, Sealed(10)): (S.FINISHED, (Act.SAVE_SOON, Act.SHARE_ANEW)),
     (S.GRANTING, Lent(BOB, b"s")): (S.GRANTING, ()),
     (S.GRANTING, reported()): (S.GRANTED, (Act.SAVE_SOON,)),
     (S.GRANTING, reported(by=BOB)): (S.GRANTING, (Act.SEND_INVALIDATE,)),
@@ -246,7 +246,7 @@ def test_the_end_of_a_sealed_stream_ends_its_grant_and_finishes_it() -> None:
     step(lent, Sealed(20))
     assert step(lent, reported(floor=20)) == (Act.SAVE_NOW,)
     assert state_of(lent) is S.REVOKED
-    assert step(lent, Released(ANN, EPOCH)) == (Act.SAVE_SOON,)
+    assert step(lent, Released(ANN, EPOCH)) == (Act.SAVE_SOON, Act.SHARE_ANEW)
     assert state_of(lent) is S.FINISHED
     assert lent.record().finished
 

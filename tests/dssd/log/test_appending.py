@@ -14,6 +14,9 @@ from dssd.log.settings import LogSettings
 from dssd.store.port import Precondition, Put, Write
 from dssd.store.rows import SegmentRow, StorageTopicRow
 
+TOPIC, PARTITIONS = 7, 4
+"""Those of the bench."""
+
 Bench = Any
 MakeFrame = Callable[..., bytes]
 
@@ -152,3 +155,51 @@ async def test_a_file_whose_making_was_refused_leaves_nothing(
     assert len(await bench.rows()) == 1
     assert (await bench.put(b"b")).base_offset == 1
     assert isinstance(bench.log._writer._topics[7].file, SegmentWriter)
+
+
+@pytest.mark.usefixtures("short_turns")
+async def test_a_batch_of_many_streams_is_shown_with_others_in_between(
+    bench: Bench, make_frame: MakeFrame
+) -> None:
+    streams = [StreamId(TOPIC, partition) for partition in range(PARTITIONS)]
+    rounds = 0
+    grown_in: list[int] = []
+    all_grown = asyncio.Event()
+
+    def note_grown() -> None:
+        grown_in.append(rounds)
+        if len(grown_in) == len(streams):
+            all_grown.set()
+
+    for stream in streams:
+        bench.log.watch(stream, note_grown)
+
+    async def count_rounds() -> None:
+        nonlocal rounds
+        while True:
+            rounds += 1
+            await asyncio.sleep(0)
+
+    counting = asyncio.create_task(count_rounds())
+    frames = [make_frame(b"x", partition=partition) for partition in range(PARTITIONS)]
+    appends = [Append(*pair, 1) for pair in zip(streams, frames, strict=True)]
+    results = await bench.log.append(appends)
+    assert [type(result) for result in results] == [Appended] * PARTITIONS
+    # All of a batch can be read before any caller of it is answered.
+    assert [bench.log.bounds(stream).end for stream in streams] == [1] * PARTITIONS
+    await all_grown.wait()
+    assert len(set(grown_in)) == PARTITIONS
+    counting.cancel()
+
+
+@pytest.mark.usefixtures("short_turns")
+async def test_a_file_is_left_only_after_all_that_it_took_was_shown(bench: Bench) -> None:
+    for _ in range(3):
+        putting = [asyncio.create_task(bench.put(b"x", partition=at)) for at in range(PARTITIONS)]
+        await bench.roll()
+        await asyncio.gather(*putting)
+    await bench.roll()
+    await bench.reopen()
+    assert [await bench.payloads(at) for at in range(PARTITIONS)] == [
+        dict.fromkeys(range(3), b"x") for _ in range(PARTITIONS)
+    ]

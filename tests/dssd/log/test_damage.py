@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dss_core.errors import SequenceTooOld
+from dss_core.errors import SequenceGap, SequenceTooOld
 from dss_core.frame import headers_of
 from dss_core.ids import StreamId
 from dssd.log.port import Appended
@@ -80,6 +80,88 @@ async def test_a_repeat_of_a_damaged_frame_that_was_durable_is_not_answered_as_s
     assert isinstance(await bench.append(damaged), SequenceTooOld)
     following = await bench.append(make_frame(b"next", sequence=2))
     assert isinstance(following, Appended), "the producer goes on behind it"
+
+
+async def test_a_producer_goes_on_behind_its_last_frame_that_nobody_can_read(
+    bench: Bench, make_frame: MakeFrame
+) -> None:
+    for sequence in range(2):
+        await bench.append(make_frame(b"x%d" % sequence, sequence=sequence))
+    await bench.crash()
+    (path,) = bench.segments()
+    await promise(bench, path.stat().st_size)
+    flip(path, places(path)[-1])
+    await bench.open()
+    await bench.reopen()  # The doubt outlives a clean stop.
+    following = await bench.append(make_frame(b"x2", sequence=2))
+    assert isinstance(following, Appended), "it was told that the frame before is stored"
+    assert isinstance(await bench.append(make_frame(b"x9", sequence=9)), SequenceGap)
+    stored = await bench.payloads()
+    assert (stored[0], stored[following.base_offset]) == (b"x0", b"x2")
+
+
+async def test_a_producer_goes_on_behind_frames_that_a_crash_of_the_machine_took(
+    bench: Bench, make_frame: MakeFrame
+) -> None:
+    await bench.append(make_frame(b"x0"), durability="os")
+    (path,) = bench.segments()
+    kept = path.stat().st_size
+    lost = await bench.append(make_frame(b"x1", sequence=1), durability="os")
+    await bench.crash()
+    os.truncate(path, kept)
+    await bench.open()
+    following = await bench.append(make_frame(b"x2", sequence=2))
+    assert (following.base_offset, following.repeated) == (lost.base_offset, False)
+    assert isinstance(await bench.append(make_frame(b"x4", sequence=4)), SequenceGap)
+
+
+async def test_after_a_clean_stop_a_gap_is_a_gap(bench: Bench, make_frame: MakeFrame) -> None:
+    await bench.append(make_frame(b"x0"))
+    await bench.reopen()
+    assert isinstance(await bench.append(make_frame(b"x2", sequence=2)), SequenceGap)
+
+
+async def test_a_repeat_that_only_a_snapshot_knows_is_not_answered_for_a_frame_that_rotted(
+    bench: Bench, make_frame: MakeFrame
+) -> None:
+    repeats = [make_frame(b"x%d" % sequence, sequence=sequence) for sequence in range(3)]
+    for repeat in repeats:
+        await bench.append(repeat)
+    await bench.crash()
+    await bench.open()  # Leaves a snapshot that knows all three.
+    await bench.crash()
+    (path,) = bench.segments()
+    flip(path, places(path)[1])
+    for crash in (True, False, False):
+        await bench.open()
+        assert isinstance(await bench.append(repeats[0]), SequenceTooOld)
+        assert isinstance(await bench.append(repeats[1]), SequenceTooOld)
+        answer = await bench.append(repeats[2])
+        assert (answer.base_offset, answer.repeated) == (2, True)
+        await (bench.crash() if crash else bench.log.close())
+    await bench.open()
+    assert await bench.payloads() == {0: b"x0", 2: b"x2"}
+
+
+async def test_a_repeat_of_what_retention_took_is_answered_although_there_is_damage(
+    bench: Bench, make_frame: MakeFrame
+) -> None:
+    repeats = [make_frame(b"x%d" % sequence, sequence=sequence) for sequence in range(3)]
+    for repeat in repeats:
+        await bench.append(repeat)
+    await bench.crash()
+    await bench.open()
+    await bench.log.trim(STREAMS[0], 2)
+    await bench.crash()
+    (path,) = bench.segments()
+    flip(path, places(path)[0])
+    await bench.open()
+    answers = [await bench.append(repeat) for repeat in repeats]
+    assert [(answer.base_offset, answer.repeated) for answer in answers] == [
+        (0, True),
+        (1, True),
+        (2, True),
+    ]
 
 
 @pytest.mark.parametrize("interrupted", ["roll", "index"])

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dss_core.errors import DiskFull, DssError, Overloaded
+from dss_core.errors import DiskFailed, DiskFull, DssError, Overloaded
 from dss_core.ids import StreamId
 from dssd.log import recovery
 from dssd.log.port import Append, Appended
@@ -153,6 +153,30 @@ async def test_a_stop_on_a_full_disk_leaves_the_log_for_the_next_start_to_read(
     await bench.open()
     assert await bench.payloads() == {0: b"durable", 1: b"os"}
     assert bench.failures == []
+
+
+async def test_a_stop_on_a_disk_that_fails_is_told_as_that(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await bench.put(b"durable")
+    disk = FaultyDisk(monkeypatch, "fsync", errno.EIO)
+    with pytest.raises(DiskFailed, match="while closing the log"):
+        await bench.log.close()
+    disk.broken = False
+    await bench.open()
+    assert await bench.payloads() == {0: b"durable"}
+
+
+async def test_a_removal_on_a_disk_that_fails_stops_the_log(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await bench.put(b"to be removed")
+    disk = FaultyDisk(monkeypatch, "fsync", errno.EIO)
+    with pytest.raises(DiskFailed):
+        await bench.log.remove_storage_topic(STREAM.storage_topic_id)
+    assert [type(failure) for failure in bench.failures] == [DiskFailed]
+    disk.broken = False
+    await bench.log.close()
 
 
 async def test_a_store_without_room_puts_a_watermark_off(

@@ -118,7 +118,7 @@ def test_a_root_leads_to_the_leaf_of_an_offset_and_of_a_time() -> None:
     content = index_file.encode(SEGMENT, 100_000, {3: runs}, 1_000)
     entry = decode_summary(content[: index_file.summary_bytes(content)], SEGMENT).streams[3]
     root = decode_root(content[entry.root : entry.root + entry.root_bytes])
-    assert entry.leaf_count == len(root.bases) > 5
+    assert entry.leaf_count == len(root) > 5
     for number in range(0, 1_000, 37):
         position, size = entry.leaf_span(root.at_offset(number * 10 + 3))
         leaf = decode_leaf(content[position : position + size])

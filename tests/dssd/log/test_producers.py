@@ -157,6 +157,51 @@ def test_a_repeat_of_a_lost_frame_is_too_old_and_those_after_it_are_answered() -
     assert outcome(unknown, 0, 4) is None
 
 
+def test_a_producer_in_doubt_says_where_it_goes_on_and_only_once() -> None:
+    producers = remembering(3)
+    producers.doubt()
+    assert outcome(producers, 0, 2) == Answer(2, 1, 100)
+    assert outcome(producers, 0, SEQUENCE_MAX + 1) is SequenceGap
+    assert outcome(producers, 0, 7) is None
+    assert outcome(producers, 0, 8) is SequenceGap, "the frame before was not stored"
+    producers.stored(0, A, 7, Answer(9, 1, 100))
+    assert outcome(producers, 0, 7) == Answer(9, 1, 100)
+    assert outcome(producers, 0, 5) is SequenceTooOld
+    assert outcome(producers, 0, 9) is SequenceGap
+
+
+def test_a_producer_in_doubt_that_goes_on_where_it_was_is_in_doubt_no_longer() -> None:
+    producers = remembering(3)
+    producers.doubt()
+    assert outcome(producers, 0, 3) is None
+    assert outcome(producers, 0, 4) is SequenceGap
+
+
+def test_a_snapshot_keeps_the_doubt() -> None:
+    producers = remembering(WINDOW)
+    producers.doubt()
+    producers.stored(1, A, 0, Answer(0, 1, 100))
+    again, _ = Producers.decode(producers.encode(COVERED))
+    assert outcome(again, 1, 2) is SequenceGap
+    assert outcome(again, 0, WINDOW - 1) == Answer(WINDOW - 1, 1, 100)
+    assert outcome(again, 0, WINDOW + 3) is None
+
+
+def test_answers_for_frames_that_are_gone_are_forgotten_with_the_older_ones() -> None:
+    producers = remembering(5)
+    producers.stored(1, A, 0, Answer(2, 1, 100))
+    producers.forget_gone(lambda partition, offset: (partition, offset) != (0, 2))
+    assert [outcome(producers, 0, sequence) for sequence in range(5)] == [
+        SequenceTooOld,
+        SequenceTooOld,
+        SequenceTooOld,
+        Answer(3, 1, 100),
+        Answer(4, 1, 100),
+    ]
+    assert outcome(producers, 0, 5) is None
+    assert outcome(producers, 1, 0) == Answer(2, 1, 100)
+
+
 def test_all_topics_of_a_log_share_one_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dssd.log.producers.PRODUCERS_MAX", 2)
     followed = Followed()

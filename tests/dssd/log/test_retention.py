@@ -1,10 +1,11 @@
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from dss_core.ids import StreamId
+from dss_core.progress import Range
 from dssd.log.retention import SegmentAge, expired
 from dssd.store.port import Delete, Key, Precondition, Put, Write
 from dssd.store.rows import Row, StorageTopicRow
@@ -67,6 +68,20 @@ async def test_old_segments_go_and_their_offsets_are_never_given_again(bench: Be
         assert await bench.damaged() == [], "what retention took is not damaged"
         await bench.reopen(crash=crash)
         assert bench.log.bounds(STREAM).start == 2
+
+
+async def test_it_is_told_what_goes_before_it_goes(bench: Bench) -> None:
+    await three_segments(bench)
+    await bench.log.trim(STREAM, 1)
+    told: list[tuple[Mapping[StreamId, Range], int]] = []
+
+    async def about_to_go(going: Mapping[StreamId, Range]) -> None:
+        told.append((going, bench.log.bounds(STREAM).start))
+
+    await bench.log.enforce_retention(7, 60_000, None, 4_000_000, about_to_go)
+    assert told == []
+    await bench.log.enforce_retention(7, 1_500, None, 4_000_000, about_to_go)
+    assert told == [({STREAM: (1, 2), StreamId(7, 1): (0, 2)}, 1)]
 
 
 async def test_a_read_below_the_start_goes_on_at_the_start(bench: Bench) -> None:

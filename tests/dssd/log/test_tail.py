@@ -10,6 +10,7 @@ from dss_core.ids import StreamId
 from dssd.limits import TAIL_CACHE_OVERHEAD_BYTES
 from dssd.log.batch import FrameParts, StoredFrames
 from dssd.log.index import Run
+from dssd.log.index_file import RUNS_PER_LEAF
 from dssd.log.segment_file import SegmentId
 from dssd.log.settings import LogSettings
 from dssd.log.tail import TailCache
@@ -125,10 +126,11 @@ async def test_a_read_answers_in_time_with_what_it_has(
     bench = make_bench(LogSettings(read_loop_us=0, run_bytes_max=100))
     await bench.prepare()
     await bench.open()
-    for number in range(10):
+    records = RUNS_PER_LEAF + 10
+    for number in range(records):
         await bench.put(b"%d" % number)
     for _ in range(2):
         chunk = await bench.log.read(StreamId(7, 0), 0, bytes_max=1 << 20)
-        assert 0 < chunk.next < 10
-        assert len(await bench.payloads()) == 10
+        assert 0 < chunk.next < records
+        assert len(await bench.payloads()) == records
         await bench.reopen()

@@ -1,5 +1,6 @@
 """The servicers of groups and grants, called as gRPC calls them, over a real log and registry."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,9 @@ from dss_core.filters import SubscriptionFilter
 from dssd.rpc.groups import GrantsServicer, GroupsServicer
 from dssd.store.memory import MemoryStore
 from dssd.testing.plant import Plant
+from dssd.testing.turns import turns_of_others
+
+STREAMS = 50
 
 NO_CONTEXT: Any = None
 """These handlers do not ask their context anything."""
@@ -168,3 +172,31 @@ async def test_conflicts_have_their_own_conditions(groups: GroupsServicer) -> No
     await create(groups, "$share/g/bills/#")
     with pytest.raises(GroupAmbiguous):
         await groups.Describe(groups_pb2.DescribeGroupRequest(group="g"), NO_CONTEXT)
+
+
+@pytest.mark.usefixtures("short_turns")
+async def test_many_streams_are_listed_with_others_in_between(
+    plant: Plant, groups: GroupsServicer, grants: GrantsServicer
+) -> None:
+    await plant.topic("wide", STREAMS)
+    await create(groups, "$share/g/wide/#")
+    listed = groups.List(groups_pb2.ListGroupsRequest(), NO_CONTEXT)
+    assert await turns_of_others(listed) >= STREAMS
+    described = groups.Describe(groups_pb2.DescribeGroupRequest(group="g"), NO_CONTEXT)
+    assert await turns_of_others(described) >= 2 * STREAMS
+    granted = grants.List(groups_pb2.ListGrantsRequest(), NO_CONTEXT)
+    assert await turns_of_others(granted) >= 2 * STREAMS
+
+
+@pytest.mark.usefixtures("short_turns")
+async def test_a_topic_may_be_removed_while_a_group_is_surveyed(
+    plant: Plant, groups: GroupsServicer
+) -> None:
+    await plant.topic("wide", STREAMS)
+    await plant.topic("kept", 1)
+    await create(groups, "$share/g/#")
+    listing = asyncio.create_task(groups.List(groups_pb2.ListGroupsRequest(), NO_CONTEXT))
+    await asyncio.sleep(0)
+    await plant.catalogue.remove("wide")
+    [listed] = (await listing).groups
+    assert 1 <= listed.streams <= STREAMS + 1

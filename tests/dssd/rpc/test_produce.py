@@ -9,12 +9,14 @@ from dss_api.v1 import log_pb2
 from dss_core.build import build_frame
 from dss_core.columns import Columns
 from dss_core.limits import MESSAGE_BYTES_MAX
+from dss_core.routing import key_hash
 from dssd.limits import FLIGHT_FRAMES_MAX, PRODUCE_ITEMS_IN_FLIGHT_MAX, REPLY_ANSWERS_USUAL
 from dssd.log.port import Append, Appended
 from dssd.rpc.intake import Gates
 from dssd.rpc.produce import ProduceCall, TakesFrames
 from dssd.rpc.room import Room
 from dssd.testing.shelf import Shelf
+from dssd.testing.turns import turns_of_others
 from dssd.topics.catalogue import Topic
 
 
@@ -194,34 +196,68 @@ async def test_the_topic_of_a_call_holds_until_another_is_named(shelf: Shelf) ->
     assert shelf.log.bounds(second.streams()[0]).end == 1
 
 
+@pytest.mark.usefixtures("short_turns")
 async def test_a_frame_of_very_many_subjects_is_checked_with_others_in_between(
     shelf: Shelf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("dssd.rpc.intake.SUBJECT_MATCHES_PER_STEP", 10)
-    monkeypatch.setattr("dssd.rpc.turns.TURN_S", 0)
     topic = await shelf.topic("a")
     good = several_subjects(0, [f"a/{at}" for at in range(30)])
     again = several_subjects(1, [f"a/{at}" for at in range(30)])
     bad = several_subjects(2, [*(f"a/{at}" for at in range(30)), "elsewhere"])
-    turns = 0
-
-    async def other() -> None:
-        nonlocal turns
-        while True:
-            turns += 1
-            await asyncio.sleep(0)
-
-    async with asyncio.TaskGroup() as tasks:
-        call = ProduceCall(Gates(shelf.catalogue), shelf.log, Room(1 << 30), tasks)
-        others = tasks.create_task(other())
-        tasks.create_task(call.read(each([request(topic, good, again, bad)])))
-        replies = await answers(call)
-        others.cancel()
+    frames = request(topic, good, again, bad)
+    replies, turns = await answered_beside_others(shelf, frames)
     assert [ack.sequence for reply in replies for ack in reply.acks] == [0, 1]
     (refusal,) = [refusal for reply in replies for refusal in reply.refusals]
     assert (refusal.sequence, refusal.error.code) == (2, "DSS1004")
     assert refusal.error.fields["subject"] == "elsewhere"
     assert turns > 60
+
+
+@pytest.mark.usefixtures("short_turns")
+async def test_a_frame_of_very_many_keys_is_hashed_with_others_in_between(
+    shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dssd.rpc.intake.HASH_KEYS_ONE_FRAME_IN", 1)
+    monkeypatch.setattr("dssd.rpc.intake.HASHED_KEYS_PER_STEP", 2)
+    topic = await shelf.topic("a")
+    frames = [keyed(0, forged_row=None), keyed(1, forged_row=KEYS - 1), keyed(1, forged_row=None)]
+    replies, turns = await answered_beside_others(shelf, request(topic, *frames))
+    assert [ack.sequence for reply in replies for ack in reply.acks] == [0, 1]
+    (refusal,) = [refusal for reply in replies for refusal in reply.refusals]
+    assert (refusal.sequence, refusal.error.fields["reason"]) == (
+        1,
+        "a key_hash is not the hash of its key",
+    )
+    assert turns >= 3 * KEYS // 2
+
+
+KEYS = 100
+
+
+def keyed(sequence: int, *, forged_row: int | None) -> bytes:
+    keys = [b"k%d" % row for row in range(KEYS)]
+    hashes = [key_hash(key) for key in keys]
+    if forged_row is not None:
+        hashes[forged_row] += 1
+    columns = Columns([b"x"] * KEYS, keys, "a", None, 1, key_hashes=hashes)
+    return build_frame(columns, partition=0, producer_id=b"p" * 16, sequence=sequence)
+
+
+async def answered_beside_others(
+    shelf: Shelf, item: log_pb2.ProduceRequest
+) -> tuple[list[log_pb2.ProduceReply], int]:
+    """The answers of a call, and how often another task ran meanwhile."""
+    replies: list[log_pb2.ProduceReply] = []
+
+    async def run() -> None:
+        async with asyncio.TaskGroup() as tasks:
+            call = ProduceCall(Gates(shelf.catalogue), shelf.log, Room(1 << 30), tasks)
+            tasks.create_task(call.read(each([item])))
+            replies.extend(await answers(call))
+
+    turns = await turns_of_others(run())
+    return replies, turns
 
 
 def several_subjects(sequence: int, subjects: list[str]) -> bytes:

@@ -179,6 +179,37 @@ async def test_a_filter_meets_the_topics_whose_patterns_share_a_subject(
     assert meeting("letters/a/b") == ["mail"]
 
 
+TEXTS = ["a/#", "a/b", "+/b", "#", "b/+", "$sys/x", "+/#", "b", "/x", "c/#"]
+
+
+@pytest.mark.parametrize("wanted", TEXTS)
+async def test_who_meets_a_filter_is_found_whatever_patterns_begin_with(
+    catalogue: Catalogue, wanted: str
+) -> None:
+    texts = (("a/b/#", "b/+"), ("+/d/e",), ("$sys/#",), ("/x",), ("c",))
+    for number, patterns in enumerate(texts):
+        await catalogue.create(NewTopic(f"t{number}", 1, patterns=patterns))
+    asked = TopicFilter.parse(wanted)
+    expected = [
+        f"t{number}"
+        for number, patterns in enumerate(texts)
+        if any(TopicFilter.parse(pattern).overlaps(asked) for pattern in patterns)
+    ]
+    assert [topic.name for topic in catalogue.meeting(asked)] == expected
+    await catalogue.remove("t0")
+    without = [name for name in expected if name != "t0"]
+    assert [topic.name for topic in catalogue.meeting(asked)] == without
+
+
+@pytest.mark.usefixtures("short_turns")
+async def test_two_topics_made_at_once_cannot_own_one_subject(catalogue: Catalogue) -> None:
+    await catalogue.create(NewTopic("first", 1, patterns=("first/#", "+/first")))
+    rivals = [NewTopic(f"t{number}", 1, patterns=("x/y",)) for number in range(3)]
+    made = await asyncio.gather(*map(catalogue.create, rivals), return_exceptions=True)
+    refused = [one for one in made if isinstance(one, TopicsOverlap)]
+    assert len(refused) == len(rivals) - 1
+
+
 async def test_a_taken_name_is_refused_or_accepted_as_it_is(
     catalogue: Catalogue, log: NotedLog
 ) -> None:

@@ -1,9 +1,14 @@
+from collections.abc import Mapping
+
 import pytest
 
 from dss_core.errors import DiskFull, DssError, Overloaded, StreamNotFound
+from dss_core.ids import StreamId
+from dss_core.progress import Range
 from dssd.clock import Clock
+from dssd.log.port import AboutToGo
 from dssd.store.memory import MemoryStore
-from dssd.topics.catalogue import Catalogue, NewTopic
+from dssd.topics.catalogue import Catalogue, NewTopic, Topic
 from dssd.topics.retention import RetentionSchedule
 
 NOW_US = 1_700_000_000_000_000
@@ -14,6 +19,13 @@ class StillClock(Clock):
 
     def wall_us(self) -> int:
         return NOW_US
+
+
+class Told:
+    """Readers who have nothing to lose."""
+
+    async def about_to_go(self, topic: Topic, going: Mapping[StreamId, Range]) -> None:
+        """Let it go."""
 
 
 class Asked:
@@ -36,6 +48,7 @@ class Asked:
         retention_ms: int | None,
         retention_bytes: int | None,
         now_us: int,
+        about_to_go: AboutToGo | None = None,
     ) -> int:
         if storage_topic_id in self.removed:
             raise StreamNotFound(stream=storage_topic_id)
@@ -51,7 +64,7 @@ async def test_only_topics_with_a_retention_are_trimmed() -> None:
     await catalogue.create(NewTopic("kept", 1))
     await catalogue.create(NewTopic("aged", 1, retention_ms=60_000))
     await catalogue.create(NewTopic("sized", 1, retention_bytes=1_000))
-    assert await RetentionSchedule(catalogue, log, StillClock()).enforce() == 4
+    assert await RetentionSchedule(catalogue, log, StillClock(), Told()).enforce() == 4
     assert log.calls == [(60_000, None, NOW_US), (None, 1_000, NOW_US)]
 
 
@@ -61,7 +74,7 @@ async def test_a_topic_that_goes_meanwhile_stops_nothing() -> None:
     going = await catalogue.create(NewTopic("going", 1, retention_ms=1))
     await catalogue.create(NewTopic("staying", 1, retention_ms=1))
     log.removed.add(going.producing.storage_topic_id)
-    assert await RetentionSchedule(catalogue, log, StillClock()).enforce() == 2
+    assert await RetentionSchedule(catalogue, log, StillClock(), Told()).enforce() == 2
 
 
 class SetClock(Clock):
@@ -85,7 +98,7 @@ async def test_a_clock_that_jumps_ahead_deletes_nothing_for_its_age(
     catalogue = await Catalogue.open(MemoryStore(), log)
     await catalogue.create(NewTopic("aged", 1, retention_ms=60_000))
     await catalogue.create(NewTopic("both", 1, retention_ms=60_000, retention_bytes=5))
-    schedule = RetentionSchedule(catalogue, log, clock)
+    schedule = RetentionSchedule(catalogue, log, clock, Told())
     clock.passed_ms = 48 * 3_600_000
     assert await schedule.enforce() == 4, "time that passed counts, however long it was"
     clock.ahead_us = 3_601 * 1_000_000
@@ -97,7 +110,9 @@ async def test_a_clock_that_jumps_ahead_deletes_nothing_for_its_age(
     clock.ahead_us = 0
     assert await schedule.enforce() == 4, "it was set back"
     clock.ahead_us = 3_601 * 1_000_000
-    assert await RetentionSchedule(catalogue, log, clock).enforce() == 4, "a start takes its word"
+    assert await RetentionSchedule(catalogue, log, clock, Told()).enforce() == 4, (
+        "a start takes its word"
+    )
 
 
 @pytest.mark.parametrize("refusal", [DiskFull(), Overloaded(what="anything", limit=1)])
@@ -107,7 +122,7 @@ async def test_a_refusal_puts_one_topic_off_and_no_other(refusal: DssError) -> N
     full = await catalogue.create(NewTopic("full", 1, retention_ms=1))
     await catalogue.create(NewTopic("fine", 1, retention_ms=1))
     log.refused[full.producing.storage_topic_id] = refusal
-    schedule = RetentionSchedule(catalogue, log, StillClock())
+    schedule = RetentionSchedule(catalogue, log, StillClock(), Told())
     assert await schedule.enforce() == 2
     log.refused.clear()
     assert await schedule.enforce() == 4

@@ -1,16 +1,19 @@
 """A member of a group: takes records one by one and acknowledges them, telling of each on stdout.
 
 Usage: member.py ENDPOINT CLIENT_ID FILTER [--hold ACKED,HELD] [--credit RECORDS]
+                 [--compute SECONDS]
 
 With ``--hold`` it acknowledges so many records, takes so many more without, says ``holding``, and
 goes on when it reads ``go`` from stdin: first it acknowledges, late perhaps, what it held. When it
-reads ``leave`` it drains and ends.
+reads ``leave`` it drains and ends. With ``--compute`` it holds its event loop for so long when it
+takes the first record.
 """
 
 import argparse
 import asyncio
 import json
 import sys
+import time
 
 import dss_client
 from dss_client import DeliveredRecord, GrantNotice, Subscription
@@ -74,6 +77,8 @@ async def take_part(arguments: argparse.Namespace) -> None:
                     attempt=record.attempt,
                     grant=record.grant_number,
                 )
+                compute(arguments.compute)
+                arguments.compute = 0.0
                 await hold.take(record)
             await obeying
         tell("left", late_acks=subscription.late_acks)
@@ -90,6 +95,13 @@ async def obey(subscription: Subscription, hold: Hold) -> None:
         elif line == "leave":
             break
     await subscription.drain()
+
+
+def compute(seconds: float) -> None:
+    """Be busy, without a moment for anything else in this program."""
+    until_s = time.monotonic() + seconds
+    while time.monotonic() < until_s:
+        continue
 
 
 def tell_grant(event: str, notice: GrantNotice) -> None:
@@ -116,4 +128,5 @@ if __name__ == "__main__":
     parser.add_argument("filter")
     parser.add_argument("--hold", type=two_numbers, default=(0, 0))
     parser.add_argument("--credit", type=int, default=None)
+    parser.add_argument("--compute", type=float, default=0.0)
     asyncio.run(take_part(parser.parse_args()))

@@ -1,7 +1,5 @@
 """Loops whose length a client chooses do not hold the event loop."""
 
-import asyncio
-from collections.abc import Awaitable
 from typing import Any, cast
 
 import grpc.aio
@@ -15,53 +13,22 @@ from dssd.rpc.publish import Publisher
 from dssd.rpc.reading import ReadCall, Reading
 from dssd.rpc.room import Room
 from dssd.rpc.topics import TopicsServicer
-from dssd.rpc.turns import Turn
+from dssd.store.rows import GroupRow
 from dssd.testing.shelf import Shelf
+from dssd.testing.turns import turns_of_others
+from dssd.topics.catalogue import Topic
 
 STREAMS = 50
 NO_CONTEXT = cast("grpc.aio.ServicerContext[Any, Any]", None)
 
 
-@pytest.fixture
-def short_turns(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dssd.rpc.turns.TURN_S", 0)
-
-
-async def turns_of_others(call: Awaitable[object]) -> int:
-    """How often another task ran while the call did."""
-    turns = 0
-
-    async def other() -> None:
-        nonlocal turns
-        while True:
-            turns += 1
-            await asyncio.sleep(0)
-
-    async with asyncio.TaskGroup() as tasks:
-        running = tasks.create_task(other(), name="other")
-        await call
-        running.cancel()
-    return turns
-
-
-async def rounds(count: int) -> None:
-    turn = Turn()
-    for _ in range(count):
-        await turn.give_way()
-
-
-async def test_a_turn_that_is_not_over_costs_the_loop_nothing() -> None:
-    assert await turns_of_others(rounds(3)) <= 1
-
-
-@pytest.mark.usefixtures("short_turns")
-async def test_a_turn_that_is_over_is_given_up_in_each_round() -> None:
-    assert await turns_of_others(rounds(STREAMS)) >= STREAMS
+async def no_readers(topic: Topic) -> list[GroupRow]:
+    return []
 
 
 @pytest.mark.usefixtures("short_turns")
 async def test_topics_are_described_and_listed_with_others_in_between(shelf: Shelf) -> None:
-    topics = TopicsServicer(shelf.catalogue, shelf.log, lambda topic: [])
+    topics = TopicsServicer(shelf.catalogue, shelf.log, no_readers)
     await shelf.topic("wide", STREAMS)
     describe = topics.Describe(topics_pb2.DescribeTopicRequest(name="wide"), NO_CONTEXT)
     assert await turns_of_others(describe) >= STREAMS

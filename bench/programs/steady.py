@@ -1,0 +1,27 @@
+"""Sends two records to every partition each few milliseconds, whatever happens to the daemon.
+
+Prints one line when the first is acknowledged, and goes on until it is killed.
+"""
+
+import asyncio
+import sys
+
+from workload import PAYLOAD, TOPIC, key_of_each_partition
+
+import dss_client
+
+SEND_EVERY_S = 0.005
+
+
+async def main(endpoint: str) -> None:
+    keys = 2 * key_of_each_partition()
+    async with dss_client.connect(endpoint=endpoint) as client, client.producer(TOPIC) as producer:
+        await producer.send(PAYLOAD, key=keys[0])
+        print("ready", flush=True)
+        while True:
+            for key in keys:
+                await producer.enqueue(PAYLOAD, key=key)
+            await asyncio.sleep(SEND_EVERY_S)
+
+
+asyncio.run(main(sys.argv[1]))

@@ -1,0 +1,14 @@
+"""How a client wants its session; apart from the session, which loads gRPC."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class SessionOptions:
+    """How a client's session is opened."""
+
+    client_id: str | None = None
+    clean_start: bool = True
+    session_expiry_s: int = 0
+    credit_records: int | None = None
+    credit_bytes: int | None = None

@@ -1,0 +1,65 @@
+"""The status of a daemon as a table: what is wrong has its own list below it."""
+
+import json
+from typing import Any
+
+import pytest
+
+from dss_client import DaemonStatus, UnreadLoss
+from dssctl.invocation import run
+
+STATUS = DaemonStatus(
+    version="1",
+    pid=7,
+    started_at_ms=0,
+    data_dir="/d",
+    listening=("unix:/d/s",),
+    state="serving",
+    state_reason="",
+    topics=1,
+    streams=1,
+    groups=1,
+    sessions=0,
+    sessions_waiting=0,
+    log_bytes=0,
+    disk_free_bytes=0,
+    sqlite_version="3",
+    boot_id="b",
+    quarantined=(),
+    unread_records_gone=12,
+    unread_losses=(
+        UnreadLoss("orders", "billing", "orders/#", 5, exact=True, last_at_ms=0),
+        UnreadLoss("orders", "some", "orders/eu/#", 7, exact=False, last_at_ms=0),
+    ),
+)
+
+
+@pytest.fixture(autouse=True)
+def answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    def ask(*_: object) -> DaemonStatus:
+        return STATUS
+
+    monkeypatch.setattr("dssctl.commands.daemon.ask", ask)
+
+
+def test_losses_stand_below_the_facts_and_say_where_they_are_a_bound(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run(["daemon", "status"]) == 0
+    printed = capsys.readouterr().out
+    lines = [line.split() for line in printed.splitlines()]
+    assert ["UNREAD-GONE", "12"] in lines
+    assert [line[:4] for line in lines if line[:1] == ["orders"]] == [
+        ["orders", "billing", "orders/#", "5"],
+        ["orders", "some", "orders/eu/#", "<=7"],
+    ]
+
+
+def test_programs_read_each_loss(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["daemon", "status", "-o", "json"]) == 0
+    item: dict[str, Any] = json.loads(capsys.readouterr().out)["item"]
+    assert item["unread_records_gone"] == 12
+    assert [(loss["group"], loss["records"], loss["exact"]) for loss in item["unread_losses"]] == [
+        ("billing", 5, True),
+        ("some", 7, False),
+    ]

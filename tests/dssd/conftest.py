@@ -1,0 +1,8 @@
+import pytest
+
+
+@pytest.fixture
+def short_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each turn on the event loop is over at once."""
+    monkeypatch.setattr("dssd.turns.TURN_S", 0)
+    monkeypatch.setattr("dssd.log.reporting.TURN_S", 0)
