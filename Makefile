@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
 
-.PHONY: help install demo test check lint format types contracts proto lock bench clean
+.PHONY: help install demo test sim check lint format types contracts proto lock bench clean
 
 help: ## list the commands
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
@@ -26,6 +26,9 @@ demo: $(READY) ## 336,776 flights through a durable log to three consumers, one 
 
 test: $(READY) ## run the tests
 	$(BIN)/python -m pytest
+
+sim: $(READY) ## run N seeds of the simulator (10,000), or replay one: make sim SEED=7
+	@$(BIN)/python -m dssd.testing.simulation $(if $(SEED),--seed $(SEED),--seeds $(or $(N),10000))
 
 lint: $(READY)
 	$(BIN)/ruff check . && $(BIN)/ruff format --check .

@@ -1,0 +1,14 @@
+"""A deterministic world in which leaders, borrowers and sessions live through every fault.
+
+::
+
+    workload ─► clients ═pipes═ sessions ─┐                       ┌─ leaders ─► store
+                                          └─── network, lossy ────┘              log
+       plan: seed, faults            history ─► checker            machines ─► books
+
+The real machines of `dssd.core` run here, with the real agent and handler of a session, the real
+claim of a leader and the dictionary store; only the shells around them are the world's own. All
+chance comes from the seed of a `Plan`, all time from one `Schedule`; so a run is repeated by its
+seed to the last event. What clients, leaders and the log did is told to a `History`, which the
+`Checker` judges, event by event, by the invariants that docs/testing.md names.
+"""

@@ -1,0 +1,110 @@
+"""Run seeds, or replay one: ``python -m dssd.testing.simulation --seeds 10000``.
+
+Exit code 0 where every seed held, 1 where one did not; each that failed is shrunk and printed with
+its seed, its fault tape and the command that replays it.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from time import perf_counter
+
+from rich.progress import Progress
+
+from dssd.testing.simulation.plan import Timed
+from dssd.testing.simulation.run import Outcome, run, run_seed
+from dssd.testing.simulation.shrinking import shrunk
+from dssd.testing.simulation.transcript import Transcript
+
+CHUNK_SEEDS = 50
+FAILURES_MAX = 10
+"""After so many failing seeds it is enough."""
+
+
+def main() -> int:
+    """Parse the arguments and run."""
+    parser = argparse.ArgumentParser(prog="python -m dssd.testing.simulation", description=__doc__)
+    parser.add_argument("--seeds", type=int, default=10_000, help="how many seeds to run")
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--seed", type=int, help="replay this one, with a transcript")
+    arguments = parser.parse_args()
+    if arguments.seed is not None:
+        return replay(arguments.seed)
+    return run_seeds(arguments.first, arguments.seeds, arguments.jobs)
+
+
+def replay(seed: int) -> int:
+    """Print what happens in the run of a seed; where it fails, in the shrunken one."""
+    outcome = run_seed(seed)
+    if outcome.violation is not None:
+        outcome = shrunk(outcome)
+    transcript = Transcript()
+    run(outcome.plan, transcript.note)
+    print("\n".join(transcript.lines))
+    if outcome.violation is None:
+        print(f"seed {seed}: {outcome.events} events, every invariant held", file=sys.stderr)
+        return 0
+    print(described(seed, outcome), file=sys.stderr)
+    return 1
+
+
+def run_seeds(first: int, seeds: int, jobs: int) -> int:
+    """Run many seeds on several cores, with a progress bar where somebody looks."""
+    began = perf_counter()
+    events = failures = 0
+    with Progress(disable=not sys.stderr.isatty()) as progress:
+        task = progress.add_task("seeds", total=seeds)
+        for seed, happened, failed in outcomes(first, seeds, jobs):
+            events += happened
+            progress.advance(task)
+            if failed:
+                failures += 1
+                progress.console.print(described(seed, shrunk(run_seed(seed))), markup=False)
+                if failures == FAILURES_MAX:
+                    break
+    took_s = perf_counter() - began
+    print(
+        f"{seeds:,} seeds, {events:,} events, {failures} failed; "
+        f"{60 * seeds / took_s:,.0f} seeds a minute on {jobs} processes"
+    )
+    return 1 if failures else 0
+
+
+def outcomes(first: int, seeds: int, jobs: int) -> Iterator[tuple[int, int, bool]]:
+    """Seed, events and whether it failed, of seed after seed."""
+    numbers = range(first, first + seeds)
+    if jobs == 1:
+        yield from map(_brief, numbers)
+        return
+    with ProcessPoolExecutor(jobs) as pool:
+        yield from pool.map(_brief, numbers, chunksize=CHUNK_SEEDS)
+
+
+def _brief(seed: int) -> tuple[int, int, bool]:
+    outcome = run_seed(seed)
+    return seed, outcome.events, outcome.violation is not None
+
+
+def described(seed: int, outcome: Outcome) -> str:
+    """What failed, on how little, and how to see it."""
+    plan = outcome.plan
+    clocks = ", ".join(f"{rate / 1e6:.3f}" for rate, _ in plan.clocks)
+    lines = [
+        f"seed {seed}: {outcome.violation}",
+        f"  after {outcome.events} events; replay: make sim SEED={seed}",
+        f"  groups {len(plan.groups)}, clients {len(plan.habits)}, clock rates {clocks}",
+        *(f"  {_said(timed)}" for timed in plan.timed),
+        *(f"  strike {kind} #{number}" for kind, number in sorted(outcome.struck)),
+    ]
+    return "\n".join([*lines, outcome.trace] if outcome.trace else lines)
+
+
+def _said(timed: Timed) -> str:
+    return f"{timed.at_us / 1e6:9.6f} s  {timed.kind} {timed.who} {timed.amount}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

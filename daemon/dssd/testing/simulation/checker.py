@@ -1,0 +1,245 @@
+"""The judge of a history: a pure program over events, one at a time.
+
+It knows nothing of how DSS works, only what DSS promises. Names are those of docs/testing.md.
+
+    I4  a record that the log has is handed out, once all has healed       (at `Ended`)
+    I5  exactly once, where nobody disturbed anything                      (at `Ended`)
+    I6  first hand-outs of a stream come in order
+    S2  stored progress never shrinks, stays below the end, and holds only what users acknowledged
+    S3  leader epochs and grant epochs only rise
+    S4  a record that comes again is marked, and no older grant hands out after a newer one
+    S7  nothing is handed out that the log does not have, or that the filter rejects
+    S10 an attempt counts hand-outs that there were
+    A1  what a user was told is durable comes never again
+    L2  progress reaches the end of every stream, once all has healed      (at `Ended`)
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from dss_core.progress import Progress, complement
+from dssd.testing.simulation.history import (
+    AckDurable,
+    Acked,
+    Appended,
+    Born,
+    Committed,
+    Declared,
+    Destroyed,
+    Disturbed,
+    Ended,
+    Event,
+    Gone,
+    HandedOut,
+    Led,
+    Nakked,
+)
+
+
+class Violation(Exception):
+    """An invariant does not hold."""
+
+    def __init__(self, invariant: str, text: str) -> None:
+        super().__init__(f"{invariant}: {text}")
+        self.invariant = invariant
+
+
+class _Stream:
+    """One stream as one group consumes it."""
+
+    __slots__ = (
+        "acked", "durable", "first_below", "grant_epoch", "hand_epoch", "hands", "start", "stored",
+    )  # fmt: skip
+
+    def __init__(self, start: int) -> None:
+        self.start = start
+        self.hands: dict[int, int] = {}
+        """How often each offset was handed out."""
+        self.first_below = start
+        """Behind the last offset that was handed out for the first time."""
+        self.hand_epoch = 0
+        self.acked: set[int] = set()
+        self.durable: set[int] = set()
+        self.stored = Progress(start)
+        self.grant_epoch = 0
+
+
+class _Group:
+    __slots__ = ("declared", "destroyed", "every", "leader_epoch", "streams")
+
+    def __init__(self) -> None:
+        self.declared = False
+        self.every = 0
+        self.leader_epoch = 0
+        self.destroyed = False
+        self.streams: defaultdict[str, _Stream] = defaultdict(lambda: _Stream(0))
+
+
+class Checker:
+    """Takes events in order."""
+
+    def __init__(self) -> None:
+        self._groups: defaultdict[str, _Group] = defaultdict(_Group)
+        self._ends: dict[str, int] = {}
+        self._gone: set[str] = set()
+        self._disturbed = False
+
+    def take(self, event: Event) -> None:
+        """Judge one event.
+
+        Raises:
+            Violation: an invariant does not hold.
+        """
+        _TAKERS[type(event)](self, event)
+
+    def take_all(self, events: Iterable[Event]) -> None:
+        """Judge a whole history.
+
+        Raises:
+            Violation: an invariant does not hold.
+        """
+        for event in events:
+            self.take(event)
+
+    def unsettled(self) -> list[tuple[str, str, int, int]]:
+        """Group, stream, floor and end, of the streams whose progress has not reached the end."""
+        return [
+            (name, stream, lent.stored.floor, self._ends[stream])
+            for name, group in self._groups.items()
+            if not group.destroyed and group.declared
+            for stream, lent in group.streams.items()
+            if stream not in self._gone and lent.stored.floor < self._ends.get(stream, 0)
+        ]
+
+    # Events
+
+    def _declared(self, event: Declared) -> None:
+        group = self._groups[event.group]
+        group.declared = True
+        group.every = event.every
+        for stream, start in event.starts:
+            group.streams[stream] = _Stream(start)
+
+    def _born(self, event: Born) -> None:
+        self._groups[event.group].streams[event.stream] = _Stream(0)
+
+    def _destroyed(self, event: Destroyed) -> None:
+        self._groups[event.group].destroyed = True
+
+    def _stream_gone(self, event: Gone) -> None:
+        self._gone.add(event.stream)
+
+    def _appended(self, event: Appended) -> None:
+        self._ends[event.stream] = event.end
+
+    def _handed_out(self, event: HandedOut) -> None:
+        group = self._groups[event.group]
+        lent = group.streams[event.stream]
+        offset = event.offset
+        self._check_due(event, group, lent)
+        if event.grant_epoch < lent.hand_epoch:
+            raise Violation("S4", f"an older grant still hands out: {event}")
+        lent.hand_epoch = event.grant_epoch
+        known = lent.hands.get(offset, 0)
+        if not known:
+            if offset < lent.first_below:
+                raise Violation("I6", f"handed out for the first time after later ones: {event}")
+            lent.first_below = offset + 1
+        elif not event.redelivered:
+            raise Violation("S4", f"handed out again without a mark: {event}")
+        if not 1 <= event.attempt <= known + 1:
+            raise Violation("S10", f"handed out {known} times before: {event}")
+        if offset in lent.durable:
+            raise Violation("A1", f"its acknowledgement was durable: {event}")
+        lent.hands[offset] = known + 1
+
+    def _check_due(self, event: HandedOut, group: _Group, lent: _Stream) -> None:
+        if event.offset >= self._ends.get(event.stream, 0) or event.offset < lent.start:
+            raise Violation("S7", f"the log does not have it, or the group begins later: {event}")
+        if group.every and event.offset % group.every == 0:
+            raise Violation("S7", f"the filter rejects it: {event}")
+
+    def _acked(self, event: Acked) -> None:
+        self._groups[event.group].streams[event.stream].acked.add(event.offset)
+
+    def _ack_durable(self, event: AckDurable) -> None:
+        lent = self._groups[event.group].streams[event.stream]
+        for start, end in event.acked:
+            lent.durable.update(range(start, end))
+
+    def _committed(self, event: Committed) -> None:
+        group = self._groups[event.group]
+        lent = group.streams[event.stream]
+        stored, before = Progress(event.floor, event.ranges), lent.stored
+        if stored != before:
+            if stored.merged(before) != stored:
+                raise Violation("S2", f"progress shrank from {before}: {event}")
+            self._check_acked(event, stored, group, lent)
+            lent.stored = stored
+        if event.grant_epoch >= 0:
+            if event.grant_epoch < lent.grant_epoch:
+                raise Violation("S3", f"the grant epoch fell from {lent.grant_epoch}: {event}")
+            lent.grant_epoch = event.grant_epoch
+
+    def _check_acked(
+        self, event: Committed, stored: Progress, group: _Group, lent: _Stream
+    ) -> None:
+        end = stored.ranges[-1][1] if stored.ranges else stored.floor
+        if end > self._ends.get(event.stream, 0):
+            raise Violation("S2", f"progress beyond the end of the log: {event}")
+        before = lent.stored
+        for low, high in ((0, stored.floor), *stored.ranges):
+            fresh = complement(((0, before.floor), *before.ranges), low, high)
+            for offset in (offset for part in fresh for offset in range(*part)):
+                if offset not in lent.acked and not (group.every and offset % group.every == 0):
+                    raise Violation("S2", f"nobody acknowledged {offset}: {event}")
+
+    def _led(self, event: Led) -> None:
+        group = self._groups[event.group]
+        if event.leader_epoch <= group.leader_epoch:
+            raise Violation("S3", f"a leader epoch twice: {event}")
+        group.leader_epoch = event.leader_epoch
+
+    def _disturb(self, event: Disturbed) -> None:
+        self._disturbed = True
+
+    def _nothing(self, event: Nakked) -> None:
+        self._disturbed = True
+
+    def _ended(self, event: Ended) -> None:
+        if unsettled := self.unsettled():
+            raise Violation("L2", f"(group, stream, floor, end): {unsettled}")
+        for name, group in self._groups.items():
+            if group.destroyed or not group.declared:
+                continue
+            for stream, lent in group.streams.items():
+                if stream not in self._gone:
+                    self._check_delivered(name, stream, group, lent)
+
+    def _check_delivered(self, name: str, stream: str, group: _Group, lent: _Stream) -> None:
+        for offset in range(lent.start, self._ends.get(stream, 0)):
+            times = lent.hands.get(offset, 0)
+            if group.every and offset % group.every == 0:
+                continue
+            if not times:
+                raise Violation("I4", f"{name} never got {stream} @{offset}")
+            if times > 1 and not self._disturbed:
+                raise Violation("I5", f"{name} got {stream} @{offset} {times} times")
+
+
+_TAKERS: dict[type[Event], Callable[[Checker, Any], None]] = {
+    Declared: Checker._declared,
+    Born: Checker._born,
+    Destroyed: Checker._destroyed,
+    Gone: Checker._stream_gone,
+    Appended: Checker._appended,
+    HandedOut: Checker._handed_out,
+    Acked: Checker._acked,
+    Nakked: Checker._nothing,
+    AckDurable: Checker._ack_durable,
+    Committed: Checker._committed,
+    Led: Checker._led,
+    Disturbed: Checker._disturb,
+    Ended: Checker._ended,
+}

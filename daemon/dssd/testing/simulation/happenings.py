@@ -1,0 +1,243 @@
+"""What can happen at a time of its own: records, members, operators, faults.
+
+One function a kind of `Timed`. Each works on whatever state the world is in by then, and does
+nothing where it cannot apply. Those that may make records come twice say so to the history.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+
+from dssd.store.port import Delete, Write
+from dssd.store.rows import GrantRow, GroupRow, LeaderRow, ProgressRow
+from dssd.testing.simulation.client import Client
+from dssd.testing.simulation.history import Destroyed, Disturbed, Gone
+from dssd.testing.simulation.plan import Timed
+from dssd.testing.simulation.schedule import Host
+from dssd.testing.simulation.storage import at_once
+from dssd.testing.simulation.world import World
+from dssd.topics.model import StorageTopic, Topic
+
+CUT_AFTER_US = (3_100_000, 5_000_000)
+"""The transport's own life: how long after it froze a client is cut off."""
+
+
+def happen(world: World, timed: Timed) -> None:
+    """Let it happen now."""
+    if timed.kind not in UNDISTURBING:
+        world.tell(Disturbed(world.schedule.now_us, timed.kind))
+    KINDS[timed.kind](world, timed)
+
+
+# Records and members
+
+
+def _append(world: World, timed: Timed) -> None:
+    topics = list(world.catalogue.topics.values())
+    if topics:
+        streams = topics[timed.who % len(topics)].storage_topics[-1].streams()
+        world.append(streams[timed.who // 7 % len(streams)], timed.amount)
+
+
+def _begin(world: World, timed: Timed) -> None:
+    client = world.clients[timed.who % len(world.clients)]
+    for group in world.groups.values():
+        if group.session_id is None or client is world.clients[0]:
+            client.wanted[group.group_id] = group.name
+    client.begin()
+
+
+def _client(world: World, timed: Timed) -> Client:
+    return world.clients[timed.who % len(world.clients)]
+
+
+def _join(world: World, timed: Timed) -> None:
+    client = _client(world, timed)
+    if not client.staying:
+        _begin(world, timed)
+
+
+def _leave(world: World, timed: Timed) -> None:
+    client = _client(world, timed)
+    others = [each for each in world.clients if each is not client and each.staying]
+    for group in client.wanted.values():
+        if not any(group in each.wanted.values() for each in others):
+            return
+    client.leave()
+
+
+def _unsubscribe(world: World, timed: Timed) -> None:
+    client = _client(world, timed)
+    number = 1 + timed.who // 11 % len(world.plan.groups)
+    group = client.wanted.get(number)
+    others = [each for each in world.clients if each is not client and each.staying]
+    if group is not None and any(group in each.wanted.values() for each in others):
+        client.unsubscribe(number)
+
+
+def _resubscribe(world: World, timed: Timed) -> None:
+    client = _client(world, timed)
+    for group in world.groups.values():
+        if group.group_id in client.wanted and group.session_id is None:
+            client.unsubscribe(group.group_id)
+            client.subscribe(group.group_id, group.name)
+            return
+
+
+# Operators
+
+
+def _topic(world: World, timed: Timed) -> Topic | None:
+    topics = list(world.catalogue.topics.values())
+    return topics[timed.who % len(topics)] if topics else None
+
+
+def _grow_topic(world: World, timed: Timed) -> None:
+    topic = _topic(world, timed)
+    if topic is not None:
+        ids = [part.storage_topic_id for each in world.catalogue.topics.values()
+               for part in each.storage_topics]  # fmt: skip
+        number = max(*ids, 100) + 1
+        part = StorageTopic(number, len(topic.storage_topics), timed.amount, 1, None)
+        world.change_topic(replace(topic, storage_topics=(*topic.storage_topics, part)), part)
+
+
+def _seal_topic(world: World, timed: Timed) -> None:
+    topic = _topic(world, timed)
+    if topic is None:
+        return
+    last = topic.storage_topics[-1]
+    ends = tuple(world.log.bounds(stream).end for stream in last.streams())
+    sealed = replace(last, ends=ends)
+    world.change_topic(replace(topic, storage_topics=(*topic.storage_topics[:-1], sealed)))
+
+
+def _remove_topic(world: World, timed: Timed) -> None:
+    topic = _topic(world, timed)
+    if topic is None or len(world.catalogue.topics) == 1:
+        return
+    del world.catalogue.topics[topic.name]
+    for stream in topic.streams():
+        world.tell(Gone(world.schedule.now_us, world.names[stream]))
+    world.log.remove(topic.streams())
+    world.leaders.change_topic(topic, gone=topic.streams())
+
+
+def _destroy_group(world: World, timed: Timed) -> None:
+    names = list(world.groups)
+    if len(names) < 2:
+        return
+    group = world.groups.pop(names[timed.who % len(names)])
+    rows, key = world.store.rows, (group.group_id,)
+    writes: list[Write] = [Delete(GroupRow, key), Delete(LeaderRow, key)]
+    for kind in (GrantRow, ProgressRow):
+        for found in at_once(rows.scan(kind, key)):
+            row = found.row
+            assert isinstance(row, GrantRow | ProgressRow)
+            writes.append(Delete(kind, (row.group_id, row.storage_topic_id, row.partition)))
+    at_once(rows.commit(writes))
+    world.tell(Destroyed(world.schedule.now_us, group.name))
+    world.leaders.destroy(group.group_id)
+
+
+# Faults
+
+
+def _hosts(world: World) -> list[Host]:
+    return [world.leaders.host, *world.session_hosts]
+
+
+def _before_heal(world: World, span_us: int) -> int:
+    """What a fault leaves behind is over when the world is healed."""
+    return min(span_us, world.plan.heal_us - world.schedule.now_us)
+
+
+def _partition(world: World, timed: Timed) -> None:
+    leaders = world.leaders.host
+    session = world.session_hosts[timed.who % len(world.session_hosts)]
+    way = timed.who // 5 % 3
+    if way != 1:
+        world.network.block(leaders, session, timed.amount)
+    if way != 0:
+        world.network.block(session, leaders, timed.amount)
+
+
+def _lose_leader(world: World, timed: Timed) -> None:
+    groups = list(world.leaders.leading)
+    if groups:
+        world.leaders.lose_leader(groups[timed.who % len(groups)])
+
+
+def _crash_leader_host(world: World, timed: Timed) -> None:
+    world.crash(world.leaders.host)
+
+
+def _crash_session_host(world: World, timed: Timed) -> None:
+    world.crash(world.session_hosts[timed.who % len(world.session_hosts)])
+
+
+def _crash_daemon(world: World, timed: Timed) -> None:
+    world.crash_daemon()
+
+
+def _crash_at_effect(world: World, timed: Timed) -> None:
+    world.crash_at_effect = world.effects + timed.amount
+
+
+def _kill_client(world: World, timed: Timed) -> None:
+    client = _client(world, timed)
+    if client.staying:
+        client.kill()
+        world.schedule.after(_before_heal(world, timed.amount), client.begin)
+
+
+def _cut_pipe(world: World, timed: Timed) -> None:
+    pipe = _client(world, timed).pipe
+    if pipe is not None:
+        late_us = _before_heal(world, timed.amount)
+        pipe.cut(session_notices_us=late_us // 2, client_notices_us=late_us)
+
+
+def _freeze_client(world: World, timed: Timed) -> None:
+    client = _client(world, timed)
+    client.host.freeze(timed.amount)
+    pipe = client.pipe
+    low, high = CUT_AFTER_US
+    cut_us = low + timed.who % (high - low)
+    if pipe is not None and timed.amount > cut_us:
+        world.schedule.after(cut_us, partial(pipe.cut, client_notices_us=0))
+
+
+def _freeze_session_host(world: World, timed: Timed) -> None:
+    world.session_hosts[timed.who % len(world.session_hosts)].freeze(timed.amount)
+
+
+def _freeze_leader_host(world: World, timed: Timed) -> None:
+    world.leaders.host.freeze(timed.amount)
+
+
+KINDS: Mapping[str, Callable[[World, Timed], None]] = {
+    "append": _append,
+    "begin": _begin,
+    "join": _join,
+    "leave": _leave,
+    "unsubscribe": _unsubscribe,
+    "resubscribe": _resubscribe,
+    "grow_topic": _grow_topic,
+    "seal_topic": _seal_topic,
+    "remove_topic": _remove_topic,
+    "destroy_group": _destroy_group,
+    "partition": _partition,
+    "lose_leader": _lose_leader,
+    "crash_leader_host": _crash_leader_host,
+    "crash_session_host": _crash_session_host,
+    "crash_daemon": _crash_daemon,
+    "crash_at_effect": _crash_at_effect,
+    "kill_client": _kill_client,
+    "cut_pipe": _cut_pipe,
+    "freeze_client": _freeze_client,
+    "freeze_session_host": _freeze_session_host,
+    "freeze_leader_host": _freeze_leader_host,
+}
+
+UNDISTURBING = frozenset({"append", "begin", "join", "grow_topic", "seal_topic"})

@@ -1,0 +1,181 @@
+"""What happened to records and groups, as those saw it who can be held to it.
+
+A history is a sequence of events in true time. A run of the simulator tells it event by event; the
+tests with real processes write one from what producers, consumers and operators recorded. It is
+kept as JSON lines: ``["HandedOut", at_us, group, ...]``, fields in the order of their class.
+
+Invariant: reading what was written gives equal events. A stream is named by its text, offsets are
+half-open ranges, times are microseconds of one clock that all observers share.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from dss_core.progress import Ranges
+
+
+class Declared(NamedTuple):
+    """A group begins: at these offsets, and at 0 in streams that are born later."""
+
+    at_us: int
+    group: str
+    starts: tuple[tuple[str, int], ...]
+    every: int
+    """Its filter rejects the offsets that this divides; 0: none."""
+
+
+class Born(NamedTuple):
+    """A stream that a group selects is born after the group's declaration."""
+
+    at_us: int
+    group: str
+    stream: str
+
+
+class Destroyed(NamedTuple):
+    """A group was removed."""
+
+    at_us: int
+    group: str
+
+
+class Gone(NamedTuple):
+    """A stream was removed."""
+
+    at_us: int
+    stream: str
+
+
+class Appended(NamedTuple):
+    """The stream is durable up to this end."""
+
+    at_us: int
+    stream: str
+    end: int
+
+
+class HandedOut(NamedTuple):
+    """User code got a record."""
+
+    at_us: int
+    group: str
+    stream: str
+    offset: int
+    member: str
+    grant_epoch: int
+    attempt: int
+    redelivered: bool
+
+
+class Acked(NamedTuple):
+    """User code acknowledged a record."""
+
+    at_us: int
+    group: str
+    stream: str
+    offset: int
+    member: str
+
+
+class Nakked(NamedTuple):
+    """User code refused a record, or let its ack wait run out."""
+
+    at_us: int
+    group: str
+    stream: str
+    offset: int
+    member: str
+
+
+class AckDurable(NamedTuple):
+    """User code was told that these acks of its own survive anything."""
+
+    at_us: int
+    group: str
+    stream: str
+    acked: Ranges
+    member: str
+
+
+class Committed(NamedTuple):
+    """The store has this of a stream; grant epoch -1 where only the progress changed."""
+
+    at_us: int
+    group: str
+    stream: str
+    floor: int
+    ranges: Ranges
+    grant_epoch: int
+
+
+class Led(NamedTuple):
+    """A leader claimed the group."""
+
+    at_us: int
+    group: str
+    leader_epoch: int
+
+
+class Disturbed(NamedTuple):
+    """Something happened that may make records come twice: a fault, or a member that vanished."""
+
+    at_us: int
+    what: str
+
+
+class Ended(NamedTuple):
+    """Long after the last fault: whatever should happen has happened."""
+
+    at_us: int
+
+
+Event = (
+    Declared
+    | Born
+    | Destroyed
+    | Gone
+    | Appended
+    | HandedOut
+    | Acked
+    | Nakked
+    | AckDurable
+    | Committed
+    | Led
+    | Disturbed
+    | Ended
+)
+
+_KINDS: Mapping[str, type[Event]] = {
+    kind.__name__: kind
+    for kind in (
+        Declared, Born, Destroyed, Gone, Appended, HandedOut, Acked, Nakked, AckDurable, Committed,
+        Led, Disturbed, Ended,
+    )
+}  # fmt: skip
+
+
+def write_history(path: Path, events: Iterable[Event]) -> None:
+    """Keep a history as JSON lines."""
+    with path.open("w") as file:
+        for event in events:
+            file.write(json.dumps([type(event).__name__, *event]) + "\n")
+
+
+def read_history(path: Path) -> Iterator[Event]:
+    """What `write_history` kept.
+
+    Raises:
+        ValueError: a line is not an event.
+    """
+    with path.open() as file:
+        for line in file:
+            name, *fields = json.loads(line)
+            if name not in _KINDS:
+                raise ValueError(f"not an event: {line[:80]!r}")
+            yield _KINDS[name]._make(_frozen(field) for field in fields)
+
+
+def _frozen(value: object) -> object:
+    return tuple(_frozen(each) for each in value) if isinstance(value, list) else value

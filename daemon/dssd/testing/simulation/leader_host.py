@@ -1,0 +1,248 @@
+"""The host of the leaders: registry and actors of `dssd.leaders`, without a loop.
+
+Invariant: at most one leader a group at a time; it takes over only after its claim and the rows
+that it found are read, as the actor does. A dead leader's commit may still come to the store late;
+the claim of the next one fences it.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, assert_never
+
+from dss_core.errors import GroupDestroyed
+from dss_core.ids import StreamId
+from dssd.core.leader import step
+from dssd.core.leading import (
+    Committed,
+    Destroyed,
+    LeaderEffect,
+    LeaderInput,
+    Persist,
+    PresentStream,
+    Received,
+    Send,
+    SessionClosed,
+    Stop,
+    StreamsChanged,
+    Ticked,
+    TookOver,
+    WakeAt,
+)
+from dssd.core.membership import Leader
+from dssd.core.messages import Invalidate, LeaderWanted, SessionId, ToLeader
+from dssd.leaders.claim import (
+    Attempt,
+    Claim,
+    next_claim,
+    present_streams,
+    stored_streams,
+    writes_of,
+)
+from dssd.leaders.registry import BOOT_ID_BYTES
+from dssd.store.port import Precondition, PreconditionFailed, Put, Write
+from dssd.store.rows import GroupRow, LeaderRow
+from dssd.testing.simulation.history import Led
+from dssd.testing.simulation.storage import AtOnce, at_once
+from dssd.topics.model import Topic
+
+if TYPE_CHECKING:
+    from dssd.testing.simulation.schedule import Host
+    from dssd.testing.simulation.world import World
+
+
+class Leading:
+    """One leader of one group: claiming, loading, leading."""
+
+    __slots__ = ("claim", "group", "leader", "mailbox", "over", "wake_ms")
+
+    def __init__(self, group: GroupRow) -> None:
+        self.group = group
+        self.claim: Claim | None = None
+        self.leader: Leader | None = None
+        self.mailbox: list[LeaderInput] = []
+        """What came before it led."""
+        self.over = False
+        self.wake_ms: int | None = None
+
+
+class LeaderHost:
+    """All leaders of the world."""
+
+    def __init__(self, world: "World", host: "Host") -> None:
+        self.host = host
+        self.leading: dict[int, Leading] = {}
+        self.up = True
+        self._world = world
+        self._boots = 1
+
+    # What reaches it
+
+    def receive(self, group_id: int, message: ToLeader) -> None:
+        """A borrower's message arrived."""
+        if not self.up:
+            return
+        acting = self.leading.get(group_id)
+        if acting is None and isinstance(message, LeaderWanted):
+            acting = self._start(group_id, message)
+        if acting is not None:
+            self._feed(acting, Received(message, self.host.now_ms()))
+
+    def close_session(self, session_id: SessionId) -> None:
+        """A client's connection closed."""
+        if self.up:
+            for acting in list(self.leading.values()):
+                self._feed(acting, SessionClosed(session_id, self.host.now_ms()))
+
+    def change_topic(self, topic: Topic, gone: tuple[StreamId, ...] = ()) -> None:
+        """A topic grew, was sealed, or lost streams."""
+        present: tuple[PresentStream, ...] = () if gone else present_streams(topic)
+        if self.up:
+            for acting in list(self.leading.values()):
+                if acting.group.filter in {pattern.text for pattern in topic.patterns}:
+                    self._feed(acting, StreamsChanged(self.host.now_ms(), present, gone))
+
+    def destroy(self, group_id: int) -> None:
+        """The group was removed from the store."""
+        acting = self.leading.get(group_id)
+        if acting is not None and self.up:
+            self._feed(acting, Destroyed(self.host.now_ms()))
+
+    # Its life
+
+    def crash(self) -> None:
+        """The process dies; nothing is said."""
+        self.up = False
+        self.host.crash()
+        self.leading.clear()
+
+    def restart(self, *, with_sessions: bool) -> None:
+        """Begin anew, knowing only the store; sessions that died too make it another boot."""
+        self.up = True
+        self._boots += with_sessions
+
+    def lose_leader(self, group_id: int) -> None:
+        """One leader ends for no reason; the next one is of the same process."""
+        acting = self.leading.pop(group_id, None)
+        if acting is not None:
+            acting.over = True
+
+    # Taking over
+
+    def _start(self, group_id: int, wanted: LeaderWanted) -> Leading | None:
+        world = self._world
+        found = at_once(world.store.rows.read(GroupRow, (group_id,)))
+        if found is None:
+            invalid = Invalidate(wanted.borrower_id, wanted.leader_epoch, GroupDestroyed.code)
+            world.to_borrower(self.host, invalid)
+            return None
+        acting = self.leading[group_id] = Leading(found.row)
+        known = at_once(world.store.rows.read(LeaderRow, (group_id,)))
+        attempt = next_claim(group_id, known, self._boots.to_bytes(BOOT_ID_BYTES))
+        answered = partial(self._claimed, acting, attempt)
+        self._commit(acting, [Put(attempt.row)], attempt.conditions, answered)
+        return acting
+
+    def _claimed(
+        self, acting: Leading, attempt: Attempt, answer: list[int] | PreconditionFailed
+    ) -> None:
+        if isinstance(answer, PreconditionFailed):
+            self._end(acting)
+            return
+        world, epoch = self._world, attempt.row.leader_epoch
+        world.tell(Led(world.schedule.now_us, acting.group.name, epoch))
+        acting.claim = Claim(attempt.row, answer[0], attempt.restarted)
+        owner = acting.group.session_id
+        acting.leader = Leader(epoch, owner_session=owner, timing=world.plan.timing)
+        stored = at_once(
+            stored_streams(world.store.rows, world.catalogue, world.log, acting.group, AtOnce())
+        )
+        waiting, acting.mailbox = acting.mailbox, []
+        self._feed(acting, TookOver(self.host.now_ms(), stored, attempt.restarted))
+        for given in waiting:
+            self._feed(acting, given)
+
+    # Leading
+
+    def _feed(self, acting: Leading, given: LeaderInput) -> None:
+        if acting.over:
+            return
+        if acting.leader is None:
+            acting.mailbox.append(given)
+            return
+        self._world.say("leader", given)
+        effects = step(acting.leader, given)[1]
+        self._world.touch_leader(acting)
+        for effect in effects:
+            if acting.over:
+                return
+            self._carry_out(acting, effect)
+            self._world.count_effect(self.host)
+
+    def _carry_out(self, acting: Leading, effect: LeaderEffect) -> None:
+        match effect:
+            case Send(message):
+                self._world.to_borrower(self.host, message)
+            case Persist():
+                self._persist(acting, effect)
+            case WakeAt(at_ms):
+                self._arm(acting, at_ms)
+            case Stop():
+                self._end(acting)
+            case _:
+                assert_never(effect)
+
+    def _persist(self, acting: Leading, persist: Persist) -> None:
+        assert acting.claim is not None
+        writes = writes_of(acting.group, persist.records)
+        answered = partial(self._persisted, acting, persist)
+        self._commit(acting, writes, [acting.claim.still_holds()], answered)
+
+    def _persisted(
+        self, acting: Leading, persist: Persist, answer: list[int] | PreconditionFailed
+    ) -> None:
+        if isinstance(answer, PreconditionFailed):
+            self._lose_leadership(acting)
+            return
+        log = self._world.log
+        ends = tuple(
+            (stream, log.bounds(stream).end) for stream in persist.measure if stream in log
+        )
+        self._feed(acting, Committed(persist.commit_id, self.host.now_ms(), ends))
+
+    def _lose_leadership(self, acting: Leading) -> None:
+        group_id = acting.group.group_id
+        if at_once(self._world.store.rows.read(GroupRow, (group_id,))) is None:
+            self._feed(acting, Destroyed(self.host.now_ms()))
+        else:
+            self._end(acting)
+
+    def _commit(
+        self,
+        acting: Leading,
+        writes: Sequence[Write],
+        preconditions: Sequence[Precondition],
+        answered: Callable[[list[int] | PreconditionFailed], None],
+    ) -> None:
+        def hear(answer: list[int] | PreconditionFailed) -> None:
+            if not acting.over:
+                answered(answer)
+
+        self._world.store.commit(self.host, writes, preconditions, hear)
+
+    def _arm(self, acting: Leading, at_ms: int) -> None:
+        acting.wake_ms = at_ms
+        tick = partial(self._tick, acting, at_ms)
+        self._world.schedule.after(self.host.until_us(at_ms), tick, self.host)
+
+    def _tick(self, acting: Leading, at_ms: int) -> None:
+        if acting.wake_ms == at_ms and not acting.over:
+            acting.wake_ms = None
+            self._feed(acting, Ticked(self.host.now_ms()))
+
+    def _end(self, acting: Leading) -> None:
+        acting.over = True
+        if self.leading.get(acting.group.group_id) is acting:
+            del self.leading[acting.group.group_id]
+        for given in acting.mailbox:
+            if isinstance(given, Received) and isinstance(given.message, LeaderWanted):
+                self.receive(acting.group.group_id, given.message)

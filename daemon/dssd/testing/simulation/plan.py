@@ -1,0 +1,205 @@
+"""What a run is made of, drawn from its seed: a world, a workload, and a choice of faults.
+
+Each seed enables its own random subset of faults at its own intensities (swarm testing), so some
+runs are calm, some have one fault over and over, some have everything. Whatever happens at a time
+of its own is a `Timed`; what happens to single messages and commits is a rate, asked for by
+`Chance.strike`. Both can be cut down when a failure is shrunk.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from random import Random
+
+from dssd.core.membership import LeaderTiming
+from dssd.testing.simulation.chance import Strike
+from dssd.testing.simulation.client import Habits
+
+SECOND_US = 1_000_000
+LOAD_US = 1 * SECOND_US
+"""Members come and records flow; nothing hurts."""
+FAULTS_US = 6 * SECOND_US
+"""Then everything may."""
+
+RATES: Mapping[str, tuple[float, ...]] = {
+    "lose": (0.02, 0.1, 0.3),
+    "double": (0.02, 0.1, 0.2),
+    "late": (0.02, 0.1, 0.2),
+    "slow_commit": (0.05, 0.3),
+}
+"""Faults of single messages and commits, and the intensities to choose from."""
+
+FAULTS: Mapping[str, int] = {
+    "partition": 4,
+    "lose_leader": 3,
+    "crash_leader_host": 2,
+    "crash_session_host": 2,
+    "crash_daemon": 2,
+    "crash_at_effect": 3,
+    "kill_client": 3,
+    "cut_pipe": 3,
+    "freeze_client": 2,
+    "freeze_session_host": 2,
+    "freeze_leader_host": 2,
+}
+"""Faults at a time of their own, and how often one may come in a run."""
+
+CHANGES: Mapping[str, int] = {
+    "join": 2,
+    "leave": 1,
+    "unsubscribe": 2,
+    "resubscribe": 2,
+    "grow_topic": 1,
+    "seal_topic": 1,
+    "remove_topic": 1,
+    "destroy_group": 1,
+}
+"""What members and operators do meanwhile."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """Something that happens at a time."""
+
+    at_us: int
+    kind: str
+    who: int
+    """Which host, client, topic or group: modulo how many there are."""
+    amount: int
+    """How long in µs, how many, or whom else; what the kind needs."""
+
+
+@dataclass(frozen=True, slots=True)
+class CrashPoint:
+    """A crash in the middle of a step."""
+
+    effect: int
+    """After the effect of this number, from 1, whoever carries it out."""
+    whole_daemon: bool
+    """Leaders and sessions die together; else the host that carried it out dies alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupPlan:
+    """A group."""
+
+    name: str
+    topic: int
+    every: int
+    earliest: bool
+    ack_wait_ms: int
+    private: bool
+    """Owned by the session of the first client."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A run, but for the chance that its seed brings."""
+
+    seed: int
+    partitions: tuple[int, ...]
+    """Of each topic."""
+    groups: tuple[GroupPlan, ...]
+    habits: tuple[Habits, ...]
+    """Of each client."""
+    session_hosts: int
+    clocks: tuple[tuple[int, int], ...]
+    """Rate in parts per million and start in ms: of the leaders' host, the sessions' hosts, the
+    clients' hosts."""
+    credit_records: int
+    credit_bytes: int
+    rates: Mapping[str, float]
+    timed: tuple[Timed, ...]
+    heal_us: int = LOAD_US + FAULTS_US
+    kept: frozenset[Strike] | None = None
+    crash: CrashPoint | None = None
+    timing: LeaderTiming = field(default_factory=LeaderTiming)
+
+
+def plan_of(seed: int) -> Plan:
+    """The plan of a seed."""
+    chance = Random(f"{seed}/plan")
+    calm = chance.random() < 0.1
+    topics = chance.choice((1, 1, 2))
+    partitions = tuple(chance.randint(1, 4) for _ in range(topics))
+    clients = chance.randint(1, 4)
+    groups = tuple(_group(chance, at, topics) for at in range(chance.choice((1, 1, 2))))
+    session_hosts = chance.randint(1, min(3, clients))
+    skewed = chance.random() < 0.5
+    clocks = tuple(_clock(chance, skewed=skewed) for _ in range(1 + session_hosts + clients))
+    return Plan(
+        seed,
+        partitions,
+        groups,
+        tuple(_habits(chance, calm=calm) for _ in range(clients)),
+        session_hosts,
+        clocks,
+        chance.choice((4, 20, 4_000)),
+        chance.choice((60, 1 << 20)),
+        {} if calm else _swarm_rates(chance),
+        tuple(sorted(_timed(chance, clients, topics, calm=calm), key=lambda each: each.at_us)),
+    )
+
+
+def _group(chance: Random, at: int, topics: int) -> GroupPlan:
+    return GroupPlan(
+        f"g{at}",
+        chance.randrange(topics),
+        chance.choice((0, 0, 3)),
+        chance.random() < 0.7,
+        chance.choice((2_000, 5_000, 30_000)),
+        private=chance.random() < 0.15,
+    )
+
+
+def _clock(chance: Random, *, skewed: bool) -> tuple[int, int]:
+    rate = chance.randint(800_000, 1_250_000) if skewed else 1_000_000
+    return rate, chance.randint(0, 1_000_000)
+
+
+def _habits(chance: Random, *, calm: bool) -> Habits:
+    def maybe(odds: float, *values: float) -> float:
+        return chance.choice(values) if chance.random() < odds else 0.0
+
+    if calm:
+        return Habits(later=maybe(0.5, 0.1, 0.5))
+    return Habits(maybe(0.4, 0.1, 0.5), maybe(0.3, 0.05, 0.3), maybe(0.2, 0.02, 0.2))
+
+
+def _swarm_rates(chance: Random) -> dict[str, float]:
+    return {kind: chance.choice(values) for kind, values in RATES.items() if chance.random() < 0.4}
+
+
+def _timed(chance: Random, clients: int, topics: int, *, calm: bool) -> list[Timed]:
+    ends_us = LOAD_US + FAULTS_US
+    timed = [
+        Timed(chance.randrange(ends_us), "append", chance.randrange(1 << 16), chance.randint(1, 6))
+        for _ in range(chance.randint(10, 60))
+    ]
+    timed += [
+        Timed(chance.randrange(LOAD_US if at else LOAD_US // 4), "begin", at, 0)
+        for at in range(clients)
+    ]
+    kinds: dict[str, int] = {}
+    for most in (CHANGES, {} if calm else FAULTS):
+        odds = 0.25 if most is CHANGES else 0.3
+        kinds |= {kind: times for kind, times in most.items() if chance.random() < odds}
+    if calm:
+        kinds = {kind: times for kind, times in kinds.items() if kind in ("join", "grow_topic")}
+    amount = _amounts(chance)
+    for kind, times in kinds.items():
+        timed += [
+            Timed(chance.randrange(LOAD_US, ends_us), kind, chance.randrange(1 << 16), amount(kind))
+            for _ in range(chance.randint(1, times))
+        ]
+    return timed
+
+
+def _amounts(chance: Random) -> Callable[[str], int]:
+    def amount(kind: str) -> int:
+        if kind == "crash_at_effect":
+            return chance.randint(1, 60)
+        if kind == "grow_topic":
+            return chance.randint(1, 3)
+        return int(chance.choice((0.3, 2.0, 8.0)) * chance.random() * SECOND_US) + 50_000
+
+    return amount

@@ -1,0 +1,338 @@
+"""A connected session without a loop: delivery window, handler, agents and borrowers as they are.
+
+It carries out what `dssd.sessions.scheduler` and `dssd.sessions.session` carry out, for time and
+messages that the world brings. Invariant: effects are carried out before the next input, and after
+`close` nothing more goes to the client or to the log.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, assert_never
+
+from dss_core.errors import GrantNotHeld, GroupDestroyed
+from dss_core.ids import StreamId
+from dss_core.limits import LEASE_MS
+from dss_core.progress import Progress
+from dssd.core.delivering import (
+    AnswerSettled,
+    AskRevoke,
+    Closing,
+    Deliver,
+    DeliveryEffect,
+    DeliveryInput,
+    Dropped,
+    Grown,
+    Installed,
+    Left,
+    Read,
+    RefuseGrant,
+    RefuseRange,
+    Report,
+    Resumed,
+    RevokeAsked,
+    RevokeFinished,
+    Saved,
+    Settles,
+    ShowStalled,
+    Suspended,
+    Ticked,
+    Unwanted,
+)
+from dssd.core.delivery import DeliveryWindow
+from dssd.core.messages import BorrowerId, GrantedStream, ToBorrower, ToLeader
+from dssd.sessions.items import (
+    FinishRevoke,
+    Granted,
+    PingSent,
+    PongSent,
+    Refused,
+    Revoke,
+    Revoked,
+    Settled,
+    Subscribe,
+    Unsubscribe,
+    UnsubscribedItem,
+    Up,
+)
+from dssd.subscriptions.agent import Agent, Subscriber
+from dssd.subscriptions.handler import Handler
+from dssd.testing.simulation.storage import cut_frames
+
+if TYPE_CHECKING:
+    from dssd.testing.simulation.pipe import Pipe
+    from dssd.testing.simulation.schedule import Host
+    from dssd.testing.simulation.world import World
+
+READ_US = (100, 2_000)
+
+
+@dataclass(frozen=True, slots=True)
+class _Grant:
+    agent: Agent
+    stream: StreamId
+    every: int
+    unwatch: Callable[[], None]
+
+
+class SimulatedSession:
+    """Implements `dssd.subscriptions.agent.Delivery`, and the post of its borrowers."""
+
+    def __init__(
+        self, world: "World", host: "Host", pipe: "Pipe", client_id: str, session_id: bytes
+    ) -> None:
+        self.host = host
+        self.client_id = client_id
+        self.session_id = session_id
+        self.closed = False
+        self.window = DeliveryWindow(
+            cut_frames,
+            credit_records=world.plan.credit_records,
+            credit_bytes=world.plan.credit_bytes,
+        )
+        subscriber = Subscriber(session_id, client_id, LEASE_MS)
+        self.handler = Handler(subscriber, self, self)
+        self._world = world
+        self._pipe = pipe
+        self._grants: dict[int, _Grant] = {}
+        self._growing: set[int] = set()
+        self._wanted_again: set[int] = set()
+        self._wake_ms: int | None = None
+        self._incarnation = host.incarnation
+
+    # What the client says
+
+    def take(self, item: Up) -> None:
+        """An item of the client came."""
+        if self.closed or not self._alive():
+            return
+        match item:
+            case Settles():
+                self.feed(item)
+            case FinishRevoke(grant):
+                self.feed(RevokeFinished(grant))
+            case PingSent(token):
+                self._pipe.down(PongSent(token))
+            case Subscribe(subscription, group):
+                self._subscribe(subscription, group)
+            case Unsubscribe(subscription):
+                self._unsubscribe(subscription)
+            case _:
+                assert_never(item)
+        self._arm()
+
+    def lost(self) -> None:
+        """The client's connection is gone."""
+        if not self.closed and self._alive():
+            self.close()
+
+    def _subscribe(self, subscription: int, name: str) -> None:
+        agent = self.handler.agent(subscription)
+        group = self._world.groups.get(name)
+        if group is None:
+            self._refuse(subscription, name)
+        elif agent is None:
+            self.handler.begin(subscription, group, self.host.now_ms())
+        elif agent.leaving:
+            self._wanted_again.add(subscription)
+
+    def _refuse(self, subscription: int, name: str) -> None:
+        error = GroupDestroyed(group=name)
+        self._pipe.down(Refused(error, subscription=subscription, final=True))
+
+    def _unsubscribe(self, subscription: int) -> None:
+        self._wanted_again.discard(subscription)
+        self._leave(subscription)
+
+    def _leave(self, subscription: int) -> None:
+        agent = self.handler.agent(subscription)
+        if agent is not None and not agent.leaving:
+            agent.leave(self.host.now_ms())
+
+    # The window
+
+    def feed(self, given: DeliveryInput) -> None:
+        """Give the window an input and carry out what it asks."""
+        if self.closed:
+            return
+        now_ms = self.host.now_ms()
+        self._world.say(self.client_id, given)
+        effects = self.window.step(given, now_ms)
+        self._world.touch_window(self)
+        for effect in effects:
+            self._carry_out(effect, now_ms)
+            self._world.count_effect(self.host)
+
+    def _carry_out(self, effect: DeliveryEffect, now_ms: int) -> None:
+        match effect:
+            case Deliver():
+                self._pipe.down(effect)
+            case Read():
+                self._world.after(READ_US, partial(self._read, effect), self.host)
+            case Report(reports, final):
+                self.handler.report(reports, now_ms, final=final)
+            case AskRevoke(grant, deadline_ms):
+                self._pipe.down(Revoke(grant, deadline_ms))
+            case AnswerSettled(token):
+                self._pipe.down(Settled(token))
+            case RefuseGrant(grant):
+                self._pipe.down(Refused(GrantNotHeld(grant=grant), grant=grant))
+            case RefuseRange() | ShowStalled():
+                self._world.noticed(effect)
+            case Unwanted(subscription):
+                self._leave(subscription)
+            case _:
+                assert_never(effect)
+
+    def _read(self, read: Read) -> None:
+        grant = self._grants.get(read.grant)
+        every = grant.every if grant is not None else 0
+        self.feed(self._world.log.read(read, every))
+        self._arm()
+
+    def _grow(self, grant: int) -> None:
+        # The news of several appends come as one, as those of a real log do.
+        if grant not in self._growing:
+            self._growing.add(grant)
+            self._world.after(READ_US, partial(self._grown, grant), self.host)
+
+    def _grown(self, grant: int) -> None:
+        self._growing.discard(grant)
+        self.feed(Grown(grant))
+        self._arm()
+
+    # Time
+
+    def _arm(self) -> None:
+        if self.closed:
+            return
+        window_ms, borrowers_ms = self.window.wake_at_ms, self.handler.wake_at_ms()
+        times = [at_ms for at_ms in (window_ms, borrowers_ms) if at_ms is not None]
+        if not times:
+            return
+        at_ms = min(times)
+        if self._wake_ms is None or at_ms < self._wake_ms:
+            self._wake_ms = at_ms
+            wake = partial(self._wake, at_ms)
+            self._world.schedule.after(self.host.until_us(at_ms), wake, self.host)
+
+    def _wake(self, at_ms: int) -> None:
+        if self._wake_ms != at_ms or self.closed:
+            return
+        self._wake_ms = None
+        now_ms = self.host.now_ms()
+        due_ms = self.window.wake_at_ms
+        if due_ms is not None and due_ms <= now_ms:
+            self.feed(Ticked())
+        self.handler.tick(now_ms)
+        self._arm()
+
+    def close(self) -> None:
+        """The client is gone: say how all stands, end every borrower."""
+        self.feed(Closing())
+        self.closed = True
+        self.handler.disconnect(self.host.now_ms())
+        for grant in self._grants.values():
+            grant.unwatch()
+        self._grants.clear()
+        self._world.session_closed(self)
+
+    def abandon(self) -> None:
+        """The host died: forget what the log would tell."""
+        self.closed = True
+        for grant in self._grants.values():
+            grant.unwatch()
+
+    def _alive(self) -> bool:
+        return self.host.incarnation == self._incarnation
+
+    # What agents tell
+
+    def install(self, agent: Agent, borrower_id: bytes, granted: GrantedStream) -> int:
+        """Read and deliver the stream; returns the number of the grant."""
+        world = self._world
+        number = world.next_grant()
+        if granted.stream not in world.log:
+            return number
+        unwatch = world.log.watch(granted.stream, partial(self._grow, number))
+        every = world.every[agent.group.name]
+        self._grants[number] = _Grant(agent, granted.stream, every, unwatch)
+        self.handler.granted(number, agent, borrower_id)
+        name = world.names[granted.stream]
+        subscription = agent.subscription
+        self._pipe.down(Granted(number, subscription, name, granted.grant_epoch, granted.progress))
+        self.feed(Installed(number, subscription, granted, agent.group.ack_wait_ms))
+        return number
+
+    def finish(self, grant: int, deadline_ms: int) -> None:
+        """Stop delivering; a final report is wanted within the deadline."""
+        self.feed(RevokeAsked(grant, deadline_ms))
+
+    def drop(self, grant: int, reason: str) -> None:
+        """The grant is over."""
+        held = self._grants.pop(grant, None)
+        if held is None:
+            return
+        held.unwatch()
+        self.handler.dropped(grant)
+        self.feed(Dropped(grant, durable=reason == "revoked"))
+        self._pipe.down(Revoked(grant, reason))
+
+    def saved(self, grant: int, progress: Progress) -> None:
+        """What is durable of the grant."""
+        self.feed(Saved(grant, progress))
+
+    def suspend(self, subscription: int) -> None:
+        """Deliver nothing until `resume`."""
+        self.feed(Suspended(subscription))
+
+    def resume(self, subscription: int) -> None:
+        """Deliver again."""
+        self.feed(Resumed(subscription))
+
+    def standing(self, subscription: int, state: str) -> None:
+        """How the subscription stands; nobody looks."""
+
+    def over(self, agent: Agent, error_code: str) -> None:
+        """The subscription has ended: as the client asked, or for good by an error."""
+        if self.closed:
+            return
+        subscription = agent.subscription
+        self.handler.ended(subscription)
+        self.feed(Left(subscription))
+        again = subscription in self._wanted_again
+        self._wanted_again.discard(subscription)
+        if error_code:
+            self._refuse(subscription, agent.group.name)
+        elif again:
+            self.handler.begin(subscription, agent.group, self.host.now_ms())
+        else:
+            self._pipe.down(UnsubscribedItem(subscription))
+
+    def mailed(self, agent: Agent, borrower_id: bytes, message: ToBorrower) -> None:
+        """A message came."""
+        if self.closed:
+            return
+        self._world.say(self.client_id, message)
+        agent.receive(borrower_id, message, self.host.now_ms())
+        self._arm()
+
+    def new_borrower_id(self) -> bytes:
+        """An id that nobody had."""
+        return self._world.next_grant().to_bytes(16)
+
+    # The post of its borrowers
+
+    def attach_borrower(
+        self, borrower_id: BorrowerId, receive: Callable[[ToBorrower], None]
+    ) -> Callable[[], None]:
+        """Deliver what is sent to this borrower to ``receive``; returns how to stop."""
+        return self._world.attach_borrower(borrower_id, self.host, receive)
+
+    def to_leader(self, group_id: int, message: ToLeader) -> None:
+        """Send to the leader of the group."""
+        self._world.to_leader(self.host, group_id, message)
+
+    def to_borrower(self, group_id: int, message: ToBorrower) -> None:
+        """Nobody here speaks for a leader."""
+        raise AssertionError("a session has no leaders")

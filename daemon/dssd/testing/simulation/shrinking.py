@@ -1,0 +1,73 @@
+"""The least of a failing run that still fails: fewer faults, fewer changes, fewer records.
+
+Delta debugging (Zeller and Hildebrandt, 2002) over everything in a run that can be left out: what
+happens at a time of its own, and the strikes of its fault tape. A candidate counts if it breaks
+the same invariant. The answer is deterministic, for each run is.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from dssd.testing.simulation.chance import Strike
+from dssd.testing.simulation.plan import Plan, Timed
+from dssd.testing.simulation.run import Outcome, run
+
+RUNS_MAX = 600
+"""Where shrinking gives up making it smaller: some ten seconds."""
+
+T = TypeVar("T")
+Part = Timed | Strike
+
+
+def shrunk(outcome: Outcome) -> Outcome:
+    """A run that breaks the same invariant with as little as was found.
+
+    Raises:
+        ValueError: the run did not fail.
+    """
+    violation = outcome.violation
+    if violation is None:
+        raise ValueError("it did not fail")
+    best = outcome
+    runs = 0
+
+    def still_fails(parts: Sequence[Part]) -> bool:
+        nonlocal best, runs
+        if runs >= RUNS_MAX:
+            return False
+        runs += 1
+        tried = run(_with_parts(outcome.plan, parts))
+        if tried.violation is None or tried.violation.invariant != violation.invariant:
+            return False
+        best = tried
+        return True
+
+    parts: list[Part] = [*outcome.plan.timed, *outcome.struck]
+    minimised(parts, still_fails)
+    return best
+
+
+def _with_parts(plan: Plan, parts: Sequence[Part]) -> Plan:
+    timed = tuple(part for part in parts if isinstance(part, Timed))
+    kept = frozenset(part for part in parts if not isinstance(part, Timed))
+    return replace(plan, timed=timed, kept=kept)
+
+
+def minimised(parts: Sequence[T], fails: Callable[[Sequence[T]], bool]) -> list[T]:
+    """A part of the parts that fails, and would not if any chunk of it were left out."""
+    kept = list(parts)
+    chunks = 2
+    while kept:
+        size = max(len(kept) // chunks, 1)
+        for start in range(0, len(kept), size):
+            candidate = kept[:start] + kept[start + size :]
+            if fails(candidate):
+                kept = candidate
+                chunks = max(chunks - 1, 2)
+                break
+        else:
+            if size == 1:
+                break
+            chunks = min(2 * chunks, len(kept))
+    return kept

@@ -1,0 +1,348 @@
+"""One run: hosts, store, log, network, and whoever lives among them.
+
+Invariant: everything that happens is an event of the schedule; every event is followed by a look
+at the machines that it touched, and every 50th by a look at all of them.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from dss_core.ids import StreamId
+from dssd.core.messages import BorrowerId, ToBorrower, ToLeader
+from dssd.leaders.encoding import progress_of
+from dssd.store.port import Put, Write
+from dssd.store.rows import GrantRow, GroupRow, ProgressRow
+from dssd.testing.simulation.books import check_leader, check_window
+from dssd.testing.simulation.chance import Chance
+from dssd.testing.simulation.checker import Checker
+from dssd.testing.simulation.client import Client
+from dssd.testing.simulation.history import (
+    Appended,
+    Born,
+    Committed,
+    Declared,
+    Disturbed,
+    Event,
+)
+from dssd.testing.simulation.leader_host import LeaderHost, Leading
+from dssd.testing.simulation.network import Network
+from dssd.testing.simulation.pipe import Pipe
+from dssd.testing.simulation.plan import GroupPlan, Plan
+from dssd.testing.simulation.schedule import Act, Crashed, Host, Schedule
+from dssd.testing.simulation.session_host import SimulatedSession
+from dssd.testing.simulation.storage import (
+    SimulatedCatalogue,
+    SimulatedLog,
+    SimulatedStore,
+    at_once,
+    new_topic,
+)
+from dssd.topics.model import StorageTopic, Topic
+
+LOOK_AT_ALL_EVERY = 50
+FRAME_RECORDS_MAX = 6
+RESTART_US = 300_000
+SYNC_US = (200, 3_000)
+
+
+class World:
+    """Built from a plan; `dssd.testing.simulation.run` makes it turn."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.schedule = Schedule()
+        self.chance = Chance(plan.seed, plan.rates, plan.kept)
+        self.network = Network(self.schedule, self.chance)
+        self.store = SimulatedStore(self.schedule, self.chance)
+        self.store.committed = self._committed
+        self.log = SimulatedLog()
+        self.catalogue = SimulatedCatalogue()
+        self.checker = Checker()
+        self.history: list[Event] = []
+        self.transcript: Callable[[int, str, object], None] | None = None
+        self.names: dict[StreamId, str] = {}
+        self.groups: dict[str, GroupRow] = {}
+        self.every: dict[str, int] = {}
+        self.sessions: dict[str, SimulatedSession] = {}
+        """Connected sessions, by client id."""
+        self.effects = 0
+        """Carried out so far, by whichever host."""
+        self.crash_at_effect = plan.crash.effect if plan.crash is not None else 0
+        self._delays = self.chance.of("delays")
+        self._pipes = self.chance.of("pipes")
+        self._borrowers: dict[BorrowerId, tuple[Host, Callable[[ToBorrower], None]]] = {}
+        self._group_names: dict[int, str] = {}
+        self._numbers = 0
+        self._topics = 0
+        clocks = iter(plan.clocks)
+        self.leaders = LeaderHost(self, self._host("leaders", *next(clocks)))
+        self.session_hosts = [
+            self._host(f"sessions{at}", *next(clocks)) for at in range(plan.session_hosts)
+        ]
+        self.clients = [
+            Client(self, self._host(f"client{at}", *next(clocks)), f"c{at}", habits)
+            for at, habits in enumerate(plan.habits)
+        ]
+        for partitions in plan.partitions:
+            self.create_topic(partitions)
+        for group in plan.groups:
+            self.create_group(group)
+
+    def _host(self, name: str, rate: int, offset_ms: int) -> Host:
+        return Host(self.schedule, name, rate=rate, offset_ms=offset_ms)
+
+    # Time
+
+    def step(self) -> None:
+        """Let one event happen, and look at what it touched.
+
+        Raises:
+            Violation: something does not hold.
+        """
+        try:
+            self.schedule.step()
+        except Crashed as crashed:
+            self.crash(crashed.args[0])
+        if self.schedule.happened % LOOK_AT_ALL_EVERY == 0:
+            self.look()
+
+    def after(self, span_us: tuple[int, int], act: Act, host: Host | None = None) -> None:
+        """Let it happen after a while, drawn from a span."""
+        low, high = span_us
+        self.schedule.after(low + int(self._delays.random() * (high - low)), act, host)
+
+    # What is looked at
+
+    def tell(self, event: Event) -> None:
+        """Something that observers see happened: keep it, judge it."""
+        self.history.append(event)
+        if self.transcript is not None:
+            self.transcript(self.schedule.now_us, "history", event)
+        self.checker.take(event)
+
+    def say(self, who: str, given: object) -> None:
+        """For the transcript only."""
+        if self.transcript is not None:
+            self.transcript(self.schedule.now_us, who, given)
+
+    def noticed(self, what: object) -> None:
+        """Something for people; nobody looks but the transcript."""
+        self.say("notice", what)
+
+    def touch_leader(self, acting: Leading) -> None:
+        """A leader took a step."""
+        if acting.leader is not None:
+            check_leader(acting.leader)
+
+    def touch_window(self, session: SimulatedSession) -> None:
+        """A delivery window took a step."""
+        check_window(session.window, FRAME_RECORDS_MAX)
+
+    def look(self) -> None:
+        """Look at every machine."""
+        for acting in self.leaders.leading.values():
+            self.touch_leader(acting)
+        for session in self.sessions.values():
+            self.touch_window(session)
+
+    def count_effect(self, host: Host) -> None:
+        """A host carried out an effect; it may die of it.
+
+        Raises:
+            Crashed: it does.
+        """
+        self.effects += 1
+        if self.effects == self.crash_at_effect:
+            self.tell(Disturbed(self.schedule.now_us, f"{host.name} dies in a step"))
+            raise Crashed(host)
+
+    # Hosts
+
+    def crash(self, host: Host) -> None:
+        """The process on this host dies."""
+        if self.plan.crash is not None and self.plan.crash.whole_daemon:
+            self.crash_daemon()
+        elif host is self.leaders.host:
+            self._crash_leaders(with_sessions=False)
+        elif host in self.session_hosts:
+            self.crash_sessions(host)
+
+    def _crash_leaders(self, *, with_sessions: bool) -> None:
+        self.leaders.crash()
+        restart = partial(self.leaders.restart, with_sessions=with_sessions)
+        self.schedule.after(RESTART_US, restart)
+
+    def crash_sessions(self, host: Host) -> None:
+        """Every session of the host is gone; clients notice, leaders are told nothing."""
+        host.crash()
+        for client_id, session in list(self.sessions.items()):
+            if session.host is host:
+                session.abandon()
+                del self.sessions[client_id]
+                for client in self.clients:
+                    if client.name == client_id and client.pipe is not None:
+                        client.pipe.cut(client_notices_us=5_000)
+        for borrower_id, (home, _) in list(self._borrowers.items()):
+            if home is host:
+                del self._borrowers[borrower_id]
+
+    def crash_daemon(self) -> None:
+        """Leaders and sessions are one process, and it dies, with commits under way."""
+        self.store.crash()
+        self._crash_leaders(with_sessions=True)
+        for host in self.session_hosts:
+            self.crash_sessions(host)
+
+    def connect(self, client: Client) -> Pipe | None:
+        """A connection to the client's session host; an older session of it is taken over."""
+        host = self.session_hosts[self.clients.index(client) % len(self.session_hosts)]
+        if host.frozen_until_us > self.schedule.now_us or not self.leaders.up:
+            return None
+        before = self.sessions.pop(client.name, None)
+        if before is not None and not before.closed:
+            before.close()
+        pipe = Pipe(self.schedule, self._pipes, client.host, host, client)
+        session = SimulatedSession(self, host, pipe, client.name, client.session_id)
+        pipe.below = session
+        self.sessions[client.name] = session
+        return pipe
+
+    def session_closed(self, session: SimulatedSession) -> None:
+        """A session's client is gone: leaders hear of it in one process, by a call."""
+        if self.sessions.get(session.client_id) is session:
+            del self.sessions[session.client_id]
+        close = partial(self.leaders.close_session, session.session_id)
+        self.schedule.arrive(0, close, self.leaders.host)
+
+    # The post
+
+    def to_leader(self, host: Host, group_id: int, message: ToLeader) -> None:
+        """Send to the leader of a group."""
+        self.say("to leader", message)
+        receive = partial(self.leaders.receive, group_id, message)
+        self.network.send(host, self.leaders.host, receive)
+
+    def to_borrower(self, host: Host, message: ToBorrower) -> None:
+        """Send to the borrower that the message names."""
+        home = self._borrowers.get(message.borrower_id)
+        if home is not None:
+            self.network.send(host, home[0], partial(self._hand_over, message))
+
+    def _hand_over(self, message: ToBorrower) -> None:
+        home = self._borrowers.get(message.borrower_id)
+        if home is not None:
+            home[1](message)
+
+    def attach_borrower(
+        self, borrower_id: BorrowerId, host: Host, receive: Callable[[ToBorrower], None]
+    ) -> Callable[[], None]:
+        """Deliver what is sent to this borrower to ``receive``; returns how to stop."""
+        self._borrowers[borrower_id] = host, receive
+
+        def stop() -> None:
+            self._borrowers.pop(borrower_id, None)
+
+        return stop
+
+    def is_borrower(self, borrower_id: BorrowerId) -> bool:
+        """Whether the borrower lives."""
+        return borrower_id in self._borrowers
+
+    def next_grant(self) -> int:
+        """A number that was never given."""
+        self._numbers += 1
+        return self._numbers
+
+    # Topics, groups and records
+
+    def create_topic(self, partitions: int) -> Topic:
+        """A topic of one storage topic, empty."""
+        self._topics += 1
+        topic = new_topic(self._topics, f"t{self._topics}", partitions)
+        self._enter(topic, topic.storage_topics[0])
+        return topic
+
+    def _enter(self, topic: Topic, part: StorageTopic) -> None:
+        self.catalogue.topics[topic.name] = topic
+        self.log.create(part.streams())
+        for stream in part.streams():
+            self.names[stream] = f"{topic.name}/{part.ordinal}/{stream.partition}"
+
+    def selecting(self, topic: Topic) -> list[GroupRow]:
+        """The groups that read the topic."""
+        return [group for group in self.groups.values() if group.filter == f"{topic.name}/#"]
+
+    def create_group(self, planned: GroupPlan) -> GroupRow:
+        """Declare a group, with its starts resolved."""
+        topic = list(self.catalogue.topics.values())[planned.topic]
+        owner = b"c0#1" if planned.private else None
+        kind = "exclusive" if planned.private else "shared"
+        group_id = len(self._group_names) + 1
+        row = GroupRow(
+            group_id, planned.name, f"{topic.name}/#", kind, "", owner, planned.ack_wait_ms, 0, 0
+        )
+        starts = {
+            stream: 0 if planned.earliest else self.log.bounds(stream).end
+            for stream in topic.streams()
+        }
+        writes: list[Write] = [Put(row)]
+        writes += [
+            Put(ProgressRow(group_id, *stream, start, b"", start, b"", False, 0))
+            for stream, start in starts.items()
+        ]
+        at_once(self.store.rows.commit(writes))
+        self.groups[row.name] = row
+        self._group_names[group_id] = row.name
+        self.every[row.name] = planned.every
+        named = tuple((self.names[stream], start) for stream, start in starts.items())
+        self.tell(Declared(self.schedule.now_us, row.name, named, planned.every))
+        return row
+
+    def append(self, stream: StreamId, records: int) -> None:
+        """A producer sends a frame; it is durable after a sync, unless its topic goes before."""
+        self.after(SYNC_US, partial(self._synced, stream, records))
+
+    def _synced(self, stream: StreamId, records: int) -> None:
+        if stream in self.log and not self.is_sealed(stream):
+            name = self.names[stream]
+            # Told before sessions can hear of it, for that is the order of things.
+            self.tell(Appended(self.schedule.now_us, name, self.log.bounds(stream).end + records))
+            self.log.append(stream, records)
+
+    def is_sealed(self, stream: StreamId) -> bool:
+        """Whether nothing more is appended to it."""
+        return any(
+            part.storage_topic_id == stream.storage_topic_id and part.ends is not None
+            for topic in self.catalogue.topics.values()
+            for part in topic.storage_topics
+        )
+
+    def change_topic(self, topic: Topic, part: StorageTopic | None = None) -> None:
+        """A topic changed, perhaps by a new part; leaders hear of it."""
+        if part is not None:
+            self._enter(topic, part)
+            for group in self.selecting(topic):
+                for stream in part.streams():
+                    self.tell(Born(self.schedule.now_us, group.name, self.names[stream]))
+        self.catalogue.topics[topic.name] = topic
+        self.leaders.change_topic(topic)
+
+    def _committed(self, writes: Sequence[Write]) -> None:
+        """A commit took effect: what it says of streams is told."""
+        rows = [write.row for write in writes if isinstance(write, Put)]
+        grants = {
+            (row.group_id, row.storage_topic_id, row.partition): row.grant_epoch
+            for row in rows
+            if isinstance(row, GrantRow)
+        }
+        for row in rows:
+            if isinstance(row, ProgressRow):
+                key = (row.group_id, row.storage_topic_id, row.partition)
+                self._tell_committed(row, grants.get(key, -1))
+
+    def _tell_committed(self, row: ProgressRow, grant_epoch: int) -> None:
+        group = self._group_names[row.group_id]
+        stream = self.names[StreamId(row.storage_topic_id, row.partition)]
+        progress = progress_of(row)
+        floor, ranges = progress.floor, progress.ranges
+        self.tell(Committed(self.schedule.now_us, group, stream, floor, ranges, grant_epoch))

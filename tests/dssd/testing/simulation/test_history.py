@@ -1,0 +1,34 @@
+from pathlib import Path
+
+import pytest
+
+from dssd.testing.simulation.history import (
+    AckDurable,
+    Declared,
+    Ended,
+    Event,
+    HandedOut,
+    read_history,
+    write_history,
+)
+
+
+def test_what_is_read_is_what_was_written(tmp_path: Path) -> None:
+    events: list[Event] = [
+        Declared(0, "billing", (("orders/0/0", 3), ("orders/0/1", 0)), 0),
+        HandedOut(5, "billing", "orders/0/0", 3, "ann", 1, 1, False),
+        AckDurable(9, "billing", "orders/0/0", ((3, 4), (6, 8)), "ann"),
+        Ended(10),
+    ]
+    path = tmp_path / "history.jsonl"
+    write_history(path, events)
+    read = list(read_history(path))
+    assert read == events
+    assert [type(event) for event in read] == [type(event) for event in events]
+
+
+def test_a_line_that_is_no_event_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "history.jsonl"
+    path.write_text('["Invented", 1]\n')
+    with pytest.raises(ValueError, match="not an event"):
+        list(read_history(path))
