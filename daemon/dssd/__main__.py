@@ -1,8 +1,9 @@
-"""The command ``dssd``: reads the command line, runs a daemon, turns its end into an exit code.
+"""The command ``dssd``: reads the command line, runs a daemon or a check, turns the end of it into
+an exit code.
 
-Exit codes: 0 stopped as told; 2 usage; 70 an unexpected error, with its traceback; 74 the disk or
-the store failed; 75 another daemon holds the data directory; 78 the configuration, or a data
-directory of a newer version.
+Exit codes: 0 stopped as told, or all is whole; 1 a check found damage; 2 usage; 70 an unexpected
+error, with its traceback; 74 the disk or the store failed; 75 another daemon holds the data
+directory; 78 the configuration, or a data directory of a newer version.
 """
 
 import argparse
@@ -29,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.write(f"dssd {version()}\n")
         return ExitCode.OK
     try:
-        return _serve_dev(parsed) if parsed.dev else _serve(parsed, parsed.data_dir)
+        return _run(parsed)
     except DssError as error:
         return _explain(error)
     except BaseExceptionGroup as group:
@@ -41,6 +42,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception:  # noqa: BLE001 - the last frame: whatever it is, the traceback tells
         traceback.print_exc()
         return EXIT_SOFTWARE
+
+
+def _run(parsed: argparse.Namespace) -> int:
+    if parsed.command == "check":
+        return _check(parsed)
+    return _serve_dev(parsed) if parsed.dev else _serve(parsed, parsed.data_dir)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -69,8 +76,35 @@ def _parser() -> argparse.ArgumentParser:
         help="where to listen; may be repeated (default: dssd.sock in the data directory)",
     )
     serve.add_argument("--config", type=Path, metavar="FILE.toml", help="data_dir and listen")
+    _add_check(commands)
     commands.add_parser("version", help="print the version")
     return parser
+
+
+def _add_check(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    check = commands.add_parser(
+        "check",
+        help="say whether a data directory is whole, while no daemon runs on it",
+        description="Say whether what lies in a data directory is whole. Nothing is changed.",
+    )
+    check.add_argument(
+        "--data-dir",
+        type=Path,
+        metavar="DIR",
+        help="the directory (default: $XDG_STATE_HOME/dssd or ~/.local/state/dssd)",
+    )
+    check.add_argument("--deep", action="store_true", help="read all bytes of the log, and more")
+    check.add_argument(
+        "-o", "--output", choices=("text", "json"), default="text", help="how to print findings"
+    )
+
+
+def _check(parsed: argparse.Namespace) -> int:
+    from dssd.check.command import check
+    from dssd.config import default_data_dir
+
+    directory = parsed.data_dir or default_data_dir(os.environ)
+    return check(directory, deep=parsed.deep, as_json=parsed.output == "json")
 
 
 def _serve_dev(parsed: argparse.Namespace) -> int:

@@ -13,12 +13,21 @@ Invariant: a directory that is open here is locked, and its format is one that t
 A directory with other things in it is never made into a data directory.
 """
 
+import errno
 import os
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from dss_core.errors import DataDirectoryNewer, IllegalConfig
+from dss_core.errors import (
+    DataDirectoryNewer,
+    DiskFailed,
+    DssError,
+    IllegalConfig,
+    NoRoomToStart,
+)
 from dssd.lock import LOCK_NAME, DirectoryLock
 
 FORMAT_NAME = "FORMAT"
@@ -40,21 +49,53 @@ class DataDirectory:
         DataDirectoryLocked: another daemon holds it.
         DataDirectoryNewer: a newer version wrote it.
         IllegalConfig: it cannot be made or used, or it is something else.
+        NoRoomToStart, DiskFailed: the disk did not allow it.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path.expanduser().absolute()
         try:
+            new = [folder for folder in self.path.parents if not folder.exists()]
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._lock = DirectoryLock(self.path)
         except OSError as error:
-            raise IllegalConfig(source=f"data directory {path}", reason=error.strerror) from error
+            raise _condition(error, self.path) from error
         try:
-            self._check_format()
+            self._check_format(new)
             self.log_path.mkdir(mode=0o700, exist_ok=True)
+        except OSError as error:
+            self._lock.release()
+            raise _condition(error, self.path) from error
         except BaseException:
             self._lock.release()
             raise
+
+    @classmethod
+    def existing(cls, path: Path) -> Self:
+        """Lock a directory that a daemon has used, and change nothing in it.
+
+        Raises:
+            DataDirectoryLocked: a daemon holds it.
+            DataDirectoryNewer: a newer version wrote it.
+            IllegalConfig: no daemon has used it, or it cannot be read.
+        """
+        directory = cls.__new__(cls)
+        directory.path = path.expanduser().absolute()
+        marker = directory.path / FORMAT_NAME
+        if not marker.exists():
+            raise IllegalConfig(
+                source=f"data directory {directory.path}", reason="no daemon has used it"
+            )
+        try:
+            directory._lock = DirectoryLock(directory.path)
+        except OSError as error:
+            raise _condition(error, directory.path) from error
+        try:
+            directory._read_format(marker)
+        except BaseException:
+            directory._lock.release()
+            raise
+        return directory
 
     @property
     def store_path(self) -> Path:
@@ -79,11 +120,18 @@ class DataDirectory:
         """Let go of it."""
         self._lock.release()
 
-    def _check_format(self) -> None:
+    def _check_format(self, new: Sequence[Path]) -> None:
         marker = self.path / FORMAT_NAME
         if not marker.exists():
-            self._adopt(marker)
-            return
+            self._refuse_strangers()
+            # Before the marker, so that whoever finds it need not do it.
+            for folder in (self.path, *new):
+                _sync_parent(folder)
+            self._write_marker(marker)
+        else:
+            self._read_format(marker)
+
+    def _read_format(self, marker: Path) -> None:
         with marker.open("rb") as file:
             line = file.read(_FORMAT_BYTES_MAX).decode("ascii", "replace")
         number = line.removeprefix(_FORMAT_PREFIX).rstrip("\n")
@@ -92,8 +140,8 @@ class DataDirectory:
         if int(number) > FORMAT:
             raise DataDirectoryNewer(path=self.path, found=number, known=FORMAT)
 
-    def _adopt(self, marker: Path) -> None:
-        # A crash in here leaves at most these names; anything else belongs to somebody.
+    def _refuse_strangers(self) -> None:
+        # A crash while it is adopted leaves at most these names; anything else belongs to somebody.
         allowed = {LOCK_NAME, SOCKET_NAME, f"{FORMAT_NAME}.new"}
         strangers = sorted({entry.name for entry in self.path.iterdir()} - allowed)
         if strangers:
@@ -101,6 +149,8 @@ class DataDirectory:
                 source=f"data directory {self.path}",
                 reason=f"it is not empty ({strangers[0]!r}) and no daemon has used it before",
             )
+
+    def _write_marker(self, marker: Path) -> None:
         staged = marker.with_name(f"{FORMAT_NAME}.new")
         with staged.open("w") as file:
             file.write(f"{_FORMAT_PREFIX}{FORMAT}\n")
@@ -108,6 +158,21 @@ class DataDirectory:
             os.fsync(file.fileno())
         staged.rename(marker)
         sync_directory(self.path)
+
+
+def _condition(error: OSError, path: Path) -> DssError:
+    """What an error means to whoever starts a daemon."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return NoRoomToStart(path=path)
+    if error.errno == errno.EIO:
+        return DiskFailed(reason=f"data directory: {error}")
+    return IllegalConfig(source=f"data directory {path}", reason=error.strerror)
+
+
+def _sync_parent(path: Path) -> None:
+    """Make the name of a directory durable. One whose parent we may not read is not our making."""
+    with suppress(PermissionError):
+        sync_directory(path.parent)
 
 
 def sync_directory(path: Path) -> None:

@@ -1,5 +1,6 @@
 import asyncio
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
 
 import pyarrow
 import pytest
@@ -237,21 +238,23 @@ async def test_leaving_by_an_exception_leaves_the_outcome_unknown(daemon: Memory
             await handles[0]
 
 
+async def leave_after(daemon: MemoryDaemon, steps: int) -> None:
+    """Lose the connection of a producer, and leave it so many steps of the loop later."""
+    async with client_of(daemon) as client, client.producer("t") as producer:
+        await producer.send(b"x")
+        await daemon.cut()
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        raise ZeroDivisionError
+
+
 async def test_a_producer_ends_however_shortly_after_the_loss_of_its_connection_it_is_left(
-    daemon: MemoryDaemon,
+    socket: Path,
 ) -> None:
     for steps in range(30):
-        async with client_of(daemon) as client:
-
-            async def leave(client: Client = client, steps: int = steps) -> None:
-                async with client.producer("t") as producer:
-                    await producer.send(b"x")
-                    await daemon.cut()
-                    for _ in range(steps):
-                        await asyncio.sleep(0)
-                    raise ZeroDivisionError
-
-            with pytest.raises(ZeroDivisionError):
-                async with asyncio.timeout(PATIENCE_S):
-                    await leave()
+        # Each at an address of its own: channels to one address share what they know of it.
+        daemon: MemoryDaemon = cast(Any, MemoryDaemon)(socket.with_name(f"{steps}"))
         await daemon.start()
+        with pytest.raises(ZeroDivisionError):
+            async with asyncio.timeout(PATIENCE_S):
+                await leave_after(daemon, steps)

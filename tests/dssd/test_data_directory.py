@@ -1,8 +1,18 @@
+import errno
+import os
 from pathlib import Path
 
 import pytest
 
-from dss_core.errors import DataDirectoryLocked, DataDirectoryNewer, ExitCode, IllegalConfig
+from dss_core.errors import (
+    DataDirectoryLocked,
+    DataDirectoryNewer,
+    DiskFailed,
+    DssError,
+    ExitCode,
+    IllegalConfig,
+    NoRoomToStart,
+)
 from dssd.data_directory import FORMAT, FORMAT_NAME, DataDirectory
 
 
@@ -70,3 +80,21 @@ def test_a_path_that_is_a_file_is_a_wrong_configuration(tmp_path: Path) -> None:
     path.touch()
     with pytest.raises(IllegalConfig):
         DataDirectory(path)
+
+
+@pytest.mark.parametrize(
+    ("error", "told"), [(errno.EIO, DiskFailed), (errno.ENOSPC, NoRoomToStart)]
+)
+def test_a_disk_that_cannot_take_the_format_is_told_as_that_and_the_directory_is_left_unlocked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: int, told: type[DssError]
+) -> None:
+    def failing(_: int) -> None:
+        raise OSError(error, os.strerror(error))
+
+    with monkeypatch.context() as broken:
+        broken.setattr(os, "fsync", failing)
+        with pytest.raises(told) as refused:
+            DataDirectory(tmp_path)
+    assert refused.value.exit_code == ExitCode.IO_ERROR
+    with DataDirectory(tmp_path):
+        pass

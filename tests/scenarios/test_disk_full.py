@@ -1,7 +1,6 @@
 """A disk that is full, and a disk that fails, under a real daemon."""
 
 import asyncio
-import subprocess
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -17,6 +16,7 @@ from dssd.testing import strace
 from dssd.testing.daemon_process import DaemonProcess, running, short_directory
 from dssd.testing.raw import Stubs, condition, connected, produced
 from dssd.testing.raw_topic import Found, RawTopic
+from dssd.testing.small_disk import CannotMount, fill, mounted
 
 WHY_NOT = strace.why_not()
 traceable = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
@@ -39,35 +39,11 @@ def directory() -> Iterator[Path]:
 @pytest.fixture
 def small_disk(directory: Path) -> Iterator[Path]:
     """A file system with little room. Skips where none may be mounted."""
-    disk = directory / "disk"
-    disk.mkdir()
-    options = f"size={DISK_BYTES}"
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(disk)],
-        check=False,
-        capture_output=True,
-        text=True,
-    )
-    if mounted.returncode:
-        pytest.skip(f"no file system can be mounted here: {mounted.stderr.strip()}")
     try:
-        yield disk
-    finally:
-        # Also where something still has a file of it open.
-        subprocess.run(["umount", "--lazy", str(disk)], check=True)
-
-
-def fill(disk: Path) -> Path:
-    """Take all the room that is left."""
-    filler = disk / "filler"
-    with filler.open("wb", buffering=0) as file:
-        for size in (1 << 20, 4_096):
-            try:
-                while True:
-                    file.write(bytes(size))
-            except OSError:
-                continue
-    return filler
+        with mounted(directory / "disk", DISK_BYTES) as disk:
+            yield disk
+    except CannotMount as why:
+        pytest.skip(str(why))
 
 
 @asynccontextmanager

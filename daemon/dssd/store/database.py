@@ -5,7 +5,6 @@ can lose a write-ahead log that two connections write back, so there is never a 
 in this process and not in another. It must not know kinds of rows.
 """
 
-import errno
 import os
 import sqlite3
 from collections.abc import Sequence
@@ -22,10 +21,11 @@ from dss_core.errors import (
 from dssd.limits import (
     STORE_BUSY_MS,
     STORE_CACHE_KIB,
-    STORE_WAL_BYTES_KEPT,
     STORE_WAL_BYTES_MAX,
 )
 from dssd.store import schema
+from dssd.store.log_damage import damage_in
+from dssd.store.reserve import Reserve
 
 PRAGMAS: Sequence[tuple[str, str, str | int]] = (
     # First, so that the index of the write-ahead log lives in memory and nobody shares it.
@@ -42,6 +42,8 @@ PRAGMAS: Sequence[tuple[str, str, str | int]] = (
     # A mapped file turns a disk error into SIGBUS.
     ("mmap_size", "0", 0),
     ("temp_store", "MEMORY", 2),
+    # Else pages that become free are written once more, with zeros.
+    ("secure_delete", "OFF", 0),
     ("cache_size", str(-STORE_CACHE_KIB), -STORE_CACHE_KIB),
 )
 """Name, value to set, value to read back."""
@@ -101,6 +103,8 @@ def opened(
         DiskFull, DiskFailed: the disk did not allow it.
     """
     unclean = _has_log(path)
+    if unclean:
+        _check_log(_log_of(path))
     try:
         connection = sqlite3.connect(path, isolation_level=None)
         try:
@@ -110,7 +114,7 @@ def opened(
             raise
     except sqlite3.Error as error:
         raise _open_condition(error, path) from error
-    except schema.SchemaDiffers as error:
+    except (schema.SchemaDiffers, UnicodeDecodeError) as error:
         raise StoreDamaged(path=path, reason=error) from error
     return connection
 
@@ -129,7 +133,8 @@ def _prepare(
     if found > known:
         raise DataDirectoryNewer(path=path, found=found, known=known)
     for name, value, expected in PRAGMAS:
-        connection.execute(f"PRAGMA {name} = {value}")
+        # To its end, for that is where it tells of an error.
+        connection.execute(f"PRAGMA {name} = {value}").fetchall()
         read_back = connection.execute(f"PRAGMA {name}").fetchone()[0]
         assert read_back == expected, (name, read_back, expected)
     if unclean:
@@ -137,22 +142,15 @@ def _prepare(
     if 0 < found < known:
         _back_up(connection, path.with_name(f"{path.name}.format-{found}"))
     schema.migrate(connection, found, migrations)
-    _keep_room(_log_of(path))
-
-
-def _keep_room(log: Path) -> None:
-    """Take the space of the write-ahead log now: what rows that exist need is there when the disk
-    is full. SQLite does not mind the zeros behind what it wrote.
-    """
-    descriptor = os.open(log, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    reserve = Reserve(path)
+    reserve.keep_log()
+    # The names too: SQLite syncs the directory, but does not look at what comes of it.
+    _sync(path.parent)
     try:
-        os.posix_fallocate(descriptor, 0, STORE_WAL_BYTES_KEPT)
-    except OSError as error:
-        # A store on a disk that is full already opens too; its commits say so.
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        reserve.keep_pages(connection)
+    except sqlite3.Error as error:
+        if not is_full(error):
             raise
-    finally:
-        os.close(descriptor)
 
 
 def _format(connection: sqlite3.Connection, path: Path) -> int:
@@ -192,6 +190,13 @@ def _sync(path: Path) -> None:
         os.close(descriptor)
 
 
+def _check_log(log: Path) -> None:
+    """Before SQLite sees it, for what SQLite takes for an unfinished commit it forgets."""
+    damage = damage_in(log.read_bytes())
+    if damage is not None:
+        raise StoreDamaged(path=log, reason=damage)
+
+
 def _has_log(path: Path) -> bool:
     """Whether a write-ahead log was left: a clean close removes it."""
     try:
@@ -206,7 +211,8 @@ def _log_of(path: Path) -> Path:
 
 def _open_condition(error: sqlite3.Error, path: Path) -> DssError:
     code = primary_code(error)
-    if code in DAMAGED:
+    if code in DAMAGED or code == sqlite3.SQLITE_ERROR:
+        # No statement of ours is wrong here: so the schema is not what it was.
         return StoreDamaged(path=path, reason=described(error))
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return DataDirectoryLocked(path=path)

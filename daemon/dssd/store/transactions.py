@@ -23,6 +23,7 @@ from dssd.limits import STORE_CHECKPOINT_PAGES, STORE_WAL_BYTES_MAX
 from dssd.store.database import concerns_database, is_full
 from dssd.store.keys import failed_first
 from dssd.store.port import Delete, Key, Precondition, PreconditionFailed, Put, Versioned, Write
+from dssd.store.reserve import Reserve
 from dssd.store.rows import KINDS, Row
 from dssd.store.schema import BLOCK_ROWS, IDS, SEQUENCES, VERSIONS, Table
 
@@ -61,8 +62,9 @@ Outcome = Applied | int | Exception
 class Transactions:
     """The connection, the sequences, and how full the write-ahead log is."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: sqlite3.Connection, reserve: Reserve) -> None:
         self._connection = connection
+        self._reserve = reserve
         self._tables = {kind: Table.of(kind) for kind in KINDS}
         sequences = dict(connection.execute(f'SELECT name, last FROM "{SEQUENCES}"').fetchall())
         self._version: int = sequences[VERSIONS]
@@ -108,7 +110,18 @@ class Transactions:
     def write_back_if_due(self) -> None:
         """Write the log back into the database once enough of it gathered."""
         if self._log.due():
-            self.write_back()
+            self.make_room()
+
+    def make_room(self) -> None:
+        """Write the log back, and see to free pages where the disk has some to give."""
+        self.write_back()
+        self._reserve.keep_pages(self._connection)
+
+    def let_grow(self) -> bool:
+        """Let the next transaction take pages that the database does not own yet, if the disk has
+        room for them. `make_room` is to follow.
+        """
+        return self._reserve.let_grow(self._connection)
 
     def write_back(self, *, truncate: bool = False) -> None:
         """Write the log back into the database, so that its space is used again."""

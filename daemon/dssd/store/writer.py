@@ -12,14 +12,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import Any
+from typing import Any, TypeVar
 
 from dss_core.errors import DiskFailed, DiskFull, DssError
 from dssd.limits import STORE_COMMITS_PER_SYNC_MAX
 from dssd.store.database import concerns_database, described, is_full, opened
+from dssd.store.reserve import Reserve
 from dssd.store.transactions import CommitRequest, IdRequest, Transactions
 
 THREAD = "store-writer"
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,14 +105,17 @@ class Writer:
                 transactions.close()
                 self._answered([(job, None) for job in closing])
                 return
-            _write_back_if_due(transactions)
+            # A full disk takes nothing back: what was committed stays in the log, and the next
+            # transaction tries again.
+            _unless_full(transactions.write_back_if_due)
 
     def _opened(self) -> Transactions | None:
         """The open database; None if it cannot be opened, which the caller is told."""
         (job,) = self._jobs.get()
         assert isinstance(job.task, Open)
         try:
-            transactions = Transactions(opened(job.task.path))
+            path = job.task.path
+            transactions = Transactions(opened(path), Reserve(path))
         except DssError as error:
             self._answered([(job, error)])
             return None
@@ -145,39 +151,45 @@ def _answer(transactions: Transactions, question: Question) -> object:
 
 
 def _commits(transactions: Transactions, jobs: Sequence[Job]) -> Answers:
-    """Apply the commits; on a full disk refuse them all, for none of it was written."""
+    """Apply the commits; on a full disk those that find room."""
     commits = [(job, job.task) for job in jobs if isinstance(job.task, CommitRequest | IdRequest)]
     if not commits:
         return []
     requests = [request for _, request in commits]
-    try:
-        outcomes = _applied(transactions, requests)
-    except sqlite3.Error as error:
-        if not is_full(error):
-            raise
-        return [(job, DiskFull()) for job, _ in commits]
+    outcomes: Sequence[object] | None = _unless_full(lambda: transactions.apply(requests))
+    if outcomes is None:
+        outcomes = _applied_on_full_disk(transactions, requests)
     return [(job, outcome) for (job, _), outcome in zip(commits, outcomes, strict=True)]
 
 
-def _applied(
+def _applied_on_full_disk(
     transactions: Transactions, requests: Sequence[CommitRequest | IdRequest]
 ) -> Sequence[object]:
+    """Make room and try again: together, then with a larger database, then each on its own.
+
+    Once the log is written back its space is used again, so acknowledgements, which rewrite rows
+    that exist, go on while the disk is full. They are not to suffer from new rows beside them.
+    """
+    _unless_full(transactions.make_room)
+    outcomes = _unless_full(lambda: transactions.apply(requests))
+    if outcomes is None and transactions.let_grow():
+        outcomes = _unless_full(lambda: transactions.apply(requests))
+        _unless_full(transactions.make_room)
+    if outcomes is not None:
+        return outcomes
+    return [_applied_alone(transactions, request) for request in requests]
+
+
+def _applied_alone(transactions: Transactions, request: CommitRequest | IdRequest) -> object:
+    outcomes = _unless_full(lambda: transactions.apply([request]))
+    return DiskFull() if outcomes is None else outcomes[0]
+
+
+def _unless_full(work: Callable[[], T]) -> T | None:
+    """What the work returns; None if the disk was full, and nothing was done."""
     try:
-        return transactions.apply(requests)
+        return work()
     except sqlite3.Error as error:
         if not is_full(error):
             raise
-    # Once the log is written back its space is used again, so acknowledgements, which rewrite
-    # rows that exist, go on while the disk is full.
-    transactions.write_back()
-    return transactions.apply(requests)
-
-
-def _write_back_if_due(transactions: Transactions) -> None:
-    try:
-        transactions.write_back_if_due()
-    except sqlite3.Error as error:
-        # A full disk takes nothing back: what was committed stays in the log, and the next
-        # transaction tries again.
-        if not is_full(error):
-            raise
+        return None

@@ -37,17 +37,22 @@ class DaemonProcess:
         self._collector = asyncio.create_task(self._collect(), name="stderr of dssd")
 
     @classmethod
-    async def start(cls, *arguments: str, program: Sequence[str] = ("-m", "dssd")) -> Self:
+    async def start(
+        cls,
+        *arguments: str,
+        program: Sequence[str] = ("-m", "dssd"),
+        tracer: Sequence[str] = (),
+    ) -> Self:
         """Run ``dssd serve`` with these arguments until it says that it listens.
 
-        Another program than the real one may stand in, to be broken in a certain way.
+        Another program than the real one may stand in, to be broken in a certain way. A tracer is
+        a command in front of it, which must leave it the child of this process.
 
         Raises:
             DaemonEnded: it ended instead.
         """
         process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            *(*program, "serve", *arguments),
+            *(*tracer, sys.executable, *program, "serve", *arguments),
             stdout=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.PIPE,
         )
@@ -83,7 +88,8 @@ class DaemonProcess:
 
     async def wait(self) -> int:
         """The exit code, once it has ended."""
-        await self._collector
+        # Whoever waits no longer does not end the listening.
+        await asyncio.shield(self._collector)
         return await self.process.wait()
 
     async def _collect(self) -> None:

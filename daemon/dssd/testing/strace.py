@@ -10,7 +10,7 @@ import asyncio
 import re
 import shutil
 import subprocess
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -65,25 +65,30 @@ class Trace:
 
     def calls(self) -> Iterator[SystemCall]:
         """The calls that ended, in the order of their ends."""
-        begun: dict[tuple[str, str], tuple[int, str]] = {}
-        for at, line in enumerate(self.lines):
-            if whole := _WHOLE.match(line):
-                _, name, arguments, result = whole.groups()
-                yield SystemCall(name, arguments, result, at, at)
-            elif start := _BEGUN.match(line):
-                thread, name, arguments = start.groups()
-                begun[thread, name] = (at, arguments)
-            elif end := _RESUMED.match(line):
-                thread, name, rest, result = end.groups()
-                # A call may have begun before the process was traced.
-                began, arguments = begun.pop((thread, name), (0, ""))
-                yield SystemCall(name, arguments + rest, result, began, at)
+        return calls_of(self.lines)
 
     async def follow(self, output: asyncio.StreamReader) -> None:
         """Take in what strace says until it ends."""
         async for raw in output:
             self.lines.append(raw.decode().rstrip("\n"))
             self._grown.set()
+
+
+def calls_of(lines: Iterable[str]) -> Iterator[SystemCall]:
+    """The calls that ended in these lines of ``strace -f``, in the order of their ends."""
+    begun: dict[tuple[str, str], tuple[int, str]] = {}
+    for at, line in enumerate(lines):
+        if whole := _WHOLE.match(line):
+            _, name, arguments, result = whole.groups()
+            yield SystemCall(name, arguments, result, at, at)
+        elif start := _BEGUN.match(line):
+            thread, name, arguments = start.groups()
+            begun[thread, name] = (at, arguments)
+        elif end := _RESUMED.match(line):
+            thread, name, rest, result = end.groups()
+            # A call may have begun before the process was traced.
+            began, arguments = begun.pop((thread, name), (0, ""))
+            yield SystemCall(name, arguments + rest, result, began, at)
 
 
 @asynccontextmanager

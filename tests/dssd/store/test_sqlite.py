@@ -103,7 +103,8 @@ async def test_the_write_ahead_log_stays_small(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("dssd.store.transactions.STORE_CHECKPOINT_PAGES", 50)
-    monkeypatch.setattr("dssd.store.database.STORE_WAL_BYTES_KEPT", 1)
+    monkeypatch.setattr("dssd.store.reserve.STORE_WAL_BYTES_KEPT", 1)
+    monkeypatch.setattr("dssd.store.reserve.STORE_PAGES_BYTES_KEPT", 1)
     path = tmp_path / "store.sqlite"
     store = await SqliteStore.open(path)
     for round_ in range(200):
@@ -118,6 +119,7 @@ async def test_a_large_write_ahead_log_gives_its_space_back(
 ) -> None:
     monkeypatch.setattr("dssd.store.transactions.STORE_CHECKPOINT_PAGES", 50)
     monkeypatch.setattr("dssd.store.transactions.STORE_WAL_BYTES_MAX", 100_000)
+    monkeypatch.setattr("dssd.store.reserve.STORE_PAGES_BYTES_KEPT", 1)
     path = tmp_path / "store.sqlite"
     store = await SqliteStore.open(path)
     await store.commit([Put(leader(at, 1, b"x" * 2_000)) for at in range(500)])

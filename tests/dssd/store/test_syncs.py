@@ -60,7 +60,7 @@ def test_no_commit_is_acknowledged_before_its_sync(
     assert acknowledged == 20
 
 
-@pytest.mark.parametrize("fails_at", [9, 14])
+@pytest.mark.parametrize("fails_at", [16, 21])
 def test_an_io_error_stops_the_store_for_good(
     strace: str, program: Program, environment: dict[str, str], tmp_path: Path, fails_at: int
 ) -> None:
@@ -78,11 +78,30 @@ def test_an_io_error_stops_the_store_for_good(
     assert "SQLITE_IOERR" in output["told"][0]
 
 
+@pytest.mark.parametrize("fails_at", [1, 3])
+def test_a_new_store_that_cannot_be_synced_is_not_opened(
+    strace: str, program: Program, environment: dict[str, str], tmp_path: Path, fails_at: int
+) -> None:
+    # The second sync is that of the directory, which SQLite does not look at.
+    fault = f"inject=fdatasync:error=EIO:when={fails_at}"
+    command = program("commit_through_errors", tmp_path / "store.sqlite", 1)
+    done = subprocess.run(
+        [strace, "-f", "-qq", "-e", "trace=fdatasync", "-e", fault, *command],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "DiskFailed" in done.stderr.splitlines()[-1]
+
+
 def test_a_full_disk_refuses_commits_and_still_reads_and_recovers(
     strace: str, program: Program, environment: dict[str, str], tmp_path: Path
 ) -> None:
     command = program("commit_through_errors", tmp_path / "store.sqlite", 60)
-    calls = "-e trace=pwrite64 -e inject=pwrite64:error=ENOSPC:when=90..130"
+    calls = "-e trace=pwrite64 -e inject=pwrite64:error=ENOSPC:when=1640..1680"
     output = json.loads(traced(strace, calls, tmp_path / "strace.log", command, environment))
 
     outcomes = output["outcomes"]

@@ -1,0 +1,106 @@
+"""The command ``dssd check``: locks the directory, looks, and says what it found.
+
+stdout gets the findings, one a line, or one JSON document; stderr a sentence for people and, on a
+terminal, how far a deep check has come. Exit codes: 0 all is whole, 1 there is damage.
+"""
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, TextIO
+
+from dss_core.errors import DiskFailed, ExitCode
+from dssd.check.directory import checked
+from dssd.check.findings import Report, Weight
+from dssd.data_directory import DataDirectory
+
+API_VERSION = "dssd/v1"
+
+Progress = tuple[Callable[[int], None], Callable[[int], None]]
+"""Told how many bytes there are, and how many were looked at since the last time."""
+
+
+def check(path: Path, *, deep: bool, as_json: bool) -> ExitCode:
+    """Check a data directory and print what was found.
+
+    Raises:
+        DataDirectoryLocked: a daemon runs on it.
+        DataDirectoryNewer: a newer version wrote it.
+        IllegalConfig: it is no data directory.
+        DiskFailed: a file cannot be read.
+    """
+    with DataDirectory.existing(path) as directory, _shown(deep, sys.stderr) as (begun, advanced):
+        try:
+            report = checked(directory, deep=deep, begun=begun, advanced=advanced)
+        except OSError as error:
+            raise DiskFailed(reason=f"check: {error}") from error
+    if as_json:
+        sys.stdout.write(f"{json.dumps(document(report), indent=2)}\n")
+    else:
+        _print(report)
+    return ExitCode.FAILED if report.count(Weight.DAMAGE) else ExitCode.OK
+
+
+def document(report: Report) -> dict[str, Any]:
+    """The report as a JSON document."""
+    item = {
+        "directory": str(report.directory),
+        "deep": report.deep,
+        "damaged": report.count(Weight.DAMAGE) > 0,
+        "topics": report.topics,
+        "segments": report.segments,
+        "records": report.records,
+        "bytesRead": report.bytes_read,
+        "findings": [asdict(finding) for finding in report.findings],
+    }
+    return {"apiVersion": API_VERSION, "kind": "Check", "item": item}
+
+
+def _print(report: Report) -> None:
+    for finding in report.findings:
+        sys.stdout.write(f"{finding.weight}: {finding.where}: {finding.what}\n")
+    damages, notes = report.count(Weight.DAMAGE), report.count(Weight.NOTE)
+    looked = (
+        f"{_count(report.topics, 'topic')}, {_count(report.segments, 'segment')}, "
+        f"{_count(report.records, 'record')}"
+    )
+    if damages:
+        found = f"{_count(damages, 'damaged place')}, {_count(notes, 'note')}"
+    else:
+        found = f"all is whole, {_count(notes, 'note')}"
+    sys.stderr.write(f"checked {looked}: {found}\n")
+    if damages:
+        sys.stderr.write("  A start goes on behind damage and deletes none of it.\n")
+    elif not report.deep:
+        sys.stderr.write(
+            "  Sealed segments were judged by their indexes; --deep reads all bytes.\n"
+        )
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
+
+
+@contextmanager
+def _shown(deep: bool, terminal: TextIO) -> Iterator[Progress]:
+    """A bar while all bytes are read, where somebody can see it."""
+    if not (deep and terminal.isatty()):
+        yield _nothing, _nothing
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("checking"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(file=terminal), transient=True) as bar:
+        task = bar.add_task("checking", total=None)
+        yield (
+            lambda total: bar.update(task, total=total),
+            lambda more: bar.advance(task, more),
+        )
+
+
+def _nothing(_: int) -> None:
+    """Nobody looks."""

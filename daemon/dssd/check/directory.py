@@ -1,0 +1,150 @@
+"""A whole data directory: store, log, and what each says of the other.
+
+Rows are brought together with files as a start does it (`dssd.log.startup`), but nothing is
+mended. Invariant: the directory is locked by the caller for as long as this reads.
+"""
+
+import sqlite3
+from collections import defaultdict
+from collections.abc import Callable
+
+from dssd.check.findings import Report
+from dssd.check.segments import TopicCheck, size_of
+from dssd.check.store import NotBegun, Rows, opened_rows
+from dssd.data_directory import DataDirectory
+from dssd.leaders.encoding import unpacked_ranges
+from dssd.log.segment_file import (
+    INDEX_SUFFIX,
+    PRODUCERS_SUFFIX,
+    QUARANTINE,
+    SEGMENT_SUFFIX,
+    TEMPORARY_SUFFIX,
+    SegmentId,
+    SegmentPaths,
+    parse_name,
+)
+from dssd.log.segment_rows import row_id
+from dssd.log.startup import CLEAN_MARKER
+from dssd.store.rows import (
+    GroupRow,
+    ProgressRow,
+    SegmentRow,
+    StorageTopicRow,
+    TopicNameRow,
+    TopicRow,
+)
+
+Ends = dict[int, tuple[str, list[int]]]
+"""By storage topic: how it is written, and where each of its streams ends."""
+
+
+def checked(
+    directory: DataDirectory,
+    *,
+    deep: bool,
+    begun: Callable[[int], None],
+    advanced: Callable[[int], None],
+) -> Report:
+    """Look at everything. ``begun`` is told how many bytes of segments there are, ``advanced``
+    how many of them were looked at since the last time.
+
+    Raises:
+        DataDirectoryNewer: a newer version wrote the store.
+        OSError: a file cannot be read.
+    """
+    report = Report(directory.path, deep)
+    paths = SegmentPaths(directory.log_path)
+    begun(sum(size_of(path) for path in paths.directory.glob(f"*{SEGMENT_SUFFIX}")))
+    _list_quarantined(paths, report)
+    try:
+        with opened_rows(directory.store_path, report) as rows:
+            if rows is not None:
+                ends = _check_log(rows, paths, report, advanced)
+                _check_progress(rows, ends, report)
+    except NotBegun:
+        if any(paths.directory.glob(f"*{SEGMENT_SUFFIX}")):
+            report.damage(directory.store_path, "it is missing, and the log has records")
+        else:
+            report.note(directory.store_path, "no daemon has come so far as to make it")
+    except (sqlite3.Error, UnicodeDecodeError) as error:
+        report.damage(directory.store_path, str(error))
+    return report
+
+
+def _list_quarantined(paths: SegmentPaths, report: Report) -> None:
+    folder = paths.directory / QUARANTINE
+    if folder.is_dir():
+        for path in sorted(folder.iterdir()):
+            report.note(path, f"set aside by an earlier start, {size_of(path)} bytes")
+
+
+def _check_log(
+    rows: Rows, paths: SegmentPaths, report: Report, advanced: Callable[[int], None]
+) -> Ends:
+    topics = {row.topic_id: row.name for row in rows.all(TopicRow)}
+    report.topics = len(topics)
+    _check_names(rows, topics, report)
+    segments: dict[int, list[SegmentRow]] = defaultdict(list)
+    for row in rows.all(SegmentRow):
+        segments[row.storage_topic_id].append(row)
+    named = {row_id(row) for own in segments.values() for row in own}
+    clean = (paths.directory / CLEAN_MARKER).exists()
+    ends: Ends = {}
+    for topic in rows.all(StorageTopicRow):
+        name = topics.get(topic.topic_id, f"topic {topic.topic_id}")
+        if topic.topic_id not in topics:
+            report.damage(f"{name}/{topic.ordinal}", "its topic has no row")
+        check = TopicCheck(paths, topic, name, report, advanced)
+        own = segments.pop(topic.storage_topic_id, [])
+        written = f"{name}/{topic.ordinal}"
+        ends[topic.storage_topic_id] = (written, check.check(own, clean=clean))
+    for left in segments.values():
+        for row in left:
+            path = paths.segment(row_id(row))
+            report.note(path, "its topic was removed: the next start deletes it")
+    _check_strays(paths, named, report)
+    return ends
+
+
+def _check_names(rows: Rows, topics: dict[int, str], report: Report) -> None:
+    named = {row.topic_id: row.name for row in rows.all(TopicNameRow)}
+    for topic_id, name in topics.items():
+        if named.get(topic_id) != name:
+            report.damage(name, "nothing holds its name")
+
+
+def _check_strays(paths: SegmentPaths, named: set[SegmentId], report: Report) -> None:
+    if not paths.directory.is_dir():
+        report.damage(paths.directory, "it is missing")
+        return
+    for path in sorted(paths.directory.iterdir()):
+        if path.name in (QUARANTINE, CLEAN_MARKER):
+            continue
+        if path.suffix == TEMPORARY_SUFFIX:
+            report.note(path, "it never got its name: the next start deletes it")
+        elif parse_name(path) in named:
+            continue
+        elif path.suffix in (INDEX_SUFFIX, PRODUCERS_SUFFIX):
+            report.note(path, "it belongs to no segment: the next start deletes it")
+        else:
+            report.damage(path, "no row names it: the next start sets it aside")
+
+
+def _check_progress(rows: Rows, ends: Ends, report: Report) -> None:
+    groups = {row.group_id: f"{row.name}@{row.filter}" for row in rows.all(GroupRow)}
+    for row in rows.all(ProgressRow):
+        group = groups.get(row.group_id)
+        written, own = ends.get(row.storage_topic_id, ("", []))
+        if group is None:
+            report.note(f"group {row.group_id}", "it was removed, and its progress is still there")
+        elif row.partition >= len(own):
+            report.note(group, f"it has progress in storage topic {row.storage_topic_id}, removed")
+        elif (reached := _reached(row)) > (end := own[row.partition]):
+            stream = f"{written}/{row.partition}"
+            report.damage(group, f"it has consumed {stream} up to {reached}; the log ends at {end}")
+
+
+def _reached(row: ProgressRow) -> int:
+    """The end of the last record that the group was handed or has acknowledged."""
+    ranges = unpacked_ranges(row.ranges)
+    return max(row.floor, row.frontier, *(end for _, end in ranges))

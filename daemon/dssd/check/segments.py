@@ -1,0 +1,200 @@
+"""Segment files against their rows, their indexes and each other, one storage topic at a time.
+
+A sealed segment is judged by its index, unless every byte is to be read; an active one is read
+whole, as a start does. What a start copes with (a torn tail, a missing index) is noted, not called
+damage. It reuses the scan of a start and must not repeat its rules.
+"""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from dssd.check.findings import Report
+from dssd.log import recovery
+from dssd.log.index_file import BadIndex, Summary
+from dssd.log.producers import Producers
+from dssd.log.recovery import Content, Outcome, Runs, TopicScan
+from dssd.log.segment_file import (
+    HEADER_BYTES,
+    BadSegmentHeader,
+    SegmentId,
+    SegmentPaths,
+    check_header,
+)
+from dssd.log.segment_rows import parse_starts, row_id
+from dssd.log.settings import LogSettings
+from dssd.store.rows import SegmentRow, StorageTopicRow
+
+
+class TopicCheck:
+    """One storage topic. Its segments are given in order; then `finish` tells its ends."""
+
+    def __init__(
+        self,
+        paths: SegmentPaths,
+        topic: StorageTopicRow,
+        name: str,
+        report: Report,
+        advanced: Callable[[int], None],
+    ) -> None:
+        self._paths = paths
+        self._topic = topic
+        self._name = name
+        self._report = report
+        self._advanced = advanced
+        self._starts = parse_starts(topic)
+        self._run_bytes_max = LogSettings().run_bytes_max
+        number = topic.storage_topic_id
+        self._scan = TopicScan(number, [0] * topic.partitions, Producers(number))
+        self._ends = list(self._starts)
+
+    def check(self, rows: Sequence[SegmentRow], *, clean: bool) -> list[int]:
+        """Go through the segments; returns the ends of the streams."""
+        for row in rows:
+            self._report.segments += 1
+            if row.state == "active":
+                self._active(row, clean=clean, is_last=row is rows[-1])
+            else:
+                self._sealed(row)
+            self._advanced(size_of(self._paths.segment(row_id(row))))
+        if self._topic.ends is not None:
+            self._compare_ends([int(text) for text in self._topic.ends.split(",")])
+        return self._ends
+
+    def _compare_ends(self, promised: Sequence[int]) -> None:
+        for partition, (end, found) in enumerate(zip(promised, self._ends, strict=True)):
+            if found != end:
+                what = f"it was sealed at {end}, but ends at {found}"
+                self._report.damage(self._stream(partition), what)
+
+    def _sealed(self, row: SegmentRow) -> None:
+        segment = row_id(row)
+        path = self._paths.segment(segment)
+        size = size_of(path)
+        try:
+            summary = recovery.load_summary(self._paths, segment)
+            runs = recovery.load_runs(self._paths, segment, summary)
+        except BadIndex as error:
+            self._report.note(self._paths.index(segment), f"{error}: the next start makes it anew")
+            # What lies above has moved to the next file.
+            self._by_bytes(row, row.watermark_bytes, stop_at=row.watermark_bytes)
+            return
+        if not path.exists():
+            if not self._is_given_up(summary):
+                self._report.damage(path, "the file is missing")
+        elif size < summary.segment_bytes:
+            what = f"it has {size} bytes of the {summary.segment_bytes} that its index knows"
+            self._report.damage(path, what)
+        self._by_index(segment, summary, runs)
+
+    def _by_index(self, segment: SegmentId, summary: Summary, runs: Runs) -> None:
+        path = self._paths.segment(segment)
+        if self._report.deep and path.exists():
+            content = self._scanned(segment, summary.segment_bytes, summary.segment_bytes)
+            assert content is not None
+            self._report_bytes(path, content, summary.segment_bytes)
+            if content.frames_kept != summary.frames:
+                what = f"it has {content.frames_kept} whole frames, its index {summary.frames}"
+                self._report.damage(path, what)
+        elif path.exists():
+            self._check_header(path, segment)
+        for partition, entry in summary.streams.items():
+            self._follow(partition, runs, entry.extent.end)
+            self._scan.ends[partition] = max(self._scan.ends[partition], entry.extent.end)
+
+    def _active(self, row: SegmentRow, *, clean: bool, is_last: bool) -> None:
+        segment = row_id(row)
+        path = self._paths.segment(segment)
+        watermark = row.watermark_bytes
+        if not is_last:
+            watermark = max(watermark, size_of(path))
+        self._by_bytes(row, watermark)
+        above = size_of(path) - watermark
+        if above > 0 and not clean:
+            self._report.note(path, f"{above} bytes were written last: the next start copies them")
+
+    def _by_bytes(self, row: SegmentRow, watermark: int, stop_at: int | None = None) -> None:
+        """Read a file whole: there is no index that could be trusted."""
+        segment = row_id(row)
+        path = self._paths.segment(segment)
+        content = self._scanned(segment, watermark, stop_at)
+        outcome = recovery.judge(content, watermark)
+        if content is None:
+            if watermark > HEADER_BYTES:
+                self._report.damage(path, "the file is missing")
+            else:
+                self._report.note(path, "it never existed: the next start forgets its row")
+            return
+        if outcome is Outcome.DAMAGED:
+            self._report_bytes(path, content, watermark)
+        elif outcome is Outcome.NEVER_BEGUN:
+            self._report.note(path, "it never took a frame: the next start sets it aside")
+        elif content.torn_bytes:
+            self._report.note(path, f"a torn tail of {content.torn_bytes} bytes")
+        runs = recovery.joined(content)
+        for partition, own in runs.items():
+            assert own.extent is not None
+            self._follow(partition, runs, own.extent.end)
+
+    def _scanned(
+        self, segment: SegmentId, watermark: int, stop_at: int | None = None
+    ) -> Content | None:
+        content = recovery.scan_segment(
+            self._paths, segment, watermark, self._scan, self._run_bytes_max, stop_at=stop_at
+        )
+        if content is not None:
+            self._report.bytes_read += content.size
+        return content
+
+    def _report_bytes(self, path: Path, content: Content, watermark: int) -> None:
+        if content.header_reason:
+            self._report.damage(path, f"its header: {content.header_reason}")
+        for bad in content.bad:
+            self._report.damage(path, f"bytes {bad.start}..{bad.end} are no whole frame")
+        if content.size < watermark:
+            what = f"it has {content.size} bytes; {watermark} were durable"
+            self._report.damage(path, what)
+
+    def _check_header(self, path: Path, segment: SegmentId) -> None:
+        try:
+            with path.open("rb") as file:
+                check_header(file.read(HEADER_BYTES), segment)
+        except BadSegmentHeader as error:
+            self._report.damage(path, f"its header: {error}")
+
+    def _follow(self, partition: int, runs: Runs, end: int) -> None:
+        """See whether the offsets of a stream go on where they were."""
+        if partition >= len(self._ends):
+            self._report.damage(self._stream(partition), "the topic has no such partition")
+            return
+        for run in runs[partition].slice(0, len(runs[partition])):
+            self._gap(partition, run.base)
+            self._report.records += run.end - run.base
+            self._ends[partition] = max(self._ends[partition], run.end)
+        self._gap(partition, end)
+        self._ends[partition] = max(self._ends[partition], end)
+
+    def _gap(self, partition: int, offset: int) -> None:
+        start = self._ends[partition]
+        if offset > start:
+            self._report.damage(
+                self._stream(partition), f"the records {start}..{offset} cannot be read"
+            )
+
+    def _is_given_up(self, summary: Summary) -> bool:
+        """Whether retention had given up all that a segment held."""
+        return all(
+            entry.extent.end <= self._starts[partition]
+            for partition, entry in summary.streams.items()
+            if partition < len(self._starts)
+        )
+
+    def _stream(self, partition: int) -> str:
+        return f"{self._name}/{self._topic.ordinal}/{partition}"
+
+
+def size_of(path: Path) -> int:
+    """Bytes of a file; 0 where there is none."""
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0

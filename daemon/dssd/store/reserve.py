@@ -1,0 +1,101 @@
+"""Space that the store holds before it needs it, so that it goes on when the disk is full.
+
+Two reserves. The write-ahead log has its blocks from the start: commits find room. The database
+has free pages that lie on the disk already, and takes its new rows from them; it grows only here,
+where there is room. So whatever is in the log can be written back, the log's blocks are used again,
+and rows are rewritten for as long as the disk is full. New rows find room until the free pages are
+used up; those are made again when the log is next written back on a disk with room.
+
+Invariant: a disk that is too full for a reserve is no error, here or later. Nothing of this is
+seen in a row.
+"""
+
+import errno
+import os
+import shutil
+import sqlite3
+from pathlib import Path
+
+from dssd.limits import (
+    STORE_PAGES_BYTES_KEPT,
+    STORE_RESERVE_SHARE,
+    STORE_WAL_BYTES_KEPT,
+)
+
+_ROOM = "room"
+"""The table that takes pages, and gives them up at once."""
+
+_ROOM_FACTOR = 2
+"""How much more than what the database grows by must be free."""
+
+
+class Reserve:
+    """The reserves of one database. Belongs to the thread of its connection."""
+
+    def __init__(self, path: Path) -> None:
+        share_bytes = shutil.disk_usage(path.parent).total // STORE_RESERVE_SHARE
+        self._directory = path.parent
+        self._log = path.with_name(f"{path.name}-wal")
+        self._log_bytes = min(STORE_WAL_BYTES_KEPT, share_bytes)
+        self._pages_bytes = min(STORE_PAGES_BYTES_KEPT, share_bytes)
+
+    def keep_log(self) -> None:
+        """Take the space of the write-ahead log. SQLite does not mind zeros behind what it wrote.
+
+        Raises:
+            OSError: the disk failed.
+        """
+        descriptor = os.open(self._log, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            os.posix_fallocate(descriptor, 0, self._log_bytes)
+        except OSError as error:
+            # A store on a disk that is full already opens too; its commits say so.
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
+        finally:
+            os.close(descriptor)
+
+    def keep_pages(self, connection: sqlite3.Connection) -> None:
+        """Have the database own free pages, unless it has half of them still. In no transaction.
+
+        From here on it does not grow.
+
+        Raises:
+            sqlite3.Error: disk or database failed; also that the disk is full.
+        """
+        # One that a loss of power left behind.
+        connection.execute(f'DROP TABLE IF EXISTS "{_ROOM}"')
+        free_bytes = _pragma(connection, "freelist_count") * _pragma(connection, "page_size")
+        missing_bytes = self._pages_bytes - free_bytes
+        try:
+            if missing_bytes > self._pages_bytes // 2 and self.let_grow(connection):
+                _take_pages(connection, missing_bytes)
+        finally:
+            connection.execute(f'DROP TABLE IF EXISTS "{_ROOM}"')
+            # Not below what it has.
+            connection.execute("PRAGMA max_page_count = 1").fetchall()
+
+    def let_grow(self, connection: sqlite3.Connection) -> bool:
+        """Let the database grow until `keep_pages`, if the disk has room for more than a reserve.
+
+        By how much is bounded: what it grows by goes through the log first.
+        """
+        free_bytes = shutil.disk_usage(self._directory).free
+        if free_bytes < self._pages_bytes * _ROOM_FACTOR:
+            return False
+        pages = free_bytes // _ROOM_FACTOR // _pragma(connection, "page_size")
+        pages += _pragma(connection, "page_count")
+        connection.execute(f"PRAGMA max_page_count = {pages}").fetchall()
+        return True
+
+
+def _take_pages(connection: sqlite3.Connection, size_bytes: int) -> None:
+    connection.execute(f'CREATE TABLE "{_ROOM}" (bytes BLOB)')
+    connection.execute(f'INSERT INTO "{_ROOM}" VALUES (zeroblob(?))', (size_bytes,))
+    # A page has its place on the disk only once it was written back.
+    connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+
+
+def _pragma(connection: sqlite3.Connection, name: str) -> int:
+    value: int = connection.execute(f"PRAGMA {name}").fetchone()[0]
+    return value

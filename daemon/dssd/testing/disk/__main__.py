@@ -1,0 +1,26 @@
+"""One life of the script, in a process of its own: ``python -m dssd.testing.disk LIFE ROOT``.
+
+The store's log is written back after few pages and holds little room, so that little data meets
+what much data meets.
+"""
+
+import asyncio
+import faulthandler
+import sys
+from pathlib import Path
+
+from dssd import limits
+
+LIFE_S_MAX = 40
+"""A life that hangs says where, and ends."""
+
+limits.STORE_CHECKPOINT_PAGES = 24
+limits.STORE_PAGES_BYTES_KEPT = 32 << 10
+limits.STORE_WAL_BYTES_KEPT = 128 << 10
+
+if __name__ == "__main__":
+    # After the limits, for modules take them in when they are loaded.
+    from dssd.testing.disk.script import LIVES
+
+    faulthandler.dump_traceback_later(LIFE_S_MAX, exit=True)
+    asyncio.run(LIVES[sys.argv[1]](Path(sys.argv[2])))

@@ -1,0 +1,90 @@
+"""What a process does to files, as values.
+
+Paths are relative to a root, "" is the root itself. A handle is the number of one opening of a
+file or a directory; it is never used again. Invariant: values only.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class OpenFile:
+    """A file or a directory is opened; a file may come to be."""
+
+    handle: int
+    path: str
+    create: bool = False
+    truncate: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MakeDirectory:
+    """A directory comes to be."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """Bytes are put at an offset."""
+
+    handle: int
+    offset: int
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Resize:
+    """The file ends here; what lay behind is gone, what is new reads as zeros."""
+
+    handle: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reserve:
+    """The file ends here at least, and has the room."""
+
+    handle: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rename:
+    """A name moves, over another one if there is."""
+
+    source: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unlink:
+    """A name goes."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sync:
+    """What was done to the file, or to the names in the directory, is durable."""
+
+    handle: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tell:
+    """Somebody outside learns something: it must stay true."""
+
+    text: str
+
+
+Operation = OpenFile | MakeDirectory | Write | Resize | Reserve | Rename | Unlink | Sync | Tell
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """An operation, and when it happened, in lines of a trace."""
+
+    operation: Operation
+    began: int
+    ended: int

@@ -1,0 +1,160 @@
+"""Power loss at every point of a real run: what a start makes of each state that a disk may hold.
+
+A scripted run of the log and the store is traced; a model of a disk gives the states that a loss
+of power may leave, with lost, torn and reordered writes; a start on each is held against what had
+been acknowledged by then. ``DSS_CRASH_SHARE`` is the share of the states that is looked at: 1 is
+all of them.
+"""
+
+import os
+import struct
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from dssd.store import reserve
+from dssd.testing import strace
+from dssd.testing.disk.checking import check, vanished
+from dssd.testing.disk.crashes import State, final_image, states, without_syncs
+from dssd.testing.disk.image import Content, Image
+from dssd.testing.disk.image_files import fast_directory, write_image
+from dssd.testing.disk.operations import Step, Tell
+from dssd.testing.disk.promises import Promises
+from dssd.testing.disk.recording import recorded
+
+WHY_NOT = strace.why_not()
+pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
+
+SHARE = float(os.environ.get("DSS_CRASH_SHARE", "0.08"))
+SEED = 1
+STATES_MIN = 5_000
+"""Distinct states of one run, all together."""
+RECOVERIES = max(4, int(60 * SHARE))
+"""How many of the states get a start that loses power in its turn."""
+RECOVERY_SHARE = min(1.0, 4 * SHARE)
+THOROUGH_EVERY = 8
+"""Of how many starts one goes on to write, stops, and starts again."""
+BLIND_STEPS, BLIND_SHARE = 400, 0.1
+"""Of a disk that ignores syncs, how much is looked at: ever more is pending on it."""
+FLIPS = 60
+STORE_LOG = "data/store.sqlite-wal"
+LIVES = ("first", "second", "third")
+
+
+@pytest.fixture(scope="module")
+def directory() -> Iterator[Path]:
+    with fast_directory() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def run(directory: Path) -> list[Step]:
+    root = directory / "run"
+    root.mkdir()
+    return recorded(root, LIVES)
+
+
+@pytest.fixture(autouse=True)
+def small_store(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Starts take no more room than the traced ones did; there are many of them."""
+    monkeypatch.setattr(reserve, "STORE_PAGES_BYTES_KEPT", 32 << 10)
+    monkeypatch.setattr(reserve, "STORE_WAL_BYTES_KEPT", 128 << 10)
+
+
+async def violations_of(
+    directory: Path, image: Image, told: tuple[str, ...], *, thorough: bool
+) -> list[str]:
+    root = directory / "found"
+    write_image(image, root)
+    return (await check(root, image, Promises.of(told), thorough=thorough)).violations
+
+
+def described(state: State, steps: list[Step]) -> str:
+    last = [f"{step.operation!s:.160}" for step in steps[: state.crash.after][-5:]]
+    return "\n".join([f"after step {state.crash.after}, kept: {state.crash.how}", *last])
+
+
+async def test_no_loss_of_power_costs_what_was_acknowledged(
+    directory: Path, run: list[Step]
+) -> None:
+    images: set[bytes] = set()
+    for number, state in enumerate(states(run, seed=SEED, share=SHARE)):
+        images.add(state.image.digest())
+        thorough = number % THOROUGH_EVERY == 0
+        found = await violations_of(directory, state.image, state.told, thorough=thorough)
+        assert not found, f"{found}\n{described(state, run)}"
+    assert len(images) >= STATES_MIN * SHARE
+
+
+async def test_no_loss_of_power_during_a_start_costs_more(directory: Path, run: list[Step]) -> None:
+    chance = Random(SEED)
+    found = [state for state in states(run, seed=SEED, share=SHARE) if chance.random() < 0.5]
+    root = directory / "again"
+    for seed, before in enumerate(chance.sample(found, RECOVERIES)):
+        write_image(before.image, root)
+        steps = recorded(root, ["recover"], before.image)
+        for state in states(steps, seed=seed, share=RECOVERY_SHARE, start=before.image):
+            violations = await violations_of(directory, state.image, before.told, thorough=False)
+            violations += vanished(before.image, state.image)
+            where = f"{described(before, run)}\nthen {described(state, steps)}"
+            assert not violations, f"{violations}\n{where}"
+
+
+@pytest.mark.parametrize(
+    "ignored",
+    [
+        pytest.param(lambda path: ".seg" in path, id="segments"),
+        pytest.param(lambda path: path == "data/log", id="the names of segments"),
+        pytest.param(lambda path: path.endswith("-wal"), id="the log of the store"),
+        pytest.param(lambda path: path == "data", id="the names of the store"),
+        pytest.param(lambda path: path == "", id="the name of the data directory"),
+    ],
+)
+async def test_a_disk_that_ignores_syncs_is_told_from_one_that_does_not(
+    directory: Path, run: list[Step], ignored: Callable[[str], bool]
+) -> None:
+    """Else the tests above would be blind to a sync that is missing."""
+    deaf = list(states(without_syncs(run[:BLIND_STEPS], ignored), seed=SEED, share=BLIND_SHARE))
+    Random(SEED).shuffle(deaf)
+    for state in deaf:
+        if await violations_of(directory, state.image, state.told, thorough=False):
+            return
+    pytest.fail("no state shows it")
+
+
+async def test_a_flipped_bit_in_the_log_of_the_store_is_refused_or_harmless(
+    directory: Path,
+) -> None:
+    """SQLite alone forgets all commits from the bad frame on, without a word."""
+    root = directory / "rot"
+    root.mkdir()
+    steps = recorded(root, LIVES[:1])
+    image = final_image(steps)
+    told = tuple(step.operation.text for step in steps if isinstance(step.operation, Tell))
+    log = image.files[STORE_LOG]
+    chance = Random(SEED)
+    refused = 0
+    for position in chance.sample(range(end_of_all_but_one(bytes(log))), FLIPS):
+        content = bytearray(log.content)
+        content[position] ^= 1 << chance.randrange(8)
+        rotten = replace(image, files=image.files | {STORE_LOG: Content(bytes(content), log.size)})
+        found = await violations_of(directory, rotten, told, thorough=False)
+        assert all("StoreDamaged" in violation for violation in found), (position, found)
+        refused += bool(found)
+    assert refused
+
+
+def end_of_all_but_one(log: bytes) -> int:
+    """Where the last commit but one ends: a bad last one cannot be told from an unfinished one."""
+    salts = log[16:24]
+    commits = [0, 0]
+    for at in range(32, len(log) - 4_120, 4_120):
+        _, pages, *_ = struct.unpack_from(">2I", log, at)
+        if log[at + 8 : at + 16] != salts:
+            break
+        if pages:
+            commits.append(at + 4_120)
+    return commits[-2]

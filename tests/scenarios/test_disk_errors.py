@@ -1,0 +1,93 @@
+"""A disk that fails one sync, at any sync of a daemon's life: of the log, the store, a directory.
+
+A trial runs once to count the syncs, and once for each point with that sync failing. What a failed
+sync left is unknown to everybody, so the daemon ends at once, with exit code 74, and answers
+nothing any more. Then the disk forgets what the segment file had not synced, and the next daemon
+must have all that was acknowledged. `DSS_ALL_POINTS=1` has all syncs tried, else a sample.
+"""
+
+import os
+import re
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from dss_client.testing import verdict
+from dss_client.testing.trial import Journal, perform
+from dss_core.errors import ExitCode
+from dssd.testing import faults, strace
+from dssd.testing.daemon_process import running, short_directory
+from dssd.testing.faults import MISSED, Point
+
+WHY_NOT = strace.why_not()
+pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
+
+SMALL = (str(Path(__file__).parent / "programs" / "small_daemon.py"),)
+SYNCS = ("fdatasync", "fsync")
+WRITES = ("pwritev2",)
+IGNORED = ("fdatasync", ".")
+"""SQLite does not look at what comes of syncing a directory; what it would have made durable, the
+daemon has synced before."""
+SAMPLE = 20
+WRITTEN = re.compile(r", (\d+), 0$")
+"""Position and flags of a pwritev2."""
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client of a dead daemon does not wait long for its answers when it leaves."""
+    monkeypatch.setattr("dss_client.session.CLOSE_TIMEOUT_S", 0.1)
+
+
+async def all_syncs() -> list[Point]:
+    """What can fail in a trial."""
+    with short_directory() as directory:
+        output = directory / "calls"
+        work = partial(perform, Journal())
+        tracer = faults.counting(output, SYNCS)
+        exit_code, said = await faults.lived(directory, work, tracer=tracer, program=SMALL)
+        assert exit_code == 0, said
+        found = faults.points_in(output, faults.data_in(directory), SYNCS)
+        return [point for point in found if (point.call, point.path) != IGNORED]
+
+
+def forget_unsynced(path: Path, output: Path) -> None:
+    """Cut a segment file to what was durable before the sync that failed."""
+    size = synced = 0
+    for call in strace.calls_of(output.read_text(errors="replace").splitlines()):
+        written = WRITTEN.search(call.arguments)
+        if written is not None:
+            size = int(written[1]) + int(call.result)
+        elif call.result == "0":
+            synced = size
+    os.truncate(path, synced)
+
+
+async def failed_at(point: Point) -> str:
+    """Have a sync fail, and judge the daemon and the next one."""
+    journal = Journal()
+    with short_directory() as directory:
+        data, output = faults.data_in(directory), directory / "calls"
+        tracer = faults.injecting(point, data, faults.FAIL, output, also=WRITES)
+        work = partial(perform, journal)
+        exit_code, said = await faults.lived(directory, work, tracer=tracer, program=SMALL)
+        if exit_code == 0 and "INJECTED" not in output.read_text(errors="replace"):
+            return MISSED
+        if exit_code != ExitCode.IO_ERROR or "DSS5007" not in said or "Traceback" in said:
+            return f"exit code {exit_code}: {said}"
+        if point.path.endswith(".seg"):
+            forget_unsynced(data / point.path, output)
+        if damage := faults.damage_in(data):
+            return f"damage: {damage}"
+        async with running(*faults.serving(directory, "next")) as daemon:
+            try:
+                await verdict.check(daemon.endpoint, journal)
+            except (AssertionError, TimeoutError) as wrong:
+                return f"{type(wrong).__name__}: {wrong}\n{daemon.said}"
+            return "" if await daemon.stop() == 0 else daemon.said
+
+
+async def test_any_sync_that_fails_ends_the_daemon_and_nothing_acknowledged_is_lost() -> None:
+    points = faults.chosen(await all_syncs(), SAMPLE)
+    await faults.assert_all_sound(points, failed_at)

@@ -1,0 +1,122 @@
+"""A disk that is full from any of twenty points of a trial on, and has room again later.
+
+While it is full, what adds something is refused, with the declared code, and everything else goes
+on: reads, deliveries, durable acknowledgements, the removal of topics. Once there is room the trial
+goes on, within 5 s, and a later daemon has all that was acknowledged.
+"""
+
+import asyncio
+import time
+from pathlib import Path
+
+import pytest
+
+from dss_client.testing import verdict
+from dss_client.testing.trial import ORDERS, Journal, Step, Trial
+from dss_core.errors import DiskFull
+from dssd.testing.daemon_process import running, short_directory
+from dssd.testing.small_disk import CannotMount, fill, mounted
+
+SMALL = (str(Path(__file__).parent / "programs" / "small_daemon.py"),)
+DISK_BYTES = 32 << 20
+POINTS = range(1, 60, 3)
+JOINED = 13
+"""Steps after which the member is in its group."""
+LEFT = 58
+LARGE_BYTES = 100_000
+"""More than the last pages of the files have left."""
+SPARE = "spare"
+RECOVER_S_MAX = 5.0
+AT_ONCE = 4
+"""Points beside each other: each waits more than half of its time."""
+POLL_S = 0.05
+
+
+async def check_full(trial: Trial, done: int) -> None:
+    """What a full disk refuses, and what it does not."""
+    with pytest.raises(DiskFull) as refused:
+        await trial.send(ORDERS, b"refused", LARGE_BYTES)
+    assert refused.value.code == "DSS3001"
+    stored = await verdict.read(trial.client, ORDERS)
+    acked = {place for place in trial.journal.stored if place[0].startswith(f"{ORDERS}/")}
+    assert acked <= stored.keys()
+    if JOINED <= done < LEFT:
+        await trial.take(2)
+        await trial.settle()
+        await trial.settle()
+    await trial.remove(SPARE)
+
+
+async def until_refused(steps: list[Step]) -> list[Step]:
+    """Do steps until one is refused; returns those that are left, that one first."""
+    for at, step in enumerate(steps):
+        try:
+            await step.do()
+        except DiskFull:
+            assert step.adds, "only what adds something is refused"
+            return steps[at:]
+    return []
+
+
+async def until_taken(step: Step) -> None:
+    """Do a step that was refused before; it is taken soon."""
+    until = time.monotonic() + RECOVER_S_MAX
+    while True:
+        try:
+            await step.do()
+        except DiskFull:
+            assert time.monotonic() < until, "it is not taken although there is room"
+            await asyncio.sleep(POLL_S)
+        else:
+            return
+
+
+async def filled_at(point: int, directory: Path) -> None:
+    """A trial whose disk is full after so many steps, and a second daemon on what it left."""
+    journal = Journal()
+    with mounted(directory / "disk", DISK_BYTES) as disk:
+        data = ("--data-dir", str(disk / "data"))
+        listen = ("--listen", f"unix:{directory}/first")
+        async with running(*data, *listen, program=SMALL) as daemon:
+            async with Trial(daemon.endpoint, journal) as trial:
+                steps = trial.steps()
+                for step in steps[:point]:
+                    await step.do()
+                await trial.create(SPARE)
+                filler = fill(disk)
+                await check_full(trial, point)
+                left = await until_refused(steps[point:])
+                filler.unlink()
+                for step in left:
+                    await until_taken(step)
+            assert await daemon.stop() == 0, daemon.said
+        async with running(*data, "--listen", f"unix:{directory}/next") as daemon:
+            await verdict.check(daemon.endpoint, journal)
+
+
+@pytest.fixture
+def mountable(tmp_path: Path) -> None:
+    """Skips where no file system may be mounted."""
+    try:
+        with mounted(tmp_path / "tried", DISK_BYTES):
+            pass
+    except CannotMount as why:
+        pytest.skip(str(why))
+
+
+@pytest.mark.usefixtures("mountable")
+async def test_a_disk_that_fills_up_refuses_what_adds_and_only_that_until_there_is_room() -> None:
+    room = asyncio.Semaphore(AT_ONCE)
+
+    async def one(point: int) -> None:
+        async with room:
+            with short_directory() as directory:
+                try:
+                    await filled_at(point, directory)
+                except (AssertionError, TimeoutError) as wrong:
+                    wrong.add_note(f"the disk was full from step {point} on")
+                    raise
+
+    async with asyncio.TaskGroup() as points:
+        for point in POINTS:
+            points.create_task(one(point), name=f"full from step {point} on")

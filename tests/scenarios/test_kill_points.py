@@ -1,0 +1,68 @@
+"""kill -9 at every system call that a daemon makes on its files, one call a run.
+
+A trial runs once to count the calls, and once for each point with the daemon killed as it enters
+that call: of the log, of the store, at the start, in the midst and while it stops. An offline
+check finds no damage in what is left; then a daemon starts on it, and one verdict judges.
+`DSS_ALL_POINTS=1` has all 800 points tried, half an hour on a busy machine; else a sample, in which
+nearly every kind of call on every kind of file has its place.
+"""
+
+import signal
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from dss_client.testing import verdict
+from dss_client.testing.trial import Journal, perform
+from dssd.testing import faults, strace
+from dssd.testing.daemon_process import running, short_directory
+from dssd.testing.faults import MISSED, Point
+
+WHY_NOT = strace.why_not()
+pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
+
+SMALL = (str(Path(__file__).parent / "programs" / "small_daemon.py"),)
+SAMPLE = 32
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client of a dead daemon does not wait long for its answers when it leaves."""
+    monkeypatch.setattr("dss_client.session.CLOSE_TIMEOUT_S", 0.1)
+
+
+async def all_points() -> list[Point]:
+    """What can be struck in a trial."""
+    with short_directory() as directory:
+        output = directory / "calls"
+        work = partial(perform, Journal())
+        tracer = faults.counting(output)
+        exit_code, said = await faults.lived(directory, work, tracer=tracer, program=SMALL)
+        assert exit_code == 0, said
+        return faults.points_in(output, faults.data_in(directory))
+
+
+async def killed_at(point: Point) -> str:
+    """Kill a daemon there, and judge the next one."""
+    journal = Journal()
+    with short_directory() as directory:
+        data = faults.data_in(directory)
+        tracer = faults.injecting(point, data, faults.KILL, directory / "calls")
+        work = partial(perform, journal)
+        exit_code, said = await faults.lived(directory, work, tracer=tracer, program=SMALL)
+        if exit_code != -signal.SIGKILL:
+            return MISSED if exit_code == 0 else f"exit code {exit_code}: {said}"
+        if damage := faults.damage_in(data):
+            return f"damage: {damage}"
+        async with running(*faults.serving(directory, "next")) as daemon:
+            try:
+                await verdict.check(daemon.endpoint, journal)
+            except (AssertionError, TimeoutError) as wrong:
+                return f"{type(wrong).__name__}: {wrong}\n{daemon.said}"
+            return "" if await daemon.stop() == 0 else daemon.said
+
+
+async def test_a_kill_at_any_call_loses_nothing_that_was_acknowledged_and_invents_nothing() -> None:
+    points = faults.chosen(await all_points(), SAMPLE)
+    await faults.assert_all_sound(points, killed_at)
