@@ -136,6 +136,10 @@ Summary = tuple[int, int, int, int, int, int, int]
 records, base offset, append time in microseconds. A plain tuple, for there is one a frame, also
 where a frame is a record: named tuples take five times as long to make."""
 
+Stored = tuple[int, int, int, bytes, int, int, int, int]
+"""Of a stored frame among others: where it begins and ends, partition, producer, sequence, records,
+base offset, append time in microseconds. A plain tuple for the same reason."""
+
 
 def read_header(buffer: Buffer, at: int = 0) -> Header:
     """The header at a position; the rest of the frame need not be there.
@@ -356,6 +360,42 @@ def summaries_of(frames: bytes, *, checksums: bool) -> list[Summary]:
             if actual != checksum:
                 raise FrameCorrupt(reason="the checksum of its body does not match")
         add((layout, table_at, end, subjects, records, base, time_us))
+        at = end
+    return found
+
+
+def whole_frames(buffer: bytes, at: int, storage_topic_id: int) -> list[Stored]:
+    """Consecutive stamped frames of a storage topic from a position on, as far as they are whole.
+
+    Each has passed what `verify_stored` checks; it takes a third of the time.
+    """
+    found: list[Stored] = []
+    kinds: set[tuple[int, ...]] = set()
+    length = len(buffer)
+    unpack, digest, add = _HEADER.unpack_from, xxh3_64_intdigest, found.append
+    while at + HEADER_BYTES < length and buffer.startswith(MAGIC, at):
+        fields = unpack(buffer, at)
+        end = at + fields[0]
+        table_at = at + HEADER_BYTES
+        if not table_at < end <= length or fields[0] > FRAME_BYTES_MAX:
+            break
+        if fields[13] != storage_topic_id:
+            break
+        if digest(buffer[at : at + _STAMP_CHECKSUM_AT]) != fields[14]:
+            break
+        if end - at <= _COPY_BYTES_MAX:
+            checksum = digest(buffer[at : at + _PRODUCED_END] + buffer[table_at:end])
+        else:
+            checksum = _body_checksum(buffer, at, end)
+        if checksum != fields[9]:
+            break
+        kind = fields[1:7]
+        if kind not in kinds:
+            # What else has bounds repeats from frame to frame.
+            if _broken_bound(Header._make(fields)) is not None:
+                break
+            kinds.add(kind)
+        add((at, end, fields[5], fields[7], fields[8], fields[4], fields[10], fields[11]))
         at = end
     return found
 

@@ -200,6 +200,15 @@ WRITEV_BUFFERS_MAX = 1_024
 WATERMARK_BYTES = 16 << 20
 """How far a file may run ahead of its stored watermark: what a start after a crash copies."""
 
+WATERMARK_FRAMES = 16_384
+"""The same in frames, where they are small: what such a start has to check one by one."""
+
+WATERMARK_FRAMES_ALL = 262_144
+"""And of all files together where there are many: half a second of such a start."""
+
+WATERMARK_FRAMES_MIN = 1_024
+"""But each file may run ahead so far: to mark more often would cost the writer more than 3 %."""
+
 TAIL_CACHE_BYTES_MAX = 64 << 20
 """Recent frames kept in memory, so that readers at the tail need no system call."""
 

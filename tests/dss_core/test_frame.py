@@ -30,6 +30,7 @@ from dss_core.frame import (
     verify_routing,
     verify_stamp,
     verify_stored,
+    whole_frames,
 )
 from dss_core.limits import FRAME_BYTES_MAX
 from dss_core.routing import Router, key_hash, partition_of
@@ -173,6 +174,22 @@ def test_frames_are_told_apart_by_where_they_and_their_records_end() -> None:
     for broken in (together[:-1], together + b"x", together + bytes(HEADER_BYTES)):
         with pytest.raises(FrameCorrupt):
             spans_of(broken)
+
+
+def test_consecutive_frames_are_whole_up_to_the_first_that_is_not() -> None:
+    frames = [stored(built(1)), stored(built(40), 101), stored(built(3), 141)]
+    together = b"head" + b"".join(frames)
+    found = whole_frames(together, 4, 9)
+    assert [together[at:end] for at, end, *_ in found] == frames
+    assert [rest for _, _, *rest in found] == [
+        [3, PRODUCER, 7, records, base, 5] for records, base in ((1, 100), (40, 101), (3, 141))
+    ]
+    assert whole_frames(together[:-1], 4, 9) == found[:2]
+    assert whole_frames(together + b"tail", 4, 9) == found
+    assert whole_frames(together, 4, 8) == [], "they belong to another storage topic"
+    torn = bytearray(together)
+    torn[found[1][0] + HEADER_BYTES] ^= 1
+    assert whole_frames(bytes(torn), 4, 9) == found[:1]
 
 
 @both_layouts

@@ -22,6 +22,7 @@ from dss_core.frame import (
     stamped,
     verify,
     verify_stored,
+    whole_frames,
 )
 from dss_core.limits import HEADER_BYTES_MAX, HEADERS_MAX, KEY_BYTES_MAX, RECORD_BYTES_MAX
 from dss_core.subject_table import encoded_subject
@@ -52,10 +53,24 @@ def sealed(frame: bytes) -> bytes:
     return frame[:44] + struct.pack("<Q", digest) + frame[52:]
 
 
+def verify_first(frames: bytes) -> None:
+    """What a scan of many frames makes of the first one."""
+    if not whole_frames(frames, 0, 4):
+        raise FrameCorrupt(reason="it is not whole")
+
+
+def restamped(frame: bytes) -> bytes:
+    """A stored frame with checksums that fit, as a forger would make it."""
+    frame = sealed(frame)
+    return frame[:76] + struct.pack("<Q", xxhash.xxh3_64_intdigest(frame[:76])) + frame[84:]
+
+
 FRAMES = {"rows": built(3), "arrow": built(32)}
 layouts = pytest.mark.parametrize("layout", FRAMES)
 views = pytest.mark.parametrize(
-    ("view", "check"), [(bytes, verify), (stored, verify_stored)], ids=["produced", "stored"]
+    ("view", "check"),
+    [(bytes, verify), (stored, verify_stored), (stored, verify_first)],
+    ids=["produced", "stored", "among others"],
 )
 
 
@@ -101,10 +116,26 @@ def test_every_flipped_bit_of_the_produced_part_is_detected_while_decoding(layou
         frame[bit // 8] ^= 1 << bit % 8
 
 
+@layouts
+def test_many_frames_are_held_to_the_same_bounds_as_one(layout: str) -> None:
+    frame = stored(FRAMES[layout])
+    for bit in range(8 * 44):
+        forged = bytearray(frame)
+        forged[bit // 8] ^= 1 << bit % 8
+        whole = restamped(bytes(forged))
+        accepted = len(whole_frames(whole, 0, 4)) == 1
+        try:
+            verify_stored(whole)
+        except FrameCorrupt:
+            assert not accepted
+        else:
+            assert accepted
+
+
 @given(st.binary(max_size=300))
 def test_garbage_is_never_a_frame(garbage: bytes) -> None:
     for text in (garbage, b"DSSF" + garbage):
-        for check in (verify, verify_stored, decode):
+        for check in (verify, verify_stored, verify_first, decode):
             if not text and check is decode:
                 continue
             with pytest.raises(REFUSALS):

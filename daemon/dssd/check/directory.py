@@ -14,8 +14,7 @@ from dssd.check.store import NotBegun, Rows, opened_rows
 from dssd.data_directory import DataDirectory
 from dssd.leaders.encoding import unpacked_ranges
 from dssd.log.segment_file import (
-    INDEX_SUFFIX,
-    PRODUCERS_SUFFIX,
+    CACHE_SUFFIXES,
     QUARANTINE,
     SEGMENT_SUFFIX,
     TEMPORARY_SUFFIX,
@@ -124,7 +123,7 @@ def _check_strays(paths: SegmentPaths, named: set[SegmentId], report: Report) ->
             report.note(path, "it never got its name: the next start deletes it")
         elif parse_name(path) in named:
             continue
-        elif path.suffix in (INDEX_SUFFIX, PRODUCERS_SUFFIX):
+        elif path.suffix in CACHE_SUFFIXES:
             report.note(path, "it belongs to no segment: the next start deletes it")
         else:
             report.damage(path, "no row names it: the next start sets it aside")

@@ -10,9 +10,11 @@ from pathlib import Path
 
 from dssd.check.findings import Report
 from dssd.log import recovery
+from dssd.log.content import Content, TopicScan, scan_segment
+from dssd.log.index import Runs
 from dssd.log.index_file import BadIndex, Summary
 from dssd.log.producers import Producers
-from dssd.log.recovery import Content, Outcome, Runs, TopicScan
+from dssd.log.recovery import Outcome
 from dssd.log.segment_file import (
     HEADER_BYTES,
     BadSegmentHeader,
@@ -138,7 +140,7 @@ class TopicCheck:
     def _scanned(
         self, segment: SegmentId, watermark: int, stop_at: int | None = None
     ) -> Content | None:
-        content = recovery.scan_segment(
+        content = scan_segment(
             self._paths, segment, watermark, self._scan, self._run_bytes_max, stop_at=stop_at
         )
         if content is not None:

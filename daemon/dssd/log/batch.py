@@ -61,6 +61,18 @@ class Batch:
     files: list[WrittenFile] = field(default_factory=list)
 
 
+@dataclass(frozen=True, slots=True)
+class Marked:
+    """A file that is durable to its end, and the frames in it."""
+
+    size: int
+    frames: int
+    last_us: int
+    """Append time of the last one."""
+    changes: bytes
+    """Of the producers since they were asked for last."""
+
+
 @dataclass(slots=True, eq=False)
 class WriterTopic:
     """A storage topic as the writer sees it; handed over once, then the writer's own."""
@@ -72,6 +84,8 @@ class WriterTopic:
     """Append times never fall, whatever the clock does."""
     sealed: bool = False
     file: SegmentWriter | None = None
+    frames: int = 0
+    """In the file."""
     open_runs: dict[int, OpenRun] = field(default_factory=dict)
 
 
@@ -80,5 +94,14 @@ class Switched:
     """The writer left one file and goes on in another."""
 
     left: WrittenFile | None
+    snapshot: bytes
+    """What producers had sent up to there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """The writer left its last file."""
+
+    marked: Marked
     snapshot: bytes
     """What producers had sent up to there."""

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from dssd.log import recovery
+from dssd.log.index import Runs
 from dssd.log.index_file import BadIndex
-from dssd.log.recovery import Runs
 from dssd.log.segment_file import SegmentPaths
 from dssd.log.streams import Segment, StorageTopicState
 

@@ -4,9 +4,9 @@ One task does the first three, one after the other; an index is made anew beside
 takes no more frames but could not be sealed, for want of room, keeps its index in memory, and each
 roll and mark of its topic tries again.
 
-Invariant: a row is committed before its file takes a frame. The index, the rows and the watermarks
-here only ever speak of bytes that are durable. Want of room or of descriptors puts off; any other
-error of the disk ends the log, and so does a programmer's.
+Invariant: a row is committed before its file takes a frame. The index, the rows, the watermarks
+and the marks here only ever speak of bytes that are durable. Want of room or of descriptors puts
+off; any other error of the disk ends the log, and so does a programmer's.
 """
 
 import asyncio
@@ -17,15 +17,18 @@ from functools import partial
 from pathlib import Path
 
 from dss_core.errors import DiskFailed, DiskFull, DssError, Overloaded
-from dssd.limits import HOUSEKEEPING_WAITING_MAX
-from dssd.log import recovery
-from dssd.log.batch import StoredFrames, Switched, WrittenFile
+from dssd.limits import (
+    HOUSEKEEPING_WAITING_MAX,
+    WATERMARK_FRAMES_ALL,
+    WATERMARK_FRAMES_MIN,
+)
+from dssd.log import marks, recovery
+from dssd.log.batch import Closed, StoredFrames, Switched, WrittenFile
 from dssd.log.disk_errors import later
 from dssd.log.files import FileReader
-from dssd.log.index import StreamRuns
+from dssd.log.index import Runs, StreamRuns
 from dssd.log.index_file import BadIndex, Summary
 from dssd.log.rebuilding import rebuilt_runs
-from dssd.log.recovery import Runs
 from dssd.log.segment_file import (
     HEADER_BYTES,
     SegmentId,
@@ -60,6 +63,7 @@ class Housekeeper:
         wall_us: Callable[[], int],
         failed: Callable[[BaseException], None],
         quarantined: list[tuple[Path, str]],
+        count_topics: Callable[[], int],
     ) -> None:
         self._paths = paths
         self._store = store
@@ -69,6 +73,7 @@ class Housekeeper:
         self._wall_us = wall_us
         self._failed = failed
         self._quarantined = quarantined
+        self._count_topics = count_topics
         self._waiting: asyncio.Queue[_Job | None] = asyncio.Queue(HOUSEKEEPING_WAITING_MAX)
         self._rolls: dict[int, asyncio.Future[DssError | None]] = {}
         self._task: asyncio.Task[None] | None = None
@@ -145,15 +150,19 @@ class Housekeeper:
         segment.frames += len(stored.frames)
 
     def note_written(self, state: StorageTopicState | None, file: WrittenFile) -> None:
-        """A file grew; its watermark follows when it is far behind."""
+        """A file grew; its watermark and its marks follow when they are far behind."""
         if state is None:
             return
         segment = state.segments[file.segment.segment_id]
         segment.size = file.size
         if file.synced:
             segment.synced = file.size
-        behind = segment.synced - segment.watermark
-        if behind < self._settings.watermark_bytes or segment.marking or self._waiting.full():
+        bytes_behind = segment.synced - segment.watermark
+        frames_behind = segment.frames - segment.marks.frames if file.synced else 0
+        frames_share = WATERMARK_FRAMES_ALL // max(1, self._count_topics())
+        frames_max = min(self._settings.watermark_frames, max(WATERMARK_FRAMES_MIN, frames_share))
+        near = bytes_behind < self._settings.watermark_bytes and frames_behind < frames_max
+        if near or segment.marking or self._waiting.full():
             return
         segment.marking = True
         self._waiting.put_nowait(partial(self._mark, state, segment))
@@ -214,15 +223,15 @@ class Housekeeper:
     async def _saved_producers(self, segment: SegmentId, switched: Switched) -> bool:
         """Store what producers had sent; without it a start reads more."""
         try:
-            await asyncio.to_thread(self._save_producers, segment, switched)
+            await asyncio.to_thread(self._save_producers, segment, switched.snapshot)
         except OSError as error:
             if later(error) is None:
                 raise
             return False
         return True
 
-    def _save_producers(self, segment: SegmentId, switched: Switched) -> None:
-        write_durably(self._paths.producers(segment), [switched.snapshot])
+    def _save_producers(self, segment: SegmentId, snapshot: bytes) -> None:
+        write_durably(self._paths.producers(segment), [snapshot])
 
     async def seal_waiting(self, state: StorageTopicState) -> None:
         """Try again to seal what could not be sealed; returns when that was tried."""
@@ -259,6 +268,7 @@ class Housekeeper:
             segment.frames,
         )
         await self._store.commit([Put(segment.row("sealed", segment.size))])
+        self._paths.marks(segment.id).unlink(missing_ok=True)
         segment.watermark = segment.size
         segment.summary = await asyncio.to_thread(recovery.load_summary, self._paths, segment.id)
         segment.runs = None
@@ -267,17 +277,29 @@ class Housekeeper:
 
     async def _mark(self, state: StorageTopicState, segment: Segment) -> None:
         """Store the watermark of an active file; where there is no room, a later mark does."""
-        segment.marking = False
         await self._seal_waiting(state)
-        if segment.runs is None or segment.removed:
-            return
-        synced = segment.synced
         try:
-            await self._store.commit([Put(segment.row("active", synced))])
-        except DiskFull as error:
-            self._tell_put_off(segment, error)
+            if segment is state.last and not state.removed:
+                await self._store_mark(state, segment)
+        except (DiskFull, Overloaded, OSError) as error:
+            reason = later(error)
+            if reason is None:
+                raise
+            self._tell_put_off(segment, reason)
+        finally:
+            segment.marking = False
+
+    async def _store_mark(self, state: StorageTopicState, segment: Segment) -> None:
+        """The mark first: it counts once the row covers it."""
+        marked = await self._writer.mark(state.storage_topic_id)
+        if marked is None:
             return
-        segment.watermark = synced
+        assert segment.runs is not None, "it takes frames"
+        await asyncio.to_thread(
+            marks.add, self._paths, segment.id, segment.marks, segment.runs, marked
+        )
+        await self._store.commit([Put(segment.row("active", marked.size))])
+        segment.watermark = marked.size
         self._put_off.discard(segment.id)
 
     # Indexes
@@ -341,12 +363,12 @@ class Housekeeper:
         rows: list[Put] = []
         try:
             for state in states:
-                switched = left.get(state.storage_topic_id)
+                closed = left.get(state.storage_topic_id)
                 segment = state.last
-                if switched is None or switched.left is None or segment is None:
+                if closed is None or segment is None:
                     continue
-                await asyncio.to_thread(self._save_state, segment, switched, switched.left.size)
-                rows.append(Put(segment.row("active", switched.left.size)))
+                await asyncio.to_thread(self._save_state, segment, closed)
+                rows.append(Put(segment.row("active", closed.marked.size)))
             if rows:
                 await self._store.commit(rows)
             marker = self._paths.directory / CLEAN_MARKER
@@ -355,12 +377,13 @@ class Housekeeper:
             reason = later(error)
             if reason is None:
                 raise DiskFailed(reason=f"{error} while closing the log") from error
-            _LOG.warning("the next start reads the log's newest files whole: %s", reason)
+            _LOG.warning("the next start reads more of the log's newest files: %s", reason)
 
-    def _save_state(self, segment: Segment, switched: Switched, size: int) -> None:
-        assert segment.runs is not None
-        recovery.write_index(self._paths, segment.id, size, segment.runs, segment.frames)
-        self._save_producers(segment.id, switched)
+    def _save_state(self, segment: Segment, closed: Closed) -> None:
+        runs = segment.runs
+        assert runs is not None
+        marks.add(self._paths, segment.id, segment.marks, runs, closed.marked, durably=True)
+        self._save_producers(segment.id, closed.snapshot)
 
 
 def _unsealed(state: StorageTopicState) -> Iterator[Segment]:

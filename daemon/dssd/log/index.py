@@ -15,6 +15,7 @@ that starts above the end of the one before says that the offsets between are da
 file, no clock.
 """
 
+import sys
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable
@@ -38,6 +39,9 @@ class Run(NamedTuple):
     checksum: int
     """xxh3-64 of its bytes."""
 
+
+RUN_BYTES = 8 * len(Run._fields)
+"""Of a run in a file."""
 
 made_run: Callable[[tuple[int, ...]], Run] = partial(tuple.__new__, Run)
 """`Run._make` without a step in Python: a lookup makes some tens of them."""
@@ -65,31 +69,31 @@ class OpenRun:
         self._hash = xxhash.xxh3_64()
         self.run: Run | None = None
 
+    def joins(self, base: int, position: int, bytes_max: int) -> bool:
+        """Whether frames with such a first offset, at such a place, join the run."""
+        last = self.run
+        return (
+            last is not None
+            and last.end == base
+            and last.position + last.length == position
+            and last.length < bytes_max
+        )
+
     def add(self, new: Run, pieces: Iterable[bytes | memoryview], bytes_max: int) -> Run:
         """Take frames in, whose run has no checksum yet; returns the run that now ends with them.
 
         It starts where the run before did if they join it; else it is a new one.
         """
         last = self.run
-        joins = (
-            last is not None
-            and last.end == new.base
-            and last.position + last.length == new.position
-            and last.length < bytes_max
-        )
-        if last is None or not joins:
+        if last is None or not self.joins(new.base, new.position, bytes_max):
             self._hash.reset()
-            last = new._replace(length=0)
+            last, length = new, new.length
+        else:
+            length = last.length + new.length
         for piece in pieces:
             self._hash.update(piece)
-        self.run = Run(
-            last.base,
-            new.end,
-            last.position,
-            last.length + new.length,
-            last.time_us,
-            self._hash.intdigest(),
-        )
+        checksum = self._hash.intdigest()
+        self.run = made_run((last.base, new.end, last.position, length, last.time_us, checksum))
         return self.run
 
 
@@ -164,12 +168,49 @@ class StreamRuns:
         columns = (column[first : first + count] for column in self._columns)
         return list(map(made_run, zip(*columns, strict=True)))
 
+    def between(self, start: int, end: int) -> tuple[int, int]:
+        """Numbers of the runs that begin in a part of the file: the first, and behind the last."""
+        positions = self._columns[2]
+        if not positions or positions[-1] < start:
+            return 0, 0
+        return bisect_left(positions, start), bisect_left(positions, end)
+
+    def packed(self, first: int, behind: int) -> bytes:
+        """Runs as they stand in files: the fields of each, 8 bytes little endian."""
+        columns = [column[first:behind] for column in self._columns]
+        mixed = array("Q", bytes(RUN_BYTES * len(columns[0])))
+        for number, column in enumerate(columns):
+            mixed[number :: len(columns)] = column
+        return _little_endian(mixed).tobytes()
+
+    def restore_packed(self, packed: bytes | memoryview) -> None:
+        """Append runs that `packed` gave; the caller sets the extent."""
+        mixed = array("Q")
+        mixed.frombytes(packed)
+        mixed = _little_endian(mixed)
+        for number, column in enumerate(self._columns):
+            column.extend(mixed[number :: len(self._columns)])
+
+    def extend_packed(self, packed: bytes | memoryview, last_us: int) -> None:
+        """Take in runs that `packed` gave, which follow these ones.
+
+        ``last_us`` is the append time of their last frame.
+        """
+        before = len(self)
+        self.restore_packed(packed)
+        first, last = self[before], self[-1]
+        extent = self.extent
+        if extent is None:
+            extent = self.extent = Extent(first.base, last.end, first.time_us, last_us, 0)
+        extent.end, extent.last_us = last.end, last_us
+        extent.bytes += sum(self._columns[3][before:])
+
     def moved(self, position_of: Callable[[int], int]) -> "StreamRuns":
         """The same runs where their bytes lie in another file."""
         moved = StreamRuns()
         moved.extent = self.extent
-        for run in self.slice(0, len(self)):
-            moved.restore(run._replace(position=position_of(run.position)))
+        positions = array("Q", map(position_of, self._columns[2]))
+        moved._columns = (*self._columns[:2], positions, *self._columns[3:])
         return moved
 
     def joined(self, later: "StreamRuns") -> "StreamRuns":
@@ -178,3 +219,15 @@ class StreamRuns:
             assert later.extent is not None
             self.put(run, later.extent.last_us)
         return self
+
+
+Runs = dict[int, StreamRuns]
+"""Of one segment, by partition."""
+
+
+def _little_endian(numbers: "array[int]") -> "array[int]":
+    """The same numbers as files have them, or back."""
+    if sys.byteorder == "big":
+        numbers = numbers[:]
+        numbers.byteswap()
+    return numbers

@@ -26,11 +26,12 @@ from dataclasses import dataclass
 
 import xxhash
 
-from dssd.log.index import Extent, Run, StreamRuns, made_run
+from dssd.log.index import RUN_BYTES, Extent, Run, StreamRuns, made_run
 from dssd.log.segment_file import SegmentId
 
 RUNS_PER_LEAF = 85
 _RUN = struct.Struct("<QQQQQQ")
+assert _RUN.size == RUN_BYTES
 _CHECKSUM = struct.Struct("<Q")
 LEAF_BYTES = RUNS_PER_LEAF * _RUN.size + _CHECKSUM.size
 assert LEAF_BYTES <= 4096, "a leaf is one page"
@@ -117,9 +118,9 @@ def encode(
     placed: dict[int, int] = {}
     for partition, runs in streams.items():
         placed[partition] = at
-        for first in range(0, len(runs), RUNS_PER_LEAF):
-            block = b"".join(_RUN.pack(*run) for run in runs.slice(first, RUNS_PER_LEAF))
-            leaves.append(_sealed(block))
+        packed = runs.packed(0, len(runs))
+        for first in range(0, len(packed), RUNS_PER_LEAF * RUN_BYTES):
+            leaves.append(_sealed(packed[first : first + RUNS_PER_LEAF * RUN_BYTES]))
             at += len(leaves[-1])
     roots: list[bytes] = []
     entries: list[bytes] = []
@@ -218,8 +219,7 @@ def decode_runs(buffer: bytes, summary: Summary) -> dict[int, StreamRuns]:
         runs = streams[partition] = StreamRuns()
         for leaf in range(entry.leaf_count):
             position, size = entry.leaf_span(leaf)
-            for run in decode_leaf(buffer[position : position + size]):
-                runs.restore(run)
+            runs.restore_packed(_opened(buffer[position : position + size]))
         runs.extent = entry.extent
     return streams
 

@@ -15,10 +15,10 @@ from pathlib import Path
 
 from dss_core.errors import DiskFull
 from dssd.log import recovery
+from dssd.log.content import Content
 from dssd.log.disk_errors import is_full
-from dssd.log.index import StreamRuns
+from dssd.log.index import Runs, StreamRuns
 from dssd.log.losses import Claim
-from dssd.log.recovery import Content, Runs
 from dssd.log.segment_file import HEADER_BYTES, SegmentId, SegmentPaths
 from dssd.log.segment_rows import row_id, unlink_segments
 from dssd.log.streams import Segment

@@ -25,7 +25,7 @@ file; the same frames in the same order give the same state. Frames whose produc
 import struct
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import NamedTuple
 
 import xxhash
@@ -73,12 +73,14 @@ class BadSnapshot(Exception):
 class _Recent:
     """The last sequences of one producer in one stream."""
 
-    __slots__ = ("answers", "in_doubt", "last", "time_us")
+    __slots__ = ("answers", "changed", "in_doubt", "last", "time_us")
 
     def __init__(self, last: int, time_us: int) -> None:
         self.last = last
         self.time_us = time_us
         self.in_doubt = False
+        self.changed = False
+        """Whether it is on the list of those that changed."""
         self.answers: deque[Answer] = deque(maxlen=WINDOW)
 
 
@@ -100,12 +102,13 @@ class Followed:
 class Producers:
     """The state of one storage topic."""
 
-    __slots__ = ("_followed", "_recent", "_storage_topic_id")
+    __slots__ = ("_changed", "_followed", "_recent", "_storage_topic_id")
 
     def __init__(self, storage_topic_id: int) -> None:
         self._storage_topic_id = storage_topic_id
         self._followed = Followed()
         self._recent: dict[tuple[int, bytes], _Recent] = {}
+        self._changed: list[tuple[int, bytes]] = []
 
     def __len__(self) -> int:
         """How many (partition, producer) are known."""
@@ -168,6 +171,10 @@ class Producers:
         recent = self._recent.get((partition, producer_id))
         if recent is None:
             recent = self._follow(partition, producer_id, sequence - 1, answer.append_time_us)
+        if not recent.changed:
+            # Also by a frame that is known: who knows these changes need not have known it.
+            recent.changed = True
+            self._changed.append((partition, producer_id))
         if sequence <= recent.last:
             return
         if sequence != recent.last + 1:
@@ -184,8 +191,10 @@ class Producers:
             return
         recent = self._recent.get((partition, producer_id))
         if recent is None:
-            self._follow(partition, producer_id, sequence, time_us)
-            return
+            recent = self._follow(partition, producer_id, sequence, time_us)
+        if not recent.changed:
+            recent.changed = True
+            self._changed.append((partition, producer_id))
         recent.last = max(recent.last, sequence)
         kept = recent.last - sequence
         while len(recent.answers) > kept:
@@ -229,16 +238,29 @@ class Producers:
 
     def encode(self, covered: Covered) -> bytes:
         """The state as a snapshot with its checksum."""
-        body = b"".join(self._encoded_entries())
+        body = b"".join(_encoded(key, recent) for key, recent in self._recent.items())
         head = _HEAD.pack(_MAGIC, _VERSION, WINDOW, *covered, len(self._recent))
         return head + body + _CHECKSUM.pack(xxhash.xxh3_64_intdigest(head + body))
 
-    def _encoded_entries(self) -> Iterator[bytes]:
-        for (partition, producer_id), recent in self._recent.items():
-            answers = len(recent.answers) | (_IN_DOUBT if recent.in_doubt else 0)
-            yield _ENTRY.pack(partition, producer_id, recent.last, recent.time_us, answers)
-            for answer in recent.answers:
-                yield _ANSWER.pack(*answer)
+    def take_changes(self) -> bytes:
+        """What is known now of all producers of which a frame came since this was asked last.
+
+        `apply` takes it in. Changes may be joined end to end, and cover the frames of all.
+        """
+        keys, self._changed = self._changed, []
+        changes: list[bytes] = []
+        for key in keys:
+            recent = self._recent.get(key)
+            if recent is not None:
+                recent.changed = False
+                changes.append(_encoded(key, recent))
+        return b"".join(changes)
+
+    def apply(self, changes: bytes) -> None:
+        """Know what `take_changes` gave, instead of what was known of those producers before."""
+        at = 0
+        while at < len(changes):
+            at = self._decode_entry(changes, at)
 
     @classmethod
     def decode(cls, snapshot: bytes) -> tuple["Producers", Covered]:
@@ -265,12 +287,22 @@ class Producers:
     def _decode_entry(self, snapshot: bytes, at: int) -> int:
         partition, producer_id, last, time_us, answers = _ENTRY.unpack_from(snapshot, at)
         at += _ENTRY.size
-        recent = self._follow(partition, producer_id, last, time_us)
+        recent = self._recent.get((partition, producer_id))
+        if recent is None:
+            recent = self._follow(partition, producer_id, last, time_us)
+        recent.last, recent.time_us = last, time_us
         recent.in_doubt = bool(answers & _IN_DOUBT)
+        recent.answers.clear()
         for _ in range(answers & ~_IN_DOUBT):
             recent.answers.append(Answer(*_ANSWER.unpack_from(snapshot, at)))
             at += _ANSWER.size
         return at
+
+
+def _encoded(key: tuple[int, bytes], recent: _Recent) -> bytes:
+    answers = len(recent.answers) | (_IN_DOUBT if recent.in_doubt else 0)
+    entry = _ENTRY.pack(*key, recent.last, recent.time_us, answers)
+    return entry + b"".join(_ANSWER.pack(*answer) for answer in recent.answers)
 
 
 def forgotten_before(now_us: int) -> int:

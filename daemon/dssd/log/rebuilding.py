@@ -3,11 +3,10 @@
 Invariant: offsets that an index had given out stay given out, readable or not.
 """
 
-from dssd.log import recovery
-from dssd.log.index import StreamRuns
+from dssd.log.content import TopicScan, scan_segment
+from dssd.log.index import Runs, StreamRuns
 from dssd.log.index_file import BadIndex, Summary
 from dssd.log.producers import Producers
-from dssd.log.recovery import Runs, TopicScan
 from dssd.log.segment_file import SegmentId, SegmentPaths
 from dssd.log.settings import LogSettings
 
@@ -27,9 +26,7 @@ def rebuilt_runs(
         ends[partition] = entry.extent.start
     topic_id, size = segment_id.storage_topic_id, known.segment_bytes
     topic = TopicScan(topic_id, ends, Producers(topic_id))
-    content = recovery.scan_segment(
-        paths, segment_id, size, topic, settings.run_bytes_max, stop_at=size
-    )
+    content = scan_segment(paths, segment_id, size, topic, settings.run_bytes_max, stop_at=size)
     if content is None:
         raise BadIndex("the segment is missing too")
     for partition, entry in known.streams.items():

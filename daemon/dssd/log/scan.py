@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from dss_core.errors import FrameCorrupt
-from dss_core.frame import MAGIC, Header, verify_stamp, verify_stored
+from dss_core.frame import MAGIC, Header, Stored, read_header, verify_stamp, whole_frames
 from dss_core.limits import FRAME_BYTES_MAX
 
 WINDOW_BYTES = FRAME_BYTES_MAX * 2
@@ -30,6 +30,19 @@ class Found(NamedTuple):
     frame: bytes
 
 
+class Stretch(NamedTuple):
+    """Whole frames end to end."""
+
+    position: int
+    buffer: bytes
+    frames: list[Stored]
+    """Where they begin and end is said of the buffer; the first one lies at the position."""
+
+    def place(self, at: int) -> int:
+        """Where a byte of the buffer lies."""
+        return self.position + at - self.frames[0][0]
+
+
 @dataclass(frozen=True, slots=True)
 class Bad:
     """Bytes that are no whole frame."""
@@ -42,12 +55,17 @@ class Bad:
 
 def scan_bytes(buffer: bytes, storage_topic_id: int) -> Iterator[Found | Bad]:
     """The frames in a buffer, with positions inside it."""
-    yield from _Scan(_Buffer(buffer), storage_topic_id, 0, len(buffer)).frames()
+    for item in _Scan(_Buffer(buffer), storage_topic_id, 0, len(buffer)).stretches():
+        if isinstance(item, Bad):
+            yield item
+            continue
+        for at, end, *_ in item.frames:
+            yield Found(at, read_header(buffer, at), buffer[at:end])
 
 
-def scan_file(fd: int, storage_topic_id: int, start: int, end: int) -> Iterator[Found | Bad]:
+def scan_file(fd: int, storage_topic_id: int, start: int, end: int) -> Iterator[Stretch | Bad]:
     """The frames in a part of a file, with positions in the file."""
-    yield from _Scan(_FileWindow(fd, end), storage_topic_id, start, end).frames()
+    yield from _Scan(_FileWindow(fd, end), storage_topic_id, start, end).stretches()
 
 
 class _Buffer:
@@ -121,12 +139,12 @@ class _Scan:
         self._position = start
         self._end = end
 
-    def frames(self) -> Iterator[Found | Bad]:
+    def stretches(self) -> Iterator[Stretch | Bad]:
         """All of it, in order, without a gap."""
         bad_start = self._position
         while self._position < self._end:
             position = self._position
-            found = self._frame_here(position)
+            found = self._frames_here(position) or self._bad_frame_here(position)
             if found is None:
                 self._position = self._next_candidate(position + 1)
                 continue
@@ -137,23 +155,23 @@ class _Scan:
         if bad_start < self._end:
             yield Bad(bad_start, self._end, None)
 
-    def _frame_here(self, position: int) -> Found | Bad | None:
+    def _frames_here(self, position: int) -> Stretch | None:
+        """All whole frames from there on, as far as bytes are held."""
         index = self._source.hold(position)
         buffer = self._source.bytes
+        frames = whole_frames(buffer, index, self._storage_topic_id)
+        return Stretch(position, buffer, frames) if frames else None
+
+    def _bad_frame_here(self, position: int) -> Bad | None:
+        """The frame that is not whole, if its header is."""
+        index = self._source.hold(position)
         try:
-            header = verify_stamp(buffer, index)
+            header = verify_stamp(self._source.bytes, index)
         except FrameCorrupt:
             return None
         if header.storage_topic_id != self._storage_topic_id:
             return None
-        end = position + header.frame_bytes
-        if end > self._end:
-            return Bad(position, self._end, header)
-        try:
-            verify_stored(buffer, index)
-        except FrameCorrupt:
-            return Bad(position, end, header)
-        return Found(position, header, buffer[index : index + header.frame_bytes])
+        return Bad(position, min(position + header.frame_bytes, self._end), header)
 
     def _next_candidate(self, position: int) -> int:
         while position < self._end:
@@ -167,7 +185,7 @@ class _Scan:
         return self._end
 
 
-def _end_of(item: Found | Bad) -> int:
+def _end_of(item: Stretch | Bad) -> int:
     if isinstance(item, Bad):
         return item.end
-    return item.position + item.header.frame_bytes
+    return item.position + item.frames[-1][1] - item.frames[0][0]

@@ -40,6 +40,9 @@ assert _HEADER.size + _CHECKSUM.size <= HEADER_BYTES
 SEGMENT_SUFFIX = ".seg"
 INDEX_SUFFIX = ".idx"
 PRODUCERS_SUFFIX = ".prod"
+MARKS_SUFFIX = ".marks"
+CACHE_SUFFIXES = (INDEX_SUFFIX, PRODUCERS_SUFFIX, MARKS_SUFFIX)
+"""Of files that are made anew from the frames when they are gone."""
 TEMPORARY_SUFFIX = ".tmp"
 QUARANTINE = "quarantine"
 
@@ -66,12 +69,16 @@ class SegmentPaths:
         return self.directory / (_stem(segment) + SEGMENT_SUFFIX)
 
     def index(self, segment: SegmentId) -> Path:
-        """The index of a sealed or cleanly closed segment; rebuilt where it is missing."""
+        """The index of a sealed segment; rebuilt where it is missing."""
         return self.directory / (_stem(segment) + INDEX_SUFFIX)
 
     def producers(self, segment: SegmentId) -> Path:
         """What producers had sent when the segment began or was closed."""
         return self.directory / (_stem(segment) + PRODUCERS_SUFFIX)
+
+    def marks(self, segment: SegmentId) -> Path:
+        """What was known of an active segment when its watermark was stored."""
+        return self.directory / (_stem(segment) + MARKS_SUFFIX)
 
     def quarantine(self, path: Path) -> Path:
         """Move a file aside, durably; returns where it lies now. Nothing there is overwritten."""

@@ -86,6 +86,7 @@ class SegmentLog:
             wall_us=wall_us,
             failed=self._fail,
             quarantined=self._quarantined,
+            count_topics=lambda: len(self._topics),
         )
         self._finder = RunFinder(
             paths, self._files, self._housekeeper.rebuild_index, settings.index_blocks_max

@@ -56,6 +56,7 @@ def _unlink_frames(paths: SegmentPaths, segments: Sequence[SegmentId]) -> None:
     for segment in segments:
         paths.segment(segment).unlink(missing_ok=True)
         paths.producers(segment).unlink(missing_ok=True)
+        paths.marks(segment).unlink(missing_ok=True)
     sync_directory(paths.directory)
 
 

@@ -15,6 +15,7 @@ class LogSettings:
     run_bytes_max: int = limits.RUN_BYTES_MAX
     writer_queue_bytes_max: int = limits.WRITER_QUEUE_BYTES_MAX
     watermark_bytes: int = limits.WATERMARK_BYTES
+    watermark_frames: int = limits.WATERMARK_FRAMES
     tail_cache_bytes_max: int = limits.TAIL_CACHE_BYTES_MAX
     descriptors_max: int = limits.LOG_DESCRIPTORS_MAX
     active_descriptors_max: int = limits.LOG_ACTIVE_DESCRIPTORS_MAX

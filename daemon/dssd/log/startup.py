@@ -14,19 +14,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from dss_core.errors import DiskFull
-from dssd.log import recovery
+from dssd.log import marks, recovery
 from dssd.log.batch import WriterTopic
+from dssd.log.content import Content, TopicScan, replay_producers, scan_segment
 from dssd.log.disk_errors import is_full
 from dssd.log.gone import frames_there
 from dssd.log.index_file import BadIndex
 from dssd.log.losses import Place, claims_of
+from dssd.log.marks import Known
 from dssd.log.outcomes import Damaged, Outcomes
 from dssd.log.producers import BadSnapshot, Covered, Producers, forgotten_before
-from dssd.log.recovery import Content, Outcome, TopicScan
+from dssd.log.recovery import Outcome
 from dssd.log.segment_file import (
+    CACHE_SUFFIXES,
     HEADER_BYTES,
-    INDEX_SUFFIX,
-    PRODUCERS_SUFFIX,
+    MARKS_SUFFIX,
     QUARANTINE,
     TEMPORARY_SUFFIX,
     SegmentId,
@@ -82,8 +84,10 @@ async def recover(
         one = _TopicRecovery(paths, store, settings, wall_us, recovered, clean=clean)
         await one.recover(topic, rows[topic.storage_topic_id])
     named = {row_id(row) for topic in storage_topics for row in rows[topic.storage_topic_id]}
-    in_use = {segment.id for state, _ in recovered.topics for segment in state.segments.values()}
-    await asyncio.to_thread(_quarantine_strays, paths, named | in_use, recovered)
+    segments = [one for state, _ in recovered.topics for one in state.segments.values()]
+    named.update(segment.id for segment in segments)
+    active = {segment.id for segment in segments if segment.runs is not None}
+    await asyncio.to_thread(_quarantine_strays, paths, named, active, recovered)
     return recovered
 
 
@@ -107,7 +111,9 @@ def _take_marker(paths: SegmentPaths) -> bool:
     return clean
 
 
-def _quarantine_strays(paths: SegmentPaths, named: set[SegmentId], recovered: Recovered) -> None:
+def _quarantine_strays(
+    paths: SegmentPaths, named: set[SegmentId], active: set[SegmentId], recovered: Recovered
+) -> None:
     """Move files that no row names aside; remove what only caches or never got its name."""
     for path in sorted(paths.directory.iterdir()):
         if path.name == QUARANTINE:
@@ -116,9 +122,9 @@ def _quarantine_strays(paths: SegmentPaths, named: set[SegmentId], recovered: Re
             path.unlink()
             continue
         segment = parse_name(path)
-        if segment is not None and segment in named:
+        if segment is not None and segment in (active if path.suffix == MARKS_SUFFIX else named):
             continue
-        if segment is not None and path.suffix in (INDEX_SUFFIX, PRODUCERS_SUFFIX):
+        if segment is not None and path.suffix in CACHE_SUFFIXES:
             path.unlink()
             continue
         reason = "no row names it"
@@ -201,6 +207,8 @@ class _TopicRecovery:
         )
         state.writable = self._file is not None
         last = state.last
+        if last is not None and state.writable:
+            writer.frames = last.frames
         state.claimed_bytes = last.size if last is not None and state.writable else 0
         self._recovered.topics.append((state, writer))
 
@@ -288,13 +296,14 @@ class _TopicRecovery:
 
     async def _active(self, row: SegmentRow, *, is_last: bool) -> None:
         segment_id = row_id(row)
-        if self._clean and is_last and await self._taken_up_by_index(row):
-            return
         watermark = row.watermark_bytes
         if not is_last:
             # The next file took frames only once this one was durable to its end.
             watermark = max(watermark, _size_of(self._paths.segment(segment_id)))
-        content = await self._scanned(segment_id, watermark)
+        known = await asyncio.to_thread(
+            marks.load, self._paths, segment_id, watermark, self._covered
+        )
+        content = await self._scanned(segment_id, watermark, known=known)
         if content is None and watermark > HEADER_BYTES:
             content = Content(0)
         outcome = recovery.judge(content, watermark)
@@ -311,42 +320,30 @@ class _TopicRecovery:
             size = content.size
             segment = Segment(segment_id, row.created_at_ms, content.kept, None, size, size, size)
             segment.frames = content.frames_kept
+            segment.marks = content.marks
             self._add(segment)
             self._take_up(segment)
         else:
             self._add(await self._outcomes.seal(row, content))
 
     async def _scanned(
-        self, segment_id: SegmentId, watermark: int, stop_at: int | None = None
+        self,
+        segment_id: SegmentId,
+        watermark: int,
+        *,
+        stop_at: int | None = None,
+        known: Known | None = None,
     ) -> Content | None:
         return await asyncio.to_thread(
-            recovery.scan_segment,
+            scan_segment,
             self._paths,
             segment_id,
             watermark,
             self._scan,
             self._settings.run_bytes_max,
             stop_at=stop_at,
+            known=known,
         )
-
-    async def _taken_up_by_index(self, row: SegmentRow) -> bool:
-        """After a clean stop the index is complete: nothing needs to be read."""
-        segment_id = row_id(row)
-        try:
-            summary = await asyncio.to_thread(recovery.load_summary, self._paths, segment_id)
-            size = _size_of(self._paths.segment(segment_id))
-            if not size == summary.segment_bytes == row.watermark_bytes:
-                return False
-            runs = await asyncio.to_thread(recovery.load_runs, self._paths, segment_id, summary)
-        except BadIndex:
-            return False
-        segment = Segment(segment_id, row.created_at_ms, runs, None, size, size, size)
-        segment.frames = summary.frames
-        self._add(segment)
-        self._learn(segment)
-        await asyncio.to_thread(self._replay, segment_id, size)
-        self._take_up(segment)
-        return True
 
     def _take_up(self, segment: Segment) -> None:
         """Go on appending to a file all of which is durable."""
@@ -413,7 +410,7 @@ class _TopicRecovery:
             return
         start = covered.position if segment_id.segment_id == covered.segment_id else HEADER_BYTES
         if start < size:
-            recovery.replay_producers(self._paths, segment_id, start, size, self._scan.producers)
+            replay_producers(self._paths, segment_id, start, size, self._scan.producers)
 
     def _report(self, path: Path, reason: str) -> None:
         self._recovered.quarantined.append((path, reason))

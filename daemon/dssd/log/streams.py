@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from dssd.log.batch import AppendCall
 from dssd.log.index import Extent, StreamRuns
 from dssd.log.index_file import Summary
+from dssd.log.marks import Marks
 from dssd.log.segment_file import HEADER_BYTES, SegmentId
 from dssd.store.rows import SegmentRow
 
@@ -33,6 +34,8 @@ class Segment:
     """Up to here the file is durable."""
     frames: int = 0
     """How many it holds."""
+    marks: Marks = field(default_factory=Marks)
+    """What a start finds beside it while it is active."""
     marking: bool = False
     """Whether its watermark is about to be stored."""
     removed: bool = False

@@ -39,7 +39,9 @@ from dssd.limits import (
 from dssd.log.batch import (
     AppendCall,
     Batch,
+    Closed,
     FrameParts,
+    Marked,
     Result,
     StoredFrames,
     Switched,
@@ -152,11 +154,23 @@ class LogWriter:
         assert isinstance(outcome, list)
         return outcome
 
+    async def mark(self, storage_topic_id: int) -> Marked | None:
+        """How far the topic's file is durable, all of it; None where there is none.
+
+        Runs end there: those in the part of the file behind what was marked before are new.
+
+        Raises:
+            DiskFull: it cannot be made durable.
+        """
+        outcome = await self._order(lambda: self._mark(storage_topic_id))
+        assert outcome is None or isinstance(outcome, Marked)
+        return outcome
+
     async def remove(self, storage_topic_id: int) -> None:
         """Close the file of a storage topic and forget it."""
         await self._order(lambda: self._remove(storage_topic_id))
 
-    async def stop(self) -> dict[int, Switched]:
+    async def stop(self) -> dict[int, Closed]:
         """Make all durable, close all files, end the thread; returns the state of each topic."""
         outcome = await self._order(self._leave_all)
         self._queue.put(None)
@@ -354,6 +368,7 @@ class LogWriter:
                     stream.bytes,
                 )
             )
+            topic.frames += len(stream.frames)
             position += stream.bytes
         batch.files.append(WrittenFile(topic.file.segment, topic.file.size, pending.wants_sync))
 
@@ -361,7 +376,16 @@ class LogWriter:
         topic = self._topics[storage_topic_id]
         left = self._leave(topic)
         topic.file = file
+        topic.frames = 0
         return Switched(left, topic.producers.encode(Covered(*file.segment, file.size)))
+
+    def _mark(self, storage_topic_id: int) -> Marked | None:
+        topic = self._topics.get(storage_topic_id)
+        if topic is None or topic.file is None:
+            return None
+        topic.file.sync()
+        topic.open_runs.clear()
+        return _marked(topic, topic.file.size)
 
     def _leave(self, topic: WriterTopic) -> WrittenFile | None:
         """Close a topic's file with all in it durable."""
@@ -374,8 +398,8 @@ class LogWriter:
         self._open_files.close(file)
         return WrittenFile(file.segment, file.size, synced=True)
 
-    def _leave_all(self) -> dict[int, Switched]:
-        states: dict[int, Switched] = {}
+    def _leave_all(self) -> dict[int, Closed]:
+        states: dict[int, Closed] = {}
         for topic in self._topics.values():
             try:
                 left = self._leave(topic)
@@ -388,7 +412,7 @@ class LogWriter:
                 continue
             if left is not None:
                 snapshot = topic.producers.encode(Covered(*left.segment, left.size))
-                states[topic.storage_topic_id] = Switched(left, snapshot)
+                states[topic.storage_topic_id] = Closed(_marked(topic, left.size), snapshot)
         return states
 
     def _seal(self, storage_topic_id: int) -> list[int]:
@@ -442,6 +466,10 @@ def _place(pending: _PendingFile, append: Append, header: FrameHeader) -> Answer
     if append.durability != "os":
         pending.wants_sync = True
     return answer
+
+
+def _marked(topic: WriterTopic, size: int) -> Marked:
+    return Marked(size, topic.frames, topic.last_us, topic.producers.take_changes())
 
 
 def _outcome_of(order: Order) -> object:

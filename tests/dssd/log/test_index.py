@@ -1,6 +1,8 @@
 """The run index in memory and on disk, against a plain list of frames."""
 
+import struct
 from bisect import bisect_right
+from dataclasses import replace
 from itertools import accumulate, pairwise
 
 import pytest
@@ -109,6 +111,30 @@ def test_an_index_file_gives_back_what_it_was_given(streams: list[Frames]) -> No
     for number, runs in given_runs.items():
         assert summary.streams[number].extent == runs.extent
         assert restored[number].slice(0, 999) == runs.slice(0, 999)
+
+
+@given(frames, st.lists(st.integers(0, 3_000), max_size=4))
+def test_runs_packed_part_by_part_are_the_same_runs(written: Frames, cuts: list[int]) -> None:
+    runs, _ = indexed(written)
+    again = StreamRuns()
+    edges = [0, *sorted(cuts), 1 << 40]
+    for start, end in pairwise(edges):
+        first, behind = runs.between(start, end)
+        part = runs.slice(first, behind - first)
+        assert [start <= run.position < end for run in part] == [True] * len(part)
+        if part:
+            again.extend_packed(runs.packed(first, behind), part[-1].time_us)
+    assert again.slice(0, 999) == runs.slice(0, 999)
+    assert runs.extent is not None
+    last_us = runs[-1].time_us
+    assert again.extent == replace(runs.extent, last_us=last_us)
+
+
+def test_packed_runs_are_their_fields_little_endian() -> None:
+    runs = StreamRuns()
+    run = Run(1, 2, 64, 300, 1_700_000_000_000_000, 0xFEDC_BA98_7654_3210)
+    runs.put(run, run.time_us)
+    assert runs.packed(0, 1) == struct.pack("<6Q", *run)
 
 
 def test_a_root_leads_to_the_leaf_of_an_offset_and_of_a_time() -> None:

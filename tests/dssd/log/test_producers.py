@@ -23,6 +23,7 @@ from dssd.log.producers import (
 
 Bench = Any
 A = b"a" * 16
+B = b"b" * 16
 COVERED = Covered(7, 3, 64)
 
 
@@ -200,6 +201,69 @@ def test_answers_for_frames_that_are_gone_are_forgotten_with_the_older_ones() ->
     ]
     assert outcome(producers, 0, 5) is None
     assert outcome(producers, 1, 0) == Answer(2, 1, 100)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 2), st.sampled_from([A, B]), st.booleans()), max_size=40),
+    st.integers(0, 40),
+    st.integers(0, 40),
+)
+def test_changes_bring_a_state_up_to_date(
+    frames: list[tuple[int, bytes, bool]], snapshot_at: int, seen_at: int
+) -> None:
+    """Whether the snapshot was taken before or after the changes began, or in between."""
+    producers = Producers(7)
+    snapshot, changes = producers.encode(COVERED), b""
+    sequences: dict[tuple[int, bytes], int] = {}
+    for number, (partition, producer, damaged) in enumerate(frames):
+        if number == snapshot_at:
+            snapshot = producers.encode(COVERED)
+        if number == seen_at:
+            changes += producers.take_changes()
+        sequence = sequences[partition, producer] = sequences.get((partition, producer), -1) + 1
+        if damaged:
+            producers.lost(partition, producer, sequence, number)
+        else:
+            producers.stored(partition, producer, sequence, Answer(number, 1, number))
+    changes += producers.take_changes()
+    again, _ = Producers.decode(snapshot)
+    again.apply(changes)
+    assert sorted_entries(again) == sorted_entries(producers)
+    assert producers.take_changes() == b""
+
+
+def sorted_entries(
+    producers: Producers,
+) -> list[tuple[tuple[int, bytes], int, int, list[Answer]]]:
+    return sorted(
+        (key, recent.last, recent.time_us, list(recent.answers))
+        for key, recent in producers._recent.items()
+    )
+
+
+def test_changes_are_of_those_that_sent_something_since_and_are_still_known() -> None:
+    producers = remembering(3)
+    first = producers.take_changes()
+    producers.stored(1, A, 0, Answer(9, 1, 500))
+    producers.stored(2, A, 0, Answer(9, 1, 400))
+    producers.forget_before(500)
+    changes = producers.take_changes()
+    again = Producers(7)
+    again.apply(changes)
+    assert len(again) == 1
+    assert outcome(again, 1, 0) == Answer(9, 1, 500)
+    again.apply(first)
+    assert outcome(again, 0, 2) == Answer(2, 1, 100)
+    assert len(again) == 2
+
+
+def test_a_frame_that_is_known_already_counts_as_a_change() -> None:
+    producers, _ = Producers.decode(remembering(3).encode(COVERED))
+    assert producers.take_changes() == b""
+    producers.stored(0, A, 1, Answer(1, 1, 100))
+    again = Producers(7)
+    again.apply(producers.take_changes())
+    assert outcome(again, 0, 2) == Answer(2, 1, 100)
 
 
 def test_all_topics_of_a_log_share_one_bound(monkeypatch: pytest.MonkeyPatch) -> None:
