@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
-from dss_core.errors import DiskFailed, ExitCode
+from dss_core.errors import DiskFailed, ExitCode, StoreDamaged
 from dssd.addresses import Address
 from dssd.clock import Clock
 from dssd.conditions import EXIT_SOFTWARE
@@ -124,7 +124,7 @@ def _announce(addresses: tuple[Address, ...], *, paste: bool) -> None:
 
 def _fail_stop(temporary: Path | None, error: BaseException) -> None:
     """End the process before what failed can be acknowledged. Runs on any thread."""
-    if isinstance(error, DiskFailed):
+    if isinstance(error, DiskFailed | StoreDamaged):
         said, exit_code = f"dssd: {error.message} [{error.code}]\n", int(ExitCode.IO_ERROR)
     else:
         said, exit_code = "".join(traceback.format_exception(error)), EXIT_SOFTWARE

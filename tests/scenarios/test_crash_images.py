@@ -15,6 +15,7 @@ from random import Random
 
 import pytest
 
+from dss_core.errors import DataDirectoryNewer, DiskFailed, StoreDamaged
 from dssd.store import reserve
 from dssd.testing import strace
 from dssd.testing.disk.checking import check, vanished
@@ -40,7 +41,14 @@ THOROUGH_EVERY = 8
 BLIND_STEPS, BLIND_SHARE = 400, 0.1
 """Of a disk that ignores syncs, how much is looked at: ever more is pending on it."""
 FLIPS = 60
+STORE_FLIPS = int(2_000 * min(1, SHARE))
+STORE = "data/store.sqlite"
 STORE_LOG = "data/store.sqlite-wal"
+REFUSALS = tuple(
+    f"it does not start: {kind.__name__}("
+    # A flipped bit may also make the store one of a newer version, or one for readers only.
+    for kind in (StoreDamaged, DataDirectoryNewer, DiskFailed)
+)
 LIVES = ("first", "second", "third")
 
 
@@ -144,6 +152,27 @@ async def test_a_flipped_bit_in_the_log_of_the_store_is_refused_or_harmless(
         found = await violations_of(directory, rotten, told, thorough=False)
         assert all("StoreDamaged" in violation for violation in found), (position, found)
         refused += bool(found)
+    assert refused
+
+
+async def test_a_flipped_bit_in_a_closed_store_is_refused_or_harmless(
+    directory: Path, run: list[Step]
+) -> None:
+    """SQLite alone takes a changed name, epoch or progress for what was written."""
+    image = final_image(run)
+    assert STORE_LOG not in image.files
+    told = tuple(step.operation.text for step in run if isinstance(step.operation, Tell))
+    store = image.files[STORE]
+    written = bytes(store)
+    chance = Random(SEED)
+    refused = 0
+    for position in chance.choices([at for at, byte in enumerate(written) if byte], k=STORE_FLIPS):
+        content = bytearray(written)
+        content[position] ^= 1 << chance.randrange(8)
+        rotten = replace(image, files=image.files | {STORE: Content(bytes(content), store.size)})
+        found = await violations_of(directory, rotten, told, thorough=False)
+        refused += bool(found)
+        assert all(violation.startswith(REFUSALS) for violation in found), (position, found)
     assert refused
 
 

@@ -288,6 +288,21 @@ async def test_a_disk_that_fails_stops_the_daemon_before_it_acknowledges(directo
         assert "Traceback" not in daemon.said
 
 
+async def test_a_store_that_is_found_damaged_stops_the_daemon(
+    directory: Path,
+) -> None:
+    broken = (BROKEN_DAEMON, "damaged")
+    async with (
+        running("--data-dir", str(directory), program=broken) as daemon,
+        connected(daemon.endpoint) as stubs,
+    ):
+        with pytest.raises(grpc.aio.AioRpcError):
+            await stubs.topics.Create(topics_pb2.CreateTopicRequest(name="orders", partitions=1))
+        assert await daemon.wait() == ExitCode.IO_ERROR
+        assert "DSS4002" in daemon.said
+        assert "Traceback" not in daemon.said
+
+
 async def orders_with_a_record(stubs: Stubs) -> None:
     await stubs.topics.Create(topics_pb2.CreateTopicRequest(name="orders", partitions=1))
     record = types_pb2.Record(payload=b"kept")

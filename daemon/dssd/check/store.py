@@ -16,7 +16,8 @@ import sqlite_utils
 
 from dss_core.errors import DataDirectoryNewer
 from dssd.check.findings import Report
-from dssd.store import log_damage, schema
+from dssd.store import log_damage, schema, soundness
+from dssd.store.checksums import Unsound
 from dssd.store.database import described
 from dssd.store.rows import Row
 
@@ -120,7 +121,8 @@ def _is_sound(connection: sqlite3.Connection, path: Path, report: Report) -> boo
         report.damage(path, f"row {row} of {table} names a row of {parent} that is not there")
     try:
         schema.verify(sqlite_utils.Database(connection, execute_plugins=False))
-    except schema.SchemaDiffers as error:
+        soundness.check(connection)
+    except (schema.SchemaDiffers, Unsound) as error:
         report.damage(path, str(error))
         return False
     return True

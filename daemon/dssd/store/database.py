@@ -9,6 +9,7 @@ import os
 import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NoReturn
 
 from dss_core.errors import (
     DataDirectoryLocked,
@@ -23,7 +24,8 @@ from dssd.limits import (
     STORE_CACHE_KIB,
     STORE_WAL_BYTES_MAX,
 )
-from dssd.store import schema
+from dssd.store import schema, soundness
+from dssd.store.checksums import Unsound
 from dssd.store.log_damage import damage_in
 from dssd.store.reserve import Reserve
 
@@ -48,7 +50,22 @@ PRAGMAS: Sequence[tuple[str, str, str | int]] = (
 )
 """Name, value to set, value to read back."""
 
-DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
+DAMAGED = frozenset(
+    {
+        sqlite3.SQLITE_CORRUPT,
+        sqlite3.SQLITE_NOTADB,
+        # No statement of ours is wrong while it opens or reads: so the schema is not what it was.
+        sqlite3.SQLITE_ERROR,
+        sqlite3.SQLITE_CONSTRAINT,
+        sqlite3.SQLITE_MISMATCH,
+        # Of the Python module: text that is not UTF-8.
+        None,
+    }
+)
+READ_ERRORS = (sqlite3.Error, schema.SchemaDiffers, Unsound, UnicodeDecodeError)
+"""What opening and reading raise because of what is in the file."""
+
+WRONG_CALLS = (sqlite3.ProgrammingError, sqlite3.InterfaceError)
 REFUSED = frozenset(
     {
         sqlite3.SQLITE_CONSTRAINT,
@@ -79,10 +96,25 @@ def is_full(error: sqlite3.Error) -> bool:
     return primary_code(error) == sqlite3.SQLITE_FULL
 
 
-def condition(error: sqlite3.Error) -> DssError:
-    """What an error of disk or database means to a caller of a running store."""
-    if is_full(error):
-        return DiskFull()
+def raise_condition(error: Exception, path: Path) -> NoReturn:
+    """Raise what one of `READ_ERRORS` means: the only place that says so. A wrong call of SQLite
+    is a programmer's error and stays what it is.
+    """
+    if isinstance(error, sqlite3.Error):
+        if isinstance(error, WRONG_CALLS):
+            raise error
+        raise _condition(error, path) from error
+    raise StoreDamaged(path=path, reason=error) from error
+
+
+def _condition(error: sqlite3.Error, path: Path) -> DssError:
+    match primary_code(error):
+        case sqlite3.SQLITE_FULL:
+            return DiskFull()
+        case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
+            return DataDirectoryLocked(path=path)
+        case code if code in DAMAGED:
+            return StoreDamaged(path=path, reason=described(error))
     return DiskFailed(reason=f"store: {described(error)}")
 
 
@@ -99,32 +131,24 @@ def opened(
     Raises:
         DataDirectoryNewer: a newer version wrote it; it is left as it was.
         DataDirectoryLocked: another process has it open.
-        StoreDamaged: it is no database, not ours, or not sound.
+        StoreDamaged: it is no database, not ours, or not as it was written.
         DiskFull, DiskFailed: the disk did not allow it.
     """
-    unclean = _has_log(path)
-    if unclean:
-        _check_log(_log_of(path))
+    _check_log(_log_of(path))
     try:
         connection = sqlite3.connect(path, isolation_level=None)
         try:
-            _prepare(connection, path, migrations, unclean=unclean)
+            _prepare(connection, path, migrations)
         except BaseException:
             connection.close()
             raise
-    except sqlite3.Error as error:
-        raise _open_condition(error, path) from error
-    except (schema.SchemaDiffers, UnicodeDecodeError) as error:
-        raise StoreDamaged(path=path, reason=error) from error
+    except READ_ERRORS as error:
+        raise_condition(error, path)
     return connection
 
 
 def _prepare(
-    connection: sqlite3.Connection,
-    path: Path,
-    migrations: Sequence[schema.Migration],
-    *,
-    unclean: bool,
+    connection: sqlite3.Connection, path: Path, migrations: Sequence[schema.Migration]
 ) -> None:
     connection.execute(f"PRAGMA busy_timeout = {STORE_BUSY_MS}")
     connection.execute("PRAGMA locking_mode = EXCLUSIVE")
@@ -137,7 +161,8 @@ def _prepare(
         connection.execute(f"PRAGMA {name} = {value}").fetchall()
         read_back = connection.execute(f"PRAGMA {name}").fetchone()[0]
         assert read_back == expected, (name, read_back, expected)
-    if unclean:
+    _check_writable(connection)
+    if found > 0:
         _check_sound(connection, path)
     if 0 < found < known:
         _back_up(connection, path.with_name(f"{path.name}.format-{found}"))
@@ -165,10 +190,20 @@ def _format(connection: sqlite3.Connection, path: Path) -> int:
     return found
 
 
+def _check_writable(connection: sqlite3.Connection) -> None:
+    """Have it refused here, not at the first commit: a beginning alone SQLite lets pass."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        connection.execute(f"PRAGMA application_id = {schema.APPLICATION_ID}")
+    finally:
+        connection.execute("ROLLBACK")
+
+
 def _check_sound(connection: sqlite3.Connection, path: Path) -> None:
     answers = [row[0] for row in connection.execute("PRAGMA quick_check(10)")]
     if answers != ["ok"]:
         raise StoreDamaged(path=path, reason="; ".join(answers))
+    soundness.check(connection)
 
 
 def _back_up(connection: sqlite3.Connection, target: Path) -> None:
@@ -192,28 +227,14 @@ def _sync(path: Path) -> None:
 
 def _check_log(log: Path) -> None:
     """Before SQLite sees it, for what SQLite takes for an unfinished commit it forgets."""
-    damage = damage_in(log.read_bytes())
+    try:
+        content = log.read_bytes()
+    except FileNotFoundError:
+        return  # A clean close removes it.
+    damage = damage_in(content)
     if damage is not None:
         raise StoreDamaged(path=log, reason=damage)
 
 
-def _has_log(path: Path) -> bool:
-    """Whether a write-ahead log was left: a clean close removes it."""
-    try:
-        return _log_of(path).stat().st_size > 0
-    except FileNotFoundError:
-        return False
-
-
 def _log_of(path: Path) -> Path:
     return path.with_name(f"{path.name}-wal")
-
-
-def _open_condition(error: sqlite3.Error, path: Path) -> DssError:
-    code = primary_code(error)
-    if code in DAMAGED or code == sqlite3.SQLITE_ERROR:
-        # No statement of ours is wrong here: so the schema is not what it was.
-        return StoreDamaged(path=path, reason=described(error))
-    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-        return DataDirectoryLocked(path=path)
-    return condition(error)

@@ -98,6 +98,8 @@ class GroupRow(Row):
     ack_wait_ms: int
     created_at_ms: int
     cursor_generation: int
+    protocol: str = "borrow"
+    """borrow or lease: how its leader and its members talk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +140,20 @@ class GrantRow(Row):
     session_id: bytes | None
     borrower_id: bytes | None
     cursor_generation: int
+
+
+@dataclass(frozen=True, slots=True)
+class StreamSetRow(Row):
+    """How far the versions of a session's stream sets have come, in a group of the lease protocol.
+
+    It is there while the session has a member; one that comes later begins at 1 again.
+    """
+
+    KEY = ("group_id", "session_id")
+    TABLE = "stream_sets"
+    group_id: int
+    session_id: bytes
+    set_version: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +212,7 @@ KINDS: tuple[type[Row], ...] = (
     GroupNameRow,
     LeaderRow,
     GrantRow,
+    StreamSetRow,
     ProgressRow,
     SessionRow,
     SubscriptionRow,

@@ -1,33 +1,49 @@
 """Tables, derived from the kinds of rows, and how one format becomes the next.
 
-A kind becomes one STRICT table: a column a field, ``version`` beside them, the ``KEY`` fields its
-primary key. A new database is made as the kinds are now; an older one is migrated, one format at
-a time, each in one transaction that also raises ``user_version``. Either way the result is
-compared with what the kinds say. It must not know what rows mean.
+A kind becomes one STRICT table: a column a field, ``version`` and ``checksum`` beside them, the
+``KEY`` fields its primary key. A new database is made as the kinds are now; an older one is
+migrated, one format at a time, each in one transaction that also raises ``user_version``. Either
+way the result is compared with what the kinds say. It must not know what rows mean.
 """
 
 import sqlite3
 import types
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from operator import attrgetter
+from functools import cache
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import sqlite_utils
 
+from dssd.store.checksums import (
+    CHECKSUM,
+    UNFIT,
+    Column,
+    Unsound,
+    checksum_of,
+    is_sound_of,
+    stored_of,
+)
 from dssd.store.keys import KEY_GETTERS
 from dssd.store.port import Key, Versioned
 from dssd.store.rows import KINDS, Row
+from dssd.store.soundness import SEAL_SQL, SEQUENCES, VERSION, VERSIONS, fill
 
 APPLICATION_ID = 0x44535353
 """``DSSS``: what `file` shows, and how we know our own database."""
 
-SEQUENCES = "sequences"
-VERSIONS = "versions"
 IDS = "ids"
+SEQUENCE_COLUMNS = (Column("name", str, optional=False), Column("last", int, optional=False))
+VERSION_COLUMN = Column(VERSION, int, optional=False)
+
+sequence_checksum = checksum_of(SEQUENCES, SEQUENCE_COLUMNS)
+"""Of its name and its last number."""
 
 COLUMN_TYPES: Mapping[type, type] = {int: int, bool: int, str: str, bytes: bytes}
 SQL_TYPES: Mapping[type, str] = {int: "INTEGER", bool: "INTEGER", str: "TEXT", bytes: "BLOB"}
+
+_BESIDE: dict[str, type] = {VERSION: int, CHECKSUM: int}
+"""Columns of every table behind the fields of its kind."""
 
 BLOCK_ROWS = 64
 """Rows that one statement writes. Each step of a statement gives up the interpreter's lock and
@@ -35,8 +51,33 @@ must win it back from a busy event loop; blocks are also a third faster when nob
 
 Migration = Callable[[sqlite_utils.Database], None]
 
-MIGRATIONS: Sequence[Migration] = ()
-"""``MIGRATIONS[n]`` makes format n + 2 of format n + 1."""
+
+def add_checksums(db: sqlite_utils.Database) -> None:
+    """Every row gets its checksum, and there is a place for the seal."""
+    for table in db.tables:
+        if table.name == SEQUENCES or VERSION in table.columns_dict:
+            # Without a default no column can be added; every statement of ours gives a value.
+            db.execute(
+                f'ALTER TABLE "{table.name}" ADD COLUMN "{CHECKSUM}" INTEGER NOT NULL DEFAULT 0'
+            )
+            fill(db.conn, table.name)
+    db.execute(SEAL_SQL)
+
+
+def add_lease_protocol(db: sqlite_utils.Database) -> None:
+    """Groups have a protocol, and stream sets have versions."""
+    db.execute("ALTER TABLE groups ADD COLUMN protocol TEXT NOT NULL DEFAULT 'borrow'")
+    fill(db.conn, "groups")
+    db.execute(
+        "CREATE TABLE stream_sets (group_id INTEGER NOT NULL, session_id BLOB NOT NULL, "
+        "set_version INTEGER NOT NULL, version INTEGER NOT NULL, checksum INTEGER NOT NULL, "
+        "PRIMARY KEY (group_id, session_id)) STRICT, WITHOUT ROWID"
+    )
+
+
+MIGRATIONS: Sequence[Migration] = (add_checksums, add_lease_protocol)
+"""``MIGRATIONS[n]`` makes format n + 2 of format n + 1. One that changes the columns or the rows of
+a table ends with `dssd.store.soundness.fill` of that table."""
 
 FORMAT = len(MIGRATIONS) + 1
 
@@ -47,15 +88,6 @@ class SchemaDiffers(Exception):
     def __init__(self, table: str, found: Mapping[str, str], wanted: Mapping[str, str]) -> None:
         super().__init__(f"table {table} has columns {dict(found)}, not {dict(wanted)}")
         self.table = table
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """One field of a kind."""
-
-    name: str
-    type: type
-    optional: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +102,10 @@ class Table:
     """Writes `BLOCK_ROWS` rows in one step."""
     delete_sql: str
     read_sql: str
-    values: Callable[[Row], tuple[Any, ...]]
-    """The fields of a row, in column order."""
+    stored: Callable[[Row, int], tuple[Any, ...]]
+    """What is kept of a row and its version: the fields in column order, both, and the checksum."""
+    is_sound: Callable[..., bool]
+    """Whether what a SELECT found is as it was written."""
     key: Callable[[Row], Key]
     bools: tuple[int, ...]
     """Which columns SQLite keeps as 0 and 1."""
@@ -90,7 +124,8 @@ class Table:
             put_block_sql=_put_sql(kind, names, rows=BLOCK_ROWS),
             delete_sql=f'DELETE FROM "{kind.TABLE}" WHERE {where}',
             read_sql=f"{_select(kind, names)} WHERE {where}",
-            values=attrgetter(*names),
+            stored=stored_of(kind.TABLE, (*columns, VERSION_COLUMN)),
+            is_sound=is_sound_of(kind.TABLE, (*columns, VERSION_COLUMN)),
             key=KEY_GETTERS[kind],
             bools=tuple(at for at, column in enumerate(columns) if column.type is bool),
         )
@@ -106,11 +141,28 @@ class Table:
         return f"{_select(self.kind, names)}{where} ORDER BY {_list(key)} LIMIT ?"
 
     def row(self, found: tuple[Any, ...]) -> Versioned[Row]:
-        """The row that a SELECT found."""
-        *values, version = found
+        """The row that a SELECT found.
+
+        Raises:
+            Unsound: it is not as it was written.
+        """
+        try:
+            sound = self.is_sound(*found)
+        except UNFIT:
+            sound = False
+        *values, version, _ = found
         for at in self.bools:
             values[at] = bool(values[at])
-        return Versioned(self.kind(*values), version)
+        row = self.kind(*values)
+        if not sound:
+            raise Unsound.row(self.name, self.key(row))
+        return Versioned(row, version)
+
+
+@cache
+def tables() -> Mapping[type[Row], Table]:
+    """The table of every kind; compiling their functions takes some milliseconds."""
+    return {kind: Table.of(kind) for kind in KINDS}
 
 
 def columns_of(kind: type[Row]) -> tuple[Column, ...]:
@@ -123,11 +175,11 @@ def create(db: sqlite_utils.Database) -> None:
     """Make all tables of a new database."""
     for kind in KINDS:
         db.execute(create_sql(db, kind))
-    sequences = db.create_table_sql(
-        SEQUENCES, {"name": str, "last": int}, pk="name", not_null={"last"}, strict=True
+    db.execute(sequences_sql(db))
+    db.execute(SEAL_SQL)
+    db.table(SEQUENCES).insert_all(
+        {"name": name, "last": 0, CHECKSUM: sequence_checksum(name, 0)} for name in (VERSIONS, IDS)
     )
-    db.execute(_without_rowid(sequences))
-    db.table(SEQUENCES).insert_all([{"name": VERSIONS, "last": 0}, {"name": IDS, "last": 0}])
 
 
 def create_sql(db: sqlite_utils.Database, kind: type[Row]) -> str:
@@ -136,11 +188,19 @@ def create_sql(db: sqlite_utils.Database, kind: type[Row]) -> str:
     pk: Any = kind.KEY if len(kind.KEY) > 1 else kind.KEY[0]
     sql = db.create_table_sql(
         kind.TABLE,
-        {column.name: COLUMN_TYPES[column.type] for column in columns} | {"version": int},
+        {column.name: COLUMN_TYPES[column.type] for column in columns} | _BESIDE,
         pk=pk,
-        not_null={column.name for column in columns if not column.optional} | {"version"},
+        not_null={column.name for column in columns if not column.optional} | _BESIDE.keys(),
         strict=True,
     )
+    return _without_rowid(sql)
+
+
+def sequences_sql(db: sqlite_utils.Database) -> str:
+    """How the table of sequences is made."""
+    columns = {"name": str, "last": int, CHECKSUM: int}
+    not_null = {"last", CHECKSUM}
+    sql = db.create_table_sql(SEQUENCES, columns, pk="name", not_null=not_null, strict=True)
     return _without_rowid(sql)
 
 
@@ -149,12 +209,18 @@ def verify(db: sqlite_utils.Database) -> None:
 
     Raises:
         SchemaDiffers: a table is missing or has other columns.
+        Unsound: a sequence is missing.
     """
-    for kind in KINDS:
-        wanted = {column.name: SQL_TYPES[column.type] for column in columns_of(kind)}
-        found = {column.name: column.type for column in db.table(kind.TABLE).columns}
-        if found != wanted | {"version": "INTEGER"}:
-            raise SchemaDiffers(kind.TABLE, found, wanted)
+    tables = {kind.TABLE: (*columns_of(kind), VERSION_COLUMN) for kind in KINDS}
+    for table, columns in (tables | {SEQUENCES: SEQUENCE_COLUMNS}).items():
+        wanted = {column.name: SQL_TYPES[column.type] for column in columns}
+        wanted[CHECKSUM] = SQL_TYPES[int]
+        found = {column.name: column.type for column in db.table(table).columns}
+        if found != wanted:
+            raise SchemaDiffers(table, found, wanted)
+    found_names = {row["name"] for row in db.table(SEQUENCES).rows}
+    if found_names != {VERSIONS, IDS}:
+        raise Unsound(f"its sequences are {sorted(found_names)}")
 
 
 def migrate(
@@ -191,7 +257,7 @@ def _without_rowid(sql: str) -> str:
 
 
 def _put_sql(kind: type[Row], names: Sequence[str], rows: int) -> str:
-    stored = [*names, "version"]
+    stored = [*names, *_BESIDE]
     changing = [name for name in stored if name not in kind.KEY]
     updates = ", ".join(f'"{name}" = excluded."{name}"' for name in changing)
     values = f"({', '.join('?' * len(stored))})"
@@ -202,7 +268,7 @@ def _put_sql(kind: type[Row], names: Sequence[str], rows: int) -> str:
 
 
 def _select(kind: type[Row], names: Sequence[str]) -> str:
-    return f'SELECT {_list([*names, "version"])} FROM "{kind.TABLE}"'
+    return f'SELECT {_list([*names, *_BESIDE])} FROM "{kind.TABLE}"'
 
 
 def _list(names: Sequence[str]) -> str:

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import TypeVar, cast
 
-from dss_core.errors import DiskFailed, Stopping
+from dss_core.errors import DssError, Stopping
 from dssd.limits import STORE_COMMITS_WAITING_MAX
 from dssd.store.keys import check_commit, check_key, check_scan, key_of
 from dssd.store.port import Change, Key, Precondition, Put, Versioned, Write
@@ -43,14 +43,14 @@ class SqliteStore:
         """Open the database file, or make it.
 
         ``on_failure`` is called once when disk or database failed, in the store's thread, for a
-        busy loop must not hold up the end of the process. From then on every call raises
-        DiskFailed, and only a restart finds out what is on the disk. It is called with anything
-        else where the thread met a programmer's error.
+        busy loop must not hold up the end of the process. From then on every call raises what it
+        was called with, DiskFailed or StoreDamaged, and only a restart finds out what is on the
+        disk. It is called with anything else where the thread met a programmer's error.
 
         Raises:
             DataDirectoryNewer: a newer version wrote it.
             DataDirectoryLocked: another process has it open.
-            StoreDamaged: it is no database, not ours, or not sound.
+            StoreDamaged: it is no database, not ours, or not as it was written.
             DiskFull, DiskFailed: the disk did not allow it.
         """
         store = cls(on_failure)
@@ -67,6 +67,7 @@ class SqliteStore:
             PreconditionFailed: nothing was written.
             DiskFull: nothing was written.
             DiskFailed: it may or may not have been written.
+            StoreDamaged: a row that a precondition names is not as it was written; nothing was.
             Stopping: the store was closed; nothing was written.
         """
         request = CommitRequest(tuple(writes), tuple(preconditions))
@@ -78,6 +79,7 @@ class SqliteStore:
         """The committed row, or None.
 
         Raises:
+            StoreDamaged: the row is not as it was written; the store has failed.
             DiskFailed, Stopping: as for a commit.
         """
         check_key(kind, key)
@@ -90,7 +92,7 @@ class SqliteStore:
         """Rows whose key starts with the prefix, in key order, those after a key only.
 
         Raises:
-            DiskFailed, Stopping: as for a commit.
+            StoreDamaged, DiskFailed, Stopping: as for a read.
         """
         check_scan(kind, prefix, after, limit)
         found = await self._ask(Question(lambda tables: tables.scan(kind, prefix, after, limit)))
@@ -199,8 +201,8 @@ class SqliteStore:
 
 def _for_a_caller(failure: BaseException) -> Exception:
     """An error of its own for each: one that many raise would gather the tracebacks of all."""
-    if isinstance(failure, DiskFailed):
-        return DiskFailed(**failure.fields)
+    if isinstance(failure, DssError):
+        return type(failure)(**failure.fields)
     ended = RuntimeError("the store's thread ended")
     ended.__cause__ = failure
     return ended

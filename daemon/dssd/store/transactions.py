@@ -10,24 +10,28 @@
     COMMIT                                                           one sync for all
 
 Invariant: a version is given once, also where its transaction was rolled back; what the sequences
-say is durable with the first commit that used it. Everything here runs in the thread that owns
-the connection; it must not know asyncio.
+say is durable with the first commit that used it; no row is answered that is not as it was written.
+Everything here runs in the thread that owns the connection; it must not know asyncio.
 """
 
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain, groupby
+from pathlib import Path
 
 from dssd.limits import STORE_CHECKPOINT_PAGES, STORE_WAL_BYTES_MAX
-from dssd.store.database import concerns_database, is_full
+from dssd.store import soundness
+from dssd.store.checksums import CHECKSUM, UNFIT
+from dssd.store.database import READ_ERRORS, concerns_database, is_full, raise_condition
 from dssd.store.keys import failed_first
 from dssd.store.port import Delete, Key, Precondition, PreconditionFailed, Put, Versioned, Write
 from dssd.store.reserve import Reserve
-from dssd.store.rows import KINDS, Row
-from dssd.store.schema import BLOCK_ROWS, IDS, SEQUENCES, VERSIONS, Table
+from dssd.store.rows import Row
+from dssd.store.schema import BLOCK_ROWS, IDS, Table, sequence_checksum, tables
+from dssd.store.soundness import SEQUENCES, VERSIONS
 
-SET_SEQUENCE = f'UPDATE "{SEQUENCES}" SET last = ? WHERE name = ?'
+SET_SEQUENCE = f'UPDATE "{SEQUENCES}" SET last = ?, "{CHECKSUM}" = ? WHERE name = ?'
 WAL_FRAME_HEAD_BYTES = 24
 
 
@@ -59,16 +63,22 @@ class Applied:
 Outcome = Applied | int | Exception
 
 
+class ValueUnfit(ValueError):
+    """A value is not of its column's type, or too large for it: a programmer's error."""
+
+
 class Transactions:
     """The connection, the sequences, and how full the write-ahead log is."""
 
     def __init__(self, connection: sqlite3.Connection, reserve: Reserve) -> None:
         self._connection = connection
+        self._path = Path(connection.execute("PRAGMA database_list").fetchone()[2])
         self._reserve = reserve
-        self._tables = {kind: Table.of(kind) for kind in KINDS}
+        self._tables = tables()
         sequences = dict(connection.execute(f'SELECT name, last FROM "{SEQUENCES}"').fetchall())
         self._version: int = sequences[VERSIONS]
         self._id: int = sequences[IDS]
+        self._sealed = soundness.is_sealed(connection)
         self._log = LogSize(connection.execute("PRAGMA page_size").fetchone()[0])
 
     def apply(self, requests: Sequence[Request]) -> list[Outcome]:
@@ -77,10 +87,13 @@ class Transactions:
         Raises:
             sqlite3.Error: disk or database failed. All is rolled back; if the error came from
                 the commit's sync, it may still have happened.
+            StoreDamaged: a row that a precondition names is not as it was written.
         """
         version, id_ = self._version, self._id
         self._connection.execute("BEGIN IMMEDIATE")
         try:
+            if self._sealed:
+                soundness.unseal(self._connection)
             outcomes = [self._in_savepoint(request) for request in requests]
             self._save(VERSIONS, version, self._version)
             self._save(IDS, id_, self._id)
@@ -89,23 +102,39 @@ class Transactions:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
             raise
+        self._sealed = False
         self._log.add(self._version - version)
         return outcomes
 
     def read(self, kind: type[Row], key: Key) -> Versioned[Row] | None:
-        """The row with this key."""
+        """The row with this key.
+
+        Raises:
+            StoreDamaged: it is not as it was written.
+            DiskFailed: it cannot be read.
+        """
         table = self._tables[kind]
-        found = self._connection.execute(table.read_sql, key).fetchone()
-        return None if found is None else table.row(found)
+        try:
+            found = self._connection.execute(table.read_sql, key).fetchone()
+            return None if found is None else table.row(found)
+        except READ_ERRORS as error:
+            raise_condition(error, self._path)
 
     def scan(
         self, kind: type[Row], prefix: Key, after: Key | None, limit: int
     ) -> list[Versioned[Row]]:
-        """The rows whose key starts with the prefix, in key order."""
+        """The rows whose key starts with the prefix, in key order.
+
+        Raises:
+            StoreDamaged, DiskFailed: as for a read.
+        """
         table = self._tables[kind]
         sql = table.scan_sql(len(prefix), after=after is not None)
         values = (*prefix, *(after or ()), limit)
-        return [table.row(found) for found in self._connection.execute(sql, values).fetchall()]
+        try:
+            return [table.row(found) for found in self._connection.execute(sql, values).fetchall()]
+        except READ_ERRORS as error:
+            raise_condition(error, self._path)
 
     def write_back_if_due(self) -> None:
         """Write the log back into the database once enough of it gathered."""
@@ -131,13 +160,29 @@ class Transactions:
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
 
     def close(self) -> None:
-        """Write the log back and close the connection; on a full disk the log stays as it is."""
+        """Seal what was written, write the log back, and close the connection; on a full disk the
+        log stays as it is.
+        """
         try:
+            self._seal()
             self.write_back(truncate=True)
         except sqlite3.Error as error:
             if not is_full(error):
                 raise
         self._connection.close()
+
+    def _seal(self) -> None:
+        if self._sealed:
+            return
+        self._connection.execute("BEGIN IMMEDIATE")
+        try:
+            soundness.seal(self._connection)
+            self._connection.execute("COMMIT")
+        except BaseException:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            raise
+        self._sealed = True
 
     def _in_savepoint(self, request: Request) -> Outcome:
         if isinstance(request, IdRequest):
@@ -150,7 +195,7 @@ class Transactions:
             if concerns_database(error):
                 raise
             return self._undone(error)
-        except (PreconditionFailed, OverflowError, UnicodeEncodeError) as error:
+        except (PreconditionFailed, ValueUnfit, OverflowError, UnicodeEncodeError) as error:
             return self._undone(error)
         self._connection.execute("RELEASE one")
         return outcome
@@ -179,13 +224,16 @@ class Transactions:
 
     def _put(self, table: Table, writes: Sequence[Write]) -> None:
         """Write rows of one kind; the only loop here that sees thousands of rows."""
-        values = table.values
+        stored = table.stored
         first = self._version + 1
-        rows = [
-            (*values(write.row), version)
-            for version, write in enumerate(writes, first)
-            if isinstance(write, Put)
-        ]
+        try:
+            rows = [
+                stored(write.row, version)
+                for version, write in enumerate(writes, first)
+                if isinstance(write, Put)
+            ]
+        except UNFIT as error:
+            raise ValueUnfit(f"a row of {table.name}: {error}") from error
         self._version += len(writes)
         whole = len(rows) - len(rows) % BLOCK_ROWS
         for at in range(0, whole, BLOCK_ROWS):
@@ -207,7 +255,7 @@ class Transactions:
 
     def _save(self, name: str, was: int, now: int) -> None:
         if now != was:
-            self._connection.execute(SET_SEQUENCE, (now, name))
+            self._connection.execute(SET_SEQUENCE, (now, sequence_checksum(name, now), name))
 
 
 class LogSize:

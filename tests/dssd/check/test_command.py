@@ -20,6 +20,7 @@ from dssd.check.command import _shown
 from dssd.data_directory import FORMAT, FORMAT_NAME, STORE_NAME
 from dssd.lock import DirectoryLock
 from dssd.log.segment_file import HEADER_BYTES
+from dssd.store import soundness
 from dssd.testing.daemon_process import running
 from dssd.testing.raw import connected
 from dssd.testing.raw_topic import RawTopic
@@ -60,20 +61,20 @@ def within_a_frame() -> int:
     return HEADER_BYTES + FRAME_HEADER_BYTES + 5_000
 
 
-def change(directory: Path, sql: str) -> None:
+def change(directory: Path, sql: str, *values: object, table: str = "sequences") -> None:
+    """As a daemon with a mistake would do it: the checksums of the table are right."""
     connection = sqlite3.connect(directory / STORE_NAME)
     with connection:
-        connection.execute(sql)
+        connection.execute(sql, values)
+        soundness.fill(connection, table)
+        soundness.unseal(connection)
     connection.close()
 
 
 def insert(directory: Path, table: str, **row: object) -> None:
-    columns, values = ", ".join(f'"{name}"' for name in row), tuple(row.values())
-    connection = sqlite3.connect(directory / STORE_NAME)
-    with connection:
-        places = ", ".join("?" * len(values))
-        connection.execute(f'INSERT INTO "{table}" ({columns}) VALUES ({places})', values)
-    connection.close()
+    columns, places = ", ".join(f'"{name}"' for name in row), ", ".join("?" * len(row))
+    sql = f'INSERT INTO "{table}" ({columns}, "checksum") VALUES ({places}, 0)'
+    change(directory, sql, *row.values(), table=table)
 
 
 # Whole ones
@@ -187,6 +188,19 @@ def test_an_index_can_be_made_anew_so_its_loss_is_no_damage(
     assert f"{records(stopped)} records: all is whole" in said.err
 
 
+def test_marks_are_a_cache_so_damage_to_them_is_none_and_strange_ones_are_noted(
+    stopped: Path, capsys: Capture
+) -> None:
+    (marks,) = (stopped / "log").glob("*.marks")
+    flip(marks, 50)
+    stray = marks.with_name(f"{0x63:08x}-{0x63:016x}.marks")
+    stray.write_bytes(b"whatever")
+    assert check(stopped) == ExitCode.OK
+    said = capsys.readouterr()
+    assert f"note: log/{stray.name}: it belongs to no segment" in said.out
+    assert f"{records(stopped)} records: all is whole" in said.err
+
+
 async def test_frames_that_a_start_moved_to_another_file_are_not_counted_twice(
     stopped: Path, capsys: Capture
 ) -> None:
@@ -218,7 +232,7 @@ def test_a_segment_without_a_row_and_the_records_that_nobody_can_find_are_damage
 
 
 def test_a_row_that_promises_more_than_there_is_is_damage(stopped: Path, capsys: Capture) -> None:
-    change(stopped, "UPDATE storage_topics SET ends = '99,0'")
+    change(stopped, "UPDATE storage_topics SET ends = '99,0'", table="storage_topics")
     assert check(stopped) == ExitCode.FAILED
     said = capsys.readouterr().out
     assert said == f"damage: orders/0/0: it was sealed at 99, but ends at {records(stopped)}\n"
@@ -235,6 +249,7 @@ def test_progress_beyond_the_log_is_damage(stopped: Path, capsys: Capture) -> No
         "groups",
         **group,
         start="earliest",
+        protocol="borrow",
         ack_wait_ms=1,
         created_at_ms=1,
         cursor_generation=0,
@@ -268,6 +283,26 @@ def test_a_damaged_store_is_damage_and_says_where(stopped: Path, capsys: Capture
     assert f"damage: {STORE_NAME}: " in capsys.readouterr().out
 
 
+def test_a_value_of_the_store_that_is_not_what_was_written_is_damage(
+    stopped: Path, capsys: Capture
+) -> None:
+    change(stopped, "UPDATE topics SET created_at_ms = created_at_ms + 1")
+    assert check(stopped) == ExitCode.FAILED
+    what = "the row (1) of table topics is not as it was written"
+    assert capsys.readouterr().out == f"damage: {STORE_NAME}: {what}\n"
+
+
+def test_a_row_that_vanished_from_the_store_is_damage(stopped: Path, capsys: Capture) -> None:
+    path = stopped / STORE_NAME
+    connection = sqlite3.connect(path)
+    with connection:
+        connection.execute("DELETE FROM topic_names")
+    connection.close()
+    assert check(stopped) == ExitCode.FAILED
+    what = "its rows are not those that were there when it was closed"
+    assert capsys.readouterr().out == f"damage: {STORE_NAME}: {what}\n"
+
+
 def test_a_damaged_write_ahead_log_is_damage(killed: Path, capsys: Capture) -> None:
     log = killed / f"{STORE_NAME}-wal"
     flip(log, 32 + 24 + 100)
@@ -278,7 +313,7 @@ def test_a_damaged_write_ahead_log_is_damage(killed: Path, capsys: Capture) -> N
 def test_text_of_the_store_that_is_none_is_damage(stopped: Path, capsys: Capture) -> None:
     change(stopped, "UPDATE topics SET name = CAST(x'ff' AS TEXT)")
     assert check(stopped) == ExitCode.FAILED
-    assert f"damage: {STORE_NAME}: Could not decode" in capsys.readouterr().out
+    assert f"damage: {STORE_NAME}: OperationalError: Could not decode" in capsys.readouterr().out
 
 
 def test_records_without_a_store_are_damage(stopped: Path, capsys: Capture) -> None:

@@ -1,6 +1,7 @@
 """Both adapters, and rows to put into them."""
 
 import os
+import random
 import shutil
 import subprocess
 import sys
@@ -9,8 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from dssd.store.checksums import Column
 from dssd.store.memory import MemoryStore
 from dssd.store.port import Store
+from dssd.store.rows import KINDS, Row
+from dssd.store.schema import columns_of
 from dssd.store.sqlite import SqliteStore
 
 
@@ -28,6 +32,30 @@ async def sqlite_store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
     opened = await SqliteStore.open(tmp_path / "store.sqlite")
     yield opened
     await opened.close()
+
+
+@pytest.fixture
+def some_rows() -> list[Row]:
+    """A few of every kind, with all that a column may hold."""
+    chance = random.Random(1)
+    return [
+        kind(*(a_value(column, number, column.name in kind.KEY, chance) for column in columns))
+        for kind in KINDS
+        for columns in [columns_of(kind)]
+        for number in range(25)
+    ]
+
+
+def a_value(column: Column, number: int, is_key: bool, chance: random.Random) -> object:
+    """For a row with this number; those of keys tell the numbers apart."""
+    if column.optional and chance.random() < 0.3:
+        return None
+    if column.type is int:
+        return number if is_key else chance.choice([0, 1, -1, number, 2**40 + number])
+    if column.type is bool:
+        return chance.random() < 0.5
+    text = f"{column.name}-{number}" if is_key or chance.random() < 0.8 else ""
+    return text if column.type is str else text.encode()
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 import errno
 import os
 import sqlite3
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ from dssd.limits import STORE_WAL_BYTES_KEPT
 from dssd.store import schema
 from dssd.store.database import PRAGMAS, opened
 from dssd.store.port import Put
-from dssd.store.rows import LeaderRow, TopicNameRow
+from dssd.store.rows import LeaderRow, Row, TopicNameRow
 from dssd.store.sqlite import SqliteStore
 
 
@@ -38,6 +39,14 @@ def alter(path: Path, *statements: str) -> None:
     for statement in statements:
         connection.execute(statement)
     connection.close()
+
+
+def root_of(path: Path, table: str) -> int:
+    connection = sqlite3.connect(path)
+    query = "SELECT rootpage FROM sqlite_schema WHERE name = ?"
+    (root,) = connection.execute(query, (table,)).fetchone()
+    connection.close()
+    return (int(root) - 1) * 4096
 
 
 def contents(path: Path) -> bytes:
@@ -103,14 +112,14 @@ async def test_the_database_of_another_program_is_not_touched(path: Path) -> Non
 
 
 async def test_a_table_with_other_columns_is_damage(path: Path) -> None:
-    await make_store(path)
+    await make_store(path, rows=0)
     alter(path, "ALTER TABLE leaders DROP COLUMN beat")
     with pytest.raises(StoreDamaged, match="table leaders has columns"):
         await SqliteStore.open(path)
 
 
 async def test_a_missing_table_is_damage(path: Path) -> None:
-    await make_store(path)
+    await make_store(path, rows=0)
     alter(path, "DROP TABLE grants")
     with pytest.raises(StoreDamaged, match="table grants"):
         await SqliteStore.open(path)
@@ -125,21 +134,49 @@ async def test_a_damaged_page_is_found_after_an_unclean_stop(path: Path) -> None
         await SqliteStore.open(path)
 
 
-async def test_a_damaged_page_met_while_running_stops_the_store(path: Path) -> None:
-    await make_store(path)
-    connection = sqlite3.connect(path)
-    query = "SELECT rootpage FROM sqlite_schema WHERE name = 'leaders'"
-    (root,) = connection.execute(query).fetchone()
-    connection.close()
-    overwrite(path, (root - 1) * 4096, 4096)
+def place_of(path: Path, value: bytes) -> int:
+    content = path.read_bytes()
+    assert content.count(value) == 1
+    return content.index(value)
+
+
+@pytest.mark.parametrize(
+    ("position", "kind", "reason"),
+    [
+        pytest.param(
+            lambda path: root_of(path, "leaders"), LeaderRow, "SQLITE_CORRUPT", id="a page"
+        ),
+        pytest.param(
+            lambda path: place_of(path, b"leader 300."), LeaderRow, "row .300. of", id="a value"
+        ),
+        pytest.param(
+            lambda path: place_of(path, b"a name"), TopicNameRow, "Could not decode", id="a text"
+        ),
+    ],
+)
+async def test_damage_met_while_running_stops_the_store(
+    path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    position: Callable[[Path], int],
+    kind: type[Row],
+    reason: str,
+) -> None:
+    few_pages = [each for each in PRAGMAS if each[0] != "cache_size"] + [("cache_size", "1", 1)]
+    monkeypatch.setattr("dssd.store.database.PRAGMAS", few_pages)
+    store = await SqliteStore.open(path)
+    rows = [Put(LeaderRow(at, b"leader %d." % at + bytes(200), 1, 0)) for at in range(500)]
+    await store.commit([Put(TopicNameRow("a name", 1)), *rows])
+    await store.close()
+    place = position(path)
 
     failures: list[BaseException] = []
     store = await SqliteStore.open(path, on_failure=failures.append)
-    with pytest.raises(DiskFailed, match="SQLITE_CORRUPT"):
-        await store.scan(LeaderRow)
-    with pytest.raises(DiskFailed, match="SQLITE_CORRUPT"):
+    overwrite(path, place, 1)
+    with pytest.raises(StoreDamaged, match=reason):
+        await store.scan(kind)
+    with pytest.raises(StoreDamaged, match=reason):
         await store.commit([Put(LeaderRow(1, b"", 1, 0))])
-    assert len(failures) == 1
+    assert [type(failure) for failure in failures] == [StoreDamaged]
     await store.close()
 
 
@@ -170,15 +207,15 @@ def break_half_way(db: sqlite_utils.Database) -> None:
 
 async def test_an_older_store_is_migrated_and_kept_as_it_was_beside(path: Path) -> None:
     await make_store(path)
-    opened(path, [index_leaders]).close()
+    opened(path, [*schema.MIGRATIONS, index_leaders]).close()
     connection = sqlite3.connect(path)
-    assert connection.execute("PRAGMA user_version").fetchone() == (2,)
+    assert connection.execute("PRAGMA user_version").fetchone() == (schema.FORMAT + 1,)
     assert connection.execute("SELECT count(*) FROM leaders").fetchone() == (500,)
     indexes = sqlite_utils.Database(connection).table("leaders").indexes
     assert "by_boot" in {index.name for index in indexes}
     connection.close()
-    backup = sqlite3.connect(path.with_name("store.sqlite.format-1"))
-    assert backup.execute("PRAGMA user_version").fetchone() == (1,)
+    backup = sqlite3.connect(path.with_name(f"store.sqlite.format-{schema.FORMAT}"))
+    assert backup.execute("PRAGMA user_version").fetchone() == (schema.FORMAT,)
     assert backup.execute("SELECT count(*) FROM leaders").fetchone() == (500,)
     backup.close()
 
@@ -186,14 +223,14 @@ async def test_an_older_store_is_migrated_and_kept_as_it_was_beside(path: Path) 
 async def test_a_migration_that_fails_leaves_the_format_before_it(path: Path) -> None:
     await make_store(path)
     with pytest.raises(RuntimeError, match="half way"):
-        opened(path, [index_leaders, break_half_way])
+        opened(path, [*schema.MIGRATIONS, index_leaders, break_half_way])
     connection = sqlite3.connect(path)
-    assert connection.execute("PRAGMA user_version").fetchone() == (2,)
+    assert connection.execute("PRAGMA user_version").fetchone() == (schema.FORMAT + 1,)
     names = {index.name for index in sqlite_utils.Database(connection).table("leaders").indexes}
     assert "by_boot" in names
     assert "by_beat" not in names
     connection.close()
-    opened(path, [index_leaders, index_leaders_again]).close()
+    opened(path, [*schema.MIGRATIONS, index_leaders, index_leaders_again]).close()
 
 
 def index_leaders_again(db: sqlite_utils.Database) -> None:
@@ -201,8 +238,8 @@ def index_leaders_again(db: sqlite_utils.Database) -> None:
 
 
 def test_a_new_store_is_made_in_the_newest_format_without_migrating(path: Path) -> None:
-    connection = opened(path, [break_half_way])
-    assert connection.execute("PRAGMA user_version").fetchone() == (2,)
+    connection = opened(path, [*schema.MIGRATIONS, break_half_way])
+    assert connection.execute("PRAGMA user_version").fetchone() == (schema.FORMAT + 1,)
     connection.close()
 
 

@@ -7,6 +7,7 @@ import sqlite_utils
 
 from dssd.store import schema
 from dssd.store.rows import KINDS, Row
+from dssd.store.soundness import SEAL, SEQUENCES
 
 RECORDED = Path(__file__).parent / f"schema_{schema.FORMAT}.sql"
 
@@ -20,17 +21,19 @@ def test_the_tables_are_those_recorded_for_this_format() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_table_is_strict_ordered_by_its_key_and_versioned(kind: type[Row]) -> None:
+def test_every_table_is_strict_ordered_by_its_key_versioned_and_summed(kind: type[Row]) -> None:
     db = sqlite_utils.Database(memory=True)
     db.execute(schema.create_sql(db, kind))
     table = db.table(kind.TABLE)
     assert table.strict
     assert tuple(table.pks) == kind.KEY
     assert "WITHOUT ROWID" in table.schema
-    version = table.columns[-1]
-    assert (version.name, version.type, bool(version.notnull)) == ("version", "INTEGER", True)
+    assert [(column.name, column.type, bool(column.notnull)) for column in table.columns[-2:]] == [
+        ("version", "INTEGER", True),
+        ("checksum", "INTEGER", True),
+    ]
     db.close()
 
 
 def test_table_names_are_distinct() -> None:
-    assert len({kind.TABLE for kind in KINDS} | {schema.SEQUENCES}) == len(KINDS) + 1
+    assert len({kind.TABLE for kind in KINDS} | {SEQUENCES, SEAL}) == len(KINDS) + 2

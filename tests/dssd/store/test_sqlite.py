@@ -11,7 +11,7 @@ from dss_core.errors import DiskFailed, DssError
 from dssd.store.port import Absent, Put, VersionIs
 from dssd.store.rows import LeaderRow
 from dssd.store.sqlite import SqliteStore
-from dssd.store.transactions import LogSize
+from dssd.store.transactions import LogSize, ValueUnfit
 from dssd.store.writer import THREAD
 
 
@@ -28,7 +28,7 @@ async def test_a_value_that_sqlite_cannot_hold_fails_only_its_own_commit(
         sqlite_store.commit([Put(leader(4))]),
         return_exceptions=True,
     )
-    assert isinstance(bad, OverflowError)
+    assert isinstance(bad, ValueUnfit)
     assert isinstance(good, list)
     assert isinstance(last, list)
     assert [found.row.group_id for found in await sqlite_store.scan(LeaderRow)] == [1, 4]

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from typing import NoReturn
 
+from dss_core.errors import StoreDamaged
 from dssd.__main__ import main
 from dssd.log.segment_log import SegmentLog
 from dssd.rpc.topics import TopicsServicer
@@ -24,6 +25,13 @@ def _blunder_in_a_call() -> None:
 def _blunder_in_the_stores_thread() -> None:
     def apply(self: object, requests: object) -> None:
         raise ZeroDivisionError("a programmer's error")
+
+    Transactions.apply = apply  # type: ignore[assignment, method-assign] # that is the fault
+
+
+def _find_a_damaged_row() -> None:
+    def apply(self: object, requests: object) -> None:
+        raise StoreDamaged(path="store.sqlite", reason="a row is not as it was written")
 
     Transactions.apply = apply  # type: ignore[assignment, method-assign] # that is the fault
 
@@ -54,6 +62,7 @@ def _fail_to_sync() -> None:
 FAULTS: dict[str, Callable[[], None]] = {
     "blunder": _blunder_in_a_call,
     "thread": _blunder_in_the_stores_thread,
+    "damaged": _find_a_damaged_row,
     "full": _refuse_what_the_store_would_write,
     "no-room": _find_no_room_for_the_log,
     "disk": _fail_to_sync,

@@ -1,0 +1,103 @@
+"""Stores of every format that there was, opened by this version."""
+
+import sqlite3
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from dssd.store import schema, soundness
+from dssd.store.rows import GroupRow, Row, StreamSetRow
+from dssd.store.sqlite import SqliteStore
+
+SEQUENCES_1 = """
+CREATE TABLE "sequences" ("name" TEXT PRIMARY KEY, "last" INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+"""
+SEQUENCES_2 = """
+CREATE TABLE "sequences" (
+   "name" TEXT PRIMARY KEY,
+   "last" INTEGER NOT NULL,
+   "checksum" INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE TABLE "seal" ("contents" INTEGER NOT NULL) STRICT;
+"""
+LAST_VERSION, LAST_ID = 1_000, 77
+
+
+def make_store(path: Path, format_: int, rows: list[Row]) -> list[Row]:
+    """A closed store of an older format; returns the rows that it could take."""
+    connection = sqlite3.connect(path, isolation_level=None)
+    recorded = Path(__file__).with_name(f"schema_{format_}.sql").read_text()
+    connection.executescript(recorded + (SEQUENCES_1 if format_ == 1 else SEQUENCES_2))
+    tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema")}
+    taken = [row for row in rows if row.TABLE in tables]
+    connection.execute("BEGIN")
+    for version, row in enumerate(taken, 1):
+        insert(connection, row, version)
+    last = {"versions": LAST_VERSION, "ids": LAST_ID}
+    if format_ == 1:
+        connection.executemany("INSERT INTO sequences VALUES (?, ?)", last.items())
+    else:
+        connection.executemany("INSERT INTO sequences VALUES (?, ?, 0)", last.items())
+        for table in tables - {"seal"}:
+            soundness.fill(connection, table)
+    connection.execute("COMMIT")
+    connection.execute(f"PRAGMA application_id = {schema.APPLICATION_ID}")
+    connection.execute(f"PRAGMA user_version = {format_}")
+    connection.execute("PRAGMA journal_mode = WAL").fetchall()
+    connection.close()
+    return taken
+
+
+def insert(connection: sqlite3.Connection, row: Row, version: int) -> None:
+    """The fields that its table has; a checksum follows."""
+    query = "SELECT name FROM pragma_table_info(?)"
+    columns = {name for (name,) in connection.execute(query, (row.TABLE,))}
+    names = columns & {field.name for field in fields(row)}  # type: ignore[arg-type] # every kind is a dataclass
+    values = {name: getattr(row, name) for name in names} | {"version": version}
+    values |= {"checksum": 0} if "checksum" in columns else {}
+    places = ", ".join(f":{name}" for name in values)
+    listed = ", ".join(f'"{name}"' for name in values)
+    connection.execute(f'INSERT INTO "{row.TABLE}" ({listed}) VALUES ({places})', values)
+
+
+@pytest.mark.parametrize("format_", range(1, schema.FORMAT))
+async def test_a_store_of_an_older_format_opens_and_keeps_every_row(
+    tmp_path: Path, format_: int, some_rows: list[Row]
+) -> None:
+    path = tmp_path / "store.sqlite"
+    rows = make_store(path, format_, some_rows)
+    store = await SqliteStore.open(path)
+    kinds = {type(row) for row in rows}
+    found = [each for kind in kinds for each in await store.scan(kind)]
+    assert {each.version: common(each.row, format_) for each in found} == {
+        version: common(row, format_) for version, row in enumerate(rows, 1)
+    }
+    assert await store.next_id() == LAST_ID + 1
+    await store.close()
+    assert path.with_name(f"store.sqlite.format-{format_}").exists()
+    again = await SqliteStore.open(path)
+    assert len([each for kind in kinds for each in await again.scan(kind)]) == len(rows)
+    await again.close()
+
+
+def common(row: Row, format_: int) -> dict[str, object]:
+    """What a row says that a table of this format has a place for."""
+    recorded = Path(__file__).with_name(f"schema_{format_}.sql").read_text()
+    table = recorded.split(f'CREATE TABLE "{row.TABLE}" (')[1].split(";")[0]
+    names = [field.name for field in fields(row)]  # type: ignore[arg-type] # every kind is a dataclass
+    return {name: getattr(row, name) for name in names if f'"{name}"' in table}
+
+
+@pytest.mark.parametrize("format_", range(1, 3))
+async def test_groups_that_were_declared_before_there_were_protocols_borrow(
+    tmp_path: Path, format_: int, some_rows: list[Row]
+) -> None:
+    path = tmp_path / "store.sqlite"
+    make_store(path, format_, some_rows)
+    store = await SqliteStore.open(path)
+    groups = await store.scan(GroupRow)
+    assert groups
+    assert {found.row.protocol for found in groups} == {"borrow"}
+    assert await store.scan(StreamSetRow) == []
+    await store.close()
