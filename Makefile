@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
 
-.PHONY: help install demo test sim check lint format types contracts proto lock bench clean
+.PHONY: help install demo test sim scale mutants check lint format types contracts proto lock bench clean
 
 help: ## list the commands
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
@@ -29,6 +29,12 @@ test: $(READY) ## run the tests
 
 sim: $(READY) ## run N seeds of the simulator (10,000), or replay one: make sim SEED=7
 	@$(BIN)/python -m dssd.testing.simulation $(if $(SEED),--seed $(SEED),--seeds $(or $(N),10000))
+
+scale: $(READY) ## one large world: 10,000 borrowers, 1,000 faults (or make scale FACTOR=0.1), and what steps cost
+	@$(BIN)/python -m dssd.testing.simulation.scale --factor $(or $(FACTOR),1)
+
+mutants: $(READY) ## put each seeded bug into a copy of the daemon, and see which seed finds it
+	@$(BIN)/python -m dssd.testing.simulation.mutants
 
 lint: $(READY)
 	$(BIN)/ruff check . && $(BIN)/ruff format --check .

@@ -2,9 +2,10 @@
 
 A *chain* is the records of one key under one grant. Its order is kept across failures: a record is
 handled only when no earlier one of its chain waits to come again; else it is refused too, and
-follows it. What a handler itself acknowledged or refused stands, however it ends. Invariant: at
-most `concurrency` handlers run, and a bounded number of records waits for a slot or for its key.
-Records without a key are chains of their own.
+follows it. What a handler itself acknowledged or refused stands, however it ends. What waits here
+when its stream is taken back is not handled. Records without a key are chains of their own.
+Invariant: at most `concurrency` handlers run, and a bounded number of records waits for a slot or
+for its key.
 """
 
 import asyncio
@@ -140,6 +141,9 @@ class KeyedRunner:
         self._room.release()
 
     async def _handle(self, chain: Chain, record: "DeliveredRecord") -> None:
+        if record.grant_over:
+            # Somebody else is handed it, perhaps at this moment, and its ack would count nothing.
+            return
         if chain.follows_a_refused(record):
             chain.refused(record)
             await record.nak()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from dss_client._start import Start, start_to_wire
 from dss_client.limits import CALL_TIMEOUT_S
+from dss_core.errors import IllegalArgument
 from dss_core.progress import Progress
 
 if TYPE_CHECKING:
@@ -42,6 +43,8 @@ class Group:
     leader_epoch: int
     """0 where no leader ever ran."""
     ack_wait_ms: int
+    protocol: str
+    """``borrow`` or ``lease``: how its leader and its members talk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,12 +99,16 @@ class Groups:
         start: Start = None,
         ack_wait: float | None = None,
         if_not_exists: bool = False,
+        protocol: str | None = None,
     ) -> Group:
         """Declare the group of ``$share/G/F`` or ``$queue/G/F``; ``ack_wait`` is in seconds.
 
+        ``protocol`` is ``borrow``, as where none is given, or ``lease``.
+
         Raises:
-            GroupExists: and ``if_not_exists`` was not given.
+            GroupExists: and ``if_not_exists`` was not given, or its kind or protocol is another.
             StartConflict: it exists with another start.
+            IllegalArgument: there is no such protocol.
             IllegalFilter, QueueWithoutGroup, IllegalTime: a value breaks its rule.
         """
         from dss_api.v1 import groups_pb2
@@ -111,6 +118,7 @@ class Groups:
             start=start_to_wire(start),
             if_not_exists=if_not_exists,
             ack_wait_ms=None if ack_wait is None else round(ack_wait * 1_000),
+            protocol=_protocol(protocol),
         )
         call = self._connection.groups.Create(request, timeout=CALL_TIMEOUT_S)
         return _group(await self._connection.answer(call))
@@ -175,6 +183,19 @@ class Grants:
         return tuple(_grant(grant) for grant in (await self._connection.answer(call)).grants)
 
 
+def _protocol(name: str | None) -> "groups_pb2.GroupProtocol.ValueType":
+    from dss_api.v1 import groups_pb2
+
+    protocols = {
+        None: groups_pb2.GROUP_PROTOCOL_UNSPECIFIED,
+        "borrow": groups_pb2.GROUP_PROTOCOL_BORROW,
+        "lease": groups_pb2.GROUP_PROTOCOL_LEASE,
+    }
+    if name not in protocols:
+        raise IllegalArgument(argument=f"protocol {name}", rule="it is borrow or lease")
+    return protocols[name]
+
+
 def _group(group: "groups_pb2.Group") -> Group:
     from dss_api.v1 import groups_pb2
 
@@ -197,6 +218,9 @@ def _group(group: "groups_pb2.Group") -> Group:
         ),
         leader_epoch=group.leader_epoch,
         ack_wait_ms=group.ack_wait_ms,
+        protocol=groups_pb2.GroupProtocol.Name(group.protocol)
+        .removeprefix("GROUP_PROTOCOL_")
+        .lower(),
     )
 
 

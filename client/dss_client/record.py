@@ -120,6 +120,11 @@ class DeliveredRecord(Record):
         return self._source.grant.number
 
     @property
+    def grant_epoch(self) -> int:
+        """Which loan of its stream, in whichever session; rises with each. As in `GrantNotice`."""
+        return self._source.grant.grant_epoch
+
+    @property
     def grant_over(self) -> bool:
         """Whether its stream was taken back: an ack comes too late."""
         return self._source.grant.over

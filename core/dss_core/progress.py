@@ -78,6 +78,11 @@ class Progress:
 
     def merged(self, other: "Progress") -> "Progress":
         """What both together have acknowledged."""
+        # Most reports say nothing new, or all that is known and more.
+        if other.floor <= self.floor and not other.ranges:
+            return self
+        if self.floor <= other.floor and not self.ranges:
+            return other
         return self.with_acked(((0, other.floor), *other.ranges))
 
     def with_acked(self, ranges: Iterable[Range]) -> "Progress":

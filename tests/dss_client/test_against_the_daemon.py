@@ -11,6 +11,7 @@ import dss_client
 from dss_client import DeliveredRecord
 from dss_core.errors import (
     GroupNotFound,
+    IllegalArgument,
     OutcomeUnknown,
     SessionTakenOver,
     TopicExists,
@@ -54,6 +55,12 @@ async def test_topics_and_groups_are_administered(home: Path) -> None:
         assert (group.name, group.state, group.ack_wait_ms) == ("g", "idle", 5_000)
         described = await client.groups.describe("g")
         assert described.group.group_id == group.group_id
+        assert described.group.protocol == "borrow"
+        leased = await client.groups.create("$share/leased/t/#", protocol="lease")
+        assert leased.protocol == "lease"
+        with pytest.raises(IllegalArgument):
+            await client.groups.create("$share/other/t/#", protocol="other")
+        assert await client.groups.remove("leased")
         assert len(await client.grants.list("g")) == 4
         assert await client.groups.remove("g")
         with pytest.raises(GroupNotFound):

@@ -161,6 +161,21 @@ async def test_a_handler_that_something_cancelled_is_refused_and_its_worker_goes
     assert [record.outcome for record in records] == ["nak", "ack", "ack"]
 
 
+async def test_what_waits_for_its_turn_is_not_handled_once_its_stream_is_taken_back() -> None:
+    records = [FakeRecord(offset, b"a" if offset < 3 else None) for offset in range(5)]
+    handled = []
+
+    async def handle(record: FakeRecord) -> None:
+        handled.append(record.offset)
+        for each in records:
+            each.grant_over = True
+
+    runner = await run(handle, coming(records), concurrency=1)
+    assert handled == [0]
+    assert [record.outcome for record in records] == ["ack", "", "", "", ""]
+    assert runner._chains == {}
+
+
 async def test_the_final_error_comes_after_what_was_being_handled() -> None:
     record = FakeRecord(1, b"a")
 

@@ -86,6 +86,15 @@ def test_a_name_that_is_not_allowed_is_a_usage_error(daemon: Daemon) -> None:
     refused(daemon.dssctl("consume", "#", "--no-follow", "--start", "soon"), 2, "DSS1013")
 
 
+def test_a_group_is_declared_with_its_protocol(daemon: Daemon) -> None:
+    topic(daemon, "leased")
+    ok(daemon.dssctl("groups", "create", "sets@leased/#", "--protocol", "lease"))
+    described = json.loads(ok(daemon.dssctl("groups", "describe", "sets", "-o", "json")))["item"]
+    assert described["protocol"] == "lease"
+    assert b"PROTOCOL" in ok(daemon.dssctl("groups", "describe", "sets")).upper()
+    refused(daemon.dssctl("groups", "create", "x@leased/#", "--protocol", "other"), 2, "DSS1010")
+
+
 def test_a_group_is_declared_listed_described_and_removed(daemon: Daemon) -> None:
     topic(daemon, "shared", "--partitions", "2")
     ok(daemon.dssctl("produce", "shared", stdin=b"one\ntwo\n"))

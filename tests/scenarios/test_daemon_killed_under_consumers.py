@@ -1,18 +1,21 @@
 """The daemon dies again and again under consumers and a producer, which go on by themselves."""
 
 import asyncio
-from collections import Counter, defaultdict
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 
 import dss_client
-from dss_client import DeliveredRecord, Producer, Subscription
+from dss_client import Producer, Subscription
+from dss_client.testing.verdict import read
+from dssd.testing.recorded import Place, Recorded
 from dssd.testing.revived import RevivedDaemon, revived
 
 KILLS = 5
 PATIENCE_S = 30.0
 FILTER = "$share/g/t/#"
+PARTITIONS = 4
 
 
 @pytest.fixture
@@ -20,110 +23,95 @@ async def daemon() -> AsyncIterator[RevivedDaemon]:
     """A daemon with a topic."""
     async with revived() as daemon:
         async with dss_client.connect(endpoint=daemon.endpoint) as client:
-            await client.topics.create("t", partitions=4)
+            await client.topics.create("t", partitions=PARTITIONS)
         yield daemon
 
 
 class Seen:
-    """What several consumers were handed, in the order in which they were."""
+    """What several consumers of a group were handed."""
 
-    def __init__(self) -> None:
-        self.places: Counter[tuple[str, int]] = Counter()
-        self.payloads: set[bytes] = set()
-        self.unmarked: list[DeliveredRecord] = []
-        self.by_consumer: Counter[str] = Counter()
+    def __init__(self, group: str) -> None:
+        self.recorded = Recorded(group)
+        self.recorded.declare(f"t/0/{partition}" for partition in range(PARTITIONS))
+        self.consumers: set[str] = set()
+        self._places: set[Place] = set()
         self._grown = asyncio.Condition()
 
-    async def note(self, consumer: str, record: DeliveredRecord) -> None:
-        place = (record.stream, record.offset)
-        if self.places[place] and not record.redelivered:
-            self.unmarked.append(record)
-        self.places[place] += 1
-        self.payloads.add(record.payload)
-        self.by_consumer[consumer] += 1
-        async with self._grown:
-            self._grown.notify_all()
+    async def consume(self, subscription: Subscription, name: str) -> None:
+        """Take and acknowledge until drained."""
+        async for record in subscription:
+            self.recorded.handed_out(name, record)
+            self.consumers.add(name)
+            self._places.add((record.stream, record.offset))
+            async with self._grown:
+                self._grown.notify_all()
+            await self.recorded.acknowledge(name, record)
 
     async def until(self, distinct: int) -> None:
         """Wait until so many different records were handed out."""
         async with asyncio.timeout(PATIENCE_S), self._grown:
-            await self._grown.wait_for(lambda: len(self.places) >= distinct)
+            await self._grown.wait_for(lambda: len(self._places) >= distinct)
 
-    def assert_complete(self, payloads: set[bytes]) -> None:
-        """No record is missing, none is there twice under two offsets, no stream has a gap."""
-        assert self.payloads == payloads
-        assert len(self.places) == len(payloads)
-        offsets: dict[str, list[int]] = defaultdict(list)
-        for stream, offset in self.places:
-            offsets[stream].append(offset)
-        for found in offsets.values():
-            assert sorted(found) == list(range(len(found)))
+    async def send(self, producer: Producer, first: int, count: int) -> None:
+        """Send numbered records; returns when they are durable."""
+        payloads = [b"%d" % number for number in range(first, first + count)]
+        self.recorded.send(*payloads)
+        coming = [await producer.enqueue(payload, key=payload[-2:]) for payload in payloads]
+        await producer.flush()
+        for payload, delivery in zip(payloads, coming, strict=True):
+            self.recorded.stored(await delivery, payload)
 
-
-async def consume(subscription: Subscription, seen: Seen, name: str) -> None:
-    """Take and acknowledge until drained."""
-    async for record in subscription:
-        await seen.note(name, record)
-        await record.ack()
-
-
-async def send(producer: Producer, first: int, count: int) -> None:
-    """Send numbered records; returns when they are durable."""
-    for number in range(first, first + count):
-        await producer.enqueue(b"%d" % number, key=b"%d" % (number % 50))
-    await producer.flush()
+    async def lose_daemons(self, daemon: RevivedDaemon, producer: Producer, portion: int) -> None:
+        """A portion is sent and handed out for each daemon, which is killed in the midst of it."""
+        for kill in range(KILLS):
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self.send(producer, kill * portion, portion), name="send")
+                # Some were delivered, some are on their way, some not sent yet.
+                await self.until(kill * portion + portion // 3)
+                self.recorded.disturb("the daemon is killed")
+                await daemon.revive()
+        await self.until(KILLS * portion)
 
 
 async def test_a_shared_group_of_two_members_sees_every_record_and_each_duplicate_is_marked(
-    daemon: RevivedDaemon,
+    daemon: RevivedDaemon, tmp_path: Path
 ) -> None:
-    portion = 500
-    seen = Seen()
+    seen = Seen("g")
+    told = seen.recorded.granted
     async with (
         dss_client.connect("one", endpoint=daemon.endpoint) as first,
         dss_client.connect("two", endpoint=daemon.endpoint) as second,
-        first.subscribe(FILTER, start="earliest") as one,
-        second.subscribe(FILTER, start="earliest") as two,
+        first.subscribe(FILTER, start="earliest", on_grant=told) as one,
+        second.subscribe(FILTER, start="earliest", on_grant=told) as two,
         first.producer("t") as producer,
         asyncio.TaskGroup() as tasks,
     ):
-        tasks.create_task(consume(one, seen, "one"), name="one")
-        tasks.create_task(consume(two, seen, "two"), name="two")
-        for kill in range(KILLS):
-            sending = tasks.create_task(send(producer, kill * portion, portion), name="send")
-            # In the midst of it: some were delivered, some are on their way, some not sent yet.
-            await seen.until(kill * portion + portion // 3)
-            await daemon.revive()
-            await sending
-        await seen.until(KILLS * portion)
+        tasks.create_task(seen.consume(one, "one"), name="one")
+        tasks.create_task(seen.consume(two, "two"), name="two")
+        await seen.lose_daemons(daemon, producer, portion=500)
         await one.drain()
         await two.drain()
-    seen.assert_complete({b"%d" % number for number in range(KILLS * portion)})
-    assert seen.unmarked == []
-    assert set(seen.by_consumer) == {"one", "two"}
+        log, standings = await read(first, "t"), await first.grants.list("g")
+    seen.recorded.judge(tmp_path / "history.jsonl", log, standings)
+    assert seen.consumers == {"one", "two"}
 
 
 async def test_one_loop_over_a_private_subscription_outlives_five_daemons(
-    daemon: RevivedDaemon,
+    daemon: RevivedDaemon, tmp_path: Path
 ) -> None:
-    portion = 300
-    seen = Seen()
+    seen = Seen("me")
+    told = seen.recorded.granted
     async with (
         dss_client.connect("me", session_expiry=600, endpoint=daemon.endpoint) as client,
-        client.subscribe("t/#", start="earliest") as subscription,
+        client.subscribe("t/#", start="earliest", on_grant=told) as subscription,
         client.producer("t") as producer,
         asyncio.TaskGroup() as tasks,
     ):
-        tasks.create_task(consume(subscription, seen, "me"), name="me")
-        for kill in range(KILLS):
-            sending = tasks.create_task(send(producer, kill * portion, portion), name="send")
-            await seen.until(kill * portion + portion // 3)
-            await daemon.revive()
-            await sending
-        await seen.until(KILLS * portion)
+        tasks.create_task(seen.consume(subscription, "me"), name="me")
+        await seen.lose_daemons(daemon, producer, portion=300)
         await subscription.drain()
-    seen.assert_complete({b"%d" % number for number in range(KILLS * portion)})
-    assert seen.unmarked == []
+        log, standings = await read(client, "t"), await client.grants.list(subscription.group)
+    seen.recorded.judge(tmp_path / "history.jsonl", log, standings)
 
 
 async def test_a_resumed_private_subscription_gets_exactly_the_unacknowledged_in_order_and_marked(

@@ -1,25 +1,36 @@
-"""A group of three processes that loses one after another, at any moment, never stands still."""
+"""A group of three processes that loses one after another, at any moment, never stands still.
+
+Where they leave by themselves, no record comes twice.
+"""
 
 import asyncio
 import random
-from collections import Counter
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
 
 import dss_client
-from dss_client.testing.member_process import Handed, MemberProcess, member, until_together
+from dss_client.testing.member_process import MemberProcess, member, until_together
+from dss_client.testing.verdict import read
+from dssd.testing.recorded import SYNC_EVERY, Recorded
 from dssd.testing.revived import RevivedDaemon, revived
 
 PROGRAM = Path(__file__).parent / "programs" / "member.py"
 FILTER = "$share/g/t/#"
+PARTITIONS = 12
 MEMBERS = 3
-KILLS = 6
+LOSSES = 6
 PORTION = 3_000
 FRAME_RECORDS_MAX = 800
+LATE_S = 0.1
+"""So long after its hand-out a record is acknowledged, so that the dead have left some."""
 STILL_S_MAX = 10.0
 """How long the group may take for a portion; seconds above what it takes on a busy machine."""
+
+
+Lose = Callable[[MemberProcess], Awaitable[None]]
 
 
 class Rounds:
@@ -28,20 +39,29 @@ class Rounds:
     def __init__(self, daemon: RevivedDaemon, seed: int) -> None:
         self.random = random.Random(seed)
         self.living: list[MemberProcess] = []
+        self.recorded = Recorded("g")
+        self.recorded.declare(f"t/0/{partition}" for partition in range(PARTITIONS))
         self._daemon = daemon
         self._everyone: list[MemberProcess] = []
 
     async def join(self, stack: AsyncExitStack) -> None:
         """One more member."""
         name = f"member-{len(self._everyone)}"
-        joining = member(PROGRAM, self._daemon.endpoint, name, FILTER)
+        habits = ("--sync", f"{SYNC_EVERY}", "--late", f"{LATE_S}")
+        joining = member(PROGRAM, self._daemon.endpoint, name, FILTER, *habits)
         self.living.append(await stack.enter_async_context(joining))
         self._everyone.append(self.living[-1])
 
     async def kill(self, victim: MemberProcess) -> None:
         """SIGKILL."""
+        self.recorded.disturb("a member is killed")
         self.living.remove(victim)
         await victim.kill()
+
+    async def let_leave(self, leaver: MemberProcess) -> None:
+        """As it should be done."""
+        self.living.remove(leaver)
+        assert await leaver.leave() == 0
 
     async def publish(self, first: int) -> None:
         """A portion, in frames of any size, some of them in the same moment."""
@@ -54,48 +74,63 @@ class Rounds:
                 size = self.random.randint(1, FRAME_RECORDS_MAX)
                 part, numbers = numbers[:size], numbers[size:]
                 payloads = [b"%d" % number for number in part]
-                await producer.send_columns(payloads=payloads, keys=payloads)
+                self.recorded.send(*payloads)
+                for ack in await producer.send_columns(payloads=payloads, keys=payloads):
+                    self.recorded.stored(ack)
                 if self.random.random() < 0.5:
                     await producer.flush()
 
-    async def lose_one(self, stack: AsyncExitStack, kill: int) -> None:
-        """A portion, somebody's death at some moment of it, and another who joins."""
-        publishing = asyncio.create_task(self.publish(kill * PORTION), name="publish")
+    async def lose_one(self, stack: AsyncExitStack, turn: int, lose: Lose) -> None:
+        """A portion, somebody's end at some moment of it, and another who joins."""
+        publishing = asyncio.create_task(self.publish(turn * PORTION), name="publish")
         victim = self.random.choice(self.living)
         after = len(victim.records) + self.random.randint(0, PORTION // MEMBERS)
-        everything = (kill + 1) * PORTION
+        everything = (turn + 1) * PORTION
         await until_together(
             self.living,
             lambda: len(victim.records) >= after or self.distinct() == everything,
             STILL_S_MAX,
         )
-        await self.kill(victim)
+        await lose(victim)
         await self.join(stack)
         await publishing
         await until_together(self.living, lambda: self.distinct() == everything, STILL_S_MAX)
 
-    def handed(self) -> list[Handed]:
-        """Every hand-out."""
-        return [record for each in self._everyone for record in each.records]
-
     def distinct(self) -> int:
         """How many different records were handed out."""
-        return len({record.place for record in self.handed()})
+        return len({record.place for each in self._everyone for record in each.records})
+
+    async def judge(self, client: dss_client.Client, path: Path) -> None:
+        """What all of them saw must fit together."""
+        for at, each in enumerate(self._everyone):
+            self.recorded.heard(f"member-{at}", each.lines)
+        self.recorded.judge(path, await read(client, "t"), await client.grants.list("g"))
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-async def test_whoever_is_killed_and_whenever_the_others_get_everything(seed: int) -> None:
+async def lose_members(seed: int, path: Path, *, lose: Callable[[Rounds], Lose]) -> None:
+    """One member in each round, and what all of them saw is judged."""
     async with revived() as daemon, AsyncExitStack() as stack:
         client = await stack.enter_async_context(dss_client.connect(endpoint=daemon.endpoint))
-        await client.topics.create("t", partitions=12)
+        await client.topics.create("t", partitions=PARTITIONS)
         await client.groups.create(FILTER, start="earliest")
         rounds = Rounds(daemon, seed)
         for _ in range(MEMBERS):
             await rounds.join(stack)
         await rounds.living[0].told("subscribed")
-        for kill in range(KILLS):
-            await rounds.lose_one(stack, kill)
+        for turn in range(LOSSES):
+            await rounds.lose_one(stack, turn, lose(rounds))
         assert [await each.leave() for each in rounds.living] == [0] * MEMBERS
-        assert (await client.groups.describe("g")).group.lag == 0
-    unmarked = Counter(record.place for record in rounds.handed() if not record.redelivered)
-    assert set(unmarked.values()) == {1}
+        await rounds.judge(client, path)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+async def test_whoever_is_killed_and_whenever_the_others_get_everything(
+    seed: int, tmp_path: Path
+) -> None:
+    await lose_members(seed, tmp_path / "history.jsonl", lose=lambda rounds: rounds.kill)
+
+
+async def test_where_members_come_and_leave_every_record_is_handed_out_exactly_once(
+    tmp_path: Path,
+) -> None:
+    await lose_members(3, tmp_path / "history.jsonl", lose=lambda rounds: rounds.let_leave)

@@ -2,20 +2,24 @@
 
 import asyncio
 import re
-from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
 import dss_client
-from dss_client import DeliveredRecord
+from dss_client import DeliveredRecord, GrantNotice, Subscription
+from dss_client._run import KeyedRunner
+from dss_client.testing.verdict import read
+from dssd.testing.recorded import Place, Recorded
 from dssd.testing.revived import revived
 
 PROGRAM = Path(__file__).parent / "programs" / "lossy_daemon.py"
 FILTER = "$share/g/t/#"
+PARTITIONS = 6
 PORTIONS, PORTION = 2, 600
+CONCURRENCY = 16
 WITHIN_S = 60.0
 POLL_S = 0.05
 
@@ -24,35 +28,48 @@ class Totals:
     """What the members were handed together."""
 
     def __init__(self) -> None:
-        self.counts: Counter[bytes] = Counter()
-        self.unmarked: list[DeliveredRecord] = []
-        self.by_member: Counter[str] = Counter()
-        self.changed = asyncio.Event()
+        self.recorded = Recorded("g")
+        self.recorded.declare(f"t/0/{partition}" for partition in range(PARTITIONS))
+        # Streams are taken back from members that know nothing of it, so records come twice.
+        self.recorded.disturb("a bad line")
+        self.members: set[str] = set()
+        self._places: set[Place] = set()
+        self._changed = asyncio.Event()
 
-    def handler(self, member: str) -> Callable[[DeliveredRecord], Awaitable[None]]:
+    async def consume(self, subscription: Subscription, member: str) -> None:
+        """What `Subscription.run` does, with a look at what is handed out before it is sorted."""
+
         async def handle(record: DeliveredRecord) -> None:
-            if self.counts[record.payload] and not record.redelivered:
-                self.unmarked.append(record)
-            self.counts[record.payload] += 1
-            self.by_member[member] += 1
-            self.changed.set()
+            await self.recorded.acknowledge(member, record)
 
-        return handle
+        runner = KeyedRunner(handle, concurrency=CONCURRENCY)
+        await runner.run(self._noted(subscription, member))
+
+    async def _noted(
+        self, subscription: Subscription, member: str
+    ) -> AsyncGenerator[DeliveredRecord, None]:
+        async for record in subscription:
+            self.recorded.handed_out(member, record)
+            self.members.add(member)
+            self._places.add((record.stream, record.offset))
+            self._changed.set()
+            yield record
 
     async def until(self, distinct: int) -> None:
-        """Wait until so many different records were handled."""
-        while len(self.counts) < distinct:
-            self.changed.clear()
-            await self.changed.wait()
+        """Wait until so many different records were handed out."""
+        while len(self._places) < distinct:
+            self._changed.clear()
+            await self._changed.wait()
 
-
-async def publish(client: dss_client.Client, first: int) -> None:
-    """A frame now and then, so that the members are at work for a while."""
-    async with client.producer("t") as producer:
-        for number in range(first, first + PORTION):
-            await producer.enqueue(b"%d" % number, key=b"%d" % (number % 97))
-            if number % 100 == 0:
-                await producer.flush()
+    async def publish(self, client: dss_client.Client, first: int) -> None:
+        """A frame now and then, so that the members are at work for a while."""
+        async with client.producer("t") as producer:
+            for number in range(first, first + PORTION):
+                payload = b"%d" % number
+                self.recorded.send(payload)
+                await producer.enqueue(payload, key=payload[-2:])
+                if number % 100 == 0:
+                    await producer.flush()
 
 
 async def all_acknowledged(client: dss_client.Client) -> None:
@@ -72,19 +89,23 @@ class Part:
     @asynccontextmanager
     async def taken(self) -> AsyncIterator[None]:
         """Take part in the group; a stream is lent to it when the block begins."""
-        subscribing = self._client.subscribe(
-            FILTER, start="earliest", on_grant=lambda notice: self._granted.set()
-        )
+        subscribing = self._client.subscribe(FILTER, start="earliest", on_grant=self._on_grant)
         async with subscribing as subscription, asyncio.TaskGroup() as tasks:
-            handler = self._totals.handler(str(self._client.client_id))
-            tasks.create_task(subscription.run(handler), name="run")
+            consuming = self._totals.consume(subscription, str(self._client.client_id))
+            tasks.create_task(consuming, name="consume")
             await self._granted.wait()
             yield
             await subscription.drain()
 
+    def _on_grant(self, notice: GrantNotice) -> None:
+        self._totals.recorded.granted(notice)
+        self._granted.set()
+
 
 @pytest.mark.parametrize("seed", [1, 2])
-async def test_two_members_come_to_the_same_totals_over_a_bad_line(seed: int) -> None:
+async def test_two_members_come_to_the_same_totals_over_a_bad_line(
+    seed: int, tmp_path: Path
+) -> None:
     totals = Totals()
     async with revived(program=(str(PROGRAM), str(seed))) as daemon:
         async with (
@@ -92,18 +113,18 @@ async def test_two_members_come_to_the_same_totals_over_a_bad_line(seed: int) ->
             dss_client.connect("one", endpoint=daemon.endpoint) as first,
             dss_client.connect("two", endpoint=daemon.endpoint) as second,
         ):
-            await first.topics.create("t", partitions=6)
+            await first.topics.create("t", partitions=PARTITIONS)
             async with Part(first, totals).taken():
                 # The other one comes and goes, so that streams change hands.
                 for portion in range(PORTIONS):
                     async with Part(second, totals).taken():
-                        await publish(first, portion * PORTION)
+                        await totals.publish(first, portion * PORTION)
                         await totals.until((portion + 1) * PORTION)
                 await all_acknowledged(first)
+            log, standings = await read(first, "t"), await first.grants.list("g")
         assert await daemon.process.stop() == 0
-    assert set(totals.counts) == {b"%d" % number for number in range(PORTIONS * PORTION)}
-    assert totals.unmarked == []
-    assert set(totals.by_member) == {"one", "two"}
+    totals.recorded.judge(tmp_path / "history.jsonl", log, standings)
+    assert totals.members == {"one", "two"}
     said = re.search(r"line: (\d+) messages, (\d+) lost", daemon.process.said)
     assert said, daemon.process.said
     messages, lost = map(int, said.groups())

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import dss_client
 from dss_client.testing.member_process import MemberProcess, member, until_together
+from dss_client.testing.verdict import read
+from dssd.testing.recorded import SYNC_EVERY, Recorded
 from dssd.testing.revived import RevivedDaemon, revived
 
 PROGRAM = Path(__file__).parent / "programs" / "member.py"
@@ -15,17 +17,31 @@ PARTITIONS = 6
 ACK_AGE_S = 0.1
 
 
-async def publish(daemon: RevivedDaemon, records: int) -> None:
+def recording() -> Recorded:
+    """What is known of the group, from its beginning."""
+    recorded = Recorded("g")
+    recorded.declare(f"t/0/{partition}" for partition in range(PARTITIONS))
+    return recorded
+
+
+async def publish(
+    daemon: RevivedDaemon, recorded: Recorded, records: int, *, first: int = 0
+) -> None:
     """Many keys, so that every stream gets some."""
     async with (
         dss_client.connect(endpoint=daemon.endpoint) as client,
         client.producer("t") as producer,
     ):
-        numbers = range(records)
-        await producer.send_columns(
-            payloads=[b"%d" % number for number in numbers],
-            keys=[b"%d" % number for number in numbers],
-        )
+        payloads = [b"%d" % number for number in range(first, first + records)]
+        recorded.send(*payloads)
+        for ack in await producer.send_columns(payloads=payloads, keys=payloads):
+            recorded.stored(ack)
+
+
+async def judge(daemon: RevivedDaemon, recorded: Recorded, path: Path) -> None:
+    """All have left: what they saw must fit together."""
+    async with dss_client.connect(endpoint=daemon.endpoint) as client:
+        recorded.judge(path, await read(client, "t"), await client.grants.list("g"))
 
 
 @asynccontextmanager
@@ -34,42 +50,54 @@ async def two_members(daemon: RevivedDaemon) -> AsyncIterator[tuple[MemberProces
     async with dss_client.connect(endpoint=daemon.endpoint) as client:
         await client.topics.create("t", partitions=PARTITIONS)
         await client.groups.create(FILTER, start="earliest")
+    habits = (FILTER, "--sync", f"{SYNC_EVERY}")
     async with (
-        member(PROGRAM, daemon.endpoint, "one", FILTER) as one,
-        member(PROGRAM, daemon.endpoint, "two", FILTER) as two,
+        member(PROGRAM, daemon.endpoint, "one", *habits) as one,
+        member(PROGRAM, daemon.endpoint, "two", *habits) as two,
     ):
         for each in (one, two):
             await each.holds(PARTITIONS // 2)
         yield one, two
 
 
-async def test_each_member_gets_its_streams_back_and_nothing_acknowledged_comes_again() -> None:
+async def test_each_member_gets_its_streams_back_and_nothing_acknowledged_comes_again(
+    tmp_path: Path,
+) -> None:
     records = 1_200
+    recorded = recording()
     async with revived() as daemon, two_members(daemon) as (one, two):
-        await publish(daemon, records)
+        await publish(daemon, recorded, records)
         both = (one, two)
         await until_together(both, lambda: len(one.records) + len(two.records) == records)
         # The age of an ack is what this is about: no condition tells it.
         await asyncio.sleep(ACK_AGE_S)
         before = [set(each.streams) for each in both]
         granted = [len(each.granted) for each in both]
+        recorded.disturb("the daemon is killed")
         await daemon.revive()
-        await publish(daemon, records)
+        await publish(daemon, recorded, records, first=records)
         await until_together(both, lambda: len(one.records) + len(two.records) >= 2 * records)
         assert [set(each.streams) for each in both] == before
         moved = [each.granted[count:] for each, count in zip(both, granted, strict=True)]
         assert [sorted(streams) for streams in moved] == [sorted(streams) for streams in before]
-        assert len({record.place for each in both for record in each.records}) == 2 * records
-        assert len(one.records) + len(two.records) == 2 * records, "an acked record came again"
         assert [await each.leave() for each in both] == [0, 0]
+        assert len(one.records) + len(two.records) == 2 * records, "an acked record came again"
+        recorded.heard("one", one.lines)
+        recorded.heard("two", two.lines)
+        await judge(daemon, recorded, tmp_path / "history.jsonl")
 
 
-async def test_the_streams_of_a_member_that_stays_away_go_to_the_other() -> None:
+async def test_the_streams_of_a_member_that_stays_away_go_to_the_other(tmp_path: Path) -> None:
     records = 600
+    recorded = recording()
     async with revived() as daemon, two_members(daemon) as (one, two):
+        recorded.disturb("the daemon and a member are killed")
         await daemon.kill()
         await two.kill()
         await daemon.start()
-        await publish(daemon, records)
+        await publish(daemon, recorded, records)
         await one.until(lambda: len({record.place for record in one.records}) == records)
         assert await one.leave() == 0
+        recorded.heard("one", one.lines)
+        recorded.heard("two", two.lines)
+        await judge(daemon, recorded, tmp_path / "history.jsonl")

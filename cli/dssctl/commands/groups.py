@@ -50,6 +50,7 @@ GROUP_KIND = Kind(
         Column("standby", "STANDBY", right=True, wide=True),
         Column("start", "START", wide=True),
         Column("ack_wait_ms", "ACK-WAIT", right=True, cell=_ack_wait, wide=True),
+        Column("protocol", "PROTOCOL", wide=True),
         Column("created_at", "AGE", right=True, wide=True),
         Column("state_reason", "REASON", wide=True),
     ),
@@ -102,6 +103,10 @@ def create(
         str | None,
         typer.Option(metavar="SPAN", help="Redeliver what is not acked so long, 30s for one."),
     ] = None,
+    protocol: Annotated[
+        str | None,
+        typer.Option(metavar="PROTOCOL", help="borrow, as where none is given, or lease."),
+    ] = None,
     if_not_exists: Annotated[
         bool, typer.Option("--if-not-exists", help="Accept one that exists, as it is.")
     ] = False,
@@ -114,7 +119,11 @@ def create(
     async def look_and_create(client: "Client") -> "Group":
         await note_unmatched(client, settings, written)
         return await client.groups.create(
-            written, start=start, ack_wait=ack_wait_s, if_not_exists=if_not_exists
+            written,
+            start=start,
+            ack_wait=ack_wait_s,
+            if_not_exists=if_not_exists,
+            protocol=protocol,
         )
 
     show_one(settings, GROUP_KIND, _item(ask(settings, look_and_create)))
@@ -180,6 +189,7 @@ def _item(group: "Group") -> Item:
         "leader_epoch": group.leader_epoch,
         "start": group.start,
         "ack_wait_ms": group.ack_wait_ms,
+        "protocol": group.protocol,
         "created_at": Instant.of_ms(group.created_at_ms),
     }
 

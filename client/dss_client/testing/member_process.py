@@ -1,15 +1,14 @@
 """A member of a group as a process of its own, which a test may kill, freeze and talk to.
 
 It runs a program that says on stdout what happens to it, one JSON object a line with its kind under
-``event``, and does what it is told on stdin. Invariant: whoever starts one ends it; a frozen one is
-thawed first.
+``event`` and its moment under ``at_ns``, and does what it is told on stdin. Invariant: whoever
+starts one ends it; all that it said is kept, as it said it.
 """
 
 import asyncio
 import json
 import signal
 import sys
-import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -28,11 +27,13 @@ class Handed:
 
     stream: str
     offset: int
+    payload: str
+    """Its beginning."""
     redelivered: bool
     attempt: int
-    grant: int
-    at_s: float
-    """When this process heard of it, on the monotonic clock."""
+    grant_epoch: int
+    at_ns: int
+    """When the member took it, on the monotonic clock of the machine."""
 
     @property
     def place(self) -> tuple[str, int]:
@@ -45,7 +46,8 @@ class MemberProcess:
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self.process = process
-        self.events: list[dict[str, Any]] = []
+        self.lines: list[dict[str, Any]] = []
+        """All that it said."""
         self.records: list[Handed] = []
         self.streams: set[str] = set()
         """Lent to it now."""
@@ -103,7 +105,7 @@ class MemberProcess:
             return await self.process.wait()
 
     def _first(self, event: str) -> dict[str, Any] | None:
-        return next((said for said in self.events if said["event"] == event), None)
+        return next((line for line in self.lines if line["event"] == event), None)
 
     async def _listen(self) -> None:
         assert self.process.stdout is not None
@@ -112,18 +114,17 @@ class MemberProcess:
             async with self._heard:
                 self._heard.notify_all()
 
-    def _take(self, said: dict[str, Any]) -> None:
-        match said.pop("event"):
-            case "record":
-                self.records.append(Handed(**said, at_s=time.monotonic()))
-            case "granted":
-                self.streams.add(said["stream"])
-                self.granted.append(said["stream"])
-            case "revoked":
-                self.streams.discard(said["stream"])
-                self.revoked.append(said["stream"])
-            case event:
-                self.events.append({"event": event, **said})
+    def _take(self, line: dict[str, Any]) -> None:
+        self.lines.append(line)
+        match line:
+            case {"event": "record", **facts}:
+                self.records.append(Handed(**facts))
+            case {"event": "granted", "stream": stream}:
+                self.streams.add(stream)
+                self.granted.append(stream)
+            case {"event": "revoked", "stream": stream}:
+                self.streams.discard(stream)
+                self.revoked.append(stream)
 
 
 @asynccontextmanager

@@ -70,9 +70,11 @@ from dssd.core.messages import (
     Invalidate,
     LeaderConnectResponse,
     LeaderWanted,
+    LeaseStreams,
     Ping,
     PingResponse,
     ProgressSaved,
+    RenewStreamLease,
     Revoke,
     Revoked,
     RevokeFinished,
@@ -80,6 +82,7 @@ from dssd.core.messages import (
     ToBorrower,
     ToLeader,
     UpdateProgress,
+    UpdateStreams,
 )
 
 FIND_LEADER_MS = 1_000
@@ -273,6 +276,9 @@ def _revoke(state: Borrower, message: Revoke, now_ms: int, effects: Effects) -> 
 
 
 def _revoked(state: Borrower, message: Revoked, now_ms: int, effects: Effects) -> None:
+    held = state.streams.get(message.stream)
+    if held is not None and held.report.grant_epoch == message.grant_epoch:
+        effects.append(ProgressDurable(message.stream, message.grant_epoch, message.progress))
     _forget_up_to(state, message.stream, message.grant_epoch, "revoked", effects)
     _answer_finished(state, message.stream, message.grant_epoch, effects)
 
@@ -496,6 +502,9 @@ MESSAGES: Mapping[tuple[BorrowerState, type[ToBorrower]], Callable[..., None]] =
     (_S.CONNECTING, Revoke): _revoke,
     (_S.CONNECTING, Revoked): _revoked,
     (_S.CONNECTING, Invalidate): _invalidate,
+    (_S.CONNECTING, LeaseStreams): ignore_message,
+    (_S.CONNECTING, UpdateStreams): ignore_message,
+    (_S.CONNECTING, RenewStreamLease): ignore_message,
     (_S.CONNECTED, LeaderConnectResponse): ignore_message,
     (_S.CONNECTED, PingResponse): _extend,
     (_S.CONNECTED, Grant): _take_grants,
@@ -503,6 +512,9 @@ MESSAGES: Mapping[tuple[BorrowerState, type[ToBorrower]], Callable[..., None]] =
     (_S.CONNECTED, Revoke): _revoke,
     (_S.CONNECTED, Revoked): _revoked,
     (_S.CONNECTED, Invalidate): _invalidate,
+    (_S.CONNECTED, LeaseStreams): ignore_message,
+    (_S.CONNECTED, UpdateStreams): ignore_message,
+    (_S.CONNECTED, RenewStreamLease): ignore_message,
     (_S.UNSUBSCRIBING, LeaderConnectResponse): ignore_message,
     (_S.UNSUBSCRIBING, PingResponse): _extend,
     (_S.UNSUBSCRIBING, Grant): ignore_message,
@@ -510,5 +522,8 @@ MESSAGES: Mapping[tuple[BorrowerState, type[ToBorrower]], Callable[..., None]] =
     (_S.UNSUBSCRIBING, Revoke): ignore_message,
     (_S.UNSUBSCRIBING, Revoked): _revoked_last,
     (_S.UNSUBSCRIBING, Invalidate): _invalidate_last,
+    (_S.UNSUBSCRIBING, LeaseStreams): ignore_message,
+    (_S.UNSUBSCRIBING, UpdateStreams): ignore_message,
+    (_S.UNSUBSCRIBING, RenewStreamLease): ignore_message,
 }
 """While connected or on the way there or away; a borrower that is gone answers `Revoked` only."""

@@ -11,19 +11,31 @@ from typing import assert_never
 
 from dss_core.ids import StreamId
 from dssd.core.leading import Committed, LeaderEffect, Persist, Send
+from dssd.core.lease import sets
+from dssd.core.lease.stream_set import Leases
 from dssd.core.lending import (
     HELD,
-    TRANSIENT,
+    LIMITED,
     Act,
     Lent,
     LentStream,
+    Released,
     Reported,
+    ResendDue,
     Saved,
     StreamEvent,
     StreamState,
 )
 from dssd.core.lending import step as step_stream
-from dssd.core.membership import COMMIT_STREAMS_MAX, Alarm, Leader, Limit, Member, Resend
+from dssd.core.membership import (
+    COMMIT_STREAMS_MAX,
+    STREAMS_A_REBALANCE_MS,
+    Alarm,
+    Leader,
+    Limit,
+    Member,
+    Resend,
+)
 from dssd.core.messages import (
     BorrowerId,
     Grant,
@@ -59,9 +71,12 @@ def turn_stream(turn: Turn, lent: LentStream, event: StreamEvent, *, place: bool
     """Let the stream take the event, keep books and timers, carry out its acts."""
     state = turn.state
     before, holder_before, epoch_before = lent.state, lent.holder, lent.grant_epoch
+    heir_before = lent.heir
     acts = step_stream(lent, event)
+    if lent.heir != heir_before:
+        _note_heir(state, lent, heir_before)
     if lent.state is not before or lent.grant_epoch != epoch_before:
-        _note_state(turn, lent)
+        _note_state(turn, lent, before)
         if before in HELD and holder_before is not None:
             member = state.members.get(holder_before)
             if member is not None:
@@ -73,14 +88,22 @@ def turn_stream(turn: Turn, lent: LentStream, event: StreamEvent, *, place: bool
             _act(turn, lent, event, act)
 
 
-def _note_state(turn: Turn, lent: LentStream) -> None:
+def _note_heir(state: Leader, lent: LentStream, before: BorrowerId | None) -> None:
+    heir_before = state.members.get(before) if before is not None else None
+    if heir_before is not None:
+        heir_before.inherits.discard(lent.stream)
+    if lent.heir is not None:
+        state.members[lent.heir].inherits.add(lent.stream)
+
+
+def _note_state(turn: Turn, lent: LentStream, before: StreamState) -> None:
     state = turn.state
     lent.since_ms = turn.now_ms
-    state.resend_ms.pop(lent.stream, None)
-    state.timers.clear(Resend(lent.stream))
-    if lent.state in TRANSIENT:
+    if state.resend_ms.pop(lent.stream, None) is not None:
+        state.timers.clear(Resend(lent.stream))
+    if lent.state in LIMITED:
         state.timers.set(Limit(lent.stream), turn.now_ms + state.timing.revoke_deadline_ms)
-    else:
+    elif before in LIMITED:
         state.timers.clear(Limit(lent.stream))
 
 
@@ -93,22 +116,32 @@ def _act(turn: Turn, lent: LentStream, event: StreamEvent, act: Act) -> None:
             turn.state.urgent = True
         case Act.SEND_GRANT | Act.SEND_REVOKE | Act.SEND_REVOKED:
             _arm_resend(turn, lent.stream)
-            _send_to_holder(turn, lent, act)
+            if turn.state.leases is None:
+                _send_to_holder(turn, lent, act)
+            else:
+                _say_in_set(turn, turn.state.leases, lent, event, act)
         case Act.SEND_SAVED:
             _send_to_holder(turn, lent, act)
         case Act.SEND_INVALIDATE:
             assert isinstance(event, Reported)
             report = event.report
             invalidate(turn, event.borrower_id, lent.stream, report.grant_epoch, "not the holder")
-        case Act.FENCE_HOLDER:
-            assert lent.holder is not None
-            invalidate(turn, lent.holder, lent.stream, lent.grant_epoch, "deadline passed")
         case Act.PLACE:
             _place(turn, lent)
         case Act.SHARE_ANEW:
             rebalance_by(turn, turn.now_ms + turn.state.timing.gather_ms)
         case _:
             assert_never(act)
+
+
+def _say_in_set(turn: Turn, leases: Leases, lent: LentStream, event: StreamEvent, act: Act) -> None:
+    if act is Act.SEND_REVOKED and sets.accept(leases, lent):
+        assert lent.holder is not None
+        turn_stream(turn, lent, Released(lent.holder, lent.grant_epoch))
+    elif act is Act.SEND_REVOKED and not sets.tells(leases, lent):
+        _send_to_holder(turn, lent, act)
+    elif sets.touch(leases, lent, again=isinstance(event, ResendDue)):
+        turn.state.urgent = True
 
 
 def _send_to_holder(turn: Turn, lent: LentStream, act: Act) -> None:
@@ -125,7 +158,7 @@ def _send_to_holder(turn: Turn, lent: LentStream, act: Act) -> None:
                 left_ms = max(ends_ms - turn.now_ms, 0)
             turn.send(Revoke(holder, epoch, lent.stream, lent.grant_epoch, left_ms))
         case Act.SEND_REVOKED:
-            turn.send(Revoked(holder, epoch, lent.stream, lent.grant_epoch))
+            turn.send(Revoked(holder, epoch, lent.stream, lent.grant_epoch, lent.saved))
         case _:
             turn.send(ProgressSaved(holder, epoch, lent.stream, lent.grant_epoch, lent.saved))
 
@@ -168,13 +201,19 @@ def _place(turn: Turn, lent: LentStream) -> None:
 def lend(turn: Turn, lent: LentStream, member: Member) -> None:
     """Lend a free stream to a member."""
     turn_stream(turn, lent, Lent(member.borrower_id, member.session_id))
+    if turn.state.leases is not None:
+        sets.touch(turn.state.leases, lent, again=False)
 
 
 def rebalance_by(turn: Turn, at_ms: int) -> None:
-    """Allocate at that time, or before where that is planned already."""
-    known_ms = turn.state.timers.at_ms(Alarm.REBALANCE)
+    """Allocate at that time, or before where that is planned already; later in a large group."""
+    state = turn.state
+    if state.rebalanced_ms is not None:
+        rest_ms = len(state.streams) // STREAMS_A_REBALANCE_MS
+        at_ms = max(at_ms, state.rebalanced_ms + rest_ms)
+    known_ms = state.timers.at_ms(Alarm.REBALANCE)
     if known_ms is None or at_ms < known_ms:
-        turn.state.timers.set(Alarm.REBALANCE, at_ms)
+        state.timers.set(Alarm.REBALANCE, at_ms)
 
 
 # Commits
@@ -194,9 +233,12 @@ def commit_if_due(turn: Turn) -> None:
     state = turn.state
     due_ms = state.timers.at_ms(Alarm.COMMIT)
     due = state.urgent or due_ms is None or due_ms <= turn.now_ms
-    if not state.dirty or state.in_flight or not due:
+    if not (state.dirty or sets.is_waiting(state)) or state.is_committing() or not due:
         return
     chosen = [state.streams[stream] for stream in _first(state.dirty, COMMIT_STREAMS_MAX)]
+    versions = sets.new_versions(state, {lent.stream for lent in chosen})
+    if not chosen and not versions:
+        return
     for lent in chosen:
         del state.dirty[lent.stream]
     state.timers.clear(Alarm.COMMIT)
@@ -210,7 +252,7 @@ def commit_if_due(turn: Turn) -> None:
     records = tuple(lent.record() for lent in chosen)
     for lent in chosen:
         lent.grant_unsaved = False
-    turn.effects.append(Persist(state.commit_id, records, measure))
+    turn.effects.append(Persist(state.commit_id, records, measure, versions))
 
 
 def _first(streams: Iterable[StreamId], count: int) -> list[StreamId]:
@@ -220,9 +262,11 @@ def _first(streams: Iterable[StreamId], count: int) -> list[StreamId]:
 def note_committed(turn: Turn, given: Committed) -> None:
     """Tell the streams of a commit that it is durable."""
     state = turn.state
-    if given.commit_id != state.commit_id or not state.in_flight:
+    if given.commit_id != state.commit_id or not state.is_committing():
         return
     state.commit_took_ms = turn.now_ms - state.commit_begun_ms
+    if state.leases is not None:
+        sets.note_durable(state.leases)
     ends = dict(given.ends)
     saved, state.in_flight = state.in_flight, ()
     for stream, grant_epoch, progress in saved:

@@ -117,8 +117,6 @@ class Dropped:
     """The grant is over: forget it."""
 
     grant: int
-    durable: bool = False
-    """The final report was durable before."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ anything of its own (its cap, its suspects, a revoke) holds neither credit nor a
 reads. This module does not know the frame format: it is given the function that cuts frames.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from dss_core.limits import ACKED_RANGES_MAX, CREDIT_BYTES, CREDIT_RECORDS
 from dss_core.progress import Progress, Ranges
@@ -102,6 +102,10 @@ class DeliveryWindow:
         self.wake_at_ms = report if due is None or (report is not None and report < due) else due
         return effects
 
+    def lent(self) -> Iterable[DeliveredStream]:
+        """The streams that it delivers, for those who look and change nothing."""
+        return self._lent.values()
+
     @property
     def drained(self) -> bool:
         """Whether the client has settled all that it will, after `Draining`."""
@@ -170,11 +174,8 @@ class DeliveryWindow:
 
     def _dropped(self, given: Dropped, now_ms: int) -> None:
         lent = self._lent.get(given.grant)
-        if lent is None:
-            return
-        if given.durable and lent.finished:
-            self._answer(self._durable.saved(given.grant, lent.progress))
-        self._forget(lent)
+        if lent is not None:
+            self._forget(lent)
 
     def _left(self, given: Left, now_ms: int) -> None:
         self._turns.share(given.subscription).left = True

@@ -10,7 +10,8 @@ The leader itself only loads, leads and stops; what happens to one stream stands
    a final report) is committed at once, and takes gathered reports along.
 3. Each transient state of each stream has its own resend and its own deadline; each member has its
    own lease, extended by whatever it sends. Nobody's timer depends on another's traffic.
-4. Joins and leaves gather for 200 ms. A death is acted on at once.
+4. Joins and leaves gather for 200 ms. A death is acted on at once, but that a large group rests
+   between two rebalances; what a rebalance moves is begun in portions (`dssd.core.sharing`).
 5. After a takeover, streams whose last grant did not end exactly are kept: for the sessions that
    held them after a restart of the daemon (1 s), else for the holders themselves (L). Newcomers
    get only the rest; nothing is revoked meanwhile.
@@ -20,8 +21,10 @@ The leader itself only loads, leads and stops; what happens to one stream stands
 8. Without members for 30 s and with nothing left to save, it stops.
 
 `step` is total over `TRANSITIONS` (leader state, input) and `MESSAGES` (message). It updates the
-state in place, for groups may have tens of thousands of streams: all but takeover, rebalance and
-commits of many streams is O(1).
+state in place, for groups may have tens of thousands of streams. A step costs what it changes, and
+changes so many streams at most (`COMMIT_STREAMS_MAX`, `MOVES_A_STEP_MAX`, `TIMERS_A_STEP_MAX`).
+Only a takeover and the shares of a rebalance look at all streams; only the end of a holder and what
+it presents touch all of its own. docs/testing.md has what steps cost.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -30,12 +33,10 @@ from typing import assert_never
 from dss_core.errors import GroupDestroyed, GroupNotFound
 from dss_core.ids import StreamId
 from dss_core.progress import Progress
-from dssd.core.allocation import sticky
 from dssd.core.custody import (
     Turn,
     commit_if_due,
     invalidate,
-    lend,
     mark_dirty,
     note_committed,
     rebalance_by,
@@ -57,12 +58,13 @@ from dssd.core.leading import (
     TookOver,
     WakeAt,
 )
+from dssd.core.lease import sets
+from dssd.core.lease.stream_set import Leases
 from dssd.core.lending import (
     HELD,
     HolderLost,
     LentStream,
     Overdue,
-    Recalled,
     Released,
     Reported,
     ResendDue,
@@ -70,6 +72,8 @@ from dssd.core.lending import (
     StreamState,
 )
 from dssd.core.membership import (
+    MOVES_A_STEP_MAX,
+    TIMERS_A_STEP_MAX,
     Alarm,
     Forget,
     Leader,
@@ -80,7 +84,6 @@ from dssd.core.membership import (
     Resend,
     Reserve,
     Timer,
-    owner_of,
 )
 from dssd.core.messages import (
     BorrowerId,
@@ -91,11 +94,12 @@ from dssd.core.messages import (
     Ping,
     PingResponse,
     RevokeFinished,
-    SessionId,
     StreamReport,
     ToLeader,
     UpdateProgress,
+    UpdateStreamStates,
 )
+from dssd.core.sharing import begin_moves, rebalance_if_due
 
 
 def step(state: Leader, given: LeaderInput) -> tuple[Leader, list[LeaderEffect]]:
@@ -103,8 +107,9 @@ def step(state: Leader, given: LeaderInput) -> tuple[Leader, list[LeaderEffect]]
     turn = Turn(state, given.now_ms)
     TRANSITIONS[state.state, type(given)](turn, given)
     if state.state is LeaderState.LEADING:
-        _rebalance_if_due(turn)
+        rebalance_if_due(turn)
     send_grants(turn)
+    _speak_of_sets(turn)
     if state.state in (LeaderState.LEADING, LeaderState.STOPPING):
         commit_if_due(turn)
         _stop_if_saved(turn)
@@ -113,6 +118,14 @@ def step(state: Leader, given: LeaderInput) -> tuple[Leader, list[LeaderEffect]]
         turn.effects.append(WakeAt(wake_ms))
     state.wake_ms = wake_ms
     return state, turn.effects
+
+
+def _speak_of_sets(turn: Turn) -> None:
+    state = turn.state
+    if state.leases is not None and state.state is LeaderState.LEADING:
+        sets.offer_first(state, state.leases)
+        for message in sets.messages(state, state.leases, turn.now_ms):
+            turn.send(message)
 
 
 # Takeover
@@ -129,6 +142,9 @@ def _take_over(turn: Turn, given: TookOver) -> None:
         lent.reserved = kept and lent.state is StreamState.FREE
         state.streams[stored.stream] = lent
     state.order = tuple(sorted(state.streams))
+    if state.leases is not None:
+        versions = ((each.session_id, each.version) for each in given.versions)
+        state.leases.counters = {session: at for session, at in versions if at is not None}
     if any(lent.reserved for lent in state.streams.values()):
         state.reserve = Reserve.FOR_SESSIONS if given.restarted else Reserve.FOR_HOLDERS
         kept_ms = state.timing.reserve_ms if given.restarted else state.timing.lease_ms
@@ -190,11 +206,38 @@ def _admit(turn: Turn, message: LeaderWanted) -> None:
     if message.borrower_id not in state.members:
         member = Member(message.borrower_id, message.session_id, message.client_id, turn.now_ms)
         state.members[member.borrower_id] = member
+        state.sessions.setdefault(member.session_id, {})[member.borrower_id] = None
         state.timers.clear(Alarm.IDLE)
         _extend_lease(turn, member)
         rebalance_by(turn, turn.now_ms + state.timing.gather_ms)
+    if state.leases is not None:
+        _take_presented(turn, state.leases, message)
+        return
     turn.send(LeaderConnectResponse(message.borrower_id, state.leader_epoch, state.timing.lease_ms))
     _take_reports(turn, message.borrower_id, message.held, final=False)
+
+
+def _take_presented(turn: Turn, leases: Leases, message: LeaderWanted) -> None:
+    presents = sets.presents(leases, message)
+    if presents:
+        sets.enter(leases, message)
+    sets.hear(leases, message)
+    _take_reports(turn, message.borrower_id, message.held, final=False)
+    if presents:
+        sets.adopt(turn.state, leases, message.borrower_id)
+
+
+def _take_states(turn: Turn, message: UpdateStreamStates) -> None:
+    leases, borrower_id = turn.state.leases, message.borrower_id
+    if leases is None:
+        return
+    if not sets.hear(leases, message):
+        # It begins anew; what it held is free at the end of its lease, for it says no goodbye.
+        turn.send(Invalidate(borrower_id, turn.state.leader_epoch, "version mismatch"))
+    _take_reports(turn, borrower_id, message.states, final=False)
+    for taken in message.taken_over:
+        if sets.note_taken(turn.state, leases, borrower_id, taken):
+            _take_reports(turn, borrower_id, (taken.report,), final=taken.fully_acked)
 
 
 def _answer_ping(turn: Turn, message: Ping) -> None:
@@ -214,6 +257,8 @@ def _take_reports(
             invalidate(turn, borrower_id, report.stream, report.grant_epoch, "unknown stream")
         else:
             turn_stream(turn, lent, Reported(borrower_id, report, final))
+            if turn.state.leases is not None:
+                sets.note_adopted(turn.state.leases, lent, borrower_id)
 
 
 def _take_release(turn: Turn, message: RevokeFinished) -> None:
@@ -250,18 +295,29 @@ def _note_doubt(lent: LentStream, report: StreamReport) -> None:
 
 def _remove_member(turn: Turn, member: Member, *, rebalance_at_ms: int) -> None:
     state = turn.state
+    many = len(member.streams) > MOVES_A_STEP_MAX
     del state.members[member.borrower_id]
+    _forget_in_session(state, member)
+    if state.leases is not None:
+        sets.leave(state.leases, member.borrower_id)
     state.timers.clear(Lease(member.borrower_id))
     _note_departed(turn, member.borrower_id)
     # A planned rebalance must not come sooner because streams became free by this leave.
     for stream in sorted(member.streams):
         turn_stream(turn, state.streams[stream], HolderLost(), place=False)
-    for stream in state.order:
-        if state.streams[stream].heir == member.borrower_id:
-            state.streams[stream].heir = None
-    rebalance_by(turn, rebalance_at_ms)
+    for stream in member.inherits:
+        state.streams[stream].heir = None
+    # Where that was work for a whole step, shares are computed in the next.
+    rebalance_by(turn, rebalance_at_ms + many)
     if not state.members:
         state.timers.set(Alarm.IDLE, turn.now_ms + state.timing.idle_ms)
+
+
+def _forget_in_session(state: Leader, member: Member) -> None:
+    of_session = state.sessions[member.session_id]
+    del of_session[member.borrower_id]
+    if not of_session:
+        del state.sessions[member.session_id]
 
 
 def _note_departed(turn: Turn, borrower_id: BorrowerId) -> None:
@@ -271,9 +327,8 @@ def _note_departed(turn: Turn, borrower_id: BorrowerId) -> None:
 
 def _close_session(turn: Turn, given: SessionClosed) -> None:
     state = turn.state
-    dead = [member for member in state.members.values() if member.session_id == given.session_id]
-    for member in dead:
-        _remove_member(turn, member, rebalance_at_ms=turn.now_ms)
+    for borrower_id in list(state.sessions.get(given.session_id, ())):
+        _remove_member(turn, state.members[borrower_id], rebalance_at_ms=turn.now_ms)
     if given.session_id in state.leaving:
         rebalance_by(turn, turn.now_ms)
     if state.reserve is Reserve.FOR_HOLDERS:
@@ -314,6 +369,8 @@ def _forget_stream(turn: Turn, stream: StreamId) -> None:
     if lent.state in HELD and lent.holder is not None:
         state.members[lent.holder].streams.discard(stream)
         invalidate(turn, lent.holder, stream, lent.grant_epoch, "topic removed")
+    if lent.heir is not None:
+        state.members[lent.heir].inherits.discard(stream)
     state.dirty.pop(stream, None)
     state.timers.clear(Resend(stream))
     state.timers.clear(Limit(stream))
@@ -321,68 +378,13 @@ def _forget_stream(turn: Turn, stream: StreamId) -> None:
     rebalance_by(turn, turn.now_ms)
 
 
-# Allocation
-
-
-def _rebalance_if_due(turn: Turn) -> None:
-    state = turn.state
-    at_ms = state.timers.at_ms(Alarm.REBALANCE)
-    if at_ms is None or at_ms > turn.now_ms:
-        return
-    state.timers.clear(Alarm.REBALANCE)
-    state.leaving.clear()
-    if not state.members:
-        return
-    if state.reserve is Reserve.FOR_SESSIONS:
-        _return_reserved(turn)
-    if state.reserve is not Reserve.NOTHING and not any(
-        lent.reserved for lent in state.streams.values()
-    ):
-        state.reserve = Reserve.NOTHING
-        state.timers.clear(Alarm.RESERVE)
-    _allocate(turn)
-
-
-def _return_reserved(turn: Turn) -> None:
-    present: dict[SessionId, Member] = {}
-    for borrower_id in sorted(turn.state.members, reverse=True):
-        member = turn.state.members[borrower_id]
-        present[member.session_id] = member
-    for stream in turn.state.order:
-        lent = turn.state.streams[stream]
-        if lent.reserved and lent.session_id in present:
-            lend(turn, lent, present[lent.session_id])
-
-
-def _allocate(turn: Turn) -> None:
-    state = turn.state
-    open_streams = [
-        stream
-        for stream in state.order
-        if state.streams[stream].state is not StreamState.FINISHED
-        and not state.streams[stream].reserved
-    ]
-    owners: dict[StreamId, BorrowerId] = {}
-    for stream in open_streams:
-        owner = owner_of(state.streams[stream])
-        if owner is not None:
-            owners[stream] = owner
-    for stream, taker in sticky(open_streams, tuple(state.members), owners).items():
-        lent = state.streams[stream]
-        if lent.state is StreamState.FREE:
-            lend(turn, lent, state.members[taker])
-        elif state.reserve is Reserve.NOTHING or lent.state not in (
-            StreamState.GRANTING,
-            StreamState.GRANTED,
-        ):
-            turn_stream(turn, lent, Recalled(taker))
-
-
 # Time and the end
 
 
 def _tick(turn: Turn, given: Ticked) -> None:
-    for timer in turn.state.timers.due(given.now_ms):
+    # The wake-up that was asked for has come: whatever is due then must be asked for anew.
+    turn.state.wake_ms = None
+    for timer in turn.state.timers.due(given.now_ms, TIMERS_A_STEP_MAX):
         if turn.state.state is LeaderState.LEADING:
             _fire(turn, timer)
 
@@ -406,6 +408,8 @@ def _fire(turn: Turn, timer: Timer) -> None:
             _stop_idle(turn)
         case Alarm.REBALANCE:
             rebalance_by(turn, turn.now_ms)
+        case Alarm.MOVE:
+            begin_moves(turn)
         case Alarm.COMMIT:
             # Taken out, it is due: the step ends with the commit.
             pass
@@ -421,7 +425,9 @@ def _stop_idle(turn: Turn) -> None:
             lent.session_id = None
             lent.grant_unsaved = True
             mark_dirty(turn, lent.stream)
-    if state.dirty or state.in_flight:
+    if state.leases is not None:
+        sets.forget_sessions(state.leases)
+    if state.dirty or state.is_committing() or sets.is_waiting(state):
         state.urgent = True
         state.timers.set(Alarm.IDLE, turn.now_ms + state.timing.commit_ms)
         return
@@ -444,7 +450,7 @@ def _stop_if_saved(turn: Turn) -> None:
     state = turn.state
     if state.state is LeaderState.STOPPING:
         state.urgent = True
-        if not state.dirty and not state.in_flight:
+        if not state.dirty and not state.is_committing():
             _stop(turn, "asked")
 
 
@@ -506,5 +512,6 @@ MESSAGES: Mapping[type[ToLeader], Callable[..., None]] = {
     UpdateProgress: _take_progress,
     RevokeFinished: _take_release,
     Disconnect: _take_goodbye,
+    UpdateStreamStates: _take_states,
 }
 """While leading, from a member; a stranger gets only as far as `LeaderWanted` and `Disconnect`."""

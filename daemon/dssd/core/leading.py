@@ -39,6 +39,8 @@ class TookOver:
     streams: tuple[StoredStream, ...]
     restarted: bool
     """The daemon restarted since the last leader: no borrower of that time is left."""
+    versions: tuple["SetVersion", ...] = ()
+    """Of a lease group: the newest stream set of each session."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +143,15 @@ class GrantRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class SetVersion:
+    """How far the versions of a session's stream sets have come in a lease group."""
+
+    session_id: SessionId
+    version: int | None
+    """None: forget the session; no borrower of it is left."""
+
+
+@dataclass(frozen=True, slots=True)
 class Persist:
     """Commit these, all or nothing, under this leadership; answer with `Committed`.
 
@@ -151,6 +162,7 @@ class Persist:
     records: tuple[StreamRecord, ...]
     measure: tuple[StreamId, ...]
     """Streams whose next offset is wanted, read after the commit."""
+    versions: tuple[SetVersion, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

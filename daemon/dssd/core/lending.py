@@ -2,11 +2,11 @@
 
 ::
 
-              lent             reported            recalled            final report
+              lent             reported            recalled       final report, deadline
       free ─────────► granting ─────────► granted ─────────► revoking ─────────────► revoked
-       ▲ ▲               │                   │  └──final report, end reached───────►  │ │
-       │ └───holder lost, released, deadline─┴───────────────────┘                    │ │
-       └──────────────────────────────released, holder lost, deadline─────────────────┘ │
+       ▲ ▲               │  └──deadline──────│──final report, end reached──────────►  │ │
+       │ └───────holder lost, released───────┴───────────────────┘                    │ │
+       └──────────────────────────────────released, holder lost───────────────────────┘ │
     finished ◄───────the same, once the floor is at the recorded end────────────────────┘
 
 Rules:
@@ -20,7 +20,9 @@ Rules:
    handed out that nobody told us of: up to `suspect_end`, or, where even that is not known
    (`unmeasured`), up to the stream's end, which is measured when it is lent again. The stored row
    names the holder for as long as there is such doubt, so a restart has it too.
-4. A stream that is kept for its last holder (`reserved`) is adopted by a report of its epoch.
+4. A holder that does not answer a grant or a revoke by the deadline is told `Revoked`. It may hand
+   out records until it hears that, or until its lease ends; before, nobody else gets the stream.
+5. A stream that is kept for its last holder (`reserved`) is adopted by a report of its epoch.
 
 `step` is total over `TRANSITIONS`. It answers with acts that the leader carries out, for the
 stream knows neither members nor timers.
@@ -53,7 +55,12 @@ HELD = frozenset(
 """The states in which a stream has a holder."""
 
 TRANSIENT = frozenset({StreamState.GRANTING, StreamState.REVOKING, StreamState.REVOKED})
-"""The states in which something is sent again until it is answered, up to a deadline."""
+"""The states in which something is sent again until it is answered."""
+
+LIMITED = frozenset({StreamState.GRANTING, StreamState.REVOKING})
+"""Those that end by a deadline: then the holder is told that the stream is revoked. That alone
+has none. While the holder lives it may hand out records until it has heard of it, so the stream
+is free when it answers, or with its lease."""
 
 
 class Act(Enum):
@@ -69,8 +76,6 @@ class Act(Enum):
     SEND_SAVED = "send_saved"
     SEND_INVALIDATE = "send_invalidate"
     """To the borrower of the event, for the epoch of the event."""
-    FENCE_HOLDER = "fence_holder"
-    """Invalidate the present epoch at the holder that lost it."""
     PLACE = "place"
     """The stream is free: give it to its heir, or allocate."""
     SHARE_ANEW = "share_anew"
@@ -361,12 +366,11 @@ def _end_exactly(state: LentStream, event: HolderLost) -> Acts:
 
 
 def _take_back(state: LentStream, event: Overdue) -> Acts:
+    """It did not answer in time: whatever it holds of the stream now comes again, marked."""
     state.unmeasured = True
-    return (Act.FENCE_HOLDER, *_end(state))
-
-
-def _take_back_exactly(state: LentStream, event: Overdue) -> Acts:
-    return (Act.FENCE_HOLDER, *_end(state))
+    state.state = StreamState.REVOKED
+    state.durable = False
+    return (Act.SAVE_NOW,)
 
 
 def _grant_again(state: LentStream, event: ResendDue) -> Acts:
@@ -485,7 +489,7 @@ TRANSITIONS: Mapping[tuple[StreamState, type[StreamEvent]], Callable[..., Acts]]
     (_S.REVOKED, Recalled): _change_heir,
     (_S.REVOKED, Released): _release,
     (_S.REVOKED, HolderLost): _end_exactly,
-    (_S.REVOKED, Overdue): _take_back_exactly,
+    (_S.REVOKED, Overdue): ignore,
     (_S.REVOKED, ResendDue): _revoked_again,
     (_S.REVOKED, Saved): _saved_revoked,
     (_S.REVOKED, Sealed): _seal,

@@ -9,6 +9,12 @@ while it knows none). A lower leader epoch is ignored; a higher one means a new 
     borrower → leader     Ping  UpdateProgress  RevokeFinished  Disconnect
     leader → borrower     LeaderConnectResponse  PingResponse  Grant  ProgressSaved
                           Revoke  Revoked  Invalidate
+
+In a group of the lease protocol (seed 001, DESIGN §6) stream sets with versions take the place of
+grants, revokes and pings; the rest is the same:
+
+    borrower → leader     UpdateStreamStates
+    leader → borrower     LeaseStreams  UpdateStreams  RenewStreamLease
 """
 
 from dataclasses import dataclass
@@ -53,6 +59,10 @@ class LeaderWanted:
     session_id: SessionId
     client_id: str
     held: tuple[StreamReport, ...] = ()
+    version: int = 0
+    """Of the stream set that it has; 0 where it has none, as under the borrow protocol."""
+    sent_ms: int = 0
+    """Under the lease protocol, as in `UpdateStreamStates`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,12 +171,14 @@ class Revoke:
 
 @dataclass(frozen=True, slots=True)
 class Revoked:
-    """The final progress is durable: drop the stream, answer RevokeFinished in every state."""
+    """The grant is over: drop the stream, answer RevokeFinished in every state."""
 
     borrower_id: BorrowerId
     leader_epoch: int
     stream: StreamId
     grant_epoch: int
+    progress: Progress
+    """What is durable; less than was reported last where the deadline came before the report."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +192,93 @@ class Invalidate:
     grant_epoch: int = 0
 
 
-ToLeader = LeaderWanted | Ping | UpdateProgress | RevokeFinished | Disconnect
+@dataclass(frozen=True, slots=True)
+class TakenState:
+    """A stream that is taken over, or given back, as its holder knows it."""
+
+    report: StreamReport
+    fully_acked: bool
+    """Nothing of it is out with the client any more: the report is final."""
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateStreamStates:
+    """Which set the borrower has, and how streams of it stand; the answer to a set."""
+
+    borrower_id: BorrowerId
+    leader_epoch: int
+    sent_ms: int
+    """The lease runs from it once it is heard of, on the borrower's own clock."""
+    version: int
+    states: tuple[StreamReport, ...] = ()
+    """Streams of the set that there is something to say of."""
+    version_old: int | None = None
+    """While the set is being updated: the version before."""
+    taken_over: tuple[TakenState, ...] = ()
+    asks_renewal: bool = False
+    """Then all that is taken over is named."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseStreams:
+    """The first stream set of a borrower; durable before it is sent."""
+
+    borrower_id: BorrowerId
+    leader_epoch: int
+    version: int
+    streams: tuple[GrantedStream, ...]
+    lease_ms: int
+    heard_ms: int
+    """The newest `sent_ms` that came: the lease runs from it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A stream that a set holds no more and that its holder must finish."""
+
+    stream: StreamId
+    grant_epoch: int
+    deadline_ms: int
+    """A duration from receipt."""
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateStreams:
+    """The set of one version becomes that of another; durable before it is sent."""
+
+    borrower_id: BorrowerId
+    leader_epoch: int
+    version_old: int
+    version: int
+    streams: tuple[GrantedStream, ...]
+    """All of the new set."""
+    taken_over: tuple[Taken, ...]
+    heard_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class RenewStreamLease:
+    """The lease goes on. With an old version: the update to the new one is still under way."""
+
+    borrower_id: BorrowerId
+    leader_epoch: int
+    version: int
+    heard_ms: int
+    version_old: int | None = None
+    accepted: tuple[tuple[StreamId, int], ...] = ()
+    """Taken-over streams, with their grant epochs, whose final reports are durable."""
+
+
+ToLeader = LeaderWanted | Ping | UpdateProgress | RevokeFinished | Disconnect | UpdateStreamStates
 ToBorrower = (
-    LeaderConnectResponse | PingResponse | Grant | ProgressSaved | Revoke | Revoked | Invalidate
+    LeaderConnectResponse
+    | PingResponse
+    | Grant
+    | ProgressSaved
+    | Revoke
+    | Revoked
+    | Invalidate
+    | LeaseStreams
+    | UpdateStreams
+    | RenewStreamLease
 )

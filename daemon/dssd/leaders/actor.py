@@ -34,7 +34,16 @@ from dssd.core.leading import (
 )
 from dssd.core.membership import Leader, LeaderTiming, view
 from dssd.core.messages import LeaderWanted, ToBorrower, ToLeader
-from dssd.leaders.claim import Claim, claim, present_streams, stored_streams, writes_of
+from dssd.leaders.claim import (
+    Claim,
+    claim,
+    leases_of,
+    present_streams,
+    stored_streams,
+    stored_versions,
+    version_writes,
+    writes_of,
+)
 from dssd.limits import FULL_DISK_RETRY_S, LEADER_MAILBOX_MAX
 from dssd.log.port import Log
 from dssd.store.port import PreconditionFailed, Store, Write
@@ -143,11 +152,17 @@ class LeaderActor:
     async def _load(self, claimed: Claim) -> None:
         group = self.group
         streams = await stored_streams(self._store, self._catalogue, self._log, group, Turn())
+        versions = await stored_versions(self._store, group)
         self._leader = Leader(
-            claimed.row.leader_epoch, owner_session=group.session_id, timing=self._timing
+            claimed.row.leader_epoch,
+            owner_session=group.session_id,
+            timing=self._timing,
+            leases=leases_of(group),
         )
         # What came while rows were read is behind it in the mailbox, and changes nothing twice.
-        self._mailbox.appendleft(TookOver(self._clock.now_ms(), streams, claimed.restarted))
+        self._mailbox.appendleft(
+            TookOver(self._clock.now_ms(), streams, claimed.restarted, versions)
+        )
         self._bell.set()
 
     async def _lead(self, claimed: Claim, tasks: asyncio.TaskGroup) -> None:
@@ -184,6 +199,7 @@ class LeaderActor:
         for record in persist.records:
             await turn.give_way()
             writes += writes_of(self.group, (record,))
+        writes += version_writes(self.group, persist)
         while True:
             try:
                 await self._store.commit(writes, [claimed.still_holds()])

@@ -12,7 +12,8 @@ from typing import Protocol
 from dss_core.errors import StreamNotFound
 from dss_core.filters import TopicFilter
 from dss_core.ids import StreamId
-from dssd.core.leading import PresentStream, StoredStream, StreamRecord
+from dssd.core.leading import Persist, PresentStream, SetVersion, StoredStream, StreamRecord
+from dssd.core.lease.stream_set import Leases
 from dssd.leaders.encoding import (
     packed_attempts,
     packed_ranges,
@@ -23,6 +24,7 @@ from dssd.log.port import Bounds
 from dssd.store.paging import scan_all
 from dssd.store.port import (
     Absent,
+    Delete,
     Exists,
     Precondition,
     Put,
@@ -31,8 +33,14 @@ from dssd.store.port import (
     VersionIs,
     Write,
 )
-from dssd.store.rows import GrantRow, GroupRow, LeaderRow, ProgressRow
+from dssd.store.rows import GrantRow, GroupRow, LeaderRow, ProgressRow, StreamSetRow
 from dssd.topics.model import Topic
+
+BORROW = "borrow"
+"""The protocol of groups whose streams are lent one by one; of all that do not choose."""
+
+LEASE = "lease"
+"""The protocol of groups whose members hold stream sets with versions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +135,17 @@ async def stored_streams(
     return tuple(streams)
 
 
+def leases_of(group: GroupRow) -> Leases | None:
+    """What a leader needs to lead by the group's protocol; None: nothing for borrowing."""
+    return Leases() if group.protocol == LEASE else None
+
+
+async def stored_versions(store: Store, group: GroupRow) -> tuple[SetVersion, ...]:
+    """How far the versions of stream sets have come, in a group of the lease protocol."""
+    found = await scan_all(store, StreamSetRow, (group.group_id,))
+    return tuple(SetVersion(each.row.session_id, each.row.set_version) for each in found)
+
+
 def present_streams(topic: Topic) -> tuple[PresentStream, ...]:
     """The streams of a topic, and where the sealed ones end."""
     return tuple(
@@ -154,6 +173,17 @@ def writes_of(group: GroupRow, records: tuple[StreamRecord, ...]) -> list[Write]
                     )
                 )
             )
+    return writes
+
+
+def version_writes(group: GroupRow, persist: Persist) -> list[Write]:
+    """The rows that the versions in a commit become."""
+    writes: list[Write] = []
+    for each in persist.versions:
+        if each.version is None:
+            writes.append(Delete(StreamSetRow, (group.group_id, each.session_id)))
+        else:
+            writes.append(Put(StreamSetRow(group.group_id, each.session_id, each.version)))
     return writes
 
 

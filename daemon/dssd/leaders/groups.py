@@ -28,6 +28,7 @@ from dss_core.filters import SubscriptionFilter, TopicFilter
 from dss_core.ids import StreamId
 from dssd.clock import Clock
 from dssd.core.start import Now, StartPoint, start_text
+from dssd.leaders.claim import BORROW
 from dssd.leaders.starting import resolved_start
 from dssd.limits import ACK_WAIT_MS, ACK_WAIT_MS_MAX, TOMBSTONE_MS, TOMBSTONE_SWEEP_S
 from dssd.log.port import Log
@@ -45,7 +46,14 @@ from dssd.store.port import (
     VersionIs,
     Write,
 )
-from dssd.store.rows import GrantRow, GroupNameRow, GroupRow, LeaderRow, ProgressRow
+from dssd.store.rows import (
+    GrantRow,
+    GroupNameRow,
+    GroupRow,
+    LeaderRow,
+    ProgressRow,
+    StreamSetRow,
+)
 from dssd.topics.catalogue import Catalogue
 from dssd.turns import Turn
 
@@ -74,6 +82,7 @@ class _Asked:
     start: StartPoint | None
     ack_wait_ms: int | None
     session_id: bytes | None = None
+    protocol: str | None = None
 
     @property
     def key(self) -> tuple[str, str]:
@@ -195,25 +204,28 @@ class Groups:
         start: StartPoint | None = None,
         ack_wait_ms: int | None = None,
         if_not_exists: bool = False,
+        protocol: str | None = None,
     ) -> GroupRow:
         """Declare a group as operators do; a tombstone of its name goes.
 
         Raises:
-            GroupExists: it is there, and that was not accepted, or its kind is another.
+            GroupExists: it is there, and that was not accepted, or its kind or its protocol is
+                another.
             StartConflict: it is there with another start.
             IllegalArgument, OffsetOutOfRange: the start or the ack wait does not fit.
         """
         if parsed.group is None:
             raise IllegalArgument(argument="filter", rule="write $share/GROUP/FILTER")
         kind = "queue" if parsed.queue else "shared"
-        asked = _Asked(parsed.group, parsed.filter, kind, start, ack_wait_ms)
+        asked = _Asked(parsed.group, parsed.filter, kind, start, ack_wait_ms, protocol=protocol)
         known = self._existing(asked)
         if known is None:
             joined = await self._declare(asked, over_tombstone=True)
             if joined.declared:
                 return joined.group
             known = joined.group
-        if not if_not_exists or known.kind != kind:
+        other = known.kind != kind or protocol not in (None, known.protocol)
+        if not if_not_exists or other:
             raise GroupExists(group=parsed.group)
         _check_start(known, start)
         return known
@@ -301,6 +313,7 @@ class Groups:
             ack_wait_ms=ack_wait_ms,
             created_at_ms=self._clock.wall_ms(),
             cursor_generation=0,
+            protocol=asked.protocol or BORROW,
         )
         work = self._commit_new(asked, row, over_tombstone=over_tombstone)
         return await finished(work, name=f"declare group {asked.name}")
@@ -370,14 +383,12 @@ class Groups:
             await self._store.commit(late)
 
     async def _stream_deletes(self, group_id: int) -> list[Write]:
-        key = (group_id,)
-        grants = await scan_all(self._store, GrantRow, key)
-        progress = await scan_all(self._store, ProgressRow, key)
         writes: list[Write] = []
         turn = Turn()
-        for row in (*(found.row for found in grants), *(found.row for found in progress)):
-            await turn.give_way()
-            writes.append(Delete(type(row), key_of(row)))
+        for kind in (GrantRow, ProgressRow, StreamSetRow):
+            for found in await scan_all(self._store, kind, (group_id,)):
+                await turn.give_way()
+                writes.append(Delete(kind, key_of(found.row)))
         return writes
 
     def _enter(self, row: GroupRow) -> None:

@@ -5,9 +5,10 @@ from typing import Any
 import grpc.aio
 
 from dss_api.v1 import groups_pb2, groups_pb2_grpc, types_pb2
-from dss_core.errors import GroupNotFound
+from dss_core.errors import GroupNotFound, IllegalArgument
 from dss_core.filters import SubscriptionFilter
 from dss_core.progress import Progress
+from dssd.leaders.claim import BORROW, LEASE
 from dssd.leaders.groups import Groups
 from dssd.leaders.lag import GroupSurvey, StreamSurvey
 from dssd.leaders.registry import Registry
@@ -21,6 +22,17 @@ _KINDS = {
     "shared": groups_pb2.GROUP_KIND_SHARED,
     "queue": groups_pb2.GROUP_KIND_QUEUE,
     "exclusive": groups_pb2.GROUP_KIND_EXCLUSIVE,
+}
+
+
+_PROTOCOLS: dict[int, str | None] = {
+    groups_pb2.GROUP_PROTOCOL_UNSPECIFIED: None,
+    groups_pb2.GROUP_PROTOCOL_BORROW: BORROW,
+    groups_pb2.GROUP_PROTOCOL_LEASE: LEASE,
+}
+_PROTOCOL_NUMBERS = {
+    BORROW: groups_pb2.GROUP_PROTOCOL_BORROW,
+    LEASE: groups_pb2.GROUP_PROTOCOL_LEASE,
 }
 
 
@@ -40,6 +52,7 @@ class GroupsServicer(groups_pb2_grpc.GroupsServicer):
             start=start_from(request.start) if request.HasField("start") else None,
             ack_wait_ms=request.ack_wait_ms if request.HasField("ack_wait_ms") else None,
             if_not_exists=request.if_not_exists,
+            protocol=_protocol(request.protocol),
         )
         return _group(group, await self._registry.survey(group))
 
@@ -105,6 +118,12 @@ class GrantsServicer(groups_pb2_grpc.GrantsServicer):
         return reply
 
 
+def _protocol(number: int) -> str | None:
+    if number not in _PROTOCOLS:
+        raise IllegalArgument(argument="protocol", rule="it is borrow or lease")
+    return _PROTOCOLS[number]
+
+
 def _group(group: GroupRow, survey: GroupSurvey) -> groups_pb2.Group:
     return groups_pb2.Group(
         group_id=group.group_id,
@@ -123,6 +142,7 @@ def _group(group: GroupRow, survey: GroupSurvey) -> groups_pb2.Group:
         leader_epoch=survey.leader_epoch,
         state_reason=survey.reason,
         ack_wait_ms=group.ack_wait_ms,
+        protocol=_PROTOCOL_NUMBERS[group.protocol],
     )
 
 

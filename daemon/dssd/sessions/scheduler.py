@@ -310,7 +310,7 @@ class Scheduler:
             return
         held.unwatch()
         self.handler.dropped(grant)
-        self.feed(Dropped(grant, durable=reason == "revoked"))
+        self.feed(Dropped(grant))
         self._send(Revoked(grant, reason))
 
     def saved(self, grant: int, progress: Progress) -> None:

@@ -1,5 +1,6 @@
 """The agent of one subscription: its borrowers, one per incarnation.
 
+The borrowers speak the protocol of the group; what they ask of the agent is the same in both.
 The leader may end a borrower while the subscription lives on; then the agent makes a new one under
 a new id. One that is leaving may stand beside its successor until it has said goodbye.
 
@@ -8,7 +9,7 @@ borrower machine asks, in order, and decides nothing itself. It knows no wire an
 session brings messages and time.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Protocol, assert_never
 
@@ -39,7 +40,10 @@ from dssd.core.borrowing import (
     Unsubscribed,
     WakeAt,
 )
+from dssd.core.lease import borrower as lease_borrower
+from dssd.core.lease.holding import LeaseBorrower
 from dssd.core.messages import GrantedStream, SessionId, StreamReport, ToBorrower
+from dssd.leaders.claim import LEASE
 from dssd.leaders.post import Post
 from dssd.store.rows import GroupRow
 
@@ -89,10 +93,17 @@ class Subscriber:
 
 @dataclass(slots=True)
 class _Incarnation:
-    machine: Borrower
+    machine: Borrower | LeaseBorrower
     detach: Callable[[], None]
     wake_at_ms: int | None = None
     grants: dict[tuple[StreamId, int], int] = field(default_factory=dict)
+
+
+def _step(machine: Borrower | LeaseBorrower, given: BorrowerInput) -> list[BorrowerEffect]:
+    """Let a borrower of either protocol take an input."""
+    if isinstance(machine, LeaseBorrower):
+        return lease_borrower.step(machine, given)[1]
+    return borrower.step(machine, given)[1]
 
 
 class Agent:
@@ -119,7 +130,8 @@ class Agent:
         """Make a borrower and look for the leader."""
         assert not self.leaving
         borrower_id = self._delivery.new_borrower_id()
-        machine = Borrower(
+        kind = LeaseBorrower if self.group.protocol == LEASE else Borrower
+        machine = kind(
             borrower_id,
             self._subscriber.session_id,
             self._subscriber.client_id,
@@ -158,6 +170,10 @@ class Agent:
             incarnation.detach()
         self._incarnations.clear()
 
+    def borrowers(self) -> Iterator[Borrower | LeaseBorrower]:
+        """Its borrowers, for those who look and change nothing."""
+        return (incarnation.machine for incarnation in self._incarnations.values())
+
     def wake_at_ms(self) -> int | None:
         """When `tick` is wanted."""
         times = (each.wake_at_ms for each in self._incarnations.values())
@@ -174,8 +190,7 @@ class Agent:
         incarnation = self._incarnations.get(borrower_id)
         if incarnation is None:
             return
-        incarnation.machine, effects = borrower.step(incarnation.machine, given)
-        for effect in effects:
+        for effect in _step(incarnation.machine, given):
             self._carry_out(borrower_id, incarnation, effect, given.now_ms)
 
     def _carry_out(

@@ -41,6 +41,27 @@ GROUP_KIND_EXCLUSIVE: GroupKind.ValueType  # 3
 """a session's private subscription"""
 Global___GroupKind: _TypeAlias = GroupKind  # noqa: Y015
 
+class _GroupProtocol:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _GroupProtocolEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_GroupProtocol.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    GROUP_PROTOCOL_UNSPECIFIED: _GroupProtocol.ValueType  # 0
+    GROUP_PROTOCOL_BORROW: _GroupProtocol.ValueType  # 1
+    """streams are lent one by one"""
+    GROUP_PROTOCOL_LEASE: _GroupProtocol.ValueType  # 2
+    """members hold stream sets with versions"""
+
+class GroupProtocol(_GroupProtocol, metaclass=_GroupProtocolEnumTypeWrapper): ...
+
+GROUP_PROTOCOL_UNSPECIFIED: GroupProtocol.ValueType  # 0
+GROUP_PROTOCOL_BORROW: GroupProtocol.ValueType  # 1
+"""streams are lent one by one"""
+GROUP_PROTOCOL_LEASE: GroupProtocol.ValueType  # 2
+"""members hold stream sets with versions"""
+Global___GroupProtocol: _TypeAlias = GroupProtocol  # noqa: Y015
+
 @_typing.final
 class Group(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
@@ -61,6 +82,7 @@ class Group(_message.Message):
     LEADER_EPOCH_FIELD_NUMBER: _builtins.int
     STATE_REASON_FIELD_NUMBER: _builtins.int
     ACK_WAIT_MS_FIELD_NUMBER: _builtins.int
+    PROTOCOL_FIELD_NUMBER: _builtins.int
     group_id: _builtins.int
     name: _builtins.str
     filter: _builtins.str
@@ -83,6 +105,7 @@ class Group(_message.Message):
     """0 where no leader ever ran"""
     state_reason: _builtins.str
     ack_wait_ms: _builtins.int
+    protocol: Global___GroupProtocol.ValueType
     def __init__(
         self,
         *,
@@ -102,10 +125,11 @@ class Group(_message.Message):
         leader_epoch: _builtins.int = ...,
         state_reason: _builtins.str = ...,
         ack_wait_ms: _builtins.int = ...,
+        protocol: Global___GroupProtocol.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_oldest_unacked_us", b"_oldest_unacked_us", "oldest_unacked_us", b"oldest_unacked_us"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_oldest_unacked_us", b"_oldest_unacked_us", "ack_wait_ms", b"ack_wait_ms", "borrowers", b"borrowers", "created_at_ms", b"created_at_ms", "filter", b"filter", "group_id", b"group_id", "kind", b"kind", "lag", b"lag", "lag_exact", b"lag_exact", "leader_epoch", b"leader_epoch", "name", b"name", "oldest_unacked_us", b"oldest_unacked_us", "standby", b"standby", "start", b"start", "state", b"state", "state_reason", b"state_reason", "streams", b"streams"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_oldest_unacked_us", b"_oldest_unacked_us", "ack_wait_ms", b"ack_wait_ms", "borrowers", b"borrowers", "created_at_ms", b"created_at_ms", "filter", b"filter", "group_id", b"group_id", "kind", b"kind", "lag", b"lag", "lag_exact", b"lag_exact", "leader_epoch", b"leader_epoch", "name", b"name", "oldest_unacked_us", b"oldest_unacked_us", "protocol", b"protocol", "standby", b"standby", "start", b"start", "state", b"state", "state_reason", b"state_reason", "streams", b"streams"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__oldest_unacked_us: _TypeAlias = _typing.Literal["oldest_unacked_us"]  # noqa: Y015
     _WhichOneofArgType__oldest_unacked_us: _TypeAlias = _typing.Literal["_oldest_unacked_us", b"_oldest_unacked_us"]  # noqa: Y015
@@ -121,10 +145,13 @@ class CreateGroupRequest(_message.Message):
     START_FIELD_NUMBER: _builtins.int
     IF_NOT_EXISTS_FIELD_NUMBER: _builtins.int
     ACK_WAIT_MS_FIELD_NUMBER: _builtins.int
+    PROTOCOL_FIELD_NUMBER: _builtins.int
     filter: _builtins.str
     """$share/G/F or $queue/G/F"""
     if_not_exists: _builtins.bool
     ack_wait_ms: _builtins.int
+    protocol: Global___GroupProtocol.ValueType
+    """borrow where unspecified"""
     @_builtins.property
     def start(self) -> _types_pb2.Start:
         """now where absent"""
@@ -136,10 +163,11 @@ class CreateGroupRequest(_message.Message):
         start: _types_pb2.Start | None = ...,
         if_not_exists: _builtins.bool = ...,
         ack_wait_ms: _builtins.int | None = ...,
+        protocol: Global___GroupProtocol.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_ack_wait_ms", b"_ack_wait_ms", "ack_wait_ms", b"ack_wait_ms", "start", b"start"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_ack_wait_ms", b"_ack_wait_ms", "ack_wait_ms", b"ack_wait_ms", "filter", b"filter", "if_not_exists", b"if_not_exists", "start", b"start"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_ack_wait_ms", b"_ack_wait_ms", "ack_wait_ms", b"ack_wait_ms", "filter", b"filter", "if_not_exists", b"if_not_exists", "protocol", b"protocol", "start", b"start"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__ack_wait_ms: _TypeAlias = _typing.Literal["ack_wait_ms"]  # noqa: Y015
     _WhichOneofArgType__ack_wait_ms: _TypeAlias = _typing.Literal["_ack_wait_ms", b"_ack_wait_ms"]  # noqa: Y015

@@ -38,15 +38,18 @@ from dssd.core.messages import (
     Invalidate,
     LeaderConnectResponse,
     LeaderWanted,
+    LeaseStreams,
     Ping,
     PingResponse,
     ProgressSaved,
+    RenewStreamLease,
     Revoke,
     Revoked,
     RevokeFinished,
     StreamReport,
     ToBorrower,
     UpdateProgress,
+    UpdateStreams,
 )
 
 ME, SESSION = b"me", b"session"
@@ -104,8 +107,11 @@ MESSAGES_OF_EACH_KIND: list[ToBorrower] = [
     grant(granted()),
     ProgressSaved(ME, LEADER, A, 2, Progress(10)),
     Revoke(ME, LEADER, A, 2, 10_000),
-    Revoked(ME, LEADER, A, 2),
+    Revoked(ME, LEADER, A, 2, Progress(20)),
     Invalidate(ME, LEADER, "gone"),
+    LeaseStreams(ME, LEADER, 1, (granted(B),), LEASE_MS, 0),
+    UpdateStreams(ME, LEADER, 1, 2, (granted(B),), (), 0),
+    RenewStreamLease(ME, LEADER, 2, 0),
 ]
 INPUTS_OF_EACH_KIND: list[BorrowerInput] = [
     Started(10),
@@ -147,7 +153,10 @@ EXPECTED: dict[tuple[BorrowerState, str], tuple[BorrowerState, list[object]]] = 
     (S.CONNECTED, "Grant"): (S.CONNECTED, [UPDATE]),
     (S.CONNECTED, "ProgressSaved"): (S.CONNECTED, [ProgressDurable(A, 2, Progress(10))]),
     (S.CONNECTED, "Revoke"): (S.CONNECTED, [FinishStream(A, 2, 10_000)]),
-    (S.CONNECTED, "Revoked"): (S.CONNECTED, [DropStream(A, 2, "revoked"), FINISHED]),
+    (S.CONNECTED, "Revoked"): (
+        S.CONNECTED,
+        [ProgressDurable(A, 2, Progress(20)), DropStream(A, 2, "revoked"), FINISHED],
+    ),
     (S.CONNECTED, "Invalidate"): (S.GONE, [DropStream(A, 2, "gone"), Recreate("gone")]),
     (S.CONNECTED, "Reported"): (
         S.CONNECTED,
@@ -175,6 +184,7 @@ EXPECTED: dict[tuple[BorrowerState, str], tuple[BorrowerState, list[object]]] = 
     (S.UNSUBSCRIBING, "Revoked"): (
         S.GONE,
         [
+            ProgressDurable(A, 2, Progress(20)),
             DropStream(A, 2, "revoked"),
             FINISHED,
             Disconnect(ME, LEADER, ()),
@@ -213,6 +223,11 @@ EXPECTED: dict[tuple[BorrowerState, str], tuple[BorrowerState, list[object]]] = 
         )
     },
     (S.GONE, "Revoked"): (S.GONE, [FINISHED]),
+    **{
+        (state, kind): (state, [])
+        for state in S
+        for kind in ("LeaseStreams", "UpdateStreams", "RenewStreamLease")
+    },
 }
 
 
@@ -329,8 +344,17 @@ def test_a_final_report_bounds_what_was_sent_and_is_repeated_until_revoked() -> 
     step(borrower, Received(ProgressSaved(ME, LEADER, A, 2, Progress(20)), 10))
     assert final in sent(after(borrower, Ticked(250)))
     assert sent(after(borrower, Received(Revoke(ME, LEADER, A, 2, 9_000), 260))) == [final]
-    step(borrower, Received(Revoked(ME, LEADER, A, 2), 300))
+    step(borrower, Received(Revoked(ME, LEADER, A, 2, Progress(20)), 300))
     assert final not in sent(after(borrower, Ticked(2_000)))
+
+
+def test_revoked_makes_durable_what_it_says_and_not_what_was_reported_last() -> None:
+    borrower = borrower_in(S.CONNECTED, granted())
+    step(borrower, Received(Revoke(ME, LEADER, A, 2, 800), 0))
+    step(borrower, Reported((report(floor=20),), 0, use_finished=True))
+    effects = after(borrower, Received(Revoked(ME, LEADER, A, 2, Progress(15)), 900))
+    assert ProgressDurable(A, 2, Progress(15)) in effects
+    assert DropStream(A, 2, "revoked") in effects
 
 
 def test_reports_never_take_anything_back() -> None:
@@ -438,7 +462,7 @@ def test_standing_is_told_when_it_changes() -> None:
         Received(LeaderConnectResponse(ME, LEADER, LEASE_MS), 1),
         Received(grant(granted()), 2),
         Received(grant(granted()), 3),
-        Received(Revoked(ME, LEADER, A, 2), 4),
+        Received(Revoked(ME, LEADER, A, 2, Progress(20)), 4),
     ):
         effects = step(borrower, given_input)[1]
         told += [effect.state for effect in effects if isinstance(effect, Standing)]
@@ -457,7 +481,7 @@ ANY_MESSAGE = st.one_of(
     st.builds(Grant, ME_TOO, EPOCHS, GRANTS, st.just(LEASE_MS)),
     st.builds(ProgressSaved, ME_TOO, EPOCHS, STREAMS, EPOCHS, st.integers(0, 9).map(Progress)),
     st.builds(Revoke, ME_TOO, EPOCHS, STREAMS, EPOCHS, st.just(10_000)),
-    st.builds(Revoked, ME_TOO, EPOCHS, STREAMS, EPOCHS),
+    st.builds(Revoked, ME_TOO, EPOCHS, STREAMS, EPOCHS, st.just(Progress(12))),
     st.builds(Invalidate, ME_TOO, EPOCHS, st.just("x"), st.none() | STREAMS, EPOCHS),
 )
 ANY_INPUT = st.one_of(

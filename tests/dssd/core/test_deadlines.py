@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dssd.core.deadlines import Deadlines
+from dssd.core.deadlines import STALE_A_CALL_MAX, Deadlines
 
 
 def test_keys_come_out_when_they_are_due_and_earliest_first() -> None:
@@ -63,3 +63,23 @@ def test_it_behaves_as_a_plain_dictionary_would(
             assert set(deadlines.due(at_ms)) == due
             plain = {own: when for own, when in plain.items() if own not in due}
         assert deadlines.next_ms() == min(plain.values(), default=None)
+
+
+def test_so_many_at_most_come_out_in_a_call_and_the_rest_stay_due() -> None:
+    deadlines: Deadlines[int] = Deadlines()
+    for key in range(5):
+        deadlines.set(key, key)
+    assert deadlines.due(10, 3) == [0, 1, 2]
+    assert deadlines.next_ms() == 3
+    assert deadlines.due(10, 3) == [3, 4]
+
+
+def test_a_call_looks_past_so_many_cleared_deadlines_at_most() -> None:
+    deadlines: Deadlines[int] = Deadlines()
+    for key in range(STALE_A_CALL_MAX + 10):
+        deadlines.set(key, key)
+        deadlines.clear(key)
+    deadlines.set(-1, 10_000)
+    assert deadlines.next_ms() == STALE_A_CALL_MAX
+    assert deadlines.due(10, 3) == []
+    assert deadlines.next_ms() == 10_000

@@ -439,7 +439,7 @@ def test_a_revoke_waits_for_the_client_and_reports_finally() -> None:
     assert client.window.out_records == 0
     client.feed(Settle(1, ((2, 3),)))
     assert client.take_others() == [RefuseGrant(1)]
-    client.feed(Dropped(1, durable=True))
+    client.feed(Saved(1, Progress(2)), Dropped(1))
     assert client.take_others() == [AnswerSettled(5)]
 
 

@@ -18,6 +18,9 @@ from dss_core.progress import Progress
 from dssd.core import borrower as borrowers
 from dssd.core import borrowing, leader, leading
 from dssd.core.borrower import Borrower
+from dssd.core.lease import borrower as lease_borrowers
+from dssd.core.lease.holding import LeaseBorrower
+from dssd.core.lease.stream_set import Leases
 from dssd.core.lending import HELD, StreamState
 from dssd.core.membership import Leader, LeaderState, LeaderTiming
 from dssd.core.messages import GrantedStream, StreamReport, ToBorrower, ToLeader
@@ -49,7 +52,9 @@ class Stored:
 class World:
     """A group of a few streams, its leader, its members, and the network between them."""
 
-    def __init__(self, seed: int, *, streams: int, fault_rate: float) -> None:
+    def __init__(self, seed: int, protocol: str, *, streams: int, fault_rate: float) -> None:
+        self.protocol = protocol
+        self.versions: dict[bytes, int] = {}
         self.random = random.Random(seed)
         self.fault_rate = fault_rate
         self.now_ms = 0
@@ -97,9 +102,12 @@ class World:
 
     def start_leader(self, *, restarted: bool = False) -> None:
         self.leader_epoch += 1
-        self.leader = Leader(self.leader_epoch, timing=LeaderTiming(lease_ms=LEASE_MS))
+        leases = Leases() if self.protocol == "lease" else None
+        timing = LeaderTiming(lease_ms=LEASE_MS)
+        self.leader = Leader(self.leader_epoch, timing=timing, leases=leases)
         streams = tuple(self.stored_stream(stream) for stream in self.streams)
-        self.feed(leading.TookOver(self.now_ms, streams, restarted))
+        versions = tuple(leading.SetVersion(*each) for each in self.versions.items())
+        self.feed(leading.TookOver(self.now_ms, streams, restarted, versions))
 
     def stored_stream(self, stream: StreamId) -> leading.StoredStream:
         stored = self.stored[stream]
@@ -147,6 +155,12 @@ class World:
             stored.progress, stored.frontier = record.progress, record.frontier
             if record.grant is not None:
                 stored.grant = record.grant
+        for each in persist.versions:
+            if each.version is None:
+                del self.versions[each.session_id]
+            else:
+                assert each.version > self.versions.get(each.session_id, 0), "a version twice"
+                self.versions[each.session_id] = each.version
         ends = tuple((stream, RECORDS) for stream in persist.measure)
         self.feed(leading.Committed(persist.commit_id, self.now_ms, ends))
 
@@ -180,7 +194,9 @@ class World:
         holders: Counter[StreamId] = Counter()
         for member in set(self.members.values()):
             if not member.ended and not member.suspended:
-                holders.update(member.reading.keys())
+                # One that gave a stream back waits to hear that it was taken.
+                reads = [at for at, reading in member.reading.items() if not reading.finishing]
+                holders.update(reads)
         assert not [stream for stream, count in holders.items() if count > 1], "two holders"
         if self.leader is None or self.leader.state is not LeaderState.LEADING:
             return
@@ -211,7 +227,10 @@ class Member:
     def begin(self) -> None:
         self.world.incarnations[self.name] += 1
         borrower_id = f"{self.name}.{self.world.incarnations[self.name]}".encode()
-        self.borrower = Borrower(borrower_id, self.name.encode(), self.name, LEASE_MS)
+        kind = LeaseBorrower if self.world.protocol == "lease" else Borrower
+        self.borrower: Borrower | LeaseBorrower = kind(
+            borrower_id, self.name.encode(), self.name, LEASE_MS
+        )
         self.world.members[borrower_id] = self
         self.suspended = False
         self.feed(borrowing.Started(self.world.now_ms))
@@ -220,10 +239,16 @@ class Member:
         borrower = self.borrower
         if isinstance(given, borrowing.Received):
             assert given.message.borrower_id.startswith(self.name.encode())
-        for effect in borrowers.step(borrower, given)[1]:
+        if isinstance(borrower, LeaseBorrower):
+            effects = lease_borrowers.step(borrower, given)[1]
+        else:
+            effects = borrowers.step(borrower, given)[1]
+        for effect in effects:
             self.carry_out(effect, borrower)
 
-    def carry_out(self, effect: borrowing.BorrowerEffect, borrower: Borrower) -> None:
+    def carry_out(
+        self, effect: borrowing.BorrowerEffect, borrower: Borrower | LeaseBorrower
+    ) -> None:
         world = self.world
         match effect:
             case borrowing.SendToLeader(message):
@@ -266,7 +291,7 @@ class Member:
             del self.world.members[borrower_id]
         self.borrower = Borrower(b"nobody", b"nobody", "nobody", LEASE_MS)
 
-    def tick(self, ticked: Borrower) -> None:
+    def tick(self, ticked: Borrower | LeaseBorrower) -> None:
         if self.borrower is ticked:
             self.feed(borrowing.Ticked(self.world.now_ms))
 
@@ -304,11 +329,13 @@ class Member:
 
 
 SEEDS = range(30)
+PROTOCOLS = ("borrow", "lease")
 
 
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("seed", SEEDS)
-def test_two_members_settle_every_record_over_a_lossy_network(seed: int) -> None:
-    world = World(seed, streams=8, fault_rate=0.2)
+def test_two_members_settle_every_record_over_a_lossy_network(seed: int, protocol: str) -> None:
+    world = World(seed, protocol, streams=8, fault_rate=0.2)
     world.start_leader()
     world.join("ann")
     world.run_for(600)
@@ -320,9 +347,10 @@ def test_two_members_settle_every_record_over_a_lossy_network(seed: int) -> None
     assert world.unmarked == set()
 
 
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("seed", SEEDS)
-def test_every_record_comes_once_where_only_the_network_is_slow(seed: int) -> None:
-    world = World(seed, streams=6, fault_rate=0.0)
+def test_every_record_comes_once_where_only_the_network_is_slow(seed: int, protocol: str) -> None:
+    world = World(seed, protocol, streams=6, fault_rate=0.0)
     world.start_leader()
     world.join("ann")
     world.run_for(400)
@@ -331,9 +359,12 @@ def test_every_record_comes_once_where_only_the_network_is_slow(seed: int) -> No
     assert max(world.handed_out.values()) == 1
 
 
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("seed", SEEDS)
-def test_members_end_up_balanced_and_then_nothing_but_pings_is_said(seed: int) -> None:
-    world = World(seed, streams=7, fault_rate=0.2)
+def test_members_end_up_balanced_and_then_nothing_but_pings_is_said(
+    seed: int, protocol: str
+) -> None:
+    world = World(seed, protocol, streams=7, fault_rate=0.2)
     world.start_leader()
     world.join("ann")
     world.join("bob")
@@ -349,9 +380,12 @@ def test_members_end_up_balanced_and_then_nothing_but_pings_is_said(seed: int) -
     assert world.messages - before <= pings_each_way + 4
 
 
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_member_that_dies_is_replaced_and_what_it_handed_out_is_marked(seed: int) -> None:
-    world = World(seed, streams=6, fault_rate=0.2)
+def test_a_member_that_dies_is_replaced_and_what_it_handed_out_is_marked(
+    seed: int, protocol: str
+) -> None:
+    world = World(seed, protocol, streams=6, fault_rate=0.2)
     world.start_leader()
     dead = world.join("ann")
     world.join("bob")
@@ -362,9 +396,12 @@ def test_a_member_that_dies_is_replaced_and_what_it_handed_out_is_marked(seed: i
     assert world.unmarked == set()
 
 
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_new_leader_adopts_members_and_nothing_is_lost_or_unmarked(seed: int) -> None:
-    world = World(seed, streams=6, fault_rate=0.2)
+def test_a_new_leader_adopts_members_and_nothing_is_lost_or_unmarked(
+    seed: int, protocol: str
+) -> None:
+    world = World(seed, protocol, streams=6, fault_rate=0.2)
     world.start_leader()
     world.join("ann")
     world.join("bob")
@@ -376,11 +413,12 @@ def test_a_new_leader_adopts_members_and_nothing_is_lost_or_unmarked(seed: int) 
     assert world.unmarked == set()
 
 
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_after_a_restart_sessions_get_their_streams_back_and_doubles_are_marked(
-    seed: int,
+    seed: int, protocol: str
 ) -> None:
-    world = World(seed, streams=6, fault_rate=0.2)
+    world = World(seed, protocol, streams=6, fault_rate=0.2)
     world.start_leader()
     for name in ("ann", "bob"):
         world.join(name)
@@ -396,9 +434,10 @@ def test_after_a_restart_sessions_get_their_streams_back_and_doubles_are_marked(
     assert world.unmarked == set()
 
 
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("seed", SEEDS)
-def test_one_leaves_while_the_other_goes_on(seed: int) -> None:
-    world = World(seed, streams=6, fault_rate=0.2)
+def test_one_leaves_while_the_other_goes_on(seed: int, protocol: str) -> None:
+    world = World(seed, protocol, streams=6, fault_rate=0.2)
     world.start_leader()
     leaver = world.join("ann")
     world.join("bob")

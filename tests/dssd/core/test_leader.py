@@ -294,7 +294,7 @@ def test_revoked_leaves_only_after_the_final_progress_is_durable() -> None:
     assert run.tell(run.report(ANN, at, 40, final=True)) == []
     assert of_kind(run.pass_ms(100), Revoked) == []
     assert of_kind(run.commit(), Revoked) == [
-        Revoked(ANN, LEADER, revoke.stream, revoke.grant_epoch)
+        Revoked(ANN, LEADER, revoke.stream, revoke.grant_epoch, Progress(40))
     ]
     assert run.saved[revoke.stream].progress == Progress(40)
 
@@ -450,8 +450,8 @@ def test_progress_counts_as_life() -> None:
     assert run.owners() == {0: ANN}
 
 
-def test_a_revoke_that_is_not_finished_is_taken_back_fenced_and_redelivered_as_doubtful() -> None:
-    run = Run(fresh(0), fresh(1))
+def revoke_in_vain(run: Run) -> Revoke:
+    """Ann holds two streams, Bob joins, and Ann does not answer the revoke by its deadline."""
     run.join(ANN)
     run.tell(LeaderWanted(BOB, 0, session_of(BOB), "bob"))
     [revoke] = of_kind(run.pass_ms(200), Revoke)
@@ -459,13 +459,36 @@ def test_a_revoke_that_is_not_finished_is_taken_back_fenced_and_redelivered_as_d
     for _ in range(10):
         run.tell(Ping(ANN, LEADER, 0))
         run.tell(Ping(BOB, LEADER, 0))
-        sent = run.pass_ms(1_000)
-    fence = Invalidate(ANN, LEADER, "deadline passed", revoke.stream, revoke.grant_epoch)
-    assert fence in sent
+        run.pass_ms(1_000)
+    return revoke
+
+
+def test_a_revoke_that_is_not_answered_by_its_deadline_ends_with_the_stream_revoked() -> None:
+    run = Run(fresh(0), fresh(1))
+    revoke = revoke_in_vain(run)
+    assert of_kind(run.commit(), Revoked) == [
+        Revoked(ANN, LEADER, revoke.stream, revoke.grant_epoch, Progress(10))
+    ]
+    run.tell(RevokeFinished(ANN, LEADER, revoke.stream, revoke.grant_epoch))
     [grant] = of_kind(run.commit(end=77), Grant)
     assert isinstance(grant, Grant)
     assert (grant.borrower_id, grant.streams[0].suspect_end) == (BOB, 77)
     assert run.owners()[1 - revoke.stream.partition] == ANN
+
+
+def test_nobody_gets_a_stream_before_a_living_holder_has_heard_that_it_is_revoked() -> None:
+    run = Run(fresh(0), fresh(1))
+    revoke = revoke_in_vain(run)
+    run.commit()
+    for _ in range(10):
+        run.tell(Ping(ANN, LEADER, 0))
+        run.tell(Ping(BOB, LEADER, 0))
+        assert of_kind(run.pass_ms(2_000), Revoked)
+        assert not run.persists
+    run.feed(SessionClosed(session_of(ANN), run.now_ms))
+    [grant] = of_kind(run.commit(end=99), Grant)
+    assert isinstance(grant, Grant)
+    assert revoke.stream in {granted.stream for granted in grant.streams}
 
 
 def test_one_slow_revoke_does_not_delay_another() -> None:
@@ -594,7 +617,7 @@ def test_a_finished_stream_is_never_granted_again() -> None:
     run = Run(fresh(0, sealed_end=40), fresh(1))
     run.join(ANN)
     run.tell(run.report(ANN, 0, 40))
-    assert of_kind(run.commit_all(), Revoked) == [Revoked(ANN, LEADER, stream(0), 1)]
+    assert of_kind(run.commit_all(), Revoked) == [Revoked(ANN, LEADER, stream(0), 1, Progress(40))]
     run.tell(RevokeFinished(ANN, LEADER, stream(0), 1))
     run.pass_ms(60)
     run.commit_all()
@@ -807,6 +830,13 @@ def check_books(run: Run) -> None:
     assert sum(len(member.streams) for member in leader.members.values()) == len(books)
     held = {lent.stream: lent.holder for lent in leader.streams.values() if lent.state in HELD}
     assert leader.state is LeaderState.STOPPED or books == held
+    heirs = {lent.stream: lent.heir for lent in leader.streams.values() if lent.heir is not None}
+    inherited = [(each, m.borrower_id) for m in leader.members.values() for each in m.inherits]
+    assert sorted(heirs.items()) == sorted(inherited)
+    sessions = [(session, each) for session, of_it in leader.sessions.items() for each in of_it]
+    assert sorted(sessions) == sorted(
+        (m.session_id, m.borrower_id) for m in leader.members.values()
+    )
     for lent in leader.streams.values():
         assert not (lent.reserved and lent.state is not StreamState.FREE)
     assert set(leader.dirty) <= set(leader.streams)

@@ -79,7 +79,7 @@ EXPECTED: dict[tuple[StreamState, StreamEvent], tuple[StreamState, Acts]] = {
     (S.GRANTING, Released(ANN, EPOCH)): (S.FREE, (Act.SAVE_SOON, Act.PLACE)),
     (S.GRANTING, Released(ANN, EPOCH - 1)): (S.GRANTING, ()),
     (S.GRANTING, HolderLost()): (S.FREE, (Act.SAVE_SOON, Act.PLACE)),
-    (S.GRANTING, Overdue()): (S.FREE, (Act.FENCE_HOLDER, Act.SAVE_SOON, Act.PLACE)),
+    (S.GRANTING, Overdue()): (S.REVOKED, (Act.SAVE_NOW,)),
     (S.GRANTING, ResendDue()): (S.GRANTING, (Act.SEND_GRANT,)),
     (S.GRANTING, SAVED): (S.GRANTING, (Act.SEND_GRANT,)),
     (S.GRANTING, replace(SAVED, current=False)): (S.GRANTING, ()),
@@ -105,7 +105,7 @@ EXPECTED: dict[tuple[StreamState, StreamEvent], tuple[StreamState, Acts]] = {
     (S.REVOKING, Recalled(BOB)): (S.REVOKING, ()),
     (S.REVOKING, Released(ANN, EPOCH)): (S.FREE, (Act.SAVE_SOON, Act.PLACE)),
     (S.REVOKING, HolderLost()): (S.FREE, (Act.SAVE_SOON, Act.PLACE)),
-    (S.REVOKING, Overdue()): (S.FREE, (Act.FENCE_HOLDER, Act.SAVE_SOON, Act.PLACE)),
+    (S.REVOKING, Overdue()): (S.REVOKED, (Act.SAVE_NOW,)),
     (S.REVOKING, ResendDue()): (S.REVOKING, (Act.SEND_REVOKE,)),
     (S.REVOKING, SAVED): (S.REVOKING, (Act.SEND_SAVED,)),
     (S.REVOKING, Sealed(11)): (S.REVOKING, ()),
@@ -115,7 +115,7 @@ EXPECTED: dict[tuple[StreamState, StreamEvent], tuple[StreamState, Acts]] = {
     (S.REVOKED, Recalled(BOB)): (S.REVOKED, ()),
     (S.REVOKED, Released(ANN, EPOCH)): (S.FREE, (Act.SAVE_SOON, Act.PLACE)),
     (S.REVOKED, HolderLost()): (S.FREE, (Act.SAVE_SOON, Act.PLACE)),
-    (S.REVOKED, Overdue()): (S.FREE, (Act.FENCE_HOLDER, Act.SAVE_SOON, Act.PLACE)),
+    (S.REVOKED, Overdue()): (S.REVOKED, ()),
     (S.REVOKED, ResendDue()): (S.REVOKED, (Act.SEND_REVOKED,)),
     (S.REVOKED, SAVED): (S.REVOKED, (Act.SEND_REVOKED,)),
     (S.REVOKED, replace(SAVED, current=False)): (S.REVOKED, ()),
@@ -192,12 +192,15 @@ def test_records_sent_beyond_the_frontier_come_marked_to_the_next_holder() -> No
     assert lent.granted().suspect_end == 33
 
 
-@pytest.mark.parametrize("end", [HolderLost(), Overdue(), Released(ANN, EPOCH)])
+@pytest.mark.parametrize(
+    "end", [(HolderLost(),), (Overdue(), Released(ANN, EPOCH)), (Released(ANN, EPOCH),)]
+)
 def test_a_grant_without_a_final_report_is_doubted_up_to_the_measured_end(
-    end: StreamEvent,
+    end: tuple[StreamEvent, ...],
 ) -> None:
     lent = stream_in(S.REVOKING)
-    step(lent, end)
+    for event in end:
+        step(lent, event)
     assert not lent.is_exact()
     step(lent, Lent(BOB, b"s"))
     step(lent, Saved(EPOCH + 1, Progress(10), current=True, measured_end=77))

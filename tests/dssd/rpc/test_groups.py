@@ -79,6 +79,19 @@ async def test_a_created_group_is_described_as_it_stands(
     assert made.ack_wait_ms == 1_000
 
 
+async def test_a_group_speaks_the_protocol_that_was_asked_for_or_borrows(
+    groups: GroupsServicer,
+) -> None:
+    assert (await create(groups, "$share/g/orders/#")).protocol == groups_pb2.GROUP_PROTOCOL_BORROW
+    lease = groups_pb2.GROUP_PROTOCOL_LEASE
+    request = groups_pb2.CreateGroupRequest(filter="$share/l/orders/#", protocol=lease)
+    assert (await groups.Create(request, NO_CONTEXT)).protocol == lease
+    unknown: Any = 99
+    request = groups_pb2.CreateGroupRequest(filter="$share/x/orders/#", protocol=unknown)
+    with pytest.raises(IllegalArgument):
+        await groups.Create(request, NO_CONTEXT)
+
+
 async def test_without_a_start_it_begins_now(plant: Plant, groups: GroupsServicer) -> None:
     [stream] = await plant.topic("orders", 1)
     await plant.publish(stream, 5)

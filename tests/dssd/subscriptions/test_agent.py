@@ -1,6 +1,7 @@
 """The agent between a session that records what it is told and a post that records letters."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from dss_core.ids import StreamId
 from dss_core.progress import Progress
@@ -11,13 +12,18 @@ from dssd.core.messages import (
     GrantedStream,
     Invalidate,
     LeaderWanted,
+    LeaseStreams,
+    RenewStreamLease,
     Revoke,
     Revoked,
     RevokeFinished,
     StreamReport,
+    Taken,
     ToBorrower,
     ToLeader,
     UpdateProgress,
+    UpdateStreams,
+    UpdateStreamStates,
 )
 from dssd.store.rows import GroupRow
 from dssd.subscriptions.agent import Agent, Subscriber
@@ -139,8 +145,8 @@ def test_a_revoke_is_finished_by_the_session_and_then_dropped() -> None:
     session.hear(Revoke(b"\x01", 1, STREAM, 3, 10_000))
     assert session.take() == [("finish", 1, 10_000)]
     session.handler.report(((1, report(5)),), 10, final=True)
-    session.hear(Revoked(b"\x01", 1, STREAM, 3))
-    assert session.take() == [("drop", 1, "revoked")]
+    session.hear(Revoked(b"\x01", 1, STREAM, 3, Progress(5)))
+    assert session.take() == [("saved", 1, Progress(5)), ("drop", 1, "revoked")]
     assert session.letters(RevokeFinished) == [RevokeFinished(b"\x01", 1, STREAM, 3)]
 
 
@@ -194,3 +200,19 @@ def test_a_silent_leader_suspends_delivery_and_then_costs_the_lease() -> None:
         session.handler.tick(wake_ms)
         told += session.take()
     assert told == [("suspend", 1), ("drop", 1, "lease ended"), ("resume", 1)]
+
+
+def test_the_borrowers_of_a_lease_group_hold_sets_and_the_session_is_told_the_same() -> None:
+    session = Session()
+    session.handler.begin(1, replace(GROUP, protocol="lease"), 0)
+    stream = GrantedStream(STREAM, 3, Progress(0), 0, (), 0)
+    session.hear(LeaseStreams(b"\x01", 1, 1, (stream,), 6_000, 0))
+    assert session.take() == [("install", STREAM)]
+    session.hear(UpdateStreams(b"\x01", 1, 1, 2, (), (Taken(STREAM, 3, 9_000),), 0))
+    assert session.take() == [("finish", 1, 9_000)]
+    session.handler.report(((1, report(5)),), 10, final=True)
+    last = session.letters(UpdateStreamStates)[-1]
+    assert isinstance(last, UpdateStreamStates)
+    assert [each.fully_acked for each in last.taken_over] == [True]
+    session.hear(RenewStreamLease(b"\x01", 1, 2, 0, None, ((STREAM, 3),)))
+    assert session.take() == [("saved", 1, Progress(5)), ("drop", 1, "revoked")]

@@ -9,16 +9,20 @@ import os
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
 from time import perf_counter
 
 from rich.progress import Progress
 
+from dssd.testing.simulation.history import write_history
 from dssd.testing.simulation.plan import Timed
 from dssd.testing.simulation.run import Outcome, run, run_seed
 from dssd.testing.simulation.shrinking import shrunk
 from dssd.testing.simulation.transcript import Transcript
 
 CHUNK_SEEDS = 50
+TWICE_EVERY = 100
+"""One seed of so many is run twice: what does not repeat proves nothing."""
 FAILURES_MAX = 10
 """After so many failing seeds it is enough."""
 
@@ -30,19 +34,22 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--seed", type=int, help="replay this one, with a transcript")
+    parser.add_argument("--history", type=Path, help="of a replay: write what observers saw here")
     arguments = parser.parse_args()
     if arguments.seed is not None:
-        return replay(arguments.seed)
+        return replay(arguments.seed, arguments.history)
     return run_seeds(arguments.first, arguments.seeds, arguments.jobs)
 
 
-def replay(seed: int) -> int:
+def replay(seed: int, history: Path | None = None) -> int:
     """Print what happens in the run of a seed; where it fails, in the shrunken one."""
     outcome = run_seed(seed)
     if outcome.violation is not None:
         outcome = shrunk(outcome)
     transcript = Transcript()
     run(outcome.plan, transcript.note)
+    if history is not None:
+        write_history(history, outcome.history)
     print("\n".join(transcript.lines))
     if outcome.violation is None:
         print(f"seed {seed}: {outcome.events} events, every invariant held", file=sys.stderr)
@@ -85,6 +92,8 @@ def outcomes(first: int, seeds: int, jobs: int) -> Iterator[tuple[int, int, bool
 
 def _brief(seed: int) -> tuple[int, int, bool]:
     outcome = run_seed(seed)
+    if seed % TWICE_EVERY == 0:
+        assert run_seed(seed).history == outcome.history, f"seed {seed} does not repeat"
     return seed, outcome.events, outcome.violation is not None
 
 

@@ -3,29 +3,238 @@
 These look at states that no observer outside sees; what observers see is judged by the `Checker`.
 """
 
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
+
+from dss_core.ids import StreamId
+from dss_core.progress import Progress, clipped, total
+from dssd.core.attempts import merged_attempts, unacked_attempts
+from dssd.core.delivering import Deliver
 from dssd.core.delivery import DeliveryWindow
-from dssd.core.lending import HELD
-from dssd.core.membership import Leader, LeaderState
+from dssd.core.leading import LeaderInput, Received, StreamRecord
+from dssd.core.lending import HELD, LIMITED, TRANSIENT, LentStream, StreamState
+from dssd.core.membership import Leader, LeaderState, owner_of
+from dssd.core.messages import (
+    Attempts,
+    BorrowerId,
+    Disconnect,
+    LeaderWanted,
+    StreamReport,
+    ToLeader,
+    UpdateProgress,
+    UpdateStreamStates,
+)
+from dssd.leaders.encoding import progress_of, unpacked_attempts
+from dssd.store.port import Put, Write
+from dssd.store.rows import ProgressRow
 from dssd.testing.simulation.checker import Violation
+
+LATE_MS = 100
+"""Events that were due before may still come within this."""
+
+ANSWERED_WITHIN_MS = 4_000
+"""Once all has healed: two resends at the longest interval, a slow commit, and the way."""
+
+# Leaders
 
 
 def check_leader(leader: Leader) -> None:
     """S1: each stream that is held has one holder, a member, and both books say the same.
 
     Raises:
-        Violation: they do not.
+        Violation: they do not, or somebody is a member who may not be.
     """
     if leader.state is not LeaderState.LEADING:
         return
     held = {stream: lent.holder for stream, lent in leader.streams.items() if lent.state in HELD}
     books = 0
     for borrower_id, member in leader.members.items():
+        if leader.owner_session not in (None, member.session_id):
+            raise Violation("S1", f"{member.client_id} is a member of a group of another session")
+        if borrower_id in leader.departed:
+            raise Violation("S1", f"{member.client_id} is a member by a borrower that is gone")
         books += len(member.streams)
         for stream in member.streams:
             if held.get(stream) != borrower_id:
                 raise Violation("S1", f"{stream} is in the books of a member that does not hold it")
     if books != len(held):
         raise Violation("S1", "a stream is held by nobody the leader knows")
+
+
+def check_moved(leader: Leader, stream: StreamId, now_ms: int) -> None:
+    """I9: who is asked for a stream has more than its share without it.
+
+    Raises:
+        Violation: it was asked for needlessly.
+    """
+    lent = leader.streams[stream]
+    if lent.state is not StreamState.REVOKING or lent.since_ms != now_ms:
+        # Sent again, or over since; members may have come and gone since it was decided.
+        return
+    if lent.heir == lent.holder or any(
+        # Deciding anew changes heirs, but not since when a stream is on its way to them.
+        each.state is StreamState.REVOKING and each.since_ms == now_ms and each.heir == lent.holder
+        for each in leader.streams.values()
+    ):
+        raise Violation("I9", f"{stream} moves from a member that gets others")
+    shared = [
+        each
+        for each in leader.streams.values()
+        if each.state is not StreamState.FINISHED and not each.reserved
+    ]
+    left = sum(owner_of(each) == lent.holder for each in shared)
+    if left < len(shared) // len(leader.members):
+        raise Violation("I9", f"{stream} moves from a member that keeps {left} of {len(shared)}")
+
+
+Known = tuple[Progress, int, Attempts]
+
+
+class Heard(NamedTuple):
+    """The reports in an input to a leader."""
+
+    present: list[tuple[LentStream, StreamReport]]
+    """Of present grants, by their holders: they must be taken."""
+    stray: list[tuple[LentStream, Known, StreamState]]
+    """Of other grants, or by others: they must change nothing of what was known before."""
+
+
+def reports_in(leader: Leader | None, given: LeaderInput) -> Heard:
+    """The reports in an input."""
+    heard = Heard([], [])
+    if leader is None or leader.state is not LeaderState.LEADING or not isinstance(given, Received):
+        return heard
+    message = given.message
+    for report in _reports_of(leader, message):
+        lent = leader.streams.get(report.stream)
+        if lent is None:
+            continue
+        if (message.borrower_id, report.grant_epoch) != (lent.holder, lent.grant_epoch):
+            heard.stray.append((lent, (lent.progress, lent.frontier, lent.attempts), lent.state))
+        elif lent.state in HELD or lent.reserved:
+            heard.present.append((lent, report))
+    return heard
+
+
+def _reports_of(leader: Leader, message: ToLeader) -> tuple[StreamReport, ...]:
+    """What a leader has to look at: nothing from borrowers that are gone or were never there."""
+    is_member = message.borrower_id in leader.members
+    match message:
+        case LeaderWanted(held=held) if message.borrower_id not in leader.departed:
+            return held
+        case Disconnect(reports=reports):
+            return reports
+        case UpdateProgress(reports=reports) if is_member:
+            return reports
+        case UpdateStreamStates(states=states, taken_over=taken_over) if is_member:
+            return (*states, *(taken.report for taken in taken_over))
+        case _:
+            return ()
+
+
+def check_heard(heard: Heard) -> None:
+    """S2, S3: what the holder of a grant reports is known from then on; other reports are nothing.
+
+    Raises:
+        Violation: something is not known, or is known from somebody else.
+    """
+    for lent, report in heard.present:
+        known = lent.progress
+        if known.merged(report.progress) != known or lent.frontier < report.frontier:
+            raise Violation("S2", f"a report of {lent.stream} was not taken: {report}")
+    for lent, before, state in heard.stray:
+        if before != (lent.progress, lent.frontier, lent.attempts):
+            raise Violation("S3", f"{lent.stream} took a report of another grant")
+        if state is StreamState.GRANTING and lent.state is StreamState.GRANTED:
+            raise Violation("S3", f"{lent.stream} was confirmed by a report of another grant")
+
+
+def check_repeated(leader: Leader, now_ms: int, said_ms: Mapping[StreamId, int]) -> None:
+    """I11: a grant, a revoke, the end of one is said again until it is answered.
+
+    Raises:
+        Violation: one was last said too long ago.
+    """
+    if leader.state is not LeaderState.LEADING or leader.leases is not None:
+        return
+    for stream, lent in leader.streams.items():
+        said = lent.durable or lent.state is StreamState.REVOKING
+        if lent.state in TRANSIENT and said:
+            silent_ms = now_ms - max(lent.since_ms, said_ms.get(stream, 0))
+            if silent_ms > leader.timing.resend_max_ms + LATE_MS:
+                raise Violation("I11", f"{stream} is {lent.state.value}, unsaid for {silent_ms} ms")
+
+
+def check_deadlines(leader: Leader, now_ms: int) -> None:
+    """I16: a grant or a revoke that is not answered ends by its deadline.
+
+    Raises:
+        Violation: one has not.
+    """
+    if leader.state is not LeaderState.LEADING:
+        return
+    for lent in leader.streams.values():
+        if lent.state in LIMITED:
+            waited_ms = now_ms - lent.since_ms
+            if waited_ms > leader.timing.revoke_deadline_ms + LATE_MS:
+                raise Violation("I16", f"{lent.stream} is {lent.state.value} for {waited_ms} ms")
+
+
+def check_answered(
+    leader: Leader, now_ms: int, healed_ms: int, lives: Callable[[BorrowerId], bool], revoke_ms: int
+) -> None:
+    """L1: once all has healed, a living holder is not waited for longer than resends take.
+
+    Raises:
+        Violation: a stream stands in a state that something lost would explain.
+    """
+    if leader.state is not LeaderState.LEADING:
+        return
+    for lent in leader.streams.values():
+        if lent.state not in TRANSIENT or lent.holder is None or not lives(lent.holder):
+            continue
+        within_ms = revoke_ms if lent.state is StreamState.REVOKING else ANSWERED_WITHIN_MS
+        waited_ms = now_ms - max(lent.since_ms, healed_ms)
+        if waited_ms > within_ms:
+            raise Violation("L1", f"{lent.stream} has been {lent.state.value} for {waited_ms} ms")
+
+
+# The store
+
+
+def check_written(records: Iterable[StreamRecord], writes: Iterable[Write]) -> None:
+    """S6: what a takeover would read is what the leader wanted kept.
+
+    Raises:
+        Violation: a row does not say what its record says.
+    """
+    rows = [write.row for write in writes if isinstance(write, Put)]
+    progress = [row for row in rows if isinstance(row, ProgressRow)]
+    for record, row in zip(records, progress, strict=True):
+        attempts = unpacked_attempts(row.attempts)
+        kept = (progress_of(row), row.frontier, attempts, row.finished)
+        if kept != (record.progress, record.frontier, record.attempts, record.finished):
+            raise Violation("S6", f"{record} was written as {row}")
+
+
+def check_kept(before: ProgressRow | None, after: ProgressRow) -> None:
+    """S10: what is durable of hand-outs never falls while they are not acknowledged.
+
+    Raises:
+        Violation: it did.
+    """
+    if before is None:
+        return
+    if after.frontier < before.frontier:
+        raise Violation("S10", f"the frontier fell from {before.frontier}: {after}")
+    progress = progress_of(after)
+    attempts = unpacked_attempts(after.attempts)
+    both = merged_attempts(unpacked_attempts(before.attempts), attempts, progress)
+    if both != unacked_attempts(attempts, progress):
+        raise Violation("S10", f"known hand-outs were forgotten: {before} to {after}")
+
+
+# Sessions
 
 
 def check_window(window: DeliveryWindow, frame_records_max: int) -> None:
@@ -38,3 +247,19 @@ def check_window(window: DeliveryWindow, frame_records_max: int) -> None:
         raise Violation("S12", "more credit came back than was spent")
     if window.out_records >= window.credit_records + frame_records_max:
         raise Violation("S12", f"{window.out_records} records are out")
+    out = sum(lent.out.records for lent in window.lent())
+    if out != window.out_records:
+        raise Violation("S12", f"{window.out_records} records are charged, {out} are out")
+
+
+def check_blame(delivery: Deliver, credit_records: int) -> None:
+    """S10: records that come again come in runs halved at each attempt, so one is blamed soon.
+
+    Raises:
+        Violation: more come together.
+    """
+    if delivery.attempt > 1:
+        masked = total(clipped(delivery.mask, delivery.base, delivery.end))
+        records = delivery.end - delivery.base - masked
+        if records > max(1, credit_records >> (delivery.attempt - 1)):
+            raise Violation("S10", f"{records} records of {credit_records} together: {delivery}")

@@ -1,21 +1,28 @@
 """The judge of a history: a pure program over events, one at a time.
 
 It knows nothing of how DSS works, only what DSS promises. Names are those of docs/testing.md.
+``python -m dssd.testing.simulation.checker FILE`` judges a history that was written to a file: exit
+code 0 where every invariant holds, else 1, with the violation on stdout.
 
     I4  a record that the log has is handed out, once all has healed       (at `Ended`)
     I5  exactly once, where nobody disturbed anything                      (at `Ended`)
     I6  first hand-outs of a stream come in order
     S2  stored progress never shrinks, stays below the end, and holds only what users acknowledged
-    S3  leader epochs and grant epochs only rise
+    S3  leader epochs and grant epochs only rise, a grant is durable before it hands out, and has
+        one holder
     S4  a record that comes again is marked, and no older grant hands out after a newer one
-    S7  nothing is handed out that the log does not have, or that the filter rejects
-    S10 an attempt counts hand-outs that there were
+    S7  the log keeps what it has, and nothing is handed out that it does not have, or that the
+        filter rejects
+    S10 an attempt counts hand-outs that there were, and under one grant all of them
     A1  what a user was told is durable comes never again
     L2  progress reaches the end of every stream, once all has healed      (at `Ended`)
 """
 
+import argparse
+import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 from dss_core.progress import Progress, complement
@@ -34,6 +41,7 @@ from dssd.testing.simulation.history import (
     HandedOut,
     Led,
     Nakked,
+    read_history,
 )
 
 
@@ -49,7 +57,8 @@ class _Stream:
     """One stream as one group consumes it."""
 
     __slots__ = (
-        "acked", "durable", "first_below", "grant_epoch", "hand_epoch", "hands", "start", "stored",
+        "acked", "attempts", "durable", "first_below", "grant_epoch", "hand_epoch", "hand_member",
+        "hands", "start", "stored",
     )  # fmt: skip
 
     def __init__(self, start: int) -> None:
@@ -59,6 +68,10 @@ class _Stream:
         self.first_below = start
         """Behind the last offset that was handed out for the first time."""
         self.hand_epoch = 0
+        self.hand_member = ""
+        """Who hands out under the newest grant that handed out."""
+        self.attempts: dict[int, int] = {}
+        """Of what that grant handed out, how it was counted last."""
         self.acked: set[int] = set()
         self.durable: set[int] = set()
         self.stored = Progress(start)
@@ -84,6 +97,7 @@ class Checker:
         self._ends: dict[str, int] = {}
         self._gone: set[str] = set()
         self._disturbed = False
+        self._refused = False
 
     def take(self, event: Event) -> None:
         """Judge one event.
@@ -131,6 +145,8 @@ class Checker:
         self._gone.add(event.stream)
 
     def _appended(self, event: Appended) -> None:
+        if event.end < self._ends.get(event.stream, 0):
+            raise Violation("S7", f"the end was {self._ends[event.stream]} before: {event}")
         self._ends[event.stream] = event.end
 
     def _handed_out(self, event: HandedOut) -> None:
@@ -138,9 +154,7 @@ class Checker:
         lent = group.streams[event.stream]
         offset = event.offset
         self._check_due(event, group, lent)
-        if event.grant_epoch < lent.hand_epoch:
-            raise Violation("S4", f"an older grant still hands out: {event}")
-        lent.hand_epoch = event.grant_epoch
+        self._check_grant(event, lent)
         known = lent.hands.get(offset, 0)
         if not known:
             if offset < lent.first_below:
@@ -150,9 +164,25 @@ class Checker:
             raise Violation("S4", f"handed out again without a mark: {event}")
         if not 1 <= event.attempt <= known + 1:
             raise Violation("S10", f"handed out {known} times before: {event}")
+        if event.attempt <= known and not self._disturbed:
+            raise Violation("S10", f"handed out {known} times, and nothing disturbed: {event}")
+        if event.attempt <= lent.attempts.get(offset, 0):
+            raise Violation("S10", f"the attempt before was not counted: {event}")
         if offset in lent.durable:
             raise Violation("A1", f"its acknowledgement was durable: {event}")
         lent.hands[offset] = known + 1
+        lent.attempts[offset] = event.attempt
+
+    def _check_grant(self, event: HandedOut, lent: _Stream) -> None:
+        if event.grant_epoch < lent.hand_epoch:
+            raise Violation("S4", f"an older grant still hands out: {event}")
+        if event.grant_epoch > lent.hand_epoch:
+            lent.hand_epoch, lent.hand_member = event.grant_epoch, event.member
+            lent.attempts.clear()
+        elif event.member != lent.hand_member:
+            raise Violation("S3", f"{lent.hand_member} hands out under the same grant: {event}")
+        if 0 < lent.grant_epoch < event.grant_epoch:
+            raise Violation("S3", f"its grant is not durable: {event}")
 
     def _check_due(self, event: HandedOut, group: _Group, lent: _Stream) -> None:
         if event.offset >= self._ends.get(event.stream, 0) or event.offset < lent.start:
@@ -204,8 +234,8 @@ class Checker:
     def _disturb(self, event: Disturbed) -> None:
         self._disturbed = True
 
-    def _nothing(self, event: Nakked) -> None:
-        self._disturbed = True
+    def _nakked(self, event: Nakked) -> None:
+        self._refused = True
 
     def _ended(self, event: Ended) -> None:
         if unsettled := self.unsettled():
@@ -224,7 +254,7 @@ class Checker:
                 continue
             if not times:
                 raise Violation("I4", f"{name} never got {stream} @{offset}")
-            if times > 1 and not self._disturbed:
+            if times > 1 and not (self._disturbed or self._refused):
                 raise Violation("I5", f"{name} got {stream} @{offset} {times} times")
 
 
@@ -236,10 +266,29 @@ _TAKERS: dict[type[Event], Callable[[Checker, Any], None]] = {
     Appended: Checker._appended,
     HandedOut: Checker._handed_out,
     Acked: Checker._acked,
-    Nakked: Checker._nothing,
+    Nakked: Checker._nakked,
     AckDurable: Checker._ack_durable,
     Committed: Checker._committed,
     Led: Checker._led,
     Disturbed: Checker._disturb,
     Ended: Checker._ended,
 }
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Judge the history in a file; the exit code."""
+    parser = argparse.ArgumentParser(description="Judge a history.")
+    parser.add_argument("file", type=Path, help="events as JSON lines")
+    path: Path = parser.parse_args(arguments).file
+    try:
+        Checker().take_all(read_history(path))
+    except Violation as violation:
+        sys.stdout.write(f"{violation}\n")
+        return 1
+    except (OSError, ValueError) as error:
+        parser.error(str(error))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
-from dss_core.limits import LEASE_MS
 from dss_core.progress import Ranges, complement, normalised
 from dssd.core.delivering import Deliver, Nak, Settle, Settles
 from dssd.sessions.items import (
@@ -38,7 +37,8 @@ if TYPE_CHECKING:
     from dssd.testing.simulation.schedule import Host
     from dssd.testing.simulation.world import World
 
-SILENCE_MS = LEASE_MS * 4 // 10
+SILENCE_PERCENT = 40
+"""Of the lease."""
 SETTLE_US = (500, 5_000)
 TURN_US = (200, 20_000)
 RECONNECT_US = (20_000, 500_000)
@@ -56,6 +56,8 @@ class Habits:
     """Neither acks nor refuses, until told to behave."""
     sync: float = 0.2
     """Asks to be told when acks are durable, of the settles."""
+    hang: float = 0.0
+    """Of the records on which it sits: never lets go of it, not even of a revoked grant."""
 
 
 @dataclass(slots=True)
@@ -75,6 +77,8 @@ class _Held:
     again: list[int] = field(default_factory=list)
     """Handed out again: work on them began."""
     all_acked: list[int] = field(default_factory=list)
+    hung: set[int] = field(default_factory=set)
+    """The user never comes back from these, unless they are handed out again."""
     revoked: bool = False
 
 
@@ -91,6 +95,7 @@ class Client:
         self.pipe: Pipe | None = None
         self.staying = False
         self._world = world
+        self._silence_ms = world.plan.timing.lease_ms * SILENCE_PERCENT // 100
         self._chance = world.chance.of(f"user {name}")
         self._sessions = 0
         self._grants: dict[int, _Held] = {}
@@ -146,7 +151,7 @@ class Client:
         """From now on ack everything at once, what was handed out before too."""
         self.habits = Habits(sync=self.habits.sync)
         for held in self._grants.values():
-            for offset in sorted(held.held):
+            for offset in sorted(held.held - held.hung):
                 self._ack(held, offset)
         self._settle_soon()
         if self.staying and self.pipe is None:
@@ -191,7 +196,7 @@ class Client:
         if pipe is not self.pipe:
             return
         now_ms = self.host.now_ms()
-        self._doubtful = self._doubtful or now_ms - self._heard_ms > SILENCE_MS
+        self._doubtful = self._doubtful or now_ms - self._heard_ms > self._silence_ms
         self._heard_ms = now_ms
         match item:
             case Granted(number, subscription, stream, grant_epoch, progress):
@@ -247,7 +252,7 @@ class Client:
         self._settle()
 
     def _give_back(self, held: _Held) -> None:
-        if self._grants.get(held.number) is held:
+        if self._grants.get(held.number) is held and not held.hung:
             self._say([held])
             self._drop(held.number)
             self._up(FinishRevoke(held.number))
@@ -282,7 +287,7 @@ class Client:
         self._turning = False
         if not self._inbox:
             return
-        if self._doubtful or self.host.now_ms() - self._heard_ms > SILENCE_MS:
+        if self._doubtful or self.host.now_ms() - self._heard_ms > self._silence_ms:
             self._doubtful = True
             if not self._asked_ping and self.pipe is not None:
                 self._token += 1
@@ -310,6 +315,8 @@ class Client:
             self._ack(held, offset)
         elif drawn < habits.refuse + habits.later:
             world.after((1_000, 400_000), partial(self._ack_later, held, offset), self.host)
+        elif self._chance.random() < habits.hang:
+            held.hung.add(offset)
 
     def _ack_later(self, held: _Held, offset: int) -> None:
         if offset in held.held and self._grants.get(held.number) is held:
@@ -320,6 +327,7 @@ class Client:
         world = self._world
         world.tell(Acked(world.schedule.now_us, held.group, held.stream, offset, self.name))
         held.held.discard(offset)
+        held.hung.discard(offset)
         held.acked.append(offset)
         held.all_acked.append(offset)
 
@@ -327,6 +335,7 @@ class Client:
         world = self._world
         world.tell(Nakked(world.schedule.now_us, held.group, held.stream, offset, self.name))
         held.held.discard(offset)
+        held.hung.discard(offset)
         held.naks.append(offset)
 
     # What it says to the session
@@ -354,7 +363,7 @@ class Client:
 
     def _settle_of(self, held: _Held) -> Settle:
         token = 0
-        if held.acked and self._chance.random() < self.habits.sync:
+        if held.all_acked and self._chance.random() < self.habits.sync:
             token = self._token = self._token + 1
             self._tokens[token] = held, _ranges(held.all_acked)
         settle = Settle(

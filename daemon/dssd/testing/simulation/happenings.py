@@ -8,8 +8,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 
+from dssd.sessions.items import Subscribe
+from dssd.store.keys import key_of
 from dssd.store.port import Delete, Write
-from dssd.store.rows import GrantRow, GroupRow, LeaderRow, ProgressRow
+from dssd.store.rows import GrantRow, GroupRow, LeaderRow, ProgressRow, StreamSetRow
 from dssd.testing.simulation.client import Client
 from dssd.testing.simulation.history import Destroyed, Disturbed, Gone
 from dssd.testing.simulation.plan import Timed
@@ -84,6 +86,13 @@ def _resubscribe(world: World, timed: Timed) -> None:
             return
 
 
+def _intrude(world: World, timed: Timed) -> None:
+    pipe = world.clients[1 + timed.who % len(world.clients[1:])].pipe if world.clients[1:] else None
+    for group in world.groups.values():
+        if pipe is not None and group.session_id is not None:
+            pipe.up(Subscribe(group.group_id, group.name))
+
+
 # Operators
 
 
@@ -130,11 +139,8 @@ def _destroy_group(world: World, timed: Timed) -> None:
     group = world.groups.pop(names[timed.who % len(names)])
     rows, key = world.store.rows, (group.group_id,)
     writes: list[Write] = [Delete(GroupRow, key), Delete(LeaderRow, key)]
-    for kind in (GrantRow, ProgressRow):
-        for found in at_once(rows.scan(kind, key)):
-            row = found.row
-            assert isinstance(row, GrantRow | ProgressRow)
-            writes.append(Delete(kind, (row.group_id, row.storage_topic_id, row.partition)))
+    for kind in (GrantRow, ProgressRow, StreamSetRow):
+        writes += [Delete(kind, key_of(found.row)) for found in at_once(rows.scan(kind, key))]
     at_once(rows.commit(writes))
     world.tell(Destroyed(world.schedule.now_us, group.name))
     world.leaders.destroy(group.group_id)
@@ -180,6 +186,10 @@ def _crash_daemon(world: World, timed: Timed) -> None:
     world.crash_daemon()
 
 
+def _stop_daemon(world: World, timed: Timed) -> None:
+    world.stop_daemon()
+
+
 def _crash_at_effect(world: World, timed: Timed) -> None:
     world.crash_at_effect = world.effects + timed.amount
 
@@ -223,6 +233,7 @@ KINDS: Mapping[str, Callable[[World, Timed], None]] = {
     "leave": _leave,
     "unsubscribe": _unsubscribe,
     "resubscribe": _resubscribe,
+    "intrude": _intrude,
     "grow_topic": _grow_topic,
     "seal_topic": _seal_topic,
     "remove_topic": _remove_topic,
@@ -232,6 +243,7 @@ KINDS: Mapping[str, Callable[[World, Timed], None]] = {
     "crash_leader_host": _crash_leader_host,
     "crash_session_host": _crash_session_host,
     "crash_daemon": _crash_daemon,
+    "stop_daemon": _stop_daemon,
     "crash_at_effect": _crash_at_effect,
     "kill_client": _kill_client,
     "cut_pipe": _cut_pipe,
@@ -240,4 +252,10 @@ KINDS: Mapping[str, Callable[[World, Timed], None]] = {
     "freeze_leader_host": _freeze_leader_host,
 }
 
-UNDISTURBING = frozenset({"append", "begin", "join", "grow_topic", "seal_topic"})
+UNDISTURBING = frozenset(
+    {
+        "append", "begin", "join", "unsubscribe", "resubscribe", "intrude", "grow_topic",
+        "seal_topic", "lose_leader", "crash_leader_host",
+    }
+)  # fmt: skip
+"""A new leader adopts who lives and what they acknowledged, so even its death costs nothing."""

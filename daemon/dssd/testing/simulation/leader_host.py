@@ -23,24 +23,45 @@ from dssd.core.leading import (
     Send,
     SessionClosed,
     Stop,
+    StopAsked,
     StreamsChanged,
     Ticked,
     TookOver,
     WakeAt,
 )
 from dssd.core.membership import Leader
-from dssd.core.messages import Invalidate, LeaderWanted, SessionId, ToLeader
+from dssd.core.messages import (
+    Grant,
+    Invalidate,
+    LeaderWanted,
+    LeaseStreams,
+    Revoke,
+    Revoked,
+    SessionId,
+    ToBorrower,
+    ToLeader,
+    UpdateStreams,
+)
 from dssd.leaders.claim import (
     Attempt,
     Claim,
+    leases_of,
     next_claim,
     present_streams,
     stored_streams,
+    stored_versions,
+    version_writes,
     writes_of,
 )
 from dssd.leaders.registry import BOOT_ID_BYTES
 from dssd.store.port import Precondition, PreconditionFailed, Put, Write
 from dssd.store.rows import GroupRow, LeaderRow
+from dssd.testing.simulation.books import (
+    check_heard,
+    check_moved,
+    check_written,
+    reports_in,
+)
 from dssd.testing.simulation.history import Led
 from dssd.testing.simulation.storage import AtOnce, at_once
 from dssd.topics.model import Topic
@@ -50,10 +71,14 @@ if TYPE_CHECKING:
     from dssd.testing.simulation.world import World
 
 
+GOODBYES_US = 10_000
+"""Longer than a message takes that is not late."""
+
+
 class Leading:
     """One leader of one group: claiming, loading, leading."""
 
-    __slots__ = ("claim", "group", "leader", "mailbox", "over", "wake_ms")
+    __slots__ = ("claim", "group", "leader", "mailbox", "over", "said_ms", "wake_ms")
 
     def __init__(self, group: GroupRow) -> None:
         self.group = group
@@ -62,6 +87,8 @@ class Leading:
         self.mailbox: list[LeaderInput] = []
         """What came before it led."""
         self.over = False
+        self.said_ms: dict[StreamId, int] = {}
+        """When a stream's grant, revoke or end was last sent."""
         self.wake_ms: int | None = None
 
 
@@ -74,6 +101,7 @@ class LeaderHost:
         self.up = True
         self._world = world
         self._boots = 1
+        self._stopping = False
 
     # What reaches it
 
@@ -82,7 +110,7 @@ class LeaderHost:
         if not self.up:
             return
         acting = self.leading.get(group_id)
-        if acting is None and isinstance(message, LeaderWanted):
+        if acting is None and isinstance(message, LeaderWanted) and not self._stopping:
             acting = self._start(group_id, message)
         if acting is not None:
             self._feed(acting, Received(message, self.host.now_ms()))
@@ -112,6 +140,7 @@ class LeaderHost:
     def crash(self) -> None:
         """The process dies; nothing is said."""
         self.up = False
+        self._stopping = False
         self.host.crash()
         self.leading.clear()
 
@@ -119,6 +148,22 @@ class LeaderHost:
         """Begin anew, knowing only the store; sessions that died too make it another boot."""
         self.up = True
         self._boots += with_sessions
+
+    def stop(self) -> None:
+        """Save everything and stop leading; sessions have said goodbye, or do so now."""
+        self._stopping = True
+        for acting in list(self.leading.values()):
+            # The goodbyes of this moment come first, as the registry is left after the sessions.
+            stop = partial(self._feed_stop, acting)
+            self._world.schedule.after(GOODBYES_US, stop, self.host)
+
+    def _feed_stop(self, acting: Leading) -> None:
+        self._feed(acting, StopAsked(self.host.now_ms()))
+
+    @property
+    def takes_sessions(self) -> bool:
+        """Whether the daemon is up and means to stay so."""
+        return self.up and not self._stopping
 
     def lose_leader(self, group_id: int) -> None:
         """One leader ends for no reason; the next one is of the same process."""
@@ -152,12 +197,14 @@ class LeaderHost:
         world.tell(Led(world.schedule.now_us, acting.group.name, epoch))
         acting.claim = Claim(attempt.row, answer[0], attempt.restarted)
         owner = acting.group.session_id
-        acting.leader = Leader(epoch, owner_session=owner, timing=world.plan.timing)
+        leases = leases_of(acting.group)
+        acting.leader = Leader(epoch, owner_session=owner, timing=world.plan.timing, leases=leases)
         stored = at_once(
             stored_streams(world.store.rows, world.catalogue, world.log, acting.group, AtOnce())
         )
+        versions = at_once(stored_versions(world.store.rows, acting.group))
         waiting, acting.mailbox = acting.mailbox, []
-        self._feed(acting, TookOver(self.host.now_ms(), stored, attempt.restarted))
+        self._feed(acting, TookOver(self.host.now_ms(), stored, attempt.restarted, versions))
         for given in waiting:
             self._feed(acting, given)
 
@@ -170,7 +217,10 @@ class LeaderHost:
             acting.mailbox.append(given)
             return
         self._world.say("leader", given)
+        self._world.await_leader(acting)
+        heard = reports_in(acting.leader, given)
         effects = step(acting.leader, given)[1]
+        check_heard(heard)
         self._world.touch_leader(acting)
         for effect in effects:
             if acting.over:
@@ -181,6 +231,7 @@ class LeaderHost:
     def _carry_out(self, acting: Leading, effect: LeaderEffect) -> None:
         match effect:
             case Send(message):
+                self._check_sent(acting, message)
                 self._world.to_borrower(self.host, message)
             case Persist():
                 self._persist(acting, effect)
@@ -191,9 +242,28 @@ class LeaderHost:
             case _:
                 assert_never(effect)
 
+    def _check_sent(self, acting: Leading, message: ToBorrower) -> None:
+        assert acting.leader is not None
+        group_id = acting.group.group_id
+        self._world.ledger.check_said(group_id, acting.leader, message)
+        if isinstance(message, Revoke | Revoked):
+            acting.said_ms[message.stream] = self.host.now_ms()
+        if isinstance(message, Revoke):
+            check_moved(acting.leader, message.stream, self.host.now_ms())
+        elif isinstance(message, UpdateStreams):
+            for taken in message.taken_over:
+                check_moved(acting.leader, taken.stream, self.host.now_ms())
+        if isinstance(message, Grant | LeaseStreams | UpdateStreams):
+            for granted in message.streams:
+                acting.said_ms[granted.stream] = self.host.now_ms()
+                self._world.check_fenced(group_id, granted)
+
     def _persist(self, acting: Leading, persist: Persist) -> None:
         assert acting.claim is not None
         writes = writes_of(acting.group, persist.records)
+        check_written(persist.records, writes)
+        self._world.ledger.expect(writes, acting.group.group_id, acting.claim.row.leader_epoch)
+        writes += version_writes(acting.group, persist)
         answered = partial(self._persisted, acting, persist)
         self._commit(acting, writes, [acting.claim.still_holds()], answered)
 

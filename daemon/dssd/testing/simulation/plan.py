@@ -15,6 +15,8 @@ from dssd.testing.simulation.chance import Strike
 from dssd.testing.simulation.client import Habits
 
 SECOND_US = 1_000_000
+LEASE_SHARE = 1 / 3
+"""Of the groups, those that speak the lease protocol."""
 LOAD_US = 1 * SECOND_US
 """Members come and records flow; nothing hurts."""
 FAULTS_US = 6 * SECOND_US
@@ -25,6 +27,7 @@ RATES: Mapping[str, tuple[float, ...]] = {
     "double": (0.02, 0.1, 0.2),
     "late": (0.02, 0.1, 0.2),
     "slow_commit": (0.05, 0.3),
+    "late_final": (0.1, 0.5),
 }
 """Faults of single messages and commits, and the intensities to choose from."""
 
@@ -34,6 +37,7 @@ FAULTS: Mapping[str, int] = {
     "crash_leader_host": 2,
     "crash_session_host": 2,
     "crash_daemon": 2,
+    "stop_daemon": 2,
     "crash_at_effect": 3,
     "kill_client": 3,
     "cut_pipe": 3,
@@ -48,6 +52,7 @@ CHANGES: Mapping[str, int] = {
     "leave": 1,
     "unsubscribe": 2,
     "resubscribe": 2,
+    "intrude": 1,
     "grow_topic": 1,
     "seal_topic": 1,
     "remove_topic": 1,
@@ -89,6 +94,7 @@ class GroupPlan:
     ack_wait_ms: int
     private: bool
     """Owned by the session of the first client."""
+    protocol: str = "borrow"
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +128,7 @@ def plan_of(seed: int) -> Plan:
     topics = chance.choice((1, 1, 2))
     partitions = tuple(chance.randint(1, 4) for _ in range(topics))
     clients = chance.randint(1, 4)
-    groups = tuple(_group(chance, at, topics) for at in range(chance.choice((1, 1, 2))))
+    groups = tuple(_group(seed, chance, at, topics) for at in range(chance.choice((1, 1, 2))))
     session_hosts = chance.randint(1, min(3, clients))
     skewed = chance.random() < 0.5
     clocks = tuple(_clock(chance, skewed=skewed) for _ in range(1 + session_hosts + clients))
@@ -137,10 +143,16 @@ def plan_of(seed: int) -> Plan:
         chance.choice((60, 1 << 20)),
         {} if calm else _swarm_rates(chance),
         tuple(sorted(_timed(chance, clients, topics, calm=calm), key=lambda each: each.at_us)),
+        timing=LeaderTiming(
+            lease_ms=chance.choice((2_000, 6_000)),
+            # Short ones pass within a run, so that what follows from them is seen too.
+            revoke_deadline_ms=10_000 if calm else chance.choice((800, 3_000, 10_000)),
+            idle_ms=chance.choice((1_500, 30_000)),
+        ),
     )
 
 
-def _group(chance: Random, at: int, topics: int) -> GroupPlan:
+def _group(seed: int, chance: Random, at: int, topics: int) -> GroupPlan:
     return GroupPlan(
         f"g{at}",
         chance.randrange(topics),
@@ -148,7 +160,13 @@ def _group(chance: Random, at: int, topics: int) -> GroupPlan:
         chance.random() < 0.7,
         chance.choice((2_000, 5_000, 30_000)),
         private=chance.random() < 0.15,
+        protocol=_protocol(seed, at),
     )
+
+
+def _protocol(seed: int, at: int) -> str:
+    """Of a third of the groups lease; drawn apart, so that nothing else depends on it."""
+    return "lease" if Random(f"{seed}/protocol/{at}").random() < LEASE_SHARE else "borrow"
 
 
 def _clock(chance: Random, *, skewed: bool) -> tuple[int, int]:
@@ -162,7 +180,8 @@ def _habits(chance: Random, *, calm: bool) -> Habits:
 
     if calm:
         return Habits(later=maybe(0.5, 0.1, 0.5))
-    return Habits(maybe(0.4, 0.1, 0.5), maybe(0.3, 0.05, 0.3), maybe(0.2, 0.02, 0.2))
+    sit, hang = maybe(0.2, 0.02, 0.2), maybe(0.4, 0.3, 1.0)
+    return Habits(maybe(0.4, 0.1, 0.5), maybe(0.3, 0.05, 0.3), sit, hang=hang)
 
 
 def _swarm_rates(chance: Random) -> dict[str, float]:

@@ -47,6 +47,13 @@ def crash_points(scenario: Scenario) -> Iterator[Plan]:
             yield replace(scenario.plan, crash=CrashPoint(effect, whole_daemon))
 
 
+def spoken(scenario: Scenario, protocol: str) -> Scenario:
+    """The same script where all groups speak this protocol."""
+    plan = scenario.plan
+    groups = tuple(replace(group, protocol=protocol) for group in plan.groups)
+    return replace(scenario, plan=replace(plan, groups=groups))
+
+
 def _scenario(
     name: str,
     script: Sequence[Timed],
@@ -102,7 +109,7 @@ def _alone() -> list[Scenario]:
     ]
 
 
-def _together() -> list[Scenario]:
+def _joining() -> list[Scenario]:
     two = (PROMPT, PROMPT)
     both = [at(10, "begin"), at(15, "begin", 1)]
     one_by_one = [at(10, "begin"), at(500, "begin", 1)]
@@ -140,6 +147,13 @@ def _together() -> list[Scenario]:
             habits=two,
             partitions=(1,),
         ),
+    ]
+
+
+def _leaving() -> list[Scenario]:
+    two = (PROMPT, PROMPT)
+    both = [at(10, "begin"), at(15, "begin", 1)]
+    return [
         _scenario("one leaves", [*both, *records(300, 8), at(500, "leave")], habits=two),
         _scenario(
             "one leaves while it holds",
@@ -268,4 +282,4 @@ def _operated() -> list[Scenario]:
     ]
 
 
-SCENARIOS: tuple[Scenario, ...] = (*_alone(), *_together(), *_hurt(), *_operated())
+SCENARIOS: tuple[Scenario, ...] = (*_alone(), *_joining(), *_leaving(), *_hurt(), *_operated())

@@ -42,6 +42,10 @@ class Host:
         """The host's monotonic clock."""
         return self._offset_ms + self._schedule.now_us * self._rate // (1_000 * PARTS)
 
+    def elapsed_ms(self, span_us: int) -> int:
+        """What the host's clock counts in a span of true time."""
+        return span_us * self._rate // (1_000 * PARTS)
+
     def until_us(self, at_ms: int) -> int:
         """True time from now until the host's clock shows ``at_ms``."""
         due_us = -((self._offset_ms - at_ms) * 1_000 * PARTS // self._rate)

@@ -6,17 +6,15 @@ messages that the world brings. Invariant: effects are carried out before the ne
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, assert_never
 
 from dss_core.errors import GrantNotHeld, GroupDestroyed
-from dss_core.ids import StreamId
-from dss_core.limits import LEASE_MS
 from dss_core.progress import Progress
 from dssd.core.delivering import (
     AnswerSettled,
     AskRevoke,
+    ChunkRead,
     Closing,
     Deliver,
     DeliveryEffect,
@@ -40,15 +38,20 @@ from dssd.core.delivering import (
     Unwanted,
 )
 from dssd.core.delivery import DeliveryWindow
-from dssd.core.messages import BorrowerId, GrantedStream, ToBorrower, ToLeader
+from dssd.core.messages import (
+    BorrowerId,
+    GrantedStream,
+    StreamReport,
+    ToBorrower,
+    ToLeader,
+)
+from dssd.sessions import items
 from dssd.sessions.items import (
     FinishRevoke,
     Granted,
     PingSent,
     PongSent,
     Refused,
-    Revoke,
-    Revoked,
     Settled,
     Subscribe,
     Unsubscribe,
@@ -57,6 +60,8 @@ from dssd.sessions.items import (
 )
 from dssd.subscriptions.agent import Agent, Subscriber
 from dssd.subscriptions.handler import Handler
+from dssd.testing.simulation.checker import Violation
+from dssd.testing.simulation.session_books import HeldGrant, SessionBooks
 from dssd.testing.simulation.storage import cut_frames
 
 if TYPE_CHECKING:
@@ -64,15 +69,9 @@ if TYPE_CHECKING:
     from dssd.testing.simulation.schedule import Host
     from dssd.testing.simulation.world import World
 
-READ_US = (100, 2_000)
-
-
-@dataclass(frozen=True, slots=True)
-class _Grant:
-    agent: Agent
-    stream: StreamId
-    every: int
-    unwatch: Callable[[], None]
+READ_US = (100, 1_000)
+LATE_FINAL_US = (300_000, 9_000_000)
+"""What a leader's own deadline is for: a session that does not give back in time."""
 
 
 class SimulatedSession:
@@ -90,11 +89,14 @@ class SimulatedSession:
             credit_records=world.plan.credit_records,
             credit_bytes=world.plan.credit_bytes,
         )
-        subscriber = Subscriber(session_id, client_id, LEASE_MS)
+        subscriber = Subscriber(session_id, client_id, world.plan.timing.lease_ms)
         self.handler = Handler(subscriber, self, self)
         self._world = world
         self._pipe = pipe
-        self._grants: dict[int, _Grant] = {}
+        self.grants: dict[int, HeldGrant] = {}
+        self.books = SessionBooks(self)
+        self._held_up: dict[int, int] = {}
+        """Grants whose final report reaches their borrower only so much later."""
         self._growing: set[int] = set()
         self._wanted_again: set[int] = set()
         self._wake_ms: int | None = None
@@ -147,6 +149,7 @@ class SimulatedSession:
     def _leave(self, subscription: int) -> None:
         agent = self.handler.agent(subscription)
         if agent is not None and not agent.leaving:
+            self.books.left(subscription)
             agent.leave(self.host.now_ms())
 
     # The window
@@ -166,13 +169,17 @@ class SimulatedSession:
     def _carry_out(self, effect: DeliveryEffect, now_ms: int) -> None:
         match effect:
             case Deliver():
+                self.books.check_delivery(effect)
                 self._pipe.down(effect)
             case Read():
                 self._world.after(READ_US, partial(self._read, effect), self.host)
             case Report(reports, final):
-                self.handler.report(reports, now_ms, final=final)
+                if final:
+                    self._report_last(reports)
+                else:
+                    self.handler.report(reports, now_ms, final=False)
             case AskRevoke(grant, deadline_ms):
-                self._pipe.down(Revoke(grant, deadline_ms))
+                self._pipe.down(items.Revoke(grant, deadline_ms))
             case AnswerSettled(token):
                 self._pipe.down(Settled(token))
             case RefuseGrant(grant):
@@ -184,10 +191,29 @@ class SimulatedSession:
             case _:
                 assert_never(effect)
 
+    def _report_last(self, reports: tuple[tuple[int, StreamReport], ...]) -> None:
+        for grant, report in reports:
+            self.books.reported_last(grant)
+            late_us = self._held_up.get(grant)
+            if late_us is None:
+                self._report_final(grant, report)
+            else:
+                act = partial(self._report_final, grant, report)
+                self._world.schedule.after(late_us, act, self.host)
+
+    def _report_final(self, grant: int, report: StreamReport) -> None:
+        self.handler.report(((grant, report),), self.host.now_ms(), final=True)
+        self._arm()
+
     def _read(self, read: Read) -> None:
-        grant = self._grants.get(read.grant)
+        grant = self.grants.get(read.grant)
         every = grant.every if grant is not None else 0
-        self.feed(self._world.log.read(read, every))
+        found = self._world.log.read(read, every)
+        # The stream may grow before the session hears what was there.
+        self._world.after(READ_US, partial(self._take_read, found), self.host)
+
+    def _take_read(self, found: ChunkRead) -> None:
+        self.feed(found)
         self._arm()
 
     def _grow(self, grant: int) -> None:
@@ -232,15 +258,21 @@ class SimulatedSession:
         self.feed(Closing())
         self.closed = True
         self.handler.disconnect(self.host.now_ms())
-        for grant in self._grants.values():
+        for grant in self.grants.values():
             grant.unwatch()
-        self._grants.clear()
+        self.grants.clear()
         self._world.session_closed(self)
+
+    def end(self) -> None:
+        """The daemon stops: the client is told by the end of its connection."""
+        if not self.closed:
+            self.close()
+            self._pipe.cut()
 
     def abandon(self) -> None:
         """The host died: forget what the log would tell."""
         self.closed = True
-        for grant in self._grants.values():
+        for grant in self.grants.values():
             grant.unwatch()
 
     def _alive(self) -> bool:
@@ -256,7 +288,9 @@ class SimulatedSession:
             return number
         unwatch = world.log.watch(granted.stream, partial(self._grow, number))
         every = world.every[agent.group.name]
-        self._grants[number] = _Grant(agent, granted.stream, every, unwatch)
+        self.grants[number] = HeldGrant(
+            agent, borrower_id, granted.stream, granted.grant_epoch, every, unwatch
+        )
         self.handler.granted(number, agent, borrower_id)
         name = world.names[granted.stream]
         subscription = agent.subscription
@@ -266,17 +300,21 @@ class SimulatedSession:
 
     def finish(self, grant: int, deadline_ms: int) -> None:
         """Stop delivering; a final report is wanted within the deadline."""
+        self.books.asked_back(grant, deadline_ms)
+        late = self._world.chance.strike("late_final")
+        if late is not None:
+            self._held_up[grant] = late.randint(*LATE_FINAL_US)
         self.feed(RevokeAsked(grant, deadline_ms))
 
     def drop(self, grant: int, reason: str) -> None:
         """The grant is over."""
-        held = self._grants.pop(grant, None)
+        held = self.grants.pop(grant, None)
         if held is None:
             return
         held.unwatch()
         self.handler.dropped(grant)
-        self.feed(Dropped(grant, durable=reason == "revoked"))
-        self._pipe.down(Revoked(grant, reason))
+        self.feed(Dropped(grant))
+        self._pipe.down(items.Revoked(grant, reason))
 
     def saved(self, grant: int, progress: Progress) -> None:
         """What is durable of the grant."""
@@ -284,20 +322,24 @@ class SimulatedSession:
 
     def suspend(self, subscription: int) -> None:
         """Deliver nothing until `resume`."""
+        self.books.suspended(subscription)
         self.feed(Suspended(subscription))
 
     def resume(self, subscription: int) -> None:
         """Deliver again."""
+        self.books.resumed(subscription)
         self.feed(Resumed(subscription))
 
     def standing(self, subscription: int, state: str) -> None:
-        """How the subscription stands; nobody looks."""
+        """How the subscription stands."""
+        self.books.standings[subscription] = state
 
     def over(self, agent: Agent, error_code: str) -> None:
         """The subscription has ended: as the client asked, or for good by an error."""
         if self.closed:
             return
         subscription = agent.subscription
+        self.books.over(subscription)
         self.handler.ended(subscription)
         self.feed(Left(subscription))
         again = subscription in self._wanted_again
@@ -314,7 +356,10 @@ class SimulatedSession:
         if self.closed:
             return
         self._world.say(self.client_id, message)
+        held = self.books.held_besides(borrower_id, message)
         agent.receive(borrower_id, message, self.host.now_ms())
+        if not agent.leaving and not held <= self.grants.keys():
+            raise Violation("I15", f"a message about one stream cost others: {message}")
         self._arm()
 
     def new_borrower_id(self) -> bytes:
@@ -327,6 +372,7 @@ class SimulatedSession:
         self, borrower_id: BorrowerId, receive: Callable[[ToBorrower], None]
     ) -> Callable[[], None]:
         """Deliver what is sent to this borrower to ``receive``; returns how to stop."""
+        self.books.borrower_ids.add(borrower_id)
         return self._world.attach_borrower(borrower_id, self.host, receive)
 
     def to_leader(self, group_id: int, message: ToLeader) -> None:

@@ -37,19 +37,22 @@ def shrunk(outcome: Outcome) -> Outcome:
         if runs >= RUNS_MAX:
             return False
         runs += 1
-        tried = run(_with_parts(outcome.plan, parts))
+        tried = run(_with_parts(outcome.plan, [*begins, *parts]))
         if tried.violation is None or tried.violation.invariant != violation.invariant:
             return False
         best = tried
         return True
 
-    parts: list[Part] = [*outcome.plan.timed, *outcome.struck]
+    # Without members nothing is delivered, and every end stays unreached.
+    begins = [timed for timed in outcome.plan.timed if timed.kind == "begin"]
+    others = [timed for timed in outcome.plan.timed if timed.kind != "begin"]
+    parts: list[Part] = [*others, *outcome.struck]
     minimised(parts, still_fails)
     return best
 
 
 def _with_parts(plan: Plan, parts: Sequence[Part]) -> Plan:
-    timed = tuple(part for part in parts if isinstance(part, Timed))
+    timed = tuple(part for part in plan.timed if part in set(parts))
     kept = frozenset(part for part in parts if not isinstance(part, Timed))
     return replace(plan, timed=timed, kept=kept)
 

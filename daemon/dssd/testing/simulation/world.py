@@ -8,13 +8,21 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from dss_core.ids import StreamId
-from dssd.core.messages import BorrowerId, ToBorrower, ToLeader
+from dssd.core.messages import BorrowerId, GrantedStream, ToBorrower, ToLeader
 from dssd.leaders.encoding import progress_of
 from dssd.store.port import Put, Write
 from dssd.store.rows import GrantRow, GroupRow, ProgressRow
-from dssd.testing.simulation.books import check_leader, check_window
+from dssd.testing.simulation.books import (
+    ANSWERED_WITHIN_MS,
+    LATE_MS,
+    check_answered,
+    check_deadlines,
+    check_leader,
+    check_repeated,
+    check_window,
+)
 from dssd.testing.simulation.chance import Chance
-from dssd.testing.simulation.checker import Checker
+from dssd.testing.simulation.checker import Checker, Violation
 from dssd.testing.simulation.client import Client
 from dssd.testing.simulation.history import (
     Appended,
@@ -25,6 +33,7 @@ from dssd.testing.simulation.history import (
     Event,
 )
 from dssd.testing.simulation.leader_host import LeaderHost, Leading
+from dssd.testing.simulation.ledger import Ledger
 from dssd.testing.simulation.network import Network
 from dssd.testing.simulation.pipe import Pipe
 from dssd.testing.simulation.plan import GroupPlan, Plan
@@ -40,7 +49,11 @@ from dssd.testing.simulation.storage import (
 from dssd.topics.model import StorageTopic, Topic
 
 LOOK_AT_ALL_EVERY = 50
+EVENTS_MAX = 200_000
+"""A hundred times those of a usual run."""
 FRAME_RECORDS_MAX = 6
+STOP_US = 500_000
+"""What a daemon takes to stop, at most; then it is ended."""
 RESTART_US = 300_000
 SYNC_US = (200, 3_000)
 
@@ -68,6 +81,9 @@ class World:
         self.effects = 0
         """Carried out so far, by whichever host."""
         self.crash_at_effect = plan.crash.effect if plan.crash is not None else 0
+        self.healed_us: int | None = None
+        """Since when there are no faults."""
+        self.ledger = Ledger()
         self._delays = self.chance.of("delays")
         self._pipes = self.chance.of("pipes")
         self._borrowers: dict[BorrowerId, tuple[Host, Callable[[ToBorrower], None]]] = {}
@@ -105,6 +121,8 @@ class World:
             self.crash(crashed.args[0])
         if self.schedule.happened % LOOK_AT_ALL_EVERY == 0:
             self.look()
+        if self.schedule.happened > EVENTS_MAX:
+            raise Violation("L5", "events without end")
 
     def after(self, span_us: tuple[int, int], act: Act, host: Host | None = None) -> None:
         """Let it happen after a while, drawn from a span."""
@@ -129,6 +147,32 @@ class World:
         """Something for people; nobody looks but the transcript."""
         self.say("notice", what)
 
+    def await_leader(self, acting: Leading) -> None:
+        """A leader is about to take a step."""
+        host = self.leaders.host
+        thawed_us = self.schedule.now_us - host.frozen_until_us
+        if acting.leader is not None and thawed_us > LATE_MS * 1_000:
+            check_deadlines(acting.leader, host.now_ms())
+            check_repeated(acting.leader, host.now_ms(), acting.said_ms)
+        if self.healed_us is not None and acting.leader is not None:
+            healed_ms = host.now_ms() - host.elapsed_ms(self.schedule.now_us - self.healed_us)
+            revoke_ms = ANSWERED_WITHIN_MS
+            if "late_final" in self.plan.rates or any(each.hang for each in self.plan.habits):
+                revoke_ms += self.plan.timing.revoke_deadline_ms
+            check_answered(acting.leader, host.now_ms(), healed_ms, self.is_staying, revoke_ms)
+
+    def check_fenced(self, group_id: int, granted: GrantedStream) -> None:
+        """S4: who held the stream before hands out nothing any more when it is granted anew.
+
+        Raises:
+            Violation: a session may still deliver it.
+        """
+        for client_id, session in self.sessions.items():
+            stands_still = self.schedule.now_us < session.host.frozen_until_us
+            for epoch in session.books.delivered(group_id, granted.stream):
+                if epoch < granted.grant_epoch and not stands_still:
+                    raise Violation("S4", f"{client_id} still delivers what is granted: {granted}")
+
     def touch_leader(self, acting: Leading) -> None:
         """A leader took a step."""
         if acting.leader is not None:
@@ -144,6 +188,9 @@ class World:
             self.touch_leader(acting)
         for session in self.sessions.values():
             self.touch_window(session)
+            if self.schedule.now_us - session.host.frozen_until_us > LATE_MS * 1_000:
+                session.books.check_in_time()
+            session.books.check_leases(self.leaders)
 
     def count_effect(self, host: Host) -> None:
         """A host carried out an effect; it may die of it.
@@ -193,10 +240,20 @@ class World:
         for host in self.session_hosts:
             self.crash_sessions(host)
 
+    def stop_daemon(self) -> None:
+        """Sessions say goodbye, leaders save what they have; then the process ends and restarts."""
+        if not self.leaders.up:
+            return
+        # First, for a host may die of saying goodbye.
+        self.schedule.after(STOP_US, self.crash_daemon)
+        self.leaders.stop()
+        for session in list(self.sessions.values()):
+            session.end()
+
     def connect(self, client: Client) -> Pipe | None:
         """A connection to the client's session host; an older session of it is taken over."""
         host = self.session_hosts[self.clients.index(client) % len(self.session_hosts)]
-        if host.frozen_until_us > self.schedule.now_us or not self.leaders.up:
+        if host.frozen_until_us > self.schedule.now_us or not self.leaders.takes_sessions:
             return None
         before = self.sessions.pop(client.name, None)
         if before is not None and not before.closed:
@@ -248,6 +305,13 @@ class World:
         """Whether the borrower lives."""
         return borrower_id in self._borrowers
 
+    def is_staying(self, borrower_id: BorrowerId) -> bool:
+        """Whether the borrower lives, and its session leaves no subscription."""
+        return borrower_id in self._borrowers and any(
+            borrower_id in session.books.borrower_ids and not session.books.leaving
+            for session in self.sessions.values()
+        )
+
     def next_grant(self) -> int:
         """A number that was never given."""
         self._numbers += 1
@@ -278,8 +342,9 @@ class World:
         owner = b"c0#1" if planned.private else None
         kind = "exclusive" if planned.private else "shared"
         group_id = len(self._group_names) + 1
+        wait_ms, protocol = planned.ack_wait_ms, planned.protocol
         row = GroupRow(
-            group_id, planned.name, f"{topic.name}/#", kind, "", owner, planned.ack_wait_ms, 0, 0
+            group_id, planned.name, f"{topic.name}/#", kind, "", owner, wait_ms, 0, 0, protocol
         )
         starts = {
             stream: 0 if planned.earliest else self.log.bounds(stream).end
@@ -291,6 +356,7 @@ class World:
             for stream, start in starts.items()
         ]
         at_once(self.store.rows.commit(writes))
+        self.ledger.take(writes)
         self.groups[row.name] = row
         self._group_names[group_id] = row.name
         self.every[row.name] = planned.every
@@ -329,6 +395,7 @@ class World:
 
     def _committed(self, writes: Sequence[Write]) -> None:
         """A commit took effect: what it says of streams is told."""
+        self.ledger.take(writes)
         rows = [write.row for write in writes if isinstance(write, Put)]
         grants = {
             (row.group_id, row.storage_topic_id, row.partition): row.grant_epoch

@@ -1,8 +1,10 @@
 """Each invariant, broken by the shortest history that breaks it."""
 
+from pathlib import Path
+
 import pytest
 
-from dssd.testing.simulation.checker import Checker, Violation
+from dssd.testing.simulation.checker import Checker, Violation, main
 from dssd.testing.simulation.history import (
     AckDurable,
     Acked,
@@ -17,6 +19,7 @@ from dssd.testing.simulation.history import (
     Gone,
     HandedOut,
     Led,
+    write_history,
 )
 
 G, S = "billing", "orders/0/0"
@@ -27,9 +30,9 @@ def declared(start: int = 0, every: int = 0) -> Declared:
 
 
 def handed_out(
-    offset: int, *, epoch: int = 1, attempt: int = 1, redelivered: bool = False
+    offset: int, *, epoch: int = 1, attempt: int = 1, redelivered: bool = False, to: str = "ann"
 ) -> HandedOut:
-    return HandedOut(1, G, S, offset, "ann", epoch, attempt, redelivered)
+    return HandedOut(1, G, S, offset, to, epoch, attempt, redelivered)
 
 
 def acked(offset: int) -> Acked:
@@ -41,6 +44,7 @@ def committed(floor: int, *ranges: tuple[int, int], epoch: int = -1) -> Committe
 
 
 TEN = Appended(0, S, 10)
+FAULT = Disturbed(0, "crash")
 
 BROKEN: list[tuple[str, str, list[Event]]] = [
     ("S7", "a record that the log does not have", [declared(), TEN, handed_out(10)]),
@@ -52,11 +56,35 @@ BROKEN: list[tuple[str, str, list[Event]]] = [
         "an older grant after a newer one",
         [declared(), TEN, handed_out(0, epoch=2), handed_out(1, epoch=1)],
     ),
+    ("S7", "a log that lost its end", [declared(), TEN, Appended(1, S, 9)]),
     ("I6", "first hand-outs out of order", [declared(), TEN, handed_out(1), handed_out(0)]),
     (
         "S10",
         "an attempt that counts a hand-out too many",
         [declared(), TEN, handed_out(0, attempt=2, redelivered=True)],
+    ),
+    (
+        "S10",
+        "an attempt that does not count the one before under the same grant",
+        [
+            declared(), TEN, FAULT, handed_out(0), handed_out(0, attempt=2, redelivered=True),
+            handed_out(0, attempt=2, redelivered=True),
+        ],
+    ),
+    (
+        "S10",
+        "an attempt that forgets one of another grant, though nothing disturbed",
+        [declared(), TEN, handed_out(0), handed_out(0, epoch=2, redelivered=True)],
+    ),
+    (
+        "S3",
+        "two members under one grant",
+        [declared(), TEN, handed_out(0), handed_out(1, to="bob")],
+    ),
+    (
+        "S3",
+        "a grant that is not durable",
+        [declared(), TEN, committed(0, epoch=1), handed_out(0, epoch=2)],
     ),
     (
         "A1",
@@ -102,8 +130,8 @@ BROKEN: list[tuple[str, str, list[Event]]] = [
         "I5",
         "a record twice though nothing disturbed",
         [
-            declared(), Appended(0, S, 1), handed_out(0), handed_out(0, redelivered=True),
-            acked(0), committed(1), Ended(9),
+            declared(), Appended(0, S, 1), handed_out(0),
+            handed_out(0, attempt=2, redelivered=True), acked(0), committed(1), Ended(9),
         ],
     ),
 ]  # fmt: skip
@@ -160,3 +188,22 @@ def test_after_a_disturbance_a_record_may_come_twice_if_it_is_marked() -> None:
 def test_of_groups_and_streams_that_are_gone_nothing_is_wanted_any_more() -> None:
     Checker().take_all([declared(), TEN, Destroyed(1, G), Ended(9)])
     Checker().take_all([declared(), TEN, Gone(1, S), Ended(9)])
+
+
+def test_a_file_is_judged_by_the_exit_code_and_the_violation_is_printed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "history.jsonl"
+    write_history(path, [declared(), TEN, handed_out(0)])
+    assert main([str(path)]) == 0
+    assert capsys.readouterr().out == ""
+    write_history(path, [declared(), TEN, handed_out(10)])
+    assert main([str(path)]) == 1
+    assert capsys.readouterr().out.startswith("S7: ")
+
+
+def test_a_file_that_holds_no_history_is_an_error_of_its_own(tmp_path: Path) -> None:
+    path = tmp_path / "history.jsonl"
+    path.write_text("{}")
+    with pytest.raises(SystemExit, match="2"):
+        main([str(path)])

@@ -2,15 +2,20 @@
 
 import os
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+
+import pytest
 
 from dssd.testing.simulation.run import run
-from dssd.testing.simulation.scenarios import SCENARIOS, crash_points
+from dssd.testing.simulation.scenarios import SCENARIOS, crash_points, spoken
+
+PROTOCOLS = ("borrow", "lease")
 
 
-def failures_of(number: int) -> tuple[int, list[str]]:
+def failures_of(number: int, protocol: str) -> tuple[int, list[str]]:
     """How many crashes were tried in a scenario, and what each that failed broke."""
     tried, broken = 0, list[str]()
-    for plan in crash_points(SCENARIOS[number]):
+    for plan in crash_points(spoken(SCENARIOS[number], protocol)):
         tried += 1
         outcome = run(plan)
         if outcome.violation is not None:
@@ -22,14 +27,17 @@ def test_there_are_fifty_scenarios_of_different_names() -> None:
     assert len({scenario.name for scenario in SCENARIOS}) == len(SCENARIOS) == 50
 
 
-def test_without_a_crash_every_scenario_holds() -> None:
-    outcomes = [run(scenario.plan) for scenario in SCENARIOS]
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_without_a_crash_every_scenario_holds(protocol: str) -> None:
+    outcomes = [run(spoken(scenario, protocol).plan) for scenario in SCENARIOS]
     assert [str(outcome.violation) for outcome in outcomes if outcome.violation] == []
     assert all(outcome.effects > 20 for outcome in outcomes)
 
 
-def test_after_a_crash_at_any_effect_everything_still_holds() -> None:
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_after_a_crash_at_any_effect_everything_still_holds(protocol: str) -> None:
+    every = range(len(SCENARIOS))
     with ProcessPoolExecutor(os.cpu_count()) as pool:
-        results = list(pool.map(failures_of, range(len(SCENARIOS))))
+        results = list(pool.map(partial(failures_of, protocol=protocol), every))
     assert [text for _, broken in results for text in broken] == []
     assert sum(tried for tried, _ in results) > 5_000

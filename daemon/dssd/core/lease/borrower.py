@@ -1,0 +1,486 @@
+"""The borrower of a lease group: one incarnation of a subscription, with a stream set (seed 001).
+
+::
+
+                  lease_streams              update_streams
+      connecting ───────────────► replaying ◄──────────────► updating
+        ▲   │                       │   renew_stream_lease    │
+        │   │ left                  │                         │
+        │   ▼                       ▼                         ▼
+        │  gone ◄──final reports── unsubscribing ◄──unsubscribed
+        │
+        └── version mismatch, invalidate, renew_stream_lease_timeout
+
+The way back to ``connecting`` is a new incarnation under a new id (`Recreate`): nothing that is
+still under way to the old one can reach it. Rules:
+
+1. A set of a version is taken once. A version below ours came late and is ignored. One that does
+   not follow ours is a mismatch: everything is dropped, without a goodbye, for what the client
+   still has may be handed out meanwhile; so the leader frees the streams at the end of the lease.
+2. A stream that an update no longer holds is taken over: nothing more of it is delivered, and what
+   is out is still reported, at last with the fully-acked flag. That is repeated until the leader
+   names the stream as accepted. A stream that is neither in the set nor taken over is over.
+3. While updating, a further update from the present version may come: one slow stream must not
+   keep others away.
+4. The lease runs from the newest send time of ours that the leader heard of. At 0.6 L delivery is
+   suspended and the leader looked for, with all that is held; at L everything is dropped.
+5. Reports are sent again until they are durable, as under the borrow protocol; leader epochs,
+   grant epochs, `Revoked` and `Invalidate` are those of that protocol too.
+
+The machine is total: `TRANSITIONS` has an entry for each state and input, `MESSAGES` for each
+state and message. It has no clock; inputs carry the time, and `WakeAt` asks for the next `Ticked`.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from itertools import product
+from typing import assert_never
+
+from dss_core.errors import REGISTRY
+from dss_core.ids import StreamId
+from dssd.core.borrower import UNSUBSCRIBE_MS
+from dssd.core.borrowing import (
+    BorrowerInput,
+    Disconnected,
+    Ended,
+    ProgressDurable,
+    Received,
+    Recreate,
+    Reported,
+    SendToRegistry,
+    Started,
+    Ticked,
+    Unsubscribed,
+    WakeAt,
+)
+from dssd.core.holding import HeldStream, Timer, merge_report
+from dssd.core.lease.holding import (
+    Effects,
+    LeaseBorrower,
+    LeaseState,
+    answer_finished,
+    drop,
+    drop_all,
+    end,
+    finish,
+    forget_up_to,
+    install,
+    say_goodbye,
+    tell_standing,
+)
+from dssd.core.lease.speaking import (
+    active,
+    extend_lease,
+    look_for_leader,
+    send_again_later,
+    send_states,
+    suspend,
+    wanted,
+)
+from dssd.core.messages import (
+    Grant,
+    GrantedStream,
+    Invalidate,
+    LeaderConnectResponse,
+    LeaseStreams,
+    PingResponse,
+    ProgressSaved,
+    RenewStreamLease,
+    Revoke,
+    Revoked,
+    Taken,
+    ToBorrower,
+    UpdateStreams,
+)
+
+
+def step(state: LeaseBorrower, given: BorrowerInput) -> tuple[LeaseBorrower, Effects]:
+    """Take one input: the state, updated in place and returned, and what to do, in order."""
+    effects: Effects = []
+    TRANSITIONS[state.state, type(given)](state, given, effects)
+    tell_standing(state, effects)
+    wake_ms = state.timers.next_ms()
+    if wake_ms is not None and wake_ms != state.wake_ms:
+        effects.append(WakeAt(wake_ms))
+    state.wake_ms = wake_ms
+    return state, effects
+
+
+# What the agent says
+
+
+def _start(state: LeaseBorrower, given: Started, effects: Effects) -> None:
+    look_for_leader(state, given.now_ms, effects)
+
+
+def _start_anew(state: LeaseBorrower, given: Started, effects: Effects) -> None:
+    """Started while it runs: impossible, so this incarnation is not to be trusted."""
+    _reset(state, "inconsistent", effects)
+
+
+def _leave(
+    state: LeaseBorrower, given: Unsubscribed | Disconnected, effects: Effects, *, reason: str = ""
+) -> None:
+    say_goodbye(state, effects)
+    left = "unsubscribed" if isinstance(given, Unsubscribed) else "disconnected"
+    drop_all(state, reason or left, effects)
+    end(state, Ended(reason or left), effects)
+
+
+def _begin_unsubscribing(state: LeaseBorrower, given: Unsubscribed, effects: Effects) -> None:
+    if all(held.finished for held in state.streams.values()):
+        _leave(state, given, effects)
+        return
+    state.state = LeaseState.UNSUBSCRIBING
+    state.timers.clear(Timer.SUSPEND)
+    state.timers.clear(Timer.FIND)
+    state.timers.set(Timer.UNSUBSCRIBE, given.now_ms + UNSUBSCRIBE_MS)
+    for held in state.streams.values():
+        finish(held, UNSUBSCRIBE_MS, effects)
+
+
+def _report(state: LeaseBorrower, given: Reported, effects: Effects) -> None:
+    taken: list[HeldStream] = []
+    for report in given.reports:
+        held = state.streams.get(report.stream)
+        if held is None or held.report.grant_epoch != report.grant_epoch:
+            continue
+        merge_report(held, report, final=given.use_finished)
+        held.revoking = held.revoking or given.use_finished
+        send_again_later(state, held, given.now_ms)
+        taken.append(held)
+    if taken:
+        send_states(state, taken, given.now_ms, effects)
+
+
+def _report_last(state: LeaseBorrower, given: Reported, effects: Effects) -> None:
+    _report(state, given, effects)
+    _leave_when_finished(state, effects)
+
+
+# What the leader says
+
+
+def _receive(state: LeaseBorrower, given: Received, effects: Effects) -> None:
+    message = given.message
+    if message.borrower_id != state.borrower_id or message.leader_epoch < state.leader_epoch:
+        return
+    if message.leader_epoch > state.leader_epoch:
+        _meet_leader(state, message.leader_epoch, given.now_ms, effects)
+    MESSAGES[state.state, type(message)](state, message, given.now_ms, effects)
+
+
+def _receive_gone(state: LeaseBorrower, given: Received, effects: Effects) -> None:
+    message = given.message
+    if isinstance(message, Revoked) and message.borrower_id == state.borrower_id:
+        answer_finished(state, message.stream, message.grant_epoch, effects)
+
+
+def _meet_leader(state: LeaseBorrower, leader_epoch: int, now_ms: int, effects: Effects) -> None:
+    known = state.leader_epoch
+    state.leader_epoch = leader_epoch
+    if known and state.state in (LeaseState.REPLAYING, LeaseState.UPDATING):
+        effects.append(SendToRegistry(wanted(state, now_ms)))
+
+
+def _begin_replaying(
+    state: LeaseBorrower, message: LeaseStreams, now_ms: int, effects: Effects
+) -> None:
+    state.lease_ms = message.lease_ms
+    if not 0 <= now_ms - message.heard_ms < state.lease_ms:
+        # Its lease is over already; the answer to a later request will come.
+        return
+    state.state = LeaseState.REPLAYING
+    state.version = message.version
+    state.timers.clear(Timer.FIND)
+    state.timers.set(Timer.PING, now_ms + state.lease_ms // 4)
+    if now_ms - message.heard_ms >= state.suspend_after_ms():
+        suspend(state, effects)
+    extend_lease(state, message.heard_ms, now_ms, effects)
+    fresh = _install_new(state, message.streams, now_ms, effects)
+    send_states(state, fresh, now_ms, effects, asks_renewal=True)
+
+
+def _lease_again(
+    state: LeaseBorrower, message: LeaseStreams, now_ms: int, effects: Effects
+) -> None:
+    """Another version than ours is of a leader that does not know yet that we have a set."""
+    if message.version == state.version:
+        extend_lease(state, message.heard_ms, now_ms, effects)
+        send_states(state, active(state), now_ms, effects, asks_renewal=True)
+
+
+def _update(state: LeaseBorrower, message: UpdateStreams, now_ms: int, effects: Effects) -> None:
+    if message.version < state.version:
+        return
+    fresh: list[HeldStream] = []
+    if message.version > state.version:
+        if message.version_old != state.version:
+            _reset(state, "version mismatch", effects)
+            return
+        state.state = LeaseState.UPDATING
+        state.version, state.version_old = message.version, message.version_old
+        _drop_what_is_over(state, message, effects)
+        fresh = _install_new(state, message.streams, now_ms, effects)
+    else:
+        # The leader misses an answer, whichever.
+        fresh = active(state)
+    extend_lease(state, message.heard_ms, now_ms, effects)
+    _take_over(state, message.taken_over, effects)
+    send_states(state, fresh, now_ms, effects, asks_renewal=True)
+
+
+def _drop_what_is_over(state: LeaseBorrower, message: UpdateStreams, effects: Effects) -> None:
+    known = {granted.stream for granted in message.streams}
+    known |= {taken.stream for taken in message.taken_over}
+    for stream, held in tuple(state.streams.items()):
+        if stream not in known and not held.revoking:
+            drop(state, stream, "not in the set", effects)
+
+
+def _install_new(
+    state: LeaseBorrower, streams: Iterable[GrantedStream], now_ms: int, effects: Effects
+) -> list[HeldStream]:
+    fresh: list[HeldStream] = []
+    for granted in streams:
+        held = state.streams.get(granted.stream)
+        if granted.grant_epoch <= state.ended_epochs.get(granted.stream, 0):
+            answer_finished(state, granted.stream, granted.grant_epoch, effects)
+        elif held is None or held.report.grant_epoch < granted.grant_epoch:
+            fresh.append(install(state, granted, effects))
+            send_again_later(state, fresh[-1], now_ms)
+    return fresh
+
+
+def _take_over(state: LeaseBorrower, streams: Iterable[Taken], effects: Effects) -> None:
+    for taken in streams:
+        held = state.streams.get(taken.stream)
+        if held is not None and held.report.grant_epoch == taken.grant_epoch:
+            finish(held, taken.deadline_ms, effects)
+        else:
+            forget_up_to(state, taken.stream, taken.grant_epoch, "revoked", effects)
+            answer_finished(state, taken.stream, taken.grant_epoch, effects)
+
+
+def _renew(state: LeaseBorrower, message: RenewStreamLease, now_ms: int, effects: Effects) -> None:
+    if message.version < state.version:
+        return
+    if message.version > state.version:
+        _reset(state, "version mismatch", effects)
+        return
+    extend_lease(state, message.heard_ms, now_ms, effects)
+    _drop_accepted(state, message, effects)
+    if message.version_old is not None:
+        return
+    taken_over = [held for held in state.streams.values() if held.revoking]
+    if taken_over:
+        # A new leader does not know that they are taken over.
+        send_states(state, taken_over, now_ms, effects)
+    else:
+        state.state = LeaseState.REPLAYING
+
+
+def _renew_last(
+    state: LeaseBorrower, message: RenewStreamLease, now_ms: int, effects: Effects
+) -> None:
+    extend_lease(state, message.heard_ms, now_ms, effects)
+    _drop_accepted(state, message, effects)
+    _leave_when_finished(state, effects)
+
+
+def _drop_accepted(state: LeaseBorrower, message: RenewStreamLease, effects: Effects) -> None:
+    for stream, grant_epoch in message.accepted:
+        held = state.streams.get(stream)
+        if held is not None and held.report.grant_epoch == grant_epoch:
+            effects.append(ProgressDurable(stream, grant_epoch, held.report.progress))
+            drop(state, stream, "revoked", effects)
+
+
+def _note_saved(
+    state: LeaseBorrower, message: ProgressSaved, now_ms: int, effects: Effects
+) -> None:
+    held = state.streams.get(message.stream)
+    if held is None or held.report.grant_epoch != message.grant_epoch:
+        return
+    saved = message.progress
+    if not held.finished and saved.merged(held.report.progress) == saved:
+        state.timers.clear(message.stream)
+    effects.append(ProgressDurable(message.stream, message.grant_epoch, saved))
+
+
+def _revoked(state: LeaseBorrower, message: Revoked, now_ms: int, effects: Effects) -> None:
+    held = state.streams.get(message.stream)
+    if held is not None and held.report.grant_epoch == message.grant_epoch:
+        effects.append(ProgressDurable(message.stream, message.grant_epoch, message.progress))
+    forget_up_to(state, message.stream, message.grant_epoch, "revoked", effects)
+    answer_finished(state, message.stream, message.grant_epoch, effects)
+
+
+def _revoked_last(state: LeaseBorrower, message: Revoked, now_ms: int, effects: Effects) -> None:
+    _revoked(state, message, now_ms, effects)
+    _leave_when_finished(state, effects)
+
+
+def _invalidate(state: LeaseBorrower, message: Invalidate, now_ms: int, effects: Effects) -> None:
+    if message.stream is not None:
+        forget_up_to(state, message.stream, message.grant_epoch, message.reason, effects)
+    elif message.reason in REGISTRY:
+        drop_all(state, message.reason, effects)
+        end(state, Ended(message.reason, message.reason), effects)
+    else:
+        _reset(state, message.reason, effects)
+
+
+def _invalidate_last(
+    state: LeaseBorrower, message: Invalidate, now_ms: int, effects: Effects
+) -> None:
+    if message.stream is not None:
+        forget_up_to(state, message.stream, message.grant_epoch, message.reason, effects)
+        _leave_when_finished(state, effects)
+        return
+    drop_all(state, message.reason, effects)
+    end(state, Ended(message.reason), effects)
+
+
+# What the time brings
+
+
+def _tick(state: LeaseBorrower, given: Ticked, effects: Effects) -> None:
+    for key in state.timers.due(given.now_ms):
+        # A timer that came due first may have ended the borrower.
+        if state.state is LeaseState.GONE:
+            return
+        _fire(state, key, given.now_ms, effects)
+
+
+def _fire(state: LeaseBorrower, key: Timer | StreamId, now_ms: int, effects: Effects) -> None:
+    match key:
+        case Timer.FIND:
+            look_for_leader(state, now_ms, effects)
+        case Timer.PING:
+            state.timers.set(Timer.PING, now_ms + state.lease_ms // 4)
+            send_states(state, (), now_ms, effects, asks_renewal=True)
+        case Timer.SUSPEND:
+            suspend(state, effects)
+            look_for_leader(state, now_ms, effects)
+        case Timer.LEASE:
+            _lose_lease(state, effects)
+        case Timer.UNSUBSCRIBE:
+            _leave(state, Unsubscribed(now_ms), effects, reason="unsubscribe timed out")
+        case StreamId():
+            _report_again(state, key, now_ms, effects)
+        case _:
+            assert_never(key)
+
+
+def _report_again(state: LeaseBorrower, stream: StreamId, now_ms: int, effects: Effects) -> None:
+    held = state.streams.get(stream)
+    if held is None:
+        return
+    held.resend_ms = min(2 * held.resend_ms, state.lease_ms // 4)
+    state.timers.set(stream, now_ms + held.resend_ms)
+    send_states(state, (held,), now_ms, effects)
+
+
+def _lose_lease(state: LeaseBorrower, effects: Effects) -> None:
+    if state.state is LeaseState.UNSUBSCRIBING:
+        say_goodbye(state, effects)
+        drop_all(state, "lease ended", effects)
+        end(state, Ended("lease ended"), effects)
+    else:
+        _reset(state, "lease ended", effects)
+
+
+# Parts of the above
+
+
+def _leave_when_finished(state: LeaseBorrower, effects: Effects) -> None:
+    if all(held.finished for held in state.streams.values()):
+        say_goodbye(state, effects)
+        drop_all(state, "unsubscribed", effects)
+        end(state, Ended("unsubscribed"), effects)
+
+
+def _reset(state: LeaseBorrower, reason: str, effects: Effects) -> None:
+    drop_all(state, reason, effects)
+    end(state, Recreate(reason), effects)
+
+
+def ignore(state: LeaseBorrower, given: object, effects: Effects) -> None:
+    """Nothing happens, and that is meant."""
+
+
+def ignore_message(state: LeaseBorrower, message: object, now_ms: int, effects: Effects) -> None:
+    """Nothing happens, and that is meant."""
+
+
+_S = LeaseState
+
+TRANSITIONS: Mapping[tuple[LeaseState, type[BorrowerInput]], Callable[..., None]] = {
+    (_S.CONNECTING, Started): _start,
+    (_S.CONNECTING, Received): _receive,
+    (_S.CONNECTING, Reported): ignore,
+    (_S.CONNECTING, Unsubscribed): _leave,
+    (_S.CONNECTING, Disconnected): _leave,
+    (_S.CONNECTING, Ticked): _tick,
+    (_S.REPLAYING, Started): _start_anew,
+    (_S.REPLAYING, Received): _receive,
+    (_S.REPLAYING, Reported): _report,
+    (_S.REPLAYING, Unsubscribed): _begin_unsubscribing,
+    (_S.REPLAYING, Disconnected): _leave,
+    (_S.REPLAYING, Ticked): _tick,
+    (_S.UPDATING, Started): _start_anew,
+    (_S.UPDATING, Received): _receive,
+    (_S.UPDATING, Reported): _report,
+    (_S.UPDATING, Unsubscribed): _begin_unsubscribing,
+    (_S.UPDATING, Disconnected): _leave,
+    (_S.UPDATING, Ticked): _tick,
+    (_S.UNSUBSCRIBING, Started): ignore,
+    (_S.UNSUBSCRIBING, Received): _receive,
+    (_S.UNSUBSCRIBING, Reported): _report_last,
+    (_S.UNSUBSCRIBING, Unsubscribed): ignore,
+    (_S.UNSUBSCRIBING, Disconnected): _leave,
+    (_S.UNSUBSCRIBING, Ticked): _tick,
+    (_S.GONE, Started): ignore,
+    (_S.GONE, Received): _receive_gone,
+    (_S.GONE, Reported): ignore,
+    (_S.GONE, Unsubscribed): ignore,
+    (_S.GONE, Disconnected): ignore,
+    (_S.GONE, Ticked): ignore,
+}
+
+_LIVE = (_S.CONNECTING, _S.REPLAYING, _S.UPDATING, _S.UNSUBSCRIBING)
+_OF_BORROWING: tuple[type[ToBorrower], ...] = (PingResponse, Grant, Revoke)
+"""Of the borrow protocol alone; a leader of a lease group sends none of them."""
+
+MESSAGES: Mapping[tuple[LeaseState, type[ToBorrower]], Callable[..., None]] = {
+    **dict.fromkeys(product(_LIVE, _OF_BORROWING), ignore_message),
+    (_S.CONNECTING, LeaderConnectResponse): ignore_message,
+    (_S.CONNECTING, ProgressSaved): ignore_message,
+    (_S.CONNECTING, Revoked): _revoked,
+    (_S.CONNECTING, Invalidate): _invalidate,
+    (_S.CONNECTING, LeaseStreams): _begin_replaying,
+    (_S.CONNECTING, UpdateStreams): ignore_message,
+    (_S.CONNECTING, RenewStreamLease): ignore_message,
+    (_S.REPLAYING, LeaderConnectResponse): ignore_message,
+    (_S.REPLAYING, ProgressSaved): _note_saved,
+    (_S.REPLAYING, Revoked): _revoked,
+    (_S.REPLAYING, Invalidate): _invalidate,
+    (_S.REPLAYING, LeaseStreams): _lease_again,
+    (_S.REPLAYING, UpdateStreams): _update,
+    (_S.REPLAYING, RenewStreamLease): _renew,
+    (_S.UPDATING, LeaderConnectResponse): ignore_message,
+    (_S.UPDATING, ProgressSaved): _note_saved,
+    (_S.UPDATING, Revoked): _revoked,
+    (_S.UPDATING, Invalidate): _invalidate,
+    (_S.UPDATING, LeaseStreams): _lease_again,
+    (_S.UPDATING, UpdateStreams): _update,
+    (_S.UPDATING, RenewStreamLease): _renew,
+    (_S.UNSUBSCRIBING, LeaderConnectResponse): ignore_message,
+    (_S.UNSUBSCRIBING, ProgressSaved): _note_saved,
+    (_S.UNSUBSCRIBING, Revoked): _revoked_last,
+    (_S.UNSUBSCRIBING, Invalidate): _invalidate_last,
+    (_S.UNSUBSCRIBING, LeaseStreams): ignore_message,
+    (_S.UNSUBSCRIBING, UpdateStreams): ignore_message,
+    (_S.UNSUBSCRIBING, RenewStreamLease): _renew_last,
+}
+"""While it lives; a borrower that is gone answers `Revoked` only."""

@@ -1,0 +1,9 @@
+"""Every mutant."""
+
+from dssd.testing.simulation.mutants.in_borrowers import IN_BORROWERS
+from dssd.testing.simulation.mutants.in_delivery import IN_DELIVERY
+from dssd.testing.simulation.mutants.in_leaders import IN_LEADERS
+from dssd.testing.simulation.mutants.in_lease import IN_LEASE
+from dssd.testing.simulation.mutants.in_lending import IN_LENDING
+
+MUTANTS = (*IN_LENDING, *IN_LEADERS, *IN_BORROWERS, *IN_LEASE, *IN_DELIVERY)

@@ -1,0 +1,125 @@
+"""Mistakes of what a session gives to its client: `dssd.core.delivery` and what it is made of."""
+
+from dssd.testing.simulation.mutants.planting import Mutant
+
+IN_DELIVERY = (
+    Mutant(
+        "doubt ignored",
+        "records that a dead holder may have handed out are sent unmarked",
+        "core/delivered_stream.py",
+        "            if not marked and low < self._suspect_end:",
+        "            if False:",
+    ),
+    Mutant(
+        "frontier not reported",
+        "a report says only what was handed out before this grant",
+        "core/delivered_stream.py",
+        "            self.handed_out(),\n",
+        "            max(self._granted_frontier, self.progress.floor),\n",
+    ),
+    Mutant(
+        "redelivered mark dropped",
+        "a record comes again without a mark",
+        "core/delivered_stream.py",
+        "                classes.append(Class(low, high, marked, count + 1, most))",
+        "                classes.append(Class(low, high, False, count + 1, most))",
+    ),
+    Mutant(
+        "hand-outs not counted",
+        "each redelivery is the second attempt",
+        "core/delivered_stream.py",
+        """            if run.unsure:
+                self._charge_run(run)
+                run.unsure = False""",
+        """            if run.unsure:
+                run.unsure = False""",
+    ),
+    Mutant(
+        "hand-outs counted when sent",
+        "records in the client's buffer are charged an attempt",
+        "core/delivered_stream.py",
+        "        self.out.add(Run(start, end, gaps, planned.records, size, again, suspects_max))\n",
+        "        run = Run(start, end, gaps, planned.records, size, again, suspects_max)\n"
+        "        self.out.add(run)\n"
+        "        self._charge_run(run)\n",
+    ),
+    Mutant(
+        "mask ignored",
+        "records that the filter rejects are handed out",
+        "core/delivered_stream.py",
+        "            and not chunk.mask\n",
+        "",
+    ),
+    Mutant(
+        "rejected records never acknowledged",
+        "what the filter rejects holds the ack floor",
+        "core/delivered_stream.py",
+        "            self._pass(clipped(chunk.mask, self.chunk_at, to))\n",
+        "            pass\n",
+    ),
+    Mutant(
+        "acked records sent again",
+        "what is acknowledged above the floor is not masked at the next holder",
+        "core/delivered_stream.py",
+        "        closed = normalised((*chunk.mask, (0, self.progress.floor), "
+        "*self.progress.ranges))\n",
+        "        closed = normalised((*chunk.mask, (0, self.progress.floor)))\n",
+    ),
+    Mutant(
+        "refused record forgotten",
+        "a nak does not bring the record back",
+        "core/delivered_stream.py",
+        "                self.resting.rest(low, high, now_ms + rest_ms)\n",
+        "                pass\n",
+    ),
+    Mutant(
+        "ack wait never runs out",
+        "a record that the user forgot does not come again",
+        "core/delivered_stream.py",
+        "            self.waits.handed_out(max(before, self.progress.floor), frontier, now_ms)\n",
+        "            pass\n",
+    ),
+    Mutant(
+        "suspects not halved",
+        "a crash blames as many records as the time before",
+        "core/redelivery.py",
+        "    return max(1, whole >> min(hand_outs, 63))",
+        "    return whole",
+    ),
+    Mutant(
+        "credit lost at a nak",
+        "the credit of refused records does not come back",
+        "core/delivery.py",
+        "                self._credit_back(lent, lent.refuse(nak, now_ms))\n",
+        "                lent.refuse(nak, now_ms)\n",
+    ),
+    Mutant(
+        "credit given back twice",
+        "expired records are counted as out no more, and once more when they are acknowledged",
+        "core/delivery.py",
+        "            self._credit_back(lent, expired)\n",
+        "            self._credit_back(lent, expired)\n"
+        "            self._credit_back(lent, expired)\n",
+    ),
+    Mutant(
+        "sent while revoking",
+        "a stream that is to be given back goes on being delivered",
+        "core/delivery.py",
+        "        self._turns.withdraw(lent)\n        lent.end(now_ms",
+        "        lent.end(now_ms",
+    ),
+    Mutant(
+        "suspended subscription still sends",
+        "what was read before a suspension is sent after it",
+        "core/delivery.py",
+        "            self._turns.withdraw(self._lent[grant])\n",
+        "            pass\n",
+    ),
+    Mutant(
+        "synchronous ack answered at once",
+        "an ack is called durable before its commit",
+        "core/durable_acks.py",
+        "    return durable.with_acked(acked) == durable",
+        "    return True",
+    ),
+)
