@@ -26,9 +26,15 @@ CUT_AFTER_US = (3_100_000, 5_000_000)
 
 def happen(world: World, timed: Timed) -> None:
     """Let it happen now."""
-    if timed.kind not in UNDISTURBING:
+    if timed.kind not in UNDISTURBING or _loses_goodbyes(world, timed):
         world.tell(Disturbed(world.schedule.now_us, timed.kind))
     KINDS[timed.kind](world, timed)
+
+
+def _loses_goodbyes(world: World, timed: Timed) -> bool:
+    """A goodbye is said once: unheard, or unsaved by a leader that dies, it leaves a doubt."""
+    leaves = timed.kind in ("unsubscribe", "resubscribe")
+    return leaves and any(each.kind in LEADER_FAULTS for each in world.plan.timed)
 
 
 # Records and members
@@ -251,6 +257,8 @@ KINDS: Mapping[str, Callable[[World, Timed], None]] = {
     "freeze_session_host": _freeze_session_host,
     "freeze_leader_host": _freeze_leader_host,
 }
+
+LEADER_FAULTS = frozenset({"lose_leader", "crash_leader_host"})
 
 UNDISTURBING = frozenset(
     {
