@@ -137,17 +137,17 @@ class LeaderHost:
 
     # Its life
 
-    def crash(self) -> None:
-        """The process dies; nothing is said."""
+    def crash(self, *, with_sessions: bool) -> None:
+        """The process dies; nothing is said. If sessions die too, the next is another boot."""
+        self._boots += with_sessions
         self.up = False
         self._stopping = False
         self.host.crash()
         self.leading.clear()
 
-    def restart(self, *, with_sessions: bool) -> None:
-        """Begin anew, knowing only the store; sessions that died too make it another boot."""
+    def restart(self) -> None:
+        """Begin anew, knowing only the store."""
         self.up = True
-        self._boots += with_sessions
 
     def stop(self) -> None:
         """Save everything and stop leading; sessions have said goodbye, or do so now."""

@@ -215,9 +215,8 @@ class World:
             self.crash_sessions(host)
 
     def _crash_leaders(self, *, with_sessions: bool) -> None:
-        self.leaders.crash()
-        restart = partial(self.leaders.restart, with_sessions=with_sessions)
-        self.schedule.after(RESTART_US, restart)
+        self.leaders.crash(with_sessions=with_sessions)
+        self.schedule.after(RESTART_US, self.leaders.restart)
 
     def crash_sessions(self, host: Host) -> None:
         """Every session of the host is gone; clients notice, leaders are told nothing."""
