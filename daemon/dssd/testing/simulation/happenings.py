@@ -15,7 +15,6 @@ from dssd.store.rows import GrantRow, GroupRow, LeaderRow, ProgressRow, StreamSe
 from dssd.testing.simulation.client import Client
 from dssd.testing.simulation.history import Destroyed, Disturbed, Gone
 from dssd.testing.simulation.plan import Timed
-from dssd.testing.simulation.schedule import Host
 from dssd.testing.simulation.storage import at_once
 from dssd.testing.simulation.world import World
 from dssd.topics.model import StorageTopic, Topic
@@ -153,10 +152,6 @@ def _destroy_group(world: World, timed: Timed) -> None:
 
 
 # Faults
-
-
-def _hosts(world: World) -> list[Host]:
-    return [world.leaders.host, *world.session_hosts]
 
 
 def _before_heal(world: World, span_us: int) -> int:
