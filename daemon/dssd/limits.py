@@ -75,6 +75,10 @@ more, holds everything up, and hardly ever finds one."""
 PRODUCE_ITEMS_IN_FLIGHT_MAX = 256
 """Requests of one Produce call that wait for the disk. One sync covers many of them."""
 
+PRODUCE_CALLS_KEPT_S = 60.0
+"""How long at least it is known which Produce call of a producer is the newest: longer than the
+requests of a connection can wait that is dead, for it is cut some five seconds after it died."""
+
 APPEND_BYTES_IN_FLIGHT_MAX = 48 << 20
 """What all calls together have handed to the log without an answer: below the log's own bound, so
 that callers wait and are not refused."""
@@ -208,6 +212,22 @@ WATERMARK_FRAMES_ALL = 262_144
 
 WATERMARK_FRAMES_MIN = 1_024
 """But each file may run ahead so far: to mark more often would cost the writer more than 3 %."""
+
+OS_SYNC_S = 1.0
+"""Frames of durability os are made durable so long after they came: what a loss of power takes of
+them, and what a start after a kill reads."""
+
+CEILING_AHEAD_MIN = 1_024
+CEILING_AHEAD_MAX = 1 << 20
+"""How far above a stream's end its ceiling is raised, in offsets: at most so many are left out by a
+start after a kill. A ceiling that is passed costs a sync a batch."""
+
+CEILING_LASTS_S = 1.0
+"""One that has to be raised again before that is raised twice as far: a busy topic commits its
+ceilings about once a second."""
+
+CEILING_RETRY_S = 1.0
+"""How long until ceilings are raised again that a full disk had no room for."""
 
 TAIL_CACHE_BYTES_MAX = 64 << 20
 """Recent frames kept in memory, so that readers at the tail need no system call."""

@@ -50,6 +50,8 @@ REFUSALS = tuple(
     for kind in (StoreDamaged, DataDirectoryNewer, DiskFailed)
 )
 LIVES = ("first", "second", "third")
+UNSYNCED_LIVES = ("unsynced", "unsynced_again", "unsynced_third")
+UNSYNCED_STATES_MIN = 2_000
 
 
 @pytest.fixture(scope="module")
@@ -63,6 +65,14 @@ def run(directory: Path) -> list[Step]:
     root = directory / "run"
     root.mkdir()
     return recorded(root, LIVES)
+
+
+@pytest.fixture(scope="module")
+def unsynced_run(directory: Path) -> list[Step]:
+    """Of a topic whose records are answered before they are durable."""
+    root = directory / "unsynced"
+    root.mkdir()
+    return recorded(root, UNSYNCED_LIVES)
 
 
 @pytest.fixture(autouse=True)
@@ -85,19 +95,19 @@ def described(state: State, steps: list[Step]) -> str:
     return "\n".join([f"after step {state.crash.after}, kept: {state.crash.how}", *last])
 
 
-async def test_no_loss_of_power_costs_what_was_acknowledged(
-    directory: Path, run: list[Step]
-) -> None:
+async def check_states(directory: Path, steps: list[Step], states_min: int) -> None:
+    """Start on each state of the run that is looked at."""
     images: set[bytes] = set()
-    for number, state in enumerate(states(run, seed=SEED, share=SHARE)):
+    for number, state in enumerate(states(steps, seed=SEED, share=SHARE)):
         images.add(state.image.digest())
         thorough = number % THOROUGH_EVERY == 0
         found = await violations_of(directory, state.image, state.told, thorough=thorough)
-        assert not found, f"{found}\n{described(state, run)}"
-    assert len(images) >= STATES_MIN * SHARE
+        assert not found, f"{found}\n{described(state, steps)}"
+    assert len(images) >= states_min * SHARE
 
 
-async def test_no_loss_of_power_during_a_start_costs_more(directory: Path, run: list[Step]) -> None:
+async def check_recoveries(directory: Path, run: list[Step]) -> None:
+    """Let some starts lose power in their turn."""
     chance = Random(SEED)
     found = [state for state in states(run, seed=SEED, share=SHARE) if chance.random() < 0.5]
     root = directory / "again"
@@ -109,6 +119,26 @@ async def test_no_loss_of_power_during_a_start_costs_more(directory: Path, run: 
             violations += vanished(before.image, state.image)
             where = f"{described(before, run)}\nthen {described(state, steps)}"
             assert not violations, f"{violations}\n{where}"
+
+
+async def test_no_loss_of_power_costs_what_was_acknowledged(
+    directory: Path, run: list[Step]
+) -> None:
+    await check_states(directory, run, STATES_MIN)
+
+
+async def test_no_loss_of_power_during_a_start_costs_more(directory: Path, run: list[Step]) -> None:
+    await check_recoveries(directory, run)
+
+
+async def test_no_loss_of_power_gives_an_offset_that_was_seen_to_another_record(
+    directory: Path, unsynced_run: list[Step]
+) -> None:
+    await check_states(directory, unsynced_run, UNSYNCED_STATES_MIN)
+
+
+async def test_nor_does_one_during_a_start(directory: Path, unsynced_run: list[Step]) -> None:
+    await check_recoveries(directory, unsynced_run)
 
 
 @pytest.mark.parametrize(

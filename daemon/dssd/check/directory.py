@@ -25,6 +25,7 @@ from dssd.log.segment_file import (
 from dssd.log.segment_rows import row_id
 from dssd.log.startup import CLEAN_MARKER
 from dssd.store.rows import (
+    CeilingRow,
     GroupRow,
     ProgressRow,
     SegmentRow,
@@ -88,12 +89,15 @@ def _check_log(
         segments[row.storage_topic_id].append(row)
     named = {row_id(row) for own in segments.values() for row in own}
     clean = (paths.directory / CLEAN_MARKER).exists()
+    ceilings: dict[int, dict[int, int]] = defaultdict(dict)
+    for ceiling in rows.all(CeilingRow):
+        ceilings[ceiling.storage_topic_id][ceiling.partition] = ceiling.ceiling
     ends: Ends = {}
     for topic in rows.all(StorageTopicRow):
         name = topics.get(topic.topic_id, f"topic {topic.topic_id}")
         if topic.topic_id not in topics:
             report.damage(f"{name}/{topic.ordinal}", "its topic has no row")
-        check = TopicCheck(paths, topic, name, report, advanced)
+        check = TopicCheck(paths, topic, name, report, advanced, ceilings[topic.storage_topic_id])
         own = segments.pop(topic.storage_topic_id, [])
         written = f"{name}/{topic.ordinal}"
         ends[topic.storage_topic_id] = (written, check.check(own, clean=clean))

@@ -5,7 +5,7 @@ whole, as a start does. What a start copes with (a torn tail, a missing index) i
 damage. It reuses the scan of a start and must not repeat its rules.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from dssd.check.findings import Report
@@ -22,7 +22,7 @@ from dssd.log.segment_file import (
     SegmentPaths,
     check_header,
 )
-from dssd.log.segment_rows import parse_starts, row_id
+from dssd.log.segment_rows import parse_ends, parse_starts, row_id
 from dssd.log.settings import LogSettings
 from dssd.store.rows import SegmentRow, StorageTopicRow
 
@@ -37,12 +37,14 @@ class TopicCheck:
         name: str,
         report: Report,
         advanced: Callable[[int], None],
+        ceilings: Mapping[int, int],
     ) -> None:
         self._paths = paths
         self._topic = topic
         self._name = name
         self._report = report
         self._advanced = advanced
+        self._ceilings = ceilings
         self._starts = parse_starts(topic)
         self._run_bytes_max = LogSettings().run_bytes_max
         number = topic.storage_topic_id
@@ -58,9 +60,23 @@ class TopicCheck:
             else:
                 self._sealed(row)
             self._advanced(size_of(self._paths.segment(row_id(row))))
-        if self._topic.ends is not None:
-            self._compare_ends([int(text) for text in self._topic.ends.split(",")])
+        ends = parse_ends(self._topic)
+        for partition in self._ceilings:
+            self._left_out(
+                partition, self._ceilings[partition] if ends is None else ends[partition]
+            )
+        if ends is not None:
+            self._compare_ends(ends)
         return self._ends
+
+    def _left_out(self, partition: int, offset: int) -> None:
+        """A stream with a ceiling goes on there, or does so already."""
+        start = self._ends[partition]
+        if offset > start:
+            what = f"the offsets {start}..{offset} are left out: "
+            what += "records of durability os that had them were lost before they were synced"
+            self._report.note(self._stream(partition), what)
+            self._ends[partition] = offset
 
     def _compare_ends(self, promised: Sequence[int]) -> None:
         for partition, (end, found) in enumerate(zip(promised, self._ends, strict=True)):
@@ -151,7 +167,11 @@ class TopicCheck:
         if content.header_reason:
             self._report.damage(path, f"its header: {content.header_reason}")
         for bad in content.bad:
-            self._report.damage(path, f"bytes {bad.start}..{bad.end} are no whole frame")
+            what = f"bytes {bad.start}..{bad.end} are no whole frame"
+            if self._ceilings and bad.start >= watermark:
+                self._report.note(path, f"{what}: they were not synced when the power went")
+            else:
+                self._report.damage(path, what)
         if content.size < watermark:
             what = f"it has {content.size} bytes; {watermark} were durable"
             self._report.damage(path, what)
@@ -168,6 +188,9 @@ class TopicCheck:
         if partition >= len(self._ends):
             self._report.damage(self._stream(partition), "the topic has no such partition")
             return
+        extent = runs[partition].extent
+        if partition in self._ceilings and extent is not None:
+            self._left_out(partition, extent.start)
         for run in runs[partition].slice(0, len(runs[partition])):
             self._gap(partition, run.base)
             self._report.records += run.end - run.base
@@ -177,10 +200,14 @@ class TopicCheck:
 
     def _gap(self, partition: int, offset: int) -> None:
         start = self._ends[partition]
-        if offset > start:
-            self._report.damage(
-                self._stream(partition), f"the records {start}..{offset} cannot be read"
-            )
+        if offset <= start:
+            return
+        if partition in self._ceilings:
+            what = f"the records {start}..{offset} were lost, before they were synced or by damage"
+            self._report.note(self._stream(partition), what)
+        else:
+            what = f"the records {start}..{offset} cannot be read"
+            self._report.damage(self._stream(partition), what)
 
     def _is_given_up(self, summary: Summary) -> bool:
         """Whether retention had given up all that a segment held."""

@@ -13,7 +13,7 @@ from dss_core.errors import StreamNotFound
 from dss_core.filters import TopicFilter
 from dss_core.ids import StreamId, StreamName
 from dss_core.limits import ACKED_RANGES_MAX
-from dss_core.progress import Progress, clipped, total
+from dss_core.progress import Progress, complement
 from dssd.core.leading import LeaderView, MemberView, StreamView
 from dssd.leaders.encoding import progress_of
 from dssd.log.port import Log
@@ -155,11 +155,14 @@ def _survey_stream(
 ) -> StreamSurvey:
     bounds = log.bounds(view.stream)
     start = max(view.progress.floor, bounds.start)
-    lag, exact = log.count(view.stream, start, bounds.end) if start < bounds.end else (0, True)
-    acked = clipped(view.progress.ranges, start, bounds.end)
+    # What lies between is counted, not the whole: acknowledged ranges reach over offsets that no
+    # record has.
+    unacked = complement(view.progress.ranges, start, bounds.end)
+    counts = [log.count(view.stream, low, high) for low, high in unacked]
+    lag, exact = sum(count for count, _ in counts), all(exact for _, exact in counts)
     whole = lag == 0 or selects_whole(wanted, catalogue.topic_of(view.stream))
     name = catalogue.name_of(view.stream)
-    return StreamSurvey(name, view, bounds.end, max(lag - total(acked), 0), exact and whole)
+    return StreamSurvey(name, view, bounds.end, lag, exact and whole)
 
 
 async def _oldest_us(survey: StreamSurvey, log: Log) -> int | None:

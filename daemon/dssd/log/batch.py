@@ -42,6 +42,8 @@ class StoredFrames(NamedTuple):
     bases: list[int]
     frames: list[FrameParts]
     bytes: int
+    may_be_lost: bool = False
+    """Whether some of them need not be durable."""
 
 
 class WrittenFile(NamedTuple):
@@ -71,6 +73,8 @@ class Marked:
     """Append time of the last one."""
     changes: bytes
     """Of the producers since they were asked for last."""
+    ends: tuple[int, ...] = ()
+    """Of the streams, with these frames."""
 
 
 @dataclass(slots=True, eq=False)
@@ -87,6 +91,8 @@ class WriterTopic:
     frames: int = 0
     """In the file."""
     open_runs: dict[int, OpenRun] = field(default_factory=dict)
+    ceilings: dict[int, int] = field(default_factory=dict)
+    """Of the streams that have one in the store."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -106,7 +106,7 @@ class ChunkBuilder:
         self.at = end
 
     def lose(self, end: int) -> None:
-        """Pass over offsets that retention took, or end the answer before them."""
+        """Pass over offsets that retention or a loss of power took, or end the answer before."""
         if self._pieces:
             self.full = True
             return

@@ -11,12 +11,13 @@ off; any other error of the disk ends the log, and so does a programmer's.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from dss_core.errors import DiskFailed, DiskFull, DssError, Overloaded
+from dss_core.errors import DiskFailed, DiskFull, DssError, Overloaded, StreamNotFound
+from dss_core.ids import StreamId
 from dssd.limits import (
     HOUSEKEEPING_WAITING_MAX,
     WATERMARK_FRAMES_ALL,
@@ -34,19 +35,19 @@ from dssd.log.segment_file import (
     SegmentId,
     SegmentPaths,
     SegmentWriter,
+    write_back,
     write_durably,
 )
 from dssd.log.segment_rows import unlink_segments
 from dssd.log.settings import LogSettings
 from dssd.log.startup import CLEAN_MARKER
 from dssd.log.streams import Segment, StorageTopicState
+from dssd.log.unsynced import Job, Unsynced, rows_of
 from dssd.log.writer import LogWriter
 from dssd.store.port import Delete, Put, Store
 from dssd.store.rows import SegmentRow
 
 _LOG = logging.getLogger(__name__)
-
-_Job = Callable[[], Awaitable[None]]
 
 
 class Housekeeper:
@@ -74,10 +75,17 @@ class Housekeeper:
         self._failed = failed
         self._quarantined = quarantined
         self._count_topics = count_topics
-        self._waiting: asyncio.Queue[_Job | None] = asyncio.Queue(HOUSEKEEPING_WAITING_MAX)
+        self._waiting: asyncio.Queue[Job | None] = asyncio.Queue(HOUSEKEEPING_WAITING_MAX)
         self._rolls: dict[int, asyncio.Future[DssError | None]] = {}
         self._task: asyncio.Task[None] | None = None
         self._put_off: set[SegmentId] = set()
+        self.unsynced = Unsynced(
+            store=store,
+            writer=writer,
+            settings=settings,
+            submit=self._submit,
+            mark=self._begin_mark,
+        )
         self.index_changed: Callable[[SegmentId], None] = lambda _: None
 
     def start(self) -> None:
@@ -88,12 +96,14 @@ class Housekeeper:
     async def stop(self) -> None:
         """Finish what waits, then end."""
         assert self._task is not None
+        self.unsynced.stop()
         await self._waiting.put(None)
         await self._task
 
     async def abandon(self) -> None:
         """End at once, whatever waits: the disk failed, and the writer answers no more."""
         assert self._task is not None
+        self.unsynced.stop()
         self._task.cancel()
         await asyncio.wait([self._task])
 
@@ -157,15 +167,25 @@ class Housekeeper:
         segment.size = file.size
         if file.synced:
             segment.synced = file.size
+        else:
+            self.unsynced.sync_soon(state, segment)
         bytes_behind = segment.synced - segment.watermark
         frames_behind = segment.frames - segment.marks.frames if file.synced else 0
         frames_share = WATERMARK_FRAMES_ALL // max(1, self._count_topics())
         frames_max = min(self._settings.watermark_frames, max(WATERMARK_FRAMES_MIN, frames_share))
-        near = bytes_behind < self._settings.watermark_bytes and frames_behind < frames_max
-        if near or segment.marking or self._waiting.full():
-            return
-        segment.marking = True
-        self._waiting.put_nowait(partial(self._mark, state, segment))
+        if bytes_behind >= self._settings.watermark_bytes or frames_behind >= frames_max:
+            self._begin_mark(state, segment)
+
+    def _begin_mark(self, state: StorageTopicState, segment: Segment) -> None:
+        if not segment.marking:
+            segment.marking = self._submit(partial(self._mark, state, segment))
+
+    def _submit(self, job: Job) -> bool:
+        """Let a job wait for its turn, if there is room."""
+        if self._waiting.full():
+            return False
+        self._waiting.put_nowait(job)
+        return True
 
     async def _roll(
         self, state: StorageTopicState, rolled: "asyncio.Future[DssError | None]"
@@ -177,14 +197,20 @@ class Housekeeper:
             outcome = later(error)
             if outcome is None:
                 raise
+        except StreamNotFound as gone:
+            outcome = gone
         del self._rolls[state.storage_topic_id]
         if not rolled.done():
             rolled.set_result(outcome)
 
     async def _give_file(self, state: StorageTopicState) -> None:
-        """Row, file, switch; then the file before it is sealed."""
+        """Row, file, switch; then the file before it is sealed.
+
+        Raises:
+            StreamNotFound: the topic was removed meanwhile.
+        """
         if state.removed:
-            return
+            raise StreamNotFound(stream=StreamId(state.storage_topic_id, 0))
         await self._seal_waiting(state)
         now_us = self._wall_us()
         segment_id = SegmentId(state.storage_topic_id, await self._store.next_id())
@@ -288,12 +314,17 @@ class Housekeeper:
             self._tell_put_off(segment, reason)
         finally:
             segment.marking = False
+        if segment.synced < segment.size:
+            self.unsynced.sync_soon(state, segment)
 
     async def _store_mark(self, state: StorageTopicState, segment: Segment) -> None:
         """The mark first: it counts once the row covers it."""
+        if segment.synced < segment.size:
+            await asyncio.to_thread(write_back, self._paths.segment(segment.id))
         marked = await self._writer.mark(state.storage_topic_id)
         if marked is None:
             return
+        segment.synced = max(segment.synced, marked.size)
         assert segment.runs is not None, "it takes frames"
         await asyncio.to_thread(
             marks.add, self._paths, segment.id, segment.marks, segment.runs, marked
@@ -369,6 +400,8 @@ class Housekeeper:
                     continue
                 await asyncio.to_thread(self._save_state, segment, closed)
                 rows.append(Put(segment.row("active", closed.marked.size)))
+                lowered = state.ceilings.lowered(closed.marked.ends)
+                rows += rows_of(state.storage_topic_id, lowered)
             if rows:
                 await self._store.commit(rows)
             marker = self._paths.directory / CLEAN_MARKER

@@ -1,14 +1,15 @@
 """Which offsets are never given again because the frames that had them are damaged. Pure.
 
 Where the header of a bad frame is whole, its records are known. Where not, nobody can say whose
-frames the bad bytes were: every stream in use that has no later frame to prove where it stands
-moves on by as many offsets as the bytes could at most have held::
+frames the bad bytes were: every stream that has no later frame to prove where it stands moves on by
+as many offsets as the bytes could at most have held, also one of which no frame is left at all::
 
     stream 0   ▒▒▒▒ a ▒▒▒▒ b  bad      c        c proves where the stream stood: nothing to claim
     stream 1   ▒▒▒▒▒▒▒ d ▒▒▒  bad ─────┄┄┄┄┄    claimed: d's end + bad bytes
 
 Invariant: a claim starts at its stream's end and never reaches over a frame that is there, in
-whichever later segment that lies. So claims can be made only once all segments were read.
+whichever later segment that lies, nor over the end at which its stream was sealed. So claims can be
+made only once all segments were read.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -45,12 +46,15 @@ class Claim(NamedTuple):
 
 
 def claims_of(
-    losses: Iterable[Loss], ends: Sequence[int], last_frames: Mapping[int, Place]
+    losses: Iterable[Loss],
+    ends: Sequence[int],
+    last_frames: Mapping[int, Place],
+    sealed_ends: Sequence[int] | None = None,
 ) -> list[Claim]:
     """What to claim for losses, in the order in which they lie in the log.
 
     ``ends`` are those of the streams without the losses, ``last_frames`` where the frames lie that
-    prove them.
+    prove them, ``sealed_ends`` where the streams of a sealed storage topic end for good.
     """
     found: list[Claim] = []
     moved = list(ends)
@@ -59,6 +63,8 @@ def claims_of(
             if _is_proven(partition, loss, last_frames):
                 continue
             claimed = _claimed_end(loss, partition, end)
+            if sealed_ends is not None:
+                claimed = min(claimed, sealed_ends[partition])
             if claimed > end:
                 found.append(Claim(loss.place, partition, end, claimed))
                 moved[partition] = claimed
@@ -75,4 +81,4 @@ def _claimed_end(loss: Loss, partition: int, end: int) -> int:
     header = loss.header
     if header is not None:
         return header.base_offset + header.records if header.partition == partition else end
-    return end + loss.bytes if end > 0 else end
+    return end + loss.bytes

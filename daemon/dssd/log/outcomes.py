@@ -9,6 +9,7 @@ returned is durable.
 """
 
 import asyncio
+import errno
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +20,7 @@ from dssd.log.content import Content
 from dssd.log.disk_errors import is_full
 from dssd.log.index import Runs, StreamRuns
 from dssd.log.losses import Claim
-from dssd.log.segment_file import HEADER_BYTES, SegmentId, SegmentPaths
+from dssd.log.segment_file import HEADER_BYTES, SegmentId, SegmentPaths, write_durably
 from dssd.log.segment_rows import row_id, unlink_segments
 from dssd.log.streams import Segment
 from dssd.store.port import Delete, Put, Store
@@ -46,11 +47,14 @@ class Outcomes:
         store: Store,
         wall_us: Callable[[], int],
         report: Callable[[Path, str], None],
+        *,
+        may_be_lost: bool,
     ) -> None:
         self._paths = paths
         self._store = store
         self._wall_us = wall_us
         self._report = report
+        self._may_be_lost = may_be_lost
 
     async def forget(self, row: SegmentRow, *, existed: bool) -> None:
         """A segment never existed: its file goes to quarantine, its row goes."""
@@ -83,7 +87,7 @@ class Outcomes:
 
     async def _moved(self, row: SegmentRow, content: Content) -> list[Segment]:
         old = row_id(row)
-        new, runs = await self._copy_above(old, content)
+        new, runs = await self._copy_above(old, content, goes=not content.kept)
         new.runs = runs
         new_row = new.row("active", new.size)
         if content.kept:
@@ -96,15 +100,36 @@ class Outcomes:
         await self._retire(old, _torn(content) if content.torn_bytes else "")
         return [new]
 
-    async def _copy_above(self, old: SegmentId, content: Content) -> tuple[Segment, Runs]:
-        """A new segment, not in the store yet, with the frames above the watermark."""
+    async def _copy_above(
+        self, old: SegmentId, content: Content, *, goes: bool
+    ) -> tuple[Segment, Runs]:
+        """A new segment, not in the store yet, with the frames above the watermark.
+
+        Where the old file goes, its snapshot of the producers lies beside the new one before.
+        """
         now_us = self._wall_us()
         new = SegmentId(old.storage_topic_id, await self._store.next_id())
+        if goes:
+            await asyncio.to_thread(self._hand_down_producers, old, new)
         runs = await asyncio.to_thread(recovery.move_tail, self._paths, old, new, content, now_us)
         size = HEADER_BYTES + content.above_bytes
         segment = Segment(new, now_us // 1_000, None, None, size, size, size)
         segment.frames = content.frames_above
         return segment, runs
+
+    def _hand_down_producers(self, old: SegmentId, new: SegmentId) -> None:
+        """Keep what producers had sent before a file that goes, for those frames may be gone.
+
+        Raises:
+            OSError: the disk refused.
+        """
+        try:
+            snapshot = self._paths.producers(old).read_bytes()
+        except OSError as error:
+            if error.errno not in (errno.ENOENT, errno.EIO):
+                raise
+            return
+        write_durably(self._paths.producers(new), [snapshot])
 
     async def _commit_or_drop(self, new: Segment, writes: list[Put | Delete]) -> None:
         """Make rows of a move durable; a copy that got no row goes, for all in it is elsewhere."""
@@ -143,28 +168,30 @@ class Outcomes:
 
         The copy takes none either, for only the index of a sealed segment can hold claims.
         """
-        row, content, watermark = damaged.row, damaged.content, damaged.watermark
+        row, content = damaged.row, damaged.content
+        reason = damage(content, damaged.watermark, may_be_lost=self._may_be_lost)
         if not content.above:
-            self._report(self._paths.segment(row_id(row)), damage(content, watermark))
+            self._report(self._paths.segment(row_id(row)), reason)
             return [await self.seal(row, content, claims)]
         try:
-            return await self._moved_from_damaged(damaged, claims)
+            return await self._moved_from_damaged(damaged, claims, reason)
         except (DiskFull, OSError) as error:
             if not is_full(error):
                 raise
-        self._report(self._paths.segment(row_id(row)), damage(content, watermark))
+        self._report(self._paths.segment(row_id(row)), reason)
         segment = await self._unsealed(row, content, content.good_end)
         assert segment.runs is not None
         _claim(segment.runs, claims)
         return [segment]
 
-    async def _moved_from_damaged(self, damaged: Damaged, claims: Sequence[Claim]) -> list[Segment]:
+    async def _moved_from_damaged(
+        self, damaged: Damaged, claims: Sequence[Claim], reason: str
+    ) -> list[Segment]:
         row, content, watermark = damaged.row, damaged.content, damaged.watermark
         old = row_id(row)
-        new, runs = await self._copy_above(old, content)
+        new, runs = await self._copy_above(old, content, goes=watermark <= HEADER_BYTES)
         _claim(runs, [claim for claim in claims if claim.place.position >= watermark])
         new_row = new.row("sealed", new.size)
-        reason = damage(content, watermark)
         copy = await self._indexed(new_row, new.size, runs, content.frames_above)
         if watermark <= HEADER_BYTES:
             await self._commit_or_drop(new, [Put(new_row), Delete(SegmentRow, tuple(old))])
@@ -207,11 +234,13 @@ def _torn(content: Content) -> str:
     return f"torn tail: {content.torn_bytes} bytes after byte {content.good_end} are no whole frame"
 
 
-def damage(content: Content, watermark: int) -> str:
-    """What is wrong with a damaged segment."""
+def damage(content: Content, watermark: int, *, may_be_lost: bool) -> str:
+    """What is wrong with a damaged segment, whose frames may be lost before they are synced."""
     if content.header_reason:
         return f"damaged header: {content.header_reason}"
     if content.size < watermark:
         return f"it ends at byte {content.size}, below its watermark {watermark}"
     places = ", ".join(f"{bad.start}..{bad.end}" for bad in content.bad[:_PLACES_NAMED_MAX])
+    if may_be_lost and all(bad.start >= watermark for bad in content.bad):
+        return f"lost with the power: bytes {places} were not synced"
     return f"damaged bytes: {places}"

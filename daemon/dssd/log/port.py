@@ -1,9 +1,9 @@
 """What the daemon asks of its log.
 
 A stream is named by `dss_core.ids.StreamId`. Positions inside it are offsets: they strictly
-increase; here they are also dense, which callers must not rely on (`Log.count` says how many
-records lie between two). Every call but `append`, `read`, `locate` and `close` answers from
-memory and never blocks.
+increase; here they are also dense, but for gaps that a start leaves, which callers must not rely on
+(`Log.count` says how many records lie between two). Every call but `append`, `read`, `locate` and
+`close` answers from memory and never blocks.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -67,7 +67,7 @@ class Chunk:
     """The offset of the frames' first record; equals next where there are none."""
     next: int
     """Where to read on. Offsets from the asked one up to next that the frames do not hold were
-    skipped: rejected by the filter, lost to retention, or damaged."""
+    skipped: rejected by the filter, lost to retention or with the power, or damaged."""
     damaged: Ranges
     """The skipped offsets that are unreadable."""
 

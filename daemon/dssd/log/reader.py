@@ -144,13 +144,12 @@ class Reader:
         partition = reading.stream.partition
         stream = reading.topic.streams[partition]
         segment = stream.segment_at(partition, chunk.at)
-        if segment is None:
-            chunk.damage(stream.end)
-            return
-        extent = segment.extent(partition)
-        assert extent is not None
-        if chunk.at < extent.start:
-            chunk.damage(extent.start)
+        extent = None if segment is None else segment.extent(partition)
+        if segment is None or extent is None or chunk.at < extent.start:
+            end = stream.end if extent is None else extent.start
+            # Between segments nothing is damaged where a stream has a ceiling: it is its gap.
+            pass_over = chunk.lose if partition in reading.topic.ceilings else chunk.damage
+            pass_over(end)
             return
         try:
             runs = await self._finder.from_offset(segment, partition, chunk.at)

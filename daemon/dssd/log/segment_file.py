@@ -21,6 +21,7 @@ import errno
 import os
 import struct
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, Self
@@ -282,6 +283,20 @@ def write_durably(path: Path, pieces: Iterable[bytes]) -> int:
         raise
     sync_directory(path.parent)
     return size
+
+
+def write_back(path: Path) -> None:
+    """Bring most of a file to the disk, so that the sync of whoever writes it finds little to do.
+
+    Promises nothing: an error is the writer's to meet, for the system tells it to each descriptor
+    that was open when it happened.
+    """
+    with suppress(OSError):
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fdatasync(fd)
+        finally:
+            os.close(fd)
 
 
 def sync_directory(path: Path) -> None:

@@ -284,6 +284,8 @@ class SegmentLog:
         stream = state.streams[stored.partition]
         stream.grow(segment, stored.end)
         self._tail.add(stored)
+        if stored.may_be_lost:
+            self._housekeeper.unsynced.stored(state, stored.partition, stored.end)
         return stream
 
     def _note_room(self, batch: Batch) -> None:
@@ -346,8 +348,7 @@ class SegmentLog:
         Raises:
             StreamNotFound: the storage topic was removed.
         """
-        one = self._state(stream).streams[stream.partition]
-        return max(0, min(end, one.end) - max(start, one.start)), True
+        return self._state(stream).count(stream.partition, start, end), True
 
     def watch(self, stream: StreamId, grown: Callable[[], None]) -> Callable[[], None]:
         """Call ``grown`` on the event loop after each growth; returns how to stop watching.

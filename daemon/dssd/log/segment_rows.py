@@ -1,4 +1,4 @@
-"""Segments as the store names them, and their removal.
+"""Segments and ceilings as the store names them, and their removal.
 
 Invariant: frames go before their rows, so that no file of them is ever without one. Indexes go
 after them: a row whose file is gone tells a start by its index that nothing in it was kept.
@@ -6,11 +6,12 @@ after them: a row whose file is gone tells a start by its index that nothing in 
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from dssd.log.segment_file import SegmentId, SegmentPaths, sync_directory
+from dssd.store.paging import scan_all
 from dssd.store.port import Delete, Store
-from dssd.store.rows import SegmentRow, StorageTopicRow
+from dssd.store.rows import CeilingRow, SegmentRow, StorageTopicRow
 
 _ROWS_PER_SCAN = 10_000
 
@@ -26,6 +27,11 @@ def parse_starts(row: StorageTopicRow) -> list[int]:
     return starts + [0] * (row.partitions - len(starts))
 
 
+def parse_ends(row: StorageTopicRow) -> list[int] | None:
+    """The end of each partition of a sealed storage topic, else None."""
+    return None if row.ends is None else [int(text) for text in row.ends.split(",")]
+
+
 async def all_segment_rows(store: Store) -> defaultdict[int, list[SegmentRow]]:
     """All segment rows by storage topic, in order."""
     rows: defaultdict[int, list[SegmentRow]] = defaultdict(list)
@@ -37,6 +43,21 @@ async def all_segment_rows(store: Store) -> defaultdict[int, list[SegmentRow]]:
         if len(page) < _ROWS_PER_SCAN:
             return rows
         after = tuple(row_id(page[-1].row))
+
+
+async def all_ceilings(store: Store) -> defaultdict[int, dict[int, int]]:
+    """All ceilings by storage topic, then by partition."""
+    ceilings: defaultdict[int, dict[int, int]] = defaultdict(dict)
+    for row in [found.row for found in await scan_all(store, CeilingRow)]:
+        ceilings[row.storage_topic_id][row.partition] = row.ceiling
+    return ceilings
+
+
+async def remove_ceilings(store: Store, storage_topic_id: int, partitions: Iterable[int]) -> None:
+    """Delete the ceilings of a storage topic that was removed; safe to repeat after a crash."""
+    keys = [(storage_topic_id, partition) for partition in partitions]
+    if keys:
+        await store.commit([Delete(CeilingRow, key) for key in keys])
 
 
 async def remove_segments(paths: SegmentPaths, store: Store, segments: Sequence[SegmentId]) -> None:

@@ -16,6 +16,7 @@ class LogSettings:
     writer_queue_bytes_max: int = limits.WRITER_QUEUE_BYTES_MAX
     watermark_bytes: int = limits.WATERMARK_BYTES
     watermark_frames: int = limits.WATERMARK_FRAMES
+    os_sync_s: float = limits.OS_SYNC_S
     tail_cache_bytes_max: int = limits.TAIL_CACHE_BYTES_MAX
     descriptors_max: int = limits.LOG_DESCRIPTORS_MAX
     active_descriptors_max: int = limits.LOG_ACTIVE_DESCRIPTORS_MAX

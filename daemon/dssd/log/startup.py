@@ -9,13 +9,15 @@ decides about single segments, `dssd.log.outcomes` carries out; this module know
 import asyncio
 import errno
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from dss_core.errors import DiskFull
 from dssd.log import marks, recovery
 from dssd.log.batch import WriterTopic
+from dssd.log.ceilings import Ceilings
 from dssd.log.content import Content, TopicScan, replay_producers, scan_segment
 from dssd.log.disk_errors import is_full
 from dssd.log.gone import frames_there
@@ -39,8 +41,11 @@ from dssd.log.segment_file import (
     write_durably,
 )
 from dssd.log.segment_rows import (
+    all_ceilings,
     all_segment_rows,
+    parse_ends,
     parse_starts,
+    remove_ceilings,
     remove_segments,
     row_id,
 )
@@ -78,11 +83,17 @@ async def recover(
     clean = await asyncio.to_thread(_take_marker, paths)
     rows = await all_segment_rows(store)
     known = {row.storage_topic_id for row in storage_topics}
+    ceilings = await all_ceilings(store)
     for storage_topic_id in rows.keys() - known:
         await _remove(paths, store, [row_id(row) for row in rows[storage_topic_id]])
+    for storage_topic_id in ceilings.keys() - known:
+        await _forget(store, storage_topic_id, ceilings[storage_topic_id])
     for topic in storage_topics:
-        one = _TopicRecovery(paths, store, settings, wall_us, recovered, clean=clean)
-        await one.recover(topic, rows[topic.storage_topic_id])
+        number = topic.storage_topic_id
+        one = _TopicRecovery(
+            paths, store, settings, wall_us, recovered, ceilings[number], clean=clean
+        )
+        await one.recover(topic, rows[number])
     named = {row_id(row) for topic in storage_topics for row in rows[topic.storage_topic_id]}
     segments = [one for state, _ in recovered.topics for one in state.segments.values()]
     named.update(segment.id for segment in segments)
@@ -99,6 +110,12 @@ async def _remove(paths: SegmentPaths, store: Store, segments: list[SegmentId]) 
         if not is_full(error):
             raise
         _LOG.warning("the disk is too full to forget segments: %s", segments)
+
+
+async def _forget(store: Store, storage_topic_id: int, ceilings: Mapping[int, int]) -> None:
+    """Delete ceilings; on a full disk the next start does it."""
+    with suppress(DiskFull):
+        await remove_ceilings(store, storage_topic_id, ceilings)
 
 
 def _take_marker(paths: SegmentPaths) -> bool:
@@ -147,6 +164,7 @@ class _TopicRecovery:
         settings: LogSettings,
         wall_us: Callable[[], int],
         recovered: Recovered,
+        ceilings: Mapping[int, int],
         *,
         clean: bool,
     ) -> None:
@@ -156,9 +174,12 @@ class _TopicRecovery:
         self._wall_us = wall_us
         self._recovered = recovered
         self._clean = clean
-        self._outcomes = Outcomes(paths, store, wall_us, self._report)
+        self._ceilings = ceilings
+        self._outcomes = Outcomes(paths, store, wall_us, self._report, may_be_lost=bool(ceilings))
         self._file: SegmentWriter | None = None
         self._damaged: list[Damaged] = []
+        self._gone: list[SegmentId] = []
+        """Segments that hold nothing any more, but perhaps what producers had sent."""
         self._state: StorageTopicState
         self._scan: TopicScan
         self._covered: Covered
@@ -177,8 +198,9 @@ class _TopicRecovery:
                 await self._active(row, is_last=row is rows[-1])
             else:
                 await self._sealed(row)
-        damaged = await self._settle_damaged()
+        damaged = await self._settle_damaged(parse_ends(topic))
         self._grow_streams()
+        self._go_on_at_ceilings(parse_ends(topic))
         if damaged:
             is_there = await asyncio.to_thread(frames_there, self._paths, self._state, damaged)
             producers.forget_gone(is_there)
@@ -186,9 +208,24 @@ class _TopicRecovery:
         if not self._clean or (last is not None and self._covered != (*last.id, last.size)):
             producers.doubt()
         producers.forget_before(forgotten_before(self._wall_us()))
-        if last is not None and not self._clean:
-            await asyncio.to_thread(self._save_producers, last)
+        await self._let_go(producers)
         self._finish(sealed=topic.ends is not None)
+
+    async def _let_go(self, producers: Producers) -> None:
+        """Remove what holds nothing any more, once what producers had sent lies elsewhere."""
+        last = self._state.last
+        covered = None if last is None else Covered(*last.id, last.size)
+        sizes = {one: _size_of(self._paths.segment(one)) for one in self._gone}
+        there = [one for one in self._gone if sizes[one]]
+        if covered is None and there and len(producers):
+            # The newest of them stays until there is another one.
+            covered = Covered(*max(there), sizes[max(there)])
+            self._gone.remove(max(there))
+        saved = True
+        if covered is not None and (self._gone or not self._clean):
+            saved = await asyncio.to_thread(self._save_producers, covered)
+        if self._gone and saved:
+            await _remove(self._paths, self._store, self._gone)
 
     def _grow_streams(self) -> None:
         state = self._state
@@ -199,12 +236,38 @@ class _TopicRecovery:
                 stream = state.streams[partition]
                 stream.grow(segment, max(stream.end, extent.end))
 
+    def _go_on_at_ceilings(self, ends: Sequence[int] | None) -> None:
+        """Give no offset again that a lost frame had; nor, once sealed, end before the end.
+
+        A stream's gap lies between two segments, for within one it would count as damage: so a
+        file that holds frames of it takes no more.
+        """
+        state = self._state
+        state.ceilings = Ceilings(self._ceilings)
+        gaps: list[str] = []
+        for partition, ceiling in self._ceilings.items():
+            stream = state.streams[partition]
+            goes_on = ceiling if ends is None else ends[partition]
+            if goes_on > stream.end:
+                gaps.append(f"{partition} at {goes_on} instead of {stream.end}")
+                stream.end = goes_on
+                if state.last is not None and state.last.extent(partition) is not None:
+                    self._file = None
+        if gaps:
+            _LOG.warning(
+                "storage topic %d was not closed: records that were not synced may be lost; these "
+                "partitions go on behind a gap: %s",
+                state.storage_topic_id,
+                ", ".join(gaps),
+            )
+
     def _finish(self, *, sealed: bool) -> None:
         state, scan = self._state, self._scan
         ends = [stream.end for stream in state.streams]
         writer = WriterTopic(
             state.storage_topic_id, ends, scan.producers, scan.last_us, sealed, self._file
         )
+        writer.ceilings = dict(self._ceilings)
         state.writable = self._file is not None
         last = state.last
         if last is not None and state.writable:
@@ -213,14 +276,23 @@ class _TopicRecovery:
         self._recovered.topics.append((state, writer))
 
     async def _without_empty_successor(self, rows: list[SegmentRow]) -> list[SegmentRow]:
-        """A crash while rolling leaves two active segments; an empty second one never existed."""
+        """A crash while rolling leaves two active segments; an empty second one never existed.
+
+        Nor did one without a file, which is no first one then.
+        """
         active = [row for row in rows if row.state == "active"]
-        for row in reversed(active[1:]):
-            last = row_id(row)
-            nothing_promised = row.watermark_bytes <= HEADER_BYTES
-            if not nothing_promised or _size_of(self._paths.segment(last)) > HEADER_BYTES:
+        paths = {row.segment_id: self._paths.segment(row_id(row)) for row in active}
+        promised = {row.segment_id for row in active if row.watermark_bytes > HEADER_BYTES}
+        there = [
+            row for row in active if row.segment_id in promised or paths[row.segment_id].exists()
+        ]
+        never = [row for row in active if row not in there]
+        for row in reversed(there[1:]):
+            if row.segment_id in promised or _size_of(paths[row.segment_id]) > HEADER_BYTES:
                 break
-            await _remove(self._paths, self._store, [last])
+            never.append(row)
+        for row in never:
+            self._gone.append(row_id(row))
             rows.remove(row)
         return rows
 
@@ -239,12 +311,13 @@ class _TopicRecovery:
             segment_id, row.created_at_ms, None, summary, size, row.watermark_bytes, size
         )
         if self._is_below_starts(segment):
-            await _remove(self._paths, self._store, [segment_id])
+            await asyncio.to_thread(self._replay, segment_id, size)
+            self._gone.append(segment_id)
             return
         found = _size_of(path)
         if found == 0 and size == HEADER_BYTES:
             # It took no frame, and its removal was not finished.
-            await _remove(self._paths, self._store, [segment_id])
+            self._gone.append(segment_id)
             return
         if found < size:
             self._report(path, f"shorter than the {size} bytes of its index")
@@ -266,7 +339,7 @@ class _TopicRecovery:
             return
         segment = await self._outcomes.seal(row, content)
         if segment.runs is None and self._is_below_starts(segment):
-            await _remove(self._paths, self._store, [segment_id])
+            self._gone.append(segment_id)
         else:
             self._add(segment)
 
@@ -355,7 +428,7 @@ class _TopicRecovery:
         self._damaged.append(Damaged(row, content, watermark))
         self._scan.losses += recovery.losses_in(row_id(row), content, watermark)
 
-    async def _settle_damaged(self) -> list[Segment]:
+    async def _settle_damaged(self, sealed_ends: Sequence[int] | None) -> list[Segment]:
         """Seal what is damaged, now that every frame is known and so what may be claimed.
 
         Returns what has become of it.
@@ -365,7 +438,7 @@ class _TopicRecovery:
             return settled
         scan, streams = self._scan, self._state.streams
         ends = [max(pair) for pair in zip(scan.ends, (one.start for one in streams), strict=True)]
-        claims = claims_of(scan.losses, ends, scan.last_frames)
+        claims = claims_of(scan.losses, ends, scan.last_frames, sealed_ends)
         for damaged in self._damaged:
             number = damaged.row.segment_id
             own = [claim for claim in claims if claim.place.segment_id == number]
@@ -394,14 +467,19 @@ class _TopicRecovery:
                 self._report(path, f"rebuilt: {error}")
         return Producers(storage_topic_id), Covered(storage_topic_id, 0, 0)
 
-    def _save_producers(self, last: Segment) -> None:
-        """Spare the next start the reading; it can do without."""
-        covered = Covered(*last.id, last.size)
+    def _save_producers(self, covered: Covered) -> bool:
+        """Spare the next start the reading; False where the disk is too full for that.
+
+        A start can do without, as long as no frames go that only an older snapshot knows.
+        """
+        segment_id = SegmentId(covered.storage_topic_id, covered.segment_id)
         try:
-            write_durably(self._paths.producers(last.id), [self._scan.producers.encode(covered)])
+            write_durably(self._paths.producers(segment_id), [self._scan.producers.encode(covered)])
         except OSError as error:
             if not is_full(error):
                 raise
+            return False
+        return True
 
     def _replay(self, segment_id: SegmentId, size: int) -> None:
         """Read the frames of a segment that the snapshot does not know."""

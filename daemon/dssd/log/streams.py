@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from dssd.log.batch import AppendCall
+from dssd.log.ceilings import Ceilings
 from dssd.log.index import Extent, StreamRuns
 from dssd.log.index_file import Summary
 from dssd.log.marks import Marks
@@ -129,6 +130,8 @@ class StorageTopicState:
     """Calls that wait for a file with room; later ones follow them."""
     trimming: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Held while its low watermarks rise and files go."""
+    ceilings: Ceilings = field(default_factory=lambda: Ceilings({}))
+    """Of the streams that take frames that may be lost."""
 
     @property
     def last(self) -> Segment | None:
@@ -141,6 +144,19 @@ class StorageTopicState:
         for stream in self.streams:
             if segment in stream.segments:
                 stream.segments.remove(segment)
+
+    def count(self, partition: int, start: int, end: int) -> int:
+        """How many offsets of a stream from one to another are in no gap."""
+        stream = self.streams[partition]
+        start, end = max(start, stream.start), min(end, stream.end)
+        if partition not in self.ceilings:
+            return max(0, end - start)
+        extents = (segment.extent(partition) for segment in stream.segments)
+        return sum(
+            max(0, min(end, extent.end) - max(start, extent.start))
+            for extent in extents
+            if extent is not None
+        )
 
     def bytes_of(self, partition: int) -> int:
         """Bytes of a stream in the segments that are kept."""

@@ -17,7 +17,7 @@ from dssd.log.housekeeping import Housekeeper
 from dssd.log.port import AboutToGo
 from dssd.log.retention import SegmentAge, expired
 from dssd.log.segment_file import SegmentId, SegmentPaths
-from dssd.log.segment_rows import parse_starts, remove_segments
+from dssd.log.segment_rows import parse_starts, remove_ceilings, remove_segments
 from dssd.log.streams import Segment, StorageTopicState
 from dssd.log.writer import LogWriter
 from dssd.store.paging import scan_all
@@ -78,9 +78,29 @@ class Trimmer:
             await turn.give_way()
             if _is_below(segment, state):
                 gone.append(segment)
-        if gone:
-            await self._remove(state, gone)
+        if not gone or not await self._keep_producers(state, gone):
+            return 0
+        await self._remove(state, gone)
         return len(gone)
+
+    async def _keep_producers(self, state: StorageTopicState, gone: Sequence[Segment]) -> bool:
+        """Whether what producers had sent lies beside a segment that stays; if not, roll once.
+
+        A snapshot may be missing where a roll found no room for it. The next trim tries again.
+
+        Raises:
+            Overloaded: too many files are to be made.
+        """
+        if not await self._has_producers(state, gone):
+            await asyncio.shield(self._housekeeper.begin_roll(state))
+            return await self._has_producers(state, gone)
+        return True
+
+    async def _has_producers(self, state: StorageTopicState, gone: Sequence[Segment]) -> bool:
+        last = state.last
+        if last is None or last in gone:
+            return False
+        return await asyncio.to_thread(self._paths.producers(last.id).exists)
 
     async def _store_starts(self, state: StorageTopicState, raised: Mapping[int, int]) -> bool:
         """Make low watermarks durable; False where the topic has no row: it is being removed."""
@@ -161,6 +181,7 @@ class Trimmer:
             await self._writer.remove(state.storage_topic_id)
             self._row_keys.pop(state.storage_topic_id, None)
             await self._remove(state, list(state.segments.values()))
+            await remove_ceilings(self._store, state.storage_topic_id, state.ceilings)
 
     async def _remove(self, state: StorageTopicState, segments: list[Segment]) -> None:
         turn = Turn()

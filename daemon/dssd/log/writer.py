@@ -7,15 +7,16 @@
                         sync:  one fdatasync a file  ───────────▶ (the next batch gathers)
             ◀────────── one report answers all
 
-Invariant: nothing is reported to the event loop before it is as durable as it was asked to be.
-Offsets, stamps and sequences are given in the order of the queue, by this thread alone. After a
-disk error nothing is reported any more, nor after a programmer's error. Want of room or of
-descriptors refuses. This thread knows neither store nor index.
+Invariant: nothing is reported to the event loop before it is as durable as it was asked to be; of
+frames that may be lost, none that ends above its stream's ceiling before it is synced. Offsets,
+stamps and sequences are given in the order of the queue, by this thread alone. After a disk error
+nothing is reported any more, nor after a programmer's error. Want of room or of descriptors
+refuses. This thread knows neither store nor index.
 """
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 
@@ -73,6 +74,7 @@ class _Pending:
     bases: list[int] = field(default_factory=list)
     frames: list[FrameParts] = field(default_factory=list)
     bytes: int = 0
+    may_be_lost: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -165,6 +167,13 @@ class LogWriter:
         outcome = await self._order(lambda: self._mark(storage_topic_id))
         assert outcome is None or isinstance(outcome, Marked)
         return outcome
+
+    async def raise_ceilings(self, storage_topic_id: int, ceilings: Mapping[int, int]) -> None:
+        """Report frames that may be lost without a sync, up to these offsets of their streams.
+
+        The store has these ceilings.
+        """
+        await self._order(lambda: self._raise_ceilings(storage_topic_id, ceilings))
 
     async def remove(self, storage_topic_id: int) -> None:
         """Close the file of a storage topic and forget it."""
@@ -366,6 +375,7 @@ class LogWriter:
                     stream.bases,
                     stream.frames,
                     stream.bytes,
+                    stream.may_be_lost,
                 )
             )
             topic.frames += len(stream.frames)
@@ -378,6 +388,11 @@ class LogWriter:
         topic.file = file
         topic.frames = 0
         return Switched(left, topic.producers.encode(Covered(*file.segment, file.size)))
+
+    def _raise_ceilings(self, storage_topic_id: int, ceilings: Mapping[int, int]) -> None:
+        topic = self._topics.get(storage_topic_id)
+        if topic is not None:
+            topic.ceilings.update(ceilings)
 
     def _mark(self, storage_topic_id: int) -> Marked | None:
         topic = self._topics.get(storage_topic_id)
@@ -463,13 +478,16 @@ def _place(pending: _PendingFile, append: Append, header: FrameHeader) -> Answer
     answer = Answer(base, header.records, pending.time_us)
     topic.producers.stored(partition, header.producer_id, header.sequence, answer)
     pending.placed.append((partition, header.producer_id, header.sequence))
-    if append.durability != "os":
+    if append.durability == "os":
+        stream.may_be_lost = True
+    if append.durability != "os" or topic.ends[partition] > topic.ceilings.get(partition, 0):
         pending.wants_sync = True
     return answer
 
 
 def _marked(topic: WriterTopic, size: int) -> Marked:
-    return Marked(size, topic.frames, topic.last_us, topic.producers.take_changes())
+    changes = topic.producers.take_changes()
+    return Marked(size, topic.frames, topic.last_us, changes, tuple(topic.ends))
 
 
 def _outcome_of(order: Order) -> object:

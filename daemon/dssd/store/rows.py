@@ -81,6 +81,18 @@ class SegmentRow(Row):
 
 
 @dataclass(frozen=True, slots=True)
+class CeilingRow(Row):
+    """Up to where the offsets of a stream may have been given, if it takes frames that are answered
+    before they are durable. After a loss of power it goes on there."""
+
+    KEY = ("storage_topic_id", "partition")
+    TABLE = "ceilings"
+    storage_topic_id: int
+    partition: int
+    ceiling: int
+
+
+@dataclass(frozen=True, slots=True)
 class GroupRow(Row):
     """A group. A private subscription is a group of kind exclusive, owned by its session."""
 
@@ -208,6 +220,7 @@ KINDS: tuple[type[Row], ...] = (
     TopicNameRow,
     StorageTopicRow,
     SegmentRow,
+    CeilingRow,
     GroupRow,
     GroupNameRow,
     LeaderRow,

@@ -75,7 +75,16 @@ def add_lease_protocol(db: sqlite_utils.Database) -> None:
     )
 
 
-MIGRATIONS: Sequence[Migration] = (add_checksums, add_lease_protocol)
+def add_ceilings(db: sqlite_utils.Database) -> None:
+    """Streams have ceilings. None is known of frames from before: they go on where they end."""
+    db.execute(
+        "CREATE TABLE ceilings (storage_topic_id INTEGER NOT NULL, partition INTEGER NOT NULL, "
+        "ceiling INTEGER NOT NULL, version INTEGER NOT NULL, checksum INTEGER NOT NULL, "
+        "PRIMARY KEY (storage_topic_id, partition)) STRICT, WITHOUT ROWID"
+    )
+
+
+MIGRATIONS: Sequence[Migration] = (add_checksums, add_lease_protocol, add_ceilings)
 """``MIGRATIONS[n]`` makes format n + 2 of format n + 1. One that changes the columns or the rows of
 a table ends with `dssd.store.soundness.fill` of that table."""
 

@@ -126,6 +126,19 @@ def test_what_an_earlier_start_set_aside_is_listed(stopped: Path, capsys: Captur
     assert said == "note: log/quarantine/old.seg: set aside by an earlier start, 5 bytes\n"
 
 
+def test_offsets_that_a_loss_of_power_left_out_are_noted_and_no_damage(
+    stopped: Path, capsys: Capture
+) -> None:
+    store = sqlite3.connect(stopped / STORE_NAME)
+    ((topic,),) = store.execute("SELECT storage_topic_id FROM storage_topics").fetchall()
+    store.close()
+    row = {"storage_topic_id": topic, "partition": 1, "ceiling": 5_000, "version": 1}
+    insert(stopped, "ceilings", **row)
+    assert check(stopped) == ExitCode.OK
+    said = capsys.readouterr().out
+    assert re.search(r"note: orders/0/1: the offsets \d+\.\.5000 are left out: ", said)
+
+
 # Harmed segments
 
 

@@ -15,7 +15,7 @@ from dssd.core.start import Earliest
 from dssd.leaders.encoding import packed_ranges
 from dssd.leaders.lag import selects_whole
 from dssd.store.port import Put
-from dssd.store.rows import LeaderRow, ProgressRow
+from dssd.store.rows import CeilingRow, LeaderRow, ProgressRow
 from dssd.testing.plant import Plant
 from dssd.topics.catalogue import NewTopic
 
@@ -38,6 +38,21 @@ async def test_lag_is_counted_from_rows_without_starting_a_leader(plant: Plant) 
     assert survey.oldest_unacked_us == await plant.log.time_at(streams[0], 4)
     assert plant.registry.snapshot(group.group_id) is None
     assert await plant.store.scan(LeaderRow) == []
+
+
+async def test_offsets_that_no_record_has_are_no_backlog(plant: Plant) -> None:
+    [stream] = await plant.topic("orders", 1)
+    await plant.publish(stream, 5)
+    await plant.stop()
+    await plant.store.commit([Put(CeilingRow(*stream, 100))])
+    await plant.start()
+    group = await plant.group("$share/g/orders/#", Earliest())
+    assert (await plant.registry.survey(group)).lag == 5
+    await plant.publish(stream, 3)
+    row = progress_row(group.group_id, stream, 4, packed_ranges(((5, 101),)))
+    await plant.store.commit([Put(row)])
+    survey = await plant.registry.survey(group)
+    assert (survey.lag, survey.lag_exact) == (3, True), "of 4, 101 and 102"
 
 
 async def test_a_group_without_backlog_has_no_oldest_record(plant: Plant) -> None:

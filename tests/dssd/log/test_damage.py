@@ -104,6 +104,7 @@ async def test_a_producer_goes_on_behind_frames_that_a_crash_of_the_machine_took
     bench: Bench, make_frame: MakeFrame
 ) -> None:
     await bench.append(make_frame(b"x0"), durability="os")
+    await bench.log._housekeeper.settle()
     (path,) = bench.segments()
     kept = path.stat().st_size
     lost = await bench.append(make_frame(b"x1", sequence=1), durability="os")
@@ -111,7 +112,8 @@ async def test_a_producer_goes_on_behind_frames_that_a_crash_of_the_machine_took
     os.truncate(path, kept)
     await bench.open()
     following = await bench.append(make_frame(b"x2", sequence=2))
-    assert (following.base_offset, following.repeated) == (lost.base_offset, False)
+    assert following.base_offset > lost.base_offset
+    assert not following.repeated
     assert isinstance(await bench.append(make_frame(b"x4", sequence=4)), SequenceGap)
 
 
@@ -207,7 +209,7 @@ async def test_offsets_claimed_behind_damage_stay_claimed_over_a_second_crash(
     assert ends[0] == 4, "its later frames prove where it stands"
     assert ends[1] > 1, "the bad bytes may have held frames of it"
     assert ends[2] == 1
-    assert ends[3] == 0
+    assert ends[3] > 0, "they may have held all that it had"
     for crash in (True, False, True):
         await bench.reopen(crash=crash)
         assert [bench.log.bounds(StreamId(7, number)).end for number in range(4)] == ends

@@ -49,3 +49,29 @@ async def test_a_frame_synced_but_not_answered_keeps_its_offset_when_sent_again(
     assert log.quarantined() == []
     await log.close()
     await store.close()
+
+
+async def test_a_kill_costs_no_record_that_need_not_be_durable_and_no_offset_is_given_again(
+    tmp_path: Path,
+) -> None:
+    process = await asyncio.to_thread(
+        subprocess.run,
+        [sys.executable, str(PROGRAM), str(tmp_path), "50", "unsynced"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    assert process.returncode == -signal.SIGKILL, process.stderr
+    assert [int(line) for line in process.stdout.split()] == list(range(50))
+    store, log = await appender.open_log(tmp_path)
+    stream = StreamId(7, 0)
+    chunk = await log.read(stream, 0, bytes_max=1 << 20)
+    assert (chunk.base, chunk.records, chunk.damaged) == (0, 50, ())
+    (following,) = await log.append([Append(stream, appender.numbered_frame(50), 1, "os")])
+    assert isinstance(following, Appended)
+    assert following.base_offset > 50
+    assert log.count(stream, 0, following.base_offset + 1) == (51, True)
+    assert log.quarantined() == []
+    await log.close()
+    await store.close()

@@ -5,10 +5,20 @@ HEADER = Header(200, 1, 0, 1, 5, 1, 1, bytes(16), 0, 0, 30, 0, 1, 7, 0)
 """Five records of stream 1, from offset 30 on."""
 
 
-def test_bytes_that_nobody_can_read_move_every_stream_on_that_is_in_use() -> None:
+def test_bytes_that_nobody_can_read_move_every_stream_on() -> None:
     loss = Loss(Place(3, 100), 50, None)
     claims = claims_of([loss], [10, 0, 7], {0: Place(3, 60), 2: Place(1, 64)})
-    assert claims == [Claim(Place(3, 100), 0, 10, 60), Claim(Place(3, 100), 2, 7, 57)]
+    assert claims == [
+        Claim(Place(3, 100), 0, 10, 60),
+        Claim(Place(3, 100), 1, 0, 50),
+        Claim(Place(3, 100), 2, 7, 57),
+    ], "the bytes may have held all frames of a stream that has none left"
+
+
+def test_a_sealed_stream_goes_on_nowhere_above_its_end() -> None:
+    loss = Loss(Place(3, 100), 50, None)
+    claims = claims_of([loss], [10, 0, 7], {}, sealed_ends=[12, 0, 7])
+    assert claims == [Claim(Place(3, 100), 0, 10, 12)]
 
 
 def test_a_later_frame_proves_where_its_stream_stands() -> None:

@@ -381,7 +381,7 @@ async def test_no_run_reaches_over_a_mark(marked: Bench) -> None:
         assert held[len(runs)].position >= known.marks.end
 
 
-async def test_frames_that_need_not_be_durable_are_not_marked(
+async def test_frames_that_need_not_be_durable_are_not_marked_before_they_are(
     marked: Bench, make_frame: MakeFrame
 ) -> None:
     for sequence in range(3 * EVERY_FRAMES):

@@ -13,7 +13,7 @@ from dss_core.ids import StreamId
 from dssd.log.port import Appended
 from dssd.log.segment_file import HEADER_BYTES, SegmentId, SegmentPaths
 from dssd.store.port import Put
-from dssd.store.rows import SegmentRow
+from dssd.store.rows import SegmentRow, StorageTopicRow
 
 Bench = Any
 STREAM = StreamId(7, 0)
@@ -177,10 +177,26 @@ async def test_offsets_of_a_frame_that_nobody_can_read_are_never_given_again(
     bad_bytes = old.stat().st_size - frame_positions_of(old, 3)
     assert bench.log.bounds(STREAM).end == 3 + bad_bytes
     assert await bench.damaged() == [(3, 3 + bad_bytes)]
-    assert bench.log.bounds(StreamId(7, 1)).end == 0
+    assert bench.log.bounds(StreamId(7, 1)).end == bad_bytes, "all that it had may be lost"
     for crash in (False, True):
         await bench.reopen(crash=crash)
         assert bench.log.bounds(STREAM).end == 3 + bad_bytes
+
+
+async def test_a_sealed_stream_goes_on_nowhere_though_nobody_can_read_its_last_frame(
+    bench: Bench,
+) -> None:
+    await fill(bench, 4)
+    ends = await bench.log.seal(7)
+    (found,) = await bench.store.scan(StorageTopicRow)
+    await bench.store.commit([Put(replace(found.row, ends=",".join(map(str, ends))))])
+    await bench.crash()
+    (old,) = bench.segments()
+    await set_watermark(bench, old.stat().st_size)
+    flip(old, frame_positions(old)[3])
+    await bench.open()
+    assert await bench.damaged() == [(3, 4)]
+    assert [bench.log.bounds(StreamId(7, number)).end for number in range(len(ends))] == ends
 
 
 def frame_positions_of(path: Path, count: int) -> int:

@@ -237,7 +237,8 @@ async def test_a_new_storage_topic_is_appendable_at_once(
 async def test_os_durability_is_answered_without_a_sync(
     bench: Bench, make_frame: Callable[..., bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await bench.put(b"a")
+    await bench.append(make_frame(b"a"), durability="os")
+    await bench.log._housekeeper.settle()
     synced: list[int] = []
     monkeypatch.setattr("os.fdatasync", synced.append)
     result = await bench.append(make_frame(b"b", sequence=1), durability="os")

@@ -1,7 +1,7 @@
 """One life of the script, in a process of its own: ``python -m dssd.testing.disk LIFE ROOT``.
 
-The store's log is written back after few pages and holds little room, so that little data meets
-what much data meets.
+The store's log is written back after few pages and holds little room, ceilings are low and files
+synced soon, so that little data meets what much data meets.
 """
 
 import asyncio
@@ -17,6 +17,8 @@ LIFE_S_MAX = 40
 limits.STORE_CHECKPOINT_PAGES = 24
 limits.STORE_PAGES_BYTES_KEPT = 32 << 10
 limits.STORE_WAL_BYTES_KEPT = 128 << 10
+limits.CEILING_AHEAD_MIN = limits.CEILING_AHEAD_MAX = 8
+limits.OS_SYNC_S = 0.1
 
 if __name__ == "__main__":
     # After the limits, for modules take them in when they are loaded.

@@ -6,6 +6,8 @@ held after any of the pending writes to it, whatever its neighbours hold. A writ
 longer has its new size as a change of its own, in any order with the bytes: they may read as zeros
 or, where the room was never reserved, as anything. Truncations of a file keep their order, and a
 later size needs them. A sync makes durable what had returned before it began, of that file only.
+After a sync of a file that failed, the sectors that it was to write may be lost whatever is synced
+later, unless they are written anew.
 
 A name is durable once its *directory* was synced: neither a sync of the file (ext4 is kinder) nor
 one of another directory does it (a journal would). Changes of one name keep their order; those of
@@ -16,6 +18,7 @@ two, the new name first: a file may have both names, never none.
 Invariant: pure, but for its own state; the same steps and the same kept atoms give the same image.
 """
 
+import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
@@ -29,8 +32,10 @@ from dssd.testing.disk.operations import (
     Rename,
     Reserve,
     Resize,
+    Rot,
     Step,
     Sync,
+    SyncFailed,
     Tell,
     Unlink,
     Write,
@@ -38,6 +43,8 @@ from dssd.testing.disk.operations import (
 
 SECTOR_BYTES = 512
 SIZE = -1
+NEVER = sys.maxsize
+"""When a change ends that no sync makes durable."""
 GONE = -2
 """Of a rename between directories: the old name went."""
 NAME = -3
@@ -154,6 +161,12 @@ class Disk:
                 self._link(path, None, step.ended)
             case Sync(handle):
                 self._sync(self._handles[handle], step.began)
+            case SyncFailed(handle):
+                _never_write(self._files[self._handles[handle]])
+            case Rot(path, offset, bit):
+                rotten = self._found(path)
+                assert rotten is not None, path
+                _flip(self._files[rotten], offset, 1 << bit)
             case Tell():
                 pass
 
@@ -325,10 +338,11 @@ def _sector(file: _File, sector: int) -> bytes:
 
 def _sync_file(file: _File, began: int) -> None:
     for sector, changes in list(file.sectors.items()):
-        done = [change for change in changes if change.ended < began]
-        if done:
-            _put(file.durable, sector, done[-1].value)
-        left = changes[len(done) :]
+        covered = [number for number, change in enumerate(changes) if change.ended < began]
+        if not covered:
+            continue
+        _put(file.durable, sector, changes[covered[-1]].value)
+        left = changes[covered[-1] + 1 :]
         if left:
             file.sectors[sector] = left
         else:
@@ -339,6 +353,25 @@ def _sync_file(file: _File, began: int) -> None:
         file.durable_size = done[-1].value
         del file.sizes[: len(done)]
     del file.durable[file.durable_size :]
+
+
+def _never_write(file: _File) -> None:
+    for changes in file.sectors.values():
+        for change in changes:
+            if change.atom.part >= 0:
+                change.ended = NEVER
+
+
+def _flip(file: _File, offset: int, bits: int) -> None:
+    sector, at = divmod(offset, SECTOR_BYTES)
+    for content in (file.durable, file.cache):
+        if offset < len(content):
+            content[offset] ^= bits
+    for change in file.sectors.get(sector, ()):
+        assert isinstance(change.value, bytes)
+        flipped = bytearray(change.value)
+        flipped[at] ^= bits
+        change.value = bytes(flipped)
 
 
 def _sync_names(folder: _Directory, done: set[Atom]) -> None:

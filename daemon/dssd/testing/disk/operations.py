@@ -72,13 +72,42 @@ class Sync:
 
 
 @dataclass(frozen=True, slots=True)
+class SyncFailed:
+    """A sync of a file failed: what it was to make durable counts as clean, and no later sync has
+    to write it. Nobody knows how much of it arrived."""
+
+    handle: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rot:
+    """A bit of a file flips on the disk, and in whatever is on its way there."""
+
+    path: str
+    offset: int
+    bit: int
+
+
+@dataclass(frozen=True, slots=True)
 class Tell:
     """Somebody outside learns something: it must stay true."""
 
     text: str
 
 
-Operation = OpenFile | MakeDirectory | Write | Resize | Reserve | Rename | Unlink | Sync | Tell
+Operation = (
+    OpenFile
+    | MakeDirectory
+    | Write
+    | Resize
+    | Reserve
+    | Rename
+    | Unlink
+    | Sync
+    | SyncFailed
+    | Rot
+    | Tell
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,7 @@ class TopicMade:
     topic_id: int
     storage_topic_id: int
     partitions: int
+    durability: str = "sync"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +56,21 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """They are, from this offset on."""
+    """They are, from this offset on, as durably as their topic says."""
 
     storage_topic_id: int
     partition: int
     base_offset: int
     payloads: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Synced:
+    """All that was stored below the offset is durable, whatever the topic says."""
+
+    storage_topic_id: int
+    partition: int
+    offset: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +144,7 @@ Fact = (
     | TopicRemoved
     | Sent
     | Stored
+    | Synced
     | TrimAsked
     | Trimmed
     | GroupMade
@@ -145,8 +156,8 @@ Fact = (
 _KINDS: dict[str, type[Fact]] = {
     kind.__name__: kind
     for kind in (
-        *(TopicAsked, TopicMade, RemovalAsked, TopicRemoved, Sent, Stored, TrimAsked, Trimmed),
-        *(GroupMade, AckAsked, Acked, Granted, SessionMade),
+        *(TopicAsked, TopicMade, RemovalAsked, TopicRemoved, Sent, Stored, Synced),
+        *(TrimAsked, Trimmed, GroupMade, AckAsked, Acked, Granted, SessionMade),
     )
 }
 
@@ -174,6 +185,13 @@ class Promises:
     """They do not exist."""
     sent: defaultdict[StreamId, set[str]] = field(default_factory=lambda: defaultdict(set))
     stored: defaultdict[StreamId, dict[int, str]] = field(default_factory=lambda: defaultdict(dict))
+    """They are there."""
+    unsynced: set[int] = field(default_factory=set)
+    """Storage topics that answer before anything is durable."""
+    seen: defaultdict[StreamId, dict[int, str]] = field(default_factory=lambda: defaultdict(dict))
+    """Of those topics: each offset was given to this record, which may be lost."""
+    ends_min: dict[StreamId, int] = field(default_factory=dict)
+    """Every offset below was given."""
     starts_min: dict[StreamId, int] = field(default_factory=dict)
     starts_max: dict[StreamId, int] = field(default_factory=dict)
     groups: set[tuple[str, str]] = field(default_factory=set)
@@ -209,19 +227,27 @@ class Promises:
         match fact:
             case TopicMade():
                 self.topics[fact.name] = fact
+                if fact.durability == "os":
+                    self.unsynced.add(fact.storage_topic_id)
             case TopicAsked() | RemovalAsked():
                 self.topics.pop(fact.name, None)
                 self.maybe.add(fact.name)
             case TopicRemoved():
                 self.removed.add(fact.name)
 
-    def _learn_stream(self, fact: Sent | Stored | TrimAsked | Trimmed) -> None:
+    def _learn_stream(self, fact: Sent | Stored | Synced | TrimAsked | Trimmed) -> None:
         stream = StreamId(fact.storage_topic_id, fact.partition)
         match fact:
             case Sent():
                 self.sent[stream].update(fact.payloads)
             case Stored():
-                self.stored[stream].update(enumerate(fact.payloads, fact.base_offset))
+                at_risk = fact.storage_topic_id in self.unsynced
+                told = (self.seen if at_risk else self.stored)[stream]
+                told.update(enumerate(fact.payloads, fact.base_offset))
+                self._given(stream, fact.base_offset + len(fact.payloads))
+            case Synced():
+                seen = self.seen[stream].items()
+                self.stored[stream].update(item for item in seen if item[0] < fact.offset)
             case TrimAsked():
                 self.starts_max[stream] = fact.offset
             case Trimmed():
@@ -232,7 +258,12 @@ class Promises:
         match fact:
             case AckAsked():
                 self.floors_max[key] = fact.floor
+                self._given(key[1], fact.floor)
             case Acked():
                 self.floors_min[key] = fact.floor
             case Granted():
                 self.epochs_min[key] = fact.grant_epoch
+
+    def _given(self, stream: StreamId, end: int) -> None:
+        """Somebody has seen the offsets below the end."""
+        self.ends_min[stream] = max(end, self.ends_min.get(stream, 0))

@@ -2,7 +2,9 @@
 
 `__main__` runs one, under strace. Lives: ``first`` makes everything and ends as by kill -9;
 ``second`` recovers, repeats what the first sent last, and stops cleanly; ``third`` goes on and
-stops cleanly; ``recover`` only starts on whatever it finds and ends as by kill -9.
+stops cleanly; ``recover`` only starts on whatever it finds and ends as by kill -9. The lives
+``unsynced``, ``unsynced_again`` and ``unsynced_third`` end in the same ways, and have a topic whose
+records are answered before they are durable.
 
 Invariant: what is asked for is told before it is asked, and what was answered right after; so the
 operations of an answer lie before it in the trace. Every payload is sent once, but for repeats.
@@ -35,6 +37,7 @@ from dssd.testing.disk.promises import (
     Sent,
     SessionMade,
     Stored,
+    Synced,
     TopicAsked,
     TopicMade,
     TopicRemoved,
@@ -47,6 +50,7 @@ from dssd.topics.catalogue import NewTopic, Topic
 
 SETTINGS = LogSettings(segment_bytes_max=16 << 10, watermark_bytes=4 << 10)
 GROUP, FILTER = "billing", "orders/#"
+UNSYNCED_GROUP, UNSYNCED_FILTER = "counting", "clicks/#"
 CLIENT = "consumer"
 DIED = 70
 LONG = 1_700
@@ -91,11 +95,12 @@ async def _send(parts: Parts, topic: Topic, sending: Sending) -> None:
     tell(Stored(*stream, result.base_offset, list(payloads)))
 
 
-async def make_topic(parts: Parts, name: str, partitions: int) -> Topic:
+async def make_topic(parts: Parts, name: str, partitions: int, durability: str = "sync") -> Topic:
     """Create a topic."""
     tell(TopicAsked(name))
-    topic = await parts.catalogue.create(NewTopic(name, partitions))
-    tell(TopicMade(name, topic.topic_id, topic.producing.storage_topic_id, partitions))
+    topic = await parts.catalogue.create(NewTopic(name, partitions, durability=durability))
+    number = topic.producing.storage_topic_id
+    tell(TopicMade(name, topic.topic_id, number, partitions, durability))
     return topic
 
 
@@ -119,7 +124,9 @@ async def give_up(
 
 
 @asynccontextmanager
-async def attached(parts: Parts) -> AsyncIterator[Attached]:
+async def attached(
+    parts: Parts, group: str = GROUP, filter_: str = FILTER
+) -> AsyncIterator[Attached]:
     """The consumer, which stays connected while the block runs."""
     session = await parts.sessions.attach(Opening(CLIENT, clean_start=False, expiry_s=3_600))
     client = Attached(session)
@@ -127,13 +134,13 @@ async def attached(parts: Parts) -> AsyncIterator[Attached]:
         tasks.create_task(session.run(), name="session")
         tasks.create_task(client.listen(), name="client")
         tell(SessionMade(CLIENT, session.session_epoch))
-        await client.subscribe(f"$share/{GROUP}/{FILTER}", start=Earliest())
-        tell(GroupMade(GROUP, FILTER))
+        await client.subscribe(f"$share/{group}/{filter_}", start=Earliest())
+        tell(GroupMade(group, filter_))
         yield client
         parts.sessions.detach(session)
 
 
-async def consume(client: Attached, topic: Topic, count: int) -> None:
+async def consume(client: Attached, topic: Topic, count: int, group: str = GROUP) -> None:
     """Take the records that there are, acknowledge a stream after the other, durably."""
     records = await client.records(count)
     lent = {item.grant: item for item in client.heard if isinstance(item, Lent)}
@@ -142,11 +149,11 @@ async def consume(client: Attached, topic: Topic, count: int) -> None:
         end = max(offsets) + 1
         partition = int(lent[grant].stream.rpartition("/")[2])
         stream = topic.producing.streams()[partition]
-        tell(Granted(GROUP, *stream, lent[grant].grant_epoch))
-        tell(AckAsked(GROUP, *stream, end))
+        tell(Granted(group, *stream, lent[grant].grant_epoch))
+        tell(AckAsked(group, *stream, end))
         await client.ack(grant, min(offsets), end, token=end)
         await client.next(Settled, token=end)
-        tell(Acked(GROUP, *stream, end))
+        tell(Acked(group, *stream, end))
 
 
 def texts(name: str, count: int, length: int = 0) -> list[str]:
@@ -219,10 +226,60 @@ async def third(root: Path) -> None:
         await give_up(parts, streams[1:], lambda: parts.log.trim(streams[1], 40))
 
 
+async def unsynced(root: Path) -> None:
+    """Records that are consumed before they are durable, on an empty directory."""
+    async with opened(root, SETTINGS, failed=die) as parts:
+        clicks = await make_topic(parts, "clicks", 3, "os")
+        async with attached(parts, UNSYNCED_GROUP, UNSYNCED_FILTER) as client:
+            for number in range(3):
+                await send(parts, clicks, *round_of(number))
+                await consume(client, clicks, 18, UNSYNCED_GROUP)
+            await parts.log.roll(clicks.producing.storage_topic_id)
+            tell_synced(parts, clicks)
+            for number in range(3, 9):
+                await send(parts, clicks, *round_of(number))
+            await consume(client, clicks, 108, UNSYNCED_GROUP)
+            await send(parts, clicks, *round_of(9, LONG))
+            await consume(client, clicks, 18, UNSYNCED_GROUP)
+            await send(parts, clicks, *round_of(10, LONG))
+            os._exit(0)
+
+
+async def unsynced_again(root: Path) -> None:
+    """Recovers, repeats, goes on, stops."""
+    async with opened(root, SETTINGS, failed=die) as parts:
+        clicks = parts.catalogue.get("clicks")
+        await send(parts, clicks, *round_of(10, LONG))
+        await send(parts, clicks, *round_of(11))
+        async with attached(parts, UNSYNCED_GROUP, UNSYNCED_FILTER) as client:
+            await consume(client, clicks, 36, UNSYNCED_GROUP)
+            await send(parts, clicks, *round_of(12))
+            await consume(client, clicks, 18, UNSYNCED_GROUP)
+
+
+async def unsynced_third(root: Path) -> None:
+    """Goes on after a clean stop, and stops."""
+    async with opened(root, SETTINGS, failed=die) as parts:
+        clicks = parts.catalogue.get("clicks")
+        tell_synced(parts, clicks)
+        async with attached(parts, UNSYNCED_GROUP, UNSYNCED_FILTER) as client:
+            await send(parts, clicks, *round_of(13))
+            await consume(client, clicks, 18, UNSYNCED_GROUP)
+
+
+def tell_synced(parts: Parts, topic: Topic) -> None:
+    """A roll, or a stop in order, made all durable; nothing came since."""
+    for stream in topic.streams():
+        tell(Synced(*stream, parts.log.bounds(stream).end))
+
+
 async def recover(root: Path) -> None:
     """Starts on what it finds, and dies."""
     async with opened(root, SETTINGS, failed=die):
         os._exit(0)
 
 
-LIVES = {life.__name__: life for life in (first, second, third, recover)}
+LIVES = {
+    life.__name__: life
+    for life in (first, second, third, unsynced, unsynced_again, unsynced_third, recover)
+}

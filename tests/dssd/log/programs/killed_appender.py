@@ -1,7 +1,8 @@
 """Appends numbered frames until the process kills itself right after a sync, before any reply.
 
 Arguments: directory, how many frames were appended before this one, the sync after which to die,
-and whether to roll the segment before the last frame.
+and whether to roll the segment before the last frame; or ``unsynced`` in place of that: then the
+frames need not be durable, and it dies right after the last reply.
 """
 
 import asyncio
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING
 from dss_core.build import build_frame
 from dss_core.columns import Columns
 from dss_core.ids import StreamId
-from dssd.log.port import Append
+from dssd.log.port import Append, Appended
 from dssd.log.segment_log import SegmentLog
 from dssd.store.port import Put
 from dssd.store.rows import StorageTopicRow
@@ -54,6 +55,17 @@ async def main(directory: Path, frames: int, roll_before_last: bool) -> None:
         sys.stdout.flush()
 
 
+async def main_unsynced(directory: Path, frames: int) -> None:
+    _, log = await open_log(directory)
+    for sequence in range(frames):
+        append = Append(StreamId(TOPIC, 0), numbered_frame(sequence), 1, "os")
+        (answer,) = await log.append([append])
+        assert isinstance(answer, Appended)
+        sys.stdout.write(f"{answer.base_offset}\n")
+    sys.stdout.flush()
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
 def die_after_next_sync() -> None:
     usual = os.fdatasync
 
@@ -65,4 +77,8 @@ def die_after_next_sync() -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3] == "roll"))
+    where, count, ending = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+    if ending == "unsynced":
+        asyncio.run(main_unsynced(where, count))
+    else:
+        asyncio.run(main(where, count, ending == "roll"))

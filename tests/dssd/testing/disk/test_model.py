@@ -15,8 +15,10 @@ from dssd.testing.disk.operations import (
     Rename,
     Reserve,
     Resize,
+    Rot,
     Step,
     Sync,
+    SyncFailed,
     Unlink,
     Write,
 )
@@ -86,6 +88,26 @@ def test_a_sync_covers_only_what_had_returned_when_it_began() -> None:
     assert {"f": b""} in images(disk)
     disk.apply(Step(Sync(1), began=15, ended=16))
     assert images(disk) == [{"f": b"x"}]
+
+
+def test_what_a_failed_sync_was_to_write_is_lost_whatever_is_synced_later() -> None:
+    written = (OpenFile(1, "f", create=True), Sync(ROOT), Write(1, 0, b"x"), SyncFailed(1))
+    later = (*written, Write(1, 600, b"y"), Sync(1))
+    assert {bytes(one["f"])[:1] for one in images(after(*later))} == {b"\0", b"x"}
+    assert {bytes(one["f"])[600:] for one in images(after(*later))} == {b"y"}
+
+
+def test_what_is_written_anew_after_a_failed_sync_is_made_durable_by_the_next() -> None:
+    written = (OpenFile(1, "f", create=True), Sync(ROOT), Write(1, 0, b"x"), SyncFailed(1))
+    assert images(after(*written, Write(1, 0, b"x"), Sync(1))) == [{"f": b"x"}]
+    assert images(after(*written, Resize(1, 0), Sync(1))) == [{"f": b""}]
+
+
+def test_a_bit_rots_on_the_disk_and_on_its_way_there() -> None:
+    written = (OpenFile(1, "f", create=True), Sync(ROOT), Write(1, 0, b"aa"), Sync(1))
+    assert images(after(*written, Rot("f", 1, 1))) == [{"f": b"ac"}]
+    disk = after(*written, Write(1, 0, b"b"), Rot("f", 1, 1), Write(1, 0, b"d"))
+    assert {one["f"] for one in images(disk)} == {b"ac", b"bc", b"dc"}
 
 
 def test_a_rename_in_a_directory_is_one_change() -> None:

@@ -9,6 +9,7 @@ from dssd.testing.disk.promises import (
     RemovalAsked,
     Sent,
     Stored,
+    Synced,
     TopicAsked,
     TopicMade,
     TopicRemoved,
@@ -51,6 +52,20 @@ def test_what_was_sent_may_be_there_and_what_was_stored_must() -> None:
     found = promises(Sent(2, 0, ["a", "b"]), Sent(2, 0, ["c"]), Stored(2, 0, 5, ["a", "b"]))
     assert found.sent[STREAM] == {"a", "b", "c"}
     assert found.stored[STREAM] == {5: "a", 6: "b"}
+
+
+def test_what_a_topic_answers_before_it_is_durable_may_go_but_its_offsets_stay_given() -> None:
+    made = TopicMade("t", 1, 2, 1, "os")
+    stored = [Stored(2, 0, 0, ["a", "b"]), Stored(2, 0, 2, ["c"])]
+    found = promises(made, *stored)
+    assert found.stored[STREAM] == {}
+    assert (found.seen[STREAM], found.ends_min[STREAM]) == ({0: "a", 1: "b", 2: "c"}, 3)
+    found = promises(made, *stored, Synced(2, 0, 2))
+    assert (found.stored[STREAM], found.ends_min[STREAM]) == ({0: "a", 1: "b"}, 3)
+
+
+def test_a_group_has_seen_what_it_acknowledges() -> None:
+    assert promises(AckAsked("g", 2, 0, 8)).ends_min[STREAM] == 8
 
 
 def test_starts_and_progress_lie_between_what_was_told_and_what_was_asked() -> None:

@@ -1,0 +1,24 @@
+"""What changes files beside appending, where it meets other changes."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from dss_core.errors import StreamNotFound
+from dss_core.ids import StreamId
+from dssd.log.port import Append
+
+Bench = Any
+REMOVED = 9
+
+
+async def test_a_frame_for_a_topic_under_removal_is_not_refused_for_want_of_room(
+    bench: Bench, make_frame: Callable[..., bytes]
+) -> None:
+    bench.log.open_storage_topic(REMOVED, 1)
+    append = Append(StreamId(REMOVED, 0), make_frame(b"late"), 1)
+    results, _ = await asyncio.gather(
+        bench.log.append([append]), bench.log.remove_storage_topic(REMOVED)
+    )
+    assert [type(result) for result in results] == [StreamNotFound]
+    assert not bench.log.is_read_only()
