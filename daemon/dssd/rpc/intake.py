@@ -19,6 +19,7 @@ from dssd.limits import (
 )
 from dssd.log.port import Append
 from dssd.log.verdicts import KeptVerdicts
+from dssd.rpc.newest import NewestCalls
 from dssd.topics.catalogue import Catalogue, Topic
 from dssd.turns import Turn
 
@@ -162,6 +163,8 @@ class Gates:
     """The gates of all topics, made at first use and dropped when their topic changes."""
 
     def __init__(self, catalogue: Catalogue) -> None:
+        self.calls = NewestCalls()
+        """Who may still bring frames of a producer through any of them."""
         self._catalogue = catalogue
         self._gates: dict[str, Gate] = {}
         catalogue.watch(self._changed)

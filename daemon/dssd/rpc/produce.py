@@ -10,7 +10,8 @@ A request of many frames goes in several flights, so that neither its checks nor
 the event loop for long, whatever a client packs together.
 
 Invariant: every frame of a request is answered exactly once, by an ack or a refusal, unless the
-call itself ends first. A call that stops answers what it has handed to the log.
+call itself ends first. A call that stops answers what it has handed to the log. Nothing is handed
+over of a producer that goes on over a newer call (`dssd.rpc.newest`).
 """
 
 import asyncio
@@ -77,6 +78,7 @@ class ProduceCall:
         self, gates: Gates, log: TakesFrames, room: Room, tasks: asyncio.TaskGroup
     ) -> None:
         self._gates = gates
+        self._number = gates.calls.begin()
         self._log = log
         self._room = room
         self._tasks = tasks
@@ -163,12 +165,14 @@ class ProduceCall:
         checked: list[Header | _Refused] = []
         appends: list[Append] = []
         size_bytes = 0
-        until = perf_counter() + FLIGHT_CHECK_S
+        now_s = perf_counter()
+        until = now_s + FLIGHT_CHECK_S
         for frame in taken:
             try:
                 if gate is None:
                     raise missing or _no_topic()
                 header, append = gate.admit(frame, topic_epoch)
+                self._gates.calls.check(header.producer_id, self._number, now_s)
             except Unjudged as late:
                 assert gate is not None
                 unjudged = _Unjudged(gate, late.verified, late.hash_keys)

@@ -8,6 +8,7 @@ import pytest
 from dss_api.v1 import log_pb2
 from dss_core.build import build_frame
 from dss_core.columns import Columns
+from dss_core.errors import OutcomeUnknown
 from dss_core.limits import MESSAGE_BYTES_MAX
 from dss_core.routing import key_hash
 from dssd.limits import FLIGHT_FRAMES_MAX, PRODUCE_ITEMS_IN_FLIGHT_MAX, REPLY_ANSWERS_USUAL
@@ -128,6 +129,22 @@ async def test_room_of_a_request_comes_back_though_it_was_taken_in_only_in_part(
         reader.cancel()
         log.may_go_on.set()
     await asyncio.wait_for(room.take(sum(map(len, frames))), 1)
+
+
+async def test_what_a_dead_call_still_holds_is_not_stored_after_its_successor_went_on(
+    shelf: Shelf,
+) -> None:
+    topic = await shelf.topic("a")
+    gates = Gates(shelf.catalogue)
+    first, second = (shelf.frame(topic, [b"x"]) for _ in range(2))
+    async with asyncio.TaskGroup() as tasks:
+        dead, alive = (ProduceCall(gates, shelf.log, Room(1 << 30), tasks) for _ in range(2))
+        await alive.read(each([request(topic, first)]))
+        assert len((await answers(alive))[0].acks) == 1
+        await dead.read(each([request(topic, second)]))
+        (reply,) = await answers(dead)
+    assert [refusal.error.code for refusal in reply.refusals] == [OutcomeUnknown.code]
+    assert shelf.log.bounds(topic.producing.streams()[0]).end == 1
 
 
 async def test_a_stopped_call_answers_what_it_has_read(shelf: Shelf) -> None:
