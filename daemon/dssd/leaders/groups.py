@@ -11,7 +11,7 @@ declarations of one group meet in its precondition. It must not know leaders: th
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NoReturn
 
 from dss_core.errors import (
@@ -83,6 +83,7 @@ class _Asked:
     ack_wait_ms: int | None
     session_id: bytes | None = None
     protocol: str | None = None
+    fence: Precondition | None = None
 
     @property
     def key(self) -> tuple[str, str]:
@@ -238,18 +239,22 @@ class Groups:
         ack_wait_ms: int | None,
         session_id: bytes,
         subscription: int,
+        fence: Precondition | None = None,
     ) -> Joined:
         """The group of a subscription; the first use declares a shared one.
 
-        A plain filter gives an exclusive group that the session owns.
+        A plain filter gives an exclusive group that the session owns. Nothing is declared unless
+        the fence holds.
 
         Raises:
+            PreconditionFailed: the fence does not hold.
             GroupDestroyed: it was removed, and nobody declared it again.
             QueueNotDeclared: queues are declared by operators.
             StartConflict: it is there with another start.
             IllegalArgument, OffsetOutOfRange: the start or the ack wait does not fit.
         """
         asked = _asked_by_session(parsed, start, ack_wait_ms, session_id, subscription)
+        asked = replace(asked, fence=fence)
         existing = self._existing(asked)
         if parsed.queue and (existing is None or existing.kind != "queue"):
             self._refuse_tombstone(asked)
@@ -339,9 +344,12 @@ class Groups:
         holds: Precondition = Absent(GroupNameRow, asked.key)
         if tombstone is not None:
             holds = VersionIs(GroupNameRow, asked.key, tombstone.version)
+        fences = [] if asked.fence is None else [asked.fence]
         try:
-            await self._store.commit(writes, [holds])
-        except PreconditionFailed:
+            await self._store.commit(writes, [*fences, holds])
+        except PreconditionFailed as failed:
+            if failed.precondition in fences:
+                raise
             return await self._made_meanwhile(asked)
         self._unbury(asked.key)
         self._enter(row)

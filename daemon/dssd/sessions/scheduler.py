@@ -15,7 +15,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from secrets import token_bytes
 from typing import assert_never
 
 from dss_core.errors import AckOutOfRange, DssError, GrantNotHeld, StreamNotFound
@@ -95,6 +94,7 @@ class Scheduler:
         self._log = services.log
         self._catalogue = services.catalogue
         self._clock = services.clock
+        self._random_bytes = services.random_bytes
         self._window = DeliveryWindow(
             cut_frames,
             credit_records=opened.credit_records,
@@ -344,7 +344,7 @@ class Scheduler:
 
     def new_borrower_id(self) -> bytes:
         """A random id."""
-        return token_bytes(BORROWER_ID_BYTES)
+        return self._random_bytes(BORROWER_ID_BYTES)
 
     def _note_grown(self, grant: int) -> None:
         self._grown[grant] = None

@@ -1,6 +1,8 @@
 """What a session works with: the parts of the daemon that it is given."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from secrets import token_bytes
 
 from dssd.clock import Clock
 from dssd.leaders.groups import Groups
@@ -20,3 +22,5 @@ class Services:
     groups: Groups
     registry: Registry
     clock: Clock
+    random_bytes: Callable[[int], bytes] = token_bytes
+    """So many: what ids are made of."""

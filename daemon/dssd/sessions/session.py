@@ -15,6 +15,7 @@ from contextlib import suppress
 
 from dss_core.errors import (
     REGISTRY,
+    DiskFull,
     DssError,
     IllegalArgument,
     NotSubscribed,
@@ -28,6 +29,7 @@ from dssd.core.delivering import RevokeFinished, Settle, Settles, pieces_of, ran
 from dssd.leaders.groups import EXCLUSIVE
 from dssd.limits import (
     ACK_WAIT_MS_MAX,
+    FULL_DISK_RETRY_S,
     OUTGOING_ITEMS_MAX,
     READERS_PER_SESSION,
     SETTLE_STEP_RANGES,
@@ -181,13 +183,17 @@ class Session:
         _check_subscribe(item, parsed, known[0].filter if known else None, len(self._rows))
         if number in self._leaving:
             raise IllegalArgument(argument="subscription", rule=f"{number} is being left")
-        joined = await self._services.groups.join(
-            parsed,
-            start=item.start,
-            ack_wait_ms=item.ack_wait_ms,
-            session_id=self.session_id,
-            subscription=item.subscription,
-        )
+        try:
+            joined = await self._services.groups.join(
+                parsed,
+                start=item.start,
+                ack_wait_ms=item.ack_wait_ms,
+                session_id=self.session_id,
+                subscription=item.subscription,
+                fence=self._fence,
+            )
+        except PreconditionFailed:
+            raise SessionTakenOver(client_id=self.client_id) from None
         group = joined.group
         row = SubscriptionRow(self.session_id, number, parsed.text, group.group_id)
         if known is None or known[0] != row:
@@ -245,6 +251,11 @@ class Session:
                     await finished(self._forget(*known), name=f"forget ended {subscription}")
                 except SessionTakenOver:
                     return  # the newer connection finds the same and tells its client
+                except DiskFull:
+                    # Its row stays for a while; what the client has beside it goes on.
+                    again = asyncio.get_running_loop().call_later
+                    again(FULL_DISK_RETRY_S, self._ended_agents.put_nowait, (agent, error_code))
+                    continue
                 self._rows.pop(subscription, None)
                 self._wanted_again.discard(subscription)
             elif subscription in self._wanted_again:

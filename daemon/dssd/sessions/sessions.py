@@ -9,19 +9,18 @@ nothing; across a restart of the daemon only the stored wall time is left, and a
 """
 
 import asyncio
+from collections.abc import Callable
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, replace
 from itertools import islice
-from secrets import token_bytes, token_hex
+from secrets import token_bytes
 from types import TracebackType
 from typing import Self
 from weakref import WeakValueDictionary
 
 from dss_core.errors import (
     DiskFull,
-    IllegalArgument,
     Overloaded,
-    PermissionDenied,
     SessionNotFound,
     SessionTakenOver,
     Stopping,
@@ -31,7 +30,6 @@ from dss_core.limits import (
     CREDIT_BYTES,
     CREDIT_RECORDS,
     LEASE_MS,
-    SESSION_EXPIRY_S_MAX,
     SESSION_GRACE_S,
 )
 from dssd.clock import Clock
@@ -40,6 +38,7 @@ from dssd.leaders.groups import Groups
 from dssd.leaders.registry import Registry
 from dssd.limits import CLOSED_ROWS_MAX, FULL_DISK_RETRY_S, SESSION_DRAIN_S, SESSIONS_MAX
 from dssd.log.port import Log
+from dssd.sessions.admission import SESSION_ID_BYTES, check_opening, check_owner
 from dssd.sessions.belongings import discard, discard_orphans, taken_up
 from dssd.sessions.items import Opened, Opening
 from dssd.sessions.services import Services
@@ -58,7 +57,6 @@ from dssd.store.port import (
 from dssd.store.rows import SessionRow
 from dssd.topics.catalogue import Catalogue
 
-SESSION_ID_BYTES = 16
 GRACE_MS = SESSION_GRACE_S * 1_000
 
 
@@ -92,6 +90,10 @@ class Sessions:
         """A connection closed: there is a row to write and an expiry to keep."""
         self._closed: dict[str, _Known] = {}
         """Disconnected, and not yet written down."""
+        self._coming: set[str] = set()
+        """Client ids without a session whose first one is on its way."""
+        self._over: dict[bytes, None] = {}
+        """Ids of sessions that are no more, of which something is left."""
         self._expiries: Deadlines[str] = Deadlines()
         """When to look at which session; `_Known.expires_at_ms` says whether it is over."""
         self._tasks = asyncio.TaskGroup()
@@ -106,9 +108,11 @@ class Sessions:
         groups: Groups,
         registry: Registry,
         clock: Clock,
+        *,
+        random_bytes: Callable[[int], bytes] = token_bytes,
     ) -> "Sessions":
         """Load what outlived the last daemon."""
-        sessions = cls(Services(store, catalogue, log, groups, registry, clock))
+        sessions = cls(Services(store, catalogue, log, groups, registry, clock, random_bytes))
         await sessions._load()
         return sessions
 
@@ -165,27 +169,30 @@ class Sessions:
                 changed.
             SessionNotFound: the session to resume was discarded by another client of that name.
         """
-        client_id = opening.client_id or f"client-{token_hex(8)}"
+        client_id = opening.client_id or f"client-{self._services.random_bytes(8).hex()}"
         check_name(client_id)
-        _check(opening)
+        check_opening(opening)
         lock = self._locks.setdefault(client_id, asyncio.Lock())
         async with lock:
             if self._stopping:
                 raise Stopping
             known = self._known.get(client_id)
-            if known is None and len(self._known) >= SESSIONS_MAX:
-                raise Overloaded(what="The number of sessions", limit=SESSIONS_MAX)
-            if known is not None:
-                _check_owner(known.row, opening)
+            if known is None:
+                self._make_room(client_id)
+            else:
+                check_owner(known.row, opening)
+            before = None if known is None else known.connection
             work = self._attach(client_id, opening, known)
             try:
                 return await finished(work, name=f"attach {client_id}")
             except asyncio.CancelledError:
                 # The client is gone, and the session that it made has nobody to run it.
                 made = self._known.get(client_id)
-                if made is not None and made.connection is not None:
+                if made is not None and made.connection not in (None, before):
                     self.detach(made.connection)
                 raise
+            finally:
+                self._coming.discard(client_id)
 
     async def discard_expired(self) -> None:
         """Discard the sessions that waited for their client long enough."""
@@ -213,26 +220,33 @@ class Sessions:
 
     # Opening
 
+    def _make_room(self, client_id: str) -> None:
+        if len(self._known) + len(self._coming) >= SESSIONS_MAX:
+            raise Overloaded(what="The number of sessions", limit=SESSIONS_MAX)
+        self._coming.add(client_id)
+
     async def _attach(self, client_id: str, opening: Opening, known: _Known | None) -> Session:
         resume = known is not None and (bool(opening.session_id) or not opening.clean_start)
         if known is not None and opening.session_id not in (b"", known.row.session_id):
             raise SessionNotFound(client_id=client_id)
-        if known is not None and known.connection is not None:
-            known.connection.end(SessionTakenOver(client_id=client_id))
         row = SessionRow(
             client_id=client_id,
             session_id=known.row.session_id
             if known is not None and resume
-            else token_bytes(SESSION_ID_BYTES),
+            else self._services.random_bytes(SESSION_ID_BYTES),
             session_epoch=known.row.session_epoch + 1 if known is not None else 1,
             expiry_ms=opening.expiry_s * 1_000,
             disconnected_at_ms=None,
             principal=opening.principal,
         )
         version = await self._put(row, None if known is None else known.version)
+        if known is not None and known.connection is not None:
+            # Not before: where the disk is full, the newest has not come, and this one stays.
+            known.connection.end(SessionTakenOver(client_id=client_id))
         opened = self._opened(row, opening, present=resume)
         fence = VersionIs(SessionRow, (client_id,), version)
         session = Session(opened, self._services, fence)
+        self._coming.discard(client_id)
         self._known[client_id] = _Known(row, version, session, None)
         self._closed.pop(client_id, None)
         self._expiries.clear(client_id)
@@ -240,7 +254,7 @@ class Sessions:
             if resume:
                 await self._resume(session)
             elif known is not None:
-                await discard(self._services, known.row.session_id)
+                await self._discard(known.row.session_id)
         except BaseException:
             self.detach(session)
             raise
@@ -296,6 +310,7 @@ class Sessions:
             try:
                 await self._write_closed()
                 await self.discard_expired()
+                await self._discard_left()
             except DiskFull:
                 # Nothing is lost meanwhile: it is done when there is room again.
                 await asyncio.sleep(FULL_DISK_RETRY_S)
@@ -344,10 +359,26 @@ class Sessions:
             now_ms = self._services.clock.now_ms()
             if known is None or known.expires_at_ms is None or known.expires_at_ms > now_ms:
                 return
-            await discard(self._services, known.row.session_id)
+            # Its row goes first: without it nobody resumes a session that has lost a part.
             await self._services.store.commit([Delete(SessionRow, (client_id,))])
             self._closed.pop(client_id, None)
             del self._known[client_id]
+            await self._discard(known.row.session_id)
+
+    async def _discard(self, session_id: bytes) -> None:
+        """Remove what a session owned that is no more; on a full disk the keeper does it later."""
+        self._over[session_id] = None
+        try:
+            await discard(self._services, session_id)
+        except DiskFull:
+            self._changed.set()
+        else:
+            self._over.pop(session_id, None)
+
+    async def _discard_left(self) -> None:
+        for session_id in list(self._over):
+            await discard(self._services, session_id)
+            self._over.pop(session_id, None)
 
     # Starting
 
@@ -376,25 +407,3 @@ def _stay_ms(row: SessionRow) -> int:
 def _unchanged(row: SessionRow, version: int | None) -> Precondition:
     key = (row.client_id,)
     return Absent(SessionRow, key) if version is None else VersionIs(SessionRow, key, version)
-
-
-def _check_owner(row: SessionRow, opening: Opening) -> None:
-    """A client id is no secret: without this, whoever knows it could take the session over."""
-    if row.principal != opening.principal:
-        action = f"use the session {row.client_id}"
-        raise PermissionDenied(
-            principal=opening.principal or "Somebody unknown", action=action, role="its owner has"
-        )
-
-
-def _check(opening: Opening) -> None:
-    if not 0 <= opening.expiry_s <= SESSION_EXPIRY_S_MAX:
-        raise IllegalArgument(argument="session_expiry_s", rule=f"0 to {SESSION_EXPIRY_S_MAX}")
-    if opening.session_id and len(opening.session_id) != SESSION_ID_BYTES:
-        raise IllegalArgument(argument="session_id", rule=f"{SESSION_ID_BYTES} bytes")
-    for name, credit in (
-        ("credit_records", opening.credit_records),
-        ("credit_bytes", opening.credit_bytes),
-    ):
-        if credit is not None and credit < 1:
-            raise IllegalArgument(argument=name, rule="at least 1")

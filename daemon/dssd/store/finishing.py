@@ -9,6 +9,8 @@ from collections.abc import Coroutine
 from contextlib import suppress
 from typing import Any, TypeVar
 
+from dss_core.errors import DssError
+
 T = TypeVar("T")
 
 
@@ -16,7 +18,8 @@ async def finished(work: Coroutine[Any, Any, T], *, name: str) -> T:
     """Run the work to its end, however often it is cancelled, and only then be cancelled.
 
     Raises:
-        BaseException: what the work raised, also where the caller was cancelled.
+        BaseException: what the work raised. Where the caller was cancelled too, that comes first,
+            or a caller that takes conditions would live on; but not before a programmer's error.
     """
     task = asyncio.create_task(work, name=name)
     try:
@@ -25,5 +28,7 @@ async def finished(work: Coroutine[Any, Any, T], *, name: str) -> T:
         while not task.done():
             with suppress(asyncio.CancelledError):
                 await asyncio.wait({task})
-        task.result()
+        failed = task.exception()
+        if failed is not None and not isinstance(failed, DssError):
+            raise failed from None
         raise

@@ -8,6 +8,7 @@ import pytest
 
 from dss_core.errors import (
     AckOutOfRange,
+    DiskFull,
     DssError,
     GrantNotHeld,
     GroupDestroyed,
@@ -15,6 +16,7 @@ from dss_core.errors import (
     IllegalFilter,
     IllegalName,
     NotSubscribed,
+    Overloaded,
     PermissionDenied,
     QueueNotDeclared,
     QueueWithoutGroup,
@@ -44,9 +46,9 @@ from dssd.sessions.items import (
 )
 from dssd.store.memory import MemoryStore
 from dssd.store.port import Precondition, Put, Write
-from dssd.store.rows import ProgressRow, SessionRow, SubscriptionRow
+from dssd.store.rows import ProgressRow, Row, SessionRow, SubscriptionRow
 from dssd.testing.attached import Hall, offsets_of, opened_hall
-from dssd.testing.plant import MovedClock, Plant
+from dssd.testing.plant import PATIENCE_S, MovedClock, Plant
 
 GROUP = "$share/g/orders/#"
 
@@ -85,6 +87,38 @@ class SlowStore(MemoryStore):
     def hold(self) -> None:
         self.made.clear()
         self.may_answer.clear()
+
+
+class FullStore(MemoryStore):
+    """Has no room for what concerns some kinds of rows, while a test wants that."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.no_room_for: set[type[Row]] = set()
+        self.refused = asyncio.Event()
+        self.took_subscriptions = asyncio.Event()
+
+    async def commit(
+        self, writes: Sequence[Write], preconditions: Sequence[Precondition] = ()
+    ) -> list[int]:
+        kinds = {type(each.row) if isinstance(each, Put) else each.kind for each in writes}
+        if kinds & self.no_room_for:
+            self.refused.set()
+            raise DiskFull
+        if SubscriptionRow in kinds:
+            self.took_subscriptions.set()
+        return await super().commit(writes, preconditions)
+
+
+@pytest.fixture
+async def full(tmp_path: Path) -> AsyncIterator[Plant]:
+    store = FullStore()
+    plant = Plant(tmp_path / "log", store)
+    plant.clock = LateClock()
+    await plant.start()
+    yield plant
+    await plant.stop()
+    await store.close()
 
 
 @pytest.fixture
@@ -166,6 +200,147 @@ async def test_rows_of_sessions_that_closed_together_are_written_together(slow: 
     assert store.session_rows == [20]
     rows = [found.row for found in await store.scan(SessionRow)]
     assert all(row.disconnected_at_ms is not None for row in rows)
+
+
+async def test_a_clean_start_on_a_full_disk_discards_what_was_once_there_is_room(
+    full: Plant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dssd.sessions.sessions.FULL_DISK_RETRY_S", 0.001)
+    store = full.store
+    assert isinstance(store, FullStore)
+    await full.topic("orders", 1)
+    async with opened_hall(full) as hall:
+        async with hall.attached(expiry_s=60) as client:
+            await client.subscribe("orders/#")
+        store.no_room_for = {SubscriptionRow}
+        async with hall.attached(expiry_s=60) as client:
+            assert not client.opened.session_present
+            store.took_subscriptions.clear()
+            store.no_room_for = set()
+            async with asyncio.timeout(PATIENCE_S):
+                await store.took_subscriptions.wait()
+            assert await store.scan(SubscriptionRow) == []
+        assert full.groups.groups() == ()
+
+
+async def test_a_session_that_expires_on_a_full_disk_is_never_resumed_in_part(full: Plant) -> None:
+    store, clock = full.store, full.clock
+    assert isinstance(store, FullStore)
+    assert isinstance(clock, LateClock)
+    await full.topic("orders", 1)
+    async with opened_hall(full) as hall:
+        async with hall.attached() as client:
+            await client.subscribe("orders/#")
+        clock.late_ms = 10_001
+        store.no_room_for = {SubscriptionRow}
+        await hall.sessions.discard_expired()
+        assert store.refused.is_set()
+        async with hall.attached(clean_start=False) as client:
+            assert not client.opened.session_present
+        store.no_room_for = set()
+
+
+async def test_a_session_of_which_nothing_could_be_removed_lives_on(full: Plant) -> None:
+    store, clock = full.store, full.clock
+    assert isinstance(store, FullStore)
+    assert isinstance(clock, LateClock)
+    await full.topic("orders", 1)
+    async with opened_hall(full) as hall:
+        async with hall.attached() as client:
+            await client.subscribe("orders/#")
+        clock.late_ms = 10_001
+        store.no_room_for = {SessionRow}
+        with pytest.raises(DiskFull):
+            await hall.sessions.discard_expired()
+        store.no_room_for = set()
+        async with hall.attached(clean_start=False) as client:
+            assert client.opened.session_present
+            assert client.session.subscriptions == 1
+
+
+async def test_a_connection_stays_where_the_disk_has_no_room_for_the_next(full: Plant) -> None:
+    store = full.store
+    assert isinstance(store, FullStore)
+    async with opened_hall(full) as hall, hall.attached(expiry_s=60) as client:
+        store.no_room_for = {SessionRow}
+        with pytest.raises(DiskFull):
+            await hall.sessions.attach(Opening("c", clean_start=False))
+        store.no_room_for = set()
+        await client.session.take(PingSent(1))
+        await client.next(PongSent, token=1)
+
+
+async def test_a_connection_stays_where_the_next_vanished_and_had_no_room(full: Plant) -> None:
+    store = full.store
+    assert isinstance(store, FullStore)
+    async with opened_hall(full) as hall, hall.attached(expiry_s=60) as client:
+        store.no_room_for = {SessionRow}
+        attaching = asyncio.create_task(hall.sessions.attach(Opening("c", clean_start=False)))
+        await asyncio.sleep(0)  # it is under way
+        attaching.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await attaching
+        store.no_room_for = set()
+        await client.session.take(PingSent(1))
+        await client.next(PongSent, token=1)
+
+
+async def test_a_group_that_is_removed_on_a_full_disk_ends_its_subscription_only(
+    full: Plant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dssd.sessions.session.FULL_DISK_RETRY_S", 0.001)
+    store = full.store
+    assert isinstance(store, FullStore)
+    await full.topic("orders", 1)
+    async with opened_hall(full) as hall, hall.attached(expiry_s=60) as client:
+        subscribed = await client.subscribe(GROUP)
+        await client.granted()
+        store.no_room_for = {SubscriptionRow}
+        await full.groups.remove(full.groups.find(subscribed.group).group_id)
+        assert isinstance((await client.refused()).error, GroupDestroyed)
+        await store.refused.wait()
+        await client.session.take(PingSent(1))
+        await client.next(PongSent, token=1)
+        store.took_subscriptions.clear()
+        store.no_room_for = set()
+        async with asyncio.timeout(PATIENCE_S):
+            await store.took_subscriptions.wait()
+        assert await store.scan(SubscriptionRow) == []
+
+
+async def test_clients_that_come_together_do_not_exceed_the_bound(
+    slow: Plant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dssd.sessions.sessions.SESSIONS_MAX", 2)
+    store = slow.store
+    assert isinstance(store, SlowStore)
+    async with opened_hall(slow) as hall:
+        store.hold()
+        coming = [asyncio.create_task(hall.sessions.attach(Opening(f"c{n}"))) for n in range(4)]
+        await store.made.wait()
+        store.may_answer.set()
+        came = await asyncio.gather(*coming, return_exceptions=True)
+        assert [type(each).__name__ for each in came].count("Overloaded") == 2
+        with pytest.raises(Overloaded):
+            await hall.sessions.attach(Opening("more"))
+        await hall.sessions.attach(Opening("c0"))
+
+
+async def test_a_connection_that_was_taken_over_declares_nothing(slow: Plant) -> None:
+    await slow.topic("orders", 1)
+    async with opened_hall(slow) as hall, hall.attached(expiry_s=60) as old:
+        number = slow.store.next_id
+
+        async def slow_number() -> int:
+            """The next connection comes while this one declares its group."""
+            slow.store.next_id = number  # type: ignore[method-assign]  # only this test's store
+            await hall.sessions.attach(Opening("c", expiry_s=60))
+            return await number()
+
+        slow.store.next_id = slow_number  # type: ignore[method-assign]  # only this test's store
+        await old.session.take(Subscribe(1, "orders/#", Earliest()))
+        await old.session.take(Subscribe(2, GROUP, Earliest()))
+        assert slow.groups.groups() == ()
 
 
 async def test_a_session_is_its_principals_alone(hall: Hall) -> None:

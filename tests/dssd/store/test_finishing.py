@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from dss_core.errors import DiskFull
 from dssd.store.finishing import finished
 
 
@@ -32,7 +33,15 @@ async def test_a_cancelled_caller_waits_for_the_end_however_often(times: int) ->
         await caller
 
 
-async def test_what_the_work_raises_comes_before_the_cancellation() -> None:
+async def test_a_condition_that_the_work_raises_does_not_stop_the_cancellation() -> None:
+    work: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    caller = await cancelled_while_working(1, work)
+    work.set_exception(DiskFull())
+    with pytest.raises(asyncio.CancelledError):
+        await caller
+
+
+async def test_a_programmers_error_comes_before_the_cancellation() -> None:
     work: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     caller = await cancelled_while_working(1, work)
     work.set_exception(ValueError("no"))

@@ -1,0 +1,45 @@
+"""What a client's opening must be before anything is done for it.
+
+Invariant: nothing here changes anything; what passes is in its bounds, and its principal owns the
+session.
+"""
+
+from dss_core.errors import IllegalArgument, PermissionDenied
+from dss_core.limits import SESSION_EXPIRY_S_MAX
+from dssd.sessions.items import Opening
+from dssd.store.rows import SessionRow
+
+SESSION_ID_BYTES = 16
+
+
+def check_owner(row: SessionRow, opening: Opening) -> None:
+    """Check that a session belongs to who opens it.
+
+    A client id is no secret: without this, whoever knows it could take the session over.
+
+    Raises:
+        PermissionDenied: it belongs to another principal.
+    """
+    if row.principal != opening.principal:
+        action = f"use the session {row.client_id}"
+        raise PermissionDenied(
+            principal=opening.principal or "Somebody unknown", action=action, role="its owner has"
+        )
+
+
+def check_opening(opening: Opening) -> None:
+    """Check the bounds of what a client asks for.
+
+    Raises:
+        IllegalArgument: something is out of them.
+    """
+    if not 0 <= opening.expiry_s <= SESSION_EXPIRY_S_MAX:
+        raise IllegalArgument(argument="session_expiry_s", rule=f"0 to {SESSION_EXPIRY_S_MAX}")
+    if opening.session_id and len(opening.session_id) != SESSION_ID_BYTES:
+        raise IllegalArgument(argument="session_id", rule=f"{SESSION_ID_BYTES} bytes")
+    for name, credit in (
+        ("credit_records", opening.credit_records),
+        ("credit_bytes", opening.credit_bytes),
+    ):
+        if credit is not None and credit < 1:
+            raise IllegalArgument(argument=name, rule="at least 1")
