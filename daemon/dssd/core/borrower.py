@@ -20,14 +20,16 @@ Rules:
 4. The lease runs from the *send* time of the last answered ping. At 0.6 L delivery is suspended
    and the leader is looked for; at L everything is dropped and the agent makes a new borrower.
 5. `Revoked` is answered in every state, and so is a `Revoke` of a stream that is not held.
-6. While unsubscribing, grants and revokes are ignored, and an `Invalidate` only ends the borrower:
-   it must not come back for a subscription that the session no longer has.
+6. Who unsubscribes says so at once and with each report, and gives back each grant that is still
+   on its way to it, unused. An `Invalidate` only ends it: it must not come back for a subscription
+   that the session no longer has.
 
 The machine is total: `TRANSITIONS` has an entry for each state and input. It has no clock; inputs
 carry the time, and `WakeAt` asks for the next `Ticked`.
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import assert_never
 
 from dss_core.errors import REGISTRY
@@ -62,6 +64,7 @@ from dssd.core.holding import (
     HeldStream,
     Timer,
     merge_report,
+    unused_report,
 )
 from dssd.core.messages import (
     Disconnect,
@@ -137,6 +140,8 @@ def _begin_unsubscribing(state: Borrower, given: Unsubscribed, effects: Effects)
     state.timers.clear(Timer.SUSPEND)
     state.timers.clear(Timer.FIND)
     state.timers.set(Timer.UNSUBSCRIBE, given.now_ms + UNSUBSCRIBE_MS)
+    unfinished = tuple(held.report for held in state.streams.values() if not held.finished)
+    _send_reports(state, unfinished, False, effects)
     for stream, held in state.streams.items():
         if not held.revoking:
             held.revoking = True
@@ -224,6 +229,21 @@ def _take_grants(state: Borrower, message: Grant, now_ms: int, effects: Effects)
         _send_reports(state, tuple(final), True, effects)
 
 
+def _decline_grants(state: Borrower, message: Grant, now_ms: int, effects: Effects) -> None:
+    """What is not held is given back as it came: nothing of it was sent to the client."""
+    unused = tuple(each for each in message.streams if _is_fresh(state, each))
+    if unused:
+        _send_reports(state, tuple(unused_report(granted) for granted in unused), True, effects)
+    known = tuple(each for each in message.streams if each not in unused)
+    _take_grants(state, replace(message, streams=known), now_ms, effects)
+
+
+def _is_fresh(state: Borrower, granted: GrantedStream) -> bool:
+    held = state.streams.get(granted.stream)
+    known = state.ended_epochs.get(granted.stream, 0) if held is None else held.report.grant_epoch
+    return granted.grant_epoch > known
+
+
 def _install(state: Borrower, granted: GrantedStream, effects: Effects) -> StreamReport:
     if granted.stream in state.streams:
         _drop(state, granted.stream, "granted anew", effects)
@@ -273,6 +293,11 @@ def _revoke(state: Borrower, message: Revoke, now_ms: int, effects: Effects) -> 
         return
     _forget_up_to(state, message.stream, message.grant_epoch, "revoked", effects)
     _answer_finished(state, message.stream, message.grant_epoch, effects)
+
+
+def _revoke_last(state: Borrower, message: Revoke, now_ms: int, effects: Effects) -> None:
+    _revoke(state, message, now_ms, effects)
+    _leave_when_finished(state, effects)
 
 
 def _revoked(state: Borrower, message: Revoked, now_ms: int, effects: Effects) -> None:
@@ -397,7 +422,10 @@ def _extend_lease(state: Borrower, from_ms: int) -> None:
 def _send_reports(
     state: Borrower, reports: tuple[StreamReport, ...], final: bool, effects: Effects
 ) -> None:
-    message: ToLeader = UpdateProgress(state.borrower_id, state.leader_epoch, reports, final)
+    leaving = state.state is BorrowerState.UNSUBSCRIBING
+    message: ToLeader = UpdateProgress(
+        state.borrower_id, state.leader_epoch, reports, final, leaving
+    )
     effects.append(SendToLeader(message))
 
 
@@ -517,9 +545,9 @@ MESSAGES: Mapping[tuple[BorrowerState, type[ToBorrower]], Callable[..., None]] =
     (_S.CONNECTED, RenewStreamLease): ignore_message,
     (_S.UNSUBSCRIBING, LeaderConnectResponse): ignore_message,
     (_S.UNSUBSCRIBING, PingResponse): _extend,
-    (_S.UNSUBSCRIBING, Grant): ignore_message,
+    (_S.UNSUBSCRIBING, Grant): _decline_grants,
     (_S.UNSUBSCRIBING, ProgressSaved): _note_saved,
-    (_S.UNSUBSCRIBING, Revoke): ignore_message,
+    (_S.UNSUBSCRIBING, Revoke): _revoke_last,
     (_S.UNSUBSCRIBING, Revoked): _revoked_last,
     (_S.UNSUBSCRIBING, Invalidate): _invalidate_last,
     (_S.UNSUBSCRIBING, LeaseStreams): ignore_message,

@@ -9,7 +9,7 @@ from enum import Enum
 from dss_core.ids import StreamId
 from dssd.core.attempts import merged_attempts
 from dssd.core.deadlines import Deadlines
-from dssd.core.messages import BorrowerId, SessionId, StreamReport
+from dssd.core.messages import BorrowerId, GrantedStream, SessionId, StreamReport
 
 RESEND_FIRST_MS = 250
 """Above any round trip inside one process, far below the lease."""
@@ -17,6 +17,9 @@ RESEND_FIRST_MS = 250
 
 class BorrowerState(Enum):
     """Where a borrower stands."""
+
+    # Members are single objects; the hash that Enum gives them is computed in Python each time.
+    __hash__ = object.__hash__
 
     CONNECTING = "connecting"
     CONNECTED = "connected"
@@ -72,6 +75,18 @@ class Borrower:
         self.wanted_ms: int | None = None
         """When the leader was first looked for since it last answered."""
         self.wake_ms: int | None = None
+
+
+def unused_report(granted: GrantedStream) -> StreamReport:
+    """The final report of a grant of which nothing was sent to the client."""
+    return StreamReport(
+        granted.stream,
+        granted.grant_epoch,
+        granted.progress,
+        granted.frontier,
+        granted.attempts,
+        sent=granted.frontier,
+    )
 
 
 def merge_report(held: HeldStream, report: StreamReport, *, final: bool) -> None:

@@ -18,7 +18,8 @@ The leader itself only loads, leads and stops; what happens to one stream stands
 6. A member of another leader epoch is never trusted for more than its grant epochs prove. One that
    the leader does not know is told to present itself or, if it should know better, invalidated.
 7. A borrower that is gone does not come back: its own late requests make it no member again.
-8. Without members for 30 s and with nothing left to save, it stops.
+8. A member that is leaving gives back what it holds, and gets nothing more.
+9. Without members for 30 s and with nothing left to save, it stops.
 
 `step` is total over `TRANSITIONS` (leader state, input) and `MESSAGES` (message). It updates the
 state in place, for groups may have tens of thousands of streams. A step costs what it changes, and
@@ -231,6 +232,8 @@ def _take_states(turn: Turn, message: UpdateStreamStates) -> None:
     leases, borrower_id = turn.state.leases, message.borrower_id
     if leases is None:
         return
+    if message.leaving:
+        _note_leaving(turn, turn.state.members[borrower_id])
     if not sets.hear(leases, message):
         # It begins anew; what it held is free at the end of its lease, for it says no goodbye.
         turn.send(Invalidate(borrower_id, turn.state.leader_epoch, "version mismatch"))
@@ -245,7 +248,22 @@ def _answer_ping(turn: Turn, message: Ping) -> None:
 
 
 def _take_progress(turn: Turn, message: UpdateProgress) -> None:
+    if message.leaving:
+        _note_leaving(turn, turn.state.members[message.borrower_id])
     _take_reports(turn, message.borrower_id, message.reports, final=message.use_finished)
+
+
+def _note_leaving(turn: Turn, member: Member) -> None:
+    if not member.leaving:
+        member.leaving = True
+        _disinherit(turn.state, member)
+        rebalance_by(turn, turn.now_ms + turn.state.timing.gather_ms)
+
+
+def _disinherit(state: Leader, member: Member) -> None:
+    for stream in member.inherits:
+        state.streams[stream].heir = None
+    member.inherits.clear()
 
 
 def _take_reports(
@@ -305,8 +323,7 @@ def _remove_member(turn: Turn, member: Member, *, rebalance_at_ms: int) -> None:
     # A planned rebalance must not come sooner because streams became free by this leave.
     for stream in sorted(member.streams):
         turn_stream(turn, state.streams[stream], HolderLost(), place=False)
-    for stream in member.inherits:
-        state.streams[stream].heir = None
+    _disinherit(state, member)
     # Where that was work for a whole step, shares are computed in the next.
     rebalance_by(turn, rebalance_at_ms + many)
     if not state.members:

@@ -41,6 +41,9 @@ from dssd.core.messages import Attempts, BorrowerId, GrantedStream, SessionId, S
 class StreamState(Enum):
     """Where a stream stands."""
 
+    # Members are single objects; the hash that Enum gives them is computed in Python each time.
+    __hash__ = object.__hash__
+
     FREE = "free"
     GRANTING = "granting"
     GRANTED = "granted"

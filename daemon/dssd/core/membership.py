@@ -59,6 +59,9 @@ one by one (each is acted on at once) do not take more than a tenth of the daemo
 class LeaderState(Enum):
     """Where a leader stands."""
 
+    # Members are single objects; the hash that Enum gives them is computed in Python each time.
+    __hash__ = object.__hash__
+
     LOADING = "loading"
     LEADING = "leading"
     STOPPING = "stopping"
@@ -67,6 +70,9 @@ class LeaderState(Enum):
 
 class Alarm(Enum):
     """What the leader as a whole waits for."""
+
+    # Members are single objects; the hash that Enum gives them is computed in Python each time.
+    __hash__ = object.__hash__
 
     COMMIT = "commit"
     REBALANCE = "rebalance"
@@ -110,7 +116,9 @@ Timer = Alarm | Lease | Resend | Limit | Forget
 class Member:
     """A borrower that the leader knows."""
 
-    __slots__ = ("borrower_id", "client_id", "inherits", "joined_ms", "session_id", "streams")
+    __slots__ = (
+        "borrower_id", "client_id", "inherits", "joined_ms", "leaving", "session_id", "streams",
+    )  # fmt: skip
 
     def __init__(
         self, borrower_id: BorrowerId, session_id: SessionId, client_id: str, joined_ms: int
@@ -119,6 +127,8 @@ class Member:
         self.session_id = session_id
         self.client_id = client_id
         self.joined_ms = joined_ms
+        self.leaving = False
+        """It gives back what it holds and takes nothing more."""
         self.streams: set[StreamId] = set()
         self.inherits: set[StreamId] = set()
         """Streams that it gets as soon as their holders have let go."""

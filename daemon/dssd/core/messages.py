@@ -83,6 +83,8 @@ class UpdateProgress:
     reports: tuple[StreamReport, ...]
     use_finished: bool = False
     """The holder stopped reading these streams: the report is final."""
+    leaving: bool = False
+    """The subscription was left: the borrower takes nothing more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,6 +219,8 @@ class UpdateStreamStates:
     taken_over: tuple[TakenState, ...] = ()
     asks_renewal: bool = False
     """Then all that is taken over is named."""
+    leaving: bool = False
+    """As in `UpdateProgress`."""
 
 
 @dataclass(frozen=True, slots=True)

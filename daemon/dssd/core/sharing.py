@@ -57,7 +57,9 @@ def _returns(state: Leader) -> list[tuple[StreamId, BorrowerId]]:
     """Streams that are kept for sessions that are here again."""
     present: dict[SessionId | None, BorrowerId] = {}
     for borrower_id in sorted(state.members, reverse=True):
-        present[state.members[borrower_id].session_id] = borrower_id
+        member = state.members[borrower_id]
+        if not member.leaving:
+            present[member.session_id] = borrower_id
     kept = [stream for stream in state.order if state.streams[stream].reserved]
     sessions = [(stream, state.streams[stream].session_id) for stream in kept]
     return [(stream, present[session]) for stream, session in sessions if session in present]
@@ -76,21 +78,26 @@ def _share(turn: Turn) -> None:
 def _shares(state: Leader) -> dict[StreamId, BorrowerId]:
     open_streams: list[StreamId] = []
     owners: dict[StreamId, BorrowerId] = {}
+    leaving = {member.borrower_id for member in state.members.values() if member.leaving}
     for stream in state.order:
         lent = state.streams[stream]
         if lent.state is StreamState.FINISHED or lent.reserved:
             continue
-        open_streams.append(stream)
         owner = owner_of(lent)
+        if owner in leaving:
+            # It comes back by itself, and is shared out then.
+            continue
+        open_streams.append(stream)
         if owner is not None:
             owners[stream] = owner
-    return sticky(open_streams, tuple(state.members), owners)
+    staying = tuple(member for member in state.members if member not in leaving)
+    return sticky(open_streams, staying, owners)
 
 
 def _begin_move(turn: Turn, stream: StreamId, taker: BorrowerId) -> None:
     state = turn.state
     lent, member = state.streams.get(stream), state.members.get(taker)
-    if lent is None or member is None or owner_of(lent) == taker:
+    if lent is None or member is None or member.leaving or owner_of(lent) == taker:
         return
     if lent.state is StreamState.FREE:
         lend(turn, lent, member)

@@ -124,6 +124,7 @@ INPUTS_OF_EACH_KIND: list[BorrowerInput] = [
 
 WANTED = LeaderWanted(ME, 0, SESSION, "ann")
 UPDATE = UpdateProgress(ME, LEADER, (report(),))
+LEAVING = UpdateProgress(ME, LEADER, (report(),), leaving=True)
 PING = Ping(ME, LEADER, 10)
 FINISHED = RevokeFinished(ME, LEADER, A, 2)
 
@@ -162,7 +163,7 @@ EXPECTED: dict[tuple[BorrowerState, str], tuple[BorrowerState, list[object]]] = 
         S.CONNECTED,
         [UpdateProgress(ME, LEADER, (report(floor=12),))],
     ),
-    (S.CONNECTED, "Unsubscribed"): (S.UNSUBSCRIBING, [FinishStream(A, 2, 5_000)]),
+    (S.CONNECTED, "Unsubscribed"): (S.UNSUBSCRIBING, [LEAVING, FinishStream(A, 2, 5_000)]),
     (S.CONNECTED, "Disconnected"): (
         S.GONE,
         [
@@ -175,7 +176,7 @@ EXPECTED: dict[tuple[BorrowerState, str], tuple[BorrowerState, list[object]]] = 
     (S.UNSUBSCRIBING, "Started"): (S.UNSUBSCRIBING, []),
     (S.UNSUBSCRIBING, "LeaderConnectResponse"): (S.UNSUBSCRIBING, []),
     (S.UNSUBSCRIBING, "PingResponse"): (S.UNSUBSCRIBING, []),
-    (S.UNSUBSCRIBING, "Grant"): (S.UNSUBSCRIBING, []),
+    (S.UNSUBSCRIBING, "Grant"): (S.UNSUBSCRIBING, [LEAVING]),
     (S.UNSUBSCRIBING, "ProgressSaved"): (
         S.UNSUBSCRIBING,
         [ProgressDurable(A, 2, Progress(10))],
@@ -194,7 +195,7 @@ EXPECTED: dict[tuple[BorrowerState, str], tuple[BorrowerState, list[object]]] = 
     (S.UNSUBSCRIBING, "Invalidate"): (S.GONE, [DropStream(A, 2, "gone"), Ended("gone")]),
     (S.UNSUBSCRIBING, "Reported"): (
         S.UNSUBSCRIBING,
-        [UpdateProgress(ME, LEADER, (report(floor=12),))],
+        [UpdateProgress(ME, LEADER, (report(floor=12),), leaving=True)],
     ),
     (S.UNSUBSCRIBING, "Unsubscribed"): (S.UNSUBSCRIBING, []),
     (S.UNSUBSCRIBING, "Disconnected"): (
@@ -426,6 +427,7 @@ def test_a_leader_that_answers_late_must_answer_a_ping_before_delivery() -> None
 def test_unsubscribing_waits_for_the_final_report_of_every_stream() -> None:
     borrower = borrower_in(S.CONNECTED, granted(A), granted(B))
     assert after(borrower, Unsubscribed(0)) == [
+        SendToLeader(UpdateProgress(ME, LEADER, (report(A), report(B)), leaving=True)),
         FinishStream(A, 2, 5_000),
         FinishStream(B, 2, 5_000),
     ]
@@ -437,6 +439,32 @@ def test_unsubscribing_waits_for_the_final_report_of_every_stream() -> None:
         ME, LEADER, (report(A, floor=20, sent=20), report(B, floor=21, sent=21))
     )
     assert effects[-1] == Ended("unsubscribed")
+
+
+def test_who_unsubscribes_gives_a_grant_back_as_it_came_and_again_if_it_comes_again() -> None:
+    borrower = borrower_in(S.UNSUBSCRIBING, granted(A))
+    unused = UpdateProgress(ME, LEADER, (report(B, 3, sent=10),), use_finished=True, leaving=True)
+    for now_ms in (10, 260):
+        effects = after(borrower, Received(grant(granted(B, 3)), now_ms))
+        assert effects == [SendToLeader(unused)]
+    assert B not in borrower.streams
+    effects = after(borrower, Received(Revoked(ME, LEADER, B, 3, Progress(10)), 300))
+    assert effects == [SendToLeader(RevokeFinished(ME, LEADER, B, 3))]
+    assert borrower.state is S.UNSUBSCRIBING
+
+
+def test_who_unsubscribes_gives_a_newer_grant_back_and_reports_the_one_it_holds() -> None:
+    borrower = borrower_in(S.UNSUBSCRIBING, granted(A))
+    assert sent(after(borrower, Received(grant(granted(A, 3)), 10))) == [
+        UpdateProgress(ME, LEADER, (report(A, 3, sent=10),), use_finished=True, leaving=True)
+    ]
+    assert borrower.streams[A].report == report(A)
+
+
+def test_who_unsubscribes_answers_the_revoke_of_a_stream_that_it_does_not_hold() -> None:
+    borrower = borrower_in(S.UNSUBSCRIBING, granted(A))
+    effects = after(borrower, Received(Revoke(ME, LEADER, B, 3, 10_000), 10))
+    assert effects == [SendToLeader(RevokeFinished(ME, LEADER, B, 3))]
 
 
 def test_unsubscribing_ends_by_its_timeout_with_what_is_known() -> None:

@@ -563,6 +563,41 @@ def test_a_leave_is_gathered() -> None:
     assert set(run.owners().values()) == {BOB}
 
 
+def leaving(run: Run, name: bytes, *held: int) -> UpdateProgress:
+    reports = tuple(report for at in held for report in run.report(name, at, 0).reports)
+    return UpdateProgress(name, LEADER, reports, leaving=True)
+
+
+def test_a_member_that_is_leaving_is_lent_nothing_of_what_becomes_free() -> None:
+    run = Run(*map(fresh, range(4)))
+    run.join(ANN, BOB)
+    held = sorted(at for at, owner in run.owners().items() if owner == ANN)
+    run.tell(leaving(run, ANN, *held))
+    run.tell(run.report(ANN, held[0], 0, final=True))
+    run.commit()
+    run.tell(RevokeFinished(ANN, LEADER, stream(held[0]), run.epoch(held[0])))
+    run.pass_ms(200)
+    assert run.owners()[held[0]] == BOB
+    run.tell(Disconnect(BOB, LEADER, ()))
+    run.pass_ms(400)
+    assert {at for at, owner in run.owners().items() if owner == ANN} == {held[1]}
+    assert None in run.owners().values()
+
+
+def test_what_a_leaving_member_was_to_inherit_goes_to_others() -> None:
+    run = Run(*map(fresh, range(2)))
+    run.join(ANN)
+    run.tell(LeaderWanted(BOB, 0, session_of(BOB), "bob"))
+    run.pass_ms(200)
+    (revoke,) = (message for message in run.sent if isinstance(message, Revoke))
+    run.tell(leaving(run, BOB))
+    run.tell(run.report(ANN, revoke.stream.partition, 0, final=True))
+    run.commit()
+    run.tell(RevokeFinished(ANN, LEADER, revoke.stream, revoke.grant_epoch))
+    run.pass_ms(200)
+    assert set(run.owners().values()) == {ANN}
+
+
 def test_ping_is_answered_with_its_own_send_time() -> None:
     run = Run(fresh(0))
     run.join(ANN)

@@ -24,7 +24,9 @@ still under way to the old one can reach it. Rules:
    keep others away.
 4. The lease runs from the newest send time of ours that the leader heard of. At 0.6 L delivery is
    suspended and the leader looked for, with all that is held; at L everything is dropped.
-5. Reports are sent again until they are durable, as under the borrow protocol; leader epochs,
+5. Who unsubscribes says so at once and with whatever it says; a set that comes then is not taken,
+   and what is new in it is given back as it came.
+6. Reports are sent again until they are durable, as under the borrow protocol; leader epochs,
    grant epochs, `Revoked` and `Invalidate` are those of that protocol too.
 
 The machine is total: `TRANSITIONS` has an entry for each state and input, `MESSAGES` for each
@@ -52,7 +54,7 @@ from dssd.core.borrowing import (
     Unsubscribed,
     WakeAt,
 )
-from dssd.core.holding import HeldStream, Timer, merge_report
+from dssd.core.holding import HeldStream, Timer, merge_report, unused_report
 from dssd.core.lease.holding import (
     Effects,
     LeaseBorrower,
@@ -134,6 +136,7 @@ def _begin_unsubscribing(state: LeaseBorrower, given: Unsubscribed, effects: Eff
     state.timers.clear(Timer.SUSPEND)
     state.timers.clear(Timer.FIND)
     state.timers.set(Timer.UNSUBSCRIBE, given.now_ms + UNSUBSCRIBE_MS)
+    send_states(state, active(state), given.now_ms, effects)
     for held in state.streams.values():
         finish(held, UNSUBSCRIBE_MS, effects)
 
@@ -259,6 +262,26 @@ def _take_over(state: LeaseBorrower, streams: Iterable[Taken], effects: Effects)
         else:
             forget_up_to(state, taken.stream, taken.grant_epoch, "revoked", effects)
             answer_finished(state, taken.stream, taken.grant_epoch, effects)
+
+
+def _decline(
+    state: LeaseBorrower, message: LeaseStreams | UpdateStreams, now_ms: int, effects: Effects
+) -> None:
+    """What is not held is given back as it came: nothing of it was sent to the client."""
+    extend_lease(state, message.heard_ms, now_ms, effects)
+    unused: list[HeldStream] = []
+    for granted in message.streams:
+        held = state.streams.get(granted.stream)
+        if granted.grant_epoch <= state.ended_epochs.get(granted.stream, 0):
+            answer_finished(state, granted.stream, granted.grant_epoch, effects)
+        elif held is None or held.report.grant_epoch < granted.grant_epoch:
+            unused.append(HeldStream(unused_report(granted)))
+            unused[-1].revoking = unused[-1].finished = True
+    if unused:
+        send_states(state, unused, now_ms, effects)
+    if isinstance(message, UpdateStreams):
+        _take_over(state, message.taken_over, effects)
+        _leave_when_finished(state, effects)
 
 
 def _renew(state: LeaseBorrower, message: RenewStreamLease, now_ms: int, effects: Effects) -> None:
@@ -479,8 +502,8 @@ MESSAGES: Mapping[tuple[LeaseState, type[ToBorrower]], Callable[..., None]] = {
     (_S.UNSUBSCRIBING, ProgressSaved): _note_saved,
     (_S.UNSUBSCRIBING, Revoked): _revoked_last,
     (_S.UNSUBSCRIBING, Invalidate): _invalidate_last,
-    (_S.UNSUBSCRIBING, LeaseStreams): ignore_message,
-    (_S.UNSUBSCRIBING, UpdateStreams): ignore_message,
+    (_S.UNSUBSCRIBING, LeaseStreams): _decline,
+    (_S.UNSUBSCRIBING, UpdateStreams): _decline,
     (_S.UNSUBSCRIBING, RenewStreamLease): _renew_last,
 }
 """While it lives; a borrower that is gone answers `Revoked` only."""

@@ -34,6 +34,9 @@ Effects = list[BorrowerEffect]
 class LeaseState(Enum):
     """Where a borrower stands."""
 
+    # Members are single objects; the hash that Enum gives them is computed in Python each time.
+    __hash__ = object.__hash__
+
     CONNECTING = "connecting"
     REPLAYING = "replaying"
     UPDATING = "updating"

@@ -57,6 +57,7 @@ def send_states(
         state.version_old if state.state is LeaseState.UPDATING else None,
         tuple(TakenState(held.report, held.finished) for held in taken if held.revoking),
         asks_renewal,
+        state.state is LeaseState.UNSUBSCRIBING,
     )
     effects.append(SendToLeader(message))
 

@@ -96,8 +96,10 @@ def states(
     taken: Iterable[TakenState] = (),
     at_ms: int = 10,
     asks: bool = False,
+    leaving: bool = False,
 ) -> UpdateStreamStates:
-    return UpdateStreamStates(ME, LEADER, at_ms, version, reports, old, tuple(taken), asks)
+    taken_over = tuple(taken)
+    return UpdateStreamStates(ME, LEADER, at_ms, version, reports, old, taken_over, asks, leaving)
 
 
 def wanted(
@@ -200,7 +202,11 @@ EXPECTED: dict[tuple[LeaseState, str], tuple[LeaseState, list[object]]] = {
     (S.REPLAYING, "Reported"): (S.REPLAYING, [states(3, report(floor=12))]),
     (S.REPLAYING, "Unsubscribed"): (
         S.UNSUBSCRIBING,
-        [FinishStream(A, 2, 5_000), FinishStream(B, 2, 5_000)],
+        [
+            states(3, report(A), report(B), leaving=True),
+            FinishStream(A, 2, 5_000),
+            FinishStream(B, 2, 5_000),
+        ],
     ),
     (S.REPLAYING, "Disconnected"): (
         S.GONE,
@@ -216,7 +222,10 @@ EXPECTED: dict[tuple[LeaseState, str], tuple[LeaseState, list[object]]] = {
         [*dropped("version mismatch"), Recreate("version mismatch")],
     ),
     (S.UPDATING, "Reported"): (S.UPDATING, [states(4, report(floor=12), old=3)]),
-    (S.UPDATING, "Unsubscribed"): (S.UNSUBSCRIBING, [FinishStream(A, 2, 5_000)]),
+    (S.UPDATING, "Unsubscribed"): (
+        S.UNSUBSCRIBING,
+        [states(4, report(A), leaving=True), FinishStream(A, 2, 5_000)],
+    ),
     (S.UPDATING, "Disconnected"): (
         S.GONE,
         [GOODBYE, *dropped("disconnected"), Ended("disconnected")],
@@ -229,7 +238,7 @@ EXPECTED: dict[tuple[LeaseState, str], tuple[LeaseState, list[object]]] = {
     (S.UNSUBSCRIBING, "Invalidate"): (S.GONE, [*dropped("stale"), Ended("stale")]),
     (S.UNSUBSCRIBING, "Reported"): (
         S.UNSUBSCRIBING,
-        [states(3, taken=[TakenState(report(floor=12), fully_acked=False)])],
+        [states(3, taken=[TakenState(report(floor=12), fully_acked=False)], leaving=True)],
     ),
     (S.UNSUBSCRIBING, "Disconnected"): (
         S.GONE,
@@ -454,11 +463,30 @@ def test_unsubscribing_gives_every_stream_back_and_then_says_goodbye() -> None:
     borrower = borrower_in(S.UNSUBSCRIBING)
     first = Reported((report(A, floor=20),), 10, use_finished=True)
     back = TakenState(report(A, floor=20, sent=20), fully_acked=True)
-    assert after(borrower, first) == [states(3, taken=[back])]
+    assert after(borrower, first) == [states(3, taken=[back], leaving=True)]
     effects = after(borrower, Reported((report(B, floor=21),), 20, use_finished=True))
     last = (report(A, floor=20, sent=20), report(B, floor=21, sent=21))
     assert Disconnect(ME, LEADER, last) in effects
     assert effects[-1] == Ended("unsubscribed")
+
+
+@pytest.mark.parametrize(
+    "set_message", [updated(3, 4, granted(A), granted(C), taken=[B]), leased(3, granted(C))]
+)
+def test_who_unsubscribes_takes_no_set_and_gives_back_what_is_new_in_it(
+    set_message: ToBorrower,
+) -> None:
+    borrower = borrower_in(S.UNSUBSCRIBING)
+    unused = TakenState(report(C, sent=10), fully_acked=True)
+    assert after(borrower, set_message) == [states(3, taken=[unused], leaving=True)]
+    assert (borrower.version, set(borrower.streams)) == (3, {A, B})
+
+
+def test_who_unsubscribes_answers_that_streams_are_taken_over_which_it_does_not_hold() -> None:
+    borrower = borrower_in(S.UNSUBSCRIBING)
+    assert after(borrower, updated(3, 4, granted(A), taken=[B, C])) == [
+        RevokeFinished(ME, LEADER, C, 2)
+    ]
 
 
 def test_unsubscribing_ends_when_the_leader_has_accepted_everything() -> None:
