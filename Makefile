@@ -6,10 +6,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
 
-.PHONY: help install demo test sim scale mutants check lint format types contracts proto lock bench clean
+.PHONY: help install demo test sim sim-log sim-sessions scale mutants check lint format types contracts proto lock bench clean
 
 help: ## list the commands
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
 
 $(READY): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "DSS needs Python 3.11 or newer; pass PYTHON=/path/to/python3.11")'
@@ -29,6 +29,12 @@ test: $(READY) ## run the tests
 
 sim: $(READY) ## run N seeds of the simulator (10,000), or replay one: make sim SEED=7
 	@$(BIN)/python -m dssd.testing.simulation $(if $(SEED),--seed $(SEED),--seeds $(or $(N),10000))
+
+sim-log: $(READY) ## run N seeds of the log on a simulated disk (2,000), or replay one: make sim-log SEED=7
+	@$(BIN)/python -m dssd.testing.disk.seeded $(if $(SEED),--seed $(SEED),--seeds $(or $(N),2000))
+
+sim-sessions: $(READY) ## run N seeds of the real sessions on virtual time (3,000), or replay one: make sim-sessions SEED=7
+	@$(BIN)/python -m dssd.testing.shells $(if $(SEED),--seed $(SEED),--seeds $(or $(N),3000))
 
 scale: $(READY) ## one large world: 10,000 borrowers, 1,000 faults (or make scale FACTOR=0.1), and what steps cost
 	@$(BIN)/python -m dssd.testing.simulation.scale --factor $(or $(FACTOR),1)

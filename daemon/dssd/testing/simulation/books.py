@@ -4,30 +4,20 @@ These look at states that no observer outside sees; what observers see is judged
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import NamedTuple
 
 from dss_core.ids import StreamId
-from dss_core.progress import Progress, clipped, total
+from dss_core.progress import clipped, total
 from dssd.core.attempts import merged_attempts, unacked_attempts
 from dssd.core.delivering import Deliver
 from dssd.core.delivery import DeliveryWindow
-from dssd.core.leading import LeaderInput, Received, StreamRecord
-from dssd.core.lending import HELD, LIMITED, TRANSIENT, LentStream, StreamState
+from dssd.core.leading import StreamRecord
+from dssd.core.lending import HELD, LIMITED, TRANSIENT, StreamState
 from dssd.core.membership import Leader, LeaderState, owner_of
-from dssd.core.messages import (
-    Attempts,
-    BorrowerId,
-    Disconnect,
-    LeaderWanted,
-    StreamReport,
-    ToLeader,
-    UpdateProgress,
-    UpdateStreamStates,
-)
+from dssd.core.messages import BorrowerId
 from dssd.leaders.encoding import progress_of, unpacked_attempts
 from dssd.store.port import Put, Write
 from dssd.store.rows import ProgressRow
-from dssd.testing.simulation.checker import Violation
+from dssd.testing.simulation.violation import Violation
 
 LATE_MS = 100
 """Events that were due before may still come within this."""
@@ -77,76 +67,17 @@ def check_moved(leader: Leader, stream: StreamId, now_ms: int) -> None:
         for each in leader.streams.values()
     ):
         raise Violation("I9", f"{stream} moves from a member that gets others")
+    leaving = {member for member, each in leader.members.items() if each.leaving}
     shared = [
         each
         for each in leader.streams.values()
-        if each.state is not StreamState.FINISHED and not each.reserved
+        if each.state is not StreamState.FINISHED
+        and not each.reserved
+        and owner_of(each) not in leaving
     ]
     left = sum(owner_of(each) == lent.holder for each in shared)
-    if left < len(shared) // len(leader.members):
+    if left < len(shared) // (len(leader.members) - len(leaving)):
         raise Violation("I9", f"{stream} moves from a member that keeps {left} of {len(shared)}")
-
-
-Known = tuple[Progress, int, Attempts]
-
-
-class Heard(NamedTuple):
-    """The reports in an input to a leader."""
-
-    present: list[tuple[LentStream, StreamReport]]
-    """Of present grants, by their holders: they must be taken."""
-    stray: list[tuple[LentStream, Known, StreamState]]
-    """Of other grants, or by others: they must change nothing of what was known before."""
-
-
-def reports_in(leader: Leader | None, given: LeaderInput) -> Heard:
-    """The reports in an input."""
-    heard = Heard([], [])
-    if leader is None or leader.state is not LeaderState.LEADING or not isinstance(given, Received):
-        return heard
-    message = given.message
-    for report in _reports_of(leader, message):
-        lent = leader.streams.get(report.stream)
-        if lent is None:
-            continue
-        if (message.borrower_id, report.grant_epoch) != (lent.holder, lent.grant_epoch):
-            heard.stray.append((lent, (lent.progress, lent.frontier, lent.attempts), lent.state))
-        elif lent.state in HELD or lent.reserved:
-            heard.present.append((lent, report))
-    return heard
-
-
-def _reports_of(leader: Leader, message: ToLeader) -> tuple[StreamReport, ...]:
-    """What a leader has to look at: nothing from borrowers that are gone or were never there."""
-    is_member = message.borrower_id in leader.members
-    match message:
-        case LeaderWanted(held=held) if message.borrower_id not in leader.departed:
-            return held
-        case Disconnect(reports=reports):
-            return reports
-        case UpdateProgress(reports=reports) if is_member:
-            return reports
-        case UpdateStreamStates(states=states, taken_over=taken_over) if is_member:
-            return (*states, *(taken.report for taken in taken_over))
-        case _:
-            return ()
-
-
-def check_heard(heard: Heard) -> None:
-    """S2, S3: what the holder of a grant reports is known from then on; other reports are nothing.
-
-    Raises:
-        Violation: something is not known, or is known from somebody else.
-    """
-    for lent, report in heard.present:
-        known = lent.progress
-        if known.merged(report.progress) != known or lent.frontier < report.frontier:
-            raise Violation("S2", f"a report of {lent.stream} was not taken: {report}")
-    for lent, before, state in heard.stray:
-        if before != (lent.progress, lent.frontier, lent.attempts):
-            raise Violation("S3", f"{lent.stream} took a report of another grant")
-        if state is StreamState.GRANTING and lent.state is StreamState.GRANTED:
-            raise Violation("S3", f"{lent.stream} was confirmed by a report of another grant")
 
 
 def check_repeated(leader: Leader, now_ms: int, said_ms: Mapping[StreamId, int]) -> None:

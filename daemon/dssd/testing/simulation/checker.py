@@ -4,7 +4,8 @@ It knows nothing of how DSS works, only what DSS promises. Names are those of do
 ``python -m dssd.testing.simulation.checker FILE`` judges a history that was written to a file: exit
 code 0 where every invariant holds, else 1, with the violation on stdout.
 
-    I4  a record that the log has is handed out, once all has healed       (at `Ended`)
+    I4  a record that the log has is handed out, once all has healed       (at `Ended`);
+        what is damaged, or went with the machine, it has no more
     I5  exactly once, where nobody disturbed anything                      (at `Ended`)
     I6  first hand-outs of a stream come in order
     S2  stored progress never shrinks, stays below the end, and holds only what users acknowledged
@@ -12,7 +13,8 @@ code 0 where every invariant holds, else 1, with the violation on stdout.
         one holder
     S4  a record that comes again is marked, and no older grant hands out after a newer one
     S7  the log keeps what it has, and nothing is handed out that it does not have, or that the
-        filter rejects
+        filter rejects; what a producer is told is stored lies there once (`log_rules`)
+    S8  offsets are given once, without a gap, in the order of each producer's sequences
     S10 an attempt counts hand-outs that there were, and under one grant all of them
     A1  what a user was told is durable comes never again
     L2  progress reaches the end of every stream, once all has healed      (at `Ended`)
@@ -32,6 +34,7 @@ from dssd.testing.simulation.history import (
     Appended,
     Born,
     Committed,
+    Damaged,
     Declared,
     Destroyed,
     Disturbed,
@@ -40,17 +43,17 @@ from dssd.testing.simulation.history import (
     Gone,
     HandedOut,
     Led,
+    Lost,
     Nakked,
+    Published,
+    Stored,
+    Unpublished,
     read_history,
 )
+from dssd.testing.simulation.log_rules import LogRules
+from dssd.testing.simulation.violation import Violation
 
-
-class Violation(Exception):
-    """An invariant does not hold."""
-
-    def __init__(self, invariant: str, text: str) -> None:
-        super().__init__(f"{invariant}: {text}")
-        self.invariant = invariant
+__all__ = ["Checker", "Violation", "main"]
 
 
 class _Stream:
@@ -58,7 +61,7 @@ class _Stream:
 
     __slots__ = (
         "acked", "attempts", "durable", "first_below", "grant_epoch", "hand_epoch", "hand_member",
-        "hands", "start", "stored",
+        "hands", "holes", "start", "stored",
     )  # fmt: skip
 
     def __init__(self, start: int) -> None:
@@ -72,6 +75,8 @@ class _Stream:
         """Who hands out under the newest grant that handed out."""
         self.attempts: dict[int, int] = {}
         """Of what that grant handed out, how it was counted last."""
+        self.holes: list[tuple[int, int, int]] = []
+        """Start and end of what is gone, and the newest grant that may have read it before."""
         self.acked: set[int] = set()
         self.durable: set[int] = set()
         self.stored = Progress(start)
@@ -94,7 +99,8 @@ class Checker:
 
     def __init__(self) -> None:
         self._groups: defaultdict[str, _Group] = defaultdict(_Group)
-        self._ends: dict[str, int] = {}
+        self._log = LogRules()
+        self._ends = self._log.ends
         self._gone: set[str] = set()
         self._disturbed = False
         self._refused = False
@@ -145,9 +151,31 @@ class Checker:
         self._gone.add(event.stream)
 
     def _appended(self, event: Appended) -> None:
-        if event.end < self._ends.get(event.stream, 0):
-            raise Violation("S7", f"the end was {self._ends[event.stream]} before: {event}")
-        self._ends[event.stream] = event.end
+        self._log.appended(event)
+
+    def _stored(self, event: Stored) -> None:
+        self._log.stored(event)
+
+    def _published(self, event: Published) -> None:
+        self._log.published(event)
+
+    def _unpublished(self, event: Unpublished) -> None:
+        self._log.unpublished(event)
+
+    def _damaged(self, event: Damaged) -> None:
+        self._log.damaged(event)
+        self._note_hole(event)
+
+    def _lost(self, event: Lost) -> None:
+        self._log.lost(event)
+        self._note_hole(event)
+
+    def _note_hole(self, event: Damaged | Lost) -> None:
+        for group in self._groups.values():
+            if event.stream in group.streams:
+                lent = group.streams[event.stream]
+                epoch = max(lent.grant_epoch, lent.hand_epoch)
+                lent.holes.append((event.start, event.end, epoch))
 
     def _handed_out(self, event: HandedOut) -> None:
         group = self._groups[event.group]
@@ -187,6 +215,9 @@ class Checker:
     def _check_due(self, event: HandedOut, group: _Group, lent: _Stream) -> None:
         if event.offset >= self._ends.get(event.stream, 0) or event.offset < lent.start:
             raise Violation("S7", f"the log does not have it, or the group begins later: {event}")
+        for start, end, epoch in lent.holes:
+            if start <= event.offset < end and event.grant_epoch > epoch:
+                raise Violation("S7", f"it was gone when the stream was granted: {event}")
         if group.every and event.offset % group.every == 0:
             raise Violation("S7", f"the filter rejects it: {event}")
 
@@ -222,7 +253,9 @@ class Checker:
         for low, high in ((0, stored.floor), *stored.ranges):
             fresh = complement(((0, before.floor), *before.ranges), low, high)
             for offset in (offset for part in fresh for offset in range(*part)):
-                if offset not in lent.acked and not (group.every and offset % group.every == 0):
+                if group.every and offset % group.every == 0:
+                    continue
+                if offset not in lent.acked and not self._log.is_hole(event.stream, offset):
                     raise Violation("S2", f"nobody acknowledged {offset}: {event}")
 
     def _led(self, event: Led) -> None:
@@ -252,6 +285,8 @@ class Checker:
             times = lent.hands.get(offset, 0)
             if group.every and offset % group.every == 0:
                 continue
+            if self._log.is_hole(stream, offset):
+                continue
             if not times:
                 raise Violation("I4", f"{name} never got {stream} @{offset}")
             if times > 1 and not (self._disturbed or self._refused):
@@ -264,6 +299,11 @@ _TAKERS: dict[type[Event], Callable[[Checker, Any], None]] = {
     Destroyed: Checker._destroyed,
     Gone: Checker._stream_gone,
     Appended: Checker._appended,
+    Stored: Checker._stored,
+    Published: Checker._published,
+    Unpublished: Checker._unpublished,
+    Damaged: Checker._damaged,
+    Lost: Checker._lost,
     HandedOut: Checker._handed_out,
     Acked: Checker._acked,
     Nakked: Checker._nakked,

@@ -30,8 +30,8 @@ from dssd.sessions.items import (
     UnsubscribedItem,
 )
 from dssd.testing.simulation.history import AckDurable, Acked, HandedOut, Nakked
+from dssd.testing.simulation.log import cut_frames
 from dssd.testing.simulation.pipe import Pipe
-from dssd.testing.simulation.storage import cut_frames
 
 if TYPE_CHECKING:
     from dssd.testing.simulation.schedule import Host
@@ -80,6 +80,8 @@ class _Held:
     hung: set[int] = field(default_factory=set)
     """The user never comes back from these, unless they are handed out again."""
     revoked: bool = False
+    left: bool = False
+    """Its subscription was left: what still comes is not handed out."""
 
 
 class Client:
@@ -135,9 +137,15 @@ class Client:
         """Leave a subscription; what it handed out may still be acked."""
         if self.wanted.pop(number, None) is None:
             return
-        self._inbox = deque(entry for entry in self._inbox if entry[0].group in self._groups())
+        for held in self._grants.values():
+            held.left = held.left or held.group not in self._groups()
+        self._inbox = deque(entry for entry in self._inbox if not entry[0].left)
         if self.pipe is not None:
             self.pipe.up(Unsubscribe(number))
+
+    def doubts_in_us(self) -> int:
+        """How long a silence that begins now may last before it hands out nothing any more."""
+        return self.host.until_us(self.host.now_ms() + self._silence_ms + 1)
 
     def kill(self) -> None:
         """The process dies: nothing of it is left but its name; a new one begins later."""
@@ -230,7 +238,7 @@ class Client:
 
     def _delivered(self, item: Deliver) -> None:
         held = self._grants.get(item.grant)
-        if held is None or held.revoked:
+        if held is None or held.revoked or held.left:
             return
         spans = cut_frames(item.frames)
         for start, end in complement(normalised(item.mask), spans.base[0], spans.base[-1]):

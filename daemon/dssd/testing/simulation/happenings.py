@@ -14,18 +14,27 @@ from dssd.store.port import Delete, Write
 from dssd.store.rows import GrantRow, GroupRow, LeaderRow, ProgressRow, StreamSetRow
 from dssd.testing.simulation.client import Client
 from dssd.testing.simulation.history import Destroyed, Disturbed, Gone
-from dssd.testing.simulation.plan import Timed
-from dssd.testing.simulation.storage import at_once
+from dssd.testing.simulation.plan import Dies, Timed
+from dssd.testing.simulation.producing import Producer
+from dssd.testing.simulation.store import at_once
 from dssd.testing.simulation.world import World
 from dssd.topics.model import StorageTopic, Topic
 
 CUT_AFTER_US = (3_100_000, 5_000_000)
 """The transport's own life: how long after it froze a client is cut off."""
+APPENDS_BY = 1_009
+"""What of `Timed.who` names the producer, divided by this, is independent of the stream."""
+BURST_FRAMES = 8
+"""More than a producer may have in flight."""
 
 
 def happen(world: World, timed: Timed) -> None:
     """Let it happen now."""
-    if timed.kind not in UNDISTURBING or _loses_goodbyes(world, timed):
+    if (
+        timed.kind not in UNDISTURBING
+        or _loses_goodbyes(world, timed)
+        or _outlasts_leases(world, timed)
+    ):
         world.tell(Disturbed(world.schedule.now_us, timed.kind))
     KINDS[timed.kind](world, timed)
 
@@ -36,6 +45,13 @@ def _loses_goodbyes(world: World, timed: Timed) -> bool:
     return leaves and any(each.kind in LEADER_FAULTS for each in world.plan.timed)
 
 
+def _outlasts_leases(world: World, timed: Timed) -> bool:
+    """Two deaths of the leaders' host may follow so closely that a lease ends unheard."""
+    if timed.kind != "crash_leader_host":
+        return False
+    return sum(each.kind == timed.kind for each in world.plan.timed) > 1
+
+
 # Records and members
 
 
@@ -43,7 +59,8 @@ def _append(world: World, timed: Timed) -> None:
     topics = list(world.catalogue.topics.values())
     if topics:
         streams = topics[timed.who % len(topics)].storage_topics[-1].streams()
-        world.append(streams[timed.who // 7 % len(streams)], timed.amount)
+        stream = streams[timed.who // 7 % len(streams)]
+        world.append(stream, timed.amount, timed.who // APPENDS_BY)
 
 
 def _begin(world: World, timed: Timed) -> None:
@@ -66,6 +83,9 @@ def _join(world: World, timed: Timed) -> None:
 
 def _leave(world: World, timed: Timed) -> None:
     client = _client(world, timed)
+    if client.host.frozen_until_us > world.schedule.now_us:
+        # Who stands still cannot go.
+        return
     others = [each for each in world.clients if each is not client and each.staying]
     for group in client.wanted.values():
         if not any(group in each.wanted.values() for each in others):
@@ -118,12 +138,19 @@ def _grow_topic(world: World, timed: Timed) -> None:
 
 def _seal_topic(world: World, timed: Timed) -> None:
     topic = _topic(world, timed)
-    if topic is None:
-        return
-    last = topic.storage_topics[-1]
-    ends = tuple(world.log.bounds(stream).end for stream in last.streams())
-    sealed = replace(last, ends=ends)
-    world.change_topic(replace(topic, storage_topics=(*topic.storage_topics[:-1], sealed)))
+    if topic is not None:
+        last = topic.storage_topics[-1]
+        sealed = partial(_sealed, world, topic.name, last)
+        world.writer.seal(last.storage_topic_id, sealed)
+
+
+def _sealed(world: World, name: str, part: StorageTopic) -> None:
+    topic = world.catalogue.topics.get(name)
+    if topic is not None:
+        ends = tuple(world.log.bounds(stream).end for stream in part.streams())
+        parts = tuple(replace(each, ends=ends) if each is part else each
+                      for each in topic.storage_topics)  # fmt: skip
+        world.change_topic(replace(topic, storage_topics=parts))
 
 
 def _remove_topic(world: World, timed: Timed) -> None:
@@ -134,6 +161,7 @@ def _remove_topic(world: World, timed: Timed) -> None:
     for stream in topic.streams():
         world.tell(Gone(world.schedule.now_us, world.names[stream]))
     world.log.remove(topic.streams())
+    world.writer.remove([part.storage_topic_id for part in topic.storage_topics])
     world.leaders.change_topic(topic, gone=topic.streams())
 
 
@@ -203,10 +231,65 @@ def _kill_client(world: World, timed: Timed) -> None:
 
 
 def _cut_pipe(world: World, timed: Timed) -> None:
-    pipe = _client(world, timed).pipe
-    if pipe is not None:
-        late_us = _before_heal(world, timed.amount)
-        pipe.cut(session_notices_us=late_us // 2, client_notices_us=late_us)
+    """The session notices before its client only by a silence in which that one began to doubt."""
+    client = _client(world, timed)
+    if client.pipe is None:
+        return
+    second_us = _before_heal(world, timed.amount)
+    first_us = second_us // 2
+    if first_us > client.doubts_in_us():
+        client.pipe.cut(session_notices_us=first_us, client_notices_us=second_us)
+    else:
+        client.pipe.cut(session_notices_us=second_us, client_notices_us=first_us)
+
+
+def _lose_power(world: World, timed: Timed) -> None:
+    world.crash_daemon(power=True)
+
+
+def _die_writing(world: World, timed: Timed) -> None:
+    step = world.writer.steps + 1 + timed.who // 2 % 8
+    world.writer.dies = Dies(step, power=bool(timed.who % 2))
+
+
+def _fail_sync(world: World, timed: Timed) -> None:
+    world.writer.sync_fails = True
+
+
+def _fill_disk(world: World, timed: Timed) -> None:
+    world.writer.full_until_us = world.schedule.now_us + _before_heal(world, timed.amount)
+
+
+def _rot(world: World, timed: Timed) -> None:
+    topics = list(world.catalogue.topics.values())
+    if topics:
+        streams = topics[timed.who % len(topics)].streams()
+        stream = streams[timed.who // 7 % len(streams)]
+        count, bits = 1 + timed.who // 53 % 4, timed.who // APPENDS_BY
+        # What marks hide costs nothing more; without them a start has to judge the bad bytes.
+        heads, marks = bits % 4 > 1, bits % 4 > 0
+        at = timed.who // 211 if bits // 4 % 2 else -1
+        world.writer.rot(stream, at, count, heads=heads, marks=marks)
+
+
+def _busy_producer(world: World, timed: Timed) -> Producer:
+    """The one that `_append` takes; every other time it has just sent more than it may."""
+    if timed.who % 2:
+        _burst(world, timed)
+    return world.producers[timed.who // APPENDS_BY % len(world.producers)]
+
+
+def _cut_producer(world: World, timed: Timed) -> None:
+    _busy_producer(world, timed).cut(_before_heal(world, timed.amount))
+
+
+def _kill_producer(world: World, timed: Timed) -> None:
+    _busy_producer(world, timed).kill(_before_heal(world, timed.amount))
+
+
+def _burst(world: World, timed: Timed) -> None:
+    for number in range(BURST_FRAMES):
+        _append(world, replace(timed, amount=1 + (timed.amount + number) % 6))
 
 
 def _freeze_client(world: World, timed: Timed) -> None:
@@ -251,6 +334,14 @@ KINDS: Mapping[str, Callable[[World, Timed], None]] = {
     "freeze_client": _freeze_client,
     "freeze_session_host": _freeze_session_host,
     "freeze_leader_host": _freeze_leader_host,
+    "lose_power": _lose_power,
+    "die_writing": _die_writing,
+    "fail_sync": _fail_sync,
+    "fill_disk": _fill_disk,
+    "rot": _rot,
+    "cut_producer": _cut_producer,
+    "kill_producer": _kill_producer,
+    "burst": _burst,
 }
 
 LEADER_FAULTS = frozenset({"lose_leader", "crash_leader_host"})
@@ -258,7 +349,8 @@ LEADER_FAULTS = frozenset({"lose_leader", "crash_leader_host"})
 UNDISTURBING = frozenset(
     {
         "append", "begin", "join", "unsubscribe", "resubscribe", "intrude", "grow_topic",
-        "seal_topic", "lose_leader", "crash_leader_host",
+        "seal_topic", "lose_leader", "crash_leader_host", "fill_disk", "rot", "cut_producer",
+        "kill_producer", "burst",
     }
 )  # fmt: skip
 """A new leader adopts who lives and what they acknowledged, so even its death costs nothing."""

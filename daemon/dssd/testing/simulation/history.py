@@ -56,6 +56,61 @@ class Appended(NamedTuple):
     end: int
 
 
+class Stored(NamedTuple):
+    """The log has a frame, and the stream ends behind it: whoever reads may see it."""
+
+    at_us: int
+    stream: str
+    base: int
+    records: int
+    producer: str
+    sequence: int
+    content: int
+    """Which of the producer's frames it is, whatever sequence it has."""
+    durability: str
+    """sync: nothing but the disk itself takes it back; os: the machine may."""
+
+
+class Published(NamedTuple):
+    """A producer was told where its frame lies."""
+
+    at_us: int
+    stream: str
+    producer: str
+    sequence: int
+    base: int
+    records: int
+    repeated: bool
+
+
+class Unpublished(NamedTuple):
+    """A producer was told that its frame is not stored; or, by the code, that nobody knows."""
+
+    at_us: int
+    stream: str
+    producer: str
+    sequence: int
+    error_code: str
+
+
+class Damaged(NamedTuple):
+    """The disk no longer gives what lay at these offsets, or bad bytes stand for them."""
+
+    at_us: int
+    stream: str
+    start: int
+    end: int
+
+
+class Lost(NamedTuple):
+    """What lay at these offsets went with the machine; where nothing did, they are never given."""
+
+    at_us: int
+    stream: str
+    start: int
+    end: int
+
+
 class HandedOut(NamedTuple):
     """User code got a record."""
 
@@ -137,6 +192,11 @@ Event = (
     | Destroyed
     | Gone
     | Appended
+    | Stored
+    | Published
+    | Unpublished
+    | Damaged
+    | Lost
     | HandedOut
     | Acked
     | Nakked
@@ -150,8 +210,8 @@ Event = (
 _KINDS: Mapping[str, type[Event]] = {
     kind.__name__: kind
     for kind in (
-        Declared, Born, Destroyed, Gone, Appended, HandedOut, Acked, Nakked, AckDurable, Committed,
-        Led, Disturbed, Ended,
+        Declared, Born, Destroyed, Gone, Appended, Stored, Published, Unpublished, Damaged, Lost,
+        HandedOut, Acked, Nakked, AckDurable, Committed, Led, Disturbed, Ended,
     )
 }  # fmt: skip
 

@@ -31,6 +31,7 @@ from dssd.core.leading import (
 )
 from dssd.core.membership import Leader
 from dssd.core.messages import (
+    BorrowerId,
     Grant,
     Invalidate,
     LeaderWanted,
@@ -56,14 +57,11 @@ from dssd.leaders.claim import (
 from dssd.leaders.registry import BOOT_ID_BYTES
 from dssd.store.port import Precondition, PreconditionFailed, Put, Write
 from dssd.store.rows import GroupRow, LeaderRow
-from dssd.testing.simulation.books import (
-    check_heard,
-    check_moved,
-    check_written,
-    reports_in,
-)
+from dssd.testing.simulation.books import check_moved, check_written
+from dssd.testing.simulation.borrower_books import says_leaving
 from dssd.testing.simulation.history import Led
-from dssd.testing.simulation.storage import AtOnce, at_once
+from dssd.testing.simulation.leader_steps import check_staying, check_step, epochs_of
+from dssd.testing.simulation.store import AtOnce, at_once
 from dssd.topics.model import Topic
 
 if TYPE_CHECKING:
@@ -78,7 +76,10 @@ GOODBYES_US = 10_000
 class Leading:
     """One leader of one group: claiming, loading, leading."""
 
-    __slots__ = ("claim", "group", "leader", "mailbox", "over", "said_ms", "wake_ms")
+    __slots__ = (
+        "claim", "group", "kept_until_ms", "leader", "left", "mailbox", "over", "said_ms",
+        "wake_ms",
+    )  # fmt: skip
 
     def __init__(self, group: GroupRow) -> None:
         self.group = group
@@ -87,6 +88,11 @@ class Leading:
         self.mailbox: list[LeaderInput] = []
         """What came before it led."""
         self.over = False
+        self.kept_until_ms = 0
+        """When the leases of those have ended that held streams before it; 0 where its daemon is
+        another than that of the leader before, for then none of them is left."""
+        self.left: dict[BorrowerId, dict[StreamId, int]] = {}
+        """Borrowers that said that they leave, and the grant epochs of that moment."""
         self.said_ms: dict[StreamId, int] = {}
         """When a stream's grant, revoke or end was last sent."""
         self.wake_ms: int | None = None
@@ -101,6 +107,8 @@ class LeaderHost:
         self.up = True
         self._world = world
         self._boots = 1
+        self._led: dict[int, int] = {}
+        """The boot of each group's newest leader."""
         self._stopping = False
 
     # What reaches it
@@ -204,6 +212,9 @@ class LeaderHost:
         )
         versions = at_once(stored_versions(world.store.rows, acting.group))
         waiting, acting.mailbox = acting.mailbox, []
+        if self._led.get(acting.group.group_id) == self._boots:
+            acting.kept_until_ms = self.host.now_ms() + world.plan.timing.lease_ms
+        self._led[acting.group.group_id] = self._boots
         self._feed(acting, TookOver(self.host.now_ms(), stored, attempt.restarted, versions))
         for given in waiting:
             self._feed(acting, given)
@@ -217,10 +228,12 @@ class LeaderHost:
             acting.mailbox.append(given)
             return
         self._world.say("leader", given)
-        self._world.await_leader(acting)
-        heard = reports_in(acting.leader, given)
+        sight = self._world.await_leader(acting, given)
         effects = step(acting.leader, given)[1]
-        check_heard(heard)
+        if sight is not None:
+            check_step(sight, acting.leader, effects, acting.kept_until_ms)
+        if isinstance(given, Received) and says_leaving(given.message):
+            acting.left.setdefault(given.message.borrower_id, epochs_of(acting.leader))
         self._world.touch_leader(acting)
         for effect in effects:
             if acting.over:
@@ -254,6 +267,7 @@ class LeaderHost:
             for taken in message.taken_over:
                 check_moved(acting.leader, taken.stream, self.host.now_ms())
         if isinstance(message, Grant | LeaseStreams | UpdateStreams):
+            check_staying(acting.left, message)
             for granted in message.streams:
                 acting.said_ms[granted.stream] = self.host.now_ms()
                 self._world.check_fenced(group_id, granted)

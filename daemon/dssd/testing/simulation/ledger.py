@@ -22,7 +22,7 @@ from dssd.leaders.encoding import progress_of
 from dssd.store.port import Put, Write
 from dssd.store.rows import GrantRow, LeaderRow, ProgressRow, StreamSetRow
 from dssd.testing.simulation.books import check_kept
-from dssd.testing.simulation.checker import Violation
+from dssd.testing.simulation.violation import Violation
 
 Lent = tuple[int, StreamId]
 """A group and a stream of it."""
@@ -79,17 +79,21 @@ class Ledger:
                 if granted.grant_epoch > self._grant_epochs.get((group_id, granted.stream), 0):
                     raise Violation("S3", f"granted before its epoch is durable: {granted}")
         elif isinstance(message, ProgressSaved):
-            self._check_progress((group_id, message.stream), message.progress, message)
+            self.check_kept(group_id, message.stream, message.progress)
         elif isinstance(message, Revoked):
-            final = leader.streams[message.stream].progress
-            self._check_progress((group_id, message.stream), final, message)
+            self.check_kept(group_id, message.stream, leader.streams[message.stream].progress)
 
         if isinstance(message, LeaseStreams | UpdateStreams):
             session_id = leader.members[message.borrower_id].session_id
             if message.version > self._set_versions.get((group_id, session_id), 0):
                 raise Violation("S3", f"sent before its version is durable: {message}")
 
-    def _check_progress(self, lent: Lent, said: Progress, message: ToBorrower) -> None:
-        kept = progress_of(self._progress.get(lent))
+    def check_kept(self, group_id: int, stream: StreamId, said: Progress) -> None:
+        """S2: of what leaders, sessions and users are told is durable, all is.
+
+        Raises:
+            Violation: it is not.
+        """
+        kept = progress_of(self._progress.get((group_id, stream)))
         if kept.merged(said) != kept:
-            raise Violation("S2", f"said before it is durable: {message}")
+            raise Violation("S2", f"said of {stream} before it is durable: {said}, but {kept}")

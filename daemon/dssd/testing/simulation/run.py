@@ -27,7 +27,7 @@ BALANCED_WITHIN_US = 3 * LEASE_US
 STEADY_US = LEASE_US
 CALM_US = LEASE_US
 """Whatever was on its way has come, and whoever is gone was missed."""
-UNDISTURBING_RATES = frozenset({"double", "late", "slow_commit"})
+UNDISTURBING_RATES = frozenset({"double", "late", "slow_commit", "slow_sync", "late_request"})
 """What happens to messages and commits at these rates never makes a record come twice."""
 
 LOOK_EVERY = 20
@@ -42,6 +42,8 @@ class Outcome:
     events: int
     effects: int
     """Carried out by all hosts, together."""
+    writer_steps: int
+    """Of the log's group commits."""
     history: tuple[Event, ...]
     struck: tuple[Strike, ...]
     violation: Violation | None
@@ -63,8 +65,8 @@ def run(plan: Plan, transcript: Callable[[int, str, object], None] | None = None
         violation = Violation("I19", f"a machine raised {raised!r}")
         trace = traceback.format_exc()
     history, struck = tuple(world.history), tuple(world.chance.struck)
-    happened, effects = world.schedule.happened, world.effects
-    return Outcome(plan, happened, effects, history, struck, violation, trace)
+    happened, effects, steps = world.schedule.happened, world.effects, world.writer.steps
+    return Outcome(plan, happened, effects, steps, history, struck, violation, trace)
 
 
 def run_seed(seed: int) -> Outcome:
@@ -99,6 +101,7 @@ def heal(world: World) -> None:
     world.chance.calm()
     world.network.heal()
     world.crash_at_effect = 0
+    world.writer.heal()
     hosts = [world.leaders.host, *world.session_hosts, *(each.host for each in world.clients)]
     thawed_us = max(host.frozen_until_us for host in hosts)
     if thawed_us >= world.schedule.now_us:
@@ -121,12 +124,14 @@ def _until(
 
 
 def is_settled(world: World) -> bool:
-    """Whether the stored progress of every group has reached the end of every stream."""
-    return not world.checker.unsettled()
+    """Whether all is told to producers, and every group's stored progress is at every end."""
+    return all(each.settled for each in world.producers) and not world.checker.unsettled()
 
 
 def _unsettled(world: World) -> str:
-    return f"(group, stream, floor, end): {world.checker.unsettled()}"
+    waiting = [each.name for each in world.producers if not each.settled]
+    unread = world.checker.unsettled()
+    return f"producers: {waiting}; (group, stream, floor, end): {unread}"
 
 
 def is_balanced(world: World) -> bool:

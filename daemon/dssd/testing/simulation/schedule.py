@@ -51,6 +51,11 @@ class Host:
         due_us = -((self._offset_ms - at_ms) * 1_000 * PARTS // self._rate)
         return max(due_us - self._schedule.now_us, 0)
 
+    def since_us(self, at_ms: int) -> int:
+        """True time since the host's clock showed ``at_ms``, to a millisecond of its clock."""
+        then_us = (at_ms - self._offset_ms) * 1_000 * PARTS // self._rate
+        return max(self._schedule.now_us - then_us, 0)
+
     def crash(self) -> None:
         """Everything that was to happen in this incarnation is void."""
         self.incarnation += 1

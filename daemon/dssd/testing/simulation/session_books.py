@@ -3,33 +3,36 @@
 Invariant: it only takes notes and looks; nothing that a session does depends on it.
 """
 
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Container
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dss_core.ids import StreamId
+from dss_core.progress import Progress, Ranges, complement, normalised
+from dssd.core.attempts import merged_attempts, unacked_attempts
 from dssd.core.borrower import UNSUBSCRIBE_MS
-from dssd.core.delivering import Deliver
-from dssd.core.holding import Timer
-from dssd.core.membership import Lease
+from dssd.core.delivering import Deliver, Settle
 from dssd.core.messages import (
+    Attempts,
     BorrowerId,
     Invalidate,
     ProgressSaved,
     Revoke,
     Revoked,
+    StreamReport,
     ToBorrower,
 )
 from dssd.subscriptions.agent import Agent
 from dssd.testing.simulation.books import LATE_MS, check_blame
-from dssd.testing.simulation.checker import Violation
+from dssd.testing.simulation.borrower_books import check_lease, check_limits
+from dssd.testing.simulation.ledger import Ledger
+from dssd.testing.simulation.log import SimulatedLog
+from dssd.testing.simulation.violation import Violation
 
 if TYPE_CHECKING:
     from dssd.testing.simulation.leader_host import LeaderHost
     from dssd.testing.simulation.session_host import SimulatedSession
-
-ROUNDING_US = 3_000
-"""Two clocks of whole milliseconds, at any rate."""
 
 NEVER_MS = 1 << 62
 
@@ -52,24 +55,78 @@ class SessionBooks:
     def __init__(self, session: "SimulatedSession") -> None:
         self.standings: dict[int, str] = {}
         """By subscription, as people would see it."""
-        self.borrower_ids: set[BorrowerId] = set()
-        """Every one that it ever had."""
         self.leaving: dict[int, int] = {}
         """Subscriptions that were left, and when they are over."""
         self._session = session
         self._finishing: dict[int, int] = {}
         """Grants that are to be given back, and when their final report is due."""
         self._suspended: set[int] = set()
+        self._confirmed: set[int] = set()
+        """Grants of which the client said that it dropped what it has not handed out."""
+        self._acked: defaultdict[int, list[Ranges]] = defaultdict(list)
+        """What the client acknowledged under each grant."""
+        self._tokens: dict[int, tuple[HeldGrant, Progress]] = {}
+        """Of acks that are to be answered once durable: all that was acknowledged by then."""
+
+        self._counted: dict[int, Attempts] = {}
+        """Hand-outs of records that deliveries told of."""
 
     # Notes
 
     def asked_back(self, grant: int, deadline_ms: int) -> None:
         """The leader wants a grant back."""
-        self._finishing[grant] = self._session.host.now_ms() + deadline_ms
+        if self._finishing.get(grant) != NEVER_MS:
+            self._finishing[grant] = self._session.host.now_ms() + deadline_ms
 
-    def reported_last(self, grant: int) -> None:
-        """The final report of a grant was made."""
+    def given_back(self, grant: int) -> None:
+        """The client says that it hands out no more of a grant."""
+        self._confirmed.add(grant)
+
+    def settled(self, settles: tuple[Settle, ...]) -> None:
+        """The client says how far it is."""
+        for settle in settles:
+            held = self._session.grants.get(settle.grant)
+            if held is None:
+                continue
+            acked = self._acked[settle.grant]
+            acked.append(settle.acked)
+            if settle.token:
+                progress = Progress(0).with_acked(each for ranges in acked for each in ranges)
+                self._acked[settle.grant] = [((0, progress.floor), *progress.ranges)]
+                self._tokens[settle.token] = held, progress
+
+    def reported(self, reports: tuple[tuple[int, StreamReport], ...]) -> None:
+        """The window tells how grants stand.
+
+        Raises:
+            Violation: it says of fewer hand-outs than it told the client.
+        """
+        for grant, report in reports if self._counted else ():
+            counted = self._counted.get(grant, ())
+            said = unacked_attempts(report.attempts, report.progress)
+            if merged_attempts(said, counted, report.progress) != said:
+                raise Violation("S10", f"hand-outs were not reported: {counted}, but {report}")
+
+    def reported_last(self, grant: int, report: StreamReport) -> None:
+        """The final report of a grant was made.
+
+        Raises:
+            Violation: it says more than the client did.
+        """
         self._finishing[grant] = NEVER_MS
+        if report.sent is None and grant not in self._confirmed:
+            raise Violation("S4", f"the client may hand out more than that: {report}")
+
+    def dropped(self, grant: int, reason: str) -> None:
+        """A grant is over.
+
+        Raises:
+            Violation: its subscription was left, and what is out was not waited for.
+        """
+        if reason == "unsubscribed" and self._finishing.get(grant) != NEVER_MS:
+            raise Violation("I5", f"grant {grant} was left without a final report")
+        self._acked.pop(grant, None)
+        self._counted.pop(grant, None)
 
     def left(self, subscription: int) -> None:
         """The client left a subscription."""
@@ -103,13 +160,15 @@ class SessionBooks:
         ]
 
     def held_besides(self, borrower_id: BorrowerId, message: ToBorrower) -> set[int]:
-        """The grants of a borrower that a message about one stream must leave alone."""
+        """The grants of a borrower that a message about another one must leave alone."""
         if not isinstance(message, Revoke | Revoked | Invalidate | ProgressSaved):
             return set()
         return {
             number
             for number, held in self._session.grants.items()
-            if held.borrower_id == borrower_id and message.stream not in (None, held.stream)
+            if held.borrower_id == borrower_id
+            and message.stream is not None
+            and (message.stream != held.stream or message.grant_epoch < held.grant_epoch)
         }
 
     def check_delivery(self, delivery: Deliver) -> None:
@@ -119,11 +178,28 @@ class SessionBooks:
             Violation: it may not.
         """
         check_blame(delivery, self._session.window.credit_records)
+        if delivery.attempt > 2:
+            # A single hand-out is told by the frontier alone.
+            records = complement(normalised(delivery.mask), delivery.base, delivery.end)
+            told = tuple((low, high, delivery.attempt - 1) for low, high in records)
+            counted = self._counted.get(delivery.grant, ())
+            self._counted[delivery.grant] = merged_attempts(counted, told, Progress(0))
         grant = self._session.grants.get(delivery.grant)
         if delivery.grant in self._finishing:
             raise Violation("S5", f"delivered though it is to be given back: {delivery}")
         if grant is not None and grant.agent.subscription in self._suspended:
             raise Violation("S4", f"delivered though the leader is silent: {delivery}")
+
+    def check_answered(self, token: int, ledger: Ledger) -> None:
+        """A1, S2: an ack is called durable once it is, with all that was acknowledged before it.
+
+        Raises:
+            Violation: it is not.
+        """
+        waiting = self._tokens.pop(token, None)
+        if waiting is not None:
+            held, acked = waiting
+            ledger.check_kept(held.agent.group.group_id, held.stream, acked)
 
     def check_in_time(self) -> None:
         """I16, I22: what has to be over by a deadline is. Not for a host that stood still.
@@ -132,30 +208,46 @@ class SessionBooks:
             Violation: a final report or the end of a subscription is late.
         """
         now_ms = self._session.host.now_ms() - LATE_MS
+        wake_ms = self._session.window.wake_at_ms
         for grant, until_ms in self._finishing.items():
-            if until_ms < now_ms and grant in self._session.grants:
+            if until_ms == NEVER_MS or grant not in self._session.grants:
+                continue
+            if until_ms < now_ms or wake_ms is None or wake_ms > until_ms:
                 raise Violation("I16", f"no final report of grant {grant} by its deadline")
         for subscription, until_ms in self.leaving.items():
             if until_ms < now_ms:
                 raise Violation("I22", f"subscription {subscription} does not end")
 
-    def check_leases(self, leaders: "LeaderHost") -> None:
-        """S4: a borrower stops handing out before its leader gives it up, whatever clocks do.
+    def check_read_on(self, log: SimulatedLog, growing: Container[int]) -> None:
+        """L2: what a stream has is read, unless the news of it is still on its way.
 
         Raises:
-            Violation: it may still hand out by then.
+            Violation: the window believes that it has read all.
+        """
+        for lent in self._session.window.lent():
+            rests = lent.at_tail and not lent.ending and lent.grant not in growing
+            if rests and lent.stream in log and lent.cursor < log.bounds(lent.stream).end:
+                raise Violation("L2", f"{lent.stream} has more than {lent.cursor} and rests")
+
+    def check_borrowers(self, leaders: "LeaderHost") -> None:
+        """S4, I22: look at the clocks of every borrower.
+
+        Raises:
+            Violation: one may hand out for too long, or leaves without an end.
         """
         session = self._session
         for subscription in self.standings:
             agent = session.handler.agent(subscription)
-            acting = leaders.leading.get(agent.group.group_id) if agent is not None else None
-            if agent is None or acting is None or acting.leader is None:
+            if agent is None:
                 continue
-            for borrower in agent.borrowers():
-                stops_ms = borrower.timers.at_ms(Timer.SUSPEND)
-                ends_ms = acting.leader.timers.at_ms(Lease(borrower.borrower_id))
-                if borrower.suspended or stops_ms is None or ends_ms is None:
-                    continue
-                late_us = session.host.until_us(stops_ms) - leaders.host.until_us(ends_ms)
-                if late_us > ROUNDING_US:
-                    raise Violation("S4", f"{session.client_id} outlives its lease by {late_us} us")
+            acting = leaders.leading.get(agent.group.group_id)
+            leader = acting.leader if acting is not None else None
+            borrowers = list(agent.borrowers())
+            if agent.leaving and not borrowers:
+                raise Violation("I22", f"subscription {subscription} was left, and nobody ends it")
+            for borrower in borrowers:
+                if borrower.suspended != (subscription in self._suspended):
+                    raise Violation("S4", f"{session.client_id} was not told of its silent leader")
+                check_limits(borrower)
+                if leader is not None:
+                    check_lease(borrower, session.host, leader, leaders.host)

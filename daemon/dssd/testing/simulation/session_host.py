@@ -60,9 +60,10 @@ from dssd.sessions.items import (
 )
 from dssd.subscriptions.agent import Agent, Subscriber
 from dssd.subscriptions.handler import Handler
-from dssd.testing.simulation.checker import Violation
+from dssd.testing.simulation.borrower_books import BorrowerBooks
+from dssd.testing.simulation.log import cut_frames
 from dssd.testing.simulation.session_books import HeldGrant, SessionBooks
-from dssd.testing.simulation.storage import cut_frames
+from dssd.testing.simulation.violation import Violation
 
 if TYPE_CHECKING:
     from dssd.testing.simulation.pipe import Pipe
@@ -95,9 +96,11 @@ class SimulatedSession:
         self._pipe = pipe
         self.grants: dict[int, HeldGrant] = {}
         self.books = SessionBooks(self)
+        self.borrower_books = BorrowerBooks()
         self._held_up: dict[int, int] = {}
         """Grants whose final report reaches their borrower only so much later."""
-        self._growing: set[int] = set()
+        self.growing: set[int] = set()
+        """Grants whose streams have grown, which the window does not know yet."""
         self._wanted_again: set[int] = set()
         self._wake_ms: int | None = None
         self._incarnation = host.incarnation
@@ -109,9 +112,11 @@ class SimulatedSession:
         if self.closed or not self._alive():
             return
         match item:
-            case Settles():
+            case Settles(settles):
+                self.books.settled(settles)
                 self.feed(item)
             case FinishRevoke(grant):
+                self.books.given_back(grant)
                 self.feed(RevokeFinished(grant))
             case PingSent(token):
                 self._pipe.down(PongSent(token))
@@ -151,6 +156,7 @@ class SimulatedSession:
         if agent is not None and not agent.leaving:
             self.books.left(subscription)
             agent.leave(self.host.now_ms())
+            self.borrower_books.check_left(agent.borrowers())
 
     # The window
 
@@ -174,6 +180,7 @@ class SimulatedSession:
             case Read():
                 self._world.after(READ_US, partial(self._read, effect), self.host)
             case Report(reports, final):
+                self.books.reported(reports)
                 if final:
                     self._report_last(reports)
                 else:
@@ -181,6 +188,7 @@ class SimulatedSession:
             case AskRevoke(grant, deadline_ms):
                 self._pipe.down(items.Revoke(grant, deadline_ms))
             case AnswerSettled(token):
+                self.books.check_answered(token, self._world.ledger)
                 self._pipe.down(Settled(token))
             case RefuseGrant(grant):
                 self._pipe.down(Refused(GrantNotHeld(grant=grant), grant=grant))
@@ -193,7 +201,7 @@ class SimulatedSession:
 
     def _report_last(self, reports: tuple[tuple[int, StreamReport], ...]) -> None:
         for grant, report in reports:
-            self.books.reported_last(grant)
+            self.books.reported_last(grant, report)
             late_us = self._held_up.get(grant)
             if late_us is None:
                 self._report_final(grant, report)
@@ -202,6 +210,9 @@ class SimulatedSession:
                 self._world.schedule.after(late_us, act, self.host)
 
     def _report_final(self, grant: int, report: StreamReport) -> None:
+        held = self.grants.get(grant)
+        if held is not None:
+            self.borrower_books.reported_last(held.borrower_id, report)
         self.handler.report(((grant, report),), self.host.now_ms(), final=True)
         self._arm()
 
@@ -218,12 +229,12 @@ class SimulatedSession:
 
     def _grow(self, grant: int) -> None:
         # The news of several appends come as one, as those of a real log do.
-        if grant not in self._growing:
-            self._growing.add(grant)
+        if grant not in self.growing:
+            self.growing.add(grant)
             self._world.after(READ_US, partial(self._grown, grant), self.host)
 
     def _grown(self, grant: int) -> None:
-        self._growing.discard(grant)
+        self.growing.discard(grant)
         self.feed(Grown(grant))
         self._arm()
 
@@ -255,6 +266,7 @@ class SimulatedSession:
 
     def close(self) -> None:
         """The client is gone: say how all stands, end every borrower."""
+        self.borrower_books.closing()
         self.feed(Closing())
         self.closed = True
         self.handler.disconnect(self.host.now_ms())
@@ -283,6 +295,7 @@ class SimulatedSession:
     def install(self, agent: Agent, borrower_id: bytes, granted: GrantedStream) -> int:
         """Read and deliver the stream; returns the number of the grant."""
         world = self._world
+        self.borrower_books.installed(borrower_id, granted)
         number = world.next_grant()
         if granted.stream not in world.log:
             return number
@@ -312,12 +325,18 @@ class SimulatedSession:
         if held is None:
             return
         held.unwatch()
+        self.books.dropped(grant, reason)
+        self.borrower_books.dropped(held.borrower_id, held.stream, held.grant_epoch)
         self.handler.dropped(grant)
         self.feed(Dropped(grant))
         self._pipe.down(items.Revoked(grant, reason))
 
     def saved(self, grant: int, progress: Progress) -> None:
         """What is durable of the grant."""
+        held = self.grants.get(grant)
+        if held is not None:
+            self.borrower_books.saved(progress)
+            self._world.ledger.check_kept(held.agent.group.group_id, held.stream, progress)
         self.feed(Saved(grant, progress))
 
     def suspend(self, subscription: int) -> None:
@@ -356,8 +375,12 @@ class SimulatedSession:
         if self.closed:
             return
         self._world.say(self.client_id, message)
+        borrower = next(each for each in agent.borrowers() if each.borrower_id == borrower_id)
         held = self.books.held_besides(borrower_id, message)
+        hearing = self.borrower_books.about_to_hear(borrower, message)
         agent.receive(borrower_id, message, self.host.now_ms())
+        if hearing is not None:
+            self.borrower_books.check_heard(hearing)
         if not agent.leaving and not held <= self.grants.keys():
             raise Violation("I15", f"a message about one stream cost others: {message}")
         self._arm()
@@ -372,11 +395,11 @@ class SimulatedSession:
         self, borrower_id: BorrowerId, receive: Callable[[ToBorrower], None]
     ) -> Callable[[], None]:
         """Deliver what is sent to this borrower to ``receive``; returns how to stop."""
-        self.books.borrower_ids.add(borrower_id)
         return self._world.attach_borrower(borrower_id, self.host, receive)
 
     def to_leader(self, group_id: int, message: ToLeader) -> None:
         """Send to the leader of the group."""
+        self.borrower_books.said(message)
         self._world.to_leader(self.host, group_id, message)
 
     def to_borrower(self, group_id: int, message: ToBorrower) -> None:

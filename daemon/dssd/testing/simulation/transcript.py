@@ -47,7 +47,9 @@ def _of(name: str, shown: Mapping[str, object]) -> str:
     told = [
         f"{field}={readable(value)}"
         for field, value in shown.items()
-        if value not in (None, 0, "", b"", ()) and field not in ("now_ms", "at_us")
+        if value not in (None, 0, "", b"", ())
+        and field not in ("now_ms", "at_us")
+        and not callable(value)
     ]
     return f"{name}({', '.join(told)})"
 

@@ -8,10 +8,11 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from dss_core.ids import StreamId
+from dssd.core.leading import LeaderInput
 from dssd.core.messages import BorrowerId, GrantedStream, ToBorrower, ToLeader
 from dssd.leaders.encoding import progress_of
-from dssd.store.port import Put, Write
-from dssd.store.rows import GrantRow, GroupRow, ProgressRow
+from dssd.store.port import Write
+from dssd.store.rows import GroupRow
 from dssd.testing.simulation.books import (
     ANSWERED_WITHIN_MS,
     LATE_MS,
@@ -21,11 +22,11 @@ from dssd.testing.simulation.books import (
     check_repeated,
     check_window,
 )
+from dssd.testing.simulation.catalogue import SimulatedCatalogue, declaration, new_group, new_topic
 from dssd.testing.simulation.chance import Chance
 from dssd.testing.simulation.checker import Checker, Violation
 from dssd.testing.simulation.client import Client
 from dssd.testing.simulation.history import (
-    Appended,
     Born,
     Committed,
     Declared,
@@ -33,19 +34,17 @@ from dssd.testing.simulation.history import (
     Event,
 )
 from dssd.testing.simulation.leader_host import LeaderHost, Leading
+from dssd.testing.simulation.leader_steps import Sight, seen_before
 from dssd.testing.simulation.ledger import Ledger
+from dssd.testing.simulation.log import SimulatedLog
 from dssd.testing.simulation.network import Network
 from dssd.testing.simulation.pipe import Pipe
 from dssd.testing.simulation.plan import GroupPlan, Plan
+from dssd.testing.simulation.producing import Producer
 from dssd.testing.simulation.schedule import Act, Crashed, Host, Schedule
 from dssd.testing.simulation.session_host import SimulatedSession
-from dssd.testing.simulation.storage import (
-    SimulatedCatalogue,
-    SimulatedLog,
-    SimulatedStore,
-    at_once,
-    new_topic,
-)
+from dssd.testing.simulation.store import SimulatedStore, at_once, progress_in
+from dssd.testing.simulation.writing import Writer
 from dssd.topics.model import StorageTopic, Topic
 
 LOOK_AT_ALL_EVERY = 50
@@ -55,7 +54,7 @@ FRAME_RECORDS_MAX = 6
 STOP_US = 500_000
 """What a daemon takes to stop, at most; then it is ended."""
 RESTART_US = 300_000
-SYNC_US = (200, 3_000)
+PRODUCERS_NOTICE_US = 5_000
 
 
 class World:
@@ -99,8 +98,11 @@ class World:
             Client(self, self._host(f"client{at}", *next(clocks)), f"c{at}", habits)
             for at, habits in enumerate(plan.habits)
         ]
-        for partitions in plan.partitions:
-            self.create_topic(partitions)
+        self.writer = Writer(self)
+        self.producer_names: dict[bytes, str] = {}
+        self.producers = [Producer(self, number) for number in range(plan.producers)]
+        for at, partitions in enumerate(plan.partitions):
+            self.create_topic(partitions, "os" if at in plan.os_topics else "sync")
         for group in plan.groups:
             self.create_group(group)
 
@@ -147,19 +149,22 @@ class World:
         """Something for people; nobody looks but the transcript."""
         self.say("notice", what)
 
-    def await_leader(self, acting: Leading) -> None:
-        """A leader is about to take a step."""
+    def await_leader(self, acting: Leading, given: LeaderInput) -> Sight | None:
+        """A leader is about to take a step; returns what is to be compared after it."""
+        assert acting.leader is not None
         host = self.leaders.host
         thawed_us = self.schedule.now_us - host.frozen_until_us
-        if acting.leader is not None and thawed_us > LATE_MS * 1_000:
+        # What waited until it led is of the time at which it came; its timers are due behind that.
+        if thawed_us > LATE_MS * 1_000 and given.now_ms == host.now_ms():
             check_deadlines(acting.leader, host.now_ms())
             check_repeated(acting.leader, host.now_ms(), acting.said_ms)
-        if self.healed_us is not None and acting.leader is not None:
+        if self.healed_us is not None:
             healed_ms = host.now_ms() - host.elapsed_ms(self.schedule.now_us - self.healed_us)
             revoke_ms = ANSWERED_WITHIN_MS
             if "late_final" in self.plan.rates or any(each.hang for each in self.plan.habits):
                 revoke_ms += self.plan.timing.revoke_deadline_ms
-            check_answered(acting.leader, host.now_ms(), healed_ms, self.is_staying, revoke_ms)
+            check_answered(acting.leader, host.now_ms(), healed_ms, self.is_borrower, revoke_ms)
+        return seen_before(acting.leader, given, kept=acting.kept_until_ms > 0)
 
     def check_fenced(self, group_id: int, granted: GrantedStream) -> None:
         """S4: who held the stream before hands out nothing any more when it is granted anew.
@@ -190,7 +195,8 @@ class World:
             self.touch_window(session)
             if self.schedule.now_us - session.host.frozen_until_us > LATE_MS * 1_000:
                 session.books.check_in_time()
-            session.books.check_leases(self.leaders)
+            session.books.check_borrowers(self.leaders)
+            session.books.check_read_on(self.log, session.growing)
 
     def count_effect(self, host: Host) -> None:
         """A host carried out an effect; it may die of it.
@@ -216,7 +222,14 @@ class World:
 
     def _crash_leaders(self, *, with_sessions: bool) -> None:
         self.leaders.crash(with_sessions=with_sessions)
-        self.schedule.after(RESTART_US, self.leaders.restart)
+        self.schedule.after(RESTART_US, partial(self._restart, with_log=with_sessions))
+
+    def _restart(self, *, with_log: bool) -> None:
+        if with_log:
+            self.writer.restart()
+        # Where the whole daemon died since, leaders come back with its log.
+        if self.writer.up:
+            self.leaders.restart()
 
     def crash_sessions(self, host: Host) -> None:
         """Every session of the host is gone; clients notice, leaders are told nothing."""
@@ -232,9 +245,15 @@ class World:
             if home is host:
                 del self._borrowers[borrower_id]
 
-    def crash_daemon(self) -> None:
-        """Leaders and sessions are one process, and it dies, with commits under way."""
+    def crash_daemon(self, *, power: bool = False) -> None:
+        """Leaders, sessions and log are one process, and it dies, with commits under way.
+
+        With ``power`` the machine dies, and takes along what was not synced.
+        """
         self.store.crash()
+        self.writer.crash(power=power)
+        for producer in self.producers:
+            producer.cut(PRODUCERS_NOTICE_US)
         self._crash_leaders(with_sessions=True)
         for host in self.session_hosts:
             self.crash_sessions(host)
@@ -244,10 +263,14 @@ class World:
         if not self.leaders.up:
             return
         # First, for a host may die of saying goodbye.
-        self.schedule.after(STOP_US, self.crash_daemon)
+        self.schedule.after(STOP_US, self._stopped)
         self.leaders.stop()
         for session in list(self.sessions.values()):
             session.end()
+
+    def _stopped(self) -> None:
+        self.writer.close()
+        self.crash_daemon()
 
     def connect(self, client: Client) -> Pipe | None:
         """A connection to the client's session host; an older session of it is taken over."""
@@ -304,13 +327,6 @@ class World:
         """Whether the borrower lives."""
         return borrower_id in self._borrowers
 
-    def is_staying(self, borrower_id: BorrowerId) -> bool:
-        """Whether the borrower lives, and its session leaves no subscription."""
-        return borrower_id in self._borrowers and any(
-            borrower_id in session.books.borrower_ids and not session.books.leaving
-            for session in self.sessions.values()
-        )
-
     def next_grant(self) -> int:
         """A number that was never given."""
         self._numbers += 1
@@ -318,16 +334,17 @@ class World:
 
     # Topics, groups and records
 
-    def create_topic(self, partitions: int) -> Topic:
+    def create_topic(self, partitions: int, durability: str = "sync") -> Topic:
         """A topic of one storage topic, empty."""
         self._topics += 1
-        topic = new_topic(self._topics, f"t{self._topics}", partitions)
+        topic = new_topic(self._topics, f"t{self._topics}", partitions, durability)
         self._enter(topic, topic.storage_topics[0])
         return topic
 
     def _enter(self, topic: Topic, part: StorageTopic) -> None:
         self.catalogue.topics[topic.name] = topic
         self.log.create(part.streams())
+        self.writer.open(part.storage_topic_id, part.partitions, topic.durability)
         for stream in part.streams():
             self.names[stream] = f"{topic.name}/{part.ordinal}/{stream.partition}"
 
@@ -338,49 +355,24 @@ class World:
     def create_group(self, planned: GroupPlan) -> GroupRow:
         """Declare a group, with its starts resolved."""
         topic = list(self.catalogue.topics.values())[planned.topic]
-        owner = b"c0#1" if planned.private else None
-        kind = "exclusive" if planned.private else "shared"
-        group_id = len(self._group_names) + 1
-        wait_ms, protocol = planned.ack_wait_ms, planned.protocol
-        row = GroupRow(
-            group_id, planned.name, f"{topic.name}/#", kind, "", owner, wait_ms, 0, 0, protocol
-        )
+        row = new_group(planned, topic, len(self._group_names) + 1)
         starts = {
             stream: 0 if planned.earliest else self.log.bounds(stream).end
             for stream in topic.streams()
         }
-        writes: list[Write] = [Put(row)]
-        writes += [
-            Put(ProgressRow(group_id, *stream, start, b"", start, b"", False, 0))
-            for stream, start in starts.items()
-        ]
+        writes = declaration(row, starts)
         at_once(self.store.rows.commit(writes))
         self.ledger.take(writes)
         self.groups[row.name] = row
-        self._group_names[group_id] = row.name
+        self._group_names[row.group_id] = row.name
         self.every[row.name] = planned.every
         named = tuple((self.names[stream], start) for stream, start in starts.items())
         self.tell(Declared(self.schedule.now_us, row.name, named, planned.every))
         return row
 
-    def append(self, stream: StreamId, records: int) -> None:
-        """A producer sends a frame; it is durable after a sync, unless its topic goes before."""
-        self.after(SYNC_US, partial(self._synced, stream, records))
-
-    def _synced(self, stream: StreamId, records: int) -> None:
-        if stream in self.log and not self.is_sealed(stream):
-            name = self.names[stream]
-            # Told before sessions can hear of it, for that is the order of things.
-            self.tell(Appended(self.schedule.now_us, name, self.log.bounds(stream).end + records))
-            self.log.append(stream, records)
-
-    def is_sealed(self, stream: StreamId) -> bool:
-        """Whether nothing more is appended to it."""
-        return any(
-            part.storage_topic_id == stream.storage_topic_id and part.ends is not None
-            for topic in self.catalogue.topics.values()
-            for part in topic.storage_topics
-        )
+    def append(self, stream: StreamId, records: int, producer: int = 0) -> None:
+        """A producer sends a frame."""
+        self.producers[producer % len(self.producers)].publish(stream, records)
 
     def change_topic(self, topic: Topic, part: StorageTopic | None = None) -> None:
         """A topic changed, perhaps by a new part; leaders hear of it."""
@@ -395,20 +387,9 @@ class World:
     def _committed(self, writes: Sequence[Write]) -> None:
         """A commit took effect: what it says of streams is told."""
         self.ledger.take(writes)
-        rows = [write.row for write in writes if isinstance(write, Put)]
-        grants = {
-            (row.group_id, row.storage_topic_id, row.partition): row.grant_epoch
-            for row in rows
-            if isinstance(row, GrantRow)
-        }
-        for row in rows:
-            if isinstance(row, ProgressRow):
-                key = (row.group_id, row.storage_topic_id, row.partition)
-                self._tell_committed(row, grants.get(key, -1))
-
-    def _tell_committed(self, row: ProgressRow, grant_epoch: int) -> None:
-        group = self._group_names[row.group_id]
-        stream = self.names[StreamId(row.storage_topic_id, row.partition)]
-        progress = progress_of(row)
-        floor, ranges = progress.floor, progress.ranges
-        self.tell(Committed(self.schedule.now_us, group, stream, floor, ranges, grant_epoch))
+        for row, grant_epoch in progress_in(writes):
+            group = self._group_names[row.group_id]
+            stream = self.names[StreamId(row.storage_topic_id, row.partition)]
+            progress = progress_of(row)
+            floor, ranges = progress.floor, progress.ranges
+            self.tell(Committed(self.schedule.now_us, group, stream, floor, ranges, grant_epoch))

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from dss_core.errors import DiskFull, DssError, SequenceGap, SequenceTooOld
 from dssd.testing.simulation.checker import Checker, Violation, main
 from dssd.testing.simulation.history import (
     AckDurable,
@@ -11,6 +12,7 @@ from dssd.testing.simulation.history import (
     Appended,
     Born,
     Committed,
+    Damaged,
     Declared,
     Destroyed,
     Disturbed,
@@ -19,6 +21,10 @@ from dssd.testing.simulation.history import (
     Gone,
     HandedOut,
     Led,
+    Lost,
+    Published,
+    Stored,
+    Unpublished,
     write_history,
 )
 
@@ -41,6 +47,22 @@ def acked(offset: int) -> Acked:
 
 def committed(floor: int, *ranges: tuple[int, int], epoch: int = -1) -> Committed:
     return Committed(3, G, S, floor, ranges, epoch)
+
+
+def stored(
+    base: int, sequence: int, content: int | None = None, durability: str = "sync"
+) -> Stored:
+    return Stored(
+        0, S, base, 2, "p", sequence, sequence if content is None else content, durability
+    )
+
+
+def published(base: int, sequence: int, *, repeated: bool = False) -> Published:
+    return Published(1, S, "p", sequence, base, 2, repeated)
+
+
+def unpublished(sequence: int, error: type[DssError]) -> Unpublished:
+    return Unpublished(1, S, "p", sequence, error.code)
 
 
 TEN = Appended(0, S, 10)
@@ -134,6 +156,55 @@ BROKEN: list[tuple[str, str, list[Event]]] = [
             handed_out(0, attempt=2, redelivered=True), acked(0), committed(1), Ended(9),
         ],
     ),
+    ("S8", "an offset that is given twice", [stored(0, 0), stored(0, 1)]),
+    ("S8", "an offset that is left out", [stored(0, 0), stored(3, 1)]),
+    (
+        "S8",
+        "an offset that is given again after the machine lost what had it",
+        [stored(0, 0, durability="os"), Lost(1, S, 0, 9), stored(0, 1)],
+    ),
+    ("S7", "a sequence that is stored twice", [stored(0, 0), stored(2, 0)]),
+    ("S7", "a frame that is stored under two sequences", [stored(0, 0), stored(2, 1, content=0)]),
+    ("S8", "a frame behind a later one of its producer", [stored(0, 1), stored(2, 0)]),
+    ("S7", "an ack of what is not stored", [stored(0, 0), published(2, 1)]),
+    ("S7", "an ack with another place", [stored(0, 0), stored(2, 1), published(0, 1)]),
+    (
+        "S7",
+        "a repeat that is answered with another place",
+        [stored(0, 0), published(0, 0), published(2, 0, repeated=True)],
+    ),
+    (
+        "S7",
+        "a repeat that is answered as stored though it is lost",
+        [stored(0, 0, durability="os"), Lost(1, S, 0, 9), published(0, 0, repeated=True)],
+    ),
+    (
+        "S7",
+        "a durable frame that goes with the machine",
+        [stored(0, 0), published(0, 0), Lost(1, S, 0, 2)],
+    ),
+    ("S7", "a refusal of what is stored", [stored(0, 0), unpublished(0, DiskFull)]),
+    ("S7", "an answer forgotten though nothing is lost", [unpublished(0, SequenceTooOld)]),
+    ("S8", "a producer that is shut out by a gap", [unpublished(1, SequenceGap)]),
+    (
+        "S7",
+        "a damaged record, handed out under a grant that came after the damage",
+        [declared(), TEN, committed(0, epoch=1), Damaged(1, S, 0, 2), committed(0, epoch=2),
+         handed_out(0, epoch=2)],
+    ),
+    (
+        "I4",
+        "a record that is never handed out, before one that is damaged",
+        [declared(), TEN, Damaged(1, S, 1, 10), acked(0), committed(10), Ended(9)],
+    ),
+    (
+        "I4",
+        "a record stored after a loss of power, never handed out",
+        [
+            declared(), stored(0, 0, durability="os"), Lost(1, S, 0, 9), stored(9, 1), acked(9),
+            acked(10), committed(11), Ended(9),
+        ],
+    ),
 ]  # fmt: skip
 
 
@@ -183,6 +254,39 @@ def test_after_a_disturbance_a_record_may_come_twice_if_it_is_marked() -> None:
             Ended(9),
         ]
     )
+
+
+def test_of_what_is_damaged_nothing_is_wanted_and_what_was_read_before_may_be_handed_out() -> None:
+    Checker().take_all(
+        [
+            declared(),
+            stored(0, 0),
+            committed(0, epoch=1),
+            Damaged(1, S, 0, 2),
+            handed_out(0),
+            unpublished(0, SequenceTooOld),
+            published(0, 0, repeated=True),
+            committed(2),
+            Ended(9),
+        ]
+    )
+
+
+def test_what_the_machine_took_may_be_stored_again_elsewhere() -> None:
+    Checker().take_all(
+        [
+            stored(0, 0, durability="os"),
+            stored(2, 1, durability="os"),
+            published(0, 0),
+            Lost(1, S, 2, 9),
+            stored(9, 1, durability="os"),
+            published(9, 1),
+        ]
+    )
+
+
+def test_a_refused_sequence_may_be_used_for_another_frame() -> None:
+    Checker().take_all([unpublished(0, DiskFull), stored(0, 0), published(0, 0)])
 
 
 def test_of_groups_and_streams_that_are_gone_nothing_is_wanted_any_more() -> None:

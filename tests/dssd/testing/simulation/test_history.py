@@ -4,10 +4,15 @@ import pytest
 
 from dssd.testing.simulation.history import (
     AckDurable,
+    Damaged,
     Declared,
     Ended,
     Event,
     HandedOut,
+    Lost,
+    Published,
+    Stored,
+    Unpublished,
     read_history,
     write_history,
 )
@@ -17,6 +22,11 @@ def test_what_is_read_is_what_was_written(tmp_path: Path) -> None:
     events: list[Event] = [
         Declared(0, "billing", (("orders/0/0", 3), ("orders/0/1", 0)), 0),
         HandedOut(5, "billing", "orders/0/0", 3, "ann", 1, 1, False),
+        Stored(6, "orders/0/0", 3, 2, "p", 0, 1, "sync"),
+        Published(7, "orders/0/0", "p", 0, 3, 2, True),
+        Unpublished(7, "orders/0/0", "p", 1, "DSS3001"),
+        Damaged(8, "orders/0/0", 3, 5),
+        Lost(8, "orders/0/0", 5, 9),
         AckDurable(9, "billing", "orders/0/0", ((3, 4), (6, 8)), "ann"),
         Ended(10),
     ]

@@ -1,4 +1,4 @@
-"""Crash after every effect of every scripted scenario."""
+"""Crash after every effect, and at every step of a group commit, of every scripted scenario."""
 
 import os
 from concurrent.futures import ProcessPoolExecutor
@@ -6,6 +6,7 @@ from functools import partial
 
 import pytest
 
+from dssd.testing.simulation.log_scenarios import LOG_SCENARIOS, death_points
 from dssd.testing.simulation.run import run
 from dssd.testing.simulation.scenarios import SCENARIOS, crash_points, spoken
 
@@ -41,3 +42,16 @@ def test_after_a_crash_at_any_effect_everything_still_holds(protocol: str) -> No
         results = list(pool.map(partial(failures_of, protocol=protocol), every))
     assert [text for _, broken in results for text in broken] == []
     assert sum(tried for tried, _ in results) > 5_000
+
+
+def test_without_a_death_every_scenario_of_the_log_holds() -> None:
+    outcomes = [run(scenario.plan) for scenario in LOG_SCENARIOS]
+    assert [str(outcome.violation) for outcome in outcomes if outcome.violation] == []
+    assert all(outcome.writer_steps > 15 for outcome in outcomes)
+
+
+def test_after_a_death_at_any_step_of_a_group_commit_everything_still_holds() -> None:
+    plans = [plan for scenario in LOG_SCENARIOS for plan in death_points(scenario)]
+    broken = [(plan.dies, str(found)) for plan in plans if (found := run(plan).violation)]
+    assert broken == []
+    assert len(plans) > 500

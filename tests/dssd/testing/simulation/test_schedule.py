@@ -73,3 +73,21 @@ def test_a_clock_shows_the_time_that_was_waited_for_and_not_much_more(
     at_ms = home.now_ms() + wait_ms
     schedule.now_us += home.until_us(at_ms)
     assert at_ms <= home.now_ms() <= at_ms + 1
+
+
+@given(
+    rate=st.integers(800_000, 1_250_000),
+    offset_ms=st.integers(0, 10**6),
+    at_us=st.integers(0, 10**9),
+    passed_us=st.integers(0, 10**9),
+)
+def test_a_clock_tells_how_long_ago_it_showed_a_time(
+    rate: int, offset_ms: int, at_us: int, passed_us: int
+) -> None:
+    schedule = Schedule()
+    home = host(schedule, rate, offset_ms)
+    schedule.now_us = at_us
+    shown_ms = home.now_ms()
+    schedule.now_us += passed_us
+    # A clock shows a millisecond for 1,250 µs at the slowest.
+    assert passed_us <= home.since_us(shown_ms) <= passed_us + 1_251

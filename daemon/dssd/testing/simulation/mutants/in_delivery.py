@@ -18,6 +18,13 @@ IN_DELIVERY = (
         "            max(self._granted_frontier, self.progress.floor),\n",
     ),
     Mutant(
+        "attempts not reported",
+        "known hand-outs end with their grant",
+        "core/delivered_stream.py",
+        "        attempts = self.hand_outs.entries()\n",
+        "        attempts = ()\n",
+    ),
+    Mutant(
         "redelivered mark dropped",
         "a record comes again without a mark",
         "core/delivered_stream.py",
@@ -87,11 +94,25 @@ IN_DELIVERY = (
         "    return whole",
     ),
     Mutant(
+        "growth noticed late",
+        "a stream that grows while its end is read stays unread",
+        "core/delivered_stream.py",
+        "            self.at_tail = not self.grown\n",
+        "            self.at_tail = True\n",
+    ),
+    Mutant(
         "credit lost at a nak",
         "the credit of refused records does not come back",
         "core/delivery.py",
         "                self._credit_back(lent, lent.refuse(nak, now_ms))\n",
         "                lent.refuse(nak, now_ms)\n",
+    ),
+    Mutant(
+        "credit lost at a revoke",
+        "the credit of a stream that is taken away does not come back",
+        "core/delivery.py",
+        "        self._credit_back(lent, lent.out.take_all())\n        self._moved.discard",
+        "        lent.out.take_all()\n        self._moved.discard",
     ),
     Mutant(
         "credit given back twice",
@@ -109,6 +130,20 @@ IN_DELIVERY = (
         "        lent.end(now_ms",
     ),
     Mutant(
+        "revoke waits for ever",
+        "a session waits for the user of a stream that it has to give back",
+        "core/delivery.py",
+        "        self._due_by(lent.revoke_until_ms)\n",
+        "        lent.revoke_until_ms = 1 << 62\n",
+    ),
+    Mutant(
+        "sent records trusted at a revoke",
+        "at the end of a revoke, what the client did not confirm counts as not handed out",
+        "core/delivery.py",
+        "            self._finish(lent, lent.sent)\n",
+        "            self._finish(lent, None)\n",
+    ),
+    Mutant(
         "suspended subscription still sends",
         "what was read before a suspension is sent after it",
         "core/delivery.py",
@@ -121,5 +156,12 @@ IN_DELIVERY = (
         "core/durable_acks.py",
         "    return durable.with_acked(acked) == durable",
         "    return True",
+    ),
+    Mutant(
+        "synchronous ack covers only its own records",
+        "a token is answered though acks before it are not durable",
+        "core/delivery.py",
+        "self._durable.wait(given.grant, given.token, lent.acked())",
+        "self._durable.wait(given.grant, given.token, acked)",
     ),
 )

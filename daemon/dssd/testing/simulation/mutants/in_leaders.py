@@ -4,6 +4,13 @@ from dssd.testing.simulation.mutants.planting import Mutant
 
 IN_LEADERS = (
     Mutant(
+        "ping answered to strangers",
+        "a borrower that is no member lives on without streams (EMQX 6: zombie)",
+        "core/leader.py",
+        "    if member is None and not isinstance(message, LeaderWanted | Disconnect):",
+        "    if member is None and not isinstance(message, LeaderWanted | Disconnect | Ping):",
+    ),
+    Mutant(
         "departed admitted again",
         "a late request of a borrower that is gone makes it a member that never speaks",
         "core/leader.py",
@@ -46,10 +53,27 @@ IN_LEADERS = (
         "    ends_ms = turn.now_ms + turn.state.timing.lease_ms // 2\n",
     ),
     Mutant(
+        "only a fresh connect admits",
+        "a repeated request whose answer was lost is not answered again",
+        "core/leader.py",
+        "    if message.borrower_id not in state.members:\n        member = Member(",
+        "    if message.borrower_id in state.members:\n"
+        "        _take_reports(turn, message.borrower_id, message.held, final=False)\n"
+        "        return\n"
+        "    else:\n        member = Member(",
+    ),
+    Mutant(
         "goodbye without progress",
         "what a leaving member reports last is not taken",
         "core/leader.py",
         "        turn_stream(turn, lent, Reported(message.borrower_id, report, final=True))\n",
+        "",
+    ),
+    Mutant(
+        "goodbye from the middle of a takeover ends exactly",
+        "a holder that leaves while its stream is kept for it leaves no doubt",
+        "core/leader.py",
+        "            _note_doubt(lent, report)\n",
         "",
     ),
     Mutant(
@@ -58,6 +82,13 @@ IN_LEADERS = (
         "core/leader.py",
         "        lent.reserved = kept and lent.state is StreamState.FREE\n",
         "        lent.reserved = False\n",
+    ),
+    Mutant(
+        "kept for holders for a second",
+        "a new leader gives streams on before the leases of their holders have ended",
+        "core/leader.py",
+        "        kept_ms = state.timing.reserve_ms if given.restarted else state.timing.lease_ms\n",
+        "        kept_ms = state.timing.reserve_ms\n",
     ),
     Mutant(
         "new stream not allocated",
@@ -103,6 +134,13 @@ IN_LEADERS = (
         "        epoch = known.row.leader_epoch\n",
     ),
     Mutant(
+        "commit without fence",
+        "the commits of a leader do not depend on its leadership",
+        "leaders/claim.py",
+        "        return VersionIs(LeaderRow, (self.row.group_id,), self.version)",
+        "        return Exists(LeaderRow, (self.row.group_id,))",
+    ),
+    Mutant(
         "frontier not stored",
         "after a takeover, records that were handed out come again unmarked",
         "leaders/claim.py",
@@ -129,5 +167,12 @@ IN_LEADERS = (
         "leaders/claim.py",
         "    restarted = known is not None and known.row.boot_id != boot_id\n",
         "    restarted = known is not None\n",
+    ),
+    Mutant(
+        "leaving members get more",
+        "what becomes free is lent to a member that is leaving",
+        "core/leader.py",
+        "        member.leaving = True\n",
+        "",
     ),
 )

@@ -54,4 +54,11 @@ IN_LEASE = (
         "(again or not shown):",
         "again:",
     ),
+    Mutant(
+        "set while leaving",
+        "a set for a borrower that is leaving waits until that one is gone",
+        "core/lease/borrower.py",
+        "    (_S.UNSUBSCRIBING, UpdateStreams): _decline,\n",
+        "    (_S.UNSUBSCRIBING, UpdateStreams): ignore_message,\n",
+    ),
 )

@@ -37,6 +37,14 @@ IN_LENDING = (
     return (Act.SEND_REVOKE, *_end(state))""",
     ),
     Mutant(
+        "epoch not checked",
+        "a late report of an older grant to the same borrower counts for the present one",
+        "core/lending.py",
+        "    return event.borrower_id == state.holder and event.report.grant_epoch == "
+        "state.grant_epoch",
+        "    return event.borrower_id == state.holder",
+    ),
+    Mutant(
         "holder not checked",
         "a report counts from whoever sends it (EMQX: progress overwritten by anyone)",
         "core/lending.py",
@@ -97,6 +105,26 @@ IN_LENDING = (
 """,
     ),
     Mutant(
+        "absence without doubt",
+        "what a holder of the leader before may have handed out comes again unmarked",
+        "core/lending.py",
+        """    state.reserved = False
+    state.unmeasured = True
+    return (Act.PLACE,)""",
+        """    state.reserved = False
+    return (Act.PLACE,)""",
+    ),
+    Mutant(
+        "release without doubt",
+        "a holder that drops a stream unreported is believed to have handed out nothing",
+        "core/lending.py",
+        """        return ()
+    state.unmeasured = True
+    return _end(state)""",
+        """        return ()
+    return _end(state)""",
+    ),
+    Mutant(
         "doubt never measured",
         "how far a dead holder may have come is asked for and not noted",
         "core/lending.py",
@@ -109,6 +137,20 @@ IN_LENDING = (
         "core/lending.py",
         "self.holder if doubtful else None",
         "None",
+    ),
+    Mutant(
+        "final report without its end",
+        "what was sent beyond the frontier at a final report comes again unmarked",
+        "core/lending.py",
+        "        _note_sent(state, event.report.sent if event.final else state.progress.floor)\n",
+        "",
+    ),
+    Mutant(
+        "adoption forgets the grant",
+        "a new leader does not adopt the holder that presents its epoch",
+        "core/lending.py",
+        "    if state.reserved and not event.final:",
+        "    if False:",
     ),
     Mutant(
         "grant epoch not raised",
@@ -153,5 +195,14 @@ IN_LENDING = (
         "core/custody.py",
         "state.timers.set(Limit(lent.stream), turn.now_ms +",
         "state.timers.set(Limit(state.order[0]), turn.now_ms +",
+    ),
+    Mutant(
+        "imbalance after a seal",
+        "finished streams leave their holders with less than the others, for good",
+        "core/custody.py",
+        """        case Act.SHARE_ANEW:
+            rebalance_by(turn, turn.now_ms + turn.state.timing.gather_ms)""",
+        """        case Act.SHARE_ANEW:
+            pass""",
     ),
 )

@@ -27,6 +27,9 @@ class Mutant:
     """Below the package `dssd`."""
     text: str
     replacement: str
+    judge: str = "dssd.testing.simulation.run"
+    """The simulator that is to find it: a module whose ``run_seed`` gives the run of a seed, with
+    the first ``violation`` or None, which names its ``invariant``."""
 
 
 def planted(mutant: Mutant, folder: Path) -> None:

@@ -1,16 +1,17 @@
 """Seeds on a copy of the package, until one fails: what a mutant's own process does.
 
-``python -m dssd.testing.simulation.mutants.trial FOLDER SEEDS_MAX FIRST...`` prints, as JSON, for
-each first seed how many seeds it took and which invariant did not hold, or null.
+``python -m dssd.testing.simulation.mutants.trial FOLDER JUDGE SEEDS_MAX FIRST...`` prints, as JSON,
+for each first seed how many seeds it took and which invariant did not hold, or null.
 """
 
 import json
+import logging
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
 import dssd
-from dssd.testing.simulation.run import run_seed
 
 
 class Found(NamedTuple):
@@ -22,8 +23,9 @@ class Found(NamedTuple):
     text: str
 
 
-def found(first: int, seeds_max: int) -> Found | None:
-    """Run seeds from the first on; None where none of so many fails."""
+def found(judge: str, first: int, seeds_max: int) -> Found | None:
+    """Let a simulator run seeds from the first on; None where none of so many fails."""
+    run_seed = import_module(judge).run_seed
     for seed in range(first, first + seeds_max):
         violation = run_seed(seed).violation
         if violation is not None:
@@ -33,11 +35,14 @@ def found(first: int, seeds_max: int) -> Found | None:
 
 def main(arguments: list[str]) -> int:
     """Search from each first seed."""
-    folder, seeds_max, *firsts = arguments
+    folder, judge, seeds_max, *firsts = arguments
     if not Path(dssd.__file__).is_relative_to(folder):
         sys.stderr.write(f"{dssd.__file__} is not the copy in {folder}\n")
         return 2
-    sys.stdout.write(json.dumps([found(int(first), int(seeds_max)) for first in firsts]))
+    # What a daemon warns of is what a simulator does to it.
+    logging.disable(logging.CRITICAL)
+    answers = [found(judge, int(first), int(seeds_max)) for first in firsts]
+    sys.stdout.write(json.dumps(answers))
     return 0
 
 

@@ -63,7 +63,8 @@ def tried(
         folder = Path(name).resolve()
         planted(mutant, folder)
         module = "dssd.testing.simulation.mutants.trial"
-        command = [sys.executable, "-m", module, str(folder), str(seeds_max), *map(str, firsts)]
+        asked = [str(folder), mutant.judge, str(seeds_max), *map(str, firsts)]
+        command = [sys.executable, "-m", module, *asked]
         # The current directory comes before everything in a process started with -m.
         answer = subprocess.run(
             command,

@@ -9,12 +9,14 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from random import Random
 
+from dssd.core.leading import LeaderInput
 from dssd.core.lending import StreamState
 from dssd.core.membership import Leader
 from dssd.core.messages import GrantedStream, ToBorrower, ToLeader
 from dssd.testing.simulation.client import Client, Habits
-from dssd.testing.simulation.history import Appended, Committed, Event
+from dssd.testing.simulation.history import Committed, Event, Stored
 from dssd.testing.simulation.leader_host import Leading
+from dssd.testing.simulation.leader_steps import Sight
 from dssd.testing.simulation.plan import SECOND_US, GroupPlan, Plan
 from dssd.testing.simulation.schedule import Crashed, Host
 from dssd.testing.simulation.session_host import SimulatedSession
@@ -86,7 +88,6 @@ class LargeWorld(World):
         """The clients that may be members of each group."""
         self._readers = Counter(group.topic for group in plan.groups)
         self._floors: defaultdict[tuple[str, str], int] = defaultdict(int)
-        self._ends: defaultdict[str, int] = defaultdict(int)
         self._looks = 0
         super().__init__(plan)
         self._subscribe_all()
@@ -113,11 +114,9 @@ class LargeWorld(World):
     def tell(self, event: Event) -> None:
         """Judge it, count it, forget it."""
         self.checker.take(event)
-        if isinstance(event, Appended):
-            fresh = event.end - self._ends[event.stream]
-            self._ends[event.stream] = event.end
+        if isinstance(event, Stored):
             topic = int(event.stream.split("/")[0][1:]) - 1
-            self.backlog += fresh * self._readers[topic]
+            self.backlog += event.records * self._readers[topic]
             self.backlog_max = max(self.backlog_max, self.backlog)
         elif isinstance(event, Committed):
             self.backlog -= event.floor - self._floors[event.group, event.stream]
@@ -148,10 +147,9 @@ class LargeWorld(World):
         if self._is_looked_at():
             super().touch_window(session)
 
-    def await_leader(self, acting: Leading) -> None:
+    def await_leader(self, acting: Leading, given: LeaderInput) -> Sight | None:
         """Look into one in so many."""
-        if self._is_looked_at():
-            super().await_leader(acting)
+        return super().await_leader(acting, given) if self._is_looked_at() else None
 
     def check_fenced(self, group_id: int, granted: GrantedStream) -> None:
         """Look into one in so many."""

@@ -1,0 +1,96 @@
+"""One time between two losses of power: a disk, the steps that were done to it, the facts.
+
+Invariant: the files below the root are what the steps make of the image they started from.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+
+from dssd.testing.disk.crashes import Crash, crashes, final_image
+from dssd.testing.disk.image import Image
+from dssd.testing.disk.image_files import read_image, write_image
+from dssd.testing.disk.model import Disk
+from dssd.testing.disk.operations import Step
+from dssd.testing.disk.seeded.journal import Journal
+from dssd.testing.disk.seeded.ledger import Fact, Ledger, PowerLost
+
+EMPTY = Image({}, frozenset())
+TICK_US = 1_000
+
+
+class NotUnderstood(AssertionError):
+    """The log did something to its files that was not recorded."""
+
+
+@dataclass(slots=True)
+class Clock:
+    """The wall clock of a run; each look at it takes a millisecond."""
+
+    now_us: int = 1_000_000_000
+
+    def __call__(self) -> int:
+        """Microseconds."""
+        self.now_us += TICK_US
+        return self.now_us
+
+
+@dataclass(slots=True)
+class Era:
+    """Built by `begin`."""
+
+    root: Path
+    clock: Clock
+    start: Image = EMPTY
+    journal: Journal = field(default_factory=Journal)
+    before: tuple[Fact, ...] = ()
+    """What was known when it began."""
+    steps: list[Step] = field(default_factory=list)
+    facts: list[tuple[int, Fact]] = field(default_factory=list)
+    """What was learned after how many steps."""
+    ledger: Ledger = field(default_factory=Ledger)
+
+    def begin(self) -> "Era":
+        """Make the files what they are at the start."""
+        write_image(self.start, self.root)
+        self.ledger = Ledger.of(self.before)
+        return self
+
+    def tell(self, fact: Fact) -> None:
+        """A fact, now."""
+        self.facts.append((len(self.steps), fact))
+        self.ledger.learn(fact)
+
+    def check_complete(self) -> None:
+        """The steps explain the files.
+
+        Raises:
+            NotUnderstood: they do not.
+        """
+        left, model = read_image(self.root), final_image(self.steps, self.start)
+        if left != model:
+            differs = sorted({path for path, _ in left.files.items() ^ model.files.items()})
+            raise NotUnderstood(f"files that the steps do not explain: {differs}")
+
+    def crashed(self, crash: Crash, image: Image, root: Path, chance: Random) -> "Era":
+        """What follows a crash, below another root."""
+        place = crash.after
+        facts = (*self.before, *(fact for at, fact in self.facts if at <= place))
+        journal = self.journal.after_crash(place, chance)
+        return Era(root, Clock(self.clock.now_us), image, journal, (*facts, PowerLost()))
+
+    def crashes_after(self, places: Sequence[int], chance: Random) -> list[tuple[Crash, Image]]:
+        """For each of these numbers of steps one crash that the disk may suffer after so many."""
+        disk = Disk(self.start)
+        wanted = set(places)
+        chosen: list[tuple[Crash, Image]] = []
+        for step in self.steps:
+            disk.apply(step)
+            if disk.steps in wanted:
+                every = list(crashes(disk, step, chance)) or [
+                    Crash(disk.steps, "all", disk.closed(disk.pending()))
+                ]
+                crash = chance.choice(every)
+                chosen.append((crash, crash.image(disk)))
+        return chosen

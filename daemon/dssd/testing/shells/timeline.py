@@ -1,0 +1,204 @@
+"""Virtual time, and event loops on it: nothing waits, nothing runs beside anything else.
+
+One queue has the steps of all loops and of the world itself, in the order in which asyncio would
+take them; when nothing is ready, time jumps to the next timer. A step costs a little time, so a
+timer may come due while others still wait for their turn, as on a busy loop.
+
+Invariant: no real clock, no thread, no selector. An abandoned loop takes no step any more, whatever
+its tasks had begun: so dies a process.
+"""
+
+import asyncio
+import heapq
+from asyncio import events
+from collections import deque
+from collections.abc import Callable, Coroutine
+from contextvars import Context
+from typing import Any, TypeVar, TypeVarTuple
+from unittest.mock import patch
+
+STEP_US = 5
+"""What a step costs."""
+
+CLOSES_MAX = 100
+"""Waits that one task may have in its way out."""
+
+Act = Callable[[], None]
+T = TypeVar("T")
+Args = TypeVarTuple("Args")
+
+
+class Deadlock(Exception):
+    """Nothing is ready, and no timer will ever come."""
+
+
+class Timeline:
+    """What happens next, in microseconds of true time."""
+
+    def __init__(self) -> None:
+        self.now_us = 0
+        self.steps = 0
+        self._ready: deque[asyncio.Handle | Act] = deque()
+        self._timers: list[tuple[int, int, asyncio.Handle | Act]] = []
+        self._asked = 0
+
+    def soon(self, act: "asyncio.Handle | Act") -> None:
+        """Behind all that is ready."""
+        self._ready.append(act)
+
+    def after(self, span_us: int, act: "asyncio.Handle | Act") -> None:
+        """Once so much time has passed."""
+        self._asked += 1
+        heapq.heappush(self._timers, (self.now_us + max(span_us, 0), self._asked, act))
+
+    def step(self) -> None:
+        """Let the next thing happen.
+
+        Raises:
+            Deadlock: there is none.
+        """
+        if not self._ready:
+            if not self._timers:
+                raise Deadlock
+            self.now_us = max(self.now_us, self._timers[0][0])
+        self.now_us += STEP_US
+        while self._timers and self._timers[0][0] <= self.now_us:
+            self._ready.append(heapq.heappop(self._timers)[2])
+        self.steps += 1
+        act = self._ready.popleft()
+        if isinstance(act, asyncio.Handle):
+            _run(act)
+        else:
+            act()
+
+
+def _run(handle: asyncio.Handle) -> None:
+    loop = handle._loop  # type: ignore[attr-defined] # a handle knows its loop; the stub does not
+    if handle.cancelled() or loop.abandoned:
+        return
+    events._set_running_loop(loop)
+    try:
+        handle._run()
+    finally:
+        events._set_running_loop(None)
+
+
+def _close(coroutine: Coroutine[Any, Any, Any]) -> None:
+    """End a coroutine where it waits; one that goes on to wait elsewhere is ended there too."""
+    for _ in range(CLOSES_MAX):
+        try:
+            coroutine.close()
+        except RuntimeError:
+            continue
+        except Exception:  # noqa: BLE001 - nobody is there any more to whom it matters
+            return
+        return
+
+
+class VirtualLoop(asyncio.AbstractEventLoop):
+    """The loop of one life of a process."""
+
+    def __init__(self, timeline: Timeline) -> None:
+        self.abandoned = False
+        self.complaints: list[dict[str, Any]] = []
+        """What asyncio gave to the exception handler: errors that nobody took."""
+        self._timeline = timeline
+        self._left: list[asyncio.Task[Any]] = []
+
+    def abandon(self) -> None:
+        """The process is gone: none of its tasks runs on."""
+        self.abandoned = True
+        self._left = self.pending()
+
+    def pending(self) -> list[asyncio.Task[Any]]:
+        """Tasks that are not done, by name."""
+        return sorted(asyncio.all_tasks(self), key=lambda task: task.get_name())
+
+    def dispose(self) -> None:
+        """Let go of what an abandoned loop's tasks hold, and hear no complaint about it."""
+        self.abandoned = True
+        events._set_running_loop(self)
+        with patch("sys.unraisablehook", lambda unraisable: None):
+            for task in self._left + self.pending():
+                coroutine = task.get_coro()
+                if isinstance(coroutine, Coroutine):
+                    _close(coroutine)
+            self._left.clear()
+        events._set_running_loop(None)
+
+    # What asyncio asks of a loop
+
+    def time(self) -> float:
+        """Seconds of virtual time."""
+        return self._timeline.now_us / 1e6
+
+    def call_soon(
+        self,
+        callback: Callable[[*Args], object],
+        *args: *Args,
+        context: Context | None = None,
+    ) -> asyncio.Handle:
+        """Behind all that is ready."""
+        handle = asyncio.Handle(callback, args, self, context)
+        if not self.abandoned:
+            self._timeline.soon(handle)
+        return handle
+
+    call_soon_threadsafe = call_soon
+
+    def call_later(
+        self,
+        delay: float,
+        callback: Callable[[*Args], object],
+        *args: *Args,
+        context: Context | None = None,
+    ) -> asyncio.TimerHandle:
+        """After so many seconds."""
+        return self.call_at(self.time() + delay, callback, *args, context=context)
+
+    def call_at(
+        self,
+        when: float,
+        callback: Callable[[*Args], object],
+        *args: *Args,
+        context: Context | None = None,
+    ) -> asyncio.TimerHandle:
+        """At a time."""
+        handle = asyncio.TimerHandle(when, callback, args, self, context)
+        if not self.abandoned:
+            self._timeline.after(round(when * 1e6) - self._timeline.now_us, handle)
+        return handle
+
+    def create_future(self) -> "asyncio.Future[Any]":
+        """A future of this loop."""
+        return asyncio.Future(loop=self)
+
+    def create_task(
+        self,
+        coro: Any,  # noqa: ANN401 - what a task may run, as the loop's own type says
+        *,
+        name: str | None = None,
+        context: Context | None = None,
+    ) -> "asyncio.Task[Any]":
+        """A task of this loop."""
+        return asyncio.Task(coro, loop=self, name=name, context=context)
+
+    def call_exception_handler(self, context: dict[str, Any]) -> None:
+        """Keep what nobody took; of a life that is over nothing is wanted."""
+        if not self.abandoned:
+            self.complaints.append(context)
+
+    def get_debug(self) -> bool:
+        """No."""
+        return False
+
+    def is_running(self) -> bool:
+        """Until it is abandoned."""
+        return not self.abandoned
+
+    def is_closed(self) -> bool:
+        """When it is abandoned."""
+        return self.abandoned
+
+    def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
+        """Its time comes and passes."""

@@ -1,0 +1,129 @@
+"""The frames of one producer for one stream: waiting, in flight, settled.
+
+Sequences are given when a frame is sent for the first time, and kept until it is settled, so that
+sending it again is harmless. After a refusal nothing new is sent until everything in flight has
+come back; what was behind the refused frame left a gap, and is numbered anew.
+
+Invariant: at most `PRODUCER_WINDOW_SEQUENCES` are in flight, so the log still knows the answer of
+each. The client's own lane keeps the same rules and may stand in for this one: the tests let it.
+"""
+
+from collections import deque
+from dataclasses import dataclass
+from typing import Protocol
+
+from dss_core.errors import DssError, SequenceGap
+from dss_core.limits import PRODUCER_WINDOW_SEQUENCES
+
+
+@dataclass(eq=False)
+class PendingFrame:
+    """Some records that travel together. Whoever stands in may keep more of it."""
+
+    records: int
+    content: int = 0
+    """Different from all others of its producer."""
+    sequence: int = 0
+
+
+class AnyLane(Protocol):
+    """What a producer asks of its lanes."""
+
+    waiting: deque[PendingFrame]
+    """To be sent, in order."""
+
+    def take(self) -> PendingFrame | None:
+        """The next frame to send, if one may be sent; a new one has its sequence now."""
+
+    def acked(self, sequence: int) -> PendingFrame | None:
+        """The frame of an ack; None for an answer that came twice."""
+
+    def refused(self, sequence: int, error: DssError) -> PendingFrame | None:
+        """The frame that failed by this refusal; None where it will be sent again instead."""
+
+    def lost(self) -> None:
+        """The connection is gone: whatever is in flight is to be sent again first."""
+
+    def unsettled(self) -> list[PendingFrame]:
+        """Every frame that has no outcome yet, in order."""
+
+    def clear(self) -> None:
+        """Forget every frame."""
+
+
+class Lane:
+    """The world's own lane."""
+
+    def __init__(self) -> None:
+        self.waiting: deque[PendingFrame] = deque()
+        self._in_flight: dict[int, PendingFrame] = {}
+        """By sequence, in their order."""
+        self._again: deque[PendingFrame] = deque()
+        self._behind: list[PendingFrame] = []
+        """Came back by a gap that a refusal left."""
+        self._refused_at: int | None = None
+        self._acked_to = 0
+        self._next = 0
+
+    def take(self) -> PendingFrame | None:
+        """As `AnyLane` says."""
+        if self._again:
+            return self._again.popleft()
+        full = len(self._in_flight) >= PRODUCER_WINDOW_SEQUENCES
+        if full or not self.waiting or self._refused_at is not None:
+            return None
+        frame = self.waiting.popleft()
+        frame.sequence = self._next
+        self._next += 1
+        self._in_flight[frame.sequence] = frame
+        return frame
+
+    def acked(self, sequence: int) -> PendingFrame | None:
+        """As `AnyLane` says."""
+        frame = self._in_flight.pop(sequence, None)
+        if frame is not None:
+            self._acked_to = sequence + 1
+            self._number_anew()
+        return frame
+
+    def refused(self, sequence: int, error: DssError) -> PendingFrame | None:
+        """As `AnyLane` says."""
+        frame = self._in_flight.pop(sequence, None)
+        if frame is None:
+            return None
+        if self._refused_at is not None and isinstance(error, SequenceGap):
+            self._behind.append(frame)
+            frame = None
+        elif self._refused_at is None and error.definite:
+            self._refused_at = sequence
+        self._number_anew()
+        return frame
+
+    def lost(self) -> None:
+        """As `AnyLane` says."""
+        if self._refused_at is not None:
+            self._behind += [
+                frame for at, frame in self._in_flight.items() if at > self._refused_at
+            ]
+            self._in_flight.clear()
+            self._number_anew()
+        self._again = deque(self._in_flight.values())
+
+    def unsettled(self) -> list[PendingFrame]:
+        """As `AnyLane` says."""
+        return [*self._in_flight.values(), *self._behind, *self.waiting]
+
+    def clear(self) -> None:
+        """As `AnyLane` says."""
+        for frames in (self.waiting, self._in_flight, self._again, self._behind):
+            frames.clear()
+        self._refused_at = None
+
+    def _number_anew(self) -> None:
+        """Once nothing is in flight behind a refused frame, go on with what was there."""
+        if self._refused_at is None or self._in_flight:
+            return
+        self.waiting.extendleft(reversed(self._behind))
+        self._behind.clear()
+        self._next = max(self._refused_at, self._acked_to)
+        self._refused_at = None

@@ -1,0 +1,176 @@
+"""The log of a run as its readers see it; part of `dssd.log.port.Log`.
+
+Of each stream it keeps where the frames lie that can be read. A frame is here once it is as durable
+as its topic asks. What is damaged is left out, so offsets between two frames that no frame has are
+damaged, as in the real index, unless they are known to be *lost*: gone with the machine, or never
+given. A read is gathered by the real `ChunkBuilder`. What disks and producers do to the log is in
+`writing` and `topic_file`.
+"""
+
+import struct
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Sequence
+
+from dss_core.ids import StreamId
+from dss_core.progress import Range, Ranges
+from dssd.core.delivering import ChunkRead, Read
+from dssd.core.run_plan import FrameSpans
+from dssd.log.chunk import ChunkBuilder
+from dssd.log.port import Bounds
+
+FRAMES_A_READ = 3
+
+_FRAME = struct.Struct("<QI")
+"""A stand-in for a frame: its base offset and its records."""
+
+_READ_BYTES = FRAMES_A_READ * _FRAME.size
+
+
+class SimulatedStream:
+    """One stream."""
+
+    __slots__ = ("bases", "end", "frames", "lost", "watchers")
+
+    def __init__(self) -> None:
+        self.frames: list[Range] = []
+        """Those that can be read, in order."""
+        self.bases: list[int] = []
+        self.end = 0
+        self.lost: list[Range] = []
+        self.watchers: dict[int, Callable[[], None]] = {}
+
+    def fill(self, chunk: ChunkBuilder, every: int) -> None:
+        """Gather what lies from the chunk's place on."""
+        number = max(bisect_right(self.bases, chunk.at) - 1, 0)
+        while not chunk.full and chunk.at < self.end:
+            before = chunk.at
+            if number == len(self.frames):
+                self._pass(chunk, self.end)
+            elif (base := self.bases[number]) > chunk.at:
+                self._pass(chunk, base)
+            else:
+                end = self.frames[number][1]
+                if end > chunk.at:
+                    _take(chunk, base, end, every)
+                number += 1
+                continue
+            assert chunk.full or chunk.at > before, "a read stands still"
+
+    def _pass(self, chunk: ChunkBuilder, to: int) -> None:
+        """Pass over offsets that no frame has, as far as they are alike."""
+        for start, end in self.lost:
+            if start <= chunk.at < end:
+                chunk.lose(min(end, to))
+                return
+            if chunk.at < start:
+                to = min(to, start)
+        chunk.damage(to)
+
+
+def _take(chunk: ChunkBuilder, base: int, end: int, every: int) -> None:
+    packed = _FRAME.pack(base, end - base)
+    rejected = masked(every, base, end)
+    if len(rejected) == end - base:
+        chunk.reject((packed,), _FRAME.size, end)
+    else:
+        chunk.take((packed,), _FRAME.size, base, end, rejected)
+
+
+class SimulatedLog:
+    """All streams."""
+
+    def __init__(self) -> None:
+        self._streams: dict[StreamId, SimulatedStream] = {}
+        self._watched = 0
+
+    # Its writer's side
+
+    def create(self, streams: Sequence[StreamId]) -> None:
+        """Streams are born, empty."""
+        for stream in streams:
+            self._streams[stream] = SimulatedStream()
+
+    def enter(self, stream: StreamId, base: int, end: int) -> None:
+        """A frame can be read from now on."""
+        found = self._streams[stream]
+        found.frames.append((base, end))
+        found.bases.append(base)
+        found.end = end
+        for grown in list(found.watchers.values()):
+            grown()
+
+    def damage(self, stream: StreamId, frames: Iterable[Range]) -> None:
+        """These frames can no longer be read."""
+        found = self._streams[stream]
+        gone = set(frames)
+        found.frames = [frame for frame in found.frames if frame not in gone]
+        found.bases = [base for base, _ in found.frames]
+
+    def lose(self, stream: StreamId, start: int, end: int) -> None:
+        """From an offset on nothing is left, and the stream goes on at another."""
+        found = self._streams[stream]
+        kept = bisect_left(found.bases, start)
+        del found.frames[kept:], found.bases[kept:]
+        found.lost.append((start, end))
+        found.end = end
+
+    def claim(self, stream: StreamId, end: int) -> None:
+        """The stream goes on at an offset, for bad bytes may have held those before it."""
+        self._streams[stream].end = end
+
+    def remove(self, streams: Sequence[StreamId]) -> None:
+        """The streams are gone, with their topic."""
+        for stream in streams:
+            del self._streams[stream]
+
+    # Its readers' side
+
+    def __contains__(self, stream: StreamId) -> bool:
+        """Whether there is such a stream."""
+        return stream in self._streams
+
+    def bounds(self, stream: StreamId) -> Bounds:
+        """As the port says."""
+        return Bounds(0, self._streams[stream].end, 0)
+
+    def frames(self, stream: StreamId) -> Sequence[Range]:
+        """Those that can be read, in order."""
+        return self._streams[stream].frames
+
+    def watch(self, stream: StreamId, grown: Callable[[], None]) -> Callable[[], None]:
+        """As the port says."""
+        self._watched += 1
+        number = self._watched
+        watchers = self._streams[stream].watchers
+        watchers[number] = grown
+
+        def stop() -> None:
+            watchers.pop(number, None)
+
+        return stop
+
+    def read(self, asked: Read, every: int) -> ChunkRead:
+        """Some frames from an offset on. Offsets that ``every`` divides are masked; 0: none."""
+        grant, at = asked.grant, asked.offset
+        found = self._streams.get(asked.stream)
+        if found is None or at >= found.end:
+            return ChunkRead(grant, at, b"", (), 0, at, at)
+        builder = ChunkBuilder(at, _READ_BYTES)
+        found.fill(builder, every)
+        chunk = builder.chunk()
+        return ChunkRead(grant, at, chunk.frames, chunk.mask, chunk.records, chunk.base, chunk.next)
+
+
+def masked(every: int, start: int, end: int) -> Ranges:
+    """The offsets of ``[start, end)`` that a filter rejects, in these runs."""
+    if not every:
+        return ()
+    first = -(-start // every) * every
+    return tuple((offset, offset + 1) for offset in range(first, end, every))
+
+
+def cut_frames(frames: bytes) -> FrameSpans:
+    """Where consecutive stand-ins lie."""
+    heads = list(_FRAME.iter_unpack(frames))
+    at = list(range(0, len(frames) + 1, _FRAME.size))
+    return FrameSpans(at, [*(base for base, _ in heads), heads[-1][0] + heads[-1][1]])

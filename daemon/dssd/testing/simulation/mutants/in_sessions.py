@@ -1,0 +1,208 @@
+"""Mistakes of the shells around sessions, and about time: `dssd.testing.shells` judges them."""
+
+from dssd.testing.simulation.mutants.planting import Mutant
+
+JUDGE = "dssd.testing.shells.run"
+
+IN_SESSIONS = (
+    Mutant(
+        "expiry by the wall clock",
+        "whether a session waited long enough is asked of a clock that people move",
+        "sessions/sessions.py",
+        """            now_ms = self._services.clock.now_ms()
+            if known is None or known.expires_at_ms is None or known.expires_at_ms > now_ms:""",
+        """            wall_ms = self._services.clock.wall_ms()
+            if known is None or known.expires_at_ms is None or (
+                _stay_ms(known.row) + (known.row.disconnected_at_ms or wall_ms) > wall_ms
+            ):""",
+        JUDGE,
+    ),
+    Mutant(
+        "no grace",
+        "a session of expiry 0 is gone before its client is back",
+        "sessions/sessions.py",
+        "    return max(row.expiry_ms, GRACE_MS)\n",
+        "    return row.expiry_ms\n",
+        JUDGE,
+    ),
+    Mutant(
+        "no grace after a restart",
+        "a wall clock that jumped while the daemon was down ends every session",
+        "sessions/sessions.py",
+        "        stay_ms = max(GRACE_MS, _stay_ms(row) - gone_ms)\n",
+        "        stay_ms = max(0, _stay_ms(row) - gone_ms)\n",
+        JUDGE,
+    ),
+    Mutant(
+        "date from the monotonic clock",
+        "when a client left is written down in a time that the next daemon does not know",
+        "sessions/sessions.py",
+        "known.row = replace(known.row, disconnected_at_ms=self._services.clock.wall_ms())\n",
+        "known.row = replace(known.row, disconnected_at_ms=self._services.clock.now_ms())\n",
+        JUDGE,
+    ),
+    Mutant(
+        "takeover without a new epoch",
+        "two connections of a client have one epoch",
+        "sessions/sessions.py",
+        "            session_epoch=known.row.session_epoch + 1 if known is not None else 1,\n",
+        "            session_epoch=known.row.session_epoch if known is not None else 1,\n",
+        JUDGE,
+    ),
+    Mutant(
+        "old connection not ended",
+        "two connections of a client are served beside each other",
+        "sessions/sessions.py",
+        "            known.connection.end(SessionTakenOver(client_id=client_id))\n",
+        "            pass\n",
+        JUDGE,
+    ),
+    Mutant(
+        "old connection ended too early",
+        "one that a full disk refuses ends the one that is there",
+        "sessions/sessions.py",
+        "        version = await self._put(row, None if known is None else known.version)\n",
+        "        if known is not None and known.connection is not None:\n"
+        "            known.connection.end(SessionTakenOver(client_id=client_id))\n"
+        "        version = await self._put(row, None if known is None else known.version)\n",
+        JUDGE,
+    ),
+    Mutant(
+        "old connection still writes",
+        "what a connection of before asked for is stored after the takeover",
+        "sessions/session.py",
+        "            await self._services.store.commit([write], [self._fence])\n",
+        "            await self._services.store.commit([write], [])\n",
+        JUDGE,
+    ),
+    Mutant(
+        "old connection still declares",
+        "a private group is made for a session that is gone, or has no row of it",
+        "sessions/session.py",
+        "                fence=self._fence,\n",
+        "",
+        JUDGE,
+    ),
+    Mutant(
+        "principal not checked",
+        "whoever knows a client id takes its session over",
+        "sessions/admission.py",
+        "    if row.principal != opening.principal:\n",
+        "    if False:\n",
+        JUDGE,
+    ),
+    Mutant(
+        "clean start resumes",
+        "who wants to begin anew gets what was",
+        "sessions/sessions.py",
+        "(bool(opening.session_id) or not opening.clean_start)\n",
+        "True\n",
+        JUDGE,
+    ),
+    Mutant(
+        "always present",
+        "a client is told of a session that is not there",
+        "sessions/sessions.py",
+        "opened = self._opened(row, opening, present=resume)\n",
+        "opened = self._opened(row, opening, present=True)\n",
+        JUDGE,
+    ),
+    Mutant(
+        "clean start discards nothing",
+        "subscriptions and private groups of the old session stay",
+        "sessions/sessions.py",
+        """            elif known is not None:
+                await self._discard(known.row.session_id)
+""",
+        "",
+        JUDGE,
+    ),
+    Mutant(
+        "discarded once only",
+        "what a full disk did not let go of stays",
+        "sessions/sessions.py",
+        "                await self._discard_left()\n",
+        "",
+        JUDGE,
+    ),
+    Mutant(
+        "belongings before the session",
+        "a session that is half discarded can be resumed",
+        "sessions/sessions.py",
+        "# Its row goes first: without it nobody resumes a session that has lost a part.\n",
+        "await discard(self._services, known.row.session_id)\n",
+        JUDGE,
+    ),
+    Mutant(
+        "orphans kept",
+        "what a crash left of sessions that are no more stays",
+        "sessions/sessions.py",
+        "        await discard_orphans(self._services, live)\n",
+        "",
+        JUDGE,
+    ),
+    Mutant(
+        "cancelled attach leaves a connection",
+        "a client that is gone before its answer is connected for ever",
+        "sessions/sessions.py",
+        "                    self.detach(made.connection)\n",
+        "                    pass\n",
+        JUDGE,
+    ),
+    Mutant(
+        "who comes is not counted",
+        "clients that come together exceed the bound of sessions",
+        "sessions/sessions.py",
+        "        if len(self._known) + len(self._coming) >= SESSIONS_MAX:\n",
+        "        if len(self._known) >= SESSIONS_MAX:\n",
+        JUDGE,
+    ),
+    Mutant(
+        "resume forgets a subscription",
+        "a resumed session does not know all that it had",
+        "sessions/session.py",
+        "        for row, group in rows:\n",
+        "        for row, group in rows[1:]:\n",
+        JUDGE,
+    ),
+    Mutant(
+        "unsubscription only in memory",
+        "a subscription that was left is there again after a reconnect",
+        "sessions/session.py",
+        "await self._commit(Delete(SubscriptionRow, (self.session_id, row.subscription)))\n",
+        "pass\n",
+        JUDGE,
+    ),
+    Mutant(
+        "private group outlives its subscription",
+        "what is left keeps its group, and the group its records",
+        "sessions/session.py",
+        "        if group.kind == EXCLUSIVE:\n",
+        "        if False:\n",
+        JUDGE,
+    ),
+    Mutant(
+        "destroyed group declared again by a member",
+        "a member that comes back undoes what an operator did",
+        "leaders/groups.py",
+        "            joined = await self._declare(asked, over_tombstone=False)\n",
+        "            joined = await self._declare(asked, over_tombstone=True)\n",
+        JUDGE,
+    ),
+    Mutant(
+        "leaders not told to stop",
+        "a daemon that is told to stop waits for its leaders for ever",
+        "leaders/registry.py",
+        "                actor.stop()\n",
+        "                pass\n",
+        JUDGE,
+    ),
+    Mutant(
+        "condition swallows a cancellation",
+        "a caller that takes conditions lives on although it was cancelled",
+        "store/finishing.py",
+        "        if failed is not None and not isinstance(failed, DssError):\n",
+        "        if failed is not None:\n",
+        JUDGE,
+    ),
+)
