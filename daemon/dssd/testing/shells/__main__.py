@@ -4,39 +4,23 @@ Exit code 0 where every seed held, 1 where one did not; each that failed is made
 with its seed and the command that replays it.
 """
 
-import argparse
-import os
 import sys
-from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
-from time import perf_counter
 
-from rich.progress import Progress
-
+from dssd.testing.seeds import Judged, Simulator, parser_of, run_seeds
 from dssd.testing.shells.run import Outcome, run, run_seed, shrunk
 from dssd.testing.simulation.history import write_history
 from dssd.testing.simulation.transcript import Transcript
 
-CHUNK_SEEDS = 10
-TWICE_EVERY = 100
-"""One seed of so many is run twice: what does not repeat proves nothing."""
-FAILURES_MAX = 10
-"""After so many failing seeds it is enough."""
-
 
 def main() -> int:
     """Parse the arguments and run."""
-    parser = argparse.ArgumentParser(prog="python -m dssd.testing.shells", description=__doc__)
-    parser.add_argument("--seeds", type=int, default=3_000, help="how many seeds to run")
-    parser.add_argument("--first", type=int, default=0, help="the first seed")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--seed", type=int, help="replay this one, with a transcript")
+    parser = parser_of(SIMULATOR, __doc__)
     parser.add_argument("--history", type=Path, help="of a replay: write what observers saw here")
     arguments = parser.parse_args()
     if arguments.seed is not None:
         return replay(arguments.seed, arguments.history)
-    return run_seeds(arguments.first, arguments.seeds, arguments.jobs)
+    return run_seeds(SIMULATOR, arguments.first, arguments.seeds, arguments.jobs)
 
 
 def replay(seed: int, history: Path | None = None) -> int:
@@ -56,45 +40,6 @@ def replay(seed: int, history: Path | None = None) -> int:
     return 1
 
 
-def run_seeds(first: int, seeds: int, jobs: int) -> int:
-    """Run many seeds on several cores, with a progress bar where somebody looks."""
-    began = perf_counter()
-    steps = failures = 0
-    with Progress(disable=not sys.stderr.isatty()) as progress:
-        task = progress.add_task("seeds", total=seeds)
-        for seed, took, failed in outcomes(first, seeds, jobs):
-            steps += took
-            progress.advance(task)
-            if failed:
-                failures += 1
-                progress.console.print(described(seed, shrunk(run_seed(seed))), markup=False)
-                if failures == FAILURES_MAX:
-                    break
-    took_s = perf_counter() - began
-    print(
-        f"{seeds:,} seeds, {steps:,} steps, {failures} failed; "
-        f"{60 * seeds / took_s:,.0f} seeds a minute on {jobs} processes"
-    )
-    return 1 if failures else 0
-
-
-def outcomes(first: int, seeds: int, jobs: int) -> Iterator[tuple[int, int, bool]]:
-    """Seed, steps and whether it failed, of seed after seed."""
-    numbers = range(first, first + seeds)
-    if jobs == 1:
-        yield from map(_brief, numbers)
-        return
-    with ProcessPoolExecutor(jobs) as pool:
-        yield from pool.map(_brief, numbers, chunksize=CHUNK_SEEDS)
-
-
-def _brief(seed: int) -> tuple[int, int, bool]:
-    outcome = run_seed(seed)
-    if seed % TWICE_EVERY == 0:
-        assert run_seed(seed).history == outcome.history, f"seed {seed} does not repeat"
-    return seed, outcome.steps, outcome.violation is not None
-
-
 def described(seed: int, outcome: Outcome) -> str:
     """What failed, on how little, and how to see it."""
     lines = [
@@ -106,6 +51,20 @@ def described(seed: int, outcome: Outcome) -> str:
         ),
     ]
     return "\n".join([*lines, outcome.trace] if outcome.trace else lines)
+
+
+def _judge(seed: int) -> Judged:
+    outcome = run_seed(seed)
+    return Judged(outcome.steps, outcome.violation is not None, outcome.history)
+
+
+def _described(seed: int) -> str:
+    return described(seed, shrunk(run_seed(seed)))
+
+
+SIMULATOR = Simulator(
+    "dssd.testing.shells", 3_000, "steps", chunk_seeds=10, judge=_judge, described=_described
+)
 
 
 if __name__ == "__main__":

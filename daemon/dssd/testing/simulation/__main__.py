@@ -4,41 +4,25 @@ Exit code 0 where every seed held, 1 where one did not; each that failed is shru
 its seed, its fault tape and the command that replays it.
 """
 
-import argparse
-import os
 import sys
-from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
-from time import perf_counter
 
-from rich.progress import Progress
-
+from dssd.testing.seeds import Judged, Simulator, parser_of, run_seeds
 from dssd.testing.simulation.history import write_history
 from dssd.testing.simulation.plan import Timed
 from dssd.testing.simulation.run import Outcome, run, run_seed
 from dssd.testing.simulation.shrinking import shrunk
 from dssd.testing.simulation.transcript import Transcript
 
-CHUNK_SEEDS = 50
-TWICE_EVERY = 100
-"""One seed of so many is run twice: what does not repeat proves nothing."""
-FAILURES_MAX = 10
-"""After so many failing seeds it is enough."""
-
 
 def main() -> int:
     """Parse the arguments and run."""
-    parser = argparse.ArgumentParser(prog="python -m dssd.testing.simulation", description=__doc__)
-    parser.add_argument("--seeds", type=int, default=10_000, help="how many seeds to run")
-    parser.add_argument("--first", type=int, default=0, help="the first seed")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--seed", type=int, help="replay this one, with a transcript")
+    parser = parser_of(SIMULATOR, __doc__)
     parser.add_argument("--history", type=Path, help="of a replay: write what observers saw here")
     arguments = parser.parse_args()
     if arguments.seed is not None:
         return replay(arguments.seed, arguments.history)
-    return run_seeds(arguments.first, arguments.seeds, arguments.jobs)
+    return run_seeds(SIMULATOR, arguments.first, arguments.seeds, arguments.jobs)
 
 
 def replay(seed: int, history: Path | None = None) -> int:
@@ -58,45 +42,6 @@ def replay(seed: int, history: Path | None = None) -> int:
     return 1
 
 
-def run_seeds(first: int, seeds: int, jobs: int) -> int:
-    """Run many seeds on several cores, with a progress bar where somebody looks."""
-    began = perf_counter()
-    events = failures = 0
-    with Progress(disable=not sys.stderr.isatty()) as progress:
-        task = progress.add_task("seeds", total=seeds)
-        for seed, happened, failed in outcomes(first, seeds, jobs):
-            events += happened
-            progress.advance(task)
-            if failed:
-                failures += 1
-                progress.console.print(described(seed, shrunk(run_seed(seed))), markup=False)
-                if failures == FAILURES_MAX:
-                    break
-    took_s = perf_counter() - began
-    print(
-        f"{seeds:,} seeds, {events:,} events, {failures} failed; "
-        f"{60 * seeds / took_s:,.0f} seeds a minute on {jobs} processes"
-    )
-    return 1 if failures else 0
-
-
-def outcomes(first: int, seeds: int, jobs: int) -> Iterator[tuple[int, int, bool]]:
-    """Seed, events and whether it failed, of seed after seed."""
-    numbers = range(first, first + seeds)
-    if jobs == 1:
-        yield from map(_brief, numbers)
-        return
-    with ProcessPoolExecutor(jobs) as pool:
-        yield from pool.map(_brief, numbers, chunksize=CHUNK_SEEDS)
-
-
-def _brief(seed: int) -> tuple[int, int, bool]:
-    outcome = run_seed(seed)
-    if seed % TWICE_EVERY == 0:
-        assert run_seed(seed).history == outcome.history, f"seed {seed} does not repeat"
-    return seed, outcome.events, outcome.violation is not None
-
-
 def described(seed: int, outcome: Outcome) -> str:
     """What failed, on how little, and how to see it."""
     plan = outcome.plan
@@ -114,6 +59,20 @@ def described(seed: int, outcome: Outcome) -> str:
 
 def _said(timed: Timed) -> str:
     return f"{timed.at_us / 1e6:9.6f} s  {timed.kind} {timed.who} {timed.amount}"
+
+
+def _judge(seed: int) -> Judged:
+    outcome = run_seed(seed)
+    return Judged(outcome.events, outcome.violation is not None, outcome.history)
+
+
+def _described(seed: int) -> str:
+    return described(seed, shrunk(run_seed(seed)))
+
+
+SIMULATOR = Simulator(
+    "dssd.testing.simulation", 10_000, "events", chunk_seeds=50, judge=_judge, described=_described
+)
 
 
 if __name__ == "__main__":

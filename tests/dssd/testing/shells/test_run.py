@@ -10,7 +10,8 @@ import pytest
 
 from dssd.sessions import sessions
 from dssd.store.rows import SessionRow
-from dssd.testing.shells.__main__ import described, outcomes
+from dssd.testing.seeds import outcomes
+from dssd.testing.shells.__main__ import SIMULATOR, described
 from dssd.testing.shells.plan import plan_of
 from dssd.testing.shells.run import Outcome, run, run_seed, shrunk
 from dssd.testing.simulation.history import Disturbed, Ended, Event, HandedOut
@@ -31,7 +32,9 @@ ONCE_FAILED = {
 
 
 def test_every_invariant_holds_in_some_hundred_seeds() -> None:
-    failed = [seed for seed, _, failed in outcomes(0, SEEDS, os.cpu_count() or 1) if failed]
+    failed = [
+        seed for seed, _, failed in outcomes(SIMULATOR, 0, SEEDS, os.cpu_count() or 1) if failed
+    ]
     assert not failed, described(failed[0], shrunk(run_seed(failed[0])))
 
 

@@ -9,7 +9,7 @@ import pytest
 from dssd.log import recovery, startup
 from dssd.log.producers import Answer, Producers
 from dssd.log.segment_file import SegmentWriter
-from dssd.testing.disk.seeded.__main__ import described, outcomes
+from dssd.testing.disk.seeded.__main__ import SIMULATOR, described
 from dssd.testing.disk.seeded.acts import (
     Act,
     Arm,
@@ -31,6 +31,7 @@ from dssd.testing.disk.seeded.acts import (
 from dssd.testing.disk.seeded.faults import NEEDS_ROOM, SYNCS
 from dssd.testing.disk.seeded.run import Outcome, run, run_seed
 from dssd.testing.disk.seeded.shrinking import shrunk
+from dssd.testing.seeds import outcomes
 
 SEEDS = 200
 REPEATED = 12
@@ -44,7 +45,9 @@ ONCE_FAILED = {
 
 
 def test_every_rule_holds_in_some_hundred_seeds() -> None:
-    failed = [seed for seed, _, failed in outcomes(0, SEEDS, os.cpu_count() or 1) if failed]
+    failed = [
+        seed for seed, _, failed in outcomes(SIMULATOR, 0, SEEDS, os.cpu_count() or 1) if failed
+    ]
     assert not failed, described(shrunk(run_seed(failed[0])))
 
 

@@ -1,0 +1,110 @@
+"""What the commands of all simulators share: many seeds on all cores, some of them run twice.
+
+Invariant: a seed is judged in a process of its own pool and nothing of its run but three facts
+leaves it, so a million seeds take no more memory than one. Knows no simulator.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from time import perf_counter
+from typing import NamedTuple
+
+from rich.progress import Progress
+
+TWICE_EVERY = 100
+"""One seed of so many is run twice: what does not repeat proves nothing."""
+FAILURES_MAX = 10
+"""After so many failing seeds it is enough."""
+
+
+class Judged(NamedTuple):
+    """What the run of a seed came to."""
+
+    size: int
+    """In what its simulator counts."""
+    failed: bool
+    trace: object
+    """All that happened, or a digest of it: equal for every run of the seed."""
+
+
+Judge = Callable[[int], Judged]
+
+
+def _nothing() -> None:
+    """No preparation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Simulator:
+    """What runs seeds. Its functions are those of a module, for other processes call them."""
+
+    module: str
+    """Its command is ``python -m`` this."""
+    seeds: int
+    """That are run unless one says how many."""
+    sizes: str
+    """What it counts: events, steps."""
+    chunk_seeds: int
+    """That a process takes at once."""
+    judge: Judge
+    described: Callable[[int], str]
+    """What failed in a seed, on how little, and how to see it."""
+    prepare: Callable[[], object] = _nothing
+    """Called once in each process."""
+
+
+def parser_of(simulator: Simulator, text: str | None) -> argparse.ArgumentParser:
+    """The arguments of a simulator's command."""
+    parser = argparse.ArgumentParser(prog=f"python -m {simulator.module}", description=text)
+    parser.add_argument("--seeds", type=int, default=simulator.seeds, help="how many to run")
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="how many processes")
+    parser.add_argument("--seed", type=int, help="replay this one, and tell what happens")
+    return parser
+
+
+def run_seeds(simulator: Simulator, first: int, seeds: int, jobs: int) -> int:
+    """Run many seeds, with a progress bar where somebody looks; the exit code, 1 if one failed."""
+    began = perf_counter()
+    size = failures = 0
+    with Progress(disable=not sys.stderr.isatty()) as progress:
+        task = progress.add_task("seeds", total=seeds)
+        for seed, took, failed in outcomes(simulator, first, seeds, jobs):
+            size += took
+            progress.advance(task)
+            if failed:
+                failures += 1
+                progress.console.print(simulator.described(seed), markup=False)
+                if failures == FAILURES_MAX:
+                    break
+    minutes = (perf_counter() - began) / 60
+    sys.stdout.write(
+        f"{seeds:,} seeds, {size:,} {simulator.sizes}, {failures} failed; {seeds / minutes:,.0f} "
+        f"seeds and {size / minutes:,.0f} {simulator.sizes} a minute on {jobs} processes\n"
+    )
+    return 1 if failures else 0
+
+
+def outcomes(
+    simulator: Simulator, first: int, seeds: int, jobs: int
+) -> Iterator[tuple[int, int, bool]]:
+    """Seed, size and whether it failed, of seed after seed."""
+    numbers, judged = range(first, first + seeds), partial(_judged, simulator.judge)
+    if jobs == 1:
+        simulator.prepare()
+        yield from map(judged, numbers)
+        return
+    with ProcessPoolExecutor(jobs, initializer=simulator.prepare) as pool:
+        yield from pool.map(judged, numbers, chunksize=simulator.chunk_seeds)
+
+
+def _judged(judge: Judge, seed: int) -> tuple[int, int, bool]:
+    found = judge(seed)
+    if seed % TWICE_EVERY == 0:
+        assert judge(seed).trace == found.trace, f"seed {seed} does not repeat"
+    return seed, found.size, found.failed
