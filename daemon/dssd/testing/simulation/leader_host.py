@@ -59,7 +59,7 @@ from dssd.store.port import Precondition, PreconditionFailed, Put, Write
 from dssd.store.rows import GroupRow, LeaderRow
 from dssd.testing.simulation.books import check_moved, check_written
 from dssd.testing.simulation.borrower_books import says_leaving
-from dssd.testing.simulation.history import Led
+from dssd.testing.simulation.history import Disturbed, Led
 from dssd.testing.simulation.leader_steps import check_staying, check_step, epochs_of
 from dssd.testing.simulation.store import AtOnce, at_once
 from dssd.topics.model import Topic
@@ -259,6 +259,8 @@ class LeaderHost:
         assert acting.leader is not None
         group_id = acting.group.group_id
         self._world.ledger.check_said(group_id, acting.leader, message)
+        if isinstance(message, Invalidate) and message.stream is None:
+            self._note_stranger(acting)
         if isinstance(message, Revoke | Revoked):
             acting.said_ms[message.stream] = self.host.now_ms()
         if isinstance(message, Revoke):
@@ -271,6 +273,11 @@ class LeaderHost:
             for granted in message.streams:
                 acting.said_ms[granted.stream] = self.host.now_ms()
                 self._world.check_fenced(group_id, granted)
+
+    def _note_stranger(self, acting: Leading) -> None:
+        """Of a borrower that presents itself, what it says next may come first, and cost it all."""
+        if self.host.now_ms() < acting.kept_until_ms:
+            self._world.tell(Disturbed(self._world.schedule.now_us, "not presented yet"))
 
     def _persist(self, acting: Leading, persist: Persist) -> None:
         assert acting.claim is not None
