@@ -17,6 +17,7 @@ from dss_core.errors import (
     REGISTRY,
     DiskFull,
     DssError,
+    GroupDestroyed,
     IllegalArgument,
     NotSubscribed,
     Overloaded,
@@ -194,6 +195,9 @@ class Session:
             )
         except PreconditionFailed:
             raise SessionTakenOver(client_id=self.client_id) from None
+        except GroupDestroyed:
+            await self._forget_resting(number)
+            raise
         group = joined.group
         row = SubscriptionRow(self.session_id, number, parsed.text, group.group_id)
         if known is None or known[0] != row:
@@ -207,6 +211,13 @@ class Session:
             self._scheduler.begin(number, group)
         elif agent.leaving:
             self._wanted_again.add(number)
+
+    async def _forget_resting(self, subscription: int) -> None:
+        """Its group was removed while it rested; only a borrower would have heard of that."""
+        known = self._rows.get(subscription)
+        if known is not None and self._scheduler.handler.agent(subscription) is None:
+            await finished(self._forget(*known), name=f"forget resting {subscription}")
+            self._rows.pop(subscription, None)
 
     async def _unsubscribe(self, subscription: int) -> None:
         known = self._rows.get(subscription)

@@ -584,6 +584,20 @@ async def test_a_removed_group_ends_its_members_for_good(hall: Hall) -> None:
         assert (refused.subscription, refused.final) == (1, True)
 
 
+async def test_a_subscription_whose_group_went_while_it_rested_is_forgotten(hall: Hall) -> None:
+    await hall.plant.topic("orders", 1)
+    async with hall.attached(expiry_s=60) as client:
+        await client.subscribe(GROUP)
+    async with hall.attached(clean_start=False, expiry_s=60) as client:
+        assert client.opened.session_present
+        [group] = hall.plant.groups.groups()
+        await hall.plant.groups.remove(group.group_id)
+        await client.session.take(Subscribe(1, GROUP, Earliest()))
+        assert isinstance((await client.refused()).error, GroupDestroyed)
+        assert await hall.plant.store.scan(SubscriptionRow) == []
+        assert client.session.subscriptions == 0
+
+
 @pytest.mark.parametrize(
     ("filter_", "error"),
     [

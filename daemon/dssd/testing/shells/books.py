@@ -42,6 +42,8 @@ from dssd.testing.simulation.checker import Violation
 GRACE_MS = SESSION_GRACE_S * 1_000
 ROUNDING_MS = 3
 """Clocks are read in whole milliseconds, each on its own."""
+LEARNS_US = 5_000
+"""How long after a commit took effect the daemon may not know it yet."""
 FAREWELL_US = int(SESSION_FAREWELL_S * 1e6) + 100_000
 
 
@@ -216,6 +218,8 @@ class Books:
         if held is None:
             return
         now_us = self._timeline.now_us
+        if len(self._sessions) + 1 == self._max:
+            self._full_us = now_us + LEARNS_US
         self._discarded[held.row.session_id] = now_us
         since_us = self._left_us(held)
         if since_us is None:

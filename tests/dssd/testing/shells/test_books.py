@@ -322,6 +322,21 @@ def test_more_sessions_than_there_may_be_are_noticed() -> None:
         story.attach(later(story.row, 1, client_id="bob", session_id=b"of bob"))
 
 
+def test_who_is_refused_as_the_bound_is_left_may_have_met_it() -> None:
+    story = Story(sessions_max=1)
+    talk = story.attach(later(story.row, 1))
+    talk.left_us = story.timeline.now_us
+    refused, late = Talk(Person()), Talk(Person())
+    story.wait(3_600)
+    story.expire()
+    refused.begun_us = story.timeline.now_us
+    story.refuse(refused, Overloaded)
+    story.wait(1)
+    late.begun_us = story.timeline.now_us
+    with pytest.raises(Violation, match="F12"):
+        story.refuse(late, Overloaded)
+
+
 def test_a_session_that_comes_goes_and_is_taken_over_breaks_nothing() -> None:
     story = Story()
     first = subscribed(story, group(session_id=SESSION_ID))

@@ -26,6 +26,8 @@ ONCE_FAILED = {
     662: "clients that came together exceeded the bound of sessions",
     815: "a session that expired in part, for the disk was full, was resumed with the rest",
     155: "a connection was ended by one that a full disk refused",
+    6220: "a subscription whose group was removed while it rested stayed for ever",
+    6090: "the judge took a client for refused without reason as the bound was just being left",
     879: "a condition swallowed a cancellation: the call of a client that was taken over hung",
 }
 """Seeds that found a defect of ours, and the defect. Their plans may have changed since."""
