@@ -9,7 +9,7 @@ declarations of one group meet in its precondition. It must not know leaders: th
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import NoReturn
@@ -72,6 +72,14 @@ class Joined:
     declared: bool
 
 
+Beside = Callable[[GroupRow], Sequence[Write]]
+"""What is written together with a group that is being declared."""
+
+
+def _nothing_beside(group: GroupRow) -> Sequence[Write]:
+    return ()
+
+
 @dataclass(frozen=True, slots=True)
 class _Asked:
     """What a declaration shall make."""
@@ -84,6 +92,7 @@ class _Asked:
     session_id: bytes | None = None
     protocol: str | None = None
     fence: Precondition | None = None
+    beside: Beside = _nothing_beside
 
     @property
     def key(self) -> tuple[str, str]:
@@ -240,11 +249,12 @@ class Groups:
         session_id: bytes,
         subscription: int,
         fence: Precondition | None = None,
+        beside: Beside = _nothing_beside,
     ) -> Joined:
         """The group of a subscription; the first use declares a shared one.
 
         A plain filter gives an exclusive group that the session owns. Nothing is declared unless
-        the fence holds.
+        the fence holds; what is declared is written together with what shall be beside it.
 
         Raises:
             PreconditionFailed: the fence does not hold.
@@ -254,7 +264,7 @@ class Groups:
             IllegalArgument, OffsetOutOfRange: the start or the ack wait does not fit.
         """
         asked = _asked_by_session(parsed, start, ack_wait_ms, session_id, subscription)
-        asked = replace(asked, fence=fence)
+        asked = replace(asked, fence=fence, beside=beside)
         existing = self._existing(asked)
         if parsed.queue and (existing is None or existing.kind != "queue"):
             self._refuse_tombstone(asked)
@@ -267,13 +277,19 @@ class Groups:
             _check_start(joined.group, start)
         return joined
 
-    async def remove(self, group_id: int) -> None:
+    async def remove(
+        self, group_id: int, *, beside: Sequence[Write] = (), fence: Precondition | None = None
+    ) -> None:
         """Remove a group with its rows; a shared one or a queue leaves a tombstone.
+
+        What shall be written beside it is, if it is removed; neither is unless the fence holds.
 
         Raises:
             GroupDestroyed, GroupNotFound: there is no such group any more, or never was.
+            PreconditionFailed: the fence does not hold.
         """
-        await finished(self._remove(self.get(group_id)), name=f"remove group {group_id}")
+        work = self._remove(self.get(group_id), beside, fence)
+        await finished(work, name=f"remove group {group_id}")
 
     def watch_removed(self, removed: Callable[[GroupRow], None]) -> Callable[[], None]:
         """Call ``removed`` after each removal; returns how to stop."""
@@ -346,7 +362,7 @@ class Groups:
             holds = VersionIs(GroupNameRow, asked.key, tombstone.version)
         fences = [] if asked.fence is None else [asked.fence]
         try:
-            await self._store.commit(writes, [*fences, holds])
+            await self._store.commit([*writes, *asked.beside(row)], [*fences, holds])
         except PreconditionFailed as failed:
             if failed.precondition in fences:
                 raise
@@ -365,8 +381,11 @@ class Groups:
             raise GroupDestroyed(group=asked.name)
         return Joined(group.row, declared=False)
 
-    async def _remove(self, group: GroupRow) -> None:
+    async def _remove(
+        self, group: GroupRow, beside: Sequence[Write], fence: Precondition | None
+    ) -> None:
         writes: list[Write] = [
+            *beside,
             Delete(GroupRow, (group.group_id,)),
             Delete(LeaderRow, (group.group_id,)),
             *await self._stream_deletes(group.group_id),
@@ -376,9 +395,12 @@ class Groups:
             writes.append(Delete(GroupNameRow, key_of(name)))
         else:
             writes.append(Put(name))
+        fences = [] if fence is None else [fence]
         try:
-            await self._store.commit(writes, [Exists(GroupRow, (group.group_id,))])
+            await self._store.commit(writes, [*fences, Exists(GroupRow, (group.group_id,))])
         except PreconditionFailed as failed:
+            if failed.precondition in fences:
+                raise
             raise GroupDestroyed(group=group.name) from failed
         self._leave(group)
         if group.kind != EXCLUSIVE:

@@ -1,8 +1,8 @@
 """What a session owns beside its row: its subscriptions, and the groups of its private ones.
 
-Invariant: a private group is of use only with the row of its subscription. The two are not
-committed together; what a crash leaves of one without the other goes when the session is resumed,
-discarded, or not there at the next start.
+Invariant: a private group is of use only with the row of its subscription; the two come, and go
+when the client leaves, in one commit. A session is discarded in several: what a crash leaves of it
+goes when it is resumed, discarded again, or not there at the next start.
 """
 
 from contextlib import suppress

@@ -18,6 +18,7 @@ from dss_core.errors import (
     DiskFull,
     DssError,
     GroupDestroyed,
+    GroupNotFound,
     IllegalArgument,
     NotSubscribed,
     Overloaded,
@@ -35,7 +36,6 @@ from dssd.limits import (
     READERS_PER_SESSION,
     SETTLE_STEP_RANGES,
 )
-from dssd.sessions.belongings import remove_group
 from dssd.sessions.items import (
     Down,
     FinishRevoke,
@@ -184,14 +184,19 @@ class Session:
         _check_subscribe(item, parsed, known[0].filter if known else None, len(self._rows))
         if number in self._leaving:
             raise IllegalArgument(argument="subscription", rule=f"{number} is being left")
+
+        def row_of(group: GroupRow) -> SubscriptionRow:
+            return SubscriptionRow(self.session_id, number, parsed.text, group.group_id)
+
         try:
             joined = await self._services.groups.join(
                 parsed,
                 start=item.start,
                 ack_wait_ms=item.ack_wait_ms,
                 session_id=self.session_id,
-                subscription=item.subscription,
+                subscription=number,
                 fence=self._fence,
+                beside=lambda group: [Put(row_of(group))],
             )
         except PreconditionFailed:
             raise SessionTakenOver(client_id=self.client_id) from None
@@ -199,8 +204,8 @@ class Session:
             await self._forget_resting(number)
             raise
         group = joined.group
-        row = SubscriptionRow(self.session_id, number, parsed.text, group.group_id)
-        if known is None or known[0] != row:
+        row = row_of(group)
+        if not joined.declared and (known is None or known[0] != row):
             await self._commit(Put(row))
         if self.ended.is_set():
             return
@@ -274,10 +279,18 @@ class Session:
                 self._scheduler.begin(subscription, self._rows[subscription][1])
 
     async def _forget(self, row: SubscriptionRow, group: GroupRow) -> None:
-        """Remove what is stored of a subscription, with the group of a private one."""
-        await self._commit(Delete(SubscriptionRow, (self.session_id, row.subscription)))
-        if group.kind == EXCLUSIVE:
-            await remove_group(self._services.groups, group.group_id)
+        """Remove what is stored of a subscription, in one with the group of a private one."""
+        gone = Delete(SubscriptionRow, (self.session_id, row.subscription))
+        if group.kind != EXCLUSIVE:
+            await self._commit(gone)
+            return
+        remove = self._services.groups.remove
+        try:
+            await remove(group.group_id, beside=[gone], fence=self._fence)
+        except PreconditionFailed:
+            raise SessionTakenOver(client_id=self.client_id) from None
+        except (GroupNotFound, GroupDestroyed):
+            await self._commit(gone)
 
     async def _commit(self, write: Write) -> None:
         try:

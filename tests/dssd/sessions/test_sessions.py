@@ -46,7 +46,7 @@ from dssd.sessions.items import (
 )
 from dssd.store.memory import MemoryStore
 from dssd.store.port import Precondition, Put, Write
-from dssd.store.rows import ProgressRow, Row, SessionRow, SubscriptionRow
+from dssd.store.rows import GroupRow, ProgressRow, Row, SessionRow, SubscriptionRow
 from dssd.testing.attached import Hall, offsets_of, opened_hall
 from dssd.testing.plant import PATIENCE_S, MovedClock, Plant
 
@@ -256,6 +256,39 @@ async def test_a_session_of_which_nothing_could_be_removed_lives_on(full: Plant)
         async with hall.attached(clean_start=False) as client:
             assert client.opened.session_present
             assert client.session.subscriptions == 1
+
+
+async def test_a_private_subscription_that_a_full_disk_refuses_leaves_nothing(full: Plant) -> None:
+    store = full.store
+    assert isinstance(store, FullStore)
+    await full.topic("orders", 1)
+    async with opened_hall(full) as hall, hall.attached(expiry_s=60) as client:
+        store.no_room_for = {SubscriptionRow}
+        await client.session.take(Subscribe(1, "orders/#"))
+        assert isinstance((await client.refused()).error, DiskFull)
+        assert full.groups.groups() == ()
+        store.no_room_for = set()
+        await client.subscribe("orders/#")
+
+
+async def test_a_private_subscription_that_a_full_disk_lets_nobody_leave_is_whole(
+    full: Plant,
+) -> None:
+    store = full.store
+    assert isinstance(store, FullStore)
+    await full.topic("orders", 1)
+    async with opened_hall(full) as hall:
+        async with hall.attached(expiry_s=60) as client:
+            await client.subscribe("orders/#")
+            store.no_room_for = {GroupRow}
+            await client.session.take(Unsubscribe(1))
+            assert isinstance((await client.refused()).error, DiskFull)
+        async with hall.attached(clean_start=False) as client:
+            assert client.session.subscriptions == 1
+            store.no_room_for = set()
+            await client.session.take(Unsubscribe(1))
+            await client.next(UnsubscribedItem)
+        assert full.groups.groups() == ()
 
 
 async def test_a_connection_stays_where_the_disk_has_no_room_for_the_next(full: Plant) -> None:

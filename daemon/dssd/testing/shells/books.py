@@ -115,12 +115,15 @@ class Books:
         for write in writes:
             if isinstance(write, Put):
                 self._put(write.row, asker)
-        for write in writes:
-            if isinstance(write, Delete):
-                self._gone(write, asker)
+        left = [self._gone(write, asker) for write in writes if isinstance(write, Delete)]
         for write in writes:
             if isinstance(write, Put) and isinstance(write.row, GroupNameRow):
                 self._name_put(write.row)
+        for write in writes:
+            if isinstance(write, Put) and isinstance(write.row, GroupRow):
+                self._check_used(write.row)
+        for group_id in left:
+            self._check_gone(group_id)
 
     def new_life(self) -> None:
         """The daemon begins anew: connections of before are nothing to it."""
@@ -136,13 +139,15 @@ class Books:
             case GroupRow():
                 self._group_put(row, asker)
 
-    def _gone(self, write: Delete, asker: Connection | None) -> None:
+    def _gone(self, write: Delete, asker: Connection | None) -> int | None:
+        """A row is deleted; returns the group that a client's subscription stood for."""
         if write.kind is SessionRow:
             self._session_gone(str(write.key[0]))
         elif write.kind is SubscriptionRow:
-            self._subscription_gone(write, asker)
+            return self._subscription_gone(write, asker)
         elif write.kind is GroupRow:
             self._group_gone(write)
+        return None
 
     def _name_put(self, row: GroupNameRow) -> None:
         if row.destroyed_at_ms is not None:
@@ -238,23 +243,24 @@ class Books:
         held.subscriptions[row.subscription] = row
         self.group_ids[row.session_id, row.subscription] = row.group_id
 
-    def _subscription_gone(self, write: Delete, asker: Connection | None) -> None:
+    def _subscription_gone(self, write: Delete, asker: Connection | None) -> int | None:
         session_id, number = write.key
         assert isinstance(session_id, bytes)
         assert isinstance(number, int)
         if session_id in self._discarded:
-            return
+            return None
         held = self._by_id(session_id)
         if held is None:
-            return
+            return None
         row = held.subscriptions.pop(number, None)
         if row is None:
-            return
+            return None
         left = (session_id, number) in self.unsubscribes or self._is_over(held)
         if row.group_id in self._groups and not left:
             raise Violation("S18", f"nobody left {row}, and its group is there")
         if asker is not None and asker is not held.connection:
             raise Violation("S9", f"{asker.name} is not the newest connection: {row} removed")
+        return row.group_id
 
     def _newest(
         self, session_id: bytes, asker: Connection | None, row: SubscriptionRow
@@ -277,6 +283,22 @@ class Books:
         if asker is not None and key in self._tombstones:
             raise Violation("I18", f"{asker.name} brings a destroyed group back: {row}")
         self._tombstones.discard(key)
+
+    def _check_used(self, group: GroupRow) -> None:
+        """A private group comes together with the row of its subscription."""
+        if group.kind != EXCLUSIVE:
+            return
+        assert group.session_id is not None
+        held = self._by_id(group.session_id)
+        rows = () if held is None else held.subscriptions.values()
+        if all(row.group_id != group.group_id for row in rows):
+            raise Violation("S18", f"no subscription has it: {group}")
+
+    def _check_gone(self, group_id: int | None) -> None:
+        """A private group goes together with the row of its subscription, or before it."""
+        group = None if group_id is None else self._groups.get(group_id)
+        if group is not None and group.kind == EXCLUSIVE:
+            raise Violation("S18", f"its subscription went without it: {group}")
 
     def _group_gone(self, write: Delete) -> None:
         group = self._groups.pop(int(write.key[0]), None)

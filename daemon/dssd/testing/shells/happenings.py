@@ -74,7 +74,11 @@ def _vanish(world: World, timed: Timed, chance: Random) -> None:
     if connection is None:
         return
     noticed_us = chance.randint(*VANISH_US) if chance.random() < 0.8 else NOTICED_US[1]
-    cut = partial(world.cut, connection, noticed_us)
+
+    def cut() -> None:
+        if not world.healed:
+            world.cut(connection, noticed_us)
+
     world.timeline.after(chance.randint(*VANISH_US), cut)
     _return_later(world, client, chance)
 

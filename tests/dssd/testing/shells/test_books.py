@@ -115,8 +115,8 @@ def group(group_id: int = 1, session_id: bytes | None = None) -> GroupRow:
 def subscribed(story: Story, owned: GroupRow) -> Talk:
     talk = story.attach()
     story.opened(talk, present=False)
-    story.put(owned, talk)
-    story.put(SubscriptionRow(SESSION_ID, 1, "t/#", owned.group_id), talk)
+    row = SubscriptionRow(SESSION_ID, 1, "t/#", owned.group_id)
+    story.books.committed([Put(owned), Put(row)], cast("Connection", talk))
     return talk
 
 
@@ -253,6 +253,16 @@ def a_subscription_goes_that_nobody_left(story: Story) -> None:
     story.delete(SubscriptionRow, (SESSION_ID, 1), talk)
 
 
+def a_private_group_comes_without_its_subscription(story: Story) -> None:
+    story.put(group(session_id=SESSION_ID), story.attach())
+
+
+def a_private_group_is_left_over(story: Story) -> None:
+    talk = subscribed(story, group(session_id=SESSION_ID))
+    story.books.unsubscribes.add((SESSION_ID, 1))
+    story.delete(SubscriptionRow, (SESSION_ID, 1), talk)
+
+
 def a_destroyed_group_comes_back(story: Story) -> None:
     talk = subscribed(story, group())
     story.books.removals.add(1)
@@ -301,6 +311,8 @@ BROKEN: dict[Callable[[Story], None], str] = {
     a_shared_group_goes_with_a_session: "S18",
     a_private_group_goes_while_it_is_needed: "S18",
     a_subscription_goes_that_nobody_left: "S18",
+    a_private_group_comes_without_its_subscription: "S18",
+    a_private_group_is_left_over: "S18",
     a_destroyed_group_comes_back: "I18",
     an_old_connection_lives_on: "F11",
     the_newest_is_told_that_it_was_taken_over: "F11",

@@ -27,6 +27,8 @@ ONCE_FAILED = {
     815: "a session that expired in part, for the disk was full, was resumed with the rest",
     155: "a connection was ended by one that a full disk refused",
     6220: "a subscription whose group was removed while it rested stayed for ever",
+    7321: "the group of a private subscription that a full disk refused stayed without it",
+    5256: "the world cut a client off after heal, which nobody let come back",
     6090: "the judge took a client for refused without reason as the bound was just being left",
     879: "a condition swallowed a cancellation: the call of a client that was taken over hung",
 }

@@ -84,6 +84,14 @@ IN_SESSIONS = (
         JUDGE,
     ),
     Mutant(
+        "private group before its row",
+        "what a full disk lets through of a subscription stays, and nobody can leave it",
+        "sessions/session.py",
+        "                beside=lambda group: [Put(row_of(group))],\n",
+        "                beside=lambda group: [],\n",
+        JUDGE,
+    ),
+    Mutant(
         "principal not checked",
         "whoever knows a client id takes its session over",
         "sessions/admission.py",
