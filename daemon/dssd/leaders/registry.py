@@ -120,13 +120,15 @@ class Registry:
         if actor is not None:
             actor.receive(message)
 
-    def session_closed(self, session_id: bytes) -> None:
-        """A client's connection closed: its borrowers end at once, in every group.
+    def session_closed(self, session_id: bytes, group_ids: Collection[int]) -> None:
+        """A client's connection closed: its borrowers end at once, in the groups it has any in.
 
         Call it after each borrower's `Disconnect` was sent, so that final reports count.
         """
-        for actor in self._actors.values():
-            actor.close_session(session_id)
+        for group_id in group_ids:
+            actor = self._actors.get(group_id)
+            if actor is not None:
+                actor.close_session(session_id)
 
     def snapshot(self, group_id: int) -> LeaderView | None:
         """The live leader's view of its group, or None where there is no leader."""

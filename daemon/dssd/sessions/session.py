@@ -150,7 +150,8 @@ class Session:
             return
         self.ended.set()
         self._scheduler.close()
-        self._services.registry.session_closed(self.session_id)
+        groups = self._scheduler.handler.group_ids()
+        self._services.registry.session_closed(self.session_id, groups)
         if error is not None:
             self.outgoing.put(Refused(error, final=True))
         self.outgoing.close()

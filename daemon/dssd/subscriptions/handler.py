@@ -30,6 +30,10 @@ class Handler:
         """The agent of a subscription."""
         return self._agents.get(subscription)
 
+    def group_ids(self) -> set[int]:
+        """The groups that have a borrower of it."""
+        return {agent.group.group_id for agent in self._agents.values()}
+
     def holder(self, grant: int) -> Agent | None:
         """The agent that holds a grant."""
         held = self._holders.get(grant)

@@ -20,6 +20,7 @@ from dssd.core.messages import (
     RevokeFinished,
 )
 from dssd.core.start import Earliest
+from dssd.leaders.actor import LeaderActor
 from dssd.leaders.registry import Registry
 from dssd.store.port import Put
 from dssd.store.rows import GrantRow, GroupRow, LeaderRow, ProgressRow
@@ -115,9 +116,29 @@ async def test_a_closed_session_loses_its_streams_to_others_at_once(plant: Plant
     bob.want()
     await ann.granted(1)
     await bob.granted(1)
-    plant.registry.session_closed(b"ann")
+    plant.registry.session_closed(b"ann", {group.group_id})
     [granted] = await bob.granted(1)
     assert granted.grant_epoch == 2
+
+
+async def test_only_the_leaders_of_a_closed_session_hear_of_it(
+    plant: Plant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await plant.topic("orders", 1)
+    names = "mine", "theirs", "nobodys"
+    mine, theirs, led_by_nobody = [await plant.group(f"$share/{name}/orders/#") for name in names]
+    for group in (mine, theirs):
+        member = plant.member(group, group.name)
+        member.want()
+        await member.granted(1)
+    told: list[int] = []
+
+    def hear(actor: LeaderActor, session_id: bytes) -> None:
+        told.append(actor.group.group_id)
+
+    monkeypatch.setattr(LeaderActor, "close_session", hear)
+    plant.registry.session_closed(b"ann", {mine.group_id, led_by_nobody.group_id})
+    assert told == [mine.group_id]
 
 
 async def test_a_topic_that_is_made_later_joins_by_notification(plant: Plant) -> None:

@@ -129,6 +129,7 @@ def test_a_subscription_begins_by_looking_for_the_leader() -> None:
     session.handler.begin(1, GROUP, 0)
     assert session.post.sent == [LeaderWanted(b"\x01", 0, b"s", "c")]
     assert session.handler.wake_at_ms() == 1_000
+    assert session.handler.group_ids() == {GROUP.group_id}
 
 
 def test_reports_reach_the_borrower_that_holds_the_grant() -> None:

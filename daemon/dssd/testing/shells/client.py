@@ -189,7 +189,8 @@ class Client:
         """The daemon ended a connection, or is gone."""
         if connection is not self.newest:
             return
-        if connection.told == SessionNotFound.code:
+        asked = connection.opening.session_id
+        if connection.told == SessionNotFound.code and asked == self.session_id:
             self.session_id = b""
         before = self.live()
         if before and connection.told != SessionTakenOver.code:

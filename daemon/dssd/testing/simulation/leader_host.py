@@ -5,7 +5,7 @@ that it found are read, as the actor does. A dead leader's commit may still come
 the claim of the next one fences it.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, assert_never
 
@@ -123,10 +123,13 @@ class LeaderHost:
         if acting is not None:
             self._feed(acting, Received(message, self.host.now_ms()))
 
-    def close_session(self, session_id: SessionId) -> None:
-        """A client's connection closed."""
-        if self.up:
-            for acting in list(self.leading.values()):
+    def close_session(self, session_id: SessionId, group_ids: Collection[int]) -> None:
+        """A client's connection closed; it has borrowers in these groups."""
+        if not self.up:
+            return
+        for group_id in sorted(group_ids):
+            acting = self.leading.get(group_id)
+            if acting is not None:
                 self._feed(acting, SessionClosed(session_id, self.host.now_ms()))
 
     def change_topic(self, topic: Topic, gone: tuple[StreamId, ...] = ()) -> None:

@@ -287,10 +287,11 @@ class World:
         return pipe
 
     def session_closed(self, session: SimulatedSession) -> None:
-        """A session's client is gone: leaders hear of it in one process, by a call."""
+        """A session's client is gone: its leaders hear of it in one process, by a call."""
         if self.sessions.get(session.client_id) is session:
             del self.sessions[session.client_id]
-        close = partial(self.leaders.close_session, session.session_id)
+        groups = session.handler.group_ids()
+        close = partial(self.leaders.close_session, session.session_id, groups)
         self.schedule.arrive(0, close, self.leaders.host)
 
     # The post

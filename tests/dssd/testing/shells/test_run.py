@@ -29,6 +29,7 @@ ONCE_FAILED = {
     6220: "a subscription whose group was removed while it rested stayed for ever",
     7321: "the group of a private subscription that a full disk refused stayed without it",
     5256: "the world cut a client off after heal, which nobody let come back",
+    9372: "the world's client took the id of its new session for one that is not there",
     6090: "the judge took a client for refused without reason as the bound was just being left",
     879: "a condition swallowed a cancellation: the call of a client that was taken over hung",
 }

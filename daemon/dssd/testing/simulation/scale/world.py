@@ -133,8 +133,8 @@ class LargeWorld(World):
         super().to_borrower(host, message)
 
     def session_closed(self, session: SimulatedSession) -> None:
-        """Every leader hears of it."""
-        self.closes += len(self.leaders.leading)
+        """Its leaders hear of it."""
+        self.closes += len(session.handler.group_ids())
         super().session_closed(session)
 
     def touch_leader(self, acting: Leading) -> None:
