@@ -48,6 +48,8 @@ class _Held:
     """Handed out again: work on them began."""
     all_acked: list[int] = field(default_factory=list)
     revoked: bool = False
+    left: bool = False
+    """Its subscription is left: what comes is dropped."""
 
 
 class User:
@@ -130,7 +132,7 @@ class User:
     def delivered(self, item: sessions_pb2.Deliver) -> None:
         """Records came."""
         held = self._grants.get(item.grant)
-        if held is None or held.revoked:
+        if held is None or held.revoked or held.left:
             return
         spans = cut_frames(item.frames)
         mask = normalised((each.start, each.end) for each in item.mask)
@@ -160,6 +162,7 @@ class User:
         """The subscription is left: what was handed out may still be acked."""
         for held in self._grants.values():
             if held.subscription == subscription:
+                held.left = True
                 self._inbox = deque(entry for entry in self._inbox if entry[0] is not held)
 
     def settled(self, token: int) -> None:

@@ -39,6 +39,9 @@ from dssd.topics.catalogue import NewTopic
 RESTART_US = (150_000, 4_000_000)
 OPEN_WITHIN_US = int(SESSION_OPEN_WAIT_S * 1e6) + 6_000_000
 OLDER_ENDS_US = 3_000_000
+OLDER_ENDS_SLOW_US = 12_000_000
+"""The same on a slow disk: what its client had asked for, a group declared in four transactions at
+the most, is done to its end before the call is."""
 WRITTEN_WITHIN_US = NOTICED_US[1] + 2_000_000
 STOP_WITHIN_US = int(STOP_HARD_S * 1e6)
 
@@ -230,12 +233,16 @@ class World:
         life, left_us = self.life, self.timeline.now_us
 
         def check() -> None:
-            disk = self.disk
-            well = not disk.full and not disk.slow and disk.trouble_us < left_us
-            if self.life is life and life is not None and not life.stopping and well:
+            if self.life is not life or life is None or life.stopping:
+                return
+            if self._disk_was_well_since(left_us):
                 self.books.check_left(connection)
 
         self.timeline.after(WRITTEN_WITHIN_US, check)
+
+    def _disk_was_well_since(self, at_us: int) -> bool:
+        disk = self.disk
+        return not disk.full and not disk.slow and disk.trouble_us < at_us
 
     def _check_answered(self, connection: Connection, life: Life) -> None:
         if connection.is_live and not connection.answered and self.life is life:
@@ -245,11 +252,18 @@ class World:
         """A client was told that its session is open."""
         self._said(connection.name, item)
         self.books.opened(connection, item)
-        life = self.life
+        life, opened_us = self.life, self.timeline.now_us
 
         def check() -> None:
-            if self.life is life and connection.is_live:
+            if self.life is not life or not connection.is_live:
+                return
+            if self._disk_was_well_since(opened_us - OLDER_ENDS_SLOW_US) or is_late():
                 self.books.check_newest(connection)
+            else:
+                self.timeline.after(OLDER_ENDS_SLOW_US, check)
+
+        def is_late() -> bool:
+            return self.timeline.now_us >= opened_us + OLDER_ENDS_SLOW_US
 
         self.timeline.after(OLDER_ENDS_US, check)
 

@@ -30,6 +30,8 @@ ONCE_FAILED = {
     7321: "the group of a private subscription that a full disk refused stayed without it",
     5256: "the world cut a client off after heal, which nobody let come back",
     9372: "the world's client took the id of its new session for one that is not there",
+    14213: "the judge took a call for alive that waited for a slow disk to end",
+    14648: "a user skipped what it dropped, for it took what came after it had left",
     6090: "the judge took a client for refused without reason as the bound was just being left",
     879: "a condition swallowed a cancellation: the call of a client that was taken over hung",
 }
