@@ -25,6 +25,8 @@ class StreamBounds:
     end: int
     """The next offset."""
     bytes: int
+    records: int
+    """Fewer than offsets where some are left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +188,7 @@ def _storage_topic(storage: "topics_pb2.StorageTopic") -> StorageTopic:
         factor=storage.factor,
         sealed=storage.sealed,
         streams=tuple(
-            StreamBounds(bounds.partition, bounds.start, bounds.end, bounds.bytes)
+            StreamBounds(bounds.partition, bounds.start, bounds.end, bounds.bytes, bounds.records)
             for bounds in storage.streams
         ),
     )

@@ -41,6 +41,43 @@ async def subscribed(daemon: MemoryDaemon) -> AsyncIterator[Subscription]:
         yield subscription
 
 
+async def take(subscription: Subscription, count: int) -> None:
+    """Take so many records, and acknowledge each."""
+    for record in await subscription.fetch(count):
+        await record.ack()
+
+
+async def give_up(daemon: MemoryDaemon, client: Client, topic_filter: str) -> None:
+    """Cancel a subscription that the daemon has heard of and does not answer."""
+    entering = asyncio.ensure_future(client.subscribe(topic_filter).__aenter__())
+    await until(lambda: daemon.subscribes)
+    entering.cancel()
+    await asyncio.wait([entering])
+
+
+@asynccontextmanager
+async def unanswered_ack(
+    daemon: MemoryDaemon,
+) -> AsyncIterator[tuple[Subscription, DeliveredRecord, "asyncio.Future[None]"]]:
+    """A record whose sync ack the daemon has heard of and does not answer."""
+    fill(daemon, 2)
+    daemon.mute_settled = True
+    async with subscribed(daemon) as subscription:
+        (record,) = await subscription.fetch(1)
+        acking = asyncio.ensure_future(record.ack(sync=True))
+        await until(lambda: any(settle.token for settle in daemon.settles))
+        yield subscription, record, acking
+
+
+async def iterating(
+    daemon: MemoryDaemon, subscription: Subscription
+) -> "asyncio.Future[list[int]]":
+    """An iteration that was given all three records there are, and waits for more."""
+    iteration = asyncio.ensure_future(handing_over(subscription))
+    await until(lambda: daemon.streams[0].frontier == 3)
+    return iteration
+
+
 async def handing_over(subscription: Subscription) -> list[int]:
     """The offsets that iteration gave until it ended."""
     return [record.offset async for record in subscription]
@@ -53,10 +90,7 @@ async def test_a_cancelled_subscription_is_taken_back(daemon: MemoryDaemon) -> N
     fill(daemon, 3)
     daemon.mute_subscribed = True
     async with dss_client.connect(endpoint=daemon.endpoint) as client:
-        entering = asyncio.ensure_future(client.subscribe(SHARE).__aenter__())
-        await until(lambda: daemon.subscribes)
-        entering.cancel()
-        await asyncio.wait([entering])
+        await give_up(daemon, client, SHARE)
         await until(lambda: daemon.unsubscribes == [daemon.subscribes[0].subscription])
 
 
@@ -65,10 +99,7 @@ async def test_a_cancelled_private_subscription_of_a_lasting_session_stays_in_it
 ) -> None:
     daemon.mute_subscribed = True
     async with kept_client(daemon) as client:
-        entering = asyncio.ensure_future(client.subscribe("t/#").__aenter__())
-        await until(lambda: daemon.subscribes)
-        entering.cancel()
-        await asyncio.wait([entering])
+        await give_up(daemon, client, "t/#")
         daemon.mute_subscribed = False
         grant = daemon.grant(daemon.subscribes[0].subscription, 0)
         await until(lambda: daemon.revoke_finished == [grant])
@@ -86,8 +117,7 @@ async def test_leaving_a_kept_subscription_gives_its_streams_back(daemon: Memory
     fill(daemon, 10)
     async with kept_client(daemon) as client:
         async with client.subscribe("t/#") as subscription:
-            for record in await subscription.fetch(4):
-                await record.ack()
+            await take(subscription, 4)
         await until(lambda: sorted(daemon.revoke_finished) == [1, 2])
     assert daemon.unsubscribes == []
     assert daemon.streams[0].progress.floor == 4
@@ -98,8 +128,7 @@ async def test_a_kept_subscription_is_taken_up_under_its_number(daemon: MemoryDa
     fill(daemon, 10)
     async with kept_client(daemon) as client:
         async with client.subscribe("t/#") as subscription:
-            for record in await subscription.fetch(4):
-                await record.ack()
+            await take(subscription, 4)
         async with client.subscribe("t/#") as subscription, client.subscribe("t/#") as other:
             assert [record.offset for record in await subscription.fetch(6)] == [4, 5, 6, 7, 8, 9]
             assert other.number != subscription.number
@@ -111,8 +140,7 @@ async def test_a_client_that_closes_first_says_how_far_it_handed_out(daemon: Mem
     fill(daemon, 10)
     async with dss_client.connect(endpoint=daemon.endpoint) as client:
         subscription = await client.subscribe(SHARE).__aenter__()
-        for record in await subscription.fetch(4):
-            await record.ack()
+        await take(subscription, 4)
     assert 1 in daemon.revoke_finished
     assert daemon.streams[0].frontier == 4
 
@@ -129,24 +157,14 @@ async def test_streams_of_a_subscription_that_nobody_uses_are_given_back(
 
 
 async def test_a_sync_ack_ends_with_its_grant(daemon: MemoryDaemon) -> None:
-    fill(daemon, 2)
-    daemon.mute_settled = True
-    async with subscribed(daemon) as subscription:
-        (record,) = await subscription.fetch(1)
-        acking = asyncio.ensure_future(record.ack(sync=True))
-        await until(lambda: any(settle.token for settle in daemon.settles))
+    async with unanswered_ack(daemon) as (_, _, acking):
         daemon.say(revoked=sessions_pb2.Revoked(grant=1, reason="removed"))
         with pytest.raises(GrantNotHeld, match="t/0/0"):
             await acking
 
 
 async def test_a_sync_ack_ends_with_its_refusal(daemon: MemoryDaemon) -> None:
-    fill(daemon, 2)
-    daemon.mute_settled = True
-    async with subscribed(daemon) as subscription:
-        (record,) = await subscription.fetch(1)
-        acking = asyncio.ensure_future(record.ack(sync=True))
-        await until(lambda: any(settle.token for settle in daemon.settles))
+    async with unanswered_ack(daemon) as (subscription, record, acking):
         say_refused(daemon, GrantNotHeld(grant=1))
         with pytest.raises(GrantNotHeld):
             await acking
@@ -155,24 +173,14 @@ async def test_a_sync_ack_ends_with_its_refusal(daemon: MemoryDaemon) -> None:
 
 
 async def test_a_sync_ack_ends_when_its_subscription_does(daemon: MemoryDaemon) -> None:
-    fill(daemon, 2)
-    daemon.mute_settled = True
-    async with subscribed(daemon) as subscription:
-        (record,) = await subscription.fetch(1)
-        acking = asyncio.ensure_future(record.ack(sync=True))
-        await until(lambda: any(settle.token for settle in daemon.settles))
+    async with unanswered_ack(daemon) as (subscription, _, acking):
         await subscription.unsubscribe()
         with pytest.raises(GrantNotHeld):
             await acking
 
 
 async def test_a_sync_ack_ends_when_its_group_is_removed(daemon: MemoryDaemon) -> None:
-    fill(daemon, 2)
-    daemon.mute_settled = True
-    async with subscribed(daemon) as subscription:
-        (record,) = await subscription.fetch(1)
-        acking = asyncio.ensure_future(record.ack(sync=True))
-        await until(lambda: any(settle.token for settle in daemon.settles))
+    async with unanswered_ack(daemon) as (subscription, _, acking):
         error = sessions_pb2.SessionError(subscription=subscription.number, final=True)
         error.error.CopyFrom(wire_error(GroupDestroyed(group="g")))
         daemon.say(error=error)
@@ -220,11 +228,10 @@ def say_refused(daemon: MemoryDaemon, error: AckOutOfRange | GrantNotHeld) -> No
 async def test_iteration_ends_when_another_task_unsubscribes(daemon: MemoryDaemon) -> None:
     fill(daemon, 3)
     async with subscribed(daemon) as subscription:
-        iterating = asyncio.ensure_future(handing_over(subscription))
-        await until(lambda: daemon.streams[0].frontier == 3)
+        iteration = await iterating(daemon, subscription)
         await subscription.unsubscribe()
         async with asyncio.timeout(5):
-            assert await iterating == [0, 1, 2]
+            assert await iteration == [0, 1, 2]
 
 
 async def test_iteration_ends_when_it_unsubscribes_itself(daemon: MemoryDaemon) -> None:
@@ -240,10 +247,9 @@ async def test_iteration_ends_when_it_unsubscribes_itself(daemon: MemoryDaemon) 
 async def test_iteration_ends_when_the_block_is_left(daemon: MemoryDaemon) -> None:
     fill(daemon, 3)
     async with subscribed(daemon) as subscription:
-        iterating = asyncio.ensure_future(handing_over(subscription))
-        await until(lambda: daemon.streams[0].frontier == 3)
+        iteration = await iterating(daemon, subscription)
     async with asyncio.timeout(5):
-        assert await iterating == [0, 1, 2]
+        assert await iteration == [0, 1, 2]
 
 
 # What is cancelled takes nothing with it

@@ -99,6 +99,8 @@ def test_a_group_is_declared_listed_described_and_removed(daemon: Daemon) -> Non
     topic(daemon, "shared", "--partitions", "2")
     ok(daemon.dssctl("produce", "shared", stdin=b"one\ntwo\n"))
     ok(daemon.dssctl("groups", "create", "team@shared/#", "--start", "earliest"))
+    orders = json.loads(ok(daemon.dssctl("topics", "describe", "shared", "-o", "json")))["item"]
+    assert orders["records"] == sum(each["records"] for each in orders["streams"]) == 2
     listed = {item["name"]: item for item in items(daemon.dssctl("groups", "ls", "-o", "json"))}
     team = listed["team"]
     assert team["filter"] == "shared/#"

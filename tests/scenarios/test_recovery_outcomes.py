@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 
 from dss_core.frame import HEADER_BYTES as FRAME_HEADER_BYTES
-from dss_core.frame import headers_of
 from dssd.log.segment_file import HEADER_BYTES
 from dssd.testing.daemon_process import DaemonProcess, running, short_directory
 from dssd.testing.raw import Stubs, connected
 from dssd.testing.raw_topic import Found, RawTopic
+from dssd.testing.segment_bytes import flip, frame_places
 
 ABC = {0: b"a", 1: b"b", 2: b"c"}
 Quarantined = list[tuple[str, str]]
@@ -81,17 +81,6 @@ def kept_as_they_were(directory: Path) -> list[bytes]:
     return [path.read_bytes() for path in (directory / "log").rglob("*.seg")]
 
 
-def frame_at(path: Path, number: int) -> int:
-    """Where a frame begins in a file."""
-    return HEADER_BYTES + headers_of(path.read_bytes()[HEADER_BYTES:])[number][0]
-
-
-def flip(path: Path, position: int, bit: int = 0) -> None:
-    content = bytearray(path.read_bytes())
-    content[position] ^= 1 << bit
-    path.write_bytes(content)
-
-
 def damaged_at(found: Found) -> int:
     assert found.ended is None, "it goes on behind the damage"
     ((start, _),) = found.damaged
@@ -124,7 +113,7 @@ async def test_a_bad_frame_before_a_whole_one_is_damage_and_the_whole_one_is_rea
 ) -> None:
     topic = await a_b_c(directory)
     segment = only_segment(directory)
-    start, end = frame_at(segment, 1), frame_at(segment, 2)
+    _, start, end = frame_places(segment)
     flip(segment, start + FRAME_HEADER_BYTES)
     harmed = segment.read_bytes()
     async with served(directory) as (daemon, stubs):
@@ -164,7 +153,7 @@ async def test_a_watermark_above_the_tail_is_damage_and_its_offsets_are_not_give
 ) -> None:
     topic = await a_b_c(directory, below_watermark=True)
     segment = only_segment(directory)
-    size, cut = segment.stat().st_size, frame_at(segment, 2)
+    size, cut = segment.stat().st_size, frame_places(segment)[2]
     segment.write_bytes(segment.read_bytes()[:cut])
     async with served(directory) as (daemon, stubs):
         found = await topic.read(stubs)
@@ -182,7 +171,7 @@ async def test_a_flipped_bit_in_a_sealed_segment_costs_the_record_that_it_hit_an
 ) -> None:
     topic = await a_b_c(directory, below_watermark=True)
     sealed = only_segment(directory)
-    starts = [frame_at(sealed, number) for number in ABC]
+    starts = frame_places(sealed)
     end = sealed.stat().st_size
     async with served(directory) as (_, stubs):
         assert await topic.put(stubs, b"d") == [3]

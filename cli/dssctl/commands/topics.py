@@ -174,7 +174,7 @@ def _streams(topic: "Topic", storage: "StorageTopic") -> list[Item]:
             "stream": f"{topic.name}/{storage.ordinal}/{bounds.partition}",
             "start": bounds.start,
             "end": bounds.end,
-            "records": bounds.end - bounds.start,
+            "records": bounds.records,
             "bytes": bounds.bytes,
             "sealed": storage.sealed,
         }

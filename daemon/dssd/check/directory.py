@@ -13,6 +13,7 @@ from dssd.check.segments import TopicCheck, size_of
 from dssd.check.store import NotBegun, Rows, opened_rows
 from dssd.data_directory import DataDirectory
 from dssd.leaders.encoding import unpacked_ranges
+from dssd.log.clean_marker import CLEAN_MARKER
 from dssd.log.segment_file import (
     CACHE_SUFFIXES,
     QUARANTINE,
@@ -23,7 +24,6 @@ from dssd.log.segment_file import (
     parse_name,
 )
 from dssd.log.segment_rows import row_id
-from dssd.log.startup import CLEAN_MARKER
 from dssd.store.rows import (
     CeilingRow,
     GroupRow,

@@ -1,12 +1,13 @@
-"""What changes files and rows beside appending: rolling, sealing, marking, making indexes anew.
+"""What changes files and rows beside appending: rolling, sealing, marking.
 
-One task does the first three, one after the other; an index is made anew beside it. A segment that
-takes no more frames but could not be sealed, for want of room, keeps its index in memory, and each
-roll and mark of its topic tries again.
+One task does these, one after the other. A segment that takes no more frames but could not be
+sealed, for want of room, keeps its index in memory, and each roll and mark of its topic tries
+again.
 
 Invariant: a row is committed before its file takes a frame. The index, the rows, the watermarks
 and the marks here only ever speak of bytes that are durable. Want of room or of descriptors puts
-off; any other error of the disk ends the log, and so does a programmer's.
+off; any other error of the disk ends the log, and so does a programmer's. It must not know who
+reads: ``index_is_new`` is told of each index that is written.
 """
 
 import asyncio
@@ -14,35 +15,26 @@ import logging
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
-from pathlib import Path
 
 from dss_core.errors import DiskFailed, DiskFull, DssError, Overloaded, StreamNotFound
 from dss_core.ids import StreamId
-from dssd.limits import (
-    HOUSEKEEPING_WAITING_MAX,
-    WATERMARK_FRAMES_ALL,
-    WATERMARK_FRAMES_MIN,
-)
-from dssd.log import marks, recovery
-from dssd.log.batch import Closed, StoredFrames, Switched, WrittenFile
+from dssd.limits import HOUSEKEEPING_WAITING_MAX, WATERMARK_FRAMES_ALL, WATERMARK_FRAMES_MIN
+from dssd.log import marks, recovery, snapshots
+from dssd.log.batch import StoredFrames, Switched, WrittenFile
 from dssd.log.disk_errors import later
-from dssd.log.files import FileReader
-from dssd.log.index import Runs, StreamRuns
-from dssd.log.index_file import BadIndex, Summary
-from dssd.log.rebuilding import rebuilt_runs
+from dssd.log.index import StreamRuns
+from dssd.log.index_file import BadIndex
 from dssd.log.segment_file import (
     HEADER_BYTES,
     SegmentId,
     SegmentPaths,
     SegmentWriter,
     write_back,
-    write_durably,
 )
 from dssd.log.segment_rows import unlink_segments
 from dssd.log.settings import LogSettings
-from dssd.log.startup import CLEAN_MARKER
 from dssd.log.streams import Segment, StorageTopicState
-from dssd.log.unsynced import Job, Unsynced, rows_of
+from dssd.log.unsynced import Job, Unsynced
 from dssd.log.writer import LogWriter
 from dssd.store.port import Delete, Put, Store
 from dssd.store.rows import SegmentRow
@@ -59,22 +51,20 @@ class Housekeeper:
         paths: SegmentPaths,
         store: Store,
         writer: LogWriter,
-        files: FileReader,
         settings: LogSettings,
         wall_us: Callable[[], int],
         failed: Callable[[BaseException], None],
-        quarantined: list[tuple[Path, str]],
         count_topics: Callable[[], int],
+        index_is_new: Callable[[Segment], None],
     ) -> None:
         self._paths = paths
         self._store = store
         self._writer = writer
-        self._files = files
         self._settings = settings
         self._wall_us = wall_us
         self._failed = failed
-        self._quarantined = quarantined
         self._count_topics = count_topics
+        self._index_is_new = index_is_new
         self._waiting: asyncio.Queue[Job | None] = asyncio.Queue(HOUSEKEEPING_WAITING_MAX)
         self._rolls: dict[int, asyncio.Future[DssError | None]] = {}
         self._task: asyncio.Task[None] | None = None
@@ -86,7 +76,6 @@ class Housekeeper:
             submit=self._submit,
             mark=self._begin_mark,
         )
-        self.index_changed: Callable[[SegmentId], None] = lambda _: None
 
     def start(self) -> None:
         """Start working off what waits."""
@@ -249,15 +238,12 @@ class Housekeeper:
     async def _saved_producers(self, segment: SegmentId, switched: Switched) -> bool:
         """Store what producers had sent; without it a start reads more."""
         try:
-            await asyncio.to_thread(self._save_producers, segment, switched.snapshot)
+            await asyncio.to_thread(snapshots.store, self._paths, segment, switched.snapshot)
         except OSError as error:
             if later(error) is None:
                 raise
             return False
         return True
-
-    def _save_producers(self, segment: SegmentId, snapshot: bytes) -> None:
-        write_durably(self._paths.producers(segment), [snapshot])
 
     async def seal_waiting(self, state: StorageTopicState) -> None:
         """Try again to seal what could not be sealed; returns when that was tried."""
@@ -332,91 +318,6 @@ class Housekeeper:
         await self._store.commit([Put(segment.row("active", marked.size))])
         segment.watermark = marked.size
         self._put_off.discard(segment.id)
-
-    # Indexes
-
-    async def rebuild_index(self, segment: Segment, known: Summary, *, on_disk: bool) -> None:
-        """Replace an index that turned out to be damaged, unless that was done already.
-
-        It stays in memory if the disk has no room for it, or on demand.
-
-        Raises:
-            BadIndex: the segment is missing too.
-            DiskFailed: the disk refused.
-        """
-        async with segment.rebuilding:
-            if segment.removed:
-                raise BadIndex("the segment was removed")
-            if segment.runs is not None or segment.summary is not known:
-                return
-            runs, frames = await asyncio.to_thread(
-                rebuilt_runs, self._paths, segment.id, known, self._settings
-            )
-            segment.frames = frames
-            summary = await self._written_index(segment, runs) if on_disk else None
-            if summary is None:
-                segment.runs = runs
-            else:
-                segment.summary = summary
-            self._index_is_new(segment)
-            self._quarantined.append((self._paths.index(segment.id), "rebuilt: it was damaged"))
-
-    async def _written_index(self, segment: Segment, runs: Runs) -> Summary | None:
-        assert segment.summary is not None
-        size = segment.summary.segment_bytes
-        try:
-            await asyncio.to_thread(
-                recovery.write_index, self._paths, segment.id, size, runs, segment.frames
-            )
-            return await asyncio.to_thread(recovery.load_summary, self._paths, segment.id)
-        except BadIndex:
-            return None
-        except OSError as error:
-            if later(error) is None:
-                raise DiskFailed(reason=f"{error.strerror} while writing an index") from error
-            return None
-
-    def _index_is_new(self, segment: Segment) -> None:
-        """What was read of the old index must not be taken for the new one's."""
-        segment.index_version += 1
-        self._files.drop(self._paths.index(segment.id))
-        self.index_changed(segment.id)
-
-    # Stopping
-
-    async def leave(self, states: list[StorageTopicState]) -> None:
-        """Stop the writer and leave all in such order that the next start need not read it.
-
-        Raises:
-            DiskFailed: the disk refused; all that was acknowledged is durable.
-        """
-        left = await self._writer.stop()
-        rows: list[Put] = []
-        try:
-            for state in states:
-                closed = left.get(state.storage_topic_id)
-                segment = state.last
-                if closed is None or segment is None:
-                    continue
-                await asyncio.to_thread(self._save_state, segment, closed)
-                rows.append(Put(segment.row("active", closed.marked.size)))
-                lowered = state.ceilings.lowered(closed.marked.ends)
-                rows += rows_of(state.storage_topic_id, lowered)
-            if rows:
-                await self._store.commit(rows)
-            marker = self._paths.directory / CLEAN_MARKER
-            await asyncio.to_thread(write_durably, marker, [b""])
-        except (DiskFull, Overloaded, OSError) as error:
-            reason = later(error)
-            if reason is None:
-                raise DiskFailed(reason=f"{error} while closing the log") from error
-            _LOG.warning("the next start reads more of the log's newest files: %s", reason)
-
-    def _save_state(self, segment: Segment, closed: Closed) -> None:
-        runs = segment.runs
-        assert runs is not None
-        marks.add(self._paths, segment.id, segment.marks, runs, closed.marked, durably=True)
-        self._save_producers(segment.id, closed.snapshot)
 
 
 def _unsealed(state: StorageTopicState) -> Iterator[Segment]:

@@ -9,18 +9,17 @@ returned is durable.
 """
 
 import asyncio
-import errno
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from dss_core.errors import DiskFull
-from dssd.log import recovery
+from dssd.log import recovery, snapshots
 from dssd.log.content import Content
 from dssd.log.disk_errors import is_full
 from dssd.log.index import Runs, StreamRuns
 from dssd.log.losses import Claim
-from dssd.log.segment_file import HEADER_BYTES, SegmentId, SegmentPaths, write_durably
+from dssd.log.segment_file import HEADER_BYTES, SegmentId, SegmentPaths
 from dssd.log.segment_rows import row_id, unlink_segments
 from dssd.log.streams import Segment
 from dssd.store.port import Delete, Put, Store
@@ -110,26 +109,12 @@ class Outcomes:
         now_us = self._wall_us()
         new = SegmentId(old.storage_topic_id, await self._store.next_id())
         if goes:
-            await asyncio.to_thread(self._hand_down_producers, old, new)
+            await asyncio.to_thread(snapshots.hand_down, self._paths, old, new)
         runs = await asyncio.to_thread(recovery.move_tail, self._paths, old, new, content, now_us)
         size = HEADER_BYTES + content.above_bytes
         segment = Segment(new, now_us // 1_000, None, None, size, size, size)
         segment.frames = content.frames_above
         return segment, runs
-
-    def _hand_down_producers(self, old: SegmentId, new: SegmentId) -> None:
-        """Keep what producers had sent before a file that goes, for those frames may be gone.
-
-        Raises:
-            OSError: the disk refused.
-        """
-        try:
-            snapshot = self._paths.producers(old).read_bytes()
-        except OSError as error:
-            if error.errno not in (errno.ENOENT, errno.EIO):
-                raise
-            return
-        write_durably(self._paths.producers(new), [snapshot])
 
     async def _commit_or_drop(self, new: Segment, writes: list[Put | Delete]) -> None:
         """Make rows of a move durable; a copy that got no row goes, for all in it is elsewhere."""

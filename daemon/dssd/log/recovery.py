@@ -33,8 +33,9 @@ Invariant: no whole frame is lost, none below W is ever moved, nothing bad is ev
 
 import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import Enum
+from pathlib import Path
 
 from dssd.log import index_file
 from dssd.log.content import Content
@@ -49,6 +50,8 @@ from dssd.log.segment_file import (
     write_all,
     write_durably,
 )
+from dssd.log.segment_rows import row_id
+from dssd.store.rows import SegmentRow
 
 _COPY_BYTES = 1 << 20
 
@@ -80,6 +83,32 @@ def judge(content: Content | None, watermark: int) -> Outcome:
     if any(bad.start < max(watermark, content.good_end) for bad in content.bad):
         return Outcome.DAMAGED
     return Outcome.TAIL if content.size > watermark else Outcome.WHOLE
+
+
+def never_begun(paths: SegmentPaths, rows: Sequence[SegmentRow]) -> list[SegmentRow]:
+    """Active segments of a storage topic that never took a frame, though another one is active.
+
+    A crash while rolling leaves two; an empty second one never existed. Nor did one without a file,
+    which is no first one then.
+    """
+    active = [row for row in rows if row.state == "active"]
+    files = {row.segment_id: paths.segment(row_id(row)) for row in active}
+    promised = {row.segment_id for row in active if row.watermark_bytes > HEADER_BYTES}
+    there = [row for row in active if row.segment_id in promised or files[row.segment_id].exists()]
+    never = [row for row in active if row not in there]
+    for row in reversed(there[1:]):
+        if row.segment_id in promised or size_of(files[row.segment_id]) > HEADER_BYTES:
+            break
+        never.append(row)
+    return never
+
+
+def size_of(path: Path) -> int:
+    """Bytes of a file; 0 where it is missing."""
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
 
 
 def losses_in(segment: SegmentId, content: Content, watermark: int) -> list[Loss]:

@@ -1,7 +1,7 @@
 """The embedded adapter of the log port: segment files, one writer thread, readers on the loop.
 
-    append ─▶ LogWriter ─▶ Batch ─▶ published: index, tail cache, ends, answers, watchers
-    read   ─▶ Reader    ─▶ TailCache, or RunFinder and FileReader
+    append ─▶ Appender ─▶ LogWriter ─▶ Batch ─▶ Appender: index, tail cache, ends, answers, watchers
+    read   ─▶ Reader   ─▶ TailCache, or RunFinder and FileReader
     rolls, seals, watermarks ─▶ Housekeeper, one at a time
     low watermarks, removals ─▶ Trimmer
 
@@ -13,33 +13,32 @@ epochs and routing are its callers' business.
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Self
 
-from dss_core.errors import DiskFull, DssError, Overloaded, Stopping, StreamNotFound
+from dss_core.errors import Stopping, StreamNotFound
 from dss_core.filters import TopicFilter
 from dss_core.ids import StreamId
-from dssd.log.batch import AppendCall, Batch, StoredFrames, WriterTopic
+from dssd.log import closing
+from dssd.log.appending import Appender
+from dssd.log.batch import WriterTopic
 from dssd.log.files import FileReader
 from dssd.log.housekeeping import Housekeeper
 from dssd.log.port import AboutToGo, Append, Appended, Bounds, Chunk
 from dssd.log.producers import Producers
 from dssd.log.reader import Reader
+from dssd.log.rebuilding import IndexRebuilder
 from dssd.log.run_finder import RunFinder
 from dssd.log.segment_file import SegmentPaths
 from dssd.log.settings import LogSettings, share_of_descriptors
 from dssd.log.startup import recover
-from dssd.log.streams import Segment, StorageTopicState, Stream
+from dssd.log.streams import StorageTopicState, Stream
 from dssd.log.tail import TailCache
 from dssd.log.trimming import Trimmer
 from dssd.log.writer import LogWriter
 from dssd.store.port import Store
 from dssd.store.rows import StorageTopicRow
-
-_SEGMENT_BYTES_HARD_FACTOR = 2
-"""How far over its bound a file may grow while its successor is being made."""
 
 
 def wall_us_now() -> int:
@@ -58,40 +57,49 @@ class SegmentLog:
         on_failure: Callable[[BaseException], None],
         wall_us: Callable[[], int],
     ) -> None:
-        self._settings = settings
+        self._paths = paths
+        self._store = store
         self._on_failure = on_failure
-        self._is_read_only = False
         self._failing = threading.Lock()
         self._failed = False
         self._closing = False
-        self._queued_bytes = 0
         self._quarantined: list[tuple[Path, str]] = []
         self._topics: dict[int, StorageTopicState] = {}
         self._files = FileReader(share_of_descriptors(settings.descriptors_max))
         self._tail = TailCache(settings.tail_cache_bytes_max)
         self._writer = LogWriter(
             loop=asyncio.get_running_loop(),
-            published=self._publish,
+            published=lambda batch: self._appender.published(batch),
             failed=self._fail,
             wall_us=wall_us,
             run_bytes_max=settings.run_bytes_max,
             descriptors_max=share_of_descriptors(settings.active_descriptors_max),
         )
+        self._rebuilder = IndexRebuilder(
+            paths=paths, files=self._files, settings=settings, quarantined=self._quarantined
+        )
         self._housekeeper = Housekeeper(
             paths=paths,
             store=store,
             writer=self._writer,
-            files=self._files,
             settings=settings,
             wall_us=wall_us,
             failed=self._fail,
-            quarantined=self._quarantined,
             count_topics=lambda: len(self._topics),
+            index_is_new=self._rebuilder.is_new,
+        )
+        self._appender = Appender(
+            topics=self._topics,
+            writer=self._writer,
+            housekeeper=self._housekeeper,
+            tail=self._tail,
+            settings=settings,
+            has_failed=lambda: self._failed,
         )
         self._finder = RunFinder(
-            paths, self._files, self._housekeeper.rebuild_index, settings.index_blocks_max
+            paths, self._files, self._rebuilder.rebuild, settings.index_blocks_max
         )
-        self._housekeeper.index_changed = self._finder.forget
+        self._rebuilder.index_changed = self._finder.forget
         self._trimmer = Trimmer(
             paths=paths,
             store=store,
@@ -168,135 +176,11 @@ class SegmentLog:
         """
         if self._closing:
             return [Stopping() for _ in appends]
-        size = sum(len(append.frame) for append in appends)
-        limit = self._settings.writer_queue_bytes_max
-        if self._queued_bytes and self._queued_bytes + size > limit:
-            return [Overloaded(what="The log's queue in bytes", limit=limit) for _ in appends]
-        by_topic: dict[int, list[Append]] = {}
-        for append in appends:
-            by_topic.setdefault(append.stream.storage_topic_id, []).append(append)
-        # All are handed over before anything is awaited, so that calls keep their order.
-        calls = {number: self._hand_over(number, part) for number, part in by_topic.items()}
-        try:
-            answers = {number: iter(await call.answered) for number, call in calls.items()}
-        except asyncio.CancelledError:
-            for number, call in calls.items():
-                self._withdraw(number, call)
-            raise
-        return [next(answers[append.stream.storage_topic_id]) for append in appends]
-
-    def _hand_over(self, storage_topic_id: int, appends: Sequence[Append]) -> AppendCall:
-        """Give frames to the writer, or let them wait until their topic has a file with room."""
-        size = sum(len(append.frame) for append in appends)
-        call = AppendCall(appends, size, asyncio.get_running_loop().create_future())
-        self._queued_bytes += size
-        state = self._topics.get(storage_topic_id)
-        if state is None:
-            self._writer.append(call)
-            return call
-        try:
-            room = None if state.waiting else self._room_for(state)
-        except Overloaded as refused:
-            self._refuse(call, refused)
-            return call
-        if room is not None:
-            room.add_done_callback(partial(self._hand_over_waiting, state))
-        if room is not None or state.waiting:
-            state.waiting.append(call)
-        else:
-            state.claimed_bytes += size
-            self._writer.append(call)
-        return call
-
-    def _hand_over_waiting(
-        self, state: StorageTopicState, rolled: "asyncio.Future[DssError | None]"
-    ) -> None:
-        """Their topic got a file, or why not. On a full disk the writer answers repeats still."""
-        refused = rolled.result()
-        while state.waiting:
-            call = state.waiting.popleft()
-            if refused is None or isinstance(refused, DiskFull):
-                state.claimed_bytes += call.bytes
-                self._writer.append(call)
-            else:
-                self._refuse(call, refused)
-
-    def _refuse(self, call: AppendCall, refused: DssError) -> None:
-        self._queued_bytes -= call.bytes
-        if not call.answered.done():
-            call.answered.set_result([refused for _ in call.appends])
-
-    def _withdraw(self, storage_topic_id: int, call: AppendCall) -> None:
-        """Nobody waits for a call any more: it must not take room if it did not get far."""
-        state = self._topics.get(storage_topic_id)
-        if state is not None and call in state.waiting:
-            state.waiting.remove(call)
-            self._queued_bytes -= call.bytes
-
-    def _room_for(self, state: StorageTopicState) -> "asyncio.Future[DssError | None] | None":
-        """What to wait for until the topic has a file with room; see to a next one in time.
-
-        Raises:
-            Overloaded: too many files are to be made.
-        """
-        last = state.last
-        if last is None or not state.writable:
-            return self._housekeeper.begin_roll(state)
-        if self._is_full(state, last):
-            rolled = self._housekeeper.begin_roll(state)
-            bytes_hard_max = self._settings.segment_bytes_max * _SEGMENT_BYTES_HARD_FACTOR
-            if state.claimed_bytes >= bytes_hard_max:
-                return rolled
-        return None
-
-    def _is_full(self, state: StorageTopicState, last: Segment) -> bool:
-        return (
-            state.claimed_bytes >= self._settings.segment_bytes_max
-            or last.frames >= self._settings.segment_frames_max
-        )
-
-    def _publish(self, batch: Batch) -> Iterator[None]:
-        """What one group commit stored becomes visible, then its callers are answered."""
-        if self._failed:
-            return
-        grown: list[Stream] = []
-        for stored in batch.stored:
-            state = self._topics.get(stored.segment.storage_topic_id)
-            if state is not None:
-                grown.append(self._shown(state, stored))
-            yield
-        self._note_room(batch)
-        for file in batch.files:
-            self._housekeeper.note_written(self._topics.get(file.segment.storage_topic_id), file)
-        for call in batch.calls:
-            self._queued_bytes -= call.bytes
-            if not call.answered.done() and not self._failed:
-                call.answered.set_result(call.results)
-            yield
-        for stream in grown:
-            for watcher in tuple(stream.watchers):
-                watcher()
-            yield
-
-    def _shown(self, state: StorageTopicState, stored: StoredFrames) -> Stream:
-        segment = state.segments[stored.segment.segment_id]
-        self._housekeeper.index_run(segment, stored)
-        stream = state.streams[stored.partition]
-        stream.grow(segment, stored.end)
-        self._tail.add(stored)
-        if stored.may_be_lost:
-            self._housekeeper.unsynced.stored(state, stored.partition, stored.end)
-        return stream
-
-    def _note_room(self, batch: Batch) -> None:
-        if batch.stored:
-            self._is_read_only = False
-        elif any(isinstance(result, DiskFull) for call in batch.calls for result in call.results):
-            self._is_read_only = True
+        return await self._appender.append(appends)
 
     def is_read_only(self) -> bool:
         """Whether frames were refused for want of room, and none was stored since."""
-        return self._is_read_only
+        return self._appender.is_read_only
 
     def _fail(self, failure: BaseException) -> None:
         with self._failing:
@@ -434,7 +318,7 @@ class SegmentLog:
             await self._housekeeper.abandon()
         else:
             await self._housekeeper.stop()
-            await self._housekeeper.leave(list(self._topics.values()))
+            await closing.leave(self._paths, self._store, self._writer, list(self._topics.values()))
         self._files.close()
 
     def _state(self, stream: StreamId) -> StorageTopicState:

@@ -5,13 +5,18 @@ after them: a row whose file is gone tells a start by its index that nothing in 
 """
 
 import asyncio
+import logging
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
+from dss_core.errors import DiskFull
+from dssd.log.disk_errors import is_full
 from dssd.log.segment_file import SegmentId, SegmentPaths, sync_directory
 from dssd.store.paging import scan_all
 from dssd.store.port import Delete, Store
 from dssd.store.rows import CeilingRow, SegmentRow, StorageTopicRow
+
+_LOG = logging.getLogger(__name__)
 
 _ROWS_PER_SCAN = 10_000
 
@@ -65,6 +70,20 @@ async def remove_segments(paths: SegmentPaths, store: Store, segments: Sequence[
     await asyncio.to_thread(_unlink_frames, paths, segments)
     await store.commit([Delete(SegmentRow, tuple(segment)) for segment in segments])
     await asyncio.to_thread(_unlink_indexes, paths, segments)
+
+
+async def remove_if_room(paths: SegmentPaths, store: Store, segments: Sequence[SegmentId]) -> None:
+    """The same; on a full disk what is left of them waits for the next start.
+
+    Raises:
+        OSError: the disk failed.
+    """
+    try:
+        await remove_segments(paths, store, segments)
+    except (DiskFull, OSError) as error:
+        if not is_full(error):
+            raise
+        _LOG.warning("the disk is too full to forget segments: %s", segments)
 
 
 def unlink_segments(paths: SegmentPaths, segments: Sequence[SegmentId]) -> None:

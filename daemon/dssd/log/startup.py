@@ -2,61 +2,41 @@
 
 Invariant: afterwards every segment row has its file, every segment file in the directory has its
 row, and each storage topic has at most one active segment, the last; on a full disk some segments
-wait for room to be sealed. Files that no row names are moved to quarantine. `dssd.log.recovery`
-decides about single segments, `dssd.log.outcomes` carries out; this module knows all of a topic's.
+wait for room to be sealed. Files that no row names are moved to quarantine. What becomes of one
+storage topic is `dssd.log.topic_recovery`'s; this module knows the whole directory.
 """
 
 import asyncio
-import errno
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from dss_core.errors import DiskFull
-from dssd.log import marks, recovery
+from dssd.log import clean_marker
 from dssd.log.batch import WriterTopic
-from dssd.log.ceilings import Ceilings
-from dssd.log.content import Content, TopicScan, replay_producers, scan_segment
 from dssd.log.disk_errors import is_full
-from dssd.log.gone import frames_there
-from dssd.log.index_file import BadIndex
-from dssd.log.losses import Place, claims_of
-from dssd.log.marks import Known
-from dssd.log.outcomes import Damaged, Outcomes
-from dssd.log.producers import BadSnapshot, Covered, Producers, forgotten_before
-from dssd.log.recovery import Outcome
 from dssd.log.segment_file import (
     CACHE_SUFFIXES,
-    HEADER_BYTES,
     MARKS_SUFFIX,
     QUARANTINE,
     TEMPORARY_SUFFIX,
     SegmentId,
     SegmentPaths,
-    SegmentWriter,
     parse_name,
-    sync_directory,
-    write_durably,
 )
 from dssd.log.segment_rows import (
     all_ceilings,
     all_segment_rows,
-    parse_ends,
-    parse_starts,
     remove_ceilings,
-    remove_segments,
+    remove_if_room,
     row_id,
 )
 from dssd.log.settings import LogSettings
-from dssd.log.streams import Segment, StorageTopicState, Stream
+from dssd.log.streams import StorageTopicState
+from dssd.log.topic_recovery import TopicRecovery
 from dssd.store.port import Store
-from dssd.store.rows import SegmentRow, StorageTopicRow
-
-_LOG = logging.getLogger(__name__)
-
-CLEAN_MARKER = "CLEAN"
+from dssd.store.rows import StorageTopicRow
 
 
 @dataclass(slots=True)
@@ -65,6 +45,10 @@ class Recovered:
 
     topics: list[tuple[StorageTopicState, WriterTopic]] = field(default_factory=list)
     quarantined: list[tuple[Path, str]] = field(default_factory=list)
+
+    def report(self, path: Path, reason: str) -> None:
+        """Note a file that was set aside, or found damaged, or made anew."""
+        self.quarantined.append((path, reason))
 
 
 async def recover(
@@ -80,20 +64,20 @@ async def recover(
         OSError: the directory cannot be read or written.
     """
     recovered = Recovered()
-    clean = await asyncio.to_thread(_take_marker, paths)
+    clean = await asyncio.to_thread(clean_marker.take, paths)
     rows = await all_segment_rows(store)
     known = {row.storage_topic_id for row in storage_topics}
     ceilings = await all_ceilings(store)
     for storage_topic_id in rows.keys() - known:
-        await _remove(paths, store, [row_id(row) for row in rows[storage_topic_id]])
+        await remove_if_room(paths, store, [row_id(row) for row in rows[storage_topic_id]])
     for storage_topic_id in ceilings.keys() - known:
         await _forget(store, storage_topic_id, ceilings[storage_topic_id])
     for topic in storage_topics:
         number = topic.storage_topic_id
-        one = _TopicRecovery(
-            paths, store, settings, wall_us, recovered, ceilings[number], clean=clean
+        one = TopicRecovery(
+            paths, store, settings, wall_us, ceilings[number], recovered.report, clean=clean
         )
-        await one.recover(topic, rows[number])
+        recovered.topics.append(await one.recover(topic, rows[number]))
     named = {row_id(row) for topic in storage_topics for row in rows[topic.storage_topic_id]}
     segments = [one for state, _ in recovered.topics for one in state.segments.values()]
     named.update(segment.id for segment in segments)
@@ -102,30 +86,10 @@ async def recover(
     return recovered
 
 
-async def _remove(paths: SegmentPaths, store: Store, segments: list[SegmentId]) -> None:
-    """Delete files and rows; on a full disk the next start does it."""
-    try:
-        await remove_segments(paths, store, segments)
-    except (DiskFull, OSError) as error:
-        if not is_full(error):
-            raise
-        _LOG.warning("the disk is too full to forget segments: %s", segments)
-
-
 async def _forget(store: Store, storage_topic_id: int, ceilings: Mapping[int, int]) -> None:
     """Delete ceilings; on a full disk the next start does it."""
     with suppress(DiskFull):
         await remove_ceilings(store, storage_topic_id, ceilings)
-
-
-def _take_marker(paths: SegmentPaths) -> bool:
-    """Whether the log was closed cleanly. It no longer counts as such from here on."""
-    paths.directory.mkdir(parents=True, exist_ok=True)
-    marker = paths.directory / CLEAN_MARKER
-    clean = marker.exists()
-    marker.unlink(missing_ok=True)
-    sync_directory(paths.directory)
-    return clean
 
 
 def _quarantine_strays(
@@ -151,351 +115,4 @@ def _quarantine_strays(
             if not is_full(error):
                 raise
             reason += ", and the disk is too full to set it aside"
-        recovered.quarantined.append((path, reason))
-
-
-class _TopicRecovery:
-    """One storage topic."""
-
-    def __init__(
-        self,
-        paths: SegmentPaths,
-        store: Store,
-        settings: LogSettings,
-        wall_us: Callable[[], int],
-        recovered: Recovered,
-        ceilings: Mapping[int, int],
-        *,
-        clean: bool,
-    ) -> None:
-        self._paths = paths
-        self._store = store
-        self._settings = settings
-        self._wall_us = wall_us
-        self._recovered = recovered
-        self._clean = clean
-        self._ceilings = ceilings
-        self._outcomes = Outcomes(paths, store, wall_us, self._report, may_be_lost=bool(ceilings))
-        self._file: SegmentWriter | None = None
-        self._damaged: list[Damaged] = []
-        self._gone: list[SegmentId] = []
-        """Segments that hold nothing any more, but perhaps what producers had sent."""
-        self._state: StorageTopicState
-        self._scan: TopicScan
-        self._covered: Covered
-
-    async def recover(self, topic: StorageTopicRow, rows: list[SegmentRow]) -> None:
-        """Go through its segments in order; then it is ready for readers and the writer."""
-        starts = parse_starts(topic)
-        self._state = StorageTopicState(
-            topic.storage_topic_id, [Stream(start, start) for start in starts]
-        )
-        loaded = await asyncio.to_thread(self._load_producers, topic.storage_topic_id, rows)
-        producers, self._covered = loaded
-        self._scan = TopicScan(topic.storage_topic_id, [0] * len(starts), producers)
-        for row in await self._without_empty_successor(rows):
-            if row.state == "active":
-                await self._active(row, is_last=row is rows[-1])
-            else:
-                await self._sealed(row)
-        damaged = await self._settle_damaged(parse_ends(topic))
-        self._grow_streams()
-        self._go_on_at_ceilings(parse_ends(topic))
-        if damaged:
-            is_there = await asyncio.to_thread(frames_there, self._paths, self._state, damaged)
-            producers.forget_gone(is_there)
-        last = self._state.last
-        if not self._clean or (last is not None and self._covered != (*last.id, last.size)):
-            producers.doubt()
-        producers.forget_before(forgotten_before(self._wall_us()))
-        await self._let_go(producers)
-        self._finish(sealed=topic.ends is not None)
-
-    async def _let_go(self, producers: Producers) -> None:
-        """Remove what holds nothing any more, once what producers had sent lies elsewhere."""
-        last = self._state.last
-        covered = None if last is None else Covered(*last.id, last.size)
-        sizes = {one: _size_of(self._paths.segment(one)) for one in self._gone}
-        there = [one for one in self._gone if sizes[one]]
-        if covered is None and there and len(producers):
-            # The newest of them stays until there is another one.
-            covered = Covered(*max(there), sizes[max(there)])
-            self._gone.remove(max(there))
-        saved = True
-        if covered is not None and (self._gone or not self._clean):
-            saved = await asyncio.to_thread(self._save_producers, covered)
-        if self._gone and saved:
-            await _remove(self._paths, self._store, self._gone)
-
-    def _grow_streams(self) -> None:
-        state = self._state
-        for segment in state.segments.values():
-            for partition in segment.partitions():
-                extent = segment.extent(partition)
-                assert extent is not None
-                stream = state.streams[partition]
-                stream.grow(segment, max(stream.end, extent.end))
-
-    def _go_on_at_ceilings(self, ends: Sequence[int] | None) -> None:
-        """Give no offset again that a lost frame had; nor, once sealed, end before the end.
-
-        A stream's gap lies between two segments, for within one it would count as damage: so a
-        file that holds frames of it takes no more.
-        """
-        state = self._state
-        state.ceilings = Ceilings(self._ceilings)
-        gaps: list[str] = []
-        for partition, ceiling in self._ceilings.items():
-            stream = state.streams[partition]
-            goes_on = ceiling if ends is None else ends[partition]
-            if goes_on > stream.end:
-                gaps.append(f"{partition} at {goes_on} instead of {stream.end}")
-                stream.end = goes_on
-                if state.last is not None and state.last.extent(partition) is not None:
-                    self._file = None
-        if gaps:
-            _LOG.warning(
-                "storage topic %d was not closed: records that were not synced may be lost; these "
-                "partitions go on behind a gap: %s",
-                state.storage_topic_id,
-                ", ".join(gaps),
-            )
-
-    def _finish(self, *, sealed: bool) -> None:
-        state, scan = self._state, self._scan
-        ends = [stream.end for stream in state.streams]
-        writer = WriterTopic(
-            state.storage_topic_id, ends, scan.producers, scan.last_us, sealed, self._file
-        )
-        writer.ceilings = dict(self._ceilings)
-        state.writable = self._file is not None
-        last = state.last
-        if last is not None and state.writable:
-            writer.frames = last.frames
-        state.claimed_bytes = last.size if last is not None and state.writable else 0
-        self._recovered.topics.append((state, writer))
-
-    async def _without_empty_successor(self, rows: list[SegmentRow]) -> list[SegmentRow]:
-        """A crash while rolling leaves two active segments; an empty second one never existed.
-
-        Nor did one without a file, which is no first one then.
-        """
-        active = [row for row in rows if row.state == "active"]
-        paths = {row.segment_id: self._paths.segment(row_id(row)) for row in active}
-        promised = {row.segment_id for row in active if row.watermark_bytes > HEADER_BYTES}
-        there = [
-            row for row in active if row.segment_id in promised or paths[row.segment_id].exists()
-        ]
-        never = [row for row in active if row not in there]
-        for row in reversed(there[1:]):
-            if row.segment_id in promised or _size_of(paths[row.segment_id]) > HEADER_BYTES:
-                break
-            never.append(row)
-        for row in never:
-            self._gone.append(row_id(row))
-            rows.remove(row)
-        return rows
-
-    # Sealed segments
-
-    async def _sealed(self, row: SegmentRow) -> None:
-        segment_id = row_id(row)
-        path = self._paths.segment(segment_id)
-        try:
-            summary = await asyncio.to_thread(recovery.load_summary, self._paths, segment_id)
-        except BadIndex as error:
-            await self._sealed_without_index(row, str(error))
-            return
-        size = summary.segment_bytes
-        segment = Segment(
-            segment_id, row.created_at_ms, None, summary, size, row.watermark_bytes, size
-        )
-        if self._is_below_starts(segment):
-            await asyncio.to_thread(self._replay, segment_id, size)
-            self._gone.append(segment_id)
-            return
-        found = _size_of(path)
-        if found == 0 and size == HEADER_BYTES:
-            # It took no frame, and its removal was not finished.
-            self._gone.append(segment_id)
-            return
-        if found < size:
-            self._report(path, f"shorter than the {size} bytes of its index")
-        self._add(segment)
-        self._learn(segment)
-        await asyncio.to_thread(self._replay, segment_id, size)
-
-    async def _sealed_without_index(self, row: SegmentRow, reason: str) -> None:
-        """Make the index anew from the frames below the watermark."""
-        segment_id, watermark = row_id(row), row.watermark_bytes
-        content = await self._scanned(segment_id, watermark, stop_at=watermark)
-        if content is None:
-            self._report(self._paths.segment(segment_id), "the file is missing")
-            return
-        if reason != "missing":
-            self._report(self._paths.index(segment_id), f"rebuilt: {reason}")
-        if content.bad or content.size < watermark:
-            self._note_damaged(row, content, watermark)
-            return
-        segment = await self._outcomes.seal(row, content)
-        if segment.runs is None and self._is_below_starts(segment):
-            self._gone.append(segment_id)
-        else:
-            self._add(segment)
-
-    def _add(self, *segments: Segment) -> None:
-        for segment in segments:
-            self._state.segments[segment.id.segment_id] = segment
-
-    def _learn(self, segment: Segment) -> None:
-        """Take from an index what a scan of its frames would have told."""
-        scan = self._scan
-        for partition in segment.partitions():
-            extent = segment.extent(partition)
-            assert extent is not None
-            scan.ends[partition] = max(scan.ends[partition], extent.end)
-            scan.last_us = max(scan.last_us, extent.last_us)
-            scan.last_frames[partition] = Place(segment.id.segment_id, segment.size)
-
-    def _is_below_starts(self, segment: Segment) -> bool:
-        """Whether retention had already given up all that a segment holds."""
-        extents = [(number, segment.extent(number)) for number in segment.partitions()]
-        return bool(extents) and all(
-            extent is not None and extent.end <= self._state.streams[number].start
-            for number, extent in extents
-        )
-
-    # Active segments
-
-    async def _active(self, row: SegmentRow, *, is_last: bool) -> None:
-        segment_id = row_id(row)
-        watermark = row.watermark_bytes
-        if not is_last:
-            # The next file took frames only once this one was durable to its end.
-            watermark = max(watermark, _size_of(self._paths.segment(segment_id)))
-        known = await asyncio.to_thread(
-            marks.load, self._paths, segment_id, watermark, self._covered
-        )
-        content = await self._scanned(segment_id, watermark, known=known)
-        if content is None and watermark > HEADER_BYTES:
-            content = Content(0)
-        outcome = recovery.judge(content, watermark)
-        if content is None or outcome is Outcome.NEVER_BEGUN:
-            await self._outcomes.forget(row, existed=content is not None)
-        elif outcome is Outcome.DAMAGED:
-            self._note_damaged(row, content, watermark)
-        elif outcome is Outcome.TAIL:
-            segments, writable = await self._outcomes.move_tail(row, content)
-            self._add(*segments)
-            if writable:
-                self._take_up(segments[-1])
-        elif is_last:
-            size = content.size
-            segment = Segment(segment_id, row.created_at_ms, content.kept, None, size, size, size)
-            segment.frames = content.frames_kept
-            segment.marks = content.marks
-            self._add(segment)
-            self._take_up(segment)
-        else:
-            self._add(await self._outcomes.seal(row, content))
-
-    async def _scanned(
-        self,
-        segment_id: SegmentId,
-        watermark: int,
-        *,
-        stop_at: int | None = None,
-        known: Known | None = None,
-    ) -> Content | None:
-        return await asyncio.to_thread(
-            scan_segment,
-            self._paths,
-            segment_id,
-            watermark,
-            self._scan,
-            self._settings.run_bytes_max,
-            stop_at=stop_at,
-            known=known,
-        )
-
-    def _take_up(self, segment: Segment) -> None:
-        """Go on appending to a file all of which is durable."""
-        self._file = SegmentWriter.reopen(self._paths, segment.id, segment.size)
-
-    # Damaged segments
-
-    def _note_damaged(self, row: SegmentRow, content: Content, watermark: int) -> None:
-        self._damaged.append(Damaged(row, content, watermark))
-        self._scan.losses += recovery.losses_in(row_id(row), content, watermark)
-
-    async def _settle_damaged(self, sealed_ends: Sequence[int] | None) -> list[Segment]:
-        """Seal what is damaged, now that every frame is known and so what may be claimed.
-
-        Returns what has become of it.
-        """
-        settled: list[Segment] = []
-        if not self._damaged:
-            return settled
-        scan, streams = self._scan, self._state.streams
-        ends = [max(pair) for pair in zip(scan.ends, (one.start for one in streams), strict=True)]
-        claims = claims_of(scan.losses, ends, scan.last_frames, sealed_ends)
-        for damaged in self._damaged:
-            number = damaged.row.segment_id
-            own = [claim for claim in claims if claim.place.segment_id == number]
-            settled += await self._outcomes.seal_damaged(damaged, own)
-        self._add(*settled)
-        self._state.segments = dict(sorted(self._state.segments.items()))
-        return settled
-
-    # Producers
-
-    def _load_producers(
-        self, storage_topic_id: int, rows: list[SegmentRow]
-    ) -> tuple[Producers, Covered]:
-        """The newest snapshot that is whole; else nothing, and every frame has to be read."""
-        for row in reversed(rows):
-            path = self._paths.producers(row_id(row))
-            try:
-                return Producers.decode(path.read_bytes())
-            except FileNotFoundError:
-                continue
-            except OSError as error:
-                if error.errno != errno.EIO:
-                    raise
-                self._report(path, "rebuilt: unreadable")
-            except BadSnapshot as error:
-                self._report(path, f"rebuilt: {error}")
-        return Producers(storage_topic_id), Covered(storage_topic_id, 0, 0)
-
-    def _save_producers(self, covered: Covered) -> bool:
-        """Spare the next start the reading; False where the disk is too full for that.
-
-        A start can do without, as long as no frames go that only an older snapshot knows.
-        """
-        segment_id = SegmentId(covered.storage_topic_id, covered.segment_id)
-        try:
-            write_durably(self._paths.producers(segment_id), [self._scan.producers.encode(covered)])
-        except OSError as error:
-            if not is_full(error):
-                raise
-            return False
-        return True
-
-    def _replay(self, segment_id: SegmentId, size: int) -> None:
-        """Read the frames of a segment that the snapshot does not know."""
-        covered = self._covered
-        if segment_id.segment_id < covered.segment_id:
-            return
-        start = covered.position if segment_id.segment_id == covered.segment_id else HEADER_BYTES
-        if start < size:
-            replay_producers(self._paths, segment_id, start, size, self._scan.producers)
-
-    def _report(self, path: Path, reason: str) -> None:
-        self._recovered.quarantined.append((path, reason))
-
-
-def _size_of(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except FileNotFoundError:
-        return 0
+        recovered.report(path, reason)

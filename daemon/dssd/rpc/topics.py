@@ -115,7 +115,11 @@ class TopicsServicer(topics_pb2_grpc.TopicsServicer):
     def _bounds(self, stream: StreamId) -> topics_pb2.StreamBounds:
         bounds = self._log.bounds(stream)
         return topics_pb2.StreamBounds(
-            partition=stream.partition, start=bounds.start, end=bounds.end, bytes=bounds.bytes
+            partition=stream.partition,
+            start=bounds.start,
+            end=bounds.end,
+            bytes=bounds.bytes,
+            records=self._log.count(stream, bounds.start, bounds.end)[0],
         )
 
 

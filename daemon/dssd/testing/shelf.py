@@ -12,6 +12,9 @@ from dssd.clock import Clock
 from dssd.log.port import Append, Appended
 from dssd.log.segment_log import SegmentLog
 from dssd.store.memory import MemoryStore
+from dssd.store.paging import scan_all
+from dssd.store.port import Store
+from dssd.store.rows import StorageTopicRow
 from dssd.topics.catalogue import Catalogue, NewTopic, Topic
 
 
@@ -64,14 +67,16 @@ class Shelf:
 
 
 @asynccontextmanager
-async def opened_shelf(directory: Path) -> AsyncIterator[Shelf]:
-    """A shelf in an empty directory."""
+async def opened_shelf(directory: Path, store: Store | None = None) -> AsyncIterator[Shelf]:
+    """A shelf in an empty directory, or in one that was left with this store, which stays open."""
 
     def on_failure(error: BaseException) -> None:
         raise AssertionError(error)
 
-    store = MemoryStore()
-    log = await SegmentLog.open(directory, store, storage_topics=(), on_failure=on_failure)
-    yield Shelf(await Catalogue.open(store, log), log)
+    used = store or MemoryStore()
+    rows = [found.row for found in await scan_all(used, StorageTopicRow)]
+    log = await SegmentLog.open(directory, used, storage_topics=rows, on_failure=on_failure)
+    yield Shelf(await Catalogue.open(used, log), log)
     await log.close()
-    await store.close()
+    if store is None:
+        await used.close()

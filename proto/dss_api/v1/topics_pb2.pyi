@@ -164,12 +164,15 @@ class StreamBounds(_message.Message):
     START_FIELD_NUMBER: _builtins.int
     END_FIELD_NUMBER: _builtins.int
     BYTES_FIELD_NUMBER: _builtins.int
+    RECORDS_FIELD_NUMBER: _builtins.int
     partition: _builtins.int
     start: _builtins.int
     """the first offset that is kept"""
     end: _builtins.int
     """the next offset"""
     bytes: _builtins.int
+    records: _builtins.int
+    """kept now; fewer than offsets where some are left out"""
     def __init__(
         self,
         *,
@@ -177,10 +180,11 @@ class StreamBounds(_message.Message):
         start: _builtins.int = ...,
         end: _builtins.int = ...,
         bytes: _builtins.int = ...,
+        records: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bytes", b"bytes", "end", b"end", "partition", b"partition", "start", b"start"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bytes", b"bytes", "end", b"end", "partition", b"partition", "records", b"records", "start", b"start"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

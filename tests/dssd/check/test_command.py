@@ -24,6 +24,7 @@ from dssd.store import soundness
 from dssd.testing.daemon_process import running
 from dssd.testing.raw import connected
 from dssd.testing.raw_topic import RawTopic
+from dssd.testing.segment_bytes import flip
 
 Capture = pytest.CaptureFixture[str]
 
@@ -48,12 +49,6 @@ def records(directory: Path) -> int:
     """How many records the frames of all files say that they have."""
     contents = (path.read_bytes()[HEADER_BYTES:] for path in segments(directory))
     return sum(header.records for content in contents for _, header in headers_of(content))
-
-
-def flip(path: Path, position: int) -> None:
-    content = bytearray(path.read_bytes())
-    content[position] ^= 1
-    path.write_bytes(content)
 
 
 def within_a_frame() -> int:

@@ -1,9 +1,11 @@
 """Frames, and logs over a memory store that can be closed, killed and opened again."""
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -81,6 +83,16 @@ class Bench:
         self.log._files.close()
         self.log._closing = True
 
+    async def lose_power(self, chance: Random | None = None) -> None:
+        """What was not synced is gone, or a part of it that chance chooses; then open again."""
+        file = self.log._writer._topics[TOPIC].file
+        synced, size = (0, 0) if file is None else (file.synced, file.size)
+        await self.crash()
+        if synced < size:
+            kept = synced if chance is None else chance.randint(synced, size)
+            os.truncate(self.segments()[-1], kept)
+        await self.open()
+
     async def reopen(self, *, crash: bool = False) -> SegmentLog:
         if crash:
             await self.crash()
@@ -89,19 +101,39 @@ class Bench:
         return await self.open()
 
     async def put(
-        self, *payloads: bytes, partition: int = 0, subjects: str | list[str] = "orders"
+        self,
+        *payloads: bytes,
+        partition: int = 0,
+        subjects: str | list[str] = "orders",
+        durability: str = "sync",
     ) -> Appended:
         """Append one frame with the next sequence of the test's producer."""
         sequence = self.sequences.get((partition, PRODUCER), -1) + 1
         self.sequences[partition, PRODUCER] = sequence
         built = frame(*payloads, partition=partition, sequence=sequence, subjects=subjects)
-        result = await self.append(built, partition=partition)
+        result = await self.append(built, partition=partition, durability=durability)
         assert isinstance(result, Appended), result
         return result
+
+    async def settle(self) -> None:
+        """Let the housekeeping finish what waits now."""
+        await self.log._housekeeper.settle()
+
+    async def promise(self, watermark: int) -> None:
+        """Say that the last file is durable up to there."""
+        row = (await self.rows())[-1]
+        await self.store.commit([Put(replace(row, watermark_bytes=watermark))])
 
     async def roll(self) -> None:
         """Go on in a new segment."""
         assert await self.log.roll(TOPIC)
+
+    async def seal(self) -> list[int]:
+        """Seal the storage topic and say so in its row; returns where its streams end."""
+        ends = await self.log.seal(TOPIC)
+        (found,) = await self.store.scan(StorageTopicRow)
+        await self.store.commit([Put(replace(found.row, ends=",".join(map(str, ends))))])
+        return ends
 
     async def append(
         self, built: bytes, *, partition: int = 0, durability: str = "sync"

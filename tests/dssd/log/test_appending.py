@@ -63,7 +63,7 @@ async def test_calls_that_are_cancelled_while_they_wait_leave_room_for_others(
     slow.go_on.set()
     stored = await bench.append(large)
     assert isinstance(stored, Appended)
-    assert bench.log._queued_bytes == 0
+    assert bench.log._appender.queued_bytes == 0
     assert not stored.repeated
 
 
@@ -75,7 +75,7 @@ async def test_calls_that_cannot_wait_for_a_file_are_refused_and_leave_room_for_
         patched.setattr(waiting, "full", lambda: True)
         for _ in range(2):
             assert isinstance(await bench.append(make_frame(b"a")), Overloaded)
-    assert bench.log._queued_bytes == 0
+    assert bench.log._appender.queued_bytes == 0
     assert isinstance(await bench.append(make_frame(b"a")), Appended)
 
 

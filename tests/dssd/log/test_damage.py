@@ -4,40 +4,22 @@ import errno
 import os
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dss_core.errors import SequenceGap, SequenceTooOld
-from dss_core.frame import headers_of
 from dss_core.ids import StreamId
 from dssd.log.port import Appended
 from dssd.log.segment_file import HEADER_BYTES
 from dssd.store.port import Put
 from dssd.store.rows import StorageTopicRow
+from dssd.testing.segment_bytes import flip, frame_places
 
 Bench = Any
 MakeFrame = Callable[..., bytes]
 OTHER = b"another producer"
 STREAMS = (StreamId(7, 0), StreamId(7, 1))
-
-
-def places(path: Path) -> list[int]:
-    """Where the frames of a whole file begin."""
-    return [HEADER_BYTES + at for at, _ in headers_of(path.read_bytes()[HEADER_BYTES:])]
-
-
-def flip(path: Path, position: int) -> None:
-    content = bytearray(path.read_bytes())
-    content[position] ^= 1
-    path.write_bytes(content)
-
-
-async def promise(bench: Bench, watermark: int) -> None:
-    """Say that the last file was durable up to there."""
-    row = (await bench.rows())[-1]
-    await bench.store.commit([Put(replace(row, watermark_bytes=watermark))])
 
 
 async def two_streams(bench: Bench, make_frame: MakeFrame) -> bytes:
@@ -74,7 +56,7 @@ async def test_a_repeat_of_a_damaged_frame_that_was_durable_is_not_answered_as_s
     damaged = await two_streams(bench, make_frame)
     await bench.crash()
     (path,) = bench.segments()
-    await promise(bench, path.stat().st_size)
+    await bench.promise(path.stat().st_size)
     flip(path, path.read_bytes().index(b"torn"))
     await bench.open()
     assert isinstance(await bench.append(damaged), SequenceTooOld)
@@ -89,8 +71,8 @@ async def test_a_producer_goes_on_behind_its_last_frame_that_nobody_can_read(
         await bench.append(make_frame(b"x%d" % sequence, sequence=sequence))
     await bench.crash()
     (path,) = bench.segments()
-    await promise(bench, path.stat().st_size)
-    flip(path, places(path)[-1])
+    await bench.promise(path.stat().st_size)
+    flip(path, frame_places(path)[-1])
     await bench.open()
     await bench.reopen()  # The doubt outlives a clean stop.
     following = await bench.append(make_frame(b"x2", sequence=2))
@@ -104,7 +86,7 @@ async def test_a_producer_goes_on_behind_frames_that_a_crash_of_the_machine_took
     bench: Bench, make_frame: MakeFrame
 ) -> None:
     await bench.append(make_frame(b"x0"), durability="os")
-    await bench.log._housekeeper.settle()
+    await bench.settle()
     (path,) = bench.segments()
     kept = path.stat().st_size
     lost = await bench.append(make_frame(b"x1", sequence=1), durability="os")
@@ -123,17 +105,22 @@ async def test_after_a_clean_stop_a_gap_is_a_gap(bench: Bench, make_frame: MakeF
     assert isinstance(await bench.append(make_frame(b"x2", sequence=2)), SequenceGap)
 
 
+async def known_by_a_snapshot(bench: Bench, make_frame: MakeFrame) -> list[bytes]:
+    """Three frames that are stored, and that the snapshot which a start has left knows."""
+    frames = [make_frame(b"x%d" % sequence, sequence=sequence) for sequence in range(3)]
+    for each in frames:
+        await bench.append(each)
+    await bench.reopen(crash=True)
+    return frames
+
+
 async def test_a_repeat_that_only_a_snapshot_knows_is_not_answered_for_a_frame_that_rotted(
     bench: Bench, make_frame: MakeFrame
 ) -> None:
-    repeats = [make_frame(b"x%d" % sequence, sequence=sequence) for sequence in range(3)]
-    for repeat in repeats:
-        await bench.append(repeat)
-    await bench.crash()
-    await bench.open()  # Leaves a snapshot that knows all three.
+    repeats = await known_by_a_snapshot(bench, make_frame)
     await bench.crash()
     (path,) = bench.segments()
-    flip(path, places(path)[1])
+    flip(path, frame_places(path)[1])
     for crash in (True, False, False):
         await bench.open()
         assert isinstance(await bench.append(repeats[0]), SequenceTooOld)
@@ -148,15 +135,11 @@ async def test_a_repeat_that_only_a_snapshot_knows_is_not_answered_for_a_frame_t
 async def test_a_repeat_of_what_retention_took_is_answered_although_there_is_damage(
     bench: Bench, make_frame: MakeFrame
 ) -> None:
-    repeats = [make_frame(b"x%d" % sequence, sequence=sequence) for sequence in range(3)]
-    for repeat in repeats:
-        await bench.append(repeat)
-    await bench.crash()
-    await bench.open()
+    repeats = await known_by_a_snapshot(bench, make_frame)
     await bench.log.trim(STREAMS[0], 2)
     await bench.crash()
     (path,) = bench.segments()
-    flip(path, places(path)[0])
+    flip(path, frame_places(path)[0])
     await bench.open()
     answers = [await bench.append(repeat) for repeat in repeats]
     assert [(answer.base_offset, answer.repeated) for answer in answers] == [
@@ -179,7 +162,7 @@ async def test_damage_in_one_file_leaves_the_records_of_the_next_readable(
         await bench.put(b"c%d" % number, partition=1)
     await bench.crash()
     first, _ = bench.segments()
-    flip(first, places(first)[-1] + 20)
+    flip(first, frame_places(first)[-1] + 20)
     first.with_suffix(".idx").unlink()
     if interrupted == "roll":
         row, _ = await bench.rows()
@@ -203,7 +186,7 @@ async def test_offsets_claimed_behind_damage_stay_claimed_over_a_second_crash(
         await bench.append(make_frame(b"x%d" % number, sequence=number))
     await bench.crash()
     (path,) = bench.segments()
-    flip(path, places(path)[3] + 20)
+    flip(path, frame_places(path)[3] + 20)
     await bench.open()
     ends = [bench.log.bounds(StreamId(7, number)).end for number in range(4)]
     assert ends[0] == 4, "its later frames prove where it stands"
@@ -223,7 +206,7 @@ async def test_frames_above_the_watermark_of_a_damaged_file_are_made_durable_bef
         await bench.append(make_frame(b"rec%d" % number, sequence=number))
     await bench.crash()
     (path,) = bench.segments()
-    await promise(bench, places(path)[1])
+    await bench.promise(frame_places(path)[1])
     flip(path, path.read_bytes().index(b"rec0"))
     synced: set[int] = set()
     usual = os.fsync
@@ -271,7 +254,7 @@ async def test_a_file_that_lost_all_that_was_promised_is_damage_not_a_new_beginn
     first, last = bench.segments()
     row, _ = await bench.rows()
     await bench.store.commit([Put(replace(row, state="active"))])
-    await promise(bench, last.stat().st_size)
+    await bench.promise(last.stat().st_size)
     if left == "nothing":
         last.unlink()
     else:
@@ -297,7 +280,7 @@ async def test_a_page_that_the_disk_cannot_give_costs_the_frames_in_it(
     whole = {
         number
         for number, (start, end) in enumerate(
-            zip(places(path), [*places(path)[1:], path.stat().st_size], strict=True)
+            zip(frame_places(path), [*frame_places(path)[1:], path.stat().st_size], strict=True)
         )
         if end <= 8_192 or start >= 12_288
     }

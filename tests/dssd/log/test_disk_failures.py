@@ -117,7 +117,7 @@ async def test_frames_acknowledged_without_a_sync_stay_in_their_file_when_a_roll
     bench: Bench, monkeypatch: pytest.MonkeyPatch, make_frame: Callable[..., bytes]
 ) -> None:
     await bench.append(make_frame(b"ceiling"), durability="os")
-    await bench.log._housekeeper.settle()
+    await bench.settle()
     await bench.append(make_frame(b"os 0", sequence=1), durability="os")
     (path,) = bench.segments()
     synced = len(make_frame(b"ceiling"))
@@ -190,7 +190,7 @@ async def test_a_store_without_room_puts_a_watermark_off(
     await bench.prepare()
     await bench.open()
     await bench.put(b"x")
-    await bench.log._housekeeper.settle()
+    await bench.settle()
     usual = bench.store.commit
 
     async def full(*_: object) -> None:
@@ -198,11 +198,11 @@ async def test_a_store_without_room_puts_a_watermark_off(
 
     monkeypatch.setattr(bench.store, "commit", full)
     await bench.put(b"y")
-    await bench.log._housekeeper.settle()
+    await bench.settle()
     (row,) = await bench.rows()
     monkeypatch.setattr(bench.store, "commit", usual)
     await bench.put(b"z")
-    await bench.log._housekeeper.settle()
+    await bench.settle()
     (later,) = await bench.rows()
     assert row.watermark_bytes < later.watermark_bytes == bench.segments()[0].stat().st_size
     assert bench.failures == []
@@ -366,7 +366,7 @@ async def test_a_mistake_in_the_log_is_reported_as_what_it_is(
         raise ZeroDivisionError
 
     if part == "writer":
-        monkeypatch.setattr("dssd.log.writer._place", mistaken)
+        monkeypatch.setattr("dssd.log.group_commit._place", mistaken)
         call = asyncio.create_task(bench.append(make_frame(b"a", sequence=1)))
     else:
         monkeypatch.setattr(SegmentWriter, "create", mistaken)

@@ -61,7 +61,7 @@ async def test_readers_that_meet_while_an_index_is_made_anew_miss_nothing(
         go_on.wait()
         return usual(*arguments)
 
-    monkeypatch.setattr("dssd.log.housekeeping.rebuilt_runs", slow)
+    monkeypatch.setattr("dssd.log.rebuilding.rebuilt_runs", slow)
     first, second = read_all(sealed, 0), read_all(sealed, 0)
     await made.wait()
     other = await read_all(sealed, 1)

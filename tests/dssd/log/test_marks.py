@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from dss_core.errors import DiskFull, SequenceTooOld
-from dss_core.frame import headers_of
 from dss_core.ids import StreamId
 from dss_core.limits import PRODUCER_WINDOW_SEQUENCES as WINDOW
 from dssd.log import marks
@@ -24,6 +23,7 @@ from dssd.log.segment_file import HEADER_BYTES, SegmentId, SegmentPaths, write_a
 from dssd.log.settings import LogSettings
 from dssd.store.port import Delete, Put
 from dssd.store.rows import SegmentRow
+from dssd.testing.segment_bytes import frame_places
 
 Bench = Any
 MakeFrame = Callable[..., bytes]
@@ -52,7 +52,7 @@ async def fill(bench: Bench, count: int = RECORDS) -> None:
     """Records in turn to two streams; marks are stored as soon as they are due."""
     for number in range(count):
         await bench.put(payload(number), partition=number % 2)
-        await bench.log._housekeeper.settle()
+        await bench.settle()
 
 
 def expected(partition: int, count: int = RECORDS) -> dict[int, bytes]:
@@ -70,10 +70,6 @@ def marks_of(bench: Bench) -> Path:
     (path,) = bench.directory.glob("*.marks")
     assert isinstance(path, Path)
     return path
-
-
-def frame_places(path: Path) -> list[int]:
-    return [HEADER_BYTES + at for at, _ in headers_of(path.read_bytes()[HEADER_BYTES:])]
 
 
 @pytest.fixture
@@ -124,7 +120,7 @@ async def test_marks_go_on_where_those_of_the_process_before_ended(
     assert marked.segments() == [path], "all of it lies below its watermark"
     for number in range(20, RECORDS):
         await marked.put(payload(number), partition=number % 2)
-        await marked.log._housekeeper.settle()
+        await marked.settle()
     size = path.stat().st_size
     await marked.reopen(crash=True)
     assert read_from == [(frame_places(path)[40], size)]
@@ -187,7 +183,7 @@ async def test_producers_of_all_marks_are_known_after_a_kill(
         assert isinstance(await marked.append(one), Appended)
         if number == 12:
             await marked.roll()
-        await marked.log._housekeeper.settle()
+        await marked.settle()
     await marked.crash()
     if snapshot == "missing":
         for path in marked.directory.glob("*.prod"):
@@ -227,7 +223,7 @@ async def test_a_mark_above_the_watermark_does_not_count(
     monkeypatch.setattr(marked.store, "commit", full)
     for number in range(15, RECORDS):
         await marked.put(payload(number), partition=number % 2)
-        await marked.log._housekeeper.settle()
+        await marked.settle()
     monkeypatch.setattr(marked.store, "commit", usual)
     (path,) = marked.segments()
     place = frame_places(path)[10]
@@ -253,11 +249,11 @@ async def test_a_mark_that_finds_no_room_is_made_up_for_by_the_next(
     monkeypatch.setattr("dssd.log.marks.write_all", full)
     for number in range(15, 35):
         await marked.put(payload(number), partition=number % 2)
-        await marked.log._housekeeper.settle()
+        await marked.settle()
     monkeypatch.setattr("dssd.log.marks.write_all", write_all)
     for number in range(35, RECORDS):
         await marked.put(payload(number), partition=number % 2)
-        await marked.log._housekeeper.settle()
+        await marked.settle()
     (path,) = marked.segments()
     place = frame_places(path)[46]
     assert marked.failures == []
@@ -283,7 +279,7 @@ async def test_a_disk_that_fails_under_a_mark_ends_the_log(
 async def test_marks_go_when_their_segment_is_sealed(marked: Bench) -> None:
     await fill(marked)
     await marked.roll()
-    await marked.log._housekeeper.settle()
+    await marked.settle()
     assert list(marked.directory.glob("*.marks")) == []
 
 
@@ -292,7 +288,7 @@ async def test_marks_that_a_seal_left_behind_go_at_the_next_start(marked: Bench)
     path = marks_of(marked)
     held = path.read_bytes()
     await marked.roll()
-    await marked.log._housekeeper.settle()
+    await marked.settle()
     path.write_bytes(held)
     await marked.reopen(crash=True)
     assert not path.exists()
@@ -386,14 +382,14 @@ async def test_frames_that_need_not_be_durable_are_not_marked_before_they_are(
 ) -> None:
     for sequence in range(3 * EVERY_FRAMES):
         await marked.append(make_frame(payload(sequence), sequence=sequence), durability="os")
-    await marked.log._housekeeper.settle()
+    await marked.settle()
     assert list(marked.directory.glob("*.marks")) == []
     (row,) = await marked.rows()
     assert row.watermark_bytes == HEADER_BYTES
     assert isinstance(
         await marked.append(make_frame(b"sync", producer=OTHER), durability="sync"), Appended
     )
-    await marked.log._housekeeper.settle()
+    await marked.settle()
     (row,) = await marked.rows()
     assert row.watermark_bytes == marked.segments()[0].stat().st_size
     assert marked.log.bounds(StreamId(7, 0)).end == 3 * EVERY_FRAMES + 1

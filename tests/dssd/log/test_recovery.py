@@ -1,6 +1,5 @@
 """What each state of the files after a crash becomes. Frames of one record, 7 bytes of payload."""
 
-import struct
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -8,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from dss_core.frame import headers_of
 from dss_core.ids import StreamId
 from dssd.log.port import Appended
 from dssd.log.segment_file import HEADER_BYTES, SegmentId, SegmentPaths
 from dssd.store.port import Put
-from dssd.store.rows import SegmentRow, StorageTopicRow
+from dssd.store.rows import SegmentRow
+from dssd.testing.segment_bytes import flip, frame_places
 
 Bench = Any
 STREAM = StreamId(7, 0)
@@ -24,22 +23,22 @@ async def fill(bench: Bench, count: int) -> None:
         await bench.put(b"rec %03d" % number)
 
 
-def frame_positions(path: Path) -> list[int]:
-    content = path.read_bytes()[HEADER_BYTES:]
-    return [HEADER_BYTES + at for at, _ in headers_of(content)]
+async def killed(bench: Bench, count: int) -> Path:
+    """The only file of a log that was killed when it had so many frames."""
+    await fill(bench, count)
+    await bench.crash()
+    (file,) = bench.segments()
+    assert isinstance(file, Path)
+    return file
 
 
-def flip(path: Path, position: int, bit: int = 0) -> None:
-    with path.open("r+b") as file:
-        file.seek(position)
-        byte = file.read(1)[0]
-        file.seek(position)
-        file.write(bytes([byte ^ (1 << bit)]))
-
-
-async def set_watermark(bench: Bench, watermark: int) -> None:
-    (row,) = await bench.rows()
-    await bench.store.commit([Put(replace(row, watermark_bytes=watermark))])
+async def sent_again(
+    bench: Bench, make_frame: Callable[..., bytes], number: int
+) -> tuple[int, bool]:
+    """Send a frame once more; returns its offset, and whether it counted as a repeat."""
+    again = await bench.append(make_frame(b"rec %03d" % number, sequence=number))
+    assert isinstance(again, Appended)
+    return again.base_offset, again.repeated
 
 
 async def test_a_clean_stop_is_taken_up_without_reading_frames(
@@ -77,26 +76,22 @@ async def test_a_tail_above_the_watermark_moves_to_a_new_file(bench: Bench) -> N
 
 
 async def test_what_lies_below_the_watermark_stays_in_its_file(bench: Bench) -> None:
-    await fill(bench, 4)
-    await bench.crash()
-    (old,) = bench.segments()
-    cut = frame_positions(old)[2]
-    await set_watermark(bench, cut)
+    old = await killed(bench, 4)
+    cut = frame_places(old)[2]
+    await bench.promise(cut)
     await bench.open()
     kept, moved = bench.segments()
     assert kept == old
-    assert len(frame_positions(moved)) == 2
+    assert len(frame_places(moved)) == 2
     assert [row.state for row in await bench.rows()] == ["sealed", "active"]
     assert await bench.payloads() == {n: b"rec %03d" % n for n in range(4)}
 
 
 @pytest.mark.parametrize("torn", [1, 50, 84, 100])
 async def test_a_torn_tail_leaves_the_good_part_in_a_new_file(bench: Bench, torn: int) -> None:
-    await fill(bench, 4)
-    await bench.crash()
-    (old,) = bench.segments()
+    old = await killed(bench, 4)
     content = old.read_bytes()
-    last = frame_positions(old)[-1]
+    last = frame_places(old)[-1]
     old.write_bytes(content[: last + torn])
     await bench.open()
     assert await bench.payloads() == {n: b"rec %03d" % n for n in range(3)}
@@ -106,11 +101,9 @@ async def test_a_torn_tail_leaves_the_good_part_in_a_new_file(bench: Bench, torn
 
 
 async def test_a_torn_tail_over_a_watermark_stays_behind_it(bench: Bench) -> None:
-    await fill(bench, 4)
-    await bench.crash()
-    (old,) = bench.segments()
-    positions = frame_positions(old)
-    await set_watermark(bench, positions[2])
+    old = await killed(bench, 4)
+    positions = frame_places(old)
+    await bench.promise(positions[2])
     old.write_bytes(old.read_bytes()[: positions[3] + 10])
     await bench.open()
     assert await bench.payloads() == {n: b"rec %03d" % n for n in range(3)}
@@ -121,24 +114,18 @@ async def test_a_torn_tail_over_a_watermark_stays_behind_it(bench: Bench) -> Non
 async def test_a_torn_record_can_be_sent_again_and_gets_the_same_offset(
     bench: Bench, make_frame: Callable[..., bytes]
 ) -> None:
-    await fill(bench, 3)
-    await bench.crash()
-    (old,) = bench.segments()
+    old = await killed(bench, 3)
     old.write_bytes(old.read_bytes()[:-1])
     await bench.open()
-    again = await bench.append(make_frame(b"rec 002", sequence=2))
-    assert isinstance(again, Appended)
-    assert (again.base_offset, again.repeated) == (2, False)
+    assert await sent_again(bench, make_frame, 2) == (2, False)
 
 
 async def test_a_whole_frame_after_a_bad_one_is_kept_and_the_bad_one_is_damaged(
     bench: Bench,
 ) -> None:
-    await fill(bench, 4)
-    await bench.crash()
-    (old,) = bench.segments()
+    old = await killed(bench, 4)
     content = old.read_bytes()
-    flip(old, frame_positions(old)[1] + 100)
+    flip(old, frame_places(old)[1] + 100)
     await bench.open()
     assert await bench.payloads() == {n: b"rec %03d" % n for n in (0, 2, 3)}
     assert await bench.damaged() == [(1, 2)]
@@ -152,11 +139,9 @@ async def test_a_whole_frame_after_a_bad_one_is_kept_and_the_bad_one_is_damaged(
 async def test_damage_in_the_last_frame_below_the_watermark_is_no_torn_tail(
     bench: Bench,
 ) -> None:
-    await fill(bench, 4)
-    await bench.crash()
-    (old,) = bench.segments()
-    await set_watermark(bench, old.stat().st_size)
-    flip(old, frame_positions(old)[3] + 100)
+    old = await killed(bench, 4)
+    await bench.promise(old.stat().st_size)
+    flip(old, frame_places(old)[3] + 100)
     await bench.open()
     assert await bench.payloads() == {n: b"rec %03d" % n for n in range(3)}
     assert await bench.damaged() == [(3, 4)]
@@ -168,13 +153,12 @@ async def test_damage_in_the_last_frame_below_the_watermark_is_no_torn_tail(
 async def test_offsets_of_a_frame_that_nobody_can_read_are_never_given_again(
     bench: Bench,
 ) -> None:
-    await fill(bench, 4)
-    await bench.crash()
-    (old,) = bench.segments()
-    await set_watermark(bench, old.stat().st_size)
-    flip(old, frame_positions(old)[3])
+    old = await killed(bench, 4)
+    size, last = old.stat().st_size, frame_places(old)[3]
+    await bench.promise(size)
+    flip(old, last)
     await bench.open()
-    bad_bytes = old.stat().st_size - frame_positions_of(old, 3)
+    bad_bytes = size - last
     assert bench.log.bounds(STREAM).end == 3 + bad_bytes
     assert await bench.damaged() == [(3, 3 + bad_bytes)]
     assert bench.log.bounds(StreamId(7, 1)).end == bad_bytes, "all that it had may be lost"
@@ -187,34 +171,23 @@ async def test_a_sealed_stream_goes_on_nowhere_though_nobody_can_read_its_last_f
     bench: Bench,
 ) -> None:
     await fill(bench, 4)
-    ends = await bench.log.seal(7)
-    (found,) = await bench.store.scan(StorageTopicRow)
-    await bench.store.commit([Put(replace(found.row, ends=",".join(map(str, ends))))])
+    ends = await bench.seal()
     await bench.crash()
     (old,) = bench.segments()
-    await set_watermark(bench, old.stat().st_size)
-    flip(old, frame_positions(old)[3])
+    await bench.promise(old.stat().st_size)
+    flip(old, frame_places(old)[3])
     await bench.open()
     assert await bench.damaged() == [(3, 4)]
     assert [bench.log.bounds(StreamId(7, number)).end for number in range(len(ends))] == ends
 
 
-def frame_positions_of(path: Path, count: int) -> int:
-    """Where the frame after that many whole ones begins."""
-    content = path.read_bytes()
-    (frame_bytes,) = struct.unpack_from("<I", content, HEADER_BYTES + 4)
-    return int(HEADER_BYTES + count * frame_bytes)
-
-
 async def test_a_watermark_above_the_tail_is_damage_and_reported(
     bench: Bench, make_frame: Callable[..., bytes]
 ) -> None:
-    await fill(bench, 3)
-    await bench.crash()
-    (old,) = bench.segments()
+    old = await killed(bench, 3)
     size = old.stat().st_size
-    last = frame_positions(old)[2]
-    await set_watermark(bench, size)
+    last = frame_places(old)[2]
+    await bench.promise(size)
     old.write_bytes(old.read_bytes()[:last])
     await bench.open()
     assert await bench.payloads() == {n: b"rec %03d" % n for n in range(2)}
@@ -227,9 +200,7 @@ async def test_a_watermark_above_the_tail_is_damage_and_reported(
 
 
 async def test_an_empty_active_file_never_existed(bench: Bench) -> None:
-    await fill(bench, 1)
-    await bench.crash()
-    (old,) = bench.segments()
+    old = await killed(bench, 1)
     old.write_bytes(b"")
     await bench.open()
     assert [path.name for path in bench.quarantine()] == [old.name]
@@ -239,9 +210,7 @@ async def test_an_empty_active_file_never_existed(bench: Bench) -> None:
 
 
 async def test_a_header_only_file_is_taken_up_empty(bench: Bench) -> None:
-    await fill(bench, 1)
-    await bench.crash()
-    (old,) = bench.segments()
+    old = await killed(bench, 1)
     old.write_bytes(old.read_bytes()[:HEADER_BYTES])
     old.with_suffix(".prod").unlink()
     bench.sequences.clear()
@@ -287,9 +256,7 @@ async def test_an_unfinished_file_is_removed(bench: Bench) -> None:
 async def test_a_damaged_file_header_is_reported_and_its_frames_stay_readable(
     bench: Bench,
 ) -> None:
-    await fill(bench, 3)
-    await bench.crash()
-    (old,) = bench.segments()
+    old = await killed(bench, 3)
     flip(old, 20)
     await bench.open()
     assert len(await bench.payloads()) == 3
@@ -349,9 +316,7 @@ async def test_producers_are_known_after_a_roll_without_their_snapshot(
     for path in bench.directory.glob("*.prod"):
         path.unlink() if damage == "missing" else flip(path, 30)
     await bench.open()
-    again = await bench.append(make_frame(b"rec 009", sequence=9))
-    assert isinstance(again, Appended)
-    assert (again.base_offset, again.repeated) == (9, True)
+    assert await sent_again(bench, make_frame, 9) == (9, True)
 
 
 async def test_a_lost_index_is_rebuilt_from_its_segment(

@@ -238,7 +238,7 @@ async def test_os_durability_is_answered_without_a_sync(
     bench: Bench, make_frame: Callable[..., bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await bench.append(make_frame(b"a"), durability="os")
-    await bench.log._housekeeper.settle()
+    await bench.settle()
     synced: list[int] = []
     monkeypatch.setattr("os.fdatasync", synced.append)
     result = await bench.append(make_frame(b"b", sequence=1), durability="os")

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from dss_core.ids import StreamId
-from dssd.log.housekeeping import Housekeeper
 from dssd.log.port import Appended
 
 Bench = Any
@@ -25,7 +24,7 @@ async def test_the_only_snapshot_of_the_producers_does_not_go_with_a_trimmed_fil
     early = make_frame(b"early", producer=b"who is trimmed  ")
     first = await bench.append(early)
     with monkeypatch.context() as patched:
-        patched.setattr(Housekeeper, "_save_producers", full)
+        patched.setattr("dssd.log.snapshots.store", full)
         await bench.roll()
     await bench.append(make_frame(b"late", producer=b"who comes later "))
     await bench.log.trim(STREAM, 1)
@@ -45,7 +44,7 @@ async def test_files_stay_as_long_as_there_is_no_room_for_a_snapshot(
     await bench.append(make_frame(b"early"))
     [oldest] = bench.segments()
     with monkeypatch.context() as patched:
-        patched.setattr(Housekeeper, "_save_producers", full)
+        patched.setattr("dssd.log.snapshots.store", full)
         await bench.roll()
         await bench.log.trim(STREAM, 1)
         assert oldest in bench.segments()

@@ -287,7 +287,10 @@ class World:
 
     def group_of(self, session_id: bytes, subscription: int) -> str:
         """The group that a subscription stands for, as the history names it."""
-        return self._groups[self.books.group_ids[session_id, subscription]]
+        group_id = self.books.group_ids.get((session_id, subscription))
+        if group_id is None:
+            raise Violation("S9", f"a client has a subscription {subscription} that is not stored")
+        return self._groups[group_id]
 
     # Records and operators
 

@@ -1,4 +1,4 @@
-"""The writer of the log: group commit, as `dssd.log.writer` does it, and a disk that may fail.
+"""The writer of the log: group commit as `dssd.log.group_commit` does it, and a disk that may fail.
 
 ::
 

@@ -18,14 +18,14 @@ IN_DISK = (
     OnDisk(
         "answered before the sync",
         "a frame is answered as stored while it lies in the page cache",
-        "log/writer.py",
+        "log/group_commit.py",
         "            try:\n                file.sync()\n",
         "            try:\n                pass\n",
     ),
     OnDisk(
         "answered after the disk failed",
         "any error of the disk is taken for a full one",
-        "log/writer.py",
+        "log/group_commit.py",
         "        if refused is None:\n            raise error\n        topic = pending.topic\n",
         "        if refused is None:\n            refused = DiskFull()\n"
         "        topic = pending.topic\n",
@@ -33,14 +33,14 @@ IN_DISK = (
     OnDisk(
         "refused frames stay in the file",
         "what a full disk refused is overwritten later, and not cut off",
-        "log/writer.py",
+        "log/group_commit.py",
         "        topic.file.cut_back(pending.size_before)\n",
         "        topic.file.size = pending.size_before\n",
     ),
     OnDisk(
         "refused offsets stay given",
         "the offsets of frames that a full disk refused are not taken back",
-        "log/writer.py",
+        "log/group_commit.py",
         "            topic.ends[partition] = stream.base\n",
         "            pass\n",
     ),
@@ -84,7 +84,7 @@ IN_DISK = (
     OnDisk(
         "low watermark forgotten",
         "a start takes all streams to begin at their first record",
-        "log/startup.py",
+        "log/topic_recovery.py",
         "[Stream(start, start) for start in starts]",
         "[Stream(0, start) for start in starts]",
     ),
@@ -111,7 +111,7 @@ IN_DISK = (
     OnDisk(
         "tail taken up where it lies",
         "what the page cache shows above the watermark counts as durable after a kill",
-        "log/startup.py",
+        "log/topic_recovery.py",
         "        elif outcome is Outcome.TAIL:\n",
         "        elif outcome is Outcome.TAIL and is_last and not content.torn_bytes:\n"
         "            runs, size = recovery.joined(content), content.size\n"
@@ -141,7 +141,7 @@ IN_DISK = (
         "producers go with a moved file",
         "a file of which all was moved on takes along the only snapshot of the producers",
         "log/outcomes.py",
-        "            await asyncio.to_thread(self._hand_down_producers, old, new)\n",
+        "            await asyncio.to_thread(snapshots.hand_down, self._paths, old, new)\n",
         "            pass\n",
     ),
 )

@@ -7,8 +7,10 @@ from dataclasses import replace
 import pytest
 
 from dssd.log import recovery, startup
+from dssd.log.batch import WriterTopic
 from dssd.log.producers import Answer, Producers
 from dssd.log.segment_file import SegmentWriter
+from dssd.log.topic_recovery import TopicRecovery
 from dssd.testing.disk.seeded.__main__ import SIMULATOR, described
 from dssd.testing.disk.seeded.acts import (
     Act,
@@ -153,13 +155,13 @@ def test_files_that_are_left_without_a_row_are_found(monkeypatch: pytest.MonkeyP
 
 
 def test_a_start_that_mends_the_same_again_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    report = startup._TopicRecovery._finish
+    usual = TopicRecovery._finished
 
-    def finish(self: startup._TopicRecovery, *arguments: object, sealed: bool) -> None:
+    def finished(self: TopicRecovery, *, sealed: bool) -> WriterTopic:
         self._report(self._paths.directory, "torn tail: as ever")
-        report(self, *arguments, sealed=sealed)
+        return usual(self, sealed=sealed)
 
-    monkeypatch.setattr(startup._TopicRecovery, "_finish", finish)
+    monkeypatch.setattr(TopicRecovery, "_finished", finished)
     assert [one.rule for one in broken(frame()).violations] == ["settled"]
 
 
