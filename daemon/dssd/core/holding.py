@@ -1,30 +1,46 @@
 """The state of a borrower: what it holds, and what it waits for.
 
-Apart from `dssd.core.borrower` so that its rules stand in one file that a reader takes in at a
-sitting. Invariant: a stream that is held has a grant epoch above `Borrower.ended_epochs`.
+Both protocols have it, apart from the rules of either: `dssd.core.borrower` and
+`dssd.core.lease.borrower` change it, by way of `dssd.core.grants` and `dssd.core.ending`.
+Invariant: a stream that is held has a grant epoch above `Holder.ended_epochs`. It does not know
+how streams are granted, nor what renews the lease.
 """
 
+from collections.abc import Iterator
 from enum import Enum
 
 from dss_core.ids import StreamId
 from dssd.core.attempts import merged_attempts
+from dssd.core.borrowing import BorrowerEffect, Standing, SuspendDelivery, WakeAt
 from dssd.core.deadlines import Deadlines
-from dssd.core.messages import BorrowerId, GrantedStream, SessionId, StreamReport
+from dssd.core.messages import BorrowerId, SessionId, StreamReport
 
+FIND_LEADER_MS = 1_000
 RESEND_FIRST_MS = 250
 """Above any round trip inside one process, far below the lease."""
 
+Effects = list[BorrowerEffect]
+
 
 class BorrowerState(Enum):
-    """Where a borrower stands."""
+    """Where a borrower stands. What it is while it is served depends on its group's protocol."""
 
     # Members are single objects; the hash that Enum gives them is computed in Python each time.
     __hash__ = object.__hash__
 
     CONNECTING = "connecting"
     CONNECTED = "connected"
+    """Served under the borrow protocol."""
+    REPLAYING = "replaying"
+    """Served in a lease group."""
+    UPDATING = "updating"
+    """Served in a lease group, while streams of it are taken over."""
     UNSUBSCRIBING = "unsubscribing"
     GONE = "gone"
+
+
+SERVED = frozenset({BorrowerState.CONNECTED, BorrowerState.REPLAYING, BorrowerState.UPDATING})
+"""It has a leader, and takes what that lends it."""
 
 
 class Timer(Enum):
@@ -50,12 +66,15 @@ class HeldStream:
         self.resend_ms = RESEND_FIRST_MS
 
 
-class Borrower:
-    """The state. Owned by its agent; only `step` changes it, in place."""
+class Holder:
+    """What a borrower knows under either protocol. Owned by its agent; a step changes it in place.
+
+    `Borrower` and `LeaseBorrower` add what only their protocol wants.
+    """
 
     __slots__ = (
         "borrower_id", "client_id", "ended_epochs", "leader_epoch", "lease_ms", "session_id",
-        "standing", "state", "streams", "suspended", "timers", "wake_ms", "wanted_ms",
+        "standing", "state", "streams", "suspended", "timers", "wake_ms",
     )  # fmt: skip
 
     def __init__(
@@ -72,21 +91,24 @@ class Borrower:
         self.suspended = False
         self.standing = ""
         self.timers: Deadlines[Timer | StreamId] = Deadlines()
-        self.wanted_ms: int | None = None
-        """When the leader was first looked for since it last answered."""
         self.wake_ms: int | None = None
 
+    def suspend_after_ms(self) -> int:
+        """How long after the last sign of its leader delivery goes on."""
+        return self.lease_ms * 6 // 10
 
-def unused_report(granted: GrantedStream) -> StreamReport:
-    """The final report of a grant of which nothing was sent to the client."""
-    return StreamReport(
-        granted.stream,
-        granted.grant_epoch,
-        granted.progress,
-        granted.frontier,
-        granted.attempts,
-        sent=granted.frontier,
-    )
+
+class Borrower(Holder):
+    """The state under the borrow protocol."""
+
+    __slots__ = ("wanted_ms",)
+
+    def __init__(
+        self, borrower_id: BorrowerId, session_id: SessionId, client_id: str, lease_ms: int
+    ) -> None:
+        super().__init__(borrower_id, session_id, client_id, lease_ms)
+        self.wanted_ms: int | None = None
+        """When the leader was first looked for since it last answered."""
 
 
 def merge_report(held: HeldStream, report: StreamReport, *, final: bool) -> None:
@@ -103,3 +125,34 @@ def merge_report(held: HeldStream, report: StreamReport, *, final: bool) -> None
     held.report = StreamReport(
         known.stream, known.grant_epoch, progress, frontier, attempts, sent, report.stalled
     )
+
+
+def suspend(state: Holder, effects: Effects) -> None:
+    """Deliver nothing until the leader answers again."""
+    if not state.suspended:
+        state.suspended = True
+        effects.append(SuspendDelivery())
+
+
+def due(state: Holder, now_ms: int) -> Iterator[Timer | StreamId]:
+    """What it waited for until now, earliest first, as long as it lives."""
+    for key in state.timers.due(now_ms):
+        # A timer that came due first may have ended the borrower.
+        if state.state is BorrowerState.GONE:
+            return
+        yield key
+
+
+def tell_changes(state: Holder, effects: Effects) -> None:
+    """At the end of a step: how it stands, and when it wants to be woken, where that changed."""
+    if state.state is not BorrowerState.GONE:
+        standing = "active" if state.streams else "standby"
+        if state.state is BorrowerState.CONNECTING:
+            standing = "connecting"
+        if standing != state.standing:
+            state.standing = standing
+            effects.append(Standing(standing))
+    wake_ms = state.timers.next_ms()
+    if wake_ms is not None and wake_ms != state.wake_ms:
+        effects.append(WakeAt(wake_ms))
+    state.wake_ms = wake_ms

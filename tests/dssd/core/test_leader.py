@@ -6,28 +6,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dss_core.errors import GroupDestroyed, GroupNotFound
-from dss_core.ids import StreamId
 from dss_core.progress import Progress
 from dssd.core.leader import MESSAGES, TRANSITIONS, step
 from dssd.core.leading import (
     Committed,
     Destroyed,
     GrantRecord,
-    LeaderEffect,
     LeaderInput,
-    Persist,
     PresentStream,
     Received,
-    Send,
     SessionClosed,
-    Stop,
     StopAsked,
     StoredStream,
-    StreamRecord,
     StreamsChanged,
     Ticked,
     TookOver,
-    WakeAt,
 )
 from dssd.core.lending import HELD, StreamState
 from dssd.core.membership import Leader, LeaderState, view
@@ -48,22 +41,10 @@ from dssd.core.messages import (
     ToLeader,
     UpdateProgress,
 )
+from dssd.testing.leader import LEADER, LeaderRun, fresh, of_kind, session_of, stream
 
-LEADER = 4
 ANN, BOB, CAT = b"ann", b"bob", b"cat"
 S = LeaderState
-
-
-def stream(at: int) -> StreamId:
-    return StreamId(1, at)
-
-
-def session_of(borrower_id: bytes) -> bytes:
-    return b"session of " + borrower_id
-
-
-def fresh(at: int, *, sealed_end: int | None = None) -> StoredStream:
-    return StoredStream(stream(at), Progress(10), 10, 100, sealed_end)
 
 
 def held_before(at: int, holder: bytes, *, exact: bool = False) -> StoredStream:
@@ -79,62 +60,13 @@ def held_before(at: int, holder: bytes, *, exact: bool = False) -> StoredStream:
     )
 
 
-class Run:
-    """A leader, its clock, and a store that commits when it is told to."""
+class Run(LeaderRun):
+    """A leader whose members borrow."""
 
-    def __init__(self, *stored: StoredStream, restarted: bool = False, **named: bytes) -> None:
-        self.leader = Leader(LEADER, **named)  # type: ignore[arg-type]  # owner_session only
-        self.now_ms = 0
-        self.persists: list[Persist] = []
-        self.sent: list[ToBorrower] = []
-        self.stopped: list[str] = []
-        self.saved: dict[StreamId, StreamRecord] = {}
-        self.feed(TookOver(0, stored, restarted))
-
-    def feed(self, given_input: LeaderInput) -> list[LeaderEffect]:
-        effects = step(self.leader, given_input)[1]
-        for effect in effects:
-            match effect:
-                case Persist():
-                    self.persists.append(effect)
-                case Send(message):
-                    self.sent.append(message)
-                case Stop(reason):
-                    self.stopped.append(reason)
-                case WakeAt():
-                    pass
-        return effects
-
-    def tell(self, message: ToLeader) -> list[ToBorrower]:
-        """What is sent in answer, before anything is durable."""
-        before = len(self.sent)
-        self.feed(Received(message, self.now_ms))
-        return self.sent[before:]
-
-    def commit(self, *, end: int = 100) -> list[ToBorrower]:
-        """Make the commit under way durable; what is sent on that."""
-        before = len(self.sent)
-        persist = self.persists.pop(0)
-        self.saved.update({record.stream: record for record in persist.records})
-        ends = tuple((measured, end) for measured in persist.measure)
-        self.feed(Committed(persist.commit_id, self.now_ms, ends))
-        return self.sent[before:]
-
-    def commit_all(self) -> list[ToBorrower]:
-        sent: list[ToBorrower] = []
-        while self.persists:
-            sent += self.commit()
-        return sent
-
-    def pass_ms(self, duration_ms: int) -> list[ToBorrower]:
-        """Let time pass, waking the leader when it asked to be."""
-        before = len(self.sent)
-        ends_ms = self.now_ms + duration_ms
-        while (at_ms := self.leader.timers.next_ms()) is not None and at_ms <= ends_ms:
-            self.now_ms = max(at_ms, self.now_ms)
-            self.feed(Ticked(self.now_ms))
-        self.now_ms = ends_ms
-        return self.sent[before:]
+    def __init__(
+        self, *stored: StoredStream, restarted: bool = False, owner_session: bytes | None = None
+    ) -> None:
+        super().__init__(Leader(LEADER, owner_session=owner_session), *stored, restarted=restarted)
 
     def join(self, *names: bytes) -> None:
         """Members join, are granted their share, and confirm it."""
@@ -164,10 +96,6 @@ class Run:
     def report(self, name: bytes, at: int, floor: int, *, final: bool = False) -> UpdateProgress:
         report = StreamReport(stream(at), self.epoch(at), Progress(floor), floor, sent=floor)
         return UpdateProgress(name, LEADER, (report,), use_finished=final)
-
-
-def of_kind(messages: list[ToBorrower], kind: type) -> list[ToBorrower]:
-    return [message for message in messages if isinstance(message, kind)]
 
 
 # Who is gone, and what is finished

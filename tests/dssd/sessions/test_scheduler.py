@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from dssd.core.borrower import UNSUBSCRIBE_MS
 from dssd.core.delivering import DeliveryInput, Grown
+from dssd.core.ending import UNSUBSCRIBE_MS
 from dssd.limits import REVOKE_REPORT_SHARE
 from dssd.sessions.items import Revoke, Unsubscribe, UnsubscribedItem
 from dssd.store.memory import MemoryStore

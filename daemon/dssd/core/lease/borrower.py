@@ -27,7 +27,8 @@ still under way to the old one can reach it. Rules:
 5. Who unsubscribes says so at once and with whatever it says; a set that comes then is not taken,
    and what is new in it is given back as it came.
 6. Reports are sent again until they are durable, as under the borrow protocol; leader epochs,
-   grant epochs, `Revoked` and `Invalidate` are those of that protocol too.
+   grant epochs, `Revoked` and `Invalidate` are those of that protocol too (`dssd.core.grants`,
+   `dssd.core.ending`).
 
 The machine is total: `TRANSITIONS` has an entry for each state and input, `MESSAGES` for each
 state and message. It has no clock; inputs carry the time, and `WakeAt` asks for the next `Ticked`.
@@ -37,9 +38,8 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import product
 from typing import assert_never
 
-from dss_core.errors import REGISTRY
 from dss_core.ids import StreamId
-from dssd.core.borrower import UNSUBSCRIBE_MS
+from dssd.core import ending, grants
 from dssd.core.borrowing import (
     BorrowerInput,
     Disconnected,
@@ -52,32 +52,19 @@ from dssd.core.borrowing import (
     Started,
     Ticked,
     Unsubscribed,
-    WakeAt,
 )
-from dssd.core.holding import HeldStream, Timer, merge_report, unused_report
-from dssd.core.lease.holding import (
+from dssd.core.holding import (
+    SERVED,
+    BorrowerState,
     Effects,
-    LeaseBorrower,
-    LeaseState,
-    answer_finished,
-    drop,
-    drop_all,
-    end,
-    finish,
-    forget_up_to,
-    install,
-    say_goodbye,
-    tell_standing,
-)
-from dssd.core.lease.speaking import (
-    active,
-    extend_lease,
-    look_for_leader,
-    send_again_later,
-    send_states,
+    HeldStream,
+    Timer,
+    due,
     suspend,
-    wanted,
+    tell_changes,
 )
+from dssd.core.lease.holding import LeaseBorrower
+from dssd.core.lease.speaking import extend_lease, look_for_leader, send_states, wanted
 from dssd.core.messages import (
     Grant,
     GrantedStream,
@@ -99,11 +86,7 @@ def step(state: LeaseBorrower, given: BorrowerInput) -> tuple[LeaseBorrower, Eff
     """Take one input: the state, updated in place and returned, and what to do, in order."""
     effects: Effects = []
     TRANSITIONS[state.state, type(given)](state, given, effects)
-    tell_standing(state, effects)
-    wake_ms = state.timers.next_ms()
-    if wake_ms is not None and wake_ms != state.wake_ms:
-        effects.append(WakeAt(wake_ms))
-    state.wake_ms = wake_ms
+    tell_changes(state, effects)
     return state, effects
 
 
@@ -116,48 +99,33 @@ def _start(state: LeaseBorrower, given: Started, effects: Effects) -> None:
 
 def _start_anew(state: LeaseBorrower, given: Started, effects: Effects) -> None:
     """Started while it runs: impossible, so this incarnation is not to be trusted."""
-    _reset(state, "inconsistent", effects)
-
-
-def _leave(
-    state: LeaseBorrower, given: Unsubscribed | Disconnected, effects: Effects, *, reason: str = ""
-) -> None:
-    say_goodbye(state, effects)
-    left = "unsubscribed" if isinstance(given, Unsubscribed) else "disconnected"
-    drop_all(state, reason or left, effects)
-    end(state, Ended(reason or left), effects)
+    ending.end(state, Recreate("inconsistent"), effects)
 
 
 def _begin_unsubscribing(state: LeaseBorrower, given: Unsubscribed, effects: Effects) -> None:
-    if all(held.finished for held in state.streams.values()):
-        _leave(state, given, effects)
+    if ending.is_finished(state):
+        ending.leave(state, given, effects)
         return
-    state.state = LeaseState.UNSUBSCRIBING
-    state.timers.clear(Timer.SUSPEND)
-    state.timers.clear(Timer.FIND)
-    state.timers.set(Timer.UNSUBSCRIBE, given.now_ms + UNSUBSCRIBE_MS)
-    send_states(state, active(state), given.now_ms, effects)
+    ending.begin_leaving(state, given.now_ms)
+    send_states(state, state.active(), given.now_ms, effects)
     for held in state.streams.values():
-        finish(held, UNSUBSCRIBE_MS, effects)
+        grants.finish(held, ending.UNSUBSCRIBE_MS, effects)
 
 
 def _report(state: LeaseBorrower, given: Reported, effects: Effects) -> None:
     taken: list[HeldStream] = []
     for report in given.reports:
-        held = state.streams.get(report.stream)
-        if held is None or held.report.grant_epoch != report.grant_epoch:
-            continue
-        merge_report(held, report, final=given.use_finished)
-        held.revoking = held.revoking or given.use_finished
-        send_again_later(state, held, given.now_ms)
-        taken.append(held)
+        held = grants.take_report(state, report, given)
+        if held is not None:
+            held.revoking = held.revoking or given.use_finished
+            taken.append(held)
     if taken:
         send_states(state, taken, given.now_ms, effects)
 
 
 def _report_last(state: LeaseBorrower, given: Reported, effects: Effects) -> None:
     _report(state, given, effects)
-    _leave_when_finished(state, effects)
+    ending.leave_when_finished(state, effects)
 
 
 # What the leader says
@@ -172,16 +140,10 @@ def _receive(state: LeaseBorrower, given: Received, effects: Effects) -> None:
     MESSAGES[state.state, type(message)](state, message, given.now_ms, effects)
 
 
-def _receive_gone(state: LeaseBorrower, given: Received, effects: Effects) -> None:
-    message = given.message
-    if isinstance(message, Revoked) and message.borrower_id == state.borrower_id:
-        answer_finished(state, message.stream, message.grant_epoch, effects)
-
-
 def _meet_leader(state: LeaseBorrower, leader_epoch: int, now_ms: int, effects: Effects) -> None:
     known = state.leader_epoch
     state.leader_epoch = leader_epoch
-    if known and state.state in (LeaseState.REPLAYING, LeaseState.UPDATING):
+    if known and state.state in SERVED:
         effects.append(SendToRegistry(wanted(state, now_ms)))
 
 
@@ -192,7 +154,7 @@ def _begin_replaying(
     if not 0 <= now_ms - message.heard_ms < state.lease_ms:
         # Its lease is over already; the answer to a later request will come.
         return
-    state.state = LeaseState.REPLAYING
+    state.state = BorrowerState.REPLAYING
     state.version = message.version
     state.timers.clear(Timer.FIND)
     state.timers.set(Timer.PING, now_ms + state.lease_ms // 4)
@@ -209,7 +171,7 @@ def _lease_again(
     """Another version than ours is of a leader that does not know yet that we have a set."""
     if message.version == state.version:
         extend_lease(state, message.heard_ms, now_ms, effects)
-        send_states(state, active(state), now_ms, effects, asks_renewal=True)
+        send_states(state, state.active(), now_ms, effects, asks_renewal=True)
 
 
 def _update(state: LeaseBorrower, message: UpdateStreams, now_ms: int, effects: Effects) -> None:
@@ -218,15 +180,15 @@ def _update(state: LeaseBorrower, message: UpdateStreams, now_ms: int, effects: 
     fresh: list[HeldStream] = []
     if message.version > state.version:
         if message.version_old != state.version:
-            _reset(state, "version mismatch", effects)
+            ending.end(state, Recreate("version mismatch"), effects)
             return
-        state.state = LeaseState.UPDATING
+        state.state = BorrowerState.UPDATING
         state.version, state.version_old = message.version, message.version_old
         _drop_what_is_over(state, message, effects)
         fresh = _install_new(state, message.streams, now_ms, effects)
     else:
         # The leader misses an answer, whichever.
-        fresh = active(state)
+        fresh = state.active()
     extend_lease(state, message.heard_ms, now_ms, effects)
     _take_over(state, message.taken_over, effects)
     send_states(state, fresh, now_ms, effects, asks_renewal=True)
@@ -237,7 +199,7 @@ def _drop_what_is_over(state: LeaseBorrower, message: UpdateStreams, effects: Ef
     known |= {taken.stream for taken in message.taken_over}
     for stream, held in tuple(state.streams.items()):
         if stream not in known and not held.revoking:
-            drop(state, stream, "not in the set", effects)
+            grants.drop(state, stream, "not in the set", effects)
 
 
 def _install_new(
@@ -245,23 +207,21 @@ def _install_new(
 ) -> list[HeldStream]:
     fresh: list[HeldStream] = []
     for granted in streams:
-        held = state.streams.get(granted.stream)
-        if granted.grant_epoch <= state.ended_epochs.get(granted.stream, 0):
-            answer_finished(state, granted.stream, granted.grant_epoch, effects)
-        elif held is None or held.report.grant_epoch < granted.grant_epoch:
-            fresh.append(install(state, granted, effects))
-            send_again_later(state, fresh[-1], now_ms)
+        if grants.is_new(state, granted):
+            fresh.append(grants.install(state, granted, effects))
+            grants.send_again_later(state, fresh[-1], now_ms)
+        else:
+            grants.answer_if_over(state, granted, effects)
     return fresh
 
 
 def _take_over(state: LeaseBorrower, streams: Iterable[Taken], effects: Effects) -> None:
     for taken in streams:
-        held = state.streams.get(taken.stream)
-        if held is not None and held.report.grant_epoch == taken.grant_epoch:
-            finish(held, taken.deadline_ms, effects)
+        held = grants.held_under(state, taken.stream, taken.grant_epoch)
+        if held is not None:
+            grants.finish(held, taken.deadline_ms, effects)
         else:
-            forget_up_to(state, taken.stream, taken.grant_epoch, "revoked", effects)
-            answer_finished(state, taken.stream, taken.grant_epoch, effects)
+            grants.release(state, taken.stream, taken.grant_epoch, effects)
 
 
 def _decline(
@@ -271,35 +231,34 @@ def _decline(
     extend_lease(state, message.heard_ms, now_ms, effects)
     unused: list[HeldStream] = []
     for granted in message.streams:
-        held = state.streams.get(granted.stream)
-        if granted.grant_epoch <= state.ended_epochs.get(granted.stream, 0):
-            answer_finished(state, granted.stream, granted.grant_epoch, effects)
-        elif held is None or held.report.grant_epoch < granted.grant_epoch:
-            unused.append(HeldStream(unused_report(granted)))
+        if grants.is_new(state, granted):
+            unused.append(HeldStream(grants.unused_report(granted)))
             unused[-1].revoking = unused[-1].finished = True
+        else:
+            grants.answer_if_over(state, granted, effects)
     if unused:
         send_states(state, unused, now_ms, effects)
     if isinstance(message, UpdateStreams):
         _take_over(state, message.taken_over, effects)
-        _leave_when_finished(state, effects)
+        ending.leave_when_finished(state, effects)
 
 
 def _renew(state: LeaseBorrower, message: RenewStreamLease, now_ms: int, effects: Effects) -> None:
     if message.version < state.version:
         return
     if message.version > state.version:
-        _reset(state, "version mismatch", effects)
+        ending.end(state, Recreate("version mismatch"), effects)
         return
     extend_lease(state, message.heard_ms, now_ms, effects)
     _drop_accepted(state, message, effects)
     if message.version_old is not None:
         return
-    taken_over = [held for held in state.streams.values() if held.revoking]
+    taken_over = state.taken_over()
     if taken_over:
         # A new leader does not know that they are taken over.
         send_states(state, taken_over, now_ms, effects)
     else:
-        state.state = LeaseState.REPLAYING
+        state.state = BorrowerState.REPLAYING
 
 
 def _renew_last(
@@ -307,71 +266,22 @@ def _renew_last(
 ) -> None:
     extend_lease(state, message.heard_ms, now_ms, effects)
     _drop_accepted(state, message, effects)
-    _leave_when_finished(state, effects)
+    ending.leave_when_finished(state, effects)
 
 
 def _drop_accepted(state: LeaseBorrower, message: RenewStreamLease, effects: Effects) -> None:
     for stream, grant_epoch in message.accepted:
-        held = state.streams.get(stream)
-        if held is not None and held.report.grant_epoch == grant_epoch:
+        held = grants.held_under(state, stream, grant_epoch)
+        if held is not None:
             effects.append(ProgressDurable(stream, grant_epoch, held.report.progress))
-            drop(state, stream, "revoked", effects)
-
-
-def _note_saved(
-    state: LeaseBorrower, message: ProgressSaved, now_ms: int, effects: Effects
-) -> None:
-    held = state.streams.get(message.stream)
-    if held is None or held.report.grant_epoch != message.grant_epoch:
-        return
-    saved = message.progress
-    if not held.finished and saved.merged(held.report.progress) == saved:
-        state.timers.clear(message.stream)
-    effects.append(ProgressDurable(message.stream, message.grant_epoch, saved))
-
-
-def _revoked(state: LeaseBorrower, message: Revoked, now_ms: int, effects: Effects) -> None:
-    held = state.streams.get(message.stream)
-    if held is not None and held.report.grant_epoch == message.grant_epoch:
-        effects.append(ProgressDurable(message.stream, message.grant_epoch, message.progress))
-    forget_up_to(state, message.stream, message.grant_epoch, "revoked", effects)
-    answer_finished(state, message.stream, message.grant_epoch, effects)
-
-
-def _revoked_last(state: LeaseBorrower, message: Revoked, now_ms: int, effects: Effects) -> None:
-    _revoked(state, message, now_ms, effects)
-    _leave_when_finished(state, effects)
-
-
-def _invalidate(state: LeaseBorrower, message: Invalidate, now_ms: int, effects: Effects) -> None:
-    if message.stream is not None:
-        forget_up_to(state, message.stream, message.grant_epoch, message.reason, effects)
-    elif message.reason in REGISTRY:
-        drop_all(state, message.reason, effects)
-        end(state, Ended(message.reason, message.reason), effects)
-    else:
-        _reset(state, message.reason, effects)
-
-
-def _invalidate_last(
-    state: LeaseBorrower, message: Invalidate, now_ms: int, effects: Effects
-) -> None:
-    if message.stream is not None:
-        forget_up_to(state, message.stream, message.grant_epoch, message.reason, effects)
-        _leave_when_finished(state, effects)
-        return
-    drop_all(state, message.reason, effects)
-    end(state, Ended(message.reason), effects)
+            grants.drop(state, stream, "revoked", effects)
 
 
 # What the time brings
 
 
 def _tick(state: LeaseBorrower, given: Ticked, effects: Effects) -> None:
-    for key in state.timers.due(given.now_ms):
-        # A timer that came due first may have ended the borrower.
-        if state.state is LeaseState.GONE:
-            return
+    for key in due(state, given.now_ms):
         _fire(state, key, given.now_ms, effects)
 
 
@@ -388,7 +298,7 @@ def _fire(state: LeaseBorrower, key: Timer | StreamId, now_ms: int, effects: Eff
         case Timer.LEASE:
             _lose_lease(state, effects)
         case Timer.UNSUBSCRIBE:
-            _leave(state, Unsubscribed(now_ms), effects, reason="unsubscribe timed out")
+            ending.leave(state, Unsubscribed(now_ms), effects, reason="unsubscribe timed out")
         case StreamId():
             _report_again(state, key, now_ms, effects)
         case _:
@@ -396,36 +306,17 @@ def _fire(state: LeaseBorrower, key: Timer | StreamId, now_ms: int, effects: Eff
 
 
 def _report_again(state: LeaseBorrower, stream: StreamId, now_ms: int, effects: Effects) -> None:
-    held = state.streams.get(stream)
-    if held is None:
-        return
-    held.resend_ms = min(2 * held.resend_ms, state.lease_ms // 4)
-    state.timers.set(stream, now_ms + held.resend_ms)
-    send_states(state, (held,), now_ms, effects)
+    held = grants.take_resend(state, stream, now_ms)
+    if held is not None:
+        send_states(state, (held,), now_ms, effects)
 
 
 def _lose_lease(state: LeaseBorrower, effects: Effects) -> None:
-    if state.state is LeaseState.UNSUBSCRIBING:
-        say_goodbye(state, effects)
-        drop_all(state, "lease ended", effects)
-        end(state, Ended("lease ended"), effects)
+    if state.state is BorrowerState.UNSUBSCRIBING:
+        ending.say_goodbye(state, effects)
+        ending.end(state, Ended("lease ended"), effects)
     else:
-        _reset(state, "lease ended", effects)
-
-
-# Parts of the above
-
-
-def _leave_when_finished(state: LeaseBorrower, effects: Effects) -> None:
-    if all(held.finished for held in state.streams.values()):
-        say_goodbye(state, effects)
-        drop_all(state, "unsubscribed", effects)
-        end(state, Ended("unsubscribed"), effects)
-
-
-def _reset(state: LeaseBorrower, reason: str, effects: Effects) -> None:
-    drop_all(state, reason, effects)
-    end(state, Recreate(reason), effects)
+        ending.end(state, Recreate("lease ended"), effects)
 
 
 def ignore(state: LeaseBorrower, given: object, effects: Effects) -> None:
@@ -436,35 +327,35 @@ def ignore_message(state: LeaseBorrower, message: object, now_ms: int, effects: 
     """Nothing happens, and that is meant."""
 
 
-_S = LeaseState
+_S = BorrowerState
 
-TRANSITIONS: Mapping[tuple[LeaseState, type[BorrowerInput]], Callable[..., None]] = {
+TRANSITIONS: Mapping[tuple[BorrowerState, type[BorrowerInput]], Callable[..., None]] = {
     (_S.CONNECTING, Started): _start,
     (_S.CONNECTING, Received): _receive,
     (_S.CONNECTING, Reported): ignore,
-    (_S.CONNECTING, Unsubscribed): _leave,
-    (_S.CONNECTING, Disconnected): _leave,
+    (_S.CONNECTING, Unsubscribed): ending.leave,
+    (_S.CONNECTING, Disconnected): ending.leave,
     (_S.CONNECTING, Ticked): _tick,
     (_S.REPLAYING, Started): _start_anew,
     (_S.REPLAYING, Received): _receive,
     (_S.REPLAYING, Reported): _report,
     (_S.REPLAYING, Unsubscribed): _begin_unsubscribing,
-    (_S.REPLAYING, Disconnected): _leave,
+    (_S.REPLAYING, Disconnected): ending.leave,
     (_S.REPLAYING, Ticked): _tick,
     (_S.UPDATING, Started): _start_anew,
     (_S.UPDATING, Received): _receive,
     (_S.UPDATING, Reported): _report,
     (_S.UPDATING, Unsubscribed): _begin_unsubscribing,
-    (_S.UPDATING, Disconnected): _leave,
+    (_S.UPDATING, Disconnected): ending.leave,
     (_S.UPDATING, Ticked): _tick,
     (_S.UNSUBSCRIBING, Started): ignore,
     (_S.UNSUBSCRIBING, Received): _receive,
     (_S.UNSUBSCRIBING, Reported): _report_last,
     (_S.UNSUBSCRIBING, Unsubscribed): ignore,
-    (_S.UNSUBSCRIBING, Disconnected): _leave,
+    (_S.UNSUBSCRIBING, Disconnected): ending.leave,
     (_S.UNSUBSCRIBING, Ticked): _tick,
     (_S.GONE, Started): ignore,
-    (_S.GONE, Received): _receive_gone,
+    (_S.GONE, Received): ending.receive_gone,
     (_S.GONE, Reported): ignore,
     (_S.GONE, Unsubscribed): ignore,
     (_S.GONE, Disconnected): ignore,
@@ -475,33 +366,33 @@ _LIVE = (_S.CONNECTING, _S.REPLAYING, _S.UPDATING, _S.UNSUBSCRIBING)
 _OF_BORROWING: tuple[type[ToBorrower], ...] = (PingResponse, Grant, Revoke)
 """Of the borrow protocol alone; a leader of a lease group sends none of them."""
 
-MESSAGES: Mapping[tuple[LeaseState, type[ToBorrower]], Callable[..., None]] = {
+MESSAGES: Mapping[tuple[BorrowerState, type[ToBorrower]], Callable[..., None]] = {
     **dict.fromkeys(product(_LIVE, _OF_BORROWING), ignore_message),
     (_S.CONNECTING, LeaderConnectResponse): ignore_message,
     (_S.CONNECTING, ProgressSaved): ignore_message,
-    (_S.CONNECTING, Revoked): _revoked,
-    (_S.CONNECTING, Invalidate): _invalidate,
+    (_S.CONNECTING, Revoked): grants.revoked,
+    (_S.CONNECTING, Invalidate): ending.invalidate,
     (_S.CONNECTING, LeaseStreams): _begin_replaying,
     (_S.CONNECTING, UpdateStreams): ignore_message,
     (_S.CONNECTING, RenewStreamLease): ignore_message,
     (_S.REPLAYING, LeaderConnectResponse): ignore_message,
-    (_S.REPLAYING, ProgressSaved): _note_saved,
-    (_S.REPLAYING, Revoked): _revoked,
-    (_S.REPLAYING, Invalidate): _invalidate,
+    (_S.REPLAYING, ProgressSaved): grants.note_saved,
+    (_S.REPLAYING, Revoked): grants.revoked,
+    (_S.REPLAYING, Invalidate): ending.invalidate,
     (_S.REPLAYING, LeaseStreams): _lease_again,
     (_S.REPLAYING, UpdateStreams): _update,
     (_S.REPLAYING, RenewStreamLease): _renew,
     (_S.UPDATING, LeaderConnectResponse): ignore_message,
-    (_S.UPDATING, ProgressSaved): _note_saved,
-    (_S.UPDATING, Revoked): _revoked,
-    (_S.UPDATING, Invalidate): _invalidate,
+    (_S.UPDATING, ProgressSaved): grants.note_saved,
+    (_S.UPDATING, Revoked): grants.revoked,
+    (_S.UPDATING, Invalidate): ending.invalidate,
     (_S.UPDATING, LeaseStreams): _lease_again,
     (_S.UPDATING, UpdateStreams): _update,
     (_S.UPDATING, RenewStreamLease): _renew,
     (_S.UNSUBSCRIBING, LeaderConnectResponse): ignore_message,
-    (_S.UNSUBSCRIBING, ProgressSaved): _note_saved,
-    (_S.UNSUBSCRIBING, Revoked): _revoked_last,
-    (_S.UNSUBSCRIBING, Invalidate): _invalidate_last,
+    (_S.UNSUBSCRIBING, ProgressSaved): grants.note_saved,
+    (_S.UNSUBSCRIBING, Revoked): ending.revoked_last,
+    (_S.UNSUBSCRIBING, Invalidate): ending.invalidate_last,
     (_S.UNSUBSCRIBING, LeaseStreams): _decline,
     (_S.UNSUBSCRIBING, UpdateStreams): _decline,
     (_S.UNSUBSCRIBING, RenewStreamLease): _renew_last,

@@ -6,10 +6,9 @@ at which something was sent that the leader is known to have heard.
 
 from collections.abc import Iterable
 
-from dssd.core.borrower import FIND_LEADER_MS
-from dssd.core.borrowing import ResumeDelivery, SendToLeader, SendToRegistry, SuspendDelivery
-from dssd.core.holding import RESEND_FIRST_MS, HeldStream, Timer
-from dssd.core.lease.holding import Effects, LeaseBorrower, LeaseState
+from dssd.core.borrowing import ResumeDelivery, SendToLeader, SendToRegistry
+from dssd.core.holding import FIND_LEADER_MS, SERVED, BorrowerState, Effects, HeldStream, Timer
+from dssd.core.lease.holding import LeaseBorrower
 from dssd.core.messages import LeaderWanted, TakenState, UpdateStreamStates
 
 
@@ -32,11 +31,6 @@ def wanted(state: LeaseBorrower, now_ms: int) -> LeaderWanted:
     )
 
 
-def active(state: LeaseBorrower) -> list[HeldStream]:
-    """The streams of the set that nothing took over."""
-    return [held for held in state.streams.values() if not held.revoking]
-
-
 def send_states(
     state: LeaseBorrower,
     streams: Iterable[HeldStream],
@@ -54,18 +48,12 @@ def send_states(
         now_ms,
         state.version,
         tuple(held.report for held in told if not held.revoking),
-        state.version_old if state.state is LeaseState.UPDATING else None,
+        state.version_old if state.state is BorrowerState.UPDATING else None,
         tuple(TakenState(held.report, held.finished) for held in taken if held.revoking),
         asks_renewal,
-        state.state is LeaseState.UNSUBSCRIBING,
+        state.state is BorrowerState.UNSUBSCRIBING,
     )
     effects.append(SendToLeader(message))
-
-
-def send_again_later(state: LeaseBorrower, held: HeldStream, now_ms: int) -> None:
-    """Repeat the report of a stream until it is durable."""
-    held.resend_ms = RESEND_FIRST_MS
-    state.timers.set(held.report.stream, now_ms + RESEND_FIRST_MS)
 
 
 def extend_lease(state: LeaseBorrower, heard_ms: int, now_ms: int, effects: Effects) -> None:
@@ -75,16 +63,9 @@ def extend_lease(state: LeaseBorrower, heard_ms: int, now_ms: int, effects: Effe
     known_ms = state.timers.at_ms(Timer.LEASE)
     if known_ms is None or known_ms < heard_ms + state.lease_ms:
         state.timers.set(Timer.LEASE, heard_ms + state.lease_ms)
-        if state.state in (LeaseState.REPLAYING, LeaseState.UPDATING):
+        if state.state in SERVED:
             state.timers.set(Timer.SUSPEND, heard_ms + state.suspend_after_ms())
     if state.suspended and now_ms - heard_ms < state.suspend_after_ms():
         state.suspended = False
         state.timers.clear(Timer.FIND)
         effects.append(ResumeDelivery())
-
-
-def suspend(state: LeaseBorrower, effects: Effects) -> None:
-    """Deliver nothing until a renewal comes."""
-    if not state.suspended:
-        state.suspended = True
-        effects.append(SuspendDelivery())

@@ -10,8 +10,8 @@ from typing import NamedTuple
 from dss_core.ids import StreamId
 from dss_core.progress import Progress
 from dssd.core.borrower import Borrower, BorrowerState
-from dssd.core.holding import Timer
-from dssd.core.lease.holding import LeaseBorrower, LeaseState
+from dssd.core.holding import SERVED, Timer
+from dssd.core.lease.holding import LeaseBorrower
 from dssd.core.membership import Leader, Lease
 from dssd.core.messages import (
     BorrowerId,
@@ -43,8 +43,6 @@ ROUNDING_US = 3_000
 Machine = Borrower | LeaseBorrower
 GrantOf = tuple[BorrowerId, StreamId, int]
 
-SERVED = frozenset({BorrowerState.CONNECTED, LeaseState.REPLAYING, LeaseState.UPDATING})
-LEAVING = frozenset({BorrowerState.UNSUBSCRIBING, LeaseState.UNSUBSCRIBING})
 UNJUDGED = (PingResponse, LeaderConnectResponse, RenewStreamLease)
 """Messages of the present leader to which there is no rule."""
 
@@ -138,7 +136,7 @@ class BorrowerBooks:
             machine,
             message,
             machine.state in SERVED,
-            machine.state in LEAVING,
+            machine.state is BorrowerState.UNSUBSCRIBING,
             machine.leader_epoch,
             machine.timers.at_ms(Timer.LEASE),
             {stream: held.report.grant_epoch for stream, held in machine.streams.items()},
@@ -171,7 +169,7 @@ class BorrowerBooks:
         """
         told = {each.borrower_id for each in self._said if says_leaving(each)}
         for machine in machines:
-            if machine.state in LEAVING and machine.borrower_id not in told:
+            if machine.state is BorrowerState.UNSUBSCRIBING and machine.borrower_id not in told:
                 raise Violation("L1", f"{machine.client_id} leaves and does not say so")
 
     def _note_saved(self, machine: Machine, message: ProgressSaved) -> None:
@@ -262,7 +260,7 @@ def check_declined(
     Raises:
         Violation: its leader waits for it.
     """
-    if not hearing.leaving or hearing.machine.state not in LEAVING:
+    if not hearing.leaving or hearing.machine.state is not BorrowerState.UNSUBSCRIBING:
         return
     answered = {
         (each.stream, each.grant_epoch) for each in said if isinstance(each, RevokeFinished)
@@ -297,7 +295,7 @@ def check_limits(machine: Machine) -> None:
     Raises:
         Violation: somebody does.
     """
-    leaves = machine.state in LEAVING
+    leaves = machine.state is BorrowerState.UNSUBSCRIBING
     if (leaves or machine.state in SERVED) and machine.timers.at_ms(Timer.LEASE) is None:
         raise Violation("S4", f"{machine.client_id} is {machine.state.value} without a lease")
     if leaves and machine.timers.at_ms(Timer.UNSUBSCRIBE) is None:

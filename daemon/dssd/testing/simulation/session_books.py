@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from dss_core.ids import StreamId
 from dss_core.progress import Progress, Ranges, complement, normalised
 from dssd.core.attempts import merged_attempts, unacked_attempts
-from dssd.core.borrower import UNSUBSCRIBE_MS
 from dssd.core.delivering import Deliver, Settle
+from dssd.core.ending import UNSUBSCRIBE_MS
 from dssd.core.messages import (
     Attempts,
     BorrowerId,

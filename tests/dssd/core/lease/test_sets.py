@@ -3,23 +3,14 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dss_core.ids import StreamId
 from dss_core.progress import Progress
-from dssd.core.leader import step
 from dssd.core.leading import (
-    Committed,
-    LeaderInput,
-    Persist,
     PresentStream,
     Received,
-    Send,
     SessionClosed,
     SetVersion,
-    Stop,
     StoredStream,
     StreamsChanged,
-    Ticked,
-    TookOver,
 )
 from dssd.core.lease.stream_set import Leases
 from dssd.core.lending import HELD, StreamState
@@ -39,25 +30,12 @@ from dssd.core.messages import (
     Taken,
     TakenState,
     ToBorrower,
-    ToLeader,
     UpdateStreams,
     UpdateStreamStates,
 )
+from dssd.testing.leader import LEADER, LeaderRun, fresh, of_kind, session_of, stream
 
-LEADER = 4
 ANN, BOB = b"ann", b"bob"
-
-
-def stream(at: int) -> StreamId:
-    return StreamId(1, at)
-
-
-def session_of(borrower_id: bytes) -> bytes:
-    return b"session of " + borrower_id
-
-
-def fresh(at: int) -> StoredStream:
-    return StoredStream(stream(at), Progress(10), 10, 100, None)
 
 
 def held_before(at: int, holder: bytes) -> StoredStream:
@@ -87,65 +65,14 @@ def states(
     return UpdateStreamStates(name, LEADER, sent_ms, version, reports, None, over, asks)
 
 
-class Run:
-    """A leader of a lease group, its clock, and a store that commits when it is told to."""
+class Run(LeaderRun):
+    """A leader of a lease group."""
 
     def __init__(
         self, *stored: StoredStream, versions: tuple[SetVersion, ...] = (), restarted: bool = False
     ) -> None:
-        self.leader = Leader(LEADER, leases=Leases())
-        self.now_ms = 0
-        self.persists: list[Persist] = []
-        self.sent: list[ToBorrower] = []
-        self.versions: dict[bytes, int] = {}
-        self.stopped = False
-        self.feed(TookOver(0, stored, restarted, versions))
-
-    def feed(self, given_input: LeaderInput) -> None:
-        for effect in step(self.leader, given_input)[1]:
-            match effect:
-                case Persist():
-                    self.persists.append(effect)
-                case Send(message):
-                    self.sent.append(message)
-                case Stop():
-                    self.stopped = True
-
-    def tell(self, message: ToLeader) -> list[ToBorrower]:
-        """What is sent in answer, before anything is durable."""
-        before = len(self.sent)
-        self.feed(Received(message, self.now_ms))
-        return self.sent[before:]
-
-    def commit(self) -> list[ToBorrower]:
-        """Make the commit under way durable; what is sent on that."""
-        before = len(self.sent)
-        persist = self.persists.pop(0)
-        for each in persist.versions:
-            if each.version is None:
-                self.versions.pop(each.session_id, None)
-            else:
-                assert each.version > self.versions.get(each.session_id, 0)
-                self.versions[each.session_id] = each.version
-        ends = tuple((measured, 100) for measured in persist.measure)
-        self.feed(Committed(persist.commit_id, self.now_ms, ends))
-        return self.sent[before:]
-
-    def commit_all(self) -> list[ToBorrower]:
-        sent: list[ToBorrower] = []
-        while self.persists:
-            sent += self.commit()
-        return sent
-
-    def pass_ms(self, duration_ms: int) -> list[ToBorrower]:
-        """Let time pass, waking the leader when it asked to be."""
-        before = len(self.sent)
-        ends_ms = self.now_ms + duration_ms
-        while (at_ms := self.leader.timers.next_ms()) is not None and at_ms <= ends_ms:
-            self.now_ms = max(at_ms, self.now_ms)
-            self.feed(Ticked(self.now_ms))
-        self.now_ms = ends_ms
-        return self.sent[before:]
+        leader = Leader(LEADER, leases=Leases())
+        super().__init__(leader, *stored, restarted=restarted, versions=versions)
 
     def ask(self, name: bytes) -> list[ToBorrower]:
         return self.tell(wanted(name))
@@ -164,10 +91,6 @@ def wanted(
     name: bytes, *held: StreamReport, version: int = 0, epoch: int = 0, sent_ms: int = 1
 ) -> LeaderWanted:
     return LeaderWanted(name, epoch, session_of(name), name.decode(), held, version, sent_ms)
-
-
-def of_kind(messages: list[ToBorrower], kind: type) -> list[ToBorrower]:
-    return [message for message in messages if isinstance(message, kind)]
 
 
 def two_members() -> Run:

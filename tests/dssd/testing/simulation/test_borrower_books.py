@@ -9,7 +9,7 @@ from dss_core.ids import StreamId
 from dss_core.progress import Progress
 from dssd.core.borrower import Borrower, BorrowerState
 from dssd.core.holding import HeldStream, Timer
-from dssd.core.lease.holding import LeaseBorrower, LeaseState
+from dssd.core.lease.holding import LeaseBorrower
 from dssd.core.membership import Leader, Lease
 from dssd.core.messages import (
     Disconnect,
@@ -273,6 +273,6 @@ def test_nobody_may_live_without_an_end(machine: Machine, timer: Timer, invarian
 def test_a_borrower_of_sets_is_looked_at_too() -> None:
     machine = LeaseBorrower(ME, b"session", "ann", LEASE_MS)
     check_limits(machine)
-    machine.state = LeaseState.REPLAYING
+    machine.state = BorrowerState.REPLAYING
     with broken("S4"):
         check_limits(machine)

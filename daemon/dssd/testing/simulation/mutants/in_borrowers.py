@@ -1,4 +1,4 @@
-"""Mistakes of the session's side of the group protocol: `dssd.core.borrower` and its agent."""
+"""Mistakes of the session's side of the group protocol: the borrower and its agent."""
 
 from dssd.testing.simulation.mutants.planting import Mutant
 
@@ -34,44 +34,42 @@ IN_BORROWERS = (
     Mutant(
         "revoked answered once",
         "a stream that is not held is not said to be dropped (EMQX: the borrower is reset)",
-        "core/borrower.py",
-        "def _revoked(state: Borrower, message: Revoked, now_ms: int, effects: Effects) -> None:\n",
-        "def _revoked(state: Borrower, message: Revoked, now_ms: int, effects: Effects) -> None:\n"
+        "core/grants.py",
+        "    if held_under(state, message.stream, message.grant_epoch) is not None:\n",
         "    if message.stream not in state.streams:\n"
-        "        return\n",
+        "        return\n"
+        "    if held_under(state, message.stream, message.grant_epoch) is not None:\n",
     ),
     Mutant(
         "revoked without its progress",
         "the end of a grant makes durable whatever was reported under it",
-        "core/borrower.py",
+        "core/grants.py",
         "effects.append(ProgressDurable(message.stream, message.grant_epoch, message.progress))",
         "effects.append(ProgressDurable(message.stream, message.grant_epoch, "
-        "held.report.progress))",
+        "state.streams[message.stream].report.progress))",
     ),
     Mutant(
         "revoke of an unknown stream ignored",
         "a borrower that never got a grant does not answer its revoke",
         "core/borrower.py",
-        """        return
-    _forget_up_to(state, message.stream, message.grant_epoch, "revoked", effects)
-    _answer_finished""",
-        """        return
-    if held is None:
+        """    if held is None:
+        grants.release(state, message.stream""",
+        """    if message.stream not in state.streams:
         return
-    _forget_up_to(state, message.stream, message.grant_epoch, "revoked", effects)
-    _answer_finished""",
+    if held is None:
+        grants.release(state, message.stream""",
     ),
     Mutant(
         "invalid stream ends the borrower",
         "the loss of one stream costs all others",
-        "core/borrower.py",
-        "message.reason, effects)\n        return\n    _drop_all",
-        "message.reason, effects)\n    _drop_all",
+        "core/ending.py",
+        "message.reason, effects)\n        return\n    final",
+        "message.reason, effects)\n    final",
     ),
     Mutant(
         "late invalidate obeyed",
         "an invalidate of an older grant ends the present one",
-        "core/borrower.py",
+        "core/grants.py",
         "    if held is not None and held.report.grant_epoch <= grant_epoch:",
         "    if held is not None:",
     ),
@@ -93,9 +91,10 @@ IN_BORROWERS = (
     Mutant(
         "late grant installed again",
         "a doubled grant brings back a stream that was given up",
-        "core/borrower.py",
-        "        if granted.grant_epoch <= state.ended_epochs.get(granted.stream, 0):",
-        "        if False:",
+        "core/grants.py",
+        "    if granted.grant_epoch <= state.ended_epochs.get(granted.stream, 0):\n"
+        "        return False\n",
+        "",
     ),
     Mutant(
         "grant not confirmed",
@@ -109,21 +108,21 @@ IN_BORROWERS = (
     Mutant(
         "report not sent again",
         "a lost report is repeated only by the next one",
-        "core/borrower.py",
-        "        state.timers.set(report.stream, given.now_ms + RESEND_FIRST_MS)\n",
+        "core/grants.py",
+        "        send_again_later(state, held, given.now_ms)\n",
         "",
     ),
     Mutant(
         "any answer confirms a report",
         "a report counts as durable when an older one is",
-        "core/borrower.py",
+        "core/grants.py",
         "        saved == held.report.progress or saved.merged(held.report.progress) == saved\n",
         "        True\n",
     ),
     Mutant(
         "delivery goes on in silence",
         "a borrower hands out though its leader was silent for 0.6 leases",
-        "core/borrower.py",
+        "core/holding.py",
         "        effects.append(SuspendDelivery())\n",
         "        pass\n",
     ),
@@ -146,23 +145,23 @@ IN_BORROWERS = (
     Mutant(
         "unsubscribing never times out",
         "a user that hangs keeps a subscription alive that was left",
-        "core/borrower.py",
-        "    state.timers.set(Timer.UNSUBSCRIBE, given.now_ms + UNSUBSCRIBE_MS)\n",
+        "core/ending.py",
+        "    state.timers.set(Timer.UNSUBSCRIBE, now_ms + UNSUBSCRIBE_MS)\n",
         "",
     ),
     Mutant(
         "ghost member",
         "an invalidate while unsubscribing makes a new borrower (EMQX)",
         "core/borrower.py",
-        "    (_S.UNSUBSCRIBING, Invalidate): _invalidate_last,\n",
-        "    (_S.UNSUBSCRIBING, Invalidate): _invalidate,\n",
+        "    (_S.UNSUBSCRIBING, Invalidate): ending.invalidate_last,\n",
+        "    (_S.UNSUBSCRIBING, Invalidate): ending.invalidate,\n",
     ),
     Mutant(
         "unsubscribed without final reports",
         "a subscription is left with what was reported last, whatever is out",
         "core/borrower.py",
         "    (_S.CONNECTED, Unsubscribed): _begin_unsubscribing,\n",
-        "    (_S.CONNECTED, Unsubscribed): _leave,\n",
+        "    (_S.CONNECTED, Unsubscribed): ending.leave,\n",
     ),
     Mutant(
         "leaving in silence",

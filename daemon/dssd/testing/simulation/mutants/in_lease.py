@@ -36,9 +36,9 @@ IN_LEASE = (
     Mutant(
         "taken over but delivered",
         "a stream that is taken over is read on",
-        "core/lease/holding.py",
-        "        effects.append(FinishStream(report.stream, report.grant_epoch, deadline_ms))\n",
-        "        pass\n",
+        "core/lease/borrower.py",
+        "            grants.finish(held, taken.deadline_ms, effects)\n",
+        "            held.revoking = True\n",
     ),
     Mutant(
         "lease of a set from receipt",
