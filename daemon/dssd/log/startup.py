@@ -78,7 +78,7 @@ async def recover(
             paths, store, settings, wall_us, ceilings[number], recovered.report, clean=clean
         )
         recovered.topics.append(await one.recover(topic, rows[number]))
-    named = {row_id(row) for topic in storage_topics for row in rows[topic.storage_topic_id]}
+    named = {row_id(row) for own in rows.values() for row in own}
     segments = [one for state, _ in recovered.topics for one in state.segments.values()]
     named.update(segment.id for segment in segments)
     active = {segment.id for segment in segments if segment.runs is not None}

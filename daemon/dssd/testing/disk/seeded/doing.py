@@ -240,16 +240,15 @@ class Doing:
     def _frames_to(self, stream: StreamId, sending: Sending) -> list[Frame]:
         """A producer has no more on their way than the log knows the answers of."""
         ledger, producer = self._era.ledger, sending.producer
-        before = [] if producer == ANONYMOUS else ledger.unanswered(stream, producer)
-        if len(before) >= PRODUCER_WINDOW_SEQUENCES:
-            return before
-        number = len(ledger.frames)
-        sequence = ledger.next_sequence(stream, producer)
-        durability = self._catalogue.topic_of(stream).durability
-        new = new_frame(number, stream, sequence, sending, durability)
-        for frame in (*before, new):
+        frames = [] if producer == ANONYMOUS else ledger.unanswered(stream, producer)
+        if len(frames) < PRODUCER_WINDOW_SEQUENCES:
+            number = len(ledger.frames)
+            sequence = ledger.next_sequence(stream, producer)
+            durability = self._catalogue.topic_of(stream).durability
+            frames.append(new_frame(number, stream, sequence, sending, durability))
+        for frame in frames:
             self._era.tell(FrameSent(frame))
-        return [*before, new]
+        return frames
 
     async def _repeat(self, stream: StreamId, act: Repeat) -> None:
         stored = self._era.ledger.stored(stream, act.producer)

@@ -250,7 +250,8 @@ class Ledger:
                 self.ends_min[stream] = max(end, self.ends_min.get(stream, 0))
             case FrameRefused(number, why):
                 self.asked[number] -= 1
-                if number in self.at_risk and why == GONE:
+                # Of one that was hit the log may still know the answer: its place stays.
+                if number in self.at_risk - self.hit and why == GONE:
                     self.at_risk.discard(number)
                     del self.places[number]
                 if number not in self.places and (self.asked[number] <= 0 or why == GONE):

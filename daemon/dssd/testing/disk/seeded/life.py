@@ -9,12 +9,12 @@ from random import Random
 
 from dss_core.errors import DiskFailed
 from dss_core.ids import StreamId
-from dssd.log.segment_file import SEGMENT_SUFFIX, parse_name
+from dssd.log.segment_file import SEGMENT_SUFFIX, SegmentId, parse_name
 from dssd.log.segment_log import SegmentLog
 from dssd.log.segment_rows import all_segment_rows, row_id
 from dssd.log.settings import LogSettings
 from dssd.store.paging import scan_all
-from dssd.store.rows import StorageTopicRow
+from dssd.store.rows import SegmentRow, StorageTopicRow
 from dssd.testing.disk.seeded.acts import ENDS, Arm, MakeRoom, Numbered, Rot, Stop
 from dssd.testing.disk.seeded.calls import Calls, called
 from dssd.testing.disk.seeded.doing import Doing
@@ -41,6 +41,8 @@ from dssd.testing.disk.seeded.one_thread import Died, SteppedLoop, Stuck, one_th
 from dssd.testing.disk.seeded.rotting import rot
 from dssd.topics.catalogue import Catalogue
 
+STRAY = "no row names it"
+"""What a start says of a file that is none of its own."""
 READS = (1, 700, 1 << 20)
 """Bytes of the reads that look at a stream."""
 
@@ -52,6 +54,8 @@ class Life:
         self.violations: list[Violation] = []
         self.reports: list[str] = []
         """What the start said of files."""
+        self._named: set[SegmentId] = set()
+        """Segments that had rows as it began."""
         self.topics: set[int] = set()
         """Storage topics that it found."""
         self._era = era
@@ -144,6 +148,7 @@ class Life:
         """Whether the log is open; on a failing disk it need not be."""
         era = self._era
         self._store = JournaledStore(era.journal, self._loop, self._calls, self._faults)
+        self._named = set(await self._segment_rows())
         try:
             self._log = await SegmentLog.open(
                 era.root,
@@ -198,17 +203,24 @@ class Life:
         self.violations += judged(found, era.ledger)
         self.violations += topic_violations(names, era.ledger)
         self.violations += report_violations(self.reports, era.ledger)
+        self._judge_strays()
         await self._judge_files()
         if not self.violations:
             _learn(era, found)
 
+    def _judge_strays(self) -> None:
+        """A file is called a stray only if it is one."""
+        for path, reason in self._log.quarantined():
+            if reason.startswith(STRAY) and parse_name(path) in self._named:
+                self._broken("reports", f"{path.name}: {reason}, though one does")
+
+    async def _segment_rows(self) -> dict[SegmentId, SegmentRow]:
+        rows = await all_segment_rows(self._store)
+        return {row_id(row): row for own in rows.values() for row in own}
+
     async def _judge_files(self) -> None:
         """Rows and files belong together."""
-        rows = {
-            row_id(row): row
-            for own in (await all_segment_rows(self._store)).values()
-            for row in own
-        }
+        rows = await self._segment_rows()
         files = {parse_name(path) for path in self._era.root.glob(f"*{SEGMENT_SUFFIX}")}
         if self._is_full() or self._era.ledger.rotten:
             return

@@ -131,6 +131,13 @@ IN_DISK = (
         "        if False:\n            path = self._paths.segment(old)\n",
     ),
     OnDisk(
+        "empty successor taken for a stray",
+        "a file without a frame is set aside though a row names it, and its snapshot is deleted",
+        "log/topic_recovery.py",
+        "        there = [row for row in rows if row not in never]\n",
+        "        there = [row for row in rows if row not in never]\n        rows[:] = there\n",
+    ),
+    OnDisk(
         "producers not read",
         "a start does not learn from the frames what producers had sent",
         "log/content.py",

@@ -40,6 +40,8 @@ REPEATED = 12
 
 ONCE_FAILED = {
     5: "a start forgot what producers had sent with a file of which all was moved on",
+    3111: "the judge forgot the place of a frame that had rotted and that the log still answered",
+    3479: "the judge took frames for refused that had been sent again",
     4003: "a start took a file for durable to its end, because of a later row without a file",
     200012: "a start kept the row of a file that never came to be, so as to forget no producer",
 }
