@@ -49,7 +49,8 @@ CREDIT_BYTES = 8 << 20
 four of them go in one message while the client works on the others (measured)."""
 
 ACKED_RANGES_MAX = 1_024
-"""Acked ranges above a floor; at the cap, delivery of the stream pauses."""
+"""Acked ranges above a floor; at the cap, delivery of the stream pauses. What is out by then may
+become ranges too."""
 
 LEASE_MS = 6_000
 """L: how long a grant outlives the last answered ping of its borrower."""

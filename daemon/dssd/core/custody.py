@@ -28,6 +28,7 @@ from dssd.core.lending import (
 )
 from dssd.core.lending import step as step_stream
 from dssd.core.membership import (
+    COMMIT_GATHER_MS_MAX,
     COMMIT_STREAMS_MAX,
     STREAMS_A_REBALANCE_MS,
     Alarm,
@@ -223,7 +224,8 @@ def mark_dirty(turn: Turn, stream: StreamId) -> None:
     """The next commit holds the stream."""
     state = turn.state
     if not state.dirty:
-        gather_ms = max(state.timing.commit_ms, 2 * state.commit_took_ms)
+        slow_ms = min(2 * state.commit_took_ms, COMMIT_GATHER_MS_MAX)
+        gather_ms = max(state.timing.commit_ms, slow_ms)
         state.timers.set(Alarm.COMMIT, turn.now_ms + gather_ms)
     state.dirty[stream] = None
 

@@ -14,6 +14,11 @@ are damaged count as acknowledged once the cursor has passed them.
 A stream that was lent before begins at its floor: what lies below the granted frontier was handed
 out before. If its last holder died of one of these records, sending all of them again would blame
 them all again: so of records with k known hand-outs only ``credit >> k`` may be out at a time.
+
+At `ACKED_RANGES_MAX` acked ranges nothing more is read: whoever handed those out has to close gaps
+first. What is out by then may become as many ranges again, which credit bounds; a report has them
+all, or a record that was acknowledged would come again. A holder that was granted so many reads on
+as long as they become no more: nobody else closes the gaps between them.
 """
 
 from collections.abc import Iterable
@@ -69,7 +74,9 @@ class DeliveredStream:
         self._run_records = run_records
         self._held_at = NEVER_HELD
         """With so many suspects out, the cursor had to wait; with fewer it may go on."""
-        ranges_end = granted.progress.ranges[-1][1] if granted.progress.ranges else 0
+        ranges = granted.progress.ranges
+        ranges_end = ranges[-1][1] if ranges else 0
+        self._ranges_max = max(ACKED_RANGES_MAX, len(ranges) + 1)
         self._fresh_from = max(
             granted.frontier, granted.suspect_end, self.hand_outs.end(), ranges_end
         )
@@ -365,14 +372,11 @@ class DeliveredStream:
 
     def report(self, *, sent: int | None = None) -> StreamReport:
         """How the grant stands."""
-        progress = self.progress
-        if len(progress.ranges) > ACKED_RANGES_MAX:
-            progress = Progress(progress.floor, progress.ranges[:ACKED_RANGES_MAX])
         attempts = self.hand_outs.entries()
         return StreamReport(
             self.stream,
             self.grant_epoch,
-            progress,
+            self.progress,
             self.handed_out(),
             attempts,
             sent,
@@ -391,10 +395,10 @@ class DeliveredStream:
     def capped(self) -> bool:
         """Whether too much lies unacknowledged between acknowledged records."""
         ranges, out = len(self.progress.ranges), self.out.records
-        if ranges >= ACKED_RANGES_MAX or len(self.resting) >= RESTING_RANGES_MAX:
+        if ranges >= self._ranges_max or len(self.resting) >= RESTING_RANGES_MAX:
             return True
         # Each record that is out may become an island between two acked ranges.
-        return bool(out and ranges and ranges + out >= ACKED_RANGES_MAX)
+        return bool(out and ranges and ranges + out >= self._ranges_max)
 
     def _cursor_held(self) -> bool:
         return self.out.suspects >= self._held_at or self.capped()

@@ -28,7 +28,8 @@ class LeaderTiming:
     resend_first_ms: int = 250
     revoke_deadline_ms: int = 10_000
     commit_ms: int = 50
-    """Reports of this long merge into one commit; longer where commits take longer."""
+    """Reports of this long merge into one commit; up to `COMMIT_GATHER_MS_MAX` where commits take
+    long."""
     reserve_ms: int = 1_000
     """After a restart of the daemon, streams wait this long for the session that held them."""
     idle_ms: int = 30_000
@@ -39,6 +40,10 @@ class LeaderTiming:
         """Where the doubling of resends ends."""
         return self.lease_ms // 4
 
+
+COMMIT_GATHER_MS_MAX = 1_000
+"""However long a commit took, the next one gathers no longer: what is acknowledged meanwhile waits
+for it, and comes again after a crash."""
 
 COMMIT_STREAMS_MAX = 500
 """Streams of one commit. One step notes them and builds the next: measured 9 µs a stream, and no

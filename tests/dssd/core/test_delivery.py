@@ -524,12 +524,50 @@ def test_at_the_cap_of_acked_ranges_the_stream_pauses_and_shows_it() -> None:
         client.feed(Settle(1, acks, naks, frontier=at))
     assert at < 5_000
     client.tick(10)
-    assert len(client.reports[1].progress.ranges) <= 1_024
+    assert 1_024 <= len(client.reports[1].progress.ranges) <= 1_024 + 1_000 // 2
     assert ShowStalled(1, 1, True, 0) in client.take_others()
     assert client.reports[1].stalled
     client.feed(Settle(1, ((0, at),)))
     client.tick(10)
     assert not client.reports[1].stalled
+
+
+@pytest.mark.parametrize("gap", [1, 2, 7])
+@pytest.mark.parametrize("islands", [1_023, 1_024, 2_500])
+def test_who_takes_over_at_the_cap_of_acked_ranges_gets_all_that_is_left(
+    gap: int, islands: int
+) -> None:
+    period = gap + 1
+    ranges = tuple((at * period + gap, (at + 1) * period) for at in range(islands))
+    frames = islands * period // 100 + 1
+    client = Client(records=1_000)
+    client.install(1, Stream([100] * frames), progress=Progress(0, ranges), frontier=ranges[-1][1])
+    seen: set[int] = set()
+    while got := handed(client):
+        assert not seen & set(got)
+        seen.update(got)
+        client.feed(Settle(1, tuple((o, o + 1) for o in got), frontier=max(got) + 1))
+    assert seen == set(range(frames * 100)) - {o for low, high in ranges for o in range(low, high)}
+
+
+def test_who_takes_over_at_the_cap_waits_where_it_adds_ranges_of_its_own() -> None:
+    ranges = tuple((at * 100 + 99, (at + 1) * 100) for at in range(2_000))
+    client = Client(records=1_000)
+    client.install(1, Stream([100] * 2_000), progress=Progress(0, ranges), frontier=200_000)
+    count = 0
+    while got := handed(client):
+        count += len(got)
+        odd = tuple((o, o + 1) for o in got if o % 2)
+        client.feed(Settle(1, odd, frontier=max(got) + 1))
+    assert count <= 1_000
+    client.tick(10)
+    assert client.reports[1].stalled
+
+
+def handed(client: Client) -> list[int]:
+    """The offsets of what it was sent since it was asked last."""
+    spans = [span for ranges, _, _ in client.take() for span in ranges]
+    return [offset for low, high in spans for offset in range(low, high)]
 
 
 def test_a_client_that_stops_reading_costs_at_most_its_credit_and_a_few_chunks() -> None:

@@ -212,6 +212,27 @@ def test_a_grant_leaves_only_after_its_epoch_is_durable() -> None:
     assert grant.streams[0].progress == Progress(10)
 
 
+@pytest.mark.parametrize(("took_ms", "gathers_ms"), [(0, 50), (200, 400), (30_000, 1_000)])
+def test_after_a_slow_commit_reports_gather_longer_but_for_a_second_at_most(
+    took_ms: int, gathers_ms: int
+) -> None:
+    run = Run(fresh(0))
+    run.join(ANN)
+    run.pass_ms(1_000)
+    run.commit_all()
+    run.tell(run.report(ANN, 0, 20))
+    run.pass_ms(50)
+    for _ in range(took_ms // 100):
+        run.tell(Ping(ANN, LEADER, 0))
+        run.pass_ms(100)
+    run.commit()
+    run.tell(run.report(ANN, 0, 30))
+    run.pass_ms(gathers_ms - 1)
+    assert run.persists == []
+    run.pass_ms(1)
+    assert len(run.persists) == 1
+
+
 def test_revoked_leaves_only_after_the_final_progress_is_durable() -> None:
     run = Run(fresh(0), fresh(1))
     run.join(ANN)
