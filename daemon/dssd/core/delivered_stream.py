@@ -18,10 +18,11 @@ them all again: so of records with k known hand-outs only ``credit >> k`` may be
 At `ACKED_RANGES_MAX` acked ranges nothing more is read: whoever handed those out has to close gaps
 first. What is out by then may become as many ranges again, which credit bounds; a report has them
 all, or a record that was acknowledged would come again. A holder that was granted so many reads on
-as long as they become no more: nobody else closes the gaps between them.
+as long as they become hardly more: nobody else closes the gaps between them.
 """
 
 from collections.abc import Iterable
+from itertools import chain
 
 from dss_core.limits import ACKED_RANGES_MAX
 from dss_core.progress import Progress, Range, Ranges, clipped, complement, normalised
@@ -33,6 +34,10 @@ from dssd.core.run_plan import Class, FrameSpans, Plan, Room, plan, whole_frames
 from dssd.limits import RESTING_RANGES_MAX
 
 NEVER_HELD = 1 << 62
+
+RANGES_ADDED_MAX = 64
+"""By a holder that was granted as many as there may be, or nearly: with none, one record that is
+out would hold up all others."""
 
 
 class DeliveredStream:
@@ -76,7 +81,7 @@ class DeliveredStream:
         """With so many suspects out, the cursor had to wait; with fewer it may go on."""
         ranges = granted.progress.ranges
         ranges_end = ranges[-1][1] if ranges else 0
-        self._ranges_max = max(ACKED_RANGES_MAX, len(ranges) + 1)
+        self._ranges_max = max(ACKED_RANGES_MAX, len(ranges) + RANGES_ADDED_MAX)
         self._fresh_from = max(
             granted.frontier, granted.suspect_end, self.hand_outs.end(), ranges_end
         )
@@ -211,12 +216,12 @@ class DeliveredStream:
         if not wanted:
             self._advance(chunk, self.chunk_end)
             return None
-        classes = self._classes(wanted[0][0], wanted[-1][1])
-        if classes[0].records_max <= 0:
+        kind = self._first_class(wanted)
+        if kind.records_max <= 0:
             self._held_at = self.out.suspects
             self.forget_chunk()
             return None
-        planned = plan(spans, wanted, classes, room)
+        planned = plan(spans, wanted, kind, room)
         self._send_run(planned)
         end = planned.picked[-1][1]
         self._advance(chunk, self.chunk_end if end >= wanted[-1][1] else end)
@@ -262,6 +267,19 @@ class DeliveredStream:
         """Count offsets that are not for the user as acknowledged."""
         if any(start < end for start, end in ranges):
             self.progress = self.progress.with_acked(ranges)
+
+    def _first_class(self, wanted: Ranges) -> Class:
+        """That of the first wanted record, as far as no other is wanted in between."""
+        first: Class | None = None
+        for each in chain.from_iterable(self._classes(start, end) for start, end in wanted):
+            if first is None:
+                first = each
+            elif (each.redelivered, each.attempt) == (first.redelivered, first.attempt):
+                first = first.joined(each)
+            else:
+                break
+        assert first is not None
+        return first
 
     def _classes(self, start: int, end: int) -> list[Class]:
         classes: list[Class] = []

@@ -23,13 +23,20 @@ class FrameSpans(NamedTuple):
 
 
 class Class(NamedTuple):
-    """A stretch of offsets that may go in one delivery."""
+    """A stretch of offsets of which the wanted ones may go in one delivery."""
 
     start: int
     end: int
     redelivered: bool
     attempt: int
     records_max: int
+
+    def joined(self, after: "Class") -> "Class":
+        """It, with what comes behind it of the same kind; suspects count as many in all."""
+        most = self.records_max
+        if self.attempt == 1:
+            most += after.records_max
+        return self._replace(end=after.end, records_max=most)
 
 
 class Room(NamedTuple):
@@ -56,16 +63,14 @@ class Plan(NamedTuple):
     attempt: int
 
 
-def plan(spans: FrameSpans, wanted: Ranges, classes: Sequence[Class], room: Room) -> Plan:
+def plan(spans: FrameSpans, wanted: Ranges, kind: Class, room: Room) -> Plan:
     """The next delivery of the wanted offsets: one frame at least.
 
-    There is some credit, the wanted ranges are not empty, they lie in the frames, and the classes
-    cover them in order.
+    There is some credit, the wanted ranges are not empty, they lie in the frames, and those up to
+    the end of the class are of it.
     """
-    first = wanted[0][0]
-    kind = next(each for each in classes if first < each.end)
-    stretch = _first_records(clipped(wanted, first, kind.end), kind.records_max)
-    begin = bisect_right(spans.base, first) - 1
+    stretch = _first_records(clipped(wanted, kind.start, kind.end), kind.records_max)
+    begin = bisect_right(spans.base, wanted[0][0]) - 1
     if len(stretch) == 1:
         end = _last_of_range(spans, begin, stretch[0], room)
     else:

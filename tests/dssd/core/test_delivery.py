@@ -564,6 +564,29 @@ def test_who_takes_over_at_the_cap_waits_where_it_adds_ranges_of_its_own() -> No
     assert client.reports[1].stalled
 
 
+def test_records_of_one_attempt_go_together_past_what_is_acknowledged() -> None:
+    client = Client()
+    ranges = tuple((at, at + 1) for at in range(1, 100, 2))
+    attempts = tuple((at, at + 1, 2) for at in range(0, 100, 2))
+    client.install(1, Stream([100]), progress=Progress(0, ranges), frontier=100, attempts=attempts)
+    assert client.take() == [(tuple((at, at + 1) for at in range(0, 100, 2)), True, 3)]
+
+
+def test_one_record_that_is_out_at_the_cap_holds_up_no_other() -> None:
+    ranges = tuple((at, at + 1) for at in range(1, 5_000, 2))
+    attempts = tuple((at, at + 1, 1 + at % 4 // 2) for at in range(0, 5_000, 2))
+    client = Client()
+    client.install(
+        1, Stream([100] * 50), progress=Progress(0, ranges), frontier=5_000, attempts=attempts
+    )
+    seen: set[int] = set()
+    while got := handed(client):
+        seen.update(got)
+        acks = tuple((o, o + 1) for o in got if o)
+        client.feed(Settle(1, acks, frontier=max(got) + 1))
+    assert len(seen) == 2_500
+
+
 def handed(client: Client) -> list[int]:
     """The offsets of what it was sent since it was asked last."""
     spans = [span for ranges, _, _ in client.take() for span in ranges]
