@@ -24,8 +24,8 @@ install: $(READY) ## make .venv with everything in it
 demo: $(READY) ## 336,776 flights through a durable log to three consumers, one of them killed
 	@$(BIN)/python scripts/demo.py
 
-test: $(READY) ## run the tests
-	$(BIN)/python -m pytest
+test: $(READY) ## run the tests, on all cores
+	$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadfile
 
 sim: $(READY) ## run N seeds of the simulator (10,000), or replay one: make sim SEED=7
 	@$(BIN)/python -m dssd.testing.simulation $(if $(SEED),--seed $(SEED),--seeds $(or $(N),10000))
