@@ -13,6 +13,7 @@ import dss_client
 from dss_api.v1 import sessions_pb2 as wire
 from dss_client import Client, DeliveredRecord, GrantNotice, Subscription
 from dss_core.errors import GroupDestroyed, GroupNotFound, SessionTakenOver
+from dss_core.limits import ACKED_RANGES_MAX
 from dssd.testing.raw import Stubs, connected
 from dssd.testing.revived import RevivedDaemon, revived
 
@@ -375,3 +376,27 @@ async def test_a_record_that_is_not_acknowledged_in_time_comes_again(client: Cli
         assert (again.offset, again.redelivered, again.attempt) == (0, True, 2)
         await again.ack(sync=True)
         assert await subscription.fetch(1, timeout=2 * ack_wait_s) == []
+
+
+async def test_where_every_other_record_is_acknowledged_the_next_members_get_the_others(
+    daemon: RevivedDaemon, client: Client
+) -> None:
+    await client.topics.create("t", partitions=1)
+    count = 3 * ACKED_RANGES_MAX
+    async with client.producer("t") as producer:
+        await producer.send_columns([b"%d" % number for number in range(count)])
+    async with client.subscribe(FILTER, start="earliest") as first:
+        records = await take(first, count)
+        await acked([record for record in records if record.offset % 2])
+    even = list(range(0, count, 2))
+    for name in ("keeps-all", "acknowledges-all"):
+        async with (
+            dss_client.connect(name, endpoint=daemon.endpoint) as other,
+            other.subscribe(FILTER) as second,
+        ):
+            left = await take(second, len(even))
+            assert [record.offset for record in left] == even
+            assert all(record.redelivered for record in left)
+            if name == "acknowledges-all":
+                await acked(left)
+    assert (await client.groups.describe("g")).group.lag == 0
