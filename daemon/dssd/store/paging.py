@@ -17,9 +17,10 @@ PAGE_ROWS = 10_000
 
 
 async def scan_all(
-    store: Store, kind: type[R], prefix: Key = (), *, page_rows: int = PAGE_ROWS
+    store: Store, kind: type[R], prefix: Key = (), *, page_rows: int | None = None
 ) -> list[Versioned[R]]:
     """All rows whose key starts with the prefix, in key order, read page by page."""
+    page_rows = page_rows or PAGE_ROWS
     found: list[Versioned[R]] = []
     after: Key | None = None
     while True:

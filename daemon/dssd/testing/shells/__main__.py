@@ -45,6 +45,7 @@ def described(seed: int, outcome: Outcome) -> str:
     lines = [
         f"seed {seed}: {outcome.violation}",
         f"  after {outcome.steps} steps; replay: make sim-sessions SEED={seed}",
+        *(f"  limit {each.name} = {each.value}" for each in outcome.plan.limits),
         *(
             f"  {timed.at_us / 1e6:9.6f} s  {timed.kind} {timed.who} {timed.amount}"
             for timed in outcome.plan.timed

@@ -10,6 +10,7 @@ from random import Random
 
 from dssd.core.membership import LeaderTiming
 from dssd.testing.simulation.plan import Timed
+from dssd.testing.small_limits import MACHINES, SHELLS, SmallLimit, small_limits
 
 SECOND_US = 1_000_000
 LOAD_US = 2 * SECOND_US
@@ -99,6 +100,8 @@ class Plan:
     credit_records: int
     turns: bool
     """Long loops give way to others at any round."""
+    limits: tuple[SmallLimit, ...] = ()
+    """Bounds of the daemon that are small in it."""
 
 
 def plan_of(seed: int) -> Plan:
@@ -122,6 +125,7 @@ def plan_of(seed: int) -> Plan:
         sessions_max=chance.choice((1 << 16, 1 << 16, clients + 1, max(2, clients - 1))),
         credit_records=chance.choice((4, 30, 4_000)),
         turns=chance.random() < 0.3,
+        limits=small_limits(seed, (*MACHINES, *SHELLS)),
     )
 
 

@@ -86,11 +86,22 @@ class MemoryLog:
         if offset >= found.end:
             return Chunk(b"", (), 0, offset, offset, ())
         first = bisect_right(found.bases, offset) - 1
-        last = min(first + FRAMES_A_READ, len(found.frames))
+        last = self._last(found.frames, first, bytes_max)
         base = found.bases[first]
         end = found.bases[last] if last < len(found.bases) else found.end
         mask = ((base, offset),) if base < offset else ()
         return Chunk(b"".join(found.frames[first:last]), mask, end - base, base, end, ())
+
+    @staticmethod
+    def _last(frames: Sequence[bytes], first: int, bytes_max: int) -> int:
+        """Behind the last frame of a read: one at least."""
+        last, size = first + 1, len(frames[first])
+        while last < min(first + FRAMES_A_READ, len(frames)):
+            size += len(frames[last])
+            if size > bytes_max:
+                break
+            last += 1
+        return last
 
     def bounds(self, stream: StreamId) -> Bounds:
         """As the port says."""

@@ -34,6 +34,7 @@ from dssd.testing.simulation.checker import Violation
 from dssd.testing.simulation.history import Ended, Event
 from dssd.testing.simulation.plan import Timed
 from dssd.testing.simulation.shrinking import minimised
+from dssd.testing.small_limits import SmallLimit, loses, made_small
 
 START_WITHIN_US = 60_000_000
 SETTLED_WITHIN_US = 120_000_000
@@ -65,6 +66,9 @@ def run(plan: Plan, transcript: Callable[[int, str, object], None] | None = None
     """Run a plan to its end, or to the first violation."""
     world = World(plan)
     world.transcript = transcript
+    if transcript is not None:
+        for limit in plan.limits:
+            transcript(0, "plan", limit)
     violation: Violation | None = None
     trace = ""
     with _surroundings(plan) as heard:
@@ -83,7 +87,7 @@ def run(plan: Plan, transcript: Callable[[int, str, object], None] | None = None
 
 @contextmanager
 def _surroundings(plan: Plan) -> Iterator[list[warnings.WarningMessage]]:
-    """What the daemon takes from its process: the length of a turn, the most sessions."""
+    """What the daemon takes from its process: the length of a turn, the most sessions, bounds."""
     turns = Random(f"{plan.seed}/turns")
 
     def clock() -> float:
@@ -94,6 +98,7 @@ def _surroundings(plan: Plan) -> Iterator[list[warnings.WarningMessage]]:
         patch("dssd.turns.perf_counter", clock),
         patch("dssd.turns.TURN_S", 0.5),
         patch("dssd.sessions.sessions.SESSIONS_MAX", plan.sessions_max),
+        made_small(plan.limits),
     ):
         warnings.simplefilter("always")
         gc.disable()
@@ -109,6 +114,8 @@ def _check_warnings(heard: Sequence[warnings.WarningMessage]) -> None:
 
 
 def _live(world: World) -> None:
+    if loses(world.plan.limits):
+        world.disturb("full mailboxes")
     world.start()
     _until(world, START_WITHIN_US, lambda: world.serving is not None, "L2", lambda: "no start")
     world.create_topics()
@@ -213,17 +220,21 @@ def shrunk(outcome: Outcome) -> Outcome:
     best, runs = outcome, 0
     begins = tuple(timed for timed in outcome.plan.timed if timed.kind == "begin")
 
-    def still_fails(parts: Sequence[Timed]) -> bool:
+    def still_fails(parts: Sequence[Timed | SmallLimit]) -> bool:
         nonlocal best, runs
         runs += 1
         if runs > RUNS_MAX:
             return False
-        timed = sorted((*begins, *parts), key=lambda each: each.at_us)
-        tried = run(replace(outcome.plan, timed=tuple(timed)))
+        happening = (each for each in parts if isinstance(each, Timed))
+        timed = tuple(sorted((*begins, *happening), key=lambda each: each.at_us))
+        limits = tuple(each for each in parts if isinstance(each, SmallLimit))
+        tried = run(replace(outcome.plan, timed=timed, limits=limits))
         if tried.violation is None or tried.violation.invariant != violation.invariant:
             return False
         best = tried
         return True
 
-    minimised([each for each in outcome.plan.timed if each.kind != "begin"], still_fails)
+    others = [each for each in outcome.plan.timed if each.kind != "begin"]
+    parts: list[Timed | SmallLimit] = [*outcome.plan.limits, *others]
+    minimised(parts, still_fails)
     return best

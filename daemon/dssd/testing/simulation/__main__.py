@@ -51,6 +51,7 @@ def described(seed: int, outcome: Outcome) -> str:
         f"  after {outcome.events} events; replay: make sim SEED={seed}",
         f"  groups {len(plan.groups)}, clients {len(plan.habits)}, clock rates {clocks}",
         f"  producers {plan.producers}, topics of durability os: {sorted(plan.os_topics)}",
+        *(f"  limit {each.name} = {each.value}" for each in plan.limits),
         *(f"  {_said(timed)}" for timed in plan.timed),
         *(f"  strike {kind} #{number}" for kind, number in sorted(outcome.struck)),
     ]

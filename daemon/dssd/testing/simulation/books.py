@@ -12,7 +12,7 @@ from dssd.core.delivering import Deliver
 from dssd.core.delivery import DeliveryWindow
 from dssd.core.leading import StreamRecord
 from dssd.core.lending import HELD, LIMITED, TRANSIENT, StreamState
-from dssd.core.membership import Leader, LeaderState, owner_of
+from dssd.core.membership import Leader, LeaderState, Lease, owner_of
 from dssd.core.messages import BorrowerId
 from dssd.leaders.encoding import progress_of, unpacked_attempts
 from dssd.store.port import Put, Write
@@ -97,13 +97,17 @@ def check_repeated(leader: Leader, now_ms: int, said_ms: Mapping[StreamId, int])
 
 
 def check_deadlines(leader: Leader, now_ms: int) -> None:
-    """I16: a grant or a revoke that is not answered ends by its deadline.
+    """I13, I16: a lease, and a grant or a revoke that is not answered, end by their deadline.
 
     Raises:
         Violation: one has not.
     """
     if leader.state is not LeaderState.LEADING:
         return
+    for borrower_id, member in leader.members.items():
+        ends_ms = leader.timers.at_ms(Lease(borrower_id))
+        if ends_ms is None or ends_ms + LATE_MS < now_ms:
+            raise Violation("I13", f"the lease of {member.client_id} is over at {ends_ms}")
     for lent in leader.streams.values():
         if lent.state in LIMITED:
             waited_ms = now_ms - lent.since_ms
@@ -183,6 +187,12 @@ def check_window(window: DeliveryWindow, frame_records_max: int) -> None:
         raise Violation("S12", f"{window.out_records} records are charged, {out} are out")
 
 
+def records_of(delivery: Deliver) -> int:
+    """How many records it brings to the user."""
+    masked = total(clipped(delivery.mask, delivery.base, delivery.end))
+    return delivery.end - delivery.base - masked
+
+
 def check_blame(delivery: Deliver, credit_records: int) -> None:
     """S10: records that come again come in runs halved at each attempt, so one is blamed soon.
 
@@ -190,7 +200,6 @@ def check_blame(delivery: Deliver, credit_records: int) -> None:
         Violation: more come together.
     """
     if delivery.attempt > 1:
-        masked = total(clipped(delivery.mask, delivery.base, delivery.end))
-        records = delivery.end - delivery.base - masked
+        records = records_of(delivery)
         if records > max(1, credit_records >> (delivery.attempt - 1)):
             raise Violation("S10", f"{records} records of {credit_records} together: {delivery}")

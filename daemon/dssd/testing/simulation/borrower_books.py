@@ -4,6 +4,7 @@ Each rule is judged on the step that breaks it, for what would follow is often h
 line of defence. Invariant: it takes notes and looks; nothing that a borrower does depends on it.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
@@ -39,6 +40,9 @@ from dssd.testing.simulation.violation import Violation
 
 ROUNDING_US = 3_000
 """Two clocks of whole milliseconds, at any rate."""
+
+RESETS_MAX = 2
+"""Of a borrower, once all has healed; it begins once more with its connection."""
 
 Machine = Borrower | LeaseBorrower
 GrantOf = tuple[BorrowerId, StreamId, int]
@@ -178,6 +182,24 @@ class BorrowerBooks:
         if saved is not None:
             saved = self._saved[grant] = saved.merged(message.progress)
             check_repeated_until_saved(machine, message, saved)
+
+
+class Incarnations:
+    """How often the borrowers of each client begin, once all has healed."""
+
+    def __init__(self, groups: int) -> None:
+        self._most = (1 + RESETS_MAX) * groups
+        self._begun: Counter[str] = Counter()
+
+    def began(self, client_id: str) -> None:
+        """A borrower of the client begins.
+
+        Raises:
+            Violation: L4, that was once too often.
+        """
+        self._begun[client_id] += 1
+        if self._begun[client_id] > self._most:
+            raise Violation("L4", f"the borrowers of {client_id} begin again and again")
 
 
 def reports_in(message: ToLeader) -> Iterator[tuple[StreamReport, bool]]:

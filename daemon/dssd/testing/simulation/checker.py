@@ -6,7 +6,8 @@ code 0 where every invariant holds, else 1, with the violation on stdout.
 
     I4  a record that the log has is handed out, once all has healed       (at `Ended`);
         what is damaged, or went with the machine, it has no more
-    I5  exactly once, where nobody disturbed anything                      (at `Ended`)
+    I5  exactly once, where nobody disturbed anything                      (at `Ended`);
+        and without a mark, for a mark means that somebody may have seen it
     I6  first hand-outs of a stream come in order
     S2  stored progress never shrinks, stays below the end, and holds only what users acknowledged
     S3  leader epochs and grant epochs only rise, a grant is durable before it hands out, and has
@@ -15,6 +16,7 @@ code 0 where every invariant holds, else 1, with the violation on stdout.
     S7  the log keeps what it has, and nothing is handed out that it does not have, or that the
         filter rejects; what a producer is told is stored lies there once (`log_rules`)
     S8  offsets are given once, without a gap, in the order of each producer's sequences
+    I17 what was durably acknowledged when a stream was granted does not come under that grant
     S10 an attempt counts hand-outs that there were, and under one grant all of them
     A1  what a user was told is durable comes never again
     L2  progress reaches the end of every stream, once all has healed      (at `Ended`)
@@ -60,8 +62,8 @@ class _Stream:
     """One stream as one group consumes it."""
 
     __slots__ = (
-        "acked", "attempts", "durable", "first_below", "grant_epoch", "hand_epoch", "hand_member",
-        "hands", "holes", "start", "stored",
+        "acked", "attempts", "durable", "first_below", "follows", "grant_epoch", "granted",
+        "hand_epoch", "hand_member", "hands", "holes", "start", "stored",
     )  # fmt: skip
 
     def __init__(self, start: int) -> None:
@@ -73,6 +75,8 @@ class _Stream:
         self.hand_epoch = 0
         self.hand_member = ""
         """Who hands out under the newest grant that handed out."""
+        self.follows = False
+        """The grant before it handed out too; of one that did not, nobody may know whether."""
         self.attempts: dict[int, int] = {}
         """Of what that grant handed out, how it was counted last."""
         self.holes: list[tuple[int, int, int]] = []
@@ -81,6 +85,8 @@ class _Stream:
         self.durable: set[int] = set()
         self.stored = Progress(start)
         self.grant_epoch = 0
+        self.granted = Progress(start)
+        """What was stored when the newest grant was."""
 
 
 class _Group:
@@ -198,6 +204,8 @@ class Checker:
             raise Violation("S10", f"the attempt before was not counted: {event}")
         if offset in lent.durable:
             raise Violation("A1", f"its acknowledgement was durable: {event}")
+        if event.redelivered and lent.follows and not (known or self._disturbed or self._refused):
+            raise Violation("I5", f"marked though nobody can have seen it: {event}")
         lent.hands[offset] = known + 1
         lent.attempts[offset] = event.attempt
 
@@ -205,12 +213,15 @@ class Checker:
         if event.grant_epoch < lent.hand_epoch:
             raise Violation("S4", f"an older grant still hands out: {event}")
         if event.grant_epoch > lent.hand_epoch:
+            lent.follows = event.grant_epoch == lent.hand_epoch + 1
             lent.hand_epoch, lent.hand_member = event.grant_epoch, event.member
             lent.attempts.clear()
         elif event.member != lent.hand_member:
             raise Violation("S3", f"{lent.hand_member} hands out under the same grant: {event}")
         if 0 < lent.grant_epoch < event.grant_epoch:
             raise Violation("S3", f"its grant is not durable: {event}")
+        if event.grant_epoch == lent.grant_epoch and lent.granted.is_acked(event.offset):
+            raise Violation("I17", f"its ack was durable before its grant: {event}")
 
     def _check_due(self, event: HandedOut, group: _Group, lent: _Stream) -> None:
         if event.offset >= self._ends.get(event.stream, 0) or event.offset < lent.start:
@@ -241,6 +252,8 @@ class Checker:
         if event.grant_epoch >= 0:
             if event.grant_epoch < lent.grant_epoch:
                 raise Violation("S3", f"the grant epoch fell from {lent.grant_epoch}: {event}")
+            if event.grant_epoch > lent.grant_epoch:
+                lent.granted = lent.stored
             lent.grant_epoch = event.grant_epoch
 
     def _check_acked(

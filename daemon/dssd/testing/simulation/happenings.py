@@ -17,6 +17,7 @@ from dssd.testing.simulation.history import Destroyed, Disturbed, Gone
 from dssd.testing.simulation.plan import Dies, Timed
 from dssd.testing.simulation.producing import Producer
 from dssd.testing.simulation.store import at_once
+from dssd.testing.simulation.strict import LEADER_FAULTS, LEAVES, SLOWING, UNDISTURBING
 from dssd.testing.simulation.world import World
 from dssd.topics.model import StorageTopic, Topic
 
@@ -24,6 +25,8 @@ CUT_AFTER_US = (3_100_000, 5_000_000)
 """The transport's own life: how long after it froze a client is cut off."""
 APPENDS_BY = 1_009
 """What of `Timed.who` names the producer, divided by this, is independent of the stream."""
+FOUND_AGAIN_US = 2_000_000
+"""How long after a lease all that was late, and what was sent again for it, has come."""
 BURST_FRAMES = 8
 """More than a producer may have in flight."""
 
@@ -41,15 +44,21 @@ def happen(world: World, timed: Timed) -> None:
 
 def _loses_goodbyes(world: World, timed: Timed) -> bool:
     """A goodbye is said once: unheard, or unsaved by a leader that dies, it leaves a doubt."""
-    leaves = timed.kind in ("unsubscribe", "resubscribe")
-    return leaves and any(each.kind in LEADER_FAULTS for each in world.plan.timed)
+    return timed.kind in LEAVES and any(each.kind in LEADER_FAULTS for each in world.plan.timed)
 
 
 def _outlasts_leases(world: World, timed: Timed) -> bool:
-    """Two deaths of the leaders' host may follow so closely that a lease ends unheard."""
-    if timed.kind != "crash_leader_host":
+    """A lease may end unheard: one is slow to find the next leader, or that one dies so soon."""
+    if timed.kind not in LEADER_FAULTS:
         return False
-    return sum(each.kind == timed.kind for each in world.plan.timed) > 1
+    if SLOWING & world.plan.rates.keys():
+        return True
+    within_us = world.plan.timing.lease_ms * 1_000 + FOUND_AGAIN_US
+    return any(
+        each is not timed and 0 <= timed.at_us - each.at_us <= within_us
+        for each in world.plan.timed
+        if each.kind in LEADER_FAULTS
+    )
 
 
 # Records and members
@@ -343,14 +352,3 @@ KINDS: Mapping[str, Callable[[World, Timed], None]] = {
     "kill_producer": _kill_producer,
     "burst": _burst,
 }
-
-LEADER_FAULTS = frozenset({"lose_leader", "crash_leader_host"})
-
-UNDISTURBING = frozenset(
-    {
-        "append", "begin", "join", "unsubscribe", "resubscribe", "intrude", "grow_topic",
-        "seal_topic", "lose_leader", "crash_leader_host", "fill_disk", "rot", "cut_producer",
-        "kill_producer", "burst",
-    }
-)  # fmt: skip
-"""A new leader adopts who lives and what they acknowledged, so even its death costs nothing."""

@@ -61,6 +61,7 @@ from dssd.testing.simulation.books import check_moved, check_written
 from dssd.testing.simulation.borrower_books import says_leaving
 from dssd.testing.simulation.history import Disturbed, Led
 from dssd.testing.simulation.leader_steps import check_staying, check_step, epochs_of
+from dssd.testing.simulation.leader_times import check_times, times_before
 from dssd.testing.simulation.store import AtOnce, at_once
 from dssd.topics.model import Topic
 
@@ -77,13 +78,15 @@ class Leading:
     """One leader of one group: claiming, loading, leading."""
 
     __slots__ = (
-        "claim", "group", "kept_until_ms", "leader", "left", "mailbox", "over", "said_ms",
-        "wake_ms",
+        "claim", "commit_took_ms", "group", "kept_until_ms", "leader", "left", "mailbox", "over",
+        "said_ms", "wake_ms",
     )  # fmt: skip
 
     def __init__(self, group: GroupRow) -> None:
         self.group = group
         self.claim: Claim | None = None
+        self.commit_took_ms = 0
+        """The longest of its commits."""
         self.leader: Leader | None = None
         self.mailbox: list[LeaderInput] = []
         """What came before it led."""
@@ -232,7 +235,10 @@ class LeaderHost:
             return
         self._world.say("leader", given)
         sight = self._world.await_leader(acting, given)
+        times = times_before(acting.leader, given)
         effects = step(acting.leader, given)[1]
+        acting.commit_took_ms = max(acting.commit_took_ms, acting.leader.commit_took_ms)
+        check_times(times, acting.leader, acting.commit_took_ms)
         if sight is not None:
             check_step(sight, acting.leader, effects, acting.kept_until_ms)
         if isinstance(given, Received) and says_leaving(given.message):
@@ -263,7 +269,7 @@ class LeaderHost:
         group_id = acting.group.group_id
         self._world.ledger.check_said(group_id, acting.leader, message)
         if isinstance(message, Invalidate) and message.stream is None:
-            self._note_stranger(acting)
+            self._note_stranger(acting, message.borrower_id)
         if isinstance(message, Revoke | Revoked):
             acting.said_ms[message.stream] = self.host.now_ms()
         if isinstance(message, Revoke):
@@ -277,9 +283,11 @@ class LeaderHost:
                 acting.said_ms[granted.stream] = self.host.now_ms()
                 self._world.check_fenced(group_id, granted)
 
-    def _note_stranger(self, acting: Leading) -> None:
+    def _note_stranger(self, acting: Leading, borrower_id: BorrowerId) -> None:
         """Of a borrower that presents itself, what it says next may come first, and cost it all."""
-        if self.host.now_ms() < acting.kept_until_ms:
+        assert acting.leader is not None
+        streams = acting.leader.streams.values()
+        if any(lent.reserved and lent.holder == borrower_id for lent in streams):
             self._world.tell(Disturbed(self._world.schedule.now_us, "not presented yet"))
 
     def _persist(self, acting: Leading, persist: Persist) -> None:

@@ -155,7 +155,7 @@ class SimulatedLog:
         found = self._streams.get(asked.stream)
         if found is None or at >= found.end:
             return ChunkRead(grant, at, b"", (), 0, at, at)
-        builder = ChunkBuilder(at, _READ_BYTES)
+        builder = ChunkBuilder(at, min(_READ_BYTES, asked.bytes_max))
         found.fill(builder, every)
         chunk = builder.chunk()
         return ChunkRead(grant, at, chunk.frames, chunk.mask, chunk.records, chunk.base, chunk.next)

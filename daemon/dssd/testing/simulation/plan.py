@@ -13,6 +13,8 @@ from random import Random
 from dssd.core.membership import LeaderTiming
 from dssd.testing.simulation.chance import Strike
 from dssd.testing.simulation.client import Habits
+from dssd.testing.simulation.strict import LEADER_FAULTS, STRICT_SHARE, cut_to_strict
+from dssd.testing.small_limits import MACHINES, SmallLimit, small_limits
 
 SECOND_US = 1_000_000
 LEASE_SHARE = 1 / 3
@@ -170,14 +172,25 @@ class Plan:
     producers: int = 1
     os_topics: frozenset[int] = frozenset()
     """Those whose records are as durable as the machine, by number."""
+    limits: tuple[SmallLimit, ...] = ()
+    """Bounds of the daemon that are small in it."""
 
 
 def plan_of(seed: int) -> Plan:
     """The plan of a seed."""
-    plan = _usual(seed)
+    plan = replace(_usual(seed), limits=small_limits(seed, MACHINES))
     # Drawn apart, so that the other plans do not depend on it.
     chance = Random(f"{seed}/restless")
-    return _restless(plan, chance) if chance.random() < RESTLESS_SHARE else plan
+    if chance.random() < RESTLESS_SHARE:
+        return _restless(plan, chance)
+    chance = Random(f"{seed}/strict")
+    strict = chance.random() < STRICT_SHARE
+    return cut_to_strict(plan, chance, _death_of_leader(chance)) if strict else plan
+
+
+def _death_of_leader(chance: Random) -> Timed:
+    at_us = chance.randrange(LOAD_US, LOAD_US + FAULTS_US)
+    return Timed(at_us, chance.choice(sorted(LEADER_FAULTS)), chance.randrange(1 << 16), 0)
 
 
 def _restless(plan: Plan, chance: Random) -> Plan:

@@ -1,8 +1,9 @@
 """Runs of the simulator: load, faults, heal; and what came of it.
 
 Safety is judged at every event. Liveness is judged only after `heal`: no fault strikes any more,
-whatever stood still goes on, users behave; then progress must reach the end of every stream (L2),
-members must hold equal shares (L3), and nothing but pings may be said (L5), each in its time.
+whatever stood still goes on, users behave; then every stream must be granted (L1), progress reach
+the end of every stream (L2), members hold equal shares (L3), and nothing but pings be said (L5),
+each in its time (`bounds`).
 """
 
 import traceback
@@ -13,22 +14,17 @@ from functools import partial
 from dss_core.limits import LEASE_MS
 from dssd.core.lending import HELD, StreamState
 from dssd.core.membership import LeaderState
+from dssd.testing.simulation.bounds import bounds_of
 from dssd.testing.simulation.chance import Strike
 from dssd.testing.simulation.checker import Violation
 from dssd.testing.simulation.happenings import happen
 from dssd.testing.simulation.history import Disturbed, Ended, Event
 from dssd.testing.simulation.plan import Plan, plan_of
+from dssd.testing.simulation.strict import disturbs_by_plan
 from dssd.testing.simulation.world import World
+from dssd.testing.small_limits import made_small
 
-LEASE_US = LEASE_MS * 1_000
-QUIET_WITHIN_US = 3 * LEASE_US + 45_000_000
-"""From heal to the last ack: three leases, and what ack waits and back-offs of before may last."""
-BALANCED_WITHIN_US = 3 * LEASE_US
-STEADY_US = LEASE_US
-CALM_US = LEASE_US
-"""Whatever was on its way has come, and whoever is gone was missed."""
-UNDISTURBING_RATES = frozenset({"double", "late", "slow_commit", "slow_sync", "late_request"})
-"""What happens to messages and commits at these rates never makes a record come twice."""
+STEADY_US = LEASE_MS * 1_000
 
 LOOK_EVERY = 20
 """Events between two looks whether all is done."""
@@ -55,10 +51,14 @@ def run(plan: Plan, transcript: Callable[[int, str, object], None] | None = None
     """Run a plan to its end, or to the first violation."""
     world = World(plan)
     world.transcript = transcript
+    if transcript is not None:
+        for limit in plan.limits:
+            transcript(0, "plan", limit)
     violation: Violation | None = None
     trace = ""
     try:
-        _live(world)
+        with made_small(plan.limits):
+            _live(world)
     except Violation as found:
         violation = found
     except Exception as raised:  # noqa: BLE001 - I19: a machine that raises is what is looked for
@@ -76,16 +76,21 @@ def run_seed(seed: int) -> Outcome:
 
 def _live(world: World) -> None:
     plan = world.plan
-    if not plan.rates.keys() <= UNDISTURBING_RATES or any(each.sit for each in plan.habits):
+    if disturbs_by_plan(plan):
         world.tell(Disturbed(0, "by plan"))
     for timed in plan.timed:
         world.schedule.after(timed.at_us, partial(happen, world, timed))
     _pass_time(world, plan.heal_us)
     heal(world)
-    _until(world, QUIET_WITHIN_US, partial(is_settled, world), "L2", partial(_unsettled, world))
+    bounds, healed_us = bounds_of(plan), world.schedule.now_us
+    _until(world, bounds.granted_us, partial(is_balanced, world), "L1", partial(_shares, world))
+    left_us = healed_us + bounds.settled_us - world.schedule.now_us
+    _until(world, left_us, partial(is_settled, world), "L2", partial(_unsettled, world))
     world.tell(Ended(world.schedule.now_us))
-    _pass_time(world, CALM_US)
-    _until(world, BALANCED_WITHIN_US, partial(is_balanced, world), "L3", partial(_shares, world))
+    kept_us = max(healed_us + bounds.given_back_us - world.schedule.now_us, 0)
+    _pass_time(world, kept_us + bounds.calm_us)
+    if not is_balanced(world):
+        raise Violation("L3", _shares(world))
     _stay_steady(world)
 
 

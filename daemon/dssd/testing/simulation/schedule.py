@@ -1,9 +1,9 @@
 """Time of a run: what happens next, and on which host.
 
 One heap orders all events by true time, in microseconds, then by when they were asked for. A host
-has a clock of its own: its monotonic clock runs at its own rate from its own start, its wall clock
-jumps. An event belongs to an incarnation of a host, or to no host: a crash makes the events of the
-incarnation void, a frozen host takes its events when it thaws, in order.
+has a monotonic clock of its own, which runs at its own rate from its own start; there is no wall
+clock here. An event belongs to an incarnation of a host, or to no host: a crash makes the events of
+the incarnation void, a frozen host takes its events when it thaws, in order.
 
 Invariant: nothing here reads a real clock or draws chance.
 """

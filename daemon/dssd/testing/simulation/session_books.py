@@ -4,18 +4,19 @@ Invariant: it only takes notes and looks; nothing that a session does depends on
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dss_core.ids import StreamId
 from dss_core.progress import Progress, Ranges, complement, normalised
 from dssd.core.attempts import merged_attempts, unacked_attempts
-from dssd.core.delivering import Deliver, Settle
+from dssd.core.delivering import ChunkRead, Deliver, Settle
 from dssd.core.ending import UNSUBSCRIBE_MS
 from dssd.core.messages import (
     Attempts,
     BorrowerId,
+    GrantedStream,
     Invalidate,
     ProgressSaved,
     Revoke,
@@ -24,8 +25,9 @@ from dssd.core.messages import (
     ToBorrower,
 )
 from dssd.subscriptions.agent import Agent
-from dssd.testing.simulation.books import LATE_MS, check_blame
+from dssd.testing.simulation.books import LATE_MS, check_blame, records_of
 from dssd.testing.simulation.borrower_books import check_lease, check_limits
+from dssd.testing.simulation.coming_again import ComingAgain
 from dssd.testing.simulation.ledger import Ledger
 from dssd.testing.simulation.log import SimulatedLog
 from dssd.testing.simulation.violation import Violation
@@ -70,8 +72,13 @@ class SessionBooks:
 
         self._counted: dict[int, Attempts] = {}
         """Hand-outs of records that deliveries told of."""
+        self._again = ComingAgain()
 
     # Notes
+
+    def installed(self, grant: int, granted: GrantedStream) -> None:
+        """The window gets a grant."""
+        self._again.installed(grant, max(granted.frontier, granted.progress.floor))
 
     def asked_back(self, grant: int, deadline_ms: int) -> None:
         """The leader wants a grant back."""
@@ -88,20 +95,31 @@ class SessionBooks:
             held = self._session.grants.get(settle.grant)
             if held is None:
                 continue
-            acked = self._acked[settle.grant]
-            acked.append(settle.acked)
+            self._again.settled(settle, self._session.host.now_ms())
+            self._acked[settle.grant].append(settle.acked)
             if settle.token:
-                progress = Progress(0).with_acked(each for ranges in acked for each in ranges)
-                self._acked[settle.grant] = [((0, progress.floor), *progress.ranges)]
-                self._tokens[settle.token] = held, progress
+                self._tokens[settle.token] = held, self._acknowledged(settle.grant)
+
+    def _acknowledged(self, grant: int) -> Progress:
+        acked = self._acked[grant]
+        progress = Progress(0).with_acked(each for ranges in acked for each in ranges)
+        self._acked[grant] = [((0, progress.floor), *progress.ranges)]
+        return progress
 
     def reported(self, reports: tuple[tuple[int, StreamReport], ...]) -> None:
         """The window tells how grants stand.
 
         Raises:
-            Violation: it says of fewer hand-outs than it told the client.
+            Violation: it says of fewer hand-outs than it told the client, or leaves out what that
+                one acknowledged.
         """
-        for grant, report in reports if self._counted else ():
+        for grant, report in reports:
+            # What is acknowledged after a final report is refused.
+            if grant in self._acked and self._finishing.get(grant) != NEVER_MS:
+                acked = self._acknowledged(grant)
+                kept = report.progress.with_acked(((0, acked.floor), *acked.ranges))
+                if kept != report.progress:
+                    raise Violation("A1", f"acknowledged were {acked}, but {report}")
             counted = self._counted.get(grant, ())
             said = unacked_attempts(report.attempts, report.progress)
             if merged_attempts(said, counted, report.progress) != said:
@@ -127,6 +145,7 @@ class SessionBooks:
             raise Violation("I5", f"grant {grant} was left without a final report")
         self._acked.pop(grant, None)
         self._counted.pop(grant, None)
+        self._again.dropped(grant)
 
     def left(self, subscription: int) -> None:
         """The client left a subscription."""
@@ -185,10 +204,42 @@ class SessionBooks:
             counted = self._counted.get(delivery.grant, ())
             self._counted[delivery.grant] = merged_attempts(counted, told, Progress(0))
         grant = self._session.grants.get(delivery.grant)
+        if grant is not None:
+            wait_ms = grant.agent.group.ack_wait_ms
+            self._again.check(delivery, self._session.host.now_ms(), wait_ms)
         if delivery.grant in self._finishing:
             raise Violation("S5", f"delivered though it is to be given back: {delivery}")
         if grant is not None and grant.agent.subscription in self._suspended:
             raise Violation("S4", f"delivered though the leader is silent: {delivery}")
+
+    def unsent(self) -> dict[int, ChunkRead]:
+        """What was read and waits to be sent, by grant; nothing where there is one subscription."""
+        if len(self.standings) < 2:
+            return {}
+        lents = self._session.window.lent()
+        return {lent.grant: lent.chunk for lent in lents if lent.chunk is not None}
+
+    def check_shares(self, before: Mapping[int, ChunkRead], deliveries: Sequence[Deliver]) -> None:
+        """S12: who has half of the credit out gets no more of it while another subscription waits.
+
+        Given what was unsent before the step that made these deliveries.
+
+        Raises:
+            Violation: it got more.
+        """
+        window = self._session.window
+        lents = {lent.grant: lent for lent in window.lent()}
+        waiting = {
+            lents[grant].subscription
+            for grant, chunk in (self.unsent() if before and deliveries else {}).items()
+            if before.get(grant) is chunk
+        }
+        last = {lents[each.grant].subscription: each for each in deliveries}
+        for subscription, delivery in last.items() if waiting else ():
+            own = (lent for lent in lents.values() if lent.subscription == subscription)
+            had = sum(lent.out.records for lent in own) - records_of(delivery)
+            if waiting - {subscription} and had >= max(1, window.credit_records // 2):
+                raise Violation("S12", f"{had} records are out, others wait: {delivery}")
 
     def check_answered(self, token: int, ledger: Ledger) -> None:
         """A1, S2: an ack is called durable once it is, with all that was acknowledged before it.

@@ -166,8 +166,10 @@ class SimulatedSession:
             return
         now_ms = self.host.now_ms()
         self._world.say(self.client_id, given)
+        unsent = self.books.unsent()
         effects = self.window.step(given, now_ms)
         self._world.touch_window(self)
+        self.books.check_shares(unsent, [each for each in effects if isinstance(each, Deliver)])
         for effect in effects:
             self._carry_out(effect, now_ms)
             self._world.count_effect(self.host)
@@ -305,6 +307,7 @@ class SimulatedSession:
             agent, borrower_id, granted.stream, granted.grant_epoch, every, unwatch
         )
         self.handler.granted(number, agent, borrower_id)
+        self.books.installed(number, granted)
         name = world.names[granted.stream]
         subscription = agent.subscription
         self._pipe.down(Granted(number, subscription, name, granted.grant_epoch, granted.progress))
@@ -395,6 +398,8 @@ class SimulatedSession:
         self, borrower_id: BorrowerId, receive: Callable[[ToBorrower], None]
     ) -> Callable[[], None]:
         """Deliver what is sent to this borrower to ``receive``; returns how to stop."""
+        if self._world.healed_us is not None:
+            self._world.incarnations.began(self.client_id)
         return self._world.attach_borrower(borrower_id, self.host, receive)
 
     def to_leader(self, group_id: int, message: ToLeader) -> None:

@@ -1,8 +1,8 @@
 """The least of a failing run that still fails: fewer faults, fewer changes, fewer records.
 
 Delta debugging (Zeller and Hildebrandt, 2002) over everything in a run that can be left out: what
-happens at a time of its own, and the strikes of its fault tape. A candidate counts if it breaks
-the same invariant. The answer is deterministic, for each run is.
+happens at a time of its own, limits that are small, and the strikes of its fault tape. A candidate
+counts if it breaks the same invariant. The answer is deterministic, for each run is.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,12 +12,13 @@ from typing import TypeVar
 from dssd.testing.simulation.chance import Strike
 from dssd.testing.simulation.plan import Plan, Timed
 from dssd.testing.simulation.run import Outcome, run
+from dssd.testing.small_limits import SmallLimit
 
 RUNS_MAX = 600
 """Where shrinking gives up making it smaller: some ten seconds."""
 
 T = TypeVar("T")
-Part = Timed | Strike
+Part = Timed | SmallLimit | Strike
 
 
 def shrunk(outcome: Outcome) -> Outcome:
@@ -46,15 +47,16 @@ def shrunk(outcome: Outcome) -> Outcome:
     # Without members nothing is delivered, and every end stays unreached.
     begins = [timed for timed in outcome.plan.timed if timed.kind == "begin"]
     others = [timed for timed in outcome.plan.timed if timed.kind != "begin"]
-    parts: list[Part] = [*others, *outcome.struck]
+    parts: list[Part] = [*outcome.plan.limits, *others, *outcome.struck]
     minimised(parts, still_fails)
     return best
 
 
 def _with_parts(plan: Plan, parts: Sequence[Part]) -> Plan:
     timed = tuple(part for part in plan.timed if part in set(parts))
-    kept = frozenset(part for part in parts if not isinstance(part, Timed))
-    return replace(plan, timed=timed, kept=kept)
+    limits = tuple(part for part in parts if isinstance(part, SmallLimit))
+    kept = frozenset(part for part in parts if not isinstance(part, Timed | SmallLimit))
+    return replace(plan, timed=timed, limits=limits, kept=kept)
 
 
 def minimised(parts: Sequence[T], fails: Callable[[Sequence[T]], bool]) -> list[T]:

@@ -22,6 +22,7 @@ from dssd.testing.simulation.books import (
     check_repeated,
     check_window,
 )
+from dssd.testing.simulation.borrower_books import Incarnations
 from dssd.testing.simulation.catalogue import SimulatedCatalogue, declaration, new_group, new_topic
 from dssd.testing.simulation.chance import Chance
 from dssd.testing.simulation.checker import Checker, Violation
@@ -83,6 +84,7 @@ class World:
         self.healed_us: int | None = None
         """Since when there are no faults."""
         self.ledger = Ledger()
+        self.incarnations = Incarnations(len(plan.groups))
         self._delays = self.chance.of("delays")
         self._pipes = self.chance.of("pipes")
         self._borrowers: dict[BorrowerId, tuple[Host, Callable[[ToBorrower], None]]] = {}
@@ -277,9 +279,11 @@ class World:
         host = self.session_hosts[self.clients.index(client) % len(self.session_hosts)]
         if host.frozen_until_us > self.schedule.now_us or not self.leaders.takes_sessions:
             return None
-        before = self.sessions.pop(client.name, None)
+        before = self.sessions.get(client.name)
         if before is not None and not before.closed:
+            # The host may die of it, and then this session with it.
             before.close()
+        self.sessions.pop(client.name, None)
         pipe = Pipe(self.schedule, self._pipes, client.host, host, client)
         session = SimulatedSession(self, host, pipe, client.name, client.session_id)
         pipe.below = session

@@ -30,7 +30,9 @@ from dssd.core.messages import (
     UpdateStreamStates,
 )
 from dssd.testing.simulation.borrower_books import (
+    RESETS_MAX,
     BorrowerBooks,
+    Incarnations,
     Machine,
     check_lease,
     check_limits,
@@ -276,3 +278,13 @@ def test_a_borrower_of_sets_is_looked_at_too() -> None:
     machine.state = BorrowerState.REPLAYING
     with broken("S4"):
         check_limits(machine)
+
+
+def test_who_lives_must_not_begin_again_and_again() -> None:
+    groups = 2
+    begun = Incarnations(groups)
+    for _ in range(groups * (1 + RESETS_MAX)):
+        begun.began("ann")
+    begun.began("bob")
+    with broken("L4"):
+        begun.began("ann")

@@ -109,6 +109,19 @@ BROKEN: list[tuple[str, str, list[Event]]] = [
         [declared(), TEN, committed(0, epoch=1), handed_out(0, epoch=2)],
     ),
     (
+        "I5",
+        "a mark though nobody can have seen it",
+        [declared(), TEN, handed_out(0), handed_out(1, epoch=2, redelivered=True)],
+    ),
+    (
+        "I17",
+        "an ack that was durable before the grant that hands out again",
+        [
+            declared(), TEN, FAULT, handed_out(0), acked(0), committed(1), committed(1, epoch=2),
+            handed_out(0, epoch=2, attempt=2, redelivered=True),
+        ],
+    ),
+    (
         "A1",
         "again after its acknowledgement was durable",
         [
@@ -253,6 +266,20 @@ def test_after_a_disturbance_a_record_may_come_twice_if_it_is_marked() -> None:
             committed(1),
             Ended(9),
         ]
+    )
+
+
+def test_a_mark_is_no_wonder_where_nobody_knows_whether_the_grant_before_handed_out() -> None:
+    marked = handed_out(1, epoch=3, redelivered=True)
+    Checker().take_all([declared(), TEN, handed_out(0), marked])
+    Checker().take_all([declared(), TEN, FAULT, handed_out(0, epoch=2), marked])
+
+
+def test_an_ack_that_became_durable_after_the_grant_may_come_too_late_for_it() -> None:
+    again = handed_out(0, epoch=2, attempt=2, redelivered=True)
+    granted = committed(0, epoch=2)
+    Checker().take_all(
+        [declared(), TEN, FAULT, handed_out(0), acked(0), granted, committed(1), again]
     )
 
 

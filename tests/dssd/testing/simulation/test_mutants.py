@@ -16,7 +16,7 @@ QUICK = {
     "connect response unknown": "I19",
     "claim without a new epoch": "S3",
     "departed admitted again": "S1",
-    "gathering never ends": "L2",
+    "gathering never ends": "L1",
 }
 """Found by the first seeds, each by another part of the judge."""
 

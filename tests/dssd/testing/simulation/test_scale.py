@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from dssd.core import custody, deadlines, leader, sharing
+from dssd.testing.simulation import leader_times
 from dssd.testing.simulation.run import run_seed
 from dssd.testing.simulation.scale.__main__ import main
 from dssd.testing.simulation.scale.life import FAULTS, FAULTS_COUNT, Figures, lived
@@ -67,6 +68,7 @@ def portions_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(leader, "TIMERS_A_STEP_MAX", 1)
     monkeypatch.setattr(deadlines, "STALE_A_CALL_MAX", 1)
     monkeypatch.setattr(custody, "STREAMS_A_REBALANCE_MS", 1)
+    monkeypatch.setattr(leader_times, "STREAMS_A_REBALANCE_MS", 1)
 
 
 @pytest.mark.usefixtures("portions_of_one")

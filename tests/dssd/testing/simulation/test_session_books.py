@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
@@ -10,8 +11,9 @@ import pytest
 from dss_core.ids import StreamId
 from dss_core.progress import Progress
 from dssd.core.delivered_stream import DeliveredStream
-from dssd.core.delivering import Deliver, Settle
-from dssd.core.messages import Attempts, Invalidate, Revoked, StreamReport
+from dssd.core.delivering import ChunkRead, Deliver, Installed, Settle
+from dssd.core.messages import Attempts, GrantedStream, Invalidate, Revoked, StreamReport
+from dssd.core.outstanding import Run
 from dssd.testing.simulation.happenings import happen
 from dssd.testing.simulation.ledger import Ledger
 from dssd.testing.simulation.plan import plan_of
@@ -94,6 +96,40 @@ def test_a_report_must_hold_the_hand_outs_that_deliveries_told_of(lending: Lendi
     for attempts in ((), ((0, 1, 1),)):
         with broken("S10"):
             lending.books.reported(((lending.grant, lending.report(attempts=attempts)),))
+
+
+def test_a_report_must_hold_all_that_the_client_acknowledged(lending: Lending) -> None:
+    lending.books.settled((Settle(lending.grant, ((0, 1), (2, 3))),))
+    whole = replace(lending.report(), progress=Progress(1, ((2, 3),)))
+    lending.books.reported(((lending.grant, whole),))
+    with broken("A1"):
+        lending.books.reported(((lending.grant, replace(whole, progress=Progress(1))),))
+    # After the final report, which is about to be made, it would be refused.
+    lending.books.reported_last(lending.grant, lending.report(sent=4))
+    lending.books.reported(((lending.grant, replace(whole, progress=Progress(1))),))
+
+
+def test_who_has_half_of_the_credit_out_gets_no_more_while_another_waits(
+    lending: Lending,
+) -> None:
+    window, lent = lending.session.window, lending.lent
+    granted = GrantedStream(StreamId(99, 0), 1, Progress(0), 0, (), 0)
+    installed = Installed(99, lent.subscription + 1, granted, 1_000)
+    other = DeliveredStream(installed, window.credit_records)
+    window._lent[99] = other
+    lending.books.standings |= dict.fromkeys((lent.subscription, other.subscription), "")
+    waits = ChunkRead(99, 0, b"", (), 1, 0, 1)
+    half = window.credit_records // 2
+    lent.out.take_all()
+    lent.out.add(Run(0, half, (), half, 0))
+    one = Deliver(lending.grant, b"", (), False, 1, half - 1, half)
+    lending.books.check_shares({99: waits}, [one])
+    other.chunk = waits
+    lending.books.check_shares({}, [one])
+    lending.books.check_shares({99: waits}, [one])
+    lent.out.add(Run(half, half + 1, (), 1, 0))
+    with broken("S12"):
+        lending.books.check_shares({99: waits}, [one])
 
 
 def test_a_window_must_wake_by_the_deadline_of_a_revoke(lending: Lending) -> None:

@@ -164,4 +164,62 @@ IN_DELIVERY = (
         "self._durable.wait(given.grant, given.token, lent.acked())",
         "self._durable.wait(given.grant, given.token, acked)",
     ),
+    Mutant(
+        "last acked range taken for a floor",
+        "a report of more acked ranges than there may be calls everything below the last one acked",
+        "core/delivered_stream.py",
+        "            self.progress,\n            self.handed_out(),\n",
+        "            self.progress if len(self.progress.ranges) <= ACKED_RANGES_MAX\n"
+        "            else Progress(self.progress.ranges[-1][1]),\n            self.handed_out(),\n",
+    ),
+    Mutant(
+        "report cut at the cap",
+        "of more acked ranges than there may be a report has the first ones",
+        "core/delivered_stream.py",
+        "            self.progress,\n            self.handed_out(),\n",
+        "            Progress(self.progress.floor, self.progress.ranges[:ACKED_RANGES_MAX]),\n"
+        "            self.handed_out(),\n",
+    ),
+    Mutant(
+        "lent at the cap",
+        "a stream that is lent with as many acked ranges as there may be is never read on",
+        "core/delivered_stream.py",
+        "max(ACKED_RANGES_MAX, len(ranges) + RANGES_ADDED_MAX)",
+        "ACKED_RANGES_MAX",
+    ),
+    Mutant(
+        "resending waits at the cap",
+        "what comes again waits for the gaps to close that it is",
+        "core/delivery.py",
+        "        if not lent.resending and lent.capped():\n",
+        "        if lent.capped():\n",
+    ),
+    Mutant(
+        "credit not shared",
+        "one subscription takes all of the credit while another waits",
+        "core/delivery.py",
+        "        if self._turns.contended and share.records > 0:\n",
+        "        if False:\n",
+    ),
+    Mutant(
+        "everything marked",
+        "records that nobody can have seen are marked as perhaps seen",
+        "core/delivered_stream.py",
+        "        return Deliver(self.grant, frames, (), False, 1, start, end)",
+        "        return Deliver(self.grant, frames, (), True, 1, start, end)",
+    ),
+    Mutant(
+        "refused records do not rest",
+        "a record that its user cannot process comes again at once, and again",
+        "core/delivered_stream.py",
+        "                rest_ms = backoff_ms(count) if delay_ms is None else delay_ms",
+        "                rest_ms = 0",
+    ),
+    Mutant(
+        "ack wait cut short",
+        "a record comes again while its user has time to acknowledge it",
+        "core/delivered_stream.py",
+        "        self.waits = AckWaits(installed.ack_wait_ms)",
+        "        self.waits = AckWaits(installed.ack_wait_ms // 4)",
+    ),
 )

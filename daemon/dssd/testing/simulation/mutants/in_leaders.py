@@ -175,4 +175,33 @@ IN_LEADERS = (
         "        member.leaving = True\n",
         "",
     ),
+    Mutant(
+        "timers beyond a step forgotten",
+        "of what is due at once only what one step looks at is done",
+        "core/leader.py",
+        "    for timer in turn.state.timers.due(given.now_ms, TIMERS_A_STEP_MAX):\n",
+        "    for timer in turn.state.timers.due(given.now_ms)[:TIMERS_A_STEP_MAX]:\n",
+    ),
+    Mutant(
+        "nothing due behind what was cleared",
+        "a leader with many deadlines that hold no more believes that none does",
+        "core/deadlines.py",
+        "        return self._heap[0][0] if self._heap else None\n",
+        "        return None\n",
+    ),
+    Mutant(
+        "lease three times as long",
+        "a leader keeps the streams of a dead member for longer than it says",
+        "core/leader.py",
+        "    ends_ms = turn.now_ms + turn.state.timing.lease_ms",
+        "    ends_ms = turn.now_ms + 3 * turn.state.timing.lease_ms",
+    ),
+    Mutant(
+        "death gathered",
+        "what a closed connection held waits for others to come or go",
+        "core/leader.py",
+        "        _remove_member(turn, state.members[borrower_id], rebalance_at_ms=turn.now_ms)",
+        "        at_ms = turn.now_ms + 8_000\n"
+        "        _remove_member(turn, state.members[borrower_id], rebalance_at_ms=at_ms)",
+    ),
 )

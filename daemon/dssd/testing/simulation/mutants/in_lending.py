@@ -205,4 +205,32 @@ IN_LENDING = (
         """        case Act.SHARE_ANEW:
             pass""",
     ),
+    Mutant(
+        "streams beyond a commit forgotten",
+        "what a commit does not take at once is taken by none",
+        "core/custody.py",
+        "    for lent in chosen:\n        del state.dirty[lent.stream]\n",
+        "    state.dirty.clear()\n",
+    ),
+    Mutant(
+        "moves beyond a step forgotten",
+        "of a rebalance only what one step begins is begun",
+        "core/sharing.py",
+        "        _begin_move(turn, *state.moves.popleft())\n",
+        "        _begin_move(turn, *state.moves.popleft())\n    state.moves.clear()\n",
+    ),
+    Mutant(
+        "reports gathered for long",
+        "what was acknowledged for seconds comes again after a crash",
+        "core/custody.py",
+        "        gather_ms = max(state.timing.commit_ms, slow_ms)",
+        "        gather_ms = 10_000",
+    ),
+    Mutant(
+        "final report doubted",
+        "a holder that says how far it came is believed no more than a dead one",
+        "core/lending.py",
+        "        _note_sent(state, event.report.sent if event.final else state.progress.floor)",
+        "        _note_sent(state, None)",
+    ),
 )
