@@ -97,7 +97,7 @@ class GroupCommit:
         batch = Batch(calls)
         files: dict[int, _PendingFile] = {}
         now_us = self._wall_us()
-        if now_us >= self._swept_us + PRODUCERS_SWEEP_US:
+        if self._is_sweep_due(now_us, PRODUCERS_SWEEP_US):
             self._sweep(now_us)
         for call in calls:
             results = call.results
@@ -148,10 +148,14 @@ class GroupCommit:
         try:
             return topic.producers.answer(partition, header.producer_id, header.sequence)
         except Overloaded:
-            if now_us < self._swept_us + PRODUCERS_SWEEP_MIN_US:
+            if not self._is_sweep_due(now_us, PRODUCERS_SWEEP_MIN_US):
                 raise
             self._sweep(now_us)
         return topic.producers.answer(partition, header.producer_id, header.sequence)
+
+    def _is_sweep_due(self, now_us: int, after_us: int) -> bool:
+        """Whether the last one is so long ago; who knows how long, if the clock went back."""
+        return not self._swept_us <= now_us < self._swept_us + after_us
 
     def _sweep(self, now_us: int) -> None:
         """Forget the producers that were silent for long enough, of all topics."""

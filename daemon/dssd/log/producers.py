@@ -41,13 +41,16 @@ SEQUENCE_MAX = (1 << 62) - 1
 
 _HEAD = struct.Struct("<8sIIIQQQ")
 """magic, version, window, storage topic, segment, position, entries"""
+_NEWEST = struct.Struct("<Q")
+"""append time of the newest frame; follows the head, from version 2 on"""
 _ENTRY = struct.Struct("<H16sqQB")
 """partition, producer, last sequence, last append time, answers; the highest bit says in doubt"""
 _IN_DOUBT = 0x80
 _ANSWER = struct.Struct("<QIQ")
 _CHECKSUM = struct.Struct("<Q")
 _MAGIC = b"DSSPROD1"
-_VERSION = 1
+_VERSION = 2
+_VERSIONS_READ = (1, _VERSION)
 
 
 class Answer(NamedTuple):
@@ -83,6 +86,12 @@ class _Recent:
         """Whether it is on the list of those that changed."""
         self.answers: deque[Answer] = deque(maxlen=WINDOW)
 
+    def knows(self, answer: Answer) -> bool:
+        """Whether a frame with this answer was stored no later than the last one."""
+        if self.answers:
+            return answer.base_offset <= self.answers[-1].base_offset
+        return answer.append_time_us <= self.time_us
+
 
 class Followed:
     """How many (partition, producer) are known to all storage topics of a log together."""
@@ -102,10 +111,14 @@ class Followed:
 class Producers:
     """The state of one storage topic."""
 
-    __slots__ = ("_changed", "_followed", "_recent", "_storage_topic_id")
+    __slots__ = ("_changed", "_followed", "_recent", "_storage_topic_id", "newest_us")
 
     def __init__(self, storage_topic_id: int) -> None:
         self._storage_topic_id = storage_topic_id
+        self.newest_us = 0
+        """Append time of the newest frame that a snapshot covers, for those behind it are no older.
+
+        Whoever encodes one sets it: not every frame is followed."""
         self._followed = Followed()
         self._recent: dict[tuple[int, bytes], _Recent] = {}
         self._changed: list[tuple[int, bytes]] = []
@@ -176,8 +189,11 @@ class Producers:
             recent.changed = True
             self._changed.append((partition, producer_id))
         if sequence <= recent.last:
-            return
-        if sequence != recent.last + 1:
+            if recent.knows(answer):
+                return
+            # It was forgotten in between, and went on with what it had sent before.
+            recent.answers.clear()
+        elif sequence != recent.last + 1:
             # Frames between were lost to damage or retention: their answers are unknown, and
             # positions in the window must stand for consecutive sequences.
             recent.answers.clear()
@@ -196,6 +212,7 @@ class Producers:
             recent.changed = True
             self._changed.append((partition, producer_id))
         recent.last = max(recent.last, sequence)
+        recent.time_us = max(recent.time_us, time_us)
         kept = recent.last - sequence
         while len(recent.answers) > kept:
             recent.answers.popleft()
@@ -240,6 +257,7 @@ class Producers:
         """The state as a snapshot with its checksum."""
         body = b"".join(_encoded(key, recent) for key, recent in self._recent.items())
         head = _HEAD.pack(_MAGIC, _VERSION, WINDOW, *covered, len(self._recent))
+        head += _NEWEST.pack(self.newest_us)
         return head + body + _CHECKSUM.pack(xxhash.xxh3_64_intdigest(head + body))
 
     def take_changes(self) -> bytes:
@@ -276,10 +294,13 @@ class Producers:
         if xxhash.xxh3_64_intdigest(snapshot[:end]) != checksum:
             raise BadSnapshot("its checksum does not match")
         magic, version, window, topic, segment, position, entries = _HEAD.unpack_from(snapshot)
-        if (magic, version, window) != (_MAGIC, _VERSION, WINDOW):
+        if (magic, window) != (_MAGIC, WINDOW) or version not in _VERSIONS_READ:
             raise BadSnapshot("of another version")
         producers = cls(topic)
         at = _HEAD.size
+        if version == _VERSION:
+            (producers.newest_us,) = _NEWEST.unpack_from(snapshot, at)
+            at += _NEWEST.size
         for _ in range(entries):
             at = producers._decode_entry(snapshot, at)
         return producers, Covered(topic, segment, position)

@@ -79,7 +79,9 @@ class TopicRecovery:
             topic.storage_topic_id, [Stream(start, start) for start in starts]
         )
         producers, self._covered = await asyncio.to_thread(self._load_producers, rows)
-        self._scan = TopicScan(topic.storage_topic_id, [0] * len(starts), producers)
+        self._scan = TopicScan(
+            topic.storage_topic_id, [0] * len(starts), producers, producers.newest_us
+        )
         never = recovery.never_begun(self._paths, rows)
         self._gone += [row_id(row) for row in never]
         there = [row for row in rows if row not in never]
@@ -181,6 +183,7 @@ class TopicRecovery:
         )
         if self._is_below_starts(segment):
             await asyncio.to_thread(self._replay, segment_id, size)
+            self._scan.last_us = max(self._scan.last_us, segment.last_us())
             self._gone.append(segment_id)
             return
         found = recovery.size_of(path)
@@ -330,6 +333,7 @@ class TopicRecovery:
         A start can do without, as long as no frames go that only an older snapshot knows.
         """
         segment_id = SegmentId(covered.storage_topic_id, covered.segment_id)
+        self._scan.producers.newest_us = self._scan.last_us
         try:
             snapshots.store(self._paths, segment_id, self._scan.producers.encode(covered))
         except OSError as error:

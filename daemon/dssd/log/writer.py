@@ -193,7 +193,7 @@ class LogWriter:
         left = self._leave(topic)
         topic.file = file
         topic.frames = 0
-        return Switched(left, topic.producers.encode(Covered(*file.segment, file.size)))
+        return Switched(left, _snapshot(topic, Covered(*file.segment, file.size)))
 
     def _raise_ceilings(self, storage_topic_id: int, ceilings: Mapping[int, int]) -> None:
         topic = self._topics.get(storage_topic_id)
@@ -232,7 +232,7 @@ class LogWriter:
                 self._open_files.close(topic.file)
                 continue
             if left is not None:
-                snapshot = topic.producers.encode(Covered(*left.segment, left.size))
+                snapshot = _snapshot(topic, Covered(*left.segment, left.size))
                 states[topic.storage_topic_id] = Closed(_marked(topic, left.size), snapshot)
         return states
 
@@ -250,6 +250,11 @@ class LogWriter:
         topic.producers.count_in(Followed())
         if topic.file is not None:
             self._open_files.close(topic.file)
+
+
+def _snapshot(topic: WriterTopic, covered: Covered) -> bytes:
+    topic.producers.newest_us = topic.last_us
+    return topic.producers.encode(covered)
 
 
 def _marked(topic: WriterTopic, size: int) -> Marked:

@@ -1,16 +1,19 @@
 """Idempotence against a model that remembers everything."""
 
+import struct
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+import xxhash
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dss_core.errors import DssError, Overloaded, SequenceGap, SequenceTooOld
+from dss_core.ids import StreamId
 from dss_core.limits import PRODUCER_WINDOW_SEQUENCES as WINDOW
 from dssd.limits import PRODUCER_FORGOTTEN_US
-from dssd.log.port import Appended
+from dssd.log.port import Append, Appended
 from dssd.log.producers import (
     NO_PRODUCER,
     SEQUENCE_MAX,
@@ -94,7 +97,7 @@ def test_learning_a_frame_twice_changes_nothing() -> None:
     producers = remembering(4)
     before = producers.encode(COVERED)
     for sequence in range(4):
-        producers.stored(0, A, sequence, Answer(99, 1, 100))
+        producers.stored(0, A, sequence, Answer(sequence, 1, 100))
     assert producers.encode(COVERED) == before
 
 
@@ -266,6 +269,58 @@ def test_a_frame_that_is_known_already_counts_as_a_change() -> None:
     assert outcome(again, 0, 2) == Answer(2, 1, 100)
 
 
+def test_a_snapshot_keeps_the_time_of_the_newest_frame() -> None:
+    producers = remembering(3)
+    producers.newest_us = 700
+    again, _ = Producers.decode(producers.encode(COVERED))
+    assert again.newest_us == 700
+
+
+def test_a_snapshot_of_the_version_without_that_time_is_read() -> None:
+    snapshot = remembering(3).encode(COVERED)
+    head = struct.calcsize("<8sIIIQQQ")
+    older = bytearray(snapshot[:head] + snapshot[head + 8 : -8])
+    struct.pack_into("<I", older, 8, 1)
+    older += struct.pack("<Q", xxhash.xxh3_64_intdigest(bytes(older)))
+    again, covered = Producers.decode(bytes(older))
+    assert covered == COVERED
+    assert again.newest_us == 0
+    assert sorted_entries(again) == sorted_entries(remembering(3))
+
+
+def test_a_start_learns_that_a_producer_was_forgotten_and_began_anew() -> None:
+    """It reads the frames of both times, and must know what was known before it."""
+    producers = remembering(6)
+    again = [Answer(20 + sequence, 1, 100) for sequence in range(2, 4)]
+    for sequence, answer in enumerate(again, start=2):
+        producers.stored(0, A, sequence, answer)
+    assert [outcome(producers, 0, sequence) for sequence in range(1, 5)] == [
+        SequenceTooOld,
+        *again,
+        None,
+    ]
+
+
+def test_a_start_takes_no_frame_that_it_knows_for_a_later_one() -> None:
+    producers = remembering(6)
+    producers.lost(0, A, 6, 100)
+    before = producers.encode(COVERED)
+    for sequence in range(6):
+        producers.stored(0, A, sequence, Answer(sequence, 1, 100))
+    assert producers.encode(COVERED) == before
+
+
+def test_a_producer_is_as_old_as_its_last_append() -> None:
+    producers = remembering(3)
+    producers.stored(0, A, 2, Answer(9, 1, 500))
+    producers.stored(1, A, 0, Answer(0, 1, 100))
+    producers.lost(1, A, 1, 500)
+    producers.forget_before(500)
+    assert len(producers) == 2
+    producers.forget_before(501)
+    assert len(producers) == 0
+
+
 def test_all_topics_of_a_log_share_one_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dssd.log.producers.PRODUCERS_MAX", 2)
     followed = Followed()
@@ -291,3 +346,24 @@ async def test_producers_that_are_silent_for_long_make_room_without_a_roll(
     assert isinstance(await bench.append(newcomer), Overloaded)
     bench.now_us += PRODUCER_FORGOTTEN_US + 1
     assert isinstance(await bench.append(newcomer), Appended)
+
+
+async def test_a_clock_that_jumped_back_does_not_put_off_that_producers_are_forgotten(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, make_frame: Callable[..., bytes]
+) -> None:
+    monkeypatch.setattr("dssd.log.producers.PRODUCERS_MAX", 2)
+    bench.log.open_storage_topic(8, 1)
+
+    async def sent(storage_topic_id: int, producer: bytes) -> object:
+        built = make_frame(b"x", producer=producer * 16)
+        stream = StreamId(storage_topic_id, 0)
+        (result,) = await bench.log.append([Append(stream, built, 1)])
+        return result
+
+    bench.now_us += 30 * PRODUCER_FORGOTTEN_US
+    assert isinstance(await sent(7, b"a"), Appended)
+    bench.now_us -= 30 * PRODUCER_FORGOTTEN_US
+    assert isinstance(await sent(8, b"b"), Appended)
+    assert isinstance(await sent(8, b"c"), Overloaded)
+    bench.now_us += PRODUCER_FORGOTTEN_US + 1
+    assert isinstance(await sent(8, b"c"), Appended)

@@ -100,6 +100,35 @@ async def test_even_the_active_segment_goes_when_all_in_it_is_old(bench: Bench) 
     assert (await bench.put(b"next")).base_offset == 3
 
 
+@pytest.mark.parametrize("crash", [False, True])
+async def test_append_times_do_not_fall_below_those_of_records_that_went(
+    bench: Bench, crash: bool
+) -> None:
+    """A clock that jumped back while nothing is left in the files that has a time."""
+    await three_segments(bench)
+    assert await bench.log.enforce_retention(7, 1_000, None, 60_000_000) == 3
+    for _ in range(2):
+        bench.now_us = 1_000
+        await bench.reopen(crash=crash)
+    assert (await bench.put(b"next")).append_time_us == 3_000_000
+
+
+async def test_append_times_do_not_fall_below_those_of_files_that_a_start_deletes(
+    bench: Bench,
+) -> None:
+    await three_segments(bench)
+    await bench.roll()
+    await bench.settle()
+    await bench.crash()
+    found = await bench.store.read(StorageTopicRow, (1, 0))
+    await bench.store.commit([Put(replace(found.row, starts="3,3,0,0"))])
+    for path in bench.directory.glob("*.prod"):
+        path.unlink()
+    bench.now_us = 1_000
+    await bench.open()
+    assert (await bench.put(b"next")).append_time_us == 3_000_000
+
+
 async def test_retention_by_bytes_counts_the_active_segment(bench: Bench) -> None:
     await three_segments(bench)
     sizes = [path.stat().st_size for path in bench.segments()]
@@ -183,7 +212,7 @@ async def test_the_low_watermark_is_durable_however_many_topics_there_are(
     ) -> object:
         return await usual(kind, prefix, after=after, limit=min(2, limit))
 
-    monkeypatch.setattr("dssd.store.paging.scan_all.__kwdefaults__", {"page_rows": 2})
+    monkeypatch.setattr("dssd.store.paging.PAGE_ROWS", 2)
     monkeypatch.setattr(bench.store, "scan", small_pages)
     row = (await bench.store.read(StorageTopicRow, (1, 0))).row
     await bench.store.commit(

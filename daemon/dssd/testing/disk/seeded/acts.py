@@ -4,10 +4,12 @@ Topics, producers and partitions are chosen by a number, taken modulo what there
 turn comes; so a run stays one if acts are left out. Invariant: a plan follows from its seed.
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from random import Random
 
 from dssd.log.settings import LogSettings
+from dssd.testing.disk.seeded.clock import ClockDraws
 from dssd.testing.disk.seeded.faults import (
     CALLS,
     COMMIT,
@@ -118,6 +120,13 @@ class Wait:
 
 
 @dataclass(frozen=True, slots=True)
+class Jump:
+    """The wall clock goes so far, forward or back; it needs no process."""
+
+    by_us: int
+
+
+@dataclass(frozen=True, slots=True)
 class Together:
     """Several at once."""
 
@@ -177,6 +186,7 @@ Act = (
     | ReadBack
     | Probe
     | Wait
+    | Jump
     | Together
     | Arm
     | MakeRoom
@@ -185,6 +195,8 @@ Act = (
     | Kill
     | PowerLoss
 )
+Befalling = Arm | MakeRoom | Rot | Jump
+"""What happens to a process, and needs none."""
 ENDS = (Stop, Kill, PowerLoss)
 """Acts that end a life."""
 
@@ -204,9 +216,13 @@ class Plan:
     seed: int
     settings: LogSettings
     acts: tuple[Numbered, ...]
+    begins_us: int
+    """Where its wall clock begins."""
 
 
 ACTS = (5, 60)
+JUMPS_FROM = 1_000
+"""The first number of a jump: acts keep theirs, whatever their clock does."""
 PRODUCERS = 3
 READ_LOOP_US = 60_000_000
 """A read ends for no clock."""
@@ -227,7 +243,19 @@ def planned(seed: int) -> Plan:
     acts: list[Act] = [draws.topic()]
     for _ in range(chance.randint(*ACTS)):
         acts += draws.acts()
-    return Plan(seed, settings_of(chance), tuple(Numbered(*one) for one in enumerate(acts)))
+    settings, clock = settings_of(chance), ClockDraws(seed)
+    return Plan(seed, settings, tuple(_timed(acts, clock)), clock.begins_us)
+
+
+def _timed(acts: Sequence[Act], clock: ClockDraws) -> Iterator[Numbered]:
+    """The acts, with what the clock does between them."""
+    for number, act in enumerate(acts):
+        if isinstance(act, Retain) and act.age_ms is not None:
+            act = replace(act, age_ms=clock.age_ms(act.age_ms))
+        yield Numbered(number, act)
+        by_us = clock.jump_us()
+        if by_us is not None:
+            yield Numbered(JUMPS_FROM + number, Jump(by_us))
 
 
 def settings_of(chance: Random) -> LogSettings:

@@ -12,7 +12,6 @@ from dss_core.build import build_frame
 from dss_core.columns import Columns
 from dss_core.errors import (
     DiskFull,
-    DssError,
     Overloaded,
     SequenceGap,
     SequenceTooOld,
@@ -68,6 +67,7 @@ from dssd.testing.disk.seeded.ledger import (
     Sealed,
 )
 from dssd.testing.disk.seeded.looking import frames_of
+from dssd.testing.disk.seeded.retaining import files_of, left_wrongly, taken_wrongly
 from dssd.topics.catalogue import Catalogue, NewTopic, Topic
 
 NO_ROOM = (DiskFull, Overloaded)
@@ -114,9 +114,9 @@ class Doing:
             case _:
                 topic = self._topic(act)
                 if topic is not None:
-                    await self._allowed(self._do_to(topic, act))
+                    await self._allowed(self._do_to(topic, act, is_alone="." not in name))
 
-    async def _do_to(self, topic: Topic, act: Act) -> None:
+    async def _do_to(self, topic: Topic, act: Act, *, is_alone: bool) -> None:
         number = topic.producing.storage_topic_id
         match act:
             case RemoveTopic():
@@ -130,7 +130,7 @@ class Doing:
             case Trim():
                 await self._trim(_stream_of(topic, act.partition), act.share)
             case Retain():
-                await self._retain(number, act)
+                await self._retain(number, act, is_alone=is_alone)
             case ReadBack():
                 await self._read(_stream_of(topic, act.partition), act)
             case Repeat():
@@ -192,7 +192,7 @@ class Doing:
         await self._log.trim(stream, offset)
         self._era.tell(Trimmed(*stream, offset))
 
-    async def _retain(self, storage_topic_id: int, act: Retain) -> None:
+    async def _retain(self, storage_topic_id: int, act: Retain, *, is_alone: bool) -> None:
         going: dict[StreamId, Range] = {}
 
         async def about_to_go(ranges: Mapping[StreamId, Range]) -> None:
@@ -201,11 +201,21 @@ class Doing:
                 self._era.tell(TrimAsked(*stream, end))
 
         now_us = self._era.clock()
+        before = files_of(self._era.root, storage_topic_id)
         await self._log.enforce_retention(
             storage_topic_id, act.age_ms, act.bytes, now_us, about_to_go
         )
         for stream, (_, end) in going.items():
             self._era.tell(Trimmed(*stream, end))
+        # A full disk puts off; a bit that flipped makes a file look like another.
+        if is_alone and not self._is_full() and not self._era.ledger.rotten:
+            after = files_of(self._era.root, storage_topic_id)
+            oldest_us = now_us - (act.age_ms or 0) * 1_000
+            for text in (
+                *taken_wrongly(before, after, act, oldest_us),
+                *left_wrongly(before, after, act, oldest_us),
+            ):
+                self._broken("retained", text)
 
     # Reading
 
@@ -219,13 +229,14 @@ class Doing:
             if frame is None or found.content != stamped_at(frame, found.base, found.time_us):
                 self._broken("whole", f"{name_of(stream)}: nobody sent what was read: {found}")
                 return
-            self._note_stored(frame, Place(found.base, found.time_us))
+            known = self._era.ledger.places_of(frame.number)
+            self._note_stored(frame, Place(found.base, found.time_us), known)
 
-    def _note_stored(self, frame: Frame, place: Place) -> None:
+    def _note_stored(self, frame: Frame, place: Place, known: set[Place]) -> None:
+        """It is at a place, which is to be one of those that are known, if any is."""
         ledger = self._era.ledger
-        known = ledger.places.get(frame.number, place)
-        if known != place and not ledger.may_be_forgotten(frame):
-            self._broken("repeats", f"{frame} is at {place.base}, and was at {known.base}")
+        if known and place not in known and not ledger.may_be_forgotten(frame):
+            self._broken("repeats", f"{frame} is at {place.base}, and was at {sorted(known)}")
         self._era.tell(FrameStored(frame.number, place))
 
     # Appending
@@ -251,21 +262,39 @@ class Doing:
         return frames
 
     async def _repeat(self, stream: StreamId, act: Repeat) -> None:
-        stored = self._era.ledger.stored(stream, act.producer)
-        if act.back < len(stored):
-            await self._resend(stored[-1 - act.back])
-
-    async def _resend(self, frame: Frame) -> None:
-        """Send a frame again that is stored; its answer is known, or too old."""
-        [result] = await self._log.append([append_of(frame)])
-        if isinstance(result, Appended):
-            self._answered(frame, result)
-            return
         ledger = self._era.ledger
-        too_old = isinstance(result, SequenceTooOld) and not ledger.is_answer_known(frame)
-        gone = isinstance(result, StreamNotFound)
-        if not (too_old or gone or ledger.rotten or (self._is_full() and _is(result, NO_ROOM))):
-            self._broken("repeats", f"{frame}, sent again: {result!r}")
+        stored = ledger.stored(stream, act.producer)
+        if act.back >= len(stored):
+            return
+        again = stored[-1 - act.back :]
+        # Who may be forgotten has to send all that came after, or is shut out by a gap.
+        await self._resend(again if again[0].number in ledger.lapsed else again[:1])
+
+    async def _resend(self, frames: list[Frame]) -> None:
+        """Send frames again that are stored; their answers are known, or too old."""
+        lapsed = frozenset(self._era.ledger.lapsed)
+        results = await self._log.append([append_of(frame) for frame in frames])
+        for frame, result in zip(frames, results, strict=True):
+            if isinstance(result, Appended):
+                self._answered(frame, result)
+            elif not self._may_be_refused(frame, result, is_new=frame.number in lapsed):
+                self._broken("repeats", f"{frame}, sent again: {result!r}")
+
+    def _may_be_refused(self, frame: Frame, error: BaseException, *, is_new: bool) -> bool:
+        """Whether one that is sent again may be; it is new where its producer was forgotten."""
+        ledger = self._era.ledger
+        match error:
+            case SequenceTooOld():
+                allowed = is_new or not ledger.is_answer_known(frame)
+            case SequenceGap():
+                allowed = is_new
+            case StorageTopicSealed():
+                allowed = is_new and frame.stream.storage_topic_id in ledger.sealing
+            case StreamNotFound():
+                allowed = True
+            case _:
+                allowed = self._is_full() and isinstance(error, NO_ROOM)
+        return allowed or bool(ledger.rotten)
 
     async def _probe(self) -> None:
         """Repeats first: what is new moves the window on."""
@@ -274,7 +303,7 @@ class Doing:
             for producer in range(PRODUCERS):
                 stored = self._era.ledger.stored(stream, producer)
                 for frame in stored[-PROBED_BACK:]:
-                    await self._resend(frame)
+                    await self._resend([frame])
         for number, stream in enumerate(streams):
             one = Sending(0, stream.partition, number % PRODUCERS, 1, 5)
             await self._send([self._frames_to(stream, one)])
@@ -299,7 +328,9 @@ class Doing:
             self._broken("repeats", f"{frame} is answered as stored, though {GONE}")
         if result.records != frame.records:
             self._broken("repeats", f"{frame} is answered with {result.records} records")
-        self._note_stored(frame, Place(result.base_offset, result.append_time_us))
+        newest = ledger.places.get(frame.number)
+        known = set() if newest is None else {newest}
+        self._note_stored(frame, Place(result.base_offset, result.append_time_us), known)
 
     def _refused(self, frame: Frame, error: BaseException) -> None:
         ledger = self._era.ledger
@@ -326,11 +357,11 @@ class Doing:
     def _is_one_before_missing(self, frame: Frame) -> bool:
         ledger = self._era.ledger
         sent = ledger.sent[frame.stream, frame.producer]
-        return any(number not in ledger.places for number in sent[: sent.index(frame.number)])
-
-
-def _is(error: BaseException, kinds: tuple[type[DssError], ...]) -> bool:
-    return isinstance(error, kinds)
+        before = sent[: sent.index(frame.number)]
+        return any(number not in ledger.places for number in before) or (
+            # The log knows the one before only if it is not forgotten.
+            bool(before) and before[-1] in ledger.lapsed
+        )
 
 
 def _stream_of(topic: Topic, partition: int) -> StreamId:

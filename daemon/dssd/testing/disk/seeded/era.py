@@ -13,27 +13,15 @@ from dssd.testing.disk.image import Image
 from dssd.testing.disk.image_files import read_image, write_image
 from dssd.testing.disk.model import Disk
 from dssd.testing.disk.operations import Step
+from dssd.testing.disk.seeded.clock import Clock
 from dssd.testing.disk.seeded.journal import Journal
-from dssd.testing.disk.seeded.ledger import Fact, Ledger, PowerLost
+from dssd.testing.disk.seeded.ledger import ClockRead, Fact, Ledger, PowerLost
 
 EMPTY = Image({}, frozenset())
-TICK_US = 1_000
 
 
 class NotUnderstood(AssertionError):
     """The log did something to its files that was not recorded."""
-
-
-@dataclass(slots=True)
-class Clock:
-    """The wall clock of a run; each look at it takes a millisecond."""
-
-    now_us: int = 1_000_000_000
-
-    def __call__(self) -> int:
-        """Microseconds."""
-        self.now_us += TICK_US
-        return self.now_us
 
 
 @dataclass(slots=True)
@@ -61,6 +49,11 @@ class Era:
         """A fact, now."""
         self.facts.append((len(self.steps), fact))
         self.ledger.learn(fact)
+
+    def jump(self, by_us: int) -> None:
+        """Move the wall clock."""
+        self.clock.jump(by_us)
+        self.tell(ClockRead(self.clock.now_us))
 
     def check_complete(self) -> None:
         """The steps explain the files.

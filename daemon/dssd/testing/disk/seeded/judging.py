@@ -5,6 +5,7 @@ acked     what was answered as stored is there, in its place, byte for byte
 once      nothing is there twice, and no two records have one offset
 whole     only whole frames that were sent, none that was refused or that a start had given up
 order     the frames of a producer lie in the order of their sequences
+times     append times of a stream never fall, whatever the clock did
 dense     every offset of a stream has its record, or is named as damaged, for a reason; of topics
           that answer before a sync, the power may have taken some
 starts    what was trimmed stays so, and nothing else does
@@ -12,14 +13,16 @@ offsets   a stream does not end below an offset that was given
 topics    topics that were made are there, those that were removed are gone
 reports   nothing is set aside or called damaged but for what a crash explains
 files     each segment file has its row, each row its file; nothing bad is deleted
-repeats   a frame that is sent again gets its first answer, or is stored if it was not
+retained  retention takes nothing that its settings keep, and leaves no whole file that they do not
+repeats   a frame that is sent again gets its first answer, or is stored if it was not; for as long
+          as its producer is remembered
 answers   a frame is refused only for a reason; nothing is answered after the disk failed
 starting  the log starts, and raises nothing, whatever was lost
 settled   a second start finds nothing more to mend
 ========  ==========================================================================================
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
 
@@ -79,17 +82,20 @@ class _Stream:
         self._found = found
         self._ledger = ledger
         self._bodies = bodies
-        self._here: dict[int, FoundFrame] = {}
+        self._here: list[tuple[int, int]] = []
+        """Number and base of each frame that is there, in order."""
 
     def violations(self) -> Iterator[tuple[str, str]]:
         """All of them."""
         yield from self._each()
         yield from self._order()
+        yield from self._times()
         yield from self._missing()
         yield from self._bounds()
 
     def _each(self) -> Iterator[tuple[str, str]]:
         end = 0
+        times_there: Counter[int] = Counter()
         for found in self._found.frames:
             if found.base < end:
                 yield "once", f"offset {found.base} has two records"
@@ -98,15 +104,17 @@ class _Stream:
             if frame is None:
                 yield "whole", f"nobody sent what lies at offset {found.base}"
                 continue
-            if frame.number in self._here:
-                yield "once", f"{frame} is there twice"
-            self._here[frame.number] = found
+            times_there[frame.number] += 1
+            if times_there[frame.number] > 1 + self._ledger.lapses[frame.number]:
+                yield "once", f"{frame} is there too often"
+            self._here.append((frame.number, found.base))
             yield from self._one(frame, found)
 
     def _one(self, frame: Frame, found: FoundFrame) -> Iterator[tuple[str, str]]:
-        place = self._ledger.places.get(frame.number)
-        if place is not None and place != Place(found.base, found.time_us):
-            yield "acked", f"{frame} is at {found.base}, not at {place.base}"
+        places = self._ledger.places_of(frame.number)
+        is_elsewhere = bool(places) and Place(found.base, found.time_us) not in places
+        if is_elsewhere and frame.number not in self._ledger.lapsed:
+            yield "acked", f"{frame} is at {found.base}, not at any of {sorted(places)}"
         why = self._ledger.refused.get(frame.number)
         if why is not None:
             yield "whole", f"{frame} is there, though {why}"
@@ -115,21 +123,43 @@ class _Stream:
 
     def _order(self) -> Iterator[tuple[str, str]]:
         last: defaultdict[int, int] = defaultdict(lambda: -1)
-        for number in self._here:
+        for number, _ in self._here:
             frame = self._ledger.frames[number]
-            if frame.producer != ANONYMOUS and frame.sequence <= last[frame.producer]:
+            is_behind = frame.sequence <= last[frame.producer]
+            if frame.producer != ANONYMOUS and is_behind and not self._ledger.lapses[number]:
                 yield "order", f"{frame} lies behind {last[frame.producer]}"
             last[frame.producer] = max(last[frame.producer], frame.sequence)
 
+    def _times(self) -> Iterator[tuple[str, str]]:
+        """Also since those that were trimmed, but for a bit that flipped in what told of them."""
+        ledger, start = self._ledger, self._found.start
+        known = [] if ledger.rotten else ledger.places.items()
+        trimmed = (
+            place.time_us
+            for number, place in known
+            if ledger.frames[number].stream == self._stream
+            and number not in ledger.at_risk
+            and place.base + ledger.frames[number].records <= start
+        )
+        last_us = max(trimmed, default=0)
+        for found in self._found.frames:
+            if found.time_us < last_us:
+                yield "times", f"offset {found.base} is of {found.time_us}, after {last_us}"
+            last_us = found.time_us
+
     def _missing(self) -> Iterator[tuple[str, str]]:
-        ledger = self._ledger
-        for number, place in ledger.places.items():
+        ledger, here = self._ledger, set(self._here)
+        for number, last in ledger.places.items():
             frame = ledger.frames[number]
-            kept = place.base + frame.records > self._found.start
-            forgiven = number in ledger.hit or number in ledger.at_risk
-            lost = number not in self._here and not forgiven
-            if frame.stream == self._stream and kept and lost:
-                yield "acked", f"{frame} is gone from offset {place.base}"
+            if frame.stream != self._stream or number in ledger.hit | ledger.at_risk:
+                continue
+            # Which copy the power took, or a bit that flipped, is not followed.
+            is_any = frame.durability == "os" or number in ledger.ever_hit
+            places = {last} if is_any else ledger.places_of(number)
+            for place in places:
+                kept = place.base + frame.records > self._found.start
+                if kept and (number, place.base) not in here:
+                    yield "acked", f"{frame} is gone from offset {place.base}"
 
     def _bounds(self) -> Iterator[tuple[str, str]]:
         found, ledger, stream = self._found, self._ledger, self._stream
@@ -157,7 +187,8 @@ class _Stream:
         return any(
             frame.stream.storage_topic_id == topic and ledger.refused.get(number, GONE) == GONE
             for number, frame in ledger.frames.items()
-            if number not in ledger.places
+            # A forgotten one may have been on its way again.
+            if number not in ledger.places or number in ledger.lapsed
         )
 
 

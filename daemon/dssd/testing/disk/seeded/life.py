@@ -15,7 +15,7 @@ from dssd.log.segment_rows import all_segment_rows, row_id
 from dssd.log.settings import LogSettings
 from dssd.store.paging import scan_all
 from dssd.store.rows import SegmentRow, StorageTopicRow
-from dssd.testing.disk.seeded.acts import ENDS, Arm, MakeRoom, Numbered, Rot, Stop
+from dssd.testing.disk.seeded.acts import ENDS, Arm, Befalling, Jump, MakeRoom, Numbered, Rot, Stop
 from dssd.testing.disk.seeded.calls import Calls, called
 from dssd.testing.disk.seeded.doing import Doing
 from dssd.testing.disk.seeded.era import Era
@@ -74,6 +74,7 @@ class Life:
 
         Those that were done leave the queue, and a `Stop`; another end stays.
         """
+        self._era.jump(0)
         with called(self._calls), one_thread(self._chance) as loop:
             self._loop = loop
             try:
@@ -88,7 +89,7 @@ class Life:
             self._calls.end()
 
     async def _whole(self, acts: deque[Numbered]) -> None:
-        while acts and isinstance(acts[0].act, Arm | MakeRoom | Rot):
+        while acts and isinstance(acts[0].act, Befalling):
             self._befall(acts.popleft())
         if not await self._start():
             return
@@ -101,7 +102,7 @@ class Life:
                 break
             numbered = acts.popleft()
             self._chance.seed(f"{self._seed} {numbered.number}")
-            if isinstance(numbered.act, Arm | MakeRoom | Rot):
+            if isinstance(numbered.act, Befalling):
                 self._befall(numbered)
                 continue
             await self._do(doing, numbered)
@@ -125,6 +126,8 @@ class Life:
                 self._faults.arm(Armed(kind, calls, passing, strikes))
             case MakeRoom():
                 self._faults.disarm()
+            case Jump(by_us):
+                self._era.jump(by_us)
             case Rot() as act:
                 rot(self._era, act)
 

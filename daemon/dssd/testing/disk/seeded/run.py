@@ -16,7 +16,8 @@ from dssd.testing.disk.crashes import Crash
 from dssd.testing.disk.image import Image
 from dssd.testing.disk.image_files import fast_directory, read_image
 from dssd.testing.disk.seeded.acts import Kill, Numbered, Plan, PowerLoss, Probe, Stop, planned
-from dssd.testing.disk.seeded.era import Clock, Era
+from dssd.testing.disk.seeded.clock import Clock, ClockDraws
+from dssd.testing.disk.seeded.era import Era
 from dssd.testing.disk.seeded.judging import Violation
 from dssd.testing.disk.seeded.life import Life
 
@@ -79,7 +80,7 @@ class _Run:
     def whole(self) -> Outcome:
         """All of it."""
         acts = deque(self._plan.acts)
-        era = Era(self._directory / "run", Clock()).begin()
+        era = Era(self._directory / "run", Clock(self._plan.begins_us)).begin()
         while True:
             following = self._lived(era, acts)
             self._note(era)
@@ -148,7 +149,9 @@ class _Run:
     def _judged(self, era: Era, image: Image, seed: str) -> list[Violation]:
         """Start, and be killed; start again, use it, stop; start once more."""
         era.begin()
+        clock = ClockDraws(seed)
         for number, acts in enumerate(((), (Probe(), Stop()), ())):
+            era.jump(clock.jump_us() or 0)
             life = Life(era, self._plan.settings, f"{seed} {number}")
             life.live(deque(Numbered(*one) for one in enumerate(acts)))
             if number == 0:

@@ -24,7 +24,10 @@ from dssd.testing.disk.seeded.judging import (
     topic_violations,
 )
 from dssd.testing.disk.seeded.ledger import (
+    BETWEEN_READS_US,
+    FORGOTTEN_AFTER_US,
     GONE,
+    ClockRead,
     DamageSeen,
     EndSeen,
     Fact,
@@ -35,6 +38,7 @@ from dssd.testing.disk.seeded.ledger import (
     FrameStored,
     Ledger,
     Place,
+    PowerLost,
     Rotten,
 )
 from dssd.testing.disk.seeded.looking import FoundFrame, StreamFound
@@ -52,8 +56,8 @@ BOTH: tuple[Fact, ...] = (FrameSent(FIRST), FrameSent(SECOND))
 STORED = (*BOTH, FrameStored(0, Place(0, NOW_US)), FrameStored(1, Place(2, NOW_US)))
 
 
-def lying(frame: Frame, base: int) -> FoundFrame:
-    return FoundFrame(base, frame.records, NOW_US, stamped_at(frame, base, NOW_US))
+def lying(frame: Frame, base: int, time_us: int = NOW_US) -> FoundFrame:
+    return FoundFrame(base, frame.records, time_us, stamped_at(frame, base, time_us))
 
 
 def found(*frames: FoundFrame, start: int = 0, end: int | None = None) -> StreamFound:
@@ -117,6 +121,80 @@ def test_a_frame_that_was_sent_twice_may_be_there_though_it_was_refused_once() -
 
 def test_a_producers_frames_change_places() -> None:
     assert rules(found(lying(SECOND, 0), lying(FIRST, 2)), *BOTH) == ["order"]
+
+
+def test_append_times_fall() -> None:
+    """Whatever the clock did, and behind what was trimmed too."""
+    fallen = lying(SECOND, 2, NOW_US - 1)
+    assert rules(found(lying(FIRST, 0), fallen), *BOTH) == ["times"]
+    trimmed = (FrameSent(FIRST), FrameStored(0, Place(0, NOW_US)), TrimAsked(*STREAM, 2))
+    behind = (*trimmed, FrameSent(SECOND))
+    assert rules(found(fallen, start=2), *behind) == ["times"]
+    assert rules(found(lying(SECOND, 2), start=2), *behind) == []
+    assert rules(found(fallen, start=2), *behind, Rotten("file")) == []
+
+
+SILENT_US = NOW_US + FORGOTTEN_AFTER_US
+LATER = ClockRead(SILENT_US + 1)
+AGAIN_US = SILENT_US + 2
+
+
+def test_a_repeat_is_there_again_once_for_each_time_its_producer_was_silent() -> None:
+    twice = found(lying(FIRST, 0), lying(SECOND, 2), lying(FIRST, 4, AGAIN_US))
+    assert rules(twice, *STORED, LATER) == []
+    assert rules(twice, *STORED, LATER, LATER) == []
+    thrice = found(*twice.frames, lying(FIRST, 6, AGAIN_US))
+    assert "once" in rules(thrice, *STORED, LATER)
+    told = (*STORED, LATER, FrameStored(0, Place(4, AGAIN_US)))
+    assert "once" in rules(thrice, *told), "it is remembered anew"
+    assert "once" not in rules(thrice, *told, ClockRead(AGAIN_US + FORGOTTEN_AFTER_US + 1))
+
+
+def test_no_producer_is_forgotten_before_its_time() -> None:
+    """Nor for a clock that goes back, nor one of which something came meanwhile."""
+    early = ClockRead(SILENT_US - BETWEEN_READS_US)
+    twice = found(lying(FIRST, 0), lying(SECOND, 2), lying(FIRST, 4))
+    assert "once" in rules(twice, *STORED, early)
+    assert "once" in rules(twice, *STORED, ClockRead(0))
+    fresh = (*BOTH, *STORED[2:3], FrameStored(1, Place(2, SILENT_US)))
+    assert "once" in rules(twice, *fresh, LATER)
+
+
+def test_what_was_stored_again_stays_where_it_was_first() -> None:
+    facts = (*STORED, LATER, FrameStored(0, Place(4, AGAIN_US)))
+    again = lying(FIRST, 4, AGAIN_US)
+    assert rules(found(lying(FIRST, 0), lying(SECOND, 2), again), *facts) == []
+    assert rules(found(lying(SECOND, 2), again), *facts) == ["acked", "dense"]
+    assert rules(found(lying(FIRST, 0), lying(SECOND, 2), end=6), *facts) == ["acked", "dense"]
+
+
+def test_what_was_hit_and_stored_again_need_not_be_where_it_was() -> None:
+    facts = (*STORED, LATER, FrameHit(0), Rotten("file"), FrameStored(0, Place(4, AGAIN_US)))
+    kept = found(lying(SECOND, 2), lying(FIRST, 4, AGAIN_US))
+    kept.damaged.append((0, 2))
+    assert rules(kept, *facts) == []
+
+
+def test_an_answer_is_known_within_the_window_and_the_time() -> None:
+    ledger = Ledger.of(STORED)
+    assert ledger.is_answer_known(FIRST)
+    assert not ledger.may_be_forgotten(FIRST)
+    ledger.learn(LATER)
+    assert not ledger.is_answer_known(FIRST)
+    assert ledger.may_be_forgotten(FIRST)
+    ledger.learn(FrameStored(1, Place(4, AGAIN_US)))
+    assert ledger.is_answer_known(SECOND), "by what was appended last"
+    assert not ledger.may_be_forgotten(SECOND)
+    assert ledger.may_be_forgotten(FIRST)
+    ledger.learn(FrameStored(1, Place(2, NOW_US)))
+    assert ledger.places[1] == Place(4, AGAIN_US), "though the older one was read"
+
+
+def test_what_the_power_may_have_taken_keeps_no_producer_known() -> None:
+    one = replace(FIRST, durability="os")
+    ledger = Ledger.of([FrameSent(one), FrameStored(0, Place(0, SILENT_US)), PowerLost()])
+    ledger.learn(ClockRead(FORGOTTEN_AFTER_US))
+    assert ledger.may_be_forgotten(one)
 
 
 def test_an_offset_has_no_record() -> None:
