@@ -42,7 +42,8 @@ the next records come while the user works on the rest."""
 
 SILENCE_OF_LEASE = 0.4
 """After this share of the lease without a sign of the daemon, hand-out waits for a ping. It is less
-than the 3 s after which the daemon may cut off a client that stands still and lend its streams."""
+than the 3 s after which the daemon may cut off a client that stands still and lend its streams, and
+than the 0.67 leases for which a restarted one keeps them."""
 
 PING_OF_LEASE = 0.25
 """An otherwise silent connection is pinged this often, as a share of the lease."""
@@ -56,8 +57,8 @@ makes its own final report after nine tenths."""
 
 BACKOFF_FIRST_S = 0.05
 BACKOFF_MAX_S = 0.5
-"""Reconnect pauses double between these, each drawn from zero to its value. The longest is half of
-what a restarted daemon keeps a stream for the session that held it."""
+"""Reconnect pauses double between these, each drawn from zero to its value. The longest is an
+eighth of what a restarted daemon keeps a stream for the session that held it."""
 
 CHANNEL_BACKOFF_MS = 100
 CHANNEL_BACKOFF_MAX_MS = 300

@@ -30,10 +30,16 @@ class LeaderTiming:
     commit_ms: int = 50
     """Reports of this long merge into one commit; up to `COMMIT_GATHER_MS_MAX` where commits take
     long."""
-    reserve_ms: int = 1_000
-    """After a restart of the daemon, streams wait this long for the session that held them."""
+    reserve_percent: int = 67
+    """Of the lease: so long after a restart of the daemon streams wait for the session that held
+    them. A client that heard nothing more hands out for 0.4 leases, by its own clock."""
     idle_ms: int = 30_000
     """A leader without members stops after it."""
+
+    @property
+    def reserve_ms(self) -> int:
+        """How long streams wait for their sessions after a restart of the daemon."""
+        return self.lease_ms * self.reserve_percent // 100
 
     @property
     def resend_max_ms(self) -> int:

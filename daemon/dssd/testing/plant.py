@@ -35,7 +35,7 @@ from dssd.topics.catalogue import Catalogue, NewTopic
 PATIENCE_S = 10.0
 """How long a test waits for what must come; far above what it takes."""
 
-QUICK = LeaderTiming(gather_ms=5, commit_ms=2, reserve_ms=60, idle_ms=60)
+QUICK = LeaderTiming(gather_ms=5, commit_ms=2, reserve_percent=1, idle_ms=60)
 """Timers of a leader, short enough that no test waits for them noticeably."""
 
 M = TypeVar("M")

@@ -633,11 +633,16 @@ def test_after_a_restart_each_session_gets_its_streams_and_newcomers_only_the_re
     assert Counter(run.owners().values()) == {again: 3, back: 2, CAT: 1}
 
 
-def test_after_a_restart_streams_of_sessions_that_stay_away_are_free_after_a_second() -> None:
+def test_after_a_restart_streams_of_sessions_that_stay_away_wait_for_two_thirds_of_a_lease() -> (
+    None
+):
     run = Run(held_before(0, ANN), fresh(1), restarted=True)
     run.join(BOB)
+    run.pass_ms(run.leader.timing.lease_ms * 2 // 3 - 200 - 1)
+    run.commit_all()
     assert run.owners() == {0: None, 1: BOB}
-    run.pass_ms(800)
+    run.tell(Ping(BOB, LEADER, 0))
+    run.pass_ms(100)
     run.commit_all()
     assert run.owners() == {0: BOB, 1: BOB}
 

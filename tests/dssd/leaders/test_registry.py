@@ -234,7 +234,7 @@ async def test_a_graceful_stop_saves_progress_and_restores_each_sessions_streams
     goodbye(plant, bob, bob.report(of_bob, 4))
     await plant.stop()
     assert await stored_floor(plant, group, of_ann.stream) == 3
-    await plant.start(replace(QUICK, reserve_ms=60_000))
+    await plant.start(replace(QUICK, reserve_percent=1_000))
     again = plant.member(group, "bob again", session="bob")
     again.want()
     [granted] = await again.granted(1)

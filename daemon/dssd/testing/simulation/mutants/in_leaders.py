@@ -84,7 +84,7 @@ IN_LEADERS = (
         "        lent.reserved = False\n",
     ),
     Mutant(
-        "kept for holders for a second",
+        "kept for holders as for sessions",
         "a new leader gives streams on before the leases of their holders have ended",
         "core/leader.py",
         "        kept_ms = state.timing.reserve_ms if given.restarted else state.timing.lease_ms\n",
