@@ -5,10 +5,12 @@ leaves it, so a million seeds take no more memory than one. Knows no simulator.
 """
 
 import argparse
+import gc
 import os
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
@@ -99,8 +101,24 @@ def outcomes(
         simulator.prepare()
         yield from map(judged, numbers)
         return
-    with ProcessPoolExecutor(jobs, initializer=simulator.prepare) as pool:
+    with forked(jobs, simulator.prepare) as pool:
         yield from pool.map(judged, numbers, chunksize=simulator.chunk_seeds)
+
+
+@contextmanager
+def forked(jobs: int, prepare: Callable[[], object] = _nothing) -> Iterator[ProcessPoolExecutor]:
+    """Copies of this process, each of which calls ``prepare`` first.
+
+    They collect nothing of what it has: the end of an object may wait for a thread, as that of a
+    gRPC channel does, and threads are not copied.
+    """
+    gc.collect()
+    gc.freeze()
+    try:
+        with ProcessPoolExecutor(jobs, initializer=prepare) as pool:
+            yield pool
+    finally:
+        gc.unfreeze()
 
 
 def _judged(judge: Judge, seed: int) -> tuple[int, int, bool]:

@@ -1,11 +1,14 @@
 """Running seeds: all of them, on several processes, some twice."""
 
+import gc
+import os
 from collections.abc import Iterator
 from itertools import count
+from pathlib import Path
 
 import pytest
 
-from dssd.testing.seeds import Judge, Judged, Simulator, outcomes, parser_of, run_seeds
+from dssd.testing.seeds import Judge, Judged, Simulator, forked, outcomes, parser_of, run_seeds
 
 FAILS_EVERY = 7
 
@@ -53,3 +56,30 @@ def test_after_ten_failing_seeds_it_is_enough(capsys: pytest.CaptureFixture[str]
 def test_the_number_of_seeds_has_a_default() -> None:
     assert parser_of(simulator(), "Runs.").parse_args([]).seeds == 50
     assert parser_of(simulator(), "Runs.").parse_args(["--seed", "4"]).seed == 4
+
+
+class Tied:
+    """In a circle with itself, and known to a file when it ends."""
+
+    def __init__(self, ended: Path) -> None:
+        self.itself, self.ended = self, ended
+
+    def __del__(self) -> None:
+        self.ended.write_text(str(os.getpid()))
+
+
+KEPT: list[Tied] = []
+
+
+def let_go() -> None:
+    KEPT.clear()
+    gc.collect()
+
+
+def test_a_copy_ends_nothing_that_the_process_had(tmp_path: Path) -> None:
+    KEPT.append(Tied(tmp_path / "ended"))
+    with forked(1) as pool:
+        pool.submit(let_go).result()
+    assert not (tmp_path / "ended").exists()
+    let_go()
+    assert (tmp_path / "ended").read_text() == str(os.getpid())

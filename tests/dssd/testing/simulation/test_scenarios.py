@@ -1,11 +1,11 @@
 """Crash after every effect, and at every step of a group commit, of every scripted scenario."""
 
 import os
-from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 
 import pytest
 
+from dssd.testing.seeds import forked
 from dssd.testing.simulation.log_scenarios import LOG_SCENARIOS, death_points
 from dssd.testing.simulation.run import run
 from dssd.testing.simulation.scenarios import SCENARIOS, crash_points, spoken
@@ -38,7 +38,7 @@ def test_without_a_crash_every_scenario_holds(protocol: str) -> None:
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_after_a_crash_at_any_effect_everything_still_holds(protocol: str) -> None:
     every = range(len(SCENARIOS))
-    with ProcessPoolExecutor(os.cpu_count()) as pool:
+    with forked(os.cpu_count() or 1) as pool:
         results = list(pool.map(partial(failures_of, protocol=protocol), every))
     assert [text for _, broken in results for text in broken] == []
     assert sum(tried for tried, _ in results) > 5_000
