@@ -21,6 +21,8 @@ from dssd.testing.simulation.strict import LEADER_FAULTS, LEAVES, SLOWING, UNDIS
 from dssd.testing.simulation.world import World
 from dssd.topics.model import StorageTopic, Topic
 
+NOTICES_US = 1_000
+"""After a client that stood still went on: what came for it meanwhile."""
 CUT_AFTER_US = (3_100_000, 5_000_000)
 """The transport's own life: how long after it froze a client is cut off."""
 APPENDS_BY = 1_009
@@ -240,11 +242,15 @@ def _kill_client(world: World, timed: Timed) -> None:
 
 
 def _cut_pipe(world: World, timed: Timed) -> None:
-    """The session notices before its client only by a silence in which that one began to doubt."""
+    """The session notices before its client only by a silence in which that one began to doubt.
+
+    Who stands still notices nothing before it goes on.
+    """
     client = _client(world, timed)
     if client.pipe is None:
         return
-    second_us = _before_heal(world, timed.amount)
+    goes_on_us = client.host.frozen_until_us - world.schedule.now_us + NOTICES_US
+    second_us = max(_before_heal(world, timed.amount), goes_on_us)
     first_us = second_us // 2
     if first_us > client.doubts_in_us():
         client.pipe.cut(session_notices_us=first_us, client_notices_us=second_us)

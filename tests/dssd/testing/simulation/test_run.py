@@ -24,6 +24,7 @@ ONCE_FAILED = {
     1929: "a stream that finished left the others out of balance for good",
     5033: "a request that came after its borrower's goodbye made a ghost a member for a lease",
     20829: "a restarted daemon lent streams on while a client that stood still was sure of them",
+    26423: "the world told the daemon of a cut before a client that stood still could know",
     7866: "the judge did not see that a ping overtook the presentation to a new leader",
     10541: "the judge did not take two deaths of the leaders' host in a row for a disturbance",
     10557: "a session of the world outlived its host, which died while it was taken over",
