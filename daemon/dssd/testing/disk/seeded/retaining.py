@@ -80,7 +80,9 @@ def left_wrongly(
     if not own or not own[0].held:
         return
     first, later = own[0], own[1:]
-    if act.age_ms is not None and all(one.time_us < oldest_us for one in first.held):
+    # The last of several may have been begun just now: the roll that was asked for was its own.
+    is_rolled = bool(later) or len(before) == 1
+    if act.age_ms is not None and is_rolled and all(one.time_us < oldest_us for one in first.held):
         yield f"retention left {first.segment}, all of which is older than {oldest_us}"
     kept = sum(HEADER_BYTES + sum(one.bytes for one in file.held) for file in later)
     # While a file is being made, the one before it still takes frames, and is none to go.

@@ -44,6 +44,7 @@ ONCE_FAILED = {
     38: "append times began anew after a start, where retention had taken all records",
     1109: "a start did not learn what a producer had stored again after it was forgotten",
     1389: "the judge took a torn copy of a forgotten frame for damage without a cause",
+    1580: "the judge wanted a file gone by age that a roll under way had just begun",
     3111: "the judge forgot the place of a frame that had rotted and that the log still answered",
     3479: "the judge took frames for refused that had been sent again",
     4003: "a start took a file for durable to its end, because of a later row without a file",
