@@ -28,19 +28,19 @@ test: $(READY) ## run the tests, on all cores
 	$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadfile
 
 sim: $(READY) ## run N seeds of the simulator (10,000), or replay one: make sim SEED=7
-	@$(BIN)/python -m dssd.testing.simulation $(if $(SEED),--seed $(SEED),--seeds $(or $(N),10000))
+	@$(BIN)/python -m dss_sim.groups $(if $(SEED),--seed $(SEED),--seeds $(or $(N),10000))
 
 sim-log: $(READY) ## run N seeds of the log on a simulated disk (2,000), or replay one: make sim-log SEED=7
-	@$(BIN)/python -m dssd.testing.disk.seeded $(if $(SEED),--seed $(SEED),--seeds $(or $(N),2000))
+	@$(BIN)/python -m dss_sim.log $(if $(SEED),--seed $(SEED),--seeds $(or $(N),2000))
 
 sim-sessions: $(READY) ## run N seeds of the real sessions on virtual time (3,000), or replay one: make sim-sessions SEED=7
-	@$(BIN)/python -m dssd.testing.shells $(if $(SEED),--seed $(SEED),--seeds $(or $(N),3000))
+	@$(BIN)/python -m dss_sim.sessions $(if $(SEED),--seed $(SEED),--seeds $(or $(N),3000))
 
 scale: $(READY) ## one large world: 10,000 borrowers, 1,000 faults (or make scale FACTOR=0.1), and what steps cost
-	@$(BIN)/python -m dssd.testing.simulation.scale --factor $(or $(FACTOR),1)
+	@$(BIN)/python -m dss_sim.scale --factor $(or $(FACTOR),1)
 
 mutants: $(READY) ## put each seeded bug into a copy of the daemon, and see which seed finds it
-	@$(BIN)/python -m dssd.testing.simulation.mutants
+	@$(BIN)/python -m dss_sim.mutants
 
 lint: $(READY)
 	$(BIN)/ruff check . && $(BIN)/ruff format --check .

@@ -18,7 +18,7 @@ from dss_core.errors import (
     Unreachable,
 )
 from dss_core.routing import Router, key_hash, partition_of
-from dssd.testing.daemon_process import DaemonProcess, running, short_directory
+from support.daemon_process import DaemonProcess, running, short_directory
 
 KEYS_OF_FIRST = [
     key

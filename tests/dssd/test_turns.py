@@ -2,8 +2,8 @@
 
 import pytest
 
-from dssd.testing.turns import turns_of_others
 from dssd.turns import Turn
+from support.loop_yields import turns_of_others
 
 ROUNDS = 50
 

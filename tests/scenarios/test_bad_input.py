@@ -21,8 +21,8 @@ from dss_core.frame import LAYOUT_ROWS, assemble
 from dss_core.limits import FRAME_BYTES_MAX, RECORD_BYTES_MAX
 from dss_core.routing import Router, key_hash, partition_of
 from dssd.limits import PUBLISH_RECORDS_MAX
-from dssd.testing.daemon_process import running, short_directory
-from dssd.testing.raw import Stubs, condition, condition_of, connected, produced
+from support.daemon_process import running, short_directory
+from support.raw_stubs import Stubs, condition, condition_of, connected, produced
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")  # one daemon for all
 

@@ -14,9 +14,9 @@ import pytest_asyncio
 from dss_api.v1 import sessions_pb2, types_pb2
 from dss_core.decode import decode
 from dss_core.errors import DssError
-from dssd.testing.daemon_process import running, short_directory
-from dssd.testing.raw import Stubs, condition, connected
-from dssd.testing.raw_topic import RawTopic
+from support.daemon_process import running, short_directory
+from support.raw_stubs import Stubs, condition, connected
+from support.raw_topic import RawTopic
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")  # one daemon for all
 

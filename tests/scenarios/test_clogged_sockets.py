@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 import dss_client
-from dss_client.testing.member_process import member
 from dss_core.limits import LEASE_MS
 from dssd.limits import CLOG_LOOK_S, CLOG_LOOKS_MAX
-from dssd.testing.revived import RevivedDaemon, revived
+from support.member_process import member
+from support.revived_daemon import RevivedDaemon, revived
 
 PROGRAM = Path(__file__).parent / "programs" / "member.py"
 FILTER = "$share/g/t/#"

@@ -16,15 +16,15 @@ from random import Random
 import pytest
 
 from dss_core.errors import DataDirectoryNewer, DiskFailed, StoreDamaged
+from dss_sim import strace
+from dss_sim.power_loss.checking import check, vanished
+from dss_sim.power_loss.crashes import State, final_image, states, without_syncs
+from dss_sim.power_loss.image import Content, Image
+from dss_sim.power_loss.image_files import fast_directory, write_image
+from dss_sim.power_loss.operations import Step, Tell
+from dss_sim.power_loss.promises import Promises
+from dss_sim.power_loss.recording import recorded
 from dssd.store import reserve
-from dssd.testing import strace
-from dssd.testing.disk.checking import check, vanished
-from dssd.testing.disk.crashes import State, final_image, states, without_syncs
-from dssd.testing.disk.image import Content, Image
-from dssd.testing.disk.image_files import fast_directory, write_image
-from dssd.testing.disk.operations import Step, Tell
-from dssd.testing.disk.promises import Promises
-from dssd.testing.disk.recording import recorded
 
 WHY_NOT = strace.why_not()
 pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)

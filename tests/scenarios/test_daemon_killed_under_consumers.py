@@ -8,9 +8,9 @@ import pytest
 
 import dss_client
 from dss_client import Producer, Subscription
-from dss_client.testing.verdict import read
-from dssd.testing.recorded import Place, Recorded
-from dssd.testing.revived import RevivedDaemon, revived
+from support.recorded_run import Place, Recorded
+from support.revived_daemon import RevivedDaemon, revived
+from support.trial_verdict import read
 
 KILLS = 5
 PATIENCE_S = 30.0

@@ -18,8 +18,8 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from dss_api.v1 import daemon_pb2, groups_pb2, log_pb2, topics_pb2, types_pb2
 from dss_core.decode import decode
 from dss_core.errors import ExitCode
-from dssd.testing.daemon_process import DaemonEnded, DaemonProcess, running, short_directory
-from dssd.testing.raw import Stubs, condition_of, connected
+from support.daemon_process import DaemonEnded, DaemonProcess, running, short_directory
+from support.raw_stubs import Stubs, condition_of, connected
 
 BROKEN_DAEMON = str(Path(__file__).parent / "programs" / "broken_daemon.py")
 HTTP2_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from dssd.testing.daemon_process import short_directory
+from support.daemon_process import short_directory
 
 DEMO = Path(__file__).parents[2] / "scripts" / "demo.py"
 MARK = "DSS_DEMO_RUN"

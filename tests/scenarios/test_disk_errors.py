@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from dss_client.testing import verdict
-from dss_client.testing.trial import Journal, perform
 from dss_core.errors import ExitCode
-from dssd.testing import faults, strace
-from dssd.testing.daemon_process import running, short_directory
-from dssd.testing.faults import MISSED, Point
+from dss_sim import strace
+from support import syscall_faults, trial_verdict
+from support.client_trial import Journal, perform
+from support.daemon_process import running, short_directory
+from support.syscall_faults import MISSED, Point
 
 WHY_NOT = strace.why_not()
 pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
@@ -45,10 +45,10 @@ async def all_syncs() -> list[Point]:
     with short_directory() as directory:
         output = directory / "calls"
         work = partial(perform, Journal())
-        tracer = faults.counting(output, SYNCS)
-        exit_code, said = await faults.lived(directory, work, tracer=tracer, program=SMALL)
+        tracer = syscall_faults.counting(output, SYNCS)
+        exit_code, said = await syscall_faults.lived(directory, work, tracer=tracer, program=SMALL)
         assert exit_code == 0, said
-        found = faults.points_in(output, faults.data_in(directory), SYNCS)
+        found = syscall_faults.points_in(output, syscall_faults.data_in(directory), SYNCS)
         return [point for point in found if (point.call, point.path) != IGNORED]
 
 
@@ -68,26 +68,26 @@ async def failed_at(point: Point) -> str:
     """Have a sync fail, and judge the daemon and the next one."""
     journal = Journal()
     with short_directory() as directory:
-        data, output = faults.data_in(directory), directory / "calls"
-        tracer = faults.injecting(point, data, faults.FAIL, output, also=WRITES)
+        data, output = syscall_faults.data_in(directory), directory / "calls"
+        tracer = syscall_faults.injecting(point, data, syscall_faults.FAIL, output, also=WRITES)
         work = partial(perform, journal)
-        exit_code, said = await faults.lived(directory, work, tracer=tracer, program=SMALL)
+        exit_code, said = await syscall_faults.lived(directory, work, tracer=tracer, program=SMALL)
         if exit_code == 0 and "INJECTED" not in output.read_text(errors="replace"):
             return MISSED
         if exit_code != ExitCode.IO_ERROR or "DSS5007" not in said or "Traceback" in said:
             return f"exit code {exit_code}: {said}"
         if point.path.endswith(".seg"):
             forget_unsynced(data / point.path, output)
-        if damage := faults.damage_in(data):
+        if damage := syscall_faults.damage_in(data):
             return f"damage: {damage}"
-        async with running(*faults.serving(directory, "next")) as daemon:
+        async with running(*syscall_faults.serving(directory, "next")) as daemon:
             try:
-                await verdict.check(daemon.endpoint, journal)
+                await trial_verdict.check(daemon.endpoint, journal)
             except (AssertionError, TimeoutError) as wrong:
                 return f"{type(wrong).__name__}: {wrong}\n{daemon.said}"
             return "" if await daemon.stop() == 0 else daemon.said
 
 
 async def test_any_sync_that_fails_ends_the_daemon_and_nothing_acknowledged_is_lost() -> None:
-    points = faults.chosen(await all_syncs(), SAMPLE)
-    await faults.assert_all_sound(points, failed_at)
+    points = syscall_faults.chosen(await all_syncs(), SAMPLE)
+    await syscall_faults.assert_all_sound(points, failed_at)

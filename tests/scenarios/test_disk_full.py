@@ -12,11 +12,11 @@ import pytest
 import dss_client
 from dss_api.v1 import log_pb2, topics_pb2
 from dss_core.errors import ExitCode
-from dssd.testing import strace
-from dssd.testing.daemon_process import DaemonProcess, running, short_directory
-from dssd.testing.raw import Stubs, condition, connected, produced
-from dssd.testing.raw_topic import Found, RawTopic
-from dssd.testing.small_disk import CannotMount, fill, mounted
+from dss_sim import strace
+from support.daemon_process import DaemonProcess, running, short_directory
+from support.raw_stubs import Stubs, condition, connected, produced
+from support.raw_topic import Found, RawTopic
+from support.small_disk import CannotMount, fill, mounted
 
 WHY_NOT = strace.why_not()
 traceable = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)

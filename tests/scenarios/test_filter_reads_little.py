@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from dss_api.v1 import log_pb2
-from dssd.testing.daemon_process import running, short_directory
-from dssd.testing.raw import connected
-from dssd.testing.raw_topic import RawTopic
+from support.daemon_process import running, short_directory
+from support.raw_stubs import connected
+from support.raw_topic import RawTopic
 
 PARTITIONS = 4
 PAYLOADS = [bytes(4_000)] * 32

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from dss_client.testing import verdict
-from dss_client.testing.trial import ORDERS, Journal, Step, Trial
 from dss_core.errors import DiskFull
-from dssd.testing.daemon_process import running, short_directory
-from dssd.testing.small_disk import CannotMount, fill, mounted
+from support import trial_verdict
+from support.client_trial import ORDERS, Journal, Step, Trial
+from support.daemon_process import running, short_directory
+from support.small_disk import CannotMount, fill, mounted
 
 SMALL = (str(Path(__file__).parent / "programs" / "small_daemon.py"),)
 DISK_BYTES = 32 << 20
@@ -37,7 +37,7 @@ async def check_full(trial: Trial, done: int) -> None:
     with pytest.raises(DiskFull) as refused:
         await trial.send(ORDERS, b"refused", LARGE_BYTES)
     assert refused.value.code == "DSS3001"
-    stored = await verdict.read(trial.client, ORDERS)
+    stored = await trial_verdict.read(trial.client, ORDERS)
     acked = {place for place in trial.journal.stored if place[0].startswith(f"{ORDERS}/")}
     assert acked <= stored.keys()
     if JOINED <= done < LEFT:
@@ -91,7 +91,7 @@ async def filled_at(point: int, directory: Path) -> None:
                     await until_taken(step)
             assert await daemon.stop() == 0, daemon.said
         async with running(*data, "--listen", f"unix:{directory}/next") as daemon:
-            await verdict.check(daemon.endpoint, journal)
+            await trial_verdict.check(daemon.endpoint, journal)
 
 
 @pytest.fixture

@@ -8,10 +8,10 @@ import pytest
 
 import dss_client
 from dss_api.v1 import log_pb2
-from dssd.testing import strace
-from dssd.testing.daemon_process import DaemonProcess, running, short_directory
-from dssd.testing.raw import connected
-from dssd.testing.raw_topic import RawTopic
+from dss_sim import strace
+from support.daemon_process import DaemonProcess, running, short_directory
+from support.raw_stubs import connected
+from support.raw_topic import RawTopic
 
 WHY_NOT = strace.why_not()
 pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 import dss_client
-from dss_client.testing.member_process import MemberProcess, member, until_together
-from dss_client.testing.verdict import read
-from dssd.testing.recorded import SYNC_EVERY, Recorded
-from dssd.testing.revived import RevivedDaemon, revived
+from support.member_process import MemberProcess, member, until_together
+from support.recorded_run import SYNC_EVERY, Recorded
+from support.revived_daemon import RevivedDaemon, revived
+from support.trial_verdict import read
 
 PROGRAM = Path(__file__).parent / "programs" / "member.py"
 FILTER = "$share/g/t/#"

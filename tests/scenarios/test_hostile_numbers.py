@@ -16,8 +16,8 @@ from dss_api.v1 import daemon_pb2, groups_pb2, log_pb2, topics_pb2, types_pb2
 from dss_api.v1 import sessions_pb2 as wire
 from dss_core.build import build_frame
 from dss_core.columns import Columns
-from dssd.testing.daemon_process import running, short_directory
-from dssd.testing.raw import Stubs, condition, condition_of, connected, produced
+from support.daemon_process import running, short_directory
+from support.raw_stubs import Stubs, condition, condition_of, connected, produced
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")  # one daemon for all
 

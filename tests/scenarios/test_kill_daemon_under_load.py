@@ -13,9 +13,9 @@ from typing import Any
 
 import dss_client
 from dss_client import Ack
-from dss_client.testing.verdict import read
-from dssd.testing.daemon_process import DaemonProcess, short_directory
-from dssd.testing.recorded import Place, Recorded
+from support.daemon_process import DaemonProcess, short_directory
+from support.recorded_run import Place, Recorded
+from support.trial_verdict import read
 
 KILLS = 20
 PARTITIONS = 4

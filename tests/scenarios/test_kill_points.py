@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from dss_client.testing import verdict
-from dss_client.testing.trial import Journal, perform
-from dssd.testing import faults, strace
-from dssd.testing.daemon_process import running, short_directory
-from dssd.testing.faults import MISSED, Point
+from dss_sim import strace
+from support import syscall_faults, trial_verdict
+from support.client_trial import Journal, perform
+from support.daemon_process import running, short_directory
+from support.syscall_faults import MISSED, Point
 
 WHY_NOT = strace.why_not()
 pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
@@ -37,32 +37,32 @@ async def all_points() -> list[Point]:
     with short_directory() as directory:
         output = directory / "calls"
         work = partial(perform, Journal())
-        tracer = faults.counting(output)
-        exit_code, said = await faults.lived(directory, work, tracer=tracer, program=SMALL)
+        tracer = syscall_faults.counting(output)
+        exit_code, said = await syscall_faults.lived(directory, work, tracer=tracer, program=SMALL)
         assert exit_code == 0, said
-        return faults.points_in(output, faults.data_in(directory))
+        return syscall_faults.points_in(output, syscall_faults.data_in(directory))
 
 
 async def killed_at(point: Point) -> str:
     """Kill a daemon there, and judge the next one."""
     journal = Journal()
     with short_directory() as directory:
-        data = faults.data_in(directory)
-        tracer = faults.injecting(point, data, faults.KILL, directory / "calls")
+        data = syscall_faults.data_in(directory)
+        tracer = syscall_faults.injecting(point, data, syscall_faults.KILL, directory / "calls")
         work = partial(perform, journal)
-        exit_code, said = await faults.lived(directory, work, tracer=tracer, program=SMALL)
+        exit_code, said = await syscall_faults.lived(directory, work, tracer=tracer, program=SMALL)
         if exit_code != -signal.SIGKILL:
             return MISSED if exit_code == 0 else f"exit code {exit_code}: {said}"
-        if damage := faults.damage_in(data):
+        if damage := syscall_faults.damage_in(data):
             return f"damage: {damage}"
-        async with running(*faults.serving(directory, "next")) as daemon:
+        async with running(*syscall_faults.serving(directory, "next")) as daemon:
             try:
-                await verdict.check(daemon.endpoint, journal)
+                await trial_verdict.check(daemon.endpoint, journal)
             except (AssertionError, TimeoutError) as wrong:
                 return f"{type(wrong).__name__}: {wrong}\n{daemon.said}"
             return "" if await daemon.stop() == 0 else daemon.said
 
 
 async def test_a_kill_at_any_call_loses_nothing_that_was_acknowledged_and_invents_nothing() -> None:
-    points = faults.chosen(await all_points(), SAMPLE)
-    await faults.assert_all_sound(points, killed_at)
+    points = syscall_faults.chosen(await all_points(), SAMPLE)
+    await syscall_faults.assert_all_sound(points, killed_at)

@@ -11,9 +11,9 @@ import pytest
 import dss_client
 from dss_client import DeliveredRecord, GrantNotice, Subscription
 from dss_client._run import KeyedRunner
-from dss_client.testing.verdict import read
-from dssd.testing.recorded import Place, Recorded
-from dssd.testing.revived import revived
+from support.recorded_run import Place, Recorded
+from support.revived_daemon import revived
+from support.trial_verdict import read
 
 PROGRAM = Path(__file__).parent / "programs" / "lossy_daemon.py"
 FILTER = "$share/g/t/#"

@@ -6,8 +6,8 @@ from dss_api.v1 import log_pb2, topics_pb2, types_pb2
 from dss_core.build import build_frame
 from dss_core.columns import Columns
 from dss_core.decode import decode
-from dssd.testing.daemon_process import running, short_directory
-from dssd.testing.raw import Stubs, connected, produced
+from support.daemon_process import running, short_directory
+from support.raw_stubs import Stubs, connected, produced
 
 
 def frame(payload: bytes, *, producer_id: bytes, sequence: int) -> bytes:

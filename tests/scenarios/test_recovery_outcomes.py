@@ -15,10 +15,10 @@ import pytest
 
 from dss_core.frame import HEADER_BYTES as FRAME_HEADER_BYTES
 from dssd.log.segment_file import HEADER_BYTES
-from dssd.testing.daemon_process import DaemonProcess, running, short_directory
-from dssd.testing.raw import Stubs, connected
-from dssd.testing.raw_topic import Found, RawTopic
-from dssd.testing.segment_bytes import flip, frame_places
+from support.daemon_process import DaemonProcess, running, short_directory
+from support.raw_stubs import Stubs, connected
+from support.raw_topic import Found, RawTopic
+from support.segment_bytes import flip, frame_places
 
 ABC = {0: b"a", 1: b"b", 2: b"c"}
 Quarantined = list[tuple[str, str]]

@@ -11,11 +11,11 @@ import grpc.aio
 import pytest
 
 from dss_api.v1 import log_pb2
+from dss_sim import strace
 from dssd.limits import SEGMENT_BYTES_MAX
-from dssd.testing import strace
-from dssd.testing.daemon_process import DaemonProcess, running, short_directory
-from dssd.testing.raw import Stubs, connected
-from dssd.testing.raw_topic import RawTopic
+from support.daemon_process import DaemonProcess, running, short_directory
+from support.raw_stubs import Stubs, connected
+from support.raw_topic import RawTopic
 
 WHY_NOT = strace.why_not()
 pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)

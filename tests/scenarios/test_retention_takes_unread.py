@@ -4,8 +4,8 @@ import asyncio
 
 from dss_api.v1 import daemon_pb2, groups_pb2, log_pb2, topics_pb2, types_pb2
 from dssd.leaders.unread import EVENT
-from dssd.testing.daemon_process import running, short_directory
-from dssd.testing.raw import Stubs, connected
+from support.daemon_process import running, short_directory
+from support.raw_stubs import Stubs, connected
 
 RECORDS = 5
 

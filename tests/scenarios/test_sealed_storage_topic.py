@@ -7,9 +7,9 @@ from dssd.data_directory import STORE_NAME
 from dssd.store.port import Put
 from dssd.store.rows import StorageTopicRow
 from dssd.store.sqlite import SqliteStore
-from dssd.testing.daemon_process import running, short_directory
-from dssd.testing.raw import condition, connected, produced
-from dssd.testing.raw_topic import Found, RawTopic
+from support.daemon_process import running, short_directory
+from support.raw_stubs import condition, connected, produced
+from support.raw_topic import Found, RawTopic
 
 
 async def seal(store_path: Path, ends: str) -> None:

@@ -14,8 +14,8 @@ from dss_api.v1 import sessions_pb2 as wire
 from dss_client import Client, DeliveredRecord, GrantNotice, Subscription
 from dss_core.errors import GroupDestroyed, GroupNotFound, SessionTakenOver
 from dss_core.limits import ACKED_RANGES_MAX
-from dssd.testing.raw import Stubs, connected
-from dssd.testing.revived import RevivedDaemon, revived
+from support.raw_stubs import Stubs, connected
+from support.revived_daemon import RevivedDaemon, revived
 
 PATIENCE_S = 20.0
 POLL_S = 0.02

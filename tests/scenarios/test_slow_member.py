@@ -10,10 +10,10 @@ import pytest
 import dss_client
 from dss_api.v1 import sessions_pb2 as wire
 from dss_api.v1 import types_pb2
-from dss_client.testing.member_process import PATIENCE_S, member
 from dss_core.frame import headers_of
-from dssd.testing.raw import connected
-from dssd.testing.revived import RevivedDaemon, revived
+from support.member_process import PATIENCE_S, member
+from support.raw_stubs import connected
+from support.revived_daemon import RevivedDaemon, revived
 
 PROGRAM = Path(__file__).parent / "programs" / "member.py"
 FILTER = "$share/g/t/#"

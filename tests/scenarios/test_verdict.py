@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from dss_client.testing import verdict
-from dss_client.testing.trial import ORDERS, Journal, perform
-from dssd.testing.revived import revived
+from support import trial_verdict
+from support.client_trial import ORDERS, Journal, perform
+from support.revived_daemon import revived
 
 SMALL = (str(Path(__file__).parent / "programs" / "small_daemon.py"),)
 
@@ -62,4 +62,4 @@ async def test_the_verdict_on_a_trial_finds_what_it_is_to_find() -> None:
             harmed = deepcopy(journal)
             harm(harmed)
             with pytest.raises(AssertionError, match=told):
-                await verdict.check(daemon.endpoint, harmed)
+                await trial_verdict.check(daemon.endpoint, harmed)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from dssd.testing.daemon_process import running, short_directory
-from dssd.testing.raw import connected
-from dssd.testing.raw_topic import RawTopic
+from support.daemon_process import running, short_directory
+from support.raw_stubs import connected
+from support.raw_topic import RawTopic
 
 SMALL = (str(Path(__file__).parents[2] / "scenarios" / "programs" / "small_daemon.py"),)
 PAYLOAD = bytes(10_000)

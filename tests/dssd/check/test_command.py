@@ -21,10 +21,10 @@ from dssd.data_directory import FORMAT, FORMAT_NAME, STORE_NAME
 from dssd.lock import DirectoryLock
 from dssd.log.segment_file import HEADER_BYTES
 from dssd.store import soundness
-from dssd.testing.daemon_process import running
-from dssd.testing.raw import connected
-from dssd.testing.raw_topic import RawTopic
-from dssd.testing.segment_bytes import flip
+from support.daemon_process import running
+from support.raw_stubs import connected
+from support.raw_topic import RawTopic
+from support.segment_bytes import flip
 
 Capture = pytest.CaptureFixture[str]
 

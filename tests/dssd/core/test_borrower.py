@@ -49,7 +49,7 @@ from dssd.core.messages import (
     UpdateProgress,
     UpdateStreams,
 )
-from dssd.testing.borrower import (
+from support.played_borrower import (
     LEADER,
     LEASE_MS,
     ME,

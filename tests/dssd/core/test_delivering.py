@@ -1,7 +1,7 @@
 """What a client says of a grant, cut into pieces: the window is left as by the whole."""
 
 from dssd.core.delivering import Nak, Settle, pieces_of, ranges_in
-from dssd.testing.window import Client, Stream
+from support.played_window import Client, Stream
 
 ACKED = tuple((at, at + 1) for at in range(0, 30, 3))
 NAKS = tuple(Nak(at, at + 1, 5_000) for at in range(1, 30, 3))

@@ -32,7 +32,7 @@ from dssd.core.delivering import (
 )
 from dssd.core.delivery import DeliveryWindow
 from dssd.core.messages import GrantedStream, StreamReport
-from dssd.testing.window import ACK_WAIT_MS, Client, Stream, cut, offsets
+from support.played_window import ACK_WAIT_MS, Client, Stream, cut, offsets
 
 
 def test_new_records_are_sent_in_order_up_to_the_credit() -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from dss_core.progress import Progress, Range, Ranges, covers, normalised, total
 from dssd.core.delivering import Deliver, Nak, Settle
-from dssd.testing.window import Client, Stream, offsets
+from support.played_window import Client, Stream, offsets
 
 ACK_WAIT_MS = 400
 GRANTS = (1, 2)

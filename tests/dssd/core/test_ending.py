@@ -18,7 +18,7 @@ from dssd.core.borrowing import (
 from dssd.core.holding import Borrower, BorrowerState, Effects, Holder, Timer
 from dssd.core.lease.holding import LeaseBorrower
 from dssd.core.messages import Disconnect, Invalidate, PingResponse, Revoked, RevokeFinished
-from dssd.testing.borrower import LEASE_MS, ME, SESSION, A, B, bare, granted, report
+from support.played_borrower import LEASE_MS, ME, SESSION, A, B, bare, granted, report
 
 
 @pytest.fixture(params=[Borrower, LeaseBorrower])

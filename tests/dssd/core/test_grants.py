@@ -8,7 +8,7 @@ from dssd.core.borrowing import DropStream, FinishStream, InstallStream, Progres
 from dssd.core.holding import Borrower, Effects, Holder
 from dssd.core.lease.holding import LeaseBorrower
 from dssd.core.messages import ProgressSaved, Revoked, RevokeFinished
-from dssd.testing.borrower import LEASE_MS, ME, SESSION, A, B, bare, granted, report
+from support.played_borrower import LEASE_MS, ME, SESSION, A, B, bare, granted, report
 
 FINISHED = RevokeFinished(ME, 0, A, 2)
 

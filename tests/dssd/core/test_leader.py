@@ -41,7 +41,7 @@ from dssd.core.messages import (
     ToLeader,
     UpdateProgress,
 )
-from dssd.testing.leader import LEADER, LeaderRun, fresh, of_kind, session_of, stream
+from support.played_leader import LEADER, LeaderRun, fresh, of_kind, session_of, stream
 
 ANN, BOB, CAT = b"ann", b"bob", b"cat"
 S = LeaderState

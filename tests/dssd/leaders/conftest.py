@@ -3,10 +3,10 @@ from pathlib import Path
 
 import pytest
 
+from dss_sim.played_groups import Plant
 from dssd.store.memory import MemoryStore
 from dssd.store.port import Store
 from dssd.store.sqlite import SqliteStore
-from dssd.testing.plant import Plant
 
 
 @pytest.fixture(params=["memory", "sqlite"])

@@ -5,6 +5,7 @@ import pytest
 from dss_core.filters import TopicFilter
 from dss_core.limits import ACKED_RANGES_MAX
 from dss_core.progress import Progress
+from dss_sim.played_groups import Plant
 from dssd.core.messages import (
     LeaderConnectResponse,
     ProgressSaved,
@@ -16,7 +17,6 @@ from dssd.leaders.encoding import packed_ranges
 from dssd.leaders.lag import selects_whole
 from dssd.store.port import Put
 from dssd.store.rows import CeilingRow, LeaderRow, ProgressRow
-from dssd.testing.plant import Plant
 from dssd.topics.catalogue import NewTopic
 
 

@@ -6,6 +6,7 @@ from dss_core.errors import GroupExists
 from dss_core.filters import SubscriptionFilter
 from dss_core.ids import StreamId
 from dss_core.progress import Progress
+from dss_sim.played_groups import Member, Plant
 from dssd.core.messages import (
     Disconnect,
     LeaseStreams,
@@ -16,7 +17,6 @@ from dssd.core.messages import (
     UpdateStreamStates,
 )
 from dssd.store.rows import GroupRow, LeaderRow, StreamSetRow
-from dssd.testing.plant import Member, Plant
 
 PARSED = SubscriptionFilter.parse("$share/g/orders/#")
 

@@ -3,10 +3,10 @@ import asyncio
 import pytest
 
 from dss_core.filters import SubscriptionFilter
+from dss_sim.played_groups import Plant
 from dssd.leaders.readers import readers_of
 from dssd.store.rows import GroupRow
-from dssd.testing.plant import Plant
-from dssd.testing.turns import turns_of_others
+from support.loop_yields import turns_of_others
 
 GROUPS = 20
 

@@ -6,6 +6,7 @@ import pytest
 from dss_core.errors import GroupDestroyed, GroupNotFound
 from dss_core.ids import StreamId
 from dss_core.progress import Progress
+from dss_sim.played_groups import QUICK, Member, Plant
 from dssd.core.messages import (
     Disconnect,
     Grant,
@@ -24,7 +25,6 @@ from dssd.leaders.actor import LeaderActor
 from dssd.leaders.registry import Registry
 from dssd.store.port import Put
 from dssd.store.rows import GrantRow, GroupRow, LeaderRow, ProgressRow
-from dssd.testing.plant import QUICK, Member, Plant
 
 
 async def stored_floor(plant: Plant, group: GroupRow, stream: StreamId) -> int:

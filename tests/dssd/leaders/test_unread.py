@@ -8,6 +8,7 @@ import pytest
 
 from dss_core.ids import StreamId
 from dss_core.progress import Progress, Range
+from dss_sim.played_groups import Plant
 from dssd.clock import Clock
 from dssd.core.start import Earliest
 from dssd.leaders.encoding import packed_ranges
@@ -15,7 +16,6 @@ from dssd.leaders.unread import EVENT, UnreadLosses, unacked
 from dssd.limits import UNREAD_TOLD_EVERY_MS
 from dssd.store.port import Put
 from dssd.store.rows import GroupRow, ProgressRow
-from dssd.testing.plant import Plant
 from dssd.topics.retention import RetentionSchedule
 
 

@@ -14,7 +14,7 @@ from dssd.log.port import Appended
 from dssd.log.segment_file import HEADER_BYTES
 from dssd.store.port import Put
 from dssd.store.rows import StorageTopicRow
-from dssd.testing.segment_bytes import flip, frame_places
+from support.segment_bytes import flip, frame_places
 
 Bench = Any
 MakeFrame = Callable[..., bytes]

@@ -23,7 +23,7 @@ from dssd.log.segment_file import HEADER_BYTES, SegmentId, SegmentPaths, write_a
 from dssd.log.settings import LogSettings
 from dssd.store.port import Delete, Put
 from dssd.store.rows import SegmentRow
-from dssd.testing.segment_bytes import frame_places
+from support.segment_bytes import frame_places
 
 Bench = Any
 MakeFrame = Callable[..., bytes]

@@ -12,7 +12,7 @@ from dssd.log.port import Appended
 from dssd.log.segment_file import HEADER_BYTES, SegmentId, SegmentPaths
 from dssd.store.port import Put
 from dssd.store.rows import SegmentRow
-from dssd.testing.segment_bytes import flip, frame_places
+from support.segment_bytes import flip, frame_places
 
 Bench = Any
 STREAM = StreamId(7, 0)

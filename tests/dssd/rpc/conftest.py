@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from dssd.testing.shelf import Shelf, opened_shelf
+from support.log_in_process import Shelf, opened_shelf
 
 
 @pytest.fixture

@@ -14,9 +14,9 @@ from dssd.rpc.reading import ReadCall, Reading
 from dssd.rpc.room import Room
 from dssd.rpc.topics import TopicsServicer
 from dssd.store.rows import GroupRow
-from dssd.testing.shelf import Shelf
-from dssd.testing.turns import turns_of_others
 from dssd.topics.catalogue import Topic
+from support.log_in_process import Shelf
+from support.loop_yields import turns_of_others
 
 STREAMS = 50
 NO_CONTEXT = cast("grpc.aio.ServicerContext[Any, Any]", None)

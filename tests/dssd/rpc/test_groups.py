@@ -18,10 +18,10 @@ from dss_core.errors import (
     StartConflict,
 )
 from dss_core.filters import SubscriptionFilter
+from dss_sim.played_groups import Plant
 from dssd.rpc.groups import GrantsServicer, GroupsServicer
 from dssd.store.memory import MemoryStore
-from dssd.testing.plant import Plant
-from dssd.testing.turns import turns_of_others
+from support.loop_yields import turns_of_others
 
 STREAMS = 50
 

@@ -16,9 +16,9 @@ from dssd.log.port import Append, Appended
 from dssd.rpc.intake import Gates
 from dssd.rpc.produce import ProduceCall, TakesFrames
 from dssd.rpc.room import Room
-from dssd.testing.shelf import Shelf
-from dssd.testing.turns import turns_of_others
 from dssd.topics.catalogue import Topic
+from support.log_in_process import Shelf
+from support.loop_yields import turns_of_others
 
 
 class SlowLog:

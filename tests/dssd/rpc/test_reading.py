@@ -15,7 +15,7 @@ from dss_core.limits import MESSAGE_BYTES_MAX, NAME_BYTES_MAX, PARTITIONS_MAX
 from dssd.core.start import AtOffset, AtTime, Earliest, Now, StartPoint
 from dssd.limits import READ_NAMES_PER_REPLY_MAX
 from dssd.rpc.reading import ReadCall, Reading
-from dssd.testing.shelf import Shelf
+from support.log_in_process import Shelf
 
 
 def reading(

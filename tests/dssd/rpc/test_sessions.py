@@ -10,15 +10,15 @@ import grpc.aio
 import pytest
 
 from dss_api.v1 import sessions_pb2, sessions_pb2_grpc, types_pb2
+from dss_sim.played_groups import Plant
+from dss_sim.played_sessions import Hall, opened_hall
 from dssd.addresses import UnixAddress
 from dssd.rpc.principal import principal_of
 from dssd.rpc.server import RpcServer
 from dssd.rpc.sessions import SessionsServicer
 from dssd.sessions.items import Opening
 from dssd.store.memory import MemoryStore
-from dssd.testing.attached import Hall, opened_hall
-from dssd.testing.plant import Plant
-from dssd.testing.raw import Stubs, connected
+from support.raw_stubs import Stubs, connected
 
 Up = sessions_pb2.SessionUp
 Open = sessions_pb2.Open

@@ -10,8 +10,8 @@ from dssd.rpc.topics import TopicsServicer
 from dssd.store.memory import MemoryStore
 from dssd.store.port import Put
 from dssd.store.rows import CeilingRow, GroupRow
-from dssd.testing.shelf import Shelf, opened_shelf
 from dssd.topics.catalogue import Topic
+from support.log_in_process import Shelf, opened_shelf
 
 NO_CONTEXT = cast("grpc.aio.ServicerContext[Any, Any]", None)
 CEILING = 1_024

@@ -3,9 +3,9 @@ from pathlib import Path
 
 import pytest
 
+from dss_sim.played_groups import Plant
+from dss_sim.played_sessions import Hall, opened_hall
 from dssd.store.memory import MemoryStore
-from dssd.testing.attached import Hall, opened_hall
-from dssd.testing.plant import Plant
 
 
 @pytest.fixture

@@ -1,11 +1,11 @@
 """What a session owns, where a crash left a part of it."""
 
+from dss_sim.played_sessions import Hall
 from dssd.sessions.belongings import discard_orphans
 from dssd.sessions.items import Opening
 from dssd.sessions.services import Services
 from dssd.store.port import Delete, Put
 from dssd.store.rows import SubscriptionRow
-from dssd.testing.attached import Hall
 
 
 async def test_a_private_group_without_a_subscription_goes_when_its_session_resumes(

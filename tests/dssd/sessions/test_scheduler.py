@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from dss_sim.played_groups import MovedClock, Plant
+from dss_sim.played_sessions import Attached, Hall, opened_hall
 from dssd.core.delivering import DeliveryInput, Grown
 from dssd.core.ending import UNSUBSCRIBE_MS
 from dssd.limits import REVOKE_REPORT_SHARE
 from dssd.sessions.items import Revoke, Unsubscribe, UnsubscribedItem
 from dssd.store.memory import MemoryStore
-from dssd.testing.attached import Attached, Hall, opened_hall
-from dssd.testing.plant import MovedClock, Plant
 
 GROUP = "$share/g/orders/#"
 REPORT_MS = int(UNSUBSCRIBE_MS * REVOKE_REPORT_SHARE)

@@ -8,6 +8,7 @@ import pytest
 from dss_core.errors import IllegalArgument, NotSubscribed
 from dss_core.limits import SETTLE_RANGES_MAX
 from dss_core.progress import Progress
+from dss_sim.played_sessions import Attached, Hall
 from dssd.core.delivering import Deliver, Settle
 from dssd.limits import SETTLE_STEP_RANGES
 from dssd.sessions.items import (
@@ -22,7 +23,6 @@ from dssd.sessions.items import (
 )
 from dssd.store.port import Delete, Precondition, Write
 from dssd.store.rows import SubscriptionRow
-from dssd.testing.attached import Attached, Hall
 
 GROUP = "$share/g/orders/#"
 

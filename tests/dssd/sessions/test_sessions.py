@@ -27,6 +27,8 @@ from dss_core.errors import (
 from dss_core.filters import TopicFilter
 from dss_core.ids import StreamId
 from dss_core.progress import Progress, total
+from dss_sim.played_groups import PATIENCE_S, MovedClock, Plant
+from dss_sim.played_sessions import Hall, offsets_of, opened_hall
 from dssd.core.delivering import Deliver, Settle
 from dssd.core.start import Earliest
 from dssd.log.port import Chunk
@@ -47,8 +49,6 @@ from dssd.sessions.items import (
 from dssd.store.memory import MemoryStore
 from dssd.store.port import Precondition, Put, Write
 from dssd.store.rows import GroupRow, ProgressRow, Row, SessionRow, SubscriptionRow
-from dssd.testing.attached import Hall, offsets_of, opened_hall
-from dssd.testing.plant import PATIENCE_S, MovedClock, Plant
 
 GROUP = "$share/g/orders/#"
 

@@ -13,7 +13,7 @@ from dssd import limits
 from dssd.store.port import Put
 from dssd.store.rows import LeaderRow
 from dssd.store.sqlite import SqliteStore
-from dssd.testing.small_disk import CannotMount, fill, mounted
+from support.small_disk import CannotMount, fill, mounted
 
 DISK_BYTES = 48 << 20
 RESERVE_BYTES = min(limits.STORE_PAGES_BYTES_KEPT, DISK_BYTES // limits.STORE_RESERVE_SHARE)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from dss_core.errors import DssError, StoreDamaged
+from dss_sim.power_loss.image_files import fast_directory
 from dssd.store import reserve, soundness
 from dssd.store.database import opened
 from dssd.store.keys import key_of
@@ -16,7 +17,6 @@ from dssd.store.port import Delete, Put, Versioned
 from dssd.store.reserve import Reserve
 from dssd.store.rows import KINDS, LeaderRow, Row, TopicNameRow
 from dssd.store.transactions import Applied, CommitRequest, IdRequest, Transactions
-from dssd.testing.disk.image_files import fast_directory
 
 SEED = 1
 SHARE = float(os.environ.get("DSS_CRASH_SHARE", "0.08"))

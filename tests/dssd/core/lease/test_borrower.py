@@ -51,7 +51,7 @@ from dssd.core.messages import (
     UpdateStreams,
     UpdateStreamStates,
 )
-from dssd.testing.borrower import (
+from support.played_borrower import (
     LEADER,
     LEASE_MS,
     ME,

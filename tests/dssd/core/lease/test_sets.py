@@ -33,7 +33,7 @@ from dssd.core.messages import (
     UpdateStreams,
     UpdateStreamStates,
 )
-from dssd.testing.leader import LEADER, LeaderRun, fresh, of_kind, session_of, stream
+from support.played_leader import LEADER, LeaderRun, fresh, of_kind, session_of, stream
 
 ANN, BOB = b"ann", b"bob"
 

@@ -1,0 +1,52 @@
+"""The topics of a run, as a leader's claim asks for them, and the rows of its groups."""
+
+from collections.abc import Mapping
+
+from dss_core.filters import TopicFilter
+from dss_core.ids import StreamId
+from dss_core.routing import Router
+from dss_sim.groups.plan import GroupPlan
+from dssd.store.port import Put, Write
+from dssd.store.rows import GroupRow, ProgressRow
+from dssd.topics.model import StorageTopic, Topic
+
+
+class SimulatedCatalogue:
+    """Part of `dssd.topics.catalogue.Catalogue`."""
+
+    def __init__(self) -> None:
+        self.topics: dict[str, Topic] = {}
+
+    def meeting(self, wanted: TopicFilter) -> tuple[Topic, ...]:
+        """The topics whose patterns meet the filter."""
+        return tuple(
+            topic
+            for topic in self.topics.values()
+            if any(pattern.overlaps(wanted) for pattern in topic.patterns)
+        )
+
+
+def new_topic(topic_id: int, name: str, partitions: int, durability: str) -> Topic:
+    """A topic of one storage topic, whose id is the topic's."""
+    pattern = TopicFilter.parse(f"{name}/#")
+    part = StorageTopic(topic_id, 0, partitions, 1, None)
+    return Topic(topic_id, name, (pattern,), Router.BLOCK, durability, 1, 0, (part,), None, None, 0)
+
+
+def new_group(planned: GroupPlan, topic: Topic, group_id: int) -> GroupRow:
+    """The row of a group that reads the topic."""
+    owner = b"c0#1" if planned.private else None
+    kind = "exclusive" if planned.private else "shared"
+    wait_ms, protocol = planned.ack_wait_ms, planned.protocol
+    return GroupRow(
+        group_id, planned.name, f"{topic.name}/#", kind, "", owner, wait_ms, 0, 0, protocol
+    )
+
+
+def declaration(row: GroupRow, starts: Mapping[StreamId, int]) -> list[Write]:
+    """What declares a group that begins at these offsets."""
+    progress: list[Write] = [
+        Put(ProgressRow(row.group_id, *stream, start, b"", start, b"", False, 0))
+        for stream, start in starts.items()
+    ]
+    return [Put(row), *progress]

@@ -1,0 +1,347 @@
+"""The judge of a history: a pure program over events, one at a time.
+
+It knows nothing of how DSS works, only what DSS promises. Names are those of docs/testing.md.
+``python -m dss_sim.groups.checker FILE`` judges a history that was written to a file: exit
+code 0 where every invariant holds, else 1, with the violation on stdout.
+
+    I4  a record that the log has is handed out, once all has healed       (at `Ended`);
+        what is damaged, or went with the machine, it has no more
+    I5  exactly once, where nobody disturbed anything                      (at `Ended`);
+        and without a mark, for a mark means that somebody may have seen it
+    I6  first hand-outs of a stream come in order
+    S2  stored progress never shrinks, stays below the end, and holds only what users acknowledged
+    S3  leader epochs and grant epochs only rise, a grant is durable before it hands out, and has
+        one holder
+    S4  a record that comes again is marked, and no older grant hands out after a newer one
+    S7  the log keeps what it has, and nothing is handed out that it does not have, or that the
+        filter rejects; what a producer is told is stored lies there once (`log_rules`)
+    S8  offsets are given once, without a gap, in the order of each producer's sequences
+    I17 what was durably acknowledged when a stream was granted does not come under that grant
+    S10 an attempt counts hand-outs that there were, and under one grant all of them
+    A1  what a user was told is durable comes never again
+    L2  progress reaches the end of every stream, once all has healed      (at `Ended`)
+"""
+
+import argparse
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from dss_core.progress import Progress, complement
+from dss_sim.groups.history import (
+    AckDurable,
+    Acked,
+    Appended,
+    Born,
+    Committed,
+    Damaged,
+    Declared,
+    Destroyed,
+    Disturbed,
+    Ended,
+    Event,
+    Gone,
+    HandedOut,
+    Led,
+    Lost,
+    Nakked,
+    Published,
+    Stored,
+    Unpublished,
+    read_history,
+)
+from dss_sim.groups.log_rules import LogRules
+from dss_sim.groups.violation import Violation
+
+__all__ = ["Checker", "Violation", "main"]
+
+
+class _Stream:
+    """One stream as one group consumes it."""
+
+    __slots__ = (
+        "acked", "attempts", "durable", "first_below", "follows", "grant_epoch", "granted",
+        "hand_epoch", "hand_member", "hands", "holes", "start", "stored",
+    )  # fmt: skip
+
+    def __init__(self, start: int) -> None:
+        self.start = start
+        self.hands: dict[int, int] = {}
+        """How often each offset was handed out."""
+        self.first_below = start
+        """Behind the last offset that was handed out for the first time."""
+        self.hand_epoch = 0
+        self.hand_member = ""
+        """Who hands out under the newest grant that handed out."""
+        self.follows = False
+        """The grant before it handed out too; of one that did not, nobody may know whether."""
+        self.attempts: dict[int, int] = {}
+        """Of what that grant handed out, how it was counted last."""
+        self.holes: list[tuple[int, int, int]] = []
+        """Start and end of what is gone, and the newest grant that may have read it before."""
+        self.acked: set[int] = set()
+        self.durable: set[int] = set()
+        self.stored = Progress(start)
+        self.grant_epoch = 0
+        self.granted = Progress(start)
+        """What was stored when the newest grant was."""
+
+
+class _Group:
+    __slots__ = ("declared", "destroyed", "every", "leader_epoch", "streams")
+
+    def __init__(self) -> None:
+        self.declared = False
+        self.every = 0
+        self.leader_epoch = 0
+        self.destroyed = False
+        self.streams: defaultdict[str, _Stream] = defaultdict(lambda: _Stream(0))
+
+
+class Checker:
+    """Takes events in order."""
+
+    def __init__(self) -> None:
+        self._groups: defaultdict[str, _Group] = defaultdict(_Group)
+        self._log = LogRules()
+        self._ends = self._log.ends
+        self._gone: set[str] = set()
+        self._disturbed = False
+        self._refused = False
+
+    def take(self, event: Event) -> None:
+        """Judge one event.
+
+        Raises:
+            Violation: an invariant does not hold.
+        """
+        _TAKERS[type(event)](self, event)
+
+    def take_all(self, events: Iterable[Event]) -> None:
+        """Judge a whole history.
+
+        Raises:
+            Violation: an invariant does not hold.
+        """
+        for event in events:
+            self.take(event)
+
+    def unsettled(self) -> list[tuple[str, str, int, int]]:
+        """Group, stream, floor and end, of the streams whose progress has not reached the end."""
+        return [
+            (name, stream, lent.stored.floor, self._ends[stream])
+            for name, group in self._groups.items()
+            if not group.destroyed and group.declared
+            for stream, lent in group.streams.items()
+            if stream not in self._gone and lent.stored.floor < self._ends.get(stream, 0)
+        ]
+
+    # Events
+
+    def _declared(self, event: Declared) -> None:
+        group = self._groups[event.group]
+        group.declared = True
+        group.every = event.every
+        for stream, start in event.starts:
+            group.streams[stream] = _Stream(start)
+
+    def _born(self, event: Born) -> None:
+        self._groups[event.group].streams[event.stream] = _Stream(0)
+
+    def _destroyed(self, event: Destroyed) -> None:
+        self._groups[event.group].destroyed = True
+
+    def _stream_gone(self, event: Gone) -> None:
+        self._gone.add(event.stream)
+
+    def _appended(self, event: Appended) -> None:
+        self._log.appended(event)
+
+    def _stored(self, event: Stored) -> None:
+        self._log.stored(event)
+
+    def _published(self, event: Published) -> None:
+        self._log.published(event)
+
+    def _unpublished(self, event: Unpublished) -> None:
+        self._log.unpublished(event)
+
+    def _damaged(self, event: Damaged) -> None:
+        self._log.damaged(event)
+        self._note_hole(event)
+
+    def _lost(self, event: Lost) -> None:
+        self._log.lost(event)
+        self._note_hole(event)
+
+    def _note_hole(self, event: Damaged | Lost) -> None:
+        for group in self._groups.values():
+            if event.stream in group.streams:
+                lent = group.streams[event.stream]
+                epoch = max(lent.grant_epoch, lent.hand_epoch)
+                lent.holes.append((event.start, event.end, epoch))
+
+    def _handed_out(self, event: HandedOut) -> None:
+        group = self._groups[event.group]
+        lent = group.streams[event.stream]
+        offset = event.offset
+        self._check_due(event, group, lent)
+        self._check_grant(event, lent)
+        known = lent.hands.get(offset, 0)
+        if not known:
+            if offset < lent.first_below:
+                raise Violation("I6", f"handed out for the first time after later ones: {event}")
+            lent.first_below = offset + 1
+        elif not event.redelivered:
+            raise Violation("S4", f"handed out again without a mark: {event}")
+        if not 1 <= event.attempt <= known + 1:
+            raise Violation("S10", f"handed out {known} times before: {event}")
+        if event.attempt <= known and not self._disturbed:
+            raise Violation("S10", f"handed out {known} times, and nothing disturbed: {event}")
+        if event.attempt <= lent.attempts.get(offset, 0):
+            raise Violation("S10", f"the attempt before was not counted: {event}")
+        if offset in lent.durable:
+            raise Violation("A1", f"its acknowledgement was durable: {event}")
+        if event.redelivered and lent.follows and not (known or self._disturbed or self._refused):
+            raise Violation("I5", f"marked though nobody can have seen it: {event}")
+        lent.hands[offset] = known + 1
+        lent.attempts[offset] = event.attempt
+
+    def _check_grant(self, event: HandedOut, lent: _Stream) -> None:
+        if event.grant_epoch < lent.hand_epoch:
+            raise Violation("S4", f"an older grant still hands out: {event}")
+        if event.grant_epoch > lent.hand_epoch:
+            lent.follows = event.grant_epoch == lent.hand_epoch + 1
+            lent.hand_epoch, lent.hand_member = event.grant_epoch, event.member
+            lent.attempts.clear()
+        elif event.member != lent.hand_member:
+            raise Violation("S3", f"{lent.hand_member} hands out under the same grant: {event}")
+        if 0 < lent.grant_epoch < event.grant_epoch:
+            raise Violation("S3", f"its grant is not durable: {event}")
+        if event.grant_epoch == lent.grant_epoch and lent.granted.is_acked(event.offset):
+            raise Violation("I17", f"its ack was durable before its grant: {event}")
+
+    def _check_due(self, event: HandedOut, group: _Group, lent: _Stream) -> None:
+        if event.offset >= self._ends.get(event.stream, 0) or event.offset < lent.start:
+            raise Violation("S7", f"the log does not have it, or the group begins later: {event}")
+        for start, end, epoch in lent.holes:
+            if start <= event.offset < end and event.grant_epoch > epoch:
+                raise Violation("S7", f"it was gone when the stream was granted: {event}")
+        if group.every and event.offset % group.every == 0:
+            raise Violation("S7", f"the filter rejects it: {event}")
+
+    def _acked(self, event: Acked) -> None:
+        self._groups[event.group].streams[event.stream].acked.add(event.offset)
+
+    def _ack_durable(self, event: AckDurable) -> None:
+        lent = self._groups[event.group].streams[event.stream]
+        for start, end in event.acked:
+            lent.durable.update(range(start, end))
+
+    def _committed(self, event: Committed) -> None:
+        group = self._groups[event.group]
+        lent = group.streams[event.stream]
+        stored, before = Progress(event.floor, event.ranges), lent.stored
+        if stored != before:
+            if stored.merged(before) != stored:
+                raise Violation("S2", f"progress shrank from {before}: {event}")
+            self._check_acked(event, stored, group, lent)
+            lent.stored = stored
+        if event.grant_epoch >= 0:
+            if event.grant_epoch < lent.grant_epoch:
+                raise Violation("S3", f"the grant epoch fell from {lent.grant_epoch}: {event}")
+            if event.grant_epoch > lent.grant_epoch:
+                lent.granted = lent.stored
+            lent.grant_epoch = event.grant_epoch
+
+    def _check_acked(
+        self, event: Committed, stored: Progress, group: _Group, lent: _Stream
+    ) -> None:
+        end = stored.ranges[-1][1] if stored.ranges else stored.floor
+        if end > self._ends.get(event.stream, 0):
+            raise Violation("S2", f"progress beyond the end of the log: {event}")
+        before = lent.stored
+        for low, high in ((0, stored.floor), *stored.ranges):
+            fresh = complement(((0, before.floor), *before.ranges), low, high)
+            for offset in (offset for part in fresh for offset in range(*part)):
+                if group.every and offset % group.every == 0:
+                    continue
+                if offset not in lent.acked and not self._log.is_hole(event.stream, offset):
+                    raise Violation("S2", f"nobody acknowledged {offset}: {event}")
+
+    def _led(self, event: Led) -> None:
+        group = self._groups[event.group]
+        if event.leader_epoch <= group.leader_epoch:
+            raise Violation("S3", f"a leader epoch twice: {event}")
+        group.leader_epoch = event.leader_epoch
+
+    def _disturb(self, event: Disturbed) -> None:
+        self._disturbed = True
+
+    def _nakked(self, event: Nakked) -> None:
+        self._refused = True
+
+    def _ended(self, event: Ended) -> None:
+        if unsettled := self.unsettled():
+            raise Violation("L2", f"(group, stream, floor, end): {unsettled}")
+        for name, group in self._groups.items():
+            if group.destroyed or not group.declared:
+                continue
+            for stream, lent in group.streams.items():
+                if stream not in self._gone:
+                    self._check_delivered(name, stream, group, lent)
+
+    def _check_delivered(self, name: str, stream: str, group: _Group, lent: _Stream) -> None:
+        for offset in range(lent.start, self._ends.get(stream, 0)):
+            times = lent.hands.get(offset, 0)
+            if group.every and offset % group.every == 0:
+                continue
+            if self._log.is_hole(stream, offset):
+                continue
+            if not times:
+                raise Violation("I4", f"{name} never got {stream} @{offset}")
+            if times > 1 and not (self._disturbed or self._refused):
+                raise Violation("I5", f"{name} got {stream} @{offset} {times} times")
+
+
+_TAKERS: dict[type[Event], Callable[[Checker, Any], None]] = {
+    Declared: Checker._declared,
+    Born: Checker._born,
+    Destroyed: Checker._destroyed,
+    Gone: Checker._stream_gone,
+    Appended: Checker._appended,
+    Stored: Checker._stored,
+    Published: Checker._published,
+    Unpublished: Checker._unpublished,
+    Damaged: Checker._damaged,
+    Lost: Checker._lost,
+    HandedOut: Checker._handed_out,
+    Acked: Checker._acked,
+    Nakked: Checker._nakked,
+    AckDurable: Checker._ack_durable,
+    Committed: Checker._committed,
+    Led: Checker._led,
+    Disturbed: Checker._disturb,
+    Ended: Checker._ended,
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Judge the history in a file; the exit code."""
+    parser = argparse.ArgumentParser(description="Judge a history.")
+    parser.add_argument("file", type=Path, help="events as JSON lines")
+    path: Path = parser.parse_args(arguments).file
+    try:
+        Checker().take_all(read_history(path))
+    except Violation as violation:
+        sys.stdout.write(f"{violation}\n")
+        return 1
+    except (OSError, ValueError) as error:
+        parser.error(str(error))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,395 @@
+"""A consumer: the client library's promises, and a user with habits.
+
+The library hands out what was delivered, in order, one record at a time; it says how far it handed
+out with its acks, 5 ms late at most; on a revoke it drops what it has not handed out; after a
+silence of 0.4 L it hands out nothing before the session has answered a ping. The user acks at once,
+later, in another order, refuses, or sits on a record until its ack wait has run out.
+
+Invariant: every hand-out and every ack is told to the history at the moment at which it happens.
+"""
+
+from collections import deque
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING
+
+from dss_core.progress import Ranges, complement, normalised
+from dss_sim.groups.history import AckDurable, Acked, HandedOut, Nakked
+from dss_sim.groups.log import cut_frames
+from dss_sim.groups.pipe import Pipe
+from dssd.core.delivering import Deliver, Nak, Settle, Settles
+from dssd.sessions.items import (
+    Down,
+    FinishRevoke,
+    Granted,
+    PingSent,
+    PongSent,
+    Refused,
+    Revoke,
+    Revoked,
+    Settled,
+    Subscribe,
+    Unsubscribe,
+    UnsubscribedItem,
+)
+
+if TYPE_CHECKING:
+    from dss_sim.groups.schedule import Host
+    from dss_sim.groups.world import World
+
+SILENCE_PERCENT = 40
+"""Of the lease."""
+SETTLE_US = (500, 5_000)
+TURN_US = (200, 20_000)
+RECONNECT_US = (20_000, 500_000)
+REVOKE_WAIT_PERCENT = 80
+RECORDS_A_TURN = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Habits:
+    """How a user treats records: chances, the rest is acked at once."""
+
+    later: float = 0.0
+    refuse: float = 0.0
+    sit: float = 0.0
+    """Neither acks nor refuses, until told to behave."""
+    sync: float = 0.2
+    """Asks to be told when acks are durable, of the settles."""
+    hang: float = 0.0
+    """Of the records on which it sits: never lets go of it, not even of a revoked grant."""
+
+
+@dataclass(slots=True)
+class _Held:
+    """A grant in the client."""
+
+    number: int
+    group: str
+    stream: str
+    grant_epoch: int
+    frontier: int
+    reported: int
+    held: set[int] = field(default_factory=set)
+    """Handed out, neither acked nor refused."""
+    acked: list[int] = field(default_factory=list)
+    naks: list[int] = field(default_factory=list)
+    again: list[int] = field(default_factory=list)
+    """Handed out again: work on them began."""
+    all_acked: list[int] = field(default_factory=list)
+    hung: set[int] = field(default_factory=set)
+    """The user never comes back from these, unless they are handed out again."""
+    revoked: bool = False
+    left: bool = False
+    """Its subscription was left: what still comes is not handed out."""
+
+
+class Client:
+    """One consumer; `begin` makes it connect."""
+
+    def __init__(self, world: "World", host: "Host", name: str, habits: Habits) -> None:
+        self.host = host
+        self.name = name
+        self.habits = habits
+        self.wanted: dict[int, str] = {}
+        """Subscriptions: their groups by number."""
+        self.session_id = b""
+        self.pipe: Pipe | None = None
+        self.staying = False
+        self._world = world
+        self._silence_ms = world.plan.timing.lease_ms * SILENCE_PERCENT // 100
+        self._chance = world.chance.of(f"user {name}")
+        self._sessions = 0
+        self._grants: dict[int, _Held] = {}
+        self._inbox: deque[tuple[_Held, int, int, bool]] = deque()
+        self._tokens: dict[int, tuple[_Held, Ranges]] = {}
+        self._token = 0
+        self._heard_ms = 0
+        self._doubtful = False
+        self._asked_ping = 0
+        self._turning = False
+        self._settling = False
+
+    # Coming and going
+
+    def begin(self) -> None:
+        """Connect, and stay connected until `leave`."""
+        self.staying = True
+        if not self.session_id:
+            self._sessions += 1
+            self.session_id = f"{self.name}#{self._sessions}".encode()
+        self._connect()
+
+    def leave(self) -> None:
+        """Go away for good: close the connection, forget the session."""
+        self.staying = False
+        self.session_id = b""
+        if self.pipe is not None:
+            self.pipe.cut()
+
+    def subscribe(self, number: int, group: str) -> None:
+        """Want a subscription."""
+        self.wanted[number] = group
+        if self.pipe is not None:
+            self.pipe.up(Subscribe(number, group))
+
+    def unsubscribe(self, number: int) -> None:
+        """Leave a subscription; what it handed out may still be acked."""
+        if self.wanted.pop(number, None) is None:
+            return
+        for held in self._grants.values():
+            held.left = held.left or held.group not in self._groups()
+        self._inbox = deque(entry for entry in self._inbox if not entry[0].left)
+        if self.pipe is not None:
+            self.pipe.up(Unsubscribe(number))
+
+    def doubts_in_us(self) -> int:
+        """How long a silence that begins now may last before it hands out nothing any more."""
+        return self.host.until_us(self.host.now_ms() + self._silence_ms + 1)
+
+    def kill(self) -> None:
+        """The process dies: nothing of it is left but its name; a new one begins later."""
+        self.host.crash()
+        self._forget()
+        if self.pipe is not None:
+            self.pipe.cut(session_notices_us=1_000)
+        self.pipe = None
+
+    def behave(self) -> None:
+        """From now on ack everything at once, what was handed out before too."""
+        self.habits = Habits(sync=self.habits.sync)
+        for held in self._grants.values():
+            for offset in sorted(held.held - held.hung):
+                self._ack(held, offset)
+        self._settle_soon()
+        if self.staying and self.pipe is None:
+            self._connect()
+
+    def _groups(self) -> set[str]:
+        return set(self.wanted.values())
+
+    def _connect(self) -> None:
+        if not self.staying or self.pipe is not None:
+            return
+        pipe = self._world.connect(self)
+        if pipe is None:
+            self._world.after(RECONNECT_US, self._connect, self.host)
+            return
+        self.pipe = pipe
+        self._heard_ms = self.host.now_ms()
+        self._doubtful = False
+        self._asked_ping = 0
+        for number, group in self.wanted.items():
+            pipe.up(Subscribe(number, group))
+
+    def lost(self, pipe: Pipe) -> None:
+        """The connection is gone."""
+        if pipe is not self.pipe:
+            return
+        self._forget()
+        self.pipe = None
+        if self.staying:
+            self._world.after(RECONNECT_US, self._connect, self.host)
+
+    def _forget(self) -> None:
+        self._grants.clear()
+        self._inbox.clear()
+        self._tokens.clear()
+        self._turning = self._settling = False
+
+    # What the session says
+
+    def take(self, pipe: Pipe, item: Down) -> None:
+        """An item came."""
+        if pipe is not self.pipe:
+            return
+        now_ms = self.host.now_ms()
+        self._doubtful = self._doubtful or now_ms - self._heard_ms > self._silence_ms
+        self._heard_ms = now_ms
+        match item:
+            case Granted(number, subscription, stream, grant_epoch, progress):
+                self._granted(number, subscription, stream, grant_epoch, progress.floor)
+            case Deliver():
+                self._delivered(item)
+            case Revoke(number, deadline_ms):
+                self._revoke(number, deadline_ms)
+            case Revoked(number, _):
+                self._drop(number)
+            case Settled(token):
+                self._settled(token)
+            case PongSent(token):
+                self._pong(token)
+            case Refused(_, subscription=subscription, grant=number):
+                self._drop(number)
+                self.wanted.pop(subscription, None)
+            case UnsubscribedItem():
+                pass
+            case _:
+                self._world.noticed(item)
+
+    def _granted(
+        self, number: int, subscription: int, stream: str, grant_epoch: int, floor: int
+    ) -> None:
+        group = self.wanted.get(subscription)
+        if group is None:
+            self._up(FinishRevoke(number))
+            return
+        self._grants[number] = _Held(number, group, stream, grant_epoch, floor, floor)
+
+    def _delivered(self, item: Deliver) -> None:
+        held = self._grants.get(item.grant)
+        if held is None or held.revoked or held.left:
+            return
+        spans = cut_frames(item.frames)
+        for start, end in complement(normalised(item.mask), spans.base[0], spans.base[-1]):
+            for offset in range(start, end):
+                self._inbox.append((held, offset, item.attempt, item.redelivered))
+        self._turn_soon()
+
+    def _revoke(self, number: int, deadline_ms: int) -> None:
+        held = self._grants.get(number)
+        if held is None:
+            self._up(FinishRevoke(number))
+            return
+        held.revoked = True
+        self._inbox = deque(entry for entry in self._inbox if entry[0] is not held)
+        wait_ms = deadline_ms * REVOKE_WAIT_PERCENT // 100
+        give_up = partial(self._give_back, held)
+        until_us = self.host.until_us(self.host.now_ms() + wait_ms)
+        self._world.schedule.after(until_us, give_up, self.host)
+        self._settle()
+
+    def _give_back(self, held: _Held) -> None:
+        if self._grants.get(held.number) is held and not held.hung:
+            self._say([held])
+            self._drop(held.number)
+            self._up(FinishRevoke(held.number))
+
+    def _drop(self, number: int) -> None:
+        held = self._grants.pop(number, None)
+        if held is not None:
+            held.revoked = True
+            self._inbox = deque(entry for entry in self._inbox if entry[0] is not held)
+
+    def _settled(self, token: int) -> None:
+        waiting = self._tokens.pop(token, None)
+        if waiting is not None:
+            held, acked = waiting
+            world = self._world
+            world.tell(AckDurable(world.schedule.now_us, held.group, held.stream, acked, self.name))
+
+    def _pong(self, token: int) -> None:
+        if token == self._asked_ping:
+            self._asked_ping = 0
+            self._doubtful = False
+            self._turn_soon()
+
+    # The user
+
+    def _turn_soon(self) -> None:
+        if not self._turning and self._inbox:
+            self._turning = True
+            self._world.after(TURN_US, self._turn, self.host)
+
+    def _turn(self) -> None:
+        self._turning = False
+        if not self._inbox:
+            return
+        if self._doubtful or self.host.now_ms() - self._heard_ms > self._silence_ms:
+            self._doubtful = True
+            if not self._asked_ping and self.pipe is not None:
+                self._token += 1
+                self._asked_ping = self._token
+                self._up(PingSent(self._token))
+            return
+        for _ in range(min(RECORDS_A_TURN, len(self._inbox))):
+            self._hand_out(*self._inbox.popleft())
+        self._settle_soon()
+        self._turn_soon()
+
+    def _hand_out(self, held: _Held, offset: int, attempt: int, redelivered: bool) -> None:
+        world = self._world
+        now_us, epoch = world.schedule.now_us, held.grant_epoch
+        handed = (held.group, held.stream, offset, self.name, epoch, attempt, redelivered)
+        world.tell(HandedOut(now_us, *handed))
+        if offset < held.frontier:
+            held.again.append(offset)
+        held.frontier = max(held.frontier, offset + 1)
+        held.held.add(offset)
+        habits, drawn = self.habits, self._chance.random()
+        if drawn < habits.refuse:
+            self._refuse(held, offset)
+        elif drawn >= habits.refuse + habits.later + habits.sit:
+            self._ack(held, offset)
+        elif drawn < habits.refuse + habits.later:
+            world.after((1_000, 400_000), partial(self._ack_later, held, offset), self.host)
+        elif self._chance.random() < habits.hang:
+            held.hung.add(offset)
+
+    def _ack_later(self, held: _Held, offset: int) -> None:
+        if offset in held.held and self._grants.get(held.number) is held:
+            self._ack(held, offset)
+            self._settle_soon()
+
+    def _ack(self, held: _Held, offset: int) -> None:
+        world = self._world
+        world.tell(Acked(world.schedule.now_us, held.group, held.stream, offset, self.name))
+        held.held.discard(offset)
+        held.hung.discard(offset)
+        held.acked.append(offset)
+        held.all_acked.append(offset)
+
+    def _refuse(self, held: _Held, offset: int) -> None:
+        world = self._world
+        world.tell(Nakked(world.schedule.now_us, held.group, held.stream, offset, self.name))
+        held.held.discard(offset)
+        held.hung.discard(offset)
+        held.naks.append(offset)
+
+    # What it says to the session
+
+    def _up(self, item: FinishRevoke | PingSent | Settles) -> None:
+        if self.pipe is not None:
+            self.pipe.up(item)
+
+    def _settle_soon(self) -> None:
+        if not self._settling:
+            self._settling = True
+            self._world.after(SETTLE_US, self._settle, self.host)
+
+    def _settle(self) -> None:
+        self._settling = False
+        self._say(list(self._grants.values()))
+        for held in list(self._grants.values()):
+            if held.revoked and not held.held:
+                self._give_back(held)
+
+    def _say(self, grants: list[_Held]) -> None:
+        settles = [self._settle_of(held) for held in grants if _has_news(held)]
+        if settles:
+            self._up(Settles(tuple(settles)))
+
+    def _settle_of(self, held: _Held) -> Settle:
+        token = 0
+        if held.all_acked and self._chance.random() < self.habits.sync:
+            token = self._token = self._token + 1
+            self._tokens[token] = held, _ranges(held.all_acked)
+        settle = Settle(
+            held.number,
+            _ranges(held.acked),
+            tuple(Nak(offset, offset + 1) for offset in sorted(held.naks)),
+            held.frontier,
+            token,
+            _ranges(set(held.again) - set(held.acked)),
+        )
+        held.acked, held.naks, held.again = [], [], []
+        held.reported = held.frontier
+        return settle
+
+
+def _has_news(held: _Held) -> bool:
+    return bool(held.acked or held.naks or held.again or held.frontier != held.reported)
+
+
+def _ranges(offsets: "list[int] | set[int]") -> Ranges:
+    return normalised((offset, offset + 1) for offset in offsets)

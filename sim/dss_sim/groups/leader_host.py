@@ -1,0 +1,350 @@
+"""The host of the leaders: registry and actors of `dssd.leaders`, without a loop.
+
+Invariant: at most one leader a group at a time; it takes over only after its claim and the rows
+that it found are read, as the actor does. A dead leader's commit may still come to the store late;
+the claim of the next one fences it.
+"""
+
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, assert_never
+
+from dss_core.errors import GroupDestroyed
+from dss_core.ids import StreamId
+from dss_sim.groups.books import check_moved, check_written
+from dss_sim.groups.borrower_books import says_leaving
+from dss_sim.groups.history import Disturbed, Led
+from dss_sim.groups.leader_steps import check_staying, check_step, epochs_of
+from dss_sim.groups.leader_times import check_times, times_before
+from dss_sim.groups.store import AtOnce, at_once
+from dssd.core.leader import step
+from dssd.core.leading import (
+    Committed,
+    Destroyed,
+    LeaderEffect,
+    LeaderInput,
+    Persist,
+    PresentStream,
+    Received,
+    Send,
+    SessionClosed,
+    Stop,
+    StopAsked,
+    StreamsChanged,
+    Ticked,
+    TookOver,
+    WakeAt,
+)
+from dssd.core.membership import Leader
+from dssd.core.messages import (
+    BorrowerId,
+    Grant,
+    Invalidate,
+    LeaderWanted,
+    LeaseStreams,
+    Revoke,
+    Revoked,
+    SessionId,
+    ToBorrower,
+    ToLeader,
+    UpdateStreams,
+)
+from dssd.leaders.claim import (
+    Attempt,
+    Claim,
+    leases_of,
+    next_claim,
+    present_streams,
+    stored_streams,
+    stored_versions,
+    version_writes,
+    writes_of,
+)
+from dssd.leaders.registry import BOOT_ID_BYTES
+from dssd.store.port import Precondition, PreconditionFailed, Put, Write
+from dssd.store.rows import GroupRow, LeaderRow
+from dssd.topics.model import Topic
+
+if TYPE_CHECKING:
+    from dss_sim.groups.schedule import Host
+    from dss_sim.groups.world import World
+
+
+GOODBYES_US = 10_000
+"""Longer than a message takes that is not late."""
+
+
+class Leading:
+    """One leader of one group: claiming, loading, leading."""
+
+    __slots__ = (
+        "claim", "commit_took_ms", "group", "kept_until_ms", "leader", "left", "mailbox", "over",
+        "said_ms", "wake_ms",
+    )  # fmt: skip
+
+    def __init__(self, group: GroupRow) -> None:
+        self.group = group
+        self.claim: Claim | None = None
+        self.commit_took_ms = 0
+        """The longest of its commits."""
+        self.leader: Leader | None = None
+        self.mailbox: list[LeaderInput] = []
+        """What came before it led."""
+        self.over = False
+        self.kept_until_ms = 0
+        """When the leases of those have ended that held streams before it; 0 where its daemon is
+        another than that of the leader before, for then none of them is left."""
+        self.left: dict[BorrowerId, dict[StreamId, int]] = {}
+        """Borrowers that said that they leave, and the grant epochs of that moment."""
+        self.said_ms: dict[StreamId, int] = {}
+        """When a stream's grant, revoke or end was last sent."""
+        self.wake_ms: int | None = None
+
+
+class LeaderHost:
+    """All leaders of the world."""
+
+    def __init__(self, world: "World", host: "Host") -> None:
+        self.host = host
+        self.leading: dict[int, Leading] = {}
+        self.up = True
+        self._world = world
+        self._boots = 1
+        self._led: dict[int, int] = {}
+        """The boot of each group's newest leader."""
+        self._stopping = False
+
+    # What reaches it
+
+    def receive(self, group_id: int, message: ToLeader) -> None:
+        """A borrower's message arrived."""
+        if not self.up:
+            return
+        acting = self.leading.get(group_id)
+        if acting is None and isinstance(message, LeaderWanted) and not self._stopping:
+            acting = self._start(group_id, message)
+        if acting is not None:
+            self._feed(acting, Received(message, self.host.now_ms()))
+
+    def close_session(self, session_id: SessionId, group_ids: Collection[int]) -> None:
+        """A client's connection closed; it has borrowers in these groups."""
+        if not self.up:
+            return
+        for group_id in sorted(group_ids):
+            acting = self.leading.get(group_id)
+            if acting is not None:
+                self._feed(acting, SessionClosed(session_id, self.host.now_ms()))
+
+    def change_topic(self, topic: Topic, gone: tuple[StreamId, ...] = ()) -> None:
+        """A topic grew, was sealed, or lost streams."""
+        present: tuple[PresentStream, ...] = () if gone else present_streams(topic)
+        if self.up:
+            for acting in list(self.leading.values()):
+                if acting.group.filter in {pattern.text for pattern in topic.patterns}:
+                    self._feed(acting, StreamsChanged(self.host.now_ms(), present, gone))
+
+    def destroy(self, group_id: int) -> None:
+        """The group was removed from the store."""
+        acting = self.leading.get(group_id)
+        if acting is not None and self.up:
+            self._feed(acting, Destroyed(self.host.now_ms()))
+
+    # Its life
+
+    def crash(self, *, with_sessions: bool) -> None:
+        """The process dies; nothing is said. If sessions die too, the next is another boot."""
+        self._boots += with_sessions
+        self.up = False
+        self._stopping = False
+        self.host.crash()
+        self.leading.clear()
+
+    def restart(self) -> None:
+        """Begin anew, knowing only the store."""
+        self.up = True
+
+    def stop(self) -> None:
+        """Save everything and stop leading; sessions have said goodbye, or do so now."""
+        self._stopping = True
+        for acting in list(self.leading.values()):
+            # The goodbyes of this moment come first, as the registry is left after the sessions.
+            stop = partial(self._feed_stop, acting)
+            self._world.schedule.after(GOODBYES_US, stop, self.host)
+
+    def _feed_stop(self, acting: Leading) -> None:
+        self._feed(acting, StopAsked(self.host.now_ms()))
+
+    @property
+    def takes_sessions(self) -> bool:
+        """Whether the daemon is up and means to stay so."""
+        return self.up and not self._stopping
+
+    def lose_leader(self, group_id: int) -> None:
+        """One leader ends for no reason; the next one is of the same process."""
+        acting = self.leading.pop(group_id, None)
+        if acting is not None:
+            acting.over = True
+
+    # Taking over
+
+    def _start(self, group_id: int, wanted: LeaderWanted) -> Leading | None:
+        world = self._world
+        found = at_once(world.store.rows.read(GroupRow, (group_id,)))
+        if found is None:
+            invalid = Invalidate(wanted.borrower_id, wanted.leader_epoch, GroupDestroyed.code)
+            world.to_borrower(self.host, invalid)
+            return None
+        acting = self.leading[group_id] = Leading(found.row)
+        known = at_once(world.store.rows.read(LeaderRow, (group_id,)))
+        attempt = next_claim(group_id, known, self._boots.to_bytes(BOOT_ID_BYTES))
+        answered = partial(self._claimed, acting, attempt)
+        self._commit(acting, [Put(attempt.row)], attempt.conditions, answered)
+        return acting
+
+    def _claimed(
+        self, acting: Leading, attempt: Attempt, answer: list[int] | PreconditionFailed
+    ) -> None:
+        if isinstance(answer, PreconditionFailed):
+            self._end(acting)
+            return
+        world, epoch = self._world, attempt.row.leader_epoch
+        world.tell(Led(world.schedule.now_us, acting.group.name, epoch))
+        acting.claim = Claim(attempt.row, answer[0], attempt.restarted)
+        owner = acting.group.session_id
+        leases = leases_of(acting.group)
+        acting.leader = Leader(epoch, owner_session=owner, timing=world.plan.timing, leases=leases)
+        stored = at_once(
+            stored_streams(world.store.rows, world.catalogue, world.log, acting.group, AtOnce())
+        )
+        versions = at_once(stored_versions(world.store.rows, acting.group))
+        waiting, acting.mailbox = acting.mailbox, []
+        if self._led.get(acting.group.group_id) == self._boots:
+            acting.kept_until_ms = self.host.now_ms() + world.plan.timing.lease_ms
+        self._led[acting.group.group_id] = self._boots
+        self._feed(acting, TookOver(self.host.now_ms(), stored, attempt.restarted, versions))
+        for given in waiting:
+            self._feed(acting, given)
+
+    # Leading
+
+    def _feed(self, acting: Leading, given: LeaderInput) -> None:
+        if acting.over:
+            return
+        if acting.leader is None:
+            acting.mailbox.append(given)
+            return
+        self._world.say("leader", given)
+        sight = self._world.await_leader(acting, given)
+        times = times_before(acting.leader, given)
+        effects = step(acting.leader, given)[1]
+        acting.commit_took_ms = max(acting.commit_took_ms, acting.leader.commit_took_ms)
+        check_times(times, acting.leader, acting.commit_took_ms)
+        if sight is not None:
+            check_step(sight, acting.leader, effects, acting.kept_until_ms)
+        if isinstance(given, Received) and says_leaving(given.message):
+            acting.left.setdefault(given.message.borrower_id, epochs_of(acting.leader))
+        self._world.touch_leader(acting)
+        for effect in effects:
+            if acting.over:
+                return
+            self._carry_out(acting, effect)
+            self._world.count_effect(self.host)
+
+    def _carry_out(self, acting: Leading, effect: LeaderEffect) -> None:
+        match effect:
+            case Send(message):
+                self._check_sent(acting, message)
+                self._world.to_borrower(self.host, message)
+            case Persist():
+                self._persist(acting, effect)
+            case WakeAt(at_ms):
+                self._arm(acting, at_ms)
+            case Stop():
+                self._end(acting)
+            case _:
+                assert_never(effect)
+
+    def _check_sent(self, acting: Leading, message: ToBorrower) -> None:
+        assert acting.leader is not None
+        group_id = acting.group.group_id
+        self._world.ledger.check_said(group_id, acting.leader, message)
+        if isinstance(message, Invalidate) and message.stream is None:
+            self._note_stranger(acting, message.borrower_id)
+        if isinstance(message, Revoke | Revoked):
+            acting.said_ms[message.stream] = self.host.now_ms()
+        if isinstance(message, Revoke):
+            check_moved(acting.leader, message.stream, self.host.now_ms())
+        elif isinstance(message, UpdateStreams):
+            for taken in message.taken_over:
+                check_moved(acting.leader, taken.stream, self.host.now_ms())
+        if isinstance(message, Grant | LeaseStreams | UpdateStreams):
+            check_staying(acting.left, message)
+            for granted in message.streams:
+                acting.said_ms[granted.stream] = self.host.now_ms()
+                self._world.check_fenced(group_id, granted)
+
+    def _note_stranger(self, acting: Leading, borrower_id: BorrowerId) -> None:
+        """Of a borrower that presents itself, what it says next may come first, and cost it all."""
+        assert acting.leader is not None
+        streams = acting.leader.streams.values()
+        if any(lent.reserved and lent.holder == borrower_id for lent in streams):
+            self._world.tell(Disturbed(self._world.schedule.now_us, "not presented yet"))
+
+    def _persist(self, acting: Leading, persist: Persist) -> None:
+        assert acting.claim is not None
+        writes = writes_of(acting.group, persist.records)
+        check_written(persist.records, writes)
+        self._world.ledger.expect(writes, acting.group.group_id, acting.claim.row.leader_epoch)
+        writes += version_writes(acting.group, persist)
+        answered = partial(self._persisted, acting, persist)
+        self._commit(acting, writes, [acting.claim.still_holds()], answered)
+
+    def _persisted(
+        self, acting: Leading, persist: Persist, answer: list[int] | PreconditionFailed
+    ) -> None:
+        if isinstance(answer, PreconditionFailed):
+            self._lose_leadership(acting)
+            return
+        log = self._world.log
+        ends = tuple(
+            (stream, log.bounds(stream).end) for stream in persist.measure if stream in log
+        )
+        self._feed(acting, Committed(persist.commit_id, self.host.now_ms(), ends))
+
+    def _lose_leadership(self, acting: Leading) -> None:
+        group_id = acting.group.group_id
+        if at_once(self._world.store.rows.read(GroupRow, (group_id,))) is None:
+            self._feed(acting, Destroyed(self.host.now_ms()))
+        else:
+            self._end(acting)
+
+    def _commit(
+        self,
+        acting: Leading,
+        writes: Sequence[Write],
+        preconditions: Sequence[Precondition],
+        answered: Callable[[list[int] | PreconditionFailed], None],
+    ) -> None:
+        def hear(answer: list[int] | PreconditionFailed) -> None:
+            if not acting.over:
+                answered(answer)
+
+        self._world.store.commit(self.host, writes, preconditions, hear)
+
+    def _arm(self, acting: Leading, at_ms: int) -> None:
+        acting.wake_ms = at_ms
+        tick = partial(self._tick, acting, at_ms)
+        self._world.schedule.after(self.host.until_us(at_ms), tick, self.host)
+
+    def _tick(self, acting: Leading, at_ms: int) -> None:
+        if acting.wake_ms == at_ms and not acting.over:
+            acting.wake_ms = None
+            self._feed(acting, Ticked(self.host.now_ms()))
+
+    def _end(self, acting: Leading) -> None:
+        acting.over = True
+        if self.leading.get(acting.group.group_id) is acting:
+            del self.leading[acting.group.group_id]
+        for given in acting.mailbox:
+            if isinstance(given, Received) and isinstance(given.message, LeaderWanted):
+                self.receive(acting.group.group_id, given.message)

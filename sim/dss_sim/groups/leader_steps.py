@@ -1,0 +1,334 @@
+"""What a leader may make of one input: seen before its step, judged after it.
+
+Each rule is judged on the step that breaks it, for what would follow may take a rare run to show,
+or be hidden by another line of defence. Invariant: it looks at the leader and changes nothing.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from dss_core.ids import StreamId
+from dss_core.progress import Progress
+from dss_sim.groups.violation import Violation
+from dssd.core.leading import (
+    Committed,
+    LeaderEffect,
+    LeaderInput,
+    Received,
+    Send,
+    SessionClosed,
+    StreamsChanged,
+    Ticked,
+)
+from dssd.core.lending import HELD, LentStream, StreamState
+from dssd.core.membership import Leader, LeaderState
+from dssd.core.messages import (
+    Attempts,
+    BorrowerId,
+    Disconnect,
+    Grant,
+    Invalidate,
+    LeaderConnectResponse,
+    LeaderWanted,
+    LeaseStreams,
+    RevokeFinished,
+    StreamReport,
+    ToBorrower,
+    ToLeader,
+    UpdateProgress,
+    UpdateStreams,
+    UpdateStreamStates,
+)
+
+LENDING = frozenset({StreamState.GRANTING, StreamState.GRANTED, StreamState.REVOKING})
+"""The states in which a holder may hand out records."""
+
+REPORTED = frozenset({StreamState.GRANTED, StreamState.REVOKED, StreamState.FINISHED})
+"""The states to which a stream comes by a report of its holder alone."""
+
+Known = tuple[Progress, int, Attempts]
+
+
+class Present(NamedTuple):
+    """A report of a present grant by its holder: it must be taken."""
+
+    lent: LentStream
+    report: StreamReport
+    adopts: bool
+    """The stream is kept for its holder, who goes on."""
+
+
+class Stray(NamedTuple):
+    """A report of another grant, or by another: it must change nothing."""
+
+    lent: LentStream
+    report: StreamReport
+    known: Known
+    state: StreamState
+
+
+class UnderWay(NamedTuple):
+    """A grant under which records may be handed out."""
+
+    lent: LentStream
+    grant_epoch: int
+    holder: BorrowerId | None
+    reserved: bool
+
+
+class Sight(NamedTuple):
+    """What was seen before a step."""
+
+    given: LeaderInput
+    is_member: bool
+    """The sender of the message."""
+    present: list[Present]
+    stray: list[Stray]
+    under_way: list[UnderWay]
+
+
+def seen_before(leader: Leader, given: LeaderInput, *, kept: bool) -> Sight | None:
+    """What is to be compared after the step; None where nothing is.
+
+    ``kept``: free streams are kept for holders of the leader before, who may still hand out.
+    """
+    if leader.state is not LeaderState.LEADING or isinstance(given, Committed):
+        return None
+    message = given.message if isinstance(given, Received) else None
+    is_member = message is not None and message.borrower_id in leader.members
+    sight = Sight(given, is_member, [], [], _under_way(leader, given, kept=kept))
+    if message is not None:
+        for report, final in _reports_of(leader, message, is_member=is_member):
+            lent = leader.streams.get(report.stream)
+            if lent is not None:
+                _note_report(sight, lent, report, message.borrower_id, final=final)
+    return sight
+
+
+def _note_report(
+    sight: Sight, lent: LentStream, report: StreamReport, sender: BorrowerId, *, final: bool
+) -> None:
+    if (sender, report.grant_epoch) != (lent.holder, lent.grant_epoch):
+        known = (lent.progress, lent.frontier, lent.attempts)
+        sight.stray.append(Stray(lent, report, known, lent.state))
+    elif lent.state in HELD or lent.reserved:
+        sight.present.append(Present(lent, report, lent.reserved and not final))
+
+
+def _reports_of(
+    leader: Leader, message: ToLeader, *, is_member: bool
+) -> list[tuple[StreamReport, bool]]:
+    """What a leader has to look at, and whether it is final; of the gone and of strangers none."""
+    match message:
+        case LeaderWanted(held=held) if message.borrower_id not in leader.departed:
+            return [(report, False) for report in held]
+        case Disconnect(reports=reports):
+            return [(report, True) for report in reports]
+        case UpdateProgress(reports=reports, use_finished=final) if is_member:
+            return [(report, final) for report in reports]
+        case UpdateStreamStates(states=states, taken_over=taken_over) if is_member:
+            last = [(taken.report, taken.fully_acked) for taken in taken_over]
+            return [*((report, False) for report in states), *last]
+        case _:
+            return []
+
+
+def _under_way(leader: Leader, given: LeaderInput, *, kept: bool) -> list[UnderWay]:
+    """The grants that the input may end."""
+    named = _named(leader, given)
+    return [
+        UnderWay(lent, lent.grant_epoch, lent.holder, lent.reserved)
+        for lent in named
+        if lent.state in LENDING or (kept and lent.reserved)
+    ]
+
+
+def _named(leader: Leader, given: LeaderInput) -> list[LentStream]:
+    streams = leader.streams
+    match given:
+        case Received(message=UpdateProgress(reports=reports)):
+            return [streams[each.stream] for each in reports if each.stream in streams]
+        case Received(message=RevokeFinished(stream=stream)) if stream in streams:
+            return [streams[stream]]
+        case Received(message=Disconnect() | LeaderWanted() | UpdateStreamStates()):
+            return list(streams.values())
+        case SessionClosed() | StreamsChanged() | Ticked():
+            return list(streams.values())
+        case _:
+            return []
+
+
+def check_step(
+    sight: Sight, leader: Leader, effects: Sequence[LeaderEffect], kept_until_ms: int
+) -> None:
+    """Judge a step by what was seen before it.
+
+    Streams are kept for their holders until ``kept_until_ms`` on the leader's clock.
+
+    Raises:
+        Violation: the step did what it must not, or left out what it must do.
+    """
+    for present in sight.present:
+        check_taken(present)
+    for stray in sight.stray:
+        check_stray(stray, sight.given)
+    for under_way in sight.under_way:
+        if is_over(under_way):
+            check_doubt(under_way, sight.given)
+            check_kept_for_holder(under_way, sight.given, kept_until_ms)
+    if isinstance(sight.given, Received) and leader.state is LeaderState.LEADING:
+        check_answer(sight, sight.given.message, leader, effects)
+
+
+def check_answer(
+    sight: Sight, message: ToLeader, leader: Leader, effects: Sequence[LeaderEffect]
+) -> None:
+    """What a leader says to the sender of a message.
+
+    Raises:
+        Violation: it says too much or too little.
+    """
+    sender = message.borrower_id
+    answers = [
+        effect.message
+        for effect in effects
+        if isinstance(effect, Send) and effect.message.borrower_id == sender
+    ]
+    if not sight.is_member and sender not in leader.members:
+        for answer in answers:
+            check_said_to_stranger(answer)
+    # A leader of sets answers by the next set or renewal, and again while that is not shown.
+    if leader.leases is None:
+        check_answered_at_once(message, sight.stray, answers)
+
+
+def check_taken(present: Present) -> None:
+    """S2: what the holder of a grant reports is known from then on; who is kept for, is adopted.
+
+    Raises:
+        Violation: it is not.
+    """
+    lent, report = present.lent, present.report
+    known = lent.progress
+    if known.merged(report.progress) != known or lent.frontier < report.frontier:
+        raise Violation("S2", f"a report of {lent.stream} was not taken: {report}")
+    if present.adopts and lent.state is StreamState.FREE:
+        raise Violation("S2", f"{lent.stream} was not adopted by a report of its grant: {report}")
+
+
+def check_stray(stray: Stray, given: LeaderInput) -> None:
+    """S3: a report of another grant, or by another than its holder, is nothing.
+
+    Raises:
+        Violation: it was taken.
+    """
+    lent = stray.lent
+    if stray.known != (lent.progress, lent.frontier, lent.attempts):
+        raise Violation("S3", f"{lent.stream} took a report of another grant: {stray.report}")
+    leaves = isinstance(given, Received) and isinstance(given.message, Disconnect)
+    if lent.state is not stray.state and lent.state in REPORTED and not leaves:
+        raise Violation("S3", f"a report of another grant made {lent.stream} {lent.state.value}")
+
+
+def is_over(under_way: UnderWay) -> bool:
+    """Whether a grant ended in the step."""
+    lent = under_way.lent
+    if lent.grant_epoch != under_way.grant_epoch:
+        return True
+    return lent.state not in LENDING and not lent.reserved
+
+
+def check_doubt(under_way: UnderWay, given: LeaderInput) -> None:
+    """S4: what may have been handed out unreported under a grant that is over, is in doubt.
+
+    Raises:
+        Violation: it would come again unmarked.
+    """
+    lent = under_way.lent
+    if lent.unmeasured or lent.is_at_end():
+        return
+    sent = _sent_at_most(under_way, given)
+    if sent is None or sent > max(lent.suspect_end, lent.frontier, lent.progress.floor):
+        raise Violation("S4", f"the grant of {lent.stream} ended without a doubt: {given}")
+
+
+def _sent_at_most(under_way: UnderWay, given: LeaderInput) -> int | None:
+    """What the final report in the input says, if it is one of the grant."""
+    if not isinstance(given, Received) or given.message.borrower_id != under_way.holder:
+        return None
+    match given.message:
+        case UpdateProgress(reports=reports, use_finished=True) | Disconnect(reports=reports):
+            last = list(reports)
+        case UpdateStreamStates(taken_over=taken_over):
+            last = [taken.report for taken in taken_over if taken.fully_acked]
+        case _:
+            return None
+    grant = under_way.lent.stream, under_way.grant_epoch
+    return next((each.sent for each in last if (each.stream, each.grant_epoch) == grant), None)
+
+
+def check_kept_for_holder(under_way: UnderWay, given: LeaderInput, kept_until_ms: int) -> None:
+    """S4: after a takeover nobody gets a stream before the lease of its holder is over.
+
+    Raises:
+        Violation: it is kept no more, and its holder may still come.
+    """
+    lent = under_way.lent
+    if not under_way.reserved or lent.state is StreamState.FINISHED:
+        return
+    by_holder = isinstance(given, Received) and given.message.borrower_id == under_way.holder
+    if given.now_ms < kept_until_ms and not by_holder and not isinstance(given, SessionClosed):
+        early_ms = kept_until_ms - given.now_ms
+        raise Violation("S4", f"{lent.stream} is kept for its holder {early_ms} ms too short")
+
+
+def check_said_to_stranger(message: ToBorrower) -> None:
+    """S1: who is no member is told that it is none, or who leads; nothing that lets it live on.
+
+    Raises:
+        Violation: it was told more.
+    """
+    if not isinstance(message, Invalidate | LeaderConnectResponse):
+        raise Violation("S1", f"said to a borrower that is no member: {message}")
+
+
+def check_answered_at_once(
+    message: ToLeader, strays: Sequence[Stray], answers: Sequence[ToBorrower]
+) -> None:
+    """I11, S3: a request is answered, and a report of another grant refused, each time they come.
+
+    Raises:
+        Violation: it is not.
+    """
+    if isinstance(message, LeaderWanted):
+        if not any(isinstance(each, LeaderConnectResponse | Invalidate) for each in answers):
+            raise Violation("I11", f"a request is not answered: {message}")
+    elif not isinstance(message, UpdateProgress):
+        return
+    refused = {(each.stream, each.grant_epoch) for each in answers if isinstance(each, Invalidate)}
+    for stray in strays:
+        grant = stray.lent.stream, stray.report.grant_epoch
+        if grant not in refused and (None, 0) not in refused:
+            raise Violation("S3", f"a report of another grant is not refused: {stray.report}")
+
+
+def epochs_of(leader: Leader) -> dict[StreamId, int]:
+    """The grant epoch of each stream."""
+    return {stream: lent.grant_epoch for stream, lent in leader.streams.items()}
+
+
+def check_staying(
+    left: Mapping[BorrowerId, Mapping[StreamId, int]],
+    message: Grant | LeaseStreams | UpdateStreams,
+) -> None:
+    """L1: who said that it leaves is lent nothing more.
+
+    Raises:
+        Violation: it is granted something that was lent later.
+    """
+    known = left.get(message.borrower_id)
+    if known is None:
+        return
+    for granted in message.streams:
+        if granted.grant_epoch > known.get(granted.stream, 0):
+            raise Violation("L1", f"granted to a borrower that leaves: {granted}")

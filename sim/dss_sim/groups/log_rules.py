@@ -1,0 +1,160 @@
+"""What a log promises to producers and readers, judged by what it has and what producers heard.
+
+It keeps of each stream where it ends and which offsets hold nothing, and of each producer what it
+stored there. Damage and the loss of a machine excuse what they took along, and nothing else.
+"""
+
+from collections import defaultdict
+
+from dss_core.errors import SequenceGap, SequenceTooOld
+from dss_core.progress import Range
+from dss_sim.groups.history import (
+    Appended,
+    Damaged,
+    Lost,
+    Published,
+    Stored,
+    Unpublished,
+)
+from dss_sim.groups.violation import Violation
+
+Place = tuple[int, int]
+"""Base and records."""
+
+
+class _Sent:
+    """What one producer has in one stream, by sequence."""
+
+    __slots__ = ("contents", "damaged", "last", "stored")
+
+    def __init__(self) -> None:
+        self.stored: dict[int, Place] = {}
+        self.damaged: dict[int, Place] = {}
+        """Cannot be read any more; whether they are stored, nobody needs to know."""
+        self.contents: dict[int, int] = {}
+        """The sequence under which each of its frames is stored."""
+        self.last = -1
+        """Of those that are stored and were not lost."""
+
+
+class LogRules:
+    """Takes what is told of the log."""
+
+    def __init__(self) -> None:
+        self.ends: dict[str, int] = {}
+        self.holes: defaultdict[str, list[Range]] = defaultdict(list)
+        """Offsets that hold nothing: damaged, lost, or never given."""
+        self._sent: defaultdict[str, defaultdict[str, _Sent]] = defaultdict(
+            lambda: defaultdict(_Sent)
+        )
+        self._durability: dict[str, str] = {}
+        self._hurt: set[str] = set()
+        """Storage topics of which something is gone: their producers may be left in doubt."""
+
+    def end(self, stream: str) -> int:
+        """Where a stream ends."""
+        return self.ends.get(stream, 0)
+
+    def is_hole(self, stream: str, offset: int) -> bool:
+        """Whether an offset holds nothing."""
+        return stream in self.holes and any(
+            start <= offset < end for start, end in self.holes[stream]
+        )
+
+    def appended(self, event: Appended) -> None:
+        """S7: the log keeps what it has.
+
+        Raises:
+            Violation: its end is lower than before.
+        """
+        if event.end < self.end(event.stream):
+            raise Violation("S7", f"the end was {self.ends[event.stream]} before: {event}")
+        self.ends[event.stream] = event.end
+
+    def stored(self, event: Stored) -> None:
+        """S8: offsets are given once and without a gap, and follow the producer's sequences.
+
+        S7: no sequence is stored twice, and no frame under two.
+
+        Raises:
+            Violation: they are not, or it is.
+        """
+        if event.base != self.end(event.stream):
+            raise Violation("S8", f"the stream ended at {self.end(event.stream)}: {event}")
+        sent = self._sent[event.stream][event.producer]
+        if event.sequence in sent.stored:
+            raise Violation("S7", f"stored before at {sent.stored[event.sequence]}: {event}")
+        if event.sequence < sent.last:
+            raise Violation("S8", f"stored behind sequence {sent.last}: {event}")
+        before = sent.contents.setdefault(event.content, event.sequence)
+        if before != event.sequence:
+            raise Violation("S7", f"stored before under sequence {before}: {event}")
+        sent.stored[event.sequence] = event.base, event.records
+        sent.last = event.sequence
+        self.ends[event.stream] = event.base + event.records
+        self._durability[event.stream] = event.durability
+
+    def published(self, event: Published) -> None:
+        """S7: what is acknowledged lies where the producer was told, the first time and again.
+
+        Raises:
+            Violation: it does not.
+        """
+        sent = self._sent[event.stream][event.producer]
+        place = event.base, event.records
+        if place not in (sent.stored.get(event.sequence), sent.damaged.get(event.sequence)):
+            found = sent.stored.get(event.sequence)
+            raise Violation("S7", f"it lies at {found} (base, records): {event}")
+
+    def unpublished(self, event: Unpublished) -> None:
+        """S7, S8: what is refused is not stored; an answer is forgotten only with what was stored.
+
+        Raises:
+            Violation: it is stored, or nothing explains the answer.
+        """
+        if event.error_code == SequenceGap.code:
+            raise Violation("S8", f"a producer that left none is shut out by a gap: {event}")
+        if event.error_code == SequenceTooOld.code:
+            if _storage_topic(event.stream) not in self._hurt:
+                raise Violation("S7", f"nothing was lost, and yet nobody knows: {event}")
+        elif event.sequence in self._sent[event.stream][event.producer].stored:
+            raise Violation("S7", f"refused, and yet stored: {event}")
+
+    def damaged(self, event: Damaged) -> None:
+        """The disk took what lies there."""
+        for sent, sequence, place in self._taken(event):
+            sent.damaged[sequence] = place
+
+    def lost(self, event: Lost) -> None:
+        """S7: the machine takes along only what was as durable as it.
+
+        Raises:
+            Violation: it took more.
+        """
+        for sent, sequence, _ in self._taken(event):
+            if self._durability[event.stream] != "os":
+                raise Violation("S7", f"sequence {sequence} was durable: {event}")
+            sent.damaged.pop(sequence, None)
+
+    def _taken(self, event: Damaged | Lost) -> list[tuple[_Sent, int, Place]]:
+        """Take out the frames at these offsets; returns whose they were."""
+        stream, start, end = event.stream, event.start, event.end
+        self.ends[stream] = max(self.end(stream), end)
+        self.holes[stream].append((start, end))
+        self._hurt.add(_storage_topic(stream))
+        taken: list[tuple[_Sent, int, Place]] = []
+        for sent in self._sent[stream].values():
+            for sequence, (base, records) in list(sent.stored.items()):
+                if base < end and start < base + records:
+                    taken.append((sent, sequence, sent.stored.pop(sequence)))
+            sent.contents = {
+                content: sequence
+                for content, sequence in sent.contents.items()
+                if sequence in sent.stored
+            }
+            sent.last = max(sent.stored, default=-1)
+        return taken
+
+
+def _storage_topic(stream: str) -> str:
+    return stream.rpartition("/")[0]

@@ -1,0 +1,363 @@
+"""What a run is made of, drawn from its seed: a world, a workload, and a choice of faults.
+
+Each seed enables its own random subset of faults at its own intensities (swarm testing), so some
+runs are calm, some have one fault over and over, some have everything. Whatever happens at a time
+of its own is a `Timed`; what happens to single messages and commits is a rate, asked for by
+`Chance.strike`. Both can be cut down when a failure is shrunk.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from random import Random
+
+from dss_sim.groups.chance import Strike
+from dss_sim.groups.client import Habits
+from dss_sim.groups.strict import LEADER_FAULTS, STRICT_SHARE, cut_to_strict
+from dss_sim.small_limits import MACHINES, SmallLimit, small_limits
+from dssd.core.membership import LeaderTiming
+
+SECOND_US = 1_000_000
+LEASE_SHARE = 1 / 3
+"""Of the groups, those that speak the lease protocol."""
+RESTLESS_SHARE = 1 / 10
+"""Of the runs, those in which one client goes and comes back all the time."""
+RESTLESS: Mapping[str, tuple[int, int, int]] = {
+    "append": (30, 1, 6),
+    "freeze_client": (3, 500_000, 2_500_000),
+    "resubscribe": (3, 0, 0),
+    "lose_leader": (1, 0, 0),
+}
+"""What else happens in them: how often, and the least and the largest amount."""
+AWAY_US = (250_000, 800_000)
+"""Long enough for others to get what it had, so short that what was said of it is on its way."""
+LOAD_US = 1 * SECOND_US
+"""Members come and records flow; nothing hurts."""
+FAULTS_US = 6 * SECOND_US
+"""Then everything may."""
+
+RATES: Mapping[str, tuple[float, ...]] = {
+    "lose": (0.02, 0.1, 0.3),
+    "double": (0.02, 0.1, 0.2),
+    "late": (0.02, 0.1, 0.2),
+    "slow_commit": (0.05, 0.3),
+    "late_final": (0.1, 0.5),
+}
+"""Faults of single messages and commits, and the intensities to choose from."""
+
+LOG_RATES: Mapping[str, tuple[float, ...]] = {"slow_sync": (0.05, 0.3)}
+"""Faults of single syncs."""
+
+FAULTS: Mapping[str, int] = {
+    "partition": 4,
+    "lose_leader": 3,
+    "crash_leader_host": 2,
+    "crash_session_host": 2,
+    "crash_daemon": 2,
+    "stop_daemon": 2,
+    "crash_at_effect": 3,
+    "kill_client": 3,
+    "cut_pipe": 3,
+    "freeze_client": 2,
+    "freeze_session_host": 2,
+    "freeze_leader_host": 2,
+}
+"""Faults at a time of their own, and how often one may come in a run."""
+
+CHANGES: Mapping[str, int] = {
+    "join": 2,
+    "leave": 1,
+    "unsubscribe": 2,
+    "resubscribe": 2,
+    "intrude": 1,
+    "grow_topic": 1,
+    "seal_topic": 1,
+    "remove_topic": 1,
+    "destroy_group": 1,
+}
+"""What members and operators do meanwhile."""
+
+REQUEST_RATES: Mapping[str, tuple[float, ...]] = {"late_request": (0.1, 0.5)}
+"""Faults of single requests of producers."""
+
+LOG_FAULTS: Mapping[str, int] = {
+    "lose_power": 2,
+    "die_writing": 2,
+    "fail_sync": 2,
+    "fill_disk": 2,
+    "rot": 3,
+    "cut_producer": 3,
+    "kill_producer": 2,
+}
+"""Faults of the disk, the machine and the producers, and how often one may come in a run."""
+
+LOG_CHANGES: Mapping[str, int] = {"burst": 2}
+"""What producers do besides."""
+
+LOG_ODDS = 0.25
+"""With which one of these kinds is part of a run."""
+
+OS_SHARE = 0.3
+"""Of the topics, those that are only as durable as the machine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """Something that happens at a time."""
+
+    at_us: int
+    kind: str
+    who: int
+    """Which host, client, topic or group: modulo how many there are."""
+    amount: int
+    """How long in µs, how many, or whom else; what the kind needs."""
+
+
+@dataclass(frozen=True, slots=True)
+class CrashPoint:
+    """A crash in the middle of a step."""
+
+    effect: int
+    """After the effect of this number, from 1, whoever carries it out."""
+    whole_daemon: bool
+    """Leaders and sessions die together; else the host that carried it out dies alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dies:
+    """The daemon dies in the middle of a group commit."""
+
+    step: int
+    """Behind the step of the log's writer that has this number, from 1."""
+    power: bool
+    """The machine dies with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupPlan:
+    """A group."""
+
+    name: str
+    topic: int
+    every: int
+    earliest: bool
+    ack_wait_ms: int
+    private: bool
+    """Owned by the session of the first client."""
+    protocol: str = "borrow"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A run, but for the chance that its seed brings."""
+
+    seed: int
+    partitions: tuple[int, ...]
+    """Of each topic."""
+    groups: tuple[GroupPlan, ...]
+    habits: tuple[Habits, ...]
+    """Of each client."""
+    session_hosts: int
+    clocks: tuple[tuple[int, int], ...]
+    """Rate in parts per million and start in ms: of the leaders' host, the sessions' hosts, the
+    clients' hosts."""
+    credit_records: int
+    credit_bytes: int
+    rates: Mapping[str, float]
+    timed: tuple[Timed, ...]
+    heal_us: int = LOAD_US + FAULTS_US
+    kept: frozenset[Strike] | None = None
+    crash: CrashPoint | None = None
+    timing: LeaderTiming = field(default_factory=LeaderTiming)
+    dies: Dies | None = None
+    producers: int = 1
+    os_topics: frozenset[int] = frozenset()
+    """Those whose records are as durable as the machine, by number."""
+    limits: tuple[SmallLimit, ...] = ()
+    """Bounds of the daemon that are small in it."""
+
+
+def plan_of(seed: int) -> Plan:
+    """The plan of a seed."""
+    plan = replace(_usual(seed), limits=small_limits(seed, MACHINES))
+    # Drawn apart, so that the other plans do not depend on it.
+    chance = Random(f"{seed}/restless")
+    if chance.random() < RESTLESS_SHARE:
+        return _restless(plan, chance)
+    chance = Random(f"{seed}/strict")
+    strict = chance.random() < STRICT_SHARE
+    return cut_to_strict(plan, chance, _death_of_leader(chance)) if strict else plan
+
+
+def _death_of_leader(chance: Random) -> Timed:
+    at_us = chance.randrange(LOAD_US, LOAD_US + FAULTS_US)
+    return Timed(at_us, chance.choice(sorted(LEADER_FAULTS)), chance.randrange(1 << 16), 0)
+
+
+def _restless(plan: Plan, chance: Random) -> Plan:
+    """Few members, and one that goes and comes back: each has the same streams again and again.
+
+    So most of what comes late or twice is about a grant that its receiver has anew.
+    """
+    clients = chance.randint(2, 3)
+    ends_us = LOAD_US + FAULTS_US
+    timed = [Timed(chance.randrange(LOAD_US // 4), "begin", at, 0) for at in range(clients)]
+    for kind, (times, least, most) in RESTLESS.items():
+        for _ in range(times):
+            at_us, who = chance.randrange(ends_us), chance.randrange(1 << 16)
+            timed.append(Timed(at_us, kind, who, chance.randint(least, most)))
+    at_us, away = LOAD_US, False
+    while at_us < ends_us:
+        timed.append(Timed(at_us, "join" if away else "leave", clients - 1, 0))
+        at_us, away = at_us + chance.randint(*AWAY_US), not away
+    if away:
+        timed.append(Timed(ends_us, "join", clients - 1, 0))
+    group = GroupPlan("g0", 0, 0, True, 5_000, private=False, protocol=_protocol(plan.seed, 0))
+    return replace(
+        plan,
+        partitions=(chance.randint(2, 4),),
+        groups=(group,),
+        habits=tuple(_restless_habits(chance) for _ in range(clients)),
+        session_hosts=1,
+        clocks=tuple(_clock(chance, skewed=False) for _ in range(2 + clients)),
+        rates={"double": 0.2, "late": 0.2, "lose": chance.choice((0.0, 0.2)), "late_final": 0.1},
+        timed=tuple(sorted(timed, key=lambda each: each.at_us)),
+        timing=replace(
+            plan.timing, lease_ms=2_000, revoke_deadline_ms=chance.choice((300, 800, 3_000))
+        ),
+    )
+
+
+def _restless_habits(chance: Random) -> Habits:
+    """Some hold on to records for longer than a revoke waits."""
+    later, refuse = chance.choice((0.0, 0.3, 0.5)), chance.choice((0.0, 0.1))
+    return Habits(later, refuse, sit=chance.choice((0.0, 0.05)), hang=1.0)
+
+
+def _usual(seed: int) -> Plan:
+    chance = Random(f"{seed}/plan")
+    calm = chance.random() < 0.1
+    topics = chance.choice((1, 1, 2))
+    partitions = tuple(chance.randint(1, 4) for _ in range(topics))
+    clients = chance.randint(1, 4)
+    groups = tuple(_group(seed, chance, at, topics) for at in range(chance.choice((1, 1, 2))))
+    session_hosts = chance.randint(1, min(3, clients))
+    skewed = chance.random() < 0.5
+    clocks = tuple(_clock(chance, skewed=skewed) for _ in range(1 + session_hosts + clients))
+    habits = tuple(_habits(chance, calm=calm) for _ in range(clients))
+    credit_records, credit_bytes = chance.choice((4, 20, 4_000)), chance.choice((60, 1 << 20))
+    # What is about the log is drawn apart, so that nothing else depends on it.
+    log = Random(f"{seed}/log")
+    rates: dict[str, float] = {}
+    if not calm:
+        rates = _swarm_rates(chance, RATES, 0.4) | _swarm_rates(log, LOG_RATES, 0.2)
+        rates |= _swarm_rates(Random(f"{seed}/requests"), REQUEST_RATES, 0.2)
+    timed = _timed(chance, clients, topics, calm=calm) + _log_timed(log, calm=calm)
+    return Plan(
+        seed,
+        partitions,
+        groups,
+        habits,
+        session_hosts,
+        clocks,
+        credit_records,
+        credit_bytes,
+        rates,
+        tuple(sorted(timed, key=lambda each: each.at_us)),
+        timing=LeaderTiming(
+            lease_ms=chance.choice((2_000, 6_000)),
+            # Short ones pass within a run, so that what follows from them is seen too.
+            revoke_deadline_ms=10_000 if calm else chance.choice((800, 3_000, 10_000)),
+            idle_ms=chance.choice((1_500, 30_000)),
+        ),
+        producers=log.randint(1, 3),
+        os_topics=frozenset(at for at in range(topics) if log.random() < OS_SHARE),
+    )
+
+
+def _group(seed: int, chance: Random, at: int, topics: int) -> GroupPlan:
+    return GroupPlan(
+        f"g{at}",
+        chance.randrange(topics),
+        chance.choice((0, 0, 3)),
+        chance.random() < 0.7,
+        chance.choice((2_000, 5_000, 30_000)),
+        private=chance.random() < 0.15,
+        protocol=_protocol(seed, at),
+    )
+
+
+def _protocol(seed: int, at: int) -> str:
+    """Of a third of the groups lease; drawn apart, so that nothing else depends on it."""
+    return "lease" if Random(f"{seed}/protocol/{at}").random() < LEASE_SHARE else "borrow"
+
+
+def _clock(chance: Random, *, skewed: bool) -> tuple[int, int]:
+    rate = chance.randint(800_000, 1_250_000) if skewed else 1_000_000
+    return rate, chance.randint(0, 1_000_000)
+
+
+def _habits(chance: Random, *, calm: bool) -> Habits:
+    def maybe(odds: float, *values: float) -> float:
+        return chance.choice(values) if chance.random() < odds else 0.0
+
+    if calm:
+        return Habits(later=maybe(0.5, 0.1, 0.5))
+    sit, hang = maybe(0.2, 0.02, 0.2), maybe(0.4, 0.3, 1.0)
+    return Habits(maybe(0.4, 0.1, 0.5), maybe(0.3, 0.05, 0.3), sit, hang=hang)
+
+
+def _swarm_rates(
+    chance: Random, rates: Mapping[str, tuple[float, ...]], odds: float
+) -> dict[str, float]:
+    return {kind: chance.choice(values) for kind, values in rates.items() if chance.random() < odds}
+
+
+def _timed(chance: Random, clients: int, topics: int, *, calm: bool) -> list[Timed]:
+    ends_us = LOAD_US + FAULTS_US
+    timed = [
+        Timed(chance.randrange(ends_us), "append", chance.randrange(1 << 16), chance.randint(1, 6))
+        for _ in range(chance.randint(10, 60))
+    ]
+    timed += [
+        Timed(chance.randrange(LOAD_US if at else LOAD_US // 4), "begin", at, 0)
+        for at in range(clients)
+    ]
+    kinds: dict[str, int] = {}
+    for most in (CHANGES, {} if calm else FAULTS):
+        odds = 0.25 if most is CHANGES else 0.3
+        kinds |= {kind: times for kind, times in most.items() if chance.random() < odds}
+    if calm:
+        kinds = {kind: times for kind, times in kinds.items() if kind in ("join", "grow_topic")}
+    amount = _amounts(chance)
+    for kind, times in kinds.items():
+        timed += [
+            Timed(chance.randrange(LOAD_US, ends_us), kind, chance.randrange(1 << 16), amount(kind))
+            for _ in range(chance.randint(1, times))
+        ]
+    return timed
+
+
+def _log_timed(chance: Random, *, calm: bool) -> list[Timed]:
+    kinds = LOG_CHANGES if calm else {**LOG_CHANGES, **LOG_FAULTS}
+    return [
+        Timed(
+            chance.randrange(LOAD_US, LOAD_US + FAULTS_US),
+            kind,
+            chance.randrange(1 << 16),
+            int(chance.choice((0.3, 2.0)) * chance.random() * SECOND_US) + 50_000,
+        )
+        for kind, times in kinds.items()
+        if chance.random() < LOG_ODDS
+        for _ in range(chance.randint(1, times))
+    ]
+
+
+def _amounts(chance: Random) -> Callable[[str], int]:
+    def amount(kind: str) -> int:
+        if kind == "crash_at_effect":
+            return chance.randint(1, 60)
+        if kind == "grow_topic":
+            return chance.randint(1, 3)
+        return int(chance.choice((0.3, 2.0, 8.0)) * chance.random() * SECOND_US) + 50_000
+
+    return amount

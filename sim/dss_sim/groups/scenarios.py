@@ -1,0 +1,285 @@
+"""Fifty scripted runs in which a crash is tried after every effect, not sampled.
+
+A scenario has no chance of harm: its script is what members and operators do, its network is
+sound. `crash_points` runs it once to count its effects; every one of them is then a place to die,
+for the host that carried it out alone and for the whole daemon.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from dss_sim.groups.client import Habits
+from dss_sim.groups.plan import CrashPoint, GroupPlan, Plan, Timed
+from dss_sim.groups.run import run
+
+MS = 1_000
+PROMPT = Habits()
+SLOW = Habits(later=1.0)
+REFUSES = Habits(refuse=0.3)
+SITS = Habits(sit=0.3)
+HEAL_AFTER_MS = 1_500
+"""After the last thing of a script."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """A script, and the world that it runs in."""
+
+    name: str
+    plan: Plan
+
+
+def at(at_ms: int, kind: str, who: int = 0, amount: int = 0) -> Timed:
+    """One line of a script."""
+    return Timed(at_ms * MS, kind, who, amount)
+
+
+def records(start_ms: int, count: int, *, every_ms: int = 40, partitions: int = 2) -> list[Timed]:
+    """So many frames of two records, over all partitions in turn."""
+    return [at(start_ms + n * every_ms, "append", 7 * (n % partitions), 2) for n in range(count)]
+
+
+def crash_points(scenario: Scenario) -> Iterator[Plan]:
+    """The scenario with each crash that it can have."""
+    effects = run(scenario.plan).effects
+    for effect in range(1, effects + 1):
+        for whole_daemon in (False, True):
+            yield replace(scenario.plan, crash=CrashPoint(effect, whole_daemon))
+
+
+def spoken(scenario: Scenario, protocol: str) -> Scenario:
+    """The same script where all groups speak this protocol."""
+    plan = scenario.plan
+    groups = tuple(replace(group, protocol=protocol) for group in plan.groups)
+    return replace(scenario, plan=replace(plan, groups=groups))
+
+
+def _scenario(
+    name: str,
+    script: Sequence[Timed],
+    *,
+    habits: Sequence[Habits] = (PROMPT,),
+    partitions: tuple[int, ...] = (2,),
+    groups: Sequence[GroupPlan] | None = None,
+    hosts: int = 1,
+    credit_records: int = 4_000,
+) -> Scenario:
+    ends_us = max(line.at_us for line in script) + HEAL_AFTER_MS * MS
+    clocks = tuple((1_000_000, 1_000 * n) for n in range(1 + hosts + len(habits)))
+    plan = Plan(
+        len(name), partitions, tuple(groups or (_group(),)), tuple(habits), hosts, clocks,
+        credit_records, 1 << 20, {}, tuple(script), ends_us,
+    )  # fmt: skip
+    return Scenario(name, plan)
+
+
+def _group(name: str = "g0", **changed: object) -> GroupPlan:
+    group = GroupPlan(name, 0, 0, earliest=True, ack_wait_ms=2_000, private=False)
+    return replace(group, **changed)  # type: ignore[arg-type]  # its own fields
+
+
+def _alone() -> list[Scenario]:
+    begin = at(10, "begin")
+    return [
+        _scenario("one member reads what is there", [*records(0, 4), at(300, "begin")]),
+        _scenario("one member reads what comes", [begin, *records(300, 4)]),
+        _scenario("one member acks late", [begin, *records(300, 4)], habits=(SLOW,)),
+        _scenario("one member refuses", [begin, *records(300, 4)], habits=(REFUSES,)),
+        _scenario("one member lets an ack wait pass", [begin, *records(300, 4)], habits=(SITS,)),
+        _scenario("a small credit", [*records(0, 6), at(300, "begin")], credit_records=2),
+        _scenario(
+            "a filter that rejects some", [begin, *records(300, 4)], groups=(_group(every=2),)
+        ),
+        _scenario(
+            "a group that begins now", [begin, *records(300, 4)], groups=(_group(earliest=False),)
+        ),
+        _scenario("a private group", [begin, *records(300, 4)], groups=(_group(private=True),)),
+        _scenario(
+            "two groups on one topic",
+            [begin, *records(300, 3)],
+            groups=(_group(), _group("g1", every=3)),
+        ),
+        _scenario(
+            "two topics, two groups",
+            [begin, *records(300, 3)],
+            partitions=(1, 2),
+            groups=(_group(), _group("g1", topic=1)),
+        ),
+        _scenario("one partition", [begin, *records(300, 3, partitions=1)], partitions=(1,)),
+    ]
+
+
+def _joining() -> list[Scenario]:
+    two = (PROMPT, PROMPT)
+    both = [at(10, "begin"), at(15, "begin", 1)]
+    one_by_one = [at(10, "begin"), at(500, "begin", 1)]
+    return [
+        _scenario("two members begin at once", [*both, *records(300, 4)], habits=two),
+        _scenario("a second member joins", [*one_by_one, *records(300, 8)], habits=two),
+        _scenario(
+            "the second joins on another host", [*one_by_one, *records(300, 8)], habits=two, hosts=2
+        ),
+        _scenario(
+            "a joiner takes from a slow member",
+            [*one_by_one, *records(300, 8)],
+            habits=(SLOW, PROMPT),
+        ),
+        _scenario(
+            "a joiner takes from one that sits",
+            [*one_by_one, *records(300, 6)],
+            habits=(SITS, PROMPT),
+        ),
+        _scenario(
+            "a joiner takes from one that refuses",
+            [*one_by_one, *records(300, 6)],
+            habits=(REFUSES, PROMPT),
+        ),
+        _scenario("a slow joiner", [*one_by_one, *records(300, 8)], habits=(PROMPT, SLOW)),
+        _scenario(
+            "a third member joins",
+            [*both, at(600, "begin", 2), *records(300, 6)],
+            habits=(PROMPT, PROMPT, PROMPT),
+            partitions=(3,),
+        ),
+        _scenario(
+            "more members than streams",
+            [*both, *records(300, 4, partitions=1)],
+            habits=two,
+            partitions=(1,),
+        ),
+    ]
+
+
+def _leaving() -> list[Scenario]:
+    two = (PROMPT, PROMPT)
+    both = [at(10, "begin"), at(15, "begin", 1)]
+    return [
+        _scenario("one leaves", [*both, *records(300, 8), at(500, "leave")], habits=two),
+        _scenario(
+            "one leaves while it holds",
+            [*both, *records(300, 8), at(500, "leave")],
+            habits=(SLOW, PROMPT),
+        ),
+        _scenario(
+            "one leaves as another comes",
+            [at(10, "begin"), at(500, "begin", 1), at(520, "leave"), *records(300, 6)],
+            habits=two,
+        ),
+        _scenario(
+            "one unsubscribes", [*both, *records(300, 8), at(500, "unsubscribe")], habits=two
+        ),
+        _scenario(
+            "one unsubscribes while it holds",
+            [*both, *records(300, 8), at(500, "unsubscribe")],
+            habits=(SLOW, PROMPT),
+        ),
+        _scenario(
+            "one unsubscribes and sits",
+            [*both, *records(300, 6), at(500, "unsubscribe")],
+            habits=(SITS, PROMPT),
+        ),
+        _scenario(
+            "one resubscribes at once",
+            [*both, *records(300, 8), at(500, "resubscribe")],
+            habits=two,
+        ),
+        _scenario(
+            "the only one resubscribes",
+            [at(10, "begin"), *records(300, 8), at(500, "resubscribe")],
+            habits=(SLOW,),
+        ),
+        _scenario(
+            "resubscribing again and again",
+            [*both, *records(300, 6), *(at(500 + 30 * n, "resubscribe") for n in range(4))],
+            habits=two,
+        ),
+    ]
+
+
+def _hurt() -> list[Scenario]:
+    two = (PROMPT, PROMPT)
+    both = [at(10, "begin"), at(15, "begin", 1), *records(300, 8)]
+    alone = [at(10, "begin"), *records(300, 8)]
+    return [
+        _scenario("one is killed", [*both, at(500, "kill_client", 0, 700 * MS)], habits=two),
+        _scenario(
+            "one is killed while it holds",
+            [*both, at(500, "kill_client", 0, 700 * MS)],
+            habits=(SLOW, PROMPT),
+        ),
+        _scenario("the only one is killed", [*alone, at(500, "kill_client", 0, 200 * MS)]),
+        _scenario(
+            "a private one is killed",
+            [*alone, at(500, "kill_client", 0, 200 * MS)],
+            groups=(_group(private=True),),
+            habits=(SLOW,),
+        ),
+        _scenario("a connection is cut", [*both, at(500, "cut_pipe", 0, 50 * MS)], habits=two),
+        _scenario(
+            "the client notices a cut late",
+            [*both, at(500, "cut_pipe", 0, 600 * MS)],
+            habits=(SLOW, PROMPT),
+        ),
+        _scenario("the leader is lost", [*both, at(500, "lose_leader")], habits=two),
+        _scenario(
+            "the leader is lost while a member joins",
+            [at(10, "begin"), at(500, "begin", 1), at(710, "lose_leader"), *records(300, 8)],
+            habits=two,
+        ),
+        _scenario(
+            "the leader is lost twice",
+            [*both, at(450, "lose_leader"), at(500, "lose_leader")],
+            habits=two,
+        ),
+        _scenario("the daemon dies", [*both, at(500, "crash_daemon")], habits=two),
+        _scenario(
+            "the daemon dies over held records",
+            [*both, at(500, "crash_daemon")],
+            habits=(SLOW, SLOW),
+        ),
+    ]
+
+
+def _operated() -> list[Scenario]:
+    two = (PROMPT, PROMPT)
+    both = [at(10, "begin"), at(15, "begin", 1), *records(300, 6)]
+    pair = (_group(), _group("g1"))
+    return [
+        _scenario("a topic grows", [*both, at(450, "grow_topic", 0, 2)], habits=two),
+        _scenario("a topic is sealed", [*both, at(450, "seal_topic")], habits=two),
+        _scenario(
+            "a topic is sealed under a slow member",
+            [*both, at(450, "seal_topic")],
+            habits=(SLOW, PROMPT),
+        ),
+        _scenario(
+            "a topic is sealed and grows",
+            [*both, at(450, "seal_topic"), at(455, "grow_topic", 0, 2), *records(600, 4)],
+            habits=two,
+        ),
+        _scenario(
+            "a topic is sealed before anybody reads",
+            [*records(0, 4), at(250, "seal_topic"), at(400, "begin")],
+        ),
+        _scenario(
+            "a topic is removed", [*both, at(450, "remove_topic", 1)], habits=two, partitions=(2, 1)
+        ),
+        _scenario(
+            "the topic that is read is removed",
+            [*both, at(450, "remove_topic")],
+            habits=two,
+            partitions=(2, 1),
+        ),
+        _scenario(
+            "a group is destroyed", [*both, at(450, "destroy_group", 1)], habits=two, groups=pair
+        ),
+        _scenario(
+            "a group is destroyed under slow members",
+            [*both, at(450, "destroy_group", 1)],
+            habits=(SLOW, SLOW),
+            groups=pair,
+        ),
+    ]
+
+
+SCENARIOS: tuple[Scenario, ...] = (*_alone(), *_joining(), *_leaving(), *_hurt(), *_operated())

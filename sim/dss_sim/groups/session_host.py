@@ -1,0 +1,412 @@
+"""A connected session without a loop: delivery window, handler, agents and borrowers as they are.
+
+It carries out what `dssd.sessions.scheduler` and `dssd.sessions.session` carry out, for time and
+messages that the world brings. Invariant: effects are carried out before the next input, and after
+`close` nothing more goes to the client or to the log.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, assert_never
+
+from dss_core.errors import GrantNotHeld, GroupDestroyed
+from dss_core.progress import Progress
+from dss_sim.groups.borrower_books import BorrowerBooks
+from dss_sim.groups.log import cut_frames
+from dss_sim.groups.session_books import HeldGrant, SessionBooks
+from dss_sim.groups.violation import Violation
+from dssd.core.delivering import (
+    AnswerSettled,
+    AskRevoke,
+    ChunkRead,
+    Closing,
+    Deliver,
+    DeliveryEffect,
+    DeliveryInput,
+    Dropped,
+    Grown,
+    Installed,
+    Left,
+    Read,
+    RefuseGrant,
+    RefuseRange,
+    Report,
+    Resumed,
+    RevokeAsked,
+    RevokeFinished,
+    Saved,
+    Settles,
+    ShowStalled,
+    Suspended,
+    Ticked,
+    Unwanted,
+)
+from dssd.core.delivery import DeliveryWindow
+from dssd.core.messages import (
+    BorrowerId,
+    GrantedStream,
+    StreamReport,
+    ToBorrower,
+    ToLeader,
+)
+from dssd.sessions import items
+from dssd.sessions.items import (
+    FinishRevoke,
+    Granted,
+    PingSent,
+    PongSent,
+    Refused,
+    Settled,
+    Subscribe,
+    Unsubscribe,
+    UnsubscribedItem,
+    Up,
+)
+from dssd.subscriptions.agent import Agent, Subscriber
+from dssd.subscriptions.handler import Handler
+
+if TYPE_CHECKING:
+    from dss_sim.groups.pipe import Pipe
+    from dss_sim.groups.schedule import Host
+    from dss_sim.groups.world import World
+
+READ_US = (100, 1_000)
+LATE_FINAL_US = (300_000, 9_000_000)
+"""What a leader's own deadline is for: a session that does not give back in time."""
+
+
+class SimulatedSession:
+    """Implements `dssd.subscriptions.agent.Delivery`, and the post of its borrowers."""
+
+    def __init__(
+        self, world: "World", host: "Host", pipe: "Pipe", client_id: str, session_id: bytes
+    ) -> None:
+        self.host = host
+        self.client_id = client_id
+        self.session_id = session_id
+        self.closed = False
+        self.window = DeliveryWindow(
+            cut_frames,
+            credit_records=world.plan.credit_records,
+            credit_bytes=world.plan.credit_bytes,
+        )
+        subscriber = Subscriber(session_id, client_id, world.plan.timing.lease_ms)
+        self.handler = Handler(subscriber, self, self)
+        self._world = world
+        self._pipe = pipe
+        self.grants: dict[int, HeldGrant] = {}
+        self.books = SessionBooks(self)
+        self.borrower_books = BorrowerBooks()
+        self._held_up: dict[int, int] = {}
+        """Grants whose final report reaches their borrower only so much later."""
+        self.growing: set[int] = set()
+        """Grants whose streams have grown, which the window does not know yet."""
+        self._wanted_again: set[int] = set()
+        self._wake_ms: int | None = None
+        self._incarnation = host.incarnation
+
+    # What the client says
+
+    def take(self, item: Up) -> None:
+        """An item of the client came."""
+        if self.closed or not self._alive():
+            return
+        match item:
+            case Settles(settles):
+                self.books.settled(settles)
+                self.feed(item)
+            case FinishRevoke(grant):
+                self.books.given_back(grant)
+                self.feed(RevokeFinished(grant))
+            case PingSent(token):
+                self._pipe.down(PongSent(token))
+            case Subscribe(subscription, group):
+                self._subscribe(subscription, group)
+            case Unsubscribe(subscription):
+                self._unsubscribe(subscription)
+            case _:
+                assert_never(item)
+        self._arm()
+
+    def lost(self) -> None:
+        """The client's connection is gone."""
+        if not self.closed and self._alive():
+            self.close()
+
+    def _subscribe(self, subscription: int, name: str) -> None:
+        agent = self.handler.agent(subscription)
+        group = self._world.groups.get(name)
+        if group is None:
+            self._refuse(subscription, name)
+        elif agent is None:
+            self.handler.begin(subscription, group, self.host.now_ms())
+        elif agent.leaving:
+            self._wanted_again.add(subscription)
+
+    def _refuse(self, subscription: int, name: str) -> None:
+        error = GroupDestroyed(group=name)
+        self._pipe.down(Refused(error, subscription=subscription, final=True))
+
+    def _unsubscribe(self, subscription: int) -> None:
+        self._wanted_again.discard(subscription)
+        self._leave(subscription)
+
+    def _leave(self, subscription: int) -> None:
+        agent = self.handler.agent(subscription)
+        if agent is not None and not agent.leaving:
+            self.books.left(subscription)
+            agent.leave(self.host.now_ms())
+            self.borrower_books.check_left(agent.borrowers())
+
+    # The window
+
+    def feed(self, given: DeliveryInput) -> None:
+        """Give the window an input and carry out what it asks."""
+        if self.closed:
+            return
+        now_ms = self.host.now_ms()
+        self._world.say(self.client_id, given)
+        unsent = self.books.unsent()
+        effects = self.window.step(given, now_ms)
+        self._world.touch_window(self)
+        self.books.check_shares(unsent, [each for each in effects if isinstance(each, Deliver)])
+        for effect in effects:
+            self._carry_out(effect, now_ms)
+            self._world.count_effect(self.host)
+
+    def _carry_out(self, effect: DeliveryEffect, now_ms: int) -> None:
+        match effect:
+            case Deliver():
+                self.books.check_delivery(effect)
+                self._pipe.down(effect)
+            case Read():
+                self._world.after(READ_US, partial(self._read, effect), self.host)
+            case Report(reports, final):
+                self.books.reported(reports)
+                if final:
+                    self._report_last(reports)
+                else:
+                    self.handler.report(reports, now_ms, final=False)
+            case AskRevoke(grant, deadline_ms):
+                self._pipe.down(items.Revoke(grant, deadline_ms))
+            case AnswerSettled(token):
+                self.books.check_answered(token, self._world.ledger)
+                self._pipe.down(Settled(token))
+            case RefuseGrant(grant):
+                self._pipe.down(Refused(GrantNotHeld(grant=grant), grant=grant))
+            case RefuseRange() | ShowStalled():
+                self._world.noticed(effect)
+            case Unwanted(subscription):
+                self._leave(subscription)
+            case _:
+                assert_never(effect)
+
+    def _report_last(self, reports: tuple[tuple[int, StreamReport], ...]) -> None:
+        for grant, report in reports:
+            self.books.reported_last(grant, report)
+            late_us = self._held_up.get(grant)
+            if late_us is None:
+                self._report_final(grant, report)
+            else:
+                act = partial(self._report_final, grant, report)
+                self._world.schedule.after(late_us, act, self.host)
+
+    def _report_final(self, grant: int, report: StreamReport) -> None:
+        held = self.grants.get(grant)
+        if held is not None:
+            self.borrower_books.reported_last(held.borrower_id, report)
+        self.handler.report(((grant, report),), self.host.now_ms(), final=True)
+        self._arm()
+
+    def _read(self, read: Read) -> None:
+        grant = self.grants.get(read.grant)
+        every = grant.every if grant is not None else 0
+        found = self._world.log.read(read, every)
+        # The stream may grow before the session hears what was there.
+        self._world.after(READ_US, partial(self._take_read, found), self.host)
+
+    def _take_read(self, found: ChunkRead) -> None:
+        self.feed(found)
+        self._arm()
+
+    def _grow(self, grant: int) -> None:
+        # The news of several appends come as one, as those of a real log do.
+        if grant not in self.growing:
+            self.growing.add(grant)
+            self._world.after(READ_US, partial(self._grown, grant), self.host)
+
+    def _grown(self, grant: int) -> None:
+        self.growing.discard(grant)
+        self.feed(Grown(grant))
+        self._arm()
+
+    # Time
+
+    def _arm(self) -> None:
+        if self.closed:
+            return
+        window_ms, borrowers_ms = self.window.wake_at_ms, self.handler.wake_at_ms()
+        times = [at_ms for at_ms in (window_ms, borrowers_ms) if at_ms is not None]
+        if not times:
+            return
+        at_ms = min(times)
+        if self._wake_ms is None or at_ms < self._wake_ms:
+            self._wake_ms = at_ms
+            wake = partial(self._wake, at_ms)
+            self._world.schedule.after(self.host.until_us(at_ms), wake, self.host)
+
+    def _wake(self, at_ms: int) -> None:
+        if self._wake_ms != at_ms or self.closed:
+            return
+        self._wake_ms = None
+        now_ms = self.host.now_ms()
+        due_ms = self.window.wake_at_ms
+        if due_ms is not None and due_ms <= now_ms:
+            self.feed(Ticked())
+        self.handler.tick(now_ms)
+        self._arm()
+
+    def close(self) -> None:
+        """The client is gone: say how all stands, end every borrower."""
+        self.borrower_books.closing()
+        self.feed(Closing())
+        self.closed = True
+        self.handler.disconnect(self.host.now_ms())
+        for grant in self.grants.values():
+            grant.unwatch()
+        self.grants.clear()
+        self._world.session_closed(self)
+
+    def end(self) -> None:
+        """The daemon stops: the client is told by the end of its connection."""
+        if not self.closed:
+            self.close()
+            self._pipe.cut()
+
+    def abandon(self) -> None:
+        """The host died: forget what the log would tell."""
+        self.closed = True
+        for grant in self.grants.values():
+            grant.unwatch()
+
+    def _alive(self) -> bool:
+        return self.host.incarnation == self._incarnation
+
+    # What agents tell
+
+    def install(self, agent: Agent, borrower_id: bytes, granted: GrantedStream) -> int:
+        """Read and deliver the stream; returns the number of the grant."""
+        world = self._world
+        self.borrower_books.installed(borrower_id, granted)
+        number = world.next_grant()
+        if granted.stream not in world.log:
+            return number
+        unwatch = world.log.watch(granted.stream, partial(self._grow, number))
+        every = world.every[agent.group.name]
+        self.grants[number] = HeldGrant(
+            agent, borrower_id, granted.stream, granted.grant_epoch, every, unwatch
+        )
+        self.handler.granted(number, agent, borrower_id)
+        self.books.installed(number, granted)
+        name = world.names[granted.stream]
+        subscription = agent.subscription
+        self._pipe.down(Granted(number, subscription, name, granted.grant_epoch, granted.progress))
+        self.feed(Installed(number, subscription, granted, agent.group.ack_wait_ms))
+        return number
+
+    def finish(self, grant: int, deadline_ms: int) -> None:
+        """Stop delivering; a final report is wanted within the deadline."""
+        self.books.asked_back(grant, deadline_ms)
+        late = self._world.chance.strike("late_final")
+        if late is not None:
+            self._held_up[grant] = late.randint(*LATE_FINAL_US)
+        self.feed(RevokeAsked(grant, deadline_ms))
+
+    def drop(self, grant: int, reason: str) -> None:
+        """The grant is over."""
+        held = self.grants.pop(grant, None)
+        if held is None:
+            return
+        held.unwatch()
+        self.books.dropped(grant, reason)
+        self.borrower_books.dropped(held.borrower_id, held.stream, held.grant_epoch)
+        self.handler.dropped(grant)
+        self.feed(Dropped(grant))
+        self._pipe.down(items.Revoked(grant, reason))
+
+    def saved(self, grant: int, progress: Progress) -> None:
+        """What is durable of the grant."""
+        held = self.grants.get(grant)
+        if held is not None:
+            self.borrower_books.saved(progress)
+            self._world.ledger.check_kept(held.agent.group.group_id, held.stream, progress)
+        self.feed(Saved(grant, progress))
+
+    def suspend(self, subscription: int) -> None:
+        """Deliver nothing until `resume`."""
+        self.books.suspended(subscription)
+        self.feed(Suspended(subscription))
+
+    def resume(self, subscription: int) -> None:
+        """Deliver again."""
+        self.books.resumed(subscription)
+        self.feed(Resumed(subscription))
+
+    def standing(self, subscription: int, state: str) -> None:
+        """How the subscription stands."""
+        self.books.standings[subscription] = state
+
+    def over(self, agent: Agent, error_code: str) -> None:
+        """The subscription has ended: as the client asked, or for good by an error."""
+        if self.closed:
+            return
+        subscription = agent.subscription
+        self.books.over(subscription)
+        self.handler.ended(subscription)
+        self.feed(Left(subscription))
+        again = subscription in self._wanted_again
+        self._wanted_again.discard(subscription)
+        if error_code:
+            self._refuse(subscription, agent.group.name)
+        elif again:
+            self.handler.begin(subscription, agent.group, self.host.now_ms())
+        else:
+            self._pipe.down(UnsubscribedItem(subscription))
+
+    def mailed(self, agent: Agent, borrower_id: bytes, message: ToBorrower) -> None:
+        """A message came."""
+        if self.closed:
+            return
+        self._world.say(self.client_id, message)
+        borrower = next(each for each in agent.borrowers() if each.borrower_id == borrower_id)
+        held = self.books.held_besides(borrower_id, message)
+        hearing = self.borrower_books.about_to_hear(borrower, message)
+        agent.receive(borrower_id, message, self.host.now_ms())
+        if hearing is not None:
+            self.borrower_books.check_heard(hearing)
+        if not agent.leaving and not held <= self.grants.keys():
+            raise Violation("I15", f"a message about one stream cost others: {message}")
+        self._arm()
+
+    def new_borrower_id(self) -> bytes:
+        """An id that nobody had."""
+        return self._world.next_grant().to_bytes(16)
+
+    # The post of its borrowers
+
+    def attach_borrower(
+        self, borrower_id: BorrowerId, receive: Callable[[ToBorrower], None]
+    ) -> Callable[[], None]:
+        """Deliver what is sent to this borrower to ``receive``; returns how to stop."""
+        if self._world.healed_us is not None:
+            self._world.incarnations.began(self.client_id)
+        return self._world.attach_borrower(borrower_id, self.host, receive)
+
+    def to_leader(self, group_id: int, message: ToLeader) -> None:
+        """Send to the leader of the group."""
+        self.borrower_books.said(message)
+        self._world.to_leader(self.host, group_id, message)
+
+    def to_borrower(self, group_id: int, message: ToBorrower) -> None:
+        """Nobody here speaks for a leader."""
+        raise AssertionError("a session has no leaders")

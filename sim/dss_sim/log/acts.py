@@ -1,0 +1,362 @@
+"""What a run does, as values, and how a seed draws it.
+
+Topics, producers and partitions are chosen by a number, taken modulo what there is when the act's
+turn comes; so a run stays one if acts are left out. Invariant: a plan follows from its seed.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from random import Random
+
+from dss_sim.log.clock import ClockDraws
+from dss_sim.log.faults import (
+    CALLS,
+    COMMIT,
+    NEEDS_ROOM,
+    SYNCS,
+    WRITES,
+    Kind,
+)
+from dssd.log.settings import LogSettings
+
+
+@dataclass(frozen=True, slots=True)
+class MakeTopic:
+    """A topic comes to be."""
+
+    partitions: int
+    durability: str = "sync"
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveTopic:
+    """A topic goes."""
+
+    topic: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sending:
+    """One frame; what its producer has not heard of goes before."""
+
+    topic: int
+    partition: int
+    producer: int
+    records: int
+    length: int
+    """Bytes of a payload."""
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Frames in one call."""
+
+    sendings: tuple[Sending, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """A frame that was answered is sent again."""
+
+    topic: int
+    partition: int
+    producer: int
+    back: int
+    """How many later ones its producer has sent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Roll:
+    """A topic goes on in a new file."""
+
+    topic: int
+
+
+@dataclass(frozen=True, slots=True)
+class Seal:
+    """A topic takes no more frames."""
+
+    topic: int
+
+
+@dataclass(frozen=True, slots=True)
+class Trim:
+    """A stream forgets a share of what it has."""
+
+    topic: int
+    partition: int
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class Retain:
+    """A topic keeps so much, or what is so young."""
+
+    topic: int
+    bytes: int | None
+    age_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ReadBack:
+    """A stream is read from a share of it on."""
+
+    topic: int
+    partition: int
+    share: float
+    bytes_max: int
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """Every producer says once more what it said last, and every stream takes one more frame."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Nothing is asked for so long, and all that is due happens."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Jump:
+    """The wall clock goes so far, forward or back; it needs no process."""
+
+    by_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """Several at once."""
+
+    acts: tuple["Act", ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """From now on a fault waits for its calls."""
+
+    kind: Kind
+    calls: frozenset[str]
+    passing: int
+    strikes: int
+
+
+@dataclass(frozen=True, slots=True)
+class MakeRoom:
+    """The disk is full no more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rot:
+    """A bit flips in a file: the number of the file, a share of its bytes, the bit."""
+
+    file: int
+    share: float
+    bit: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """The process ends in order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kill:
+    """The process ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class PowerLoss:
+    """The power goes, during the last acts: after a share of their steps."""
+
+    share: float
+
+
+Act = (
+    MakeTopic
+    | RemoveTopic
+    | Send
+    | Repeat
+    | Roll
+    | Seal
+    | Trim
+    | Retain
+    | ReadBack
+    | Probe
+    | Wait
+    | Jump
+    | Together
+    | Arm
+    | MakeRoom
+    | Rot
+    | Stop
+    | Kill
+    | PowerLoss
+)
+Befalling = Arm | MakeRoom | Rot | Jump
+"""What happens to a process, and needs none."""
+ENDS = (Stop, Kill, PowerLoss)
+"""Acts that end a life."""
+
+
+@dataclass(frozen=True, slots=True)
+class Numbered:
+    """An act; its number keeps its chance what it is, whatever acts are left out."""
+
+    number: int
+    act: Act
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A run."""
+
+    seed: int
+    settings: LogSettings
+    acts: tuple[Numbered, ...]
+    begins_us: int
+    """Where its wall clock begins."""
+
+
+ACTS = (5, 60)
+JUMPS_FROM = 1_000
+"""The first number of a jump: acts keep theirs, whatever their clock does."""
+PRODUCERS = 3
+READ_LOOP_US = 60_000_000
+"""A read ends for no clock."""
+KINDS = ("send", "make", "repeat", "roll", "seal", "trim", "retain", "read", "remove", "wait")
+KIND_WEIGHTS = (60, 4, 6, 7, 1, 6, 5, 8, 2, 2)
+UNSYNCED = 0.25
+"""How many topics are of durability ``os``."""
+FAULTY = 0.6
+"""How many runs know faults besides the ends of lives."""
+ROTTEN = 0.3
+"""How many of these know bit rot."""
+
+
+def planned(seed: int) -> Plan:
+    """The plan of a seed."""
+    chance = Random(seed)
+    draws = _Draws(chance)
+    acts: list[Act] = [draws.topic()]
+    for _ in range(chance.randint(*ACTS)):
+        acts += draws.acts()
+    settings, clock = settings_of(chance), ClockDraws(seed)
+    return Plan(seed, settings, tuple(_timed(acts, clock)), clock.begins_us)
+
+
+def _timed(acts: Sequence[Act], clock: ClockDraws) -> Iterator[Numbered]:
+    """The acts, with what the clock does between them."""
+    for number, act in enumerate(acts):
+        if isinstance(act, Retain) and act.age_ms is not None:
+            act = replace(act, age_ms=clock.age_ms(act.age_ms))
+        yield Numbered(number, act)
+        by_us = clock.jump_us()
+        if by_us is not None:
+            yield Numbered(JUMPS_FROM + number, Jump(by_us))
+
+
+def settings_of(chance: Random) -> LogSettings:
+    """Small bounds, so that few frames meet what many meet."""
+    return LogSettings(
+        segment_bytes_max=chance.choice((2 << 10, 6 << 10, 16 << 10)),
+        segment_frames_max=chance.choice((6, 50, 1_000)),
+        run_bytes_max=chance.choice((1, 1 << 10, 8 << 10)),
+        watermark_bytes=chance.choice((1, 1 << 10, 4 << 10, 1 << 20)),
+        tail_cache_bytes_max=chance.choice((0, 4 << 10, 1 << 20)),
+        descriptors_max=chance.choice((1, 4, 64)),
+        active_descriptors_max=chance.choice((1, 2, 64)),
+        index_blocks_max=chance.choice((1, 64)),
+        read_loop_us=READ_LOOP_US,
+    )
+
+
+class _Draws:
+    def __init__(self, chance: Random) -> None:
+        self._chance = chance
+        self._is_faulty = chance.random() < FAULTY
+        self._is_rotten = self._is_faulty and chance.random() < ROTTEN
+        self._lengths = chance.choice(((5, 60), (5, 60), (200, 700), (400, 1_700)))
+        self._ends = chance.uniform(0.02, 0.2)
+        """How often a life ends."""
+
+    def topic(self) -> MakeTopic:
+        """A new topic."""
+        durability = "os" if self._chance.random() < UNSYNCED else "sync"
+        return MakeTopic(self._chance.randint(1, 4), durability)
+
+    def acts(self) -> list[Act]:
+        """Any act, or some that belong together."""
+        drawn = self._chance.random()
+        if drawn < self._ends:
+            return self._end()
+        if self._is_faulty and drawn < self._ends + 0.08:
+            return [self._fault()]
+        if drawn > 0.9:
+            return [Together(tuple(self._plain() for _ in range(self._chance.randint(2, 4))))]
+        return [self._plain()]
+
+    def _end(self) -> list[Act]:
+        chance = self._chance
+        match chance.choice(("power", "power", "power", "stop", "kill", "kill in a call")):
+            case "power":
+                return [PowerLoss(chance.random())]
+            case "stop":
+                return [Stop()]
+            case "kill":
+                return [Kill()]
+        killing = Arm("kill", CALLS | {COMMIT}, chance.randrange(4), 1)
+        return [killing, Send((self._sending(),)), Kill()]
+
+    def _plain(self) -> Act:
+        chance = self._chance
+        match chance.choices(KINDS, KIND_WEIGHTS)[0]:
+            case "send":
+                return Send(tuple(self._sending() for _ in range(chance.choice((1, 1, 2, 5)))))
+            case "make":
+                return self.topic()
+            case "wait":
+                return Wait(chance.choice((0.1, 1.5)))
+            case kind:
+                return self._on_topic(kind, chance.randrange(8), chance.randrange(4))
+
+    def _on_topic(self, kind: str, topic: int, partition: int) -> Act:
+        chance = self._chance
+        by_bytes = chance.random() < 0.7
+        size, age_ms = chance.choice((1, 1 << 10, 4 << 10)), chance.choice((0, 50))
+        acts: dict[str, Act] = {
+            "repeat": Repeat(topic, partition, chance.randrange(PRODUCERS), chance.randrange(7)),
+            "roll": Roll(topic),
+            "seal": Seal(topic),
+            "trim": Trim(topic, partition, chance.choice((0.3, 0.7, 1.0))),
+            "retain": Retain(topic, size if by_bytes else None, None if by_bytes else age_ms),
+            "read": ReadBack(topic, partition, chance.random(), chance.choice((1, 1 << 20))),
+            "remove": RemoveTopic(topic),
+        }
+        return acts[kind]
+
+    def _sending(self) -> Sending:
+        chance = self._chance
+        producer = chance.randrange(-1, PRODUCERS)
+        records = chance.choice((1, 1, 2, 3, 40))
+        length = chance.randint(*self._lengths) if records < 40 else 5
+        return Sending(chance.randrange(8), chance.randrange(4), producer, records, length)
+
+    def _fault(self) -> Act:
+        chance = self._chance
+        passing = chance.randrange(12)
+        kinds = "full room kill eio short" + " rot" * self._is_rotten
+        match chance.choice(kinds.split()):
+            case "full":
+                return Arm("full", NEEDS_ROOM, passing, chance.choice((1, 2, 8, 40)))
+            case "room":
+                return MakeRoom()
+            case "kill":
+                return Arm("kill", CALLS | {COMMIT}, passing, 1)
+            case "eio":
+                return Arm("eio", chance.choice((CALLS, SYNCS, WRITES)), passing, 1)
+            case "short":
+                return Arm("short", WRITES, passing, chance.choice((1, 3)))
+        return Rot(chance.randrange(64), chance.random(), chance.randrange(8))

@@ -1,0 +1,375 @@
+"""What a run asked for, what it was told, and what it has seen: the facts, and what they promise.
+
+Time costs this: a producer of whose frames none was appended for `FORGOTTEN_AFTER_US`, by any look
+at the wall clock, may be forgotten. Then what it sent before, sent again, may be stored once more,
+be refused as too old or as behind a gap, or get an answer that it had before. Nothing else is
+forgotten for time alone, whatever the clock does.
+
+Invariant: facts only add up; the ledger of a crash is that of the facts before it. It must not
+know how the log works.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from dss_core.frame import HEADER_BYTES
+from dss_core.ids import StreamId
+from dss_core.limits import PRODUCER_WINDOW_SEQUENCES
+from dss_sim.power_loss.promises import (
+    RemovalAsked,
+    TopicAsked,
+    TopicMade,
+    TopicRemoved,
+    TrimAsked,
+    Trimmed,
+)
+from dssd.log.segment_file import PRODUCERS_SUFFIX
+
+Key = tuple[StreamId, int]
+"""A stream and a producer's number."""
+GONE = "a start did not find it"
+FORGOTTEN_AFTER_US = 24 * 3_600 * 1_000_000
+"""How long after its last append a producer is remembered, as decision 7 promises."""
+BETWEEN_READS_US = 60_000_000
+"""More than passes between two `ClockRead`."""
+ANONYMOUS = -1
+"""The number of the producer that is none: its frames are not followed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A frame as it was sent. No other one has its body."""
+
+    number: int
+    stream: StreamId
+    producer: int
+    sequence: int
+    records: int
+    content: bytes = field(repr=False)
+    durability: str = "sync"
+
+    @property
+    def body(self) -> bytes:
+        """What the log does not change."""
+        return self.content[HEADER_BYTES:]
+
+
+class Place(NamedTuple):
+    """Where a frame lies, and since when."""
+
+    base: int
+    time_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class FrameSent:
+    """It may be in its stream from now on."""
+
+    frame: Frame
+
+
+@dataclass(frozen=True, slots=True)
+class FrameStored:
+    """It is there: an append was answered so, or somebody has read it."""
+
+    number: int
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class FrameRefused:
+    """It is not there: an append was answered so, or a start has not found it."""
+
+    number: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class FrameHit:
+    """Its bytes are not what they were: nobody can ask for it."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rotten:
+    """Some file is not what it was: a start may say so."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class DamageSeen:
+    """A start gave up offsets of the stream, and had a reason."""
+
+    stream: StreamId
+
+
+@dataclass(frozen=True, slots=True)
+class PowerLost:
+    """What need not be synced may be gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClockRead:
+    """The wall clock shows this, or shows it soon: producers silent for long may be forgotten."""
+
+    now_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class EndSeen:
+    """All offsets of the stream below were given."""
+
+    stream: StreamId
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class SealAsked:
+    """A storage topic may take no more frames from now on."""
+
+    storage_topic_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sealed:
+    """It takes none."""
+
+    storage_topic_id: int
+
+
+Fact = (
+    TopicAsked
+    | TopicMade
+    | RemovalAsked
+    | TopicRemoved
+    | TrimAsked
+    | Trimmed
+    | FrameSent
+    | FrameStored
+    | FrameRefused
+    | FrameHit
+    | Rotten
+    | DamageSeen
+    | PowerLost
+    | ClockRead
+    | EndSeen
+    | SealAsked
+    | Sealed
+)
+
+
+@dataclass(slots=True)
+class Ledger:
+    """What the facts so far say together."""
+
+    topics: dict[str, TopicMade] = field(default_factory=dict)
+    maybe: set[str] = field(default_factory=set)
+    """Topics of which it is open whether they exist."""
+    removals: int = 0
+    """How many were asked for."""
+    frames: dict[int, Frame] = field(default_factory=dict)
+    places: dict[int, Place] = field(default_factory=dict)
+    """Of frames that are there; the newest."""
+    at_risk: set[int] = field(default_factory=set)
+    """Those of them that the power may have taken: their topic answers before a sync."""
+    asked: Counter[int] = field(default_factory=Counter)
+    """How often a frame was sent and not refused: one may wait longer than the next."""
+    refused: dict[int, str] = field(default_factory=dict)
+    """Frames that are not there, and why."""
+    hit: set[int] = field(default_factory=set)
+    ever_hit: set[int] = field(default_factory=set)
+    """Of these it is not known which copy was hit."""
+    rotten: set[str] = field(default_factory=set)
+    damaged: set[StreamId] = field(default_factory=set)
+    sent: defaultdict[Key, list[int]] = field(default_factory=lambda: defaultdict(list))
+    """Frames of a producer in a stream, by sequence."""
+    starts_min: dict[StreamId, int] = field(default_factory=dict)
+    starts_max: dict[StreamId, int] = field(default_factory=dict)
+    ends_min: dict[StreamId, int] = field(default_factory=dict)
+    unsynced: set[int] = field(default_factory=set)
+    """Storage topics that answer before a sync."""
+    sealing: set[int] = field(default_factory=set)
+    """Storage topics that may take no more frames."""
+    sealed: set[int] = field(default_factory=set)
+    clock_us: int = 0
+    """What the wall clock showed when it was read last."""
+    sent_us: dict[int, int] = field(default_factory=dict)
+    """What it showed when a frame was sent first."""
+    lapsed: set[int] = field(default_factory=set)
+    """Frames that the log may have forgotten: sent again, they may be stored again or refused."""
+    lapses: Counter[int] = field(default_factory=Counter)
+    """How often a frame came to be so: so often it may be there besides."""
+    copies: defaultdict[int, set[Place]] = field(default_factory=lambda: defaultdict(set))
+    """Where a frame lies besides that was forgotten and stored again."""
+
+    @classmethod
+    def of(cls, facts: Iterable[Fact]) -> "Ledger":
+        """What these say together."""
+        ledger = cls()
+        for fact in facts:
+            ledger.learn(fact)
+        return ledger
+
+    def learn(self, fact: Fact) -> None:
+        """One more fact."""
+        match fact:
+            case TopicAsked() | TopicMade() | RemovalAsked() | TopicRemoved():
+                self._learn_topic(fact)
+            case TrimAsked() | Trimmed():
+                self._learn_start(fact)
+            case FrameSent() | FrameStored() | FrameRefused() | FrameHit():
+                self._learn_frame(fact)
+            case EndSeen(stream, end):
+                self.ends_min[stream] = max(end, self.ends_min.get(stream, 0))
+            case PowerLost():
+                unsynced = (one.number for one in self.frames.values() if one.durability == "os")
+                self.at_risk = {number for number in unsynced if number in self.places}
+            case ClockRead(now_us):
+                self.clock_us = now_us
+                self._forget_silent(now_us + BETWEEN_READS_US)
+            case DamageSeen(stream):
+                self.damaged.add(stream)
+            case SealAsked() | Sealed():
+                own = self.sealing if isinstance(fact, SealAsked) else self.sealed
+                own.add(fact.storage_topic_id)
+            case Rotten(path):
+                self.rotten.add(path)
+
+    def _learn_topic(self, fact: TopicAsked | TopicMade | RemovalAsked | TopicRemoved) -> None:
+        self.topics.pop(fact.name, None)
+        self.maybe.discard(fact.name)
+        match fact:
+            case TopicAsked(name):
+                self.maybe.add(name)
+            case RemovalAsked(name):
+                self.maybe.add(name)
+                self.removals += 1
+            case TopicMade(name):
+                self.topics[name] = fact
+                if fact.durability == "os":
+                    self.unsynced.add(fact.storage_topic_id)
+
+    def _learn_start(self, fact: TrimAsked | Trimmed) -> None:
+        starts = self.starts_max if isinstance(fact, TrimAsked) else self.starts_min
+        stream = StreamId(fact.storage_topic_id, fact.partition)
+        starts[stream] = max(fact.offset, starts.get(stream, 0))
+
+    def _learn_frame(self, fact: FrameSent | FrameStored | FrameRefused | FrameHit) -> None:
+        match fact:
+            case FrameSent(frame):
+                if frame.number not in self.frames:
+                    self.sent[frame.stream, frame.producer].append(frame.number)
+                self.frames[frame.number] = frame
+                self.sent_us.setdefault(frame.number, self.clock_us)
+                if frame.durability == "os":
+                    # A topic may be there although nobody was told so.
+                    self.unsynced.add(frame.stream.storage_topic_id)
+                self.asked[frame.number] += 1
+                self.refused.pop(frame.number, None)
+            case FrameStored(number, place):
+                if self.places.get(number) != place:
+                    self._learn_place(number, place)
+                self.at_risk.discard(number)
+                self.refused.pop(number, None)
+                stream = self.frames[number].stream
+                end = place.base + self.frames[number].records
+                self.ends_min[stream] = max(end, self.ends_min.get(stream, 0))
+            case FrameRefused(number, why):
+                self.asked[number] -= 1
+                # Of one that was hit the log may still know the answer: its place stays.
+                if number in self.at_risk - self.hit and why == GONE:
+                    self.at_risk.discard(number)
+                    del self.places[number]
+                    self.copies.pop(number, None)
+                if number not in self.places and (self.asked[number] <= 0 or why == GONE):
+                    self.asked[number] = 0
+                    self.refused[number] = why
+            case FrameHit(number):
+                self.hit.add(number)
+                self.ever_hit.add(number)
+
+    def _learn_place(self, number: int, place: Place) -> None:
+        """It lies where it was not known to lie: what was hit or forgotten has come again."""
+        known, copies, newest = self.places.get(number), self.copies[number], place
+        if place not in copies:
+            self.lapsed.discard(number)
+        if known is not None and self.lapses[number]:
+            copies |= {known, place}
+            if number not in self.hit | self.at_risk:
+                # A read may find the older one.
+                newest = max(known, place)
+        self.places[number] = newest
+        self.hit.discard(number)
+
+    def _forget_silent(self, now_us: int) -> None:
+        """Of producers whose last append is too long ago nothing need be known."""
+        for (_, producer), numbers in self.sent.items():
+            if producer == ANONYMOUS or self._last_us(numbers) + FORGOTTEN_AFTER_US >= now_us:
+                continue
+            self.lapses.update(set(numbers) - self.lapsed)
+            self.lapsed.update(numbers)
+
+    def _last_us(self, numbers: Sequence[int]) -> int:
+        """When one of a producer's frames was appended last, or later."""
+        stored = (self.frames[one] for one in numbers if one in self.places)
+        sure = (one.number for one in stored if not self.may_be_forgotten(one))
+        earliest = min(self.sent_us[one] for one in numbers)
+        return max((self.places[one].time_us for one in sure), default=earliest)
+
+    def places_of(self, number: int) -> set[Place]:
+        """Where a frame is known to lie."""
+        own = {self.places[number]} if number in self.places else set()
+        return own | self.copies.get(number, set())
+
+    def unanswered(self, stream: StreamId, producer: int) -> list[Frame]:
+        """What a producer has to send again before anything newer, in order."""
+        sent = self.sent.get((stream, producer), [])
+        return [self.frames[number] for number in sent if number not in self.places]
+
+    def next_sequence(self, stream: StreamId, producer: int) -> int:
+        """The one after the last that was sent."""
+        sent = self.sent.get((stream, producer), [])
+        return self.frames[sent[-1]].sequence + 1 if sent else 0
+
+    def stored(self, stream: StreamId, producer: int) -> list[Frame]:
+        """Frames of a producer that are there, in order."""
+        sent = self.sent.get((stream, producer), [])
+        return [self.frames[number] for number in sent if number in self.places]
+
+    def is_answer_known(self, frame: Frame) -> bool:
+        """Whether the log has to know where a frame is that it stored."""
+        behind = self.next_sequence(frame.stream, frame.producer) - frame.sequence
+        own = [frame.number, *self._after(frame)]
+        if frame.number in self.lapsed or behind > PRODUCER_WINDOW_SEQUENCES:
+            return False
+        return not any(self.is_overtaken(self.frames[number]) for number in own)
+
+    def may_be_forgotten(self, frame: Frame) -> bool:
+        """Whether time, bit rot, or the power, may have taken all that told of a stored frame.
+
+        Of one that was trimmed only the snapshot of the producers does.
+        """
+        if frame.number in self.lapsed:
+            return True
+        is_rotten = any(path.endswith(PRODUCERS_SUFFIX) for path in self.rotten)
+        start = self.starts_max.get(frame.stream, 0)
+        return frame.number in self.hit | self.at_risk or (
+            is_rotten and self.places[frame.number].base + frame.records <= start
+        )
+
+    def is_overtaken(self, frame: Frame) -> bool:
+        """Whether a later frame of its producer is there, and it is not."""
+        return not self._is_sure(frame.number) and any(
+            number in self.places for number in self._after(frame)
+        )
+
+    def _is_sure(self, number: int) -> bool:
+        return number in self.places and number not in self.at_risk
+
+    def _after(self, frame: Frame) -> list[int]:
+        sent = self.sent[frame.stream, frame.producer]
+        return sent[sent.index(frame.number) + 1 :]

@@ -1,0 +1,37 @@
+"""Bits that flip in files, and whom that concerns. Invariant: one bit a time."""
+
+from dss_core.frame import HEADER_BYTES as FRAME_HEADER_BYTES
+from dss_sim.log.acts import Rot
+from dss_sim.log.era import Era
+from dss_sim.log.ledger import FrameHit, Rotten
+from dss_sim.power_loss import operations
+from dss_sim.power_loss.operations import Step
+from dssd.log.scan import Found, scan_bytes
+from dssd.log.segment_file import HEADER_BYTES, QUARANTINE, SEGMENT_SUFFIX, parse_name
+
+
+def rot(era: Era, act: Rot) -> None:
+    """Flip a bit in one of the files, if there are any with bytes."""
+    files = sorted(path for path in era.root.rglob("*") if path.is_file() and path.stat().st_size)
+    if not files:
+        return
+    path = files[act.file % len(files)]
+    content = bytearray(path.read_bytes())
+    offset = int(act.share * len(content))
+    segment = parse_name(path)
+    is_segment = path.suffix == SEGMENT_SUFFIX and QUARANTINE not in path.parts
+    if segment is not None and is_segment:
+        bodies = {frame.body: frame for frame in era.ledger.frames.values()}
+        for item in scan_bytes(bytes(content[HEADER_BYTES:]), segment.storage_topic_id):
+            if not isinstance(item, Found):
+                continue
+            at = HEADER_BYTES + item.position
+            if at <= offset < at + len(item.frame):
+                era.tell(FrameHit(bodies[item.frame[FRAME_HEADER_BYTES:]].number))
+    era.tell(Rotten(path.name))
+    content[offset] ^= 1 << act.bit
+    with path.open("r+b") as file:
+        file.write(content)
+    at = len(era.steps)
+    named = str(path.relative_to(era.root))
+    era.steps.append(Step(operations.Rot(named, offset, act.bit), at, at))

@@ -1,0 +1,184 @@
+"""A run: lives on one disk, and a judgement of some of the crashes that it may suffer.
+
+Invariant: a run follows from its plan. It ends with the first violation.
+"""
+
+from collections import deque
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from pathlib import Path
+from random import Random
+
+from dss_sim.log.acts import Kill, Numbered, Plan, PowerLoss, Probe, Stop, planned
+from dss_sim.log.clock import Clock, ClockDraws
+from dss_sim.log.era import Era
+from dss_sim.log.judging import Violation
+from dss_sim.log.life import Life
+from dss_sim.power_loss.checking import vanished
+from dss_sim.power_loss.crashes import Crash
+from dss_sim.power_loss.image import Image
+from dss_sim.power_loss.image_files import fast_directory, read_image
+from dssd.log.segment_file import parse_name
+
+STATES = 5
+"""Crashes of a run that are judged, besides those that its lives go on from."""
+POWER_LOSS_STEPS = 40
+"""How many steps before the end of a life the power goes at most, mostly."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a run broke a rule."""
+
+    era: int
+    crash: Crash | None
+    """The crash whose start was judged; None: in the run's own lives."""
+    last: tuple[str, ...] = ()
+    """The steps before."""
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What came of a run."""
+
+    plan: Plan
+    violations: list[Violation] = field(default_factory=list)
+    where: Place | None = None
+    lives: int = 0
+    steps: int = 0
+    states: int = 0
+    digest: str = ""
+    """Of all steps and facts: equal ones are one run."""
+
+    @property
+    def violation(self) -> Violation | None:
+        """The first."""
+        return self.violations[0] if self.violations else None
+
+
+def run_seed(seed: int, states: int = STATES) -> Outcome:
+    """The run of a seed."""
+    return run(planned(seed), states)
+
+
+def run(plan: Plan, states: int = STATES) -> Outcome:
+    """Live the plan; then judge so many crashes that might have been."""
+    with fast_directory() as directory:
+        return _Run(plan, states, directory).whole()
+
+
+class _Run:
+    def __init__(self, plan: Plan, states: int, directory: Path) -> None:
+        self._plan = plan
+        self._states = states
+        self._directory = directory
+        self._outcome = Outcome(plan)
+        self._digest = blake2b(digest_size=8)
+        self._eras = 0
+
+    def whole(self) -> Outcome:
+        """All of it."""
+        acts = deque(self._plan.acts)
+        era = Era(self._directory / "run", Clock(self._plan.begins_us)).begin()
+        while True:
+            following = self._lived(era, acts)
+            self._note(era)
+            if not self._outcome.violations:
+                self._judge_some(era)
+            if following is None or self._outcome.violations:
+                break
+            era = following.begin()
+            self._eras += 1
+        self._outcome.digest = self._digest.hexdigest()
+        return self._outcome
+
+    def _lived(self, era: Era, acts: deque[Numbered]) -> Era | None:
+        """Lives until the power goes; what lies there then. None after the last act."""
+        began = 0
+        while acts:
+            if isinstance(acts[0].act, Kill):
+                acts.popleft()
+            elif isinstance(acts[0].act, PowerLoss):
+                numbered = acts.popleft()
+                following = self._without_power(era, numbered, began)
+                if following is not None:
+                    return following
+            else:
+                began = len(era.steps)
+                life = Life(
+                    era, self._plan.settings, f"{self._plan.seed} life {self._outcome.lives}"
+                )
+                life.live(acts)
+                self._outcome.lives += 1
+                if self._broken(life.violations, None, era):
+                    return None
+        return None
+
+    def _without_power(self, era: Era, numbered: Numbered, began: int) -> Era | None:
+        """What follows if the power goes among the last steps."""
+        if not era.steps:
+            return None
+        chance = Random(f"{self._plan.seed} power {numbered.number}")
+        assert isinstance(numbered.act, PowerLoss)
+        first = max(began, len(era.steps) - POWER_LOSS_STEPS)
+        place = len(era.steps) - int(numbered.act.share * (len(era.steps) - first))
+        [(crash, image)] = era.crashes_after([place], chance)
+        return era.crashed(crash, image, era.root, chance)
+
+    def _note(self, era: Era) -> None:
+        era.check_complete()
+        self._outcome.steps += len(era.steps)
+        self._digest.update(repr((era.steps, era.facts)).encode())
+
+    # Crashes that might have been
+
+    def _judge_some(self, era: Era) -> None:
+        chance = Random(f"{self._plan.seed} states {self._eras}")
+        if not era.steps:
+            return
+        count = min(self._states, len(era.steps))
+        places = chance.sample(range(1, len(era.steps) + 1), count)
+        for crash, image in era.crashes_after(places, chance):
+            crashed = era.crashed(crash, image, self._directory / "crashed", chance)
+            self._outcome.states += 1
+            violations = self._judged(crashed, image, f"{self._plan.seed} {crash.after}")
+            if self._broken(violations, crash, era):
+                return
+
+    def _judged(self, era: Era, image: Image, seed: str) -> list[Violation]:
+        """Start, and be killed; start again, use it, stop; start once more."""
+        era.begin()
+        clock = ClockDraws(seed)
+        for number, acts in enumerate(((), (Probe(), Stop()), ())):
+            era.jump(clock.jump_us() or 0)
+            life = Life(era, self._plan.settings, f"{seed} {number}")
+            life.live(deque(Numbered(*one) for one in enumerate(acts)))
+            if number == 0:
+                untrimmed = life.topics - {at.storage_topic_id for at in era.ledger.starts_max}
+                life.violations += _vanished(image, untrimmed, era.root)
+            elif life.reports and not era.ledger.rotten:
+                life.violations.append(Violation("settled", f"start {number}: {life.reports}"))
+            if life.violations:
+                return life.violations
+        return []
+
+    def _broken(self, violations: Sequence[Violation], crash: Crash | None, era: Era) -> bool:
+        if not violations:
+            return False
+        self._outcome.violations = list(violations)
+        after = len(era.steps) if crash is None else crash.after
+        last = tuple(f"{step.operation!s:.160}" for step in era.steps[max(0, after - 8) : after])
+        self._outcome.where = Place(self._eras, crash, last)
+        return True
+
+
+def _vanished(before: Image, topics: Collection[int], root: Path) -> list[Violation]:
+    """Files with bad bytes that a start made away with, of topics of which all is to be there."""
+    kept = {
+        path: file
+        for path, file in before.files.items()
+        if (segment := parse_name(Path(path))) is not None and segment.storage_topic_id in topics
+    }
+    found = vanished(Image(kept, before.directories), read_image(root))
+    return [Violation("files", text) for text in found]

@@ -1,0 +1,21 @@
+"""Every mutant."""
+
+from dss_sim.mutants.in_borrowers import IN_BORROWERS
+from dss_sim.mutants.in_delivery import IN_DELIVERY
+from dss_sim.mutants.in_disk import IN_DISK
+from dss_sim.mutants.in_leaders import IN_LEADERS
+from dss_sim.mutants.in_lease import IN_LEASE
+from dss_sim.mutants.in_lending import IN_LENDING
+from dss_sim.mutants.in_log import IN_LOG
+from dss_sim.mutants.in_sessions import IN_SESSIONS
+
+MUTANTS = (
+    *IN_LENDING,
+    *IN_LEADERS,
+    *IN_BORROWERS,
+    *IN_LEASE,
+    *IN_DELIVERY,
+    *IN_LOG,
+    *IN_DISK,
+    *IN_SESSIONS,
+)

@@ -1,0 +1,28 @@
+"""One life of the script, in a process of its own: ``python -m dss_sim.power_loss LIFE ROOT``.
+
+The store's log is written back after few pages and holds little room, ceilings are low and files
+synced soon, so that little data meets what much data meets.
+"""
+
+import asyncio
+import faulthandler
+import sys
+from pathlib import Path
+
+from dssd import limits
+
+LIFE_S_MAX = 40
+"""A life that hangs says where, and ends."""
+
+limits.STORE_CHECKPOINT_PAGES = 24
+limits.STORE_PAGES_BYTES_KEPT = 32 << 10
+limits.STORE_WAL_BYTES_KEPT = 128 << 10
+limits.CEILING_AHEAD_MIN = limits.CEILING_AHEAD_MAX = 8
+limits.OS_SYNC_S = 0.1
+
+if __name__ == "__main__":
+    # After the limits, for modules take them in when they are loaded.
+    from dss_sim.power_loss.script import LIVES
+
+    faulthandler.dump_traceback_later(LIFE_S_MAX, exit=True)
+    asyncio.run(LIVES[sys.argv[1]](Path(sys.argv[2])))

@@ -1,0 +1,215 @@
+"""From what strace said of a process to its operations on files below a directory.
+
+A step takes its place where it may first have had its effect: a change when it began, a sync when
+it had returned, an answer when it was about to be given. So nothing counts as durable too early
+and nothing as told too late. A sync covers what had *returned* before it began (`Step` has both).
+
+A call that the end of the process interrupted has happened or not; its step ends `NEVER`.
+
+Invariant: a call that changes a file below the root and is not understood is an error, as is one
+of which strace did not show everything. The trace must come from `-f -xx` with all `CALLS`.
+"""
+
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from dss_sim.power_loss.operations import (
+    MakeDirectory,
+    OpenFile,
+    Operation,
+    Rename,
+    Reserve,
+    Resize,
+    Step,
+    Sync,
+    Tell,
+    Unlink,
+    Write,
+)
+from dss_sim.strace import SystemCall, calls_of
+
+UNDERSTOOD = (
+    *("openat", "close", "lseek", "write", "pwrite64", "pwritev", "pwritev2"),
+    *("ftruncate", "fallocate", "rename", "unlink", "mkdir", "fsync", "fdatasync"),
+)
+REFUSED = (
+    *("open", "creat", "openat2", "writev", "truncate", "renameat", "renameat2", "unlinkat"),
+    *("mkdirat", "rmdir", "link", "linkat", "symlink", "symlinkat", "dup", "dup2", "dup3"),
+    *("sendfile", "copy_file_range", "splice", "sync_file_range", "syncfs", "sync"),
+)
+CALLS = (*UNDERSTOOD, *REFUSED)
+TOLD_FD = 1
+"""Where the process writes what it tells: one line a fact."""
+
+NEVER = sys.maxsize
+
+_STRING = re.compile(r'"((?:\\x[0-9a-f]{2})*)"(\.\.\.)?')
+
+
+class NotUnderstood(Exception):
+    """The trace holds something that the model cannot follow."""
+
+
+@dataclass(slots=True)
+class _Descriptor:
+    handle: int
+    position: int = 0
+
+
+class TraceReader:
+    """Reads the traces of one or several processes that ran one after the other."""
+
+    def __init__(self, root: str) -> None:
+        self._root = root.rstrip("/")
+        self._handles = 0
+        self._lines = 0
+        self._open: dict[int, _Descriptor] = {}
+
+    def steps(self, lines: Iterable[str]) -> list[Step]:
+        """The steps of the next process, in the order of their effects.
+
+        Raises:
+            NotUnderstood: the model cannot follow.
+        """
+        whole = list(lines)
+        first, self._lines = self._lines, self._lines + len(whole)
+        self._open = {}
+        calls = sorted(calls_of(whole), key=_place_of)
+        return [
+            Step(operation, first + call.began, _end_of(call, first))
+            for call in calls
+            for operation in self._operations(call)
+        ]
+
+    def _operations(self, call: SystemCall) -> Iterator[Operation]:
+        failed = call.result.startswith(("-", "?"))
+        match call.name:
+            case "close":
+                self._open.pop(int(call.arguments), None)
+            case "openat":
+                if not failed:
+                    yield from self._opened(call)
+            case "rename" | "unlink" | "mkdir":
+                if not failed or _is_interrupted(call):
+                    yield from self._named(call)
+            case name if name in UNDERSTOOD:
+                yield from self._on_descriptor(call, failed=failed)
+            case _:
+                if not failed:
+                    self._refuse_if_ours(call)
+
+    def _opened(self, call: SystemCall) -> Iterator[Operation]:
+        path = self._below_root(_strings(call)[0])
+        fd = int(call.result.split()[0])
+        self._open.pop(fd, None)
+        if path is None:
+            return
+        flags = set(re.findall(r"O_\w+", call.arguments))
+        if "O_APPEND" in flags or "O_DIRECT" in flags:
+            raise NotUnderstood(call)
+        self._handles += 1
+        self._open[fd] = _Descriptor(self._handles)
+        yield OpenFile(self._handles, path, "O_CREAT" in flags, "O_TRUNC" in flags)
+
+    def _named(self, call: SystemCall) -> Iterator[Operation]:
+        paths = [self._below_root(text) for text in _strings(call)]
+        match call.name, paths:
+            case "mkdir", [str(path)]:
+                yield MakeDirectory(path)
+            case "unlink", [str(path)]:
+                yield Unlink(path)
+            case "rename", [str(source), str(target)]:
+                yield Rename(source, target)
+            case "rename", [None, None]:
+                pass
+            case "rename", _:
+                raise NotUnderstood(call)
+
+    def _on_descriptor(self, call: SystemCall, *, failed: bool) -> Iterator[Operation]:
+        head, *rest = call.arguments.split(", ", 1)
+        fd = int(head)
+        if fd == TOLD_FD and call.name == "write":
+            yield from (Tell(line) for line in _content(call).decode().splitlines())
+            return
+        descriptor = self._open.get(fd)
+        if descriptor is None:
+            return
+        if failed and not _is_interrupted(call):
+            raise NotUnderstood(call)
+        handle = descriptor.handle
+        if call.name in ("fsync", "fdatasync"):
+            if not failed:
+                yield Sync(handle)
+            return
+        yield from self._changed(call, descriptor, rest)
+
+    def _changed(
+        self, call: SystemCall, descriptor: _Descriptor, rest: list[str]
+    ) -> Iterator[Operation]:
+        count = None if _is_interrupted(call) else int(call.result.split()[0])
+        handle = descriptor.handle
+        match call.name:
+            case "lseek":
+                descriptor.position = count or 0
+            case "ftruncate":
+                yield Resize(handle, int(rest[0]))
+            case "fallocate":
+                mode, offset, length = (int(part, 0) for part in rest[0].split(", "))
+                if mode:
+                    raise NotUnderstood(call)
+                yield Reserve(handle, offset + length)
+            case "write":
+                content = _content(call)[:count]
+                yield Write(handle, descriptor.position, content)
+                descriptor.position += len(content)
+            case _:
+                yield Write(handle, _offset(call), _content(call)[:count])
+
+    def _refuse_if_ours(self, call: SystemCall) -> None:
+        paths = [self._below_root(text) for text in _strings(call)]
+        numbers = {int(number) for number in re.findall(r"(?:^|, )(\d+)(?=,|$)", call.arguments)}
+        if any(path is not None for path in paths) or numbers & self._open.keys():
+            raise NotUnderstood(call)
+
+    def _below_root(self, path: bytes) -> str | None:
+        text = path.decode()
+        if text == self._root:
+            return ""
+        if not text.startswith(f"{self._root}/"):
+            return None
+        return text.removeprefix(f"{self._root}/")
+
+
+def _place_of(call: SystemCall) -> tuple[int, int]:
+    """Where a call counts, in lines. A descriptor is free before another open may get it."""
+    late = call.name in ("fsync", "fdatasync", "openat")
+    return (call.ended, 1) if late else (call.began, 0)
+
+
+def _is_interrupted(call: SystemCall) -> bool:
+    return call.result.startswith("?")
+
+
+def _end_of(call: SystemCall, first: int) -> int:
+    return NEVER if _is_interrupted(call) else first + call.ended
+
+
+def _strings(call: SystemCall) -> list[bytes]:
+    found: list[bytes] = []
+    for text, more in _STRING.findall(call.arguments):
+        if more:
+            raise NotUnderstood(f"strace cut a string of {call.name}")
+        found.append(bytes.fromhex(text.replace("\\x", "")))
+    return found
+
+
+def _content(call: SystemCall) -> bytes:
+    return b"".join(_strings(call))
+
+
+def _offset(call: SystemCall) -> int:
+    """Of a positioned write: behind it come only the flags of pwritev2."""
+    last = 2 if call.name == "pwritev2" else 1
+    return int(call.arguments.rsplit(", ", last)[1])

@@ -1,0 +1,178 @@
+"""One call of Attach, between a client and the daemon: two pipes that keep the order.
+
+To the servicer it is what a gRPC context is: `read`, `write` and `peer` behave as grpcio's do, also
+where the connection is lost. What the client sends arrives a little later, and so does what it is
+sent; one that reads nothing holds up `write` after a while.
+
+Invariant: nothing overtakes in a pipe; after the client is cut off it hears and says nothing.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from random import Random
+
+import grpc.aio
+from google.protobuf.message import Message
+
+from dss_api.v1 import sessions_pb2
+from dss_sim.sessions.timeline import Act, Timeline, VirtualLoop
+
+LATENCY_US = (50, 2_000)
+UNREAD_MAX = 16
+"""Messages to a client that take room before `write` waits."""
+
+
+class _Pipe:
+    """Hands messages over later, in order."""
+
+    def __init__(self, timeline: Timeline, chance: Random) -> None:
+        self._timeline = timeline
+        self._chance = chance
+        self._last_us = 0
+
+    def hand_over(self, act: Act) -> None:
+        now_us = self._timeline.now_us
+        self._last_us = max(self._last_us, now_us + self._chance.randint(*LATENCY_US))
+        self._timeline.after(self._last_us - now_us, act)
+
+
+class Call:
+    """``take`` is called with each message for the client, ``ended`` when there will be none."""
+
+    def __init__(
+        self,
+        name: str,
+        peer: str,
+        timeline: Timeline,
+        loop: VirtualLoop,
+        chance: Random,
+        *,
+        take: Callable[[sessions_pb2.SessionDown], None],
+        ended: Act,
+    ) -> None:
+        self.name = name
+        self.owner: object = None
+        """Whose it is."""
+        self.is_cut = False
+        """The client is not there any more; the daemon may not know yet."""
+        self.is_noticed = False
+        """The daemon's transport knows."""
+        self.is_over = False
+        """The daemon has ended it, or is gone."""
+        self.over_us: int | None = None
+        self.frozen = False
+        """The client takes nothing."""
+        self._timeline = timeline
+        self._peer = peer
+        self._loop = loop
+        self._take = take
+        self._ended = ended
+        self._up = _Pipe(timeline, chance)
+        self._down = _Pipe(timeline, chance)
+        self._arrived: deque[Message | None] = deque()
+        self._unread: deque[sessions_pb2.SessionDown] = deque()
+        self._in_flight = 0
+        self._reader: asyncio.Future[None] | None = None
+        self._writer: asyncio.Future[None] | None = None
+
+    # The client's side
+
+    def up(self, message: sessions_pb2.SessionUp) -> None:
+        """Say something."""
+        if not self.is_cut and not self.is_over:
+            self._up.hand_over(lambda: self._arrive(message))
+
+    def finish(self) -> None:
+        """Say that nothing more will be said."""
+        self._up.hand_over(lambda: self._arrive(None))
+
+    def cut(self) -> None:
+        """The client is gone, which the daemon may not know yet."""
+        self.is_cut = True
+        self._unread.clear()
+
+    def freeze(self) -> None:
+        """Take nothing for a while."""
+        self.frozen = True
+
+    def thaw(self) -> None:
+        """Take what came meanwhile, and go on."""
+        self.frozen = False
+        while self._unread and not self.is_cut:
+            self._take(self._unread.popleft())
+        self._let_write()
+
+    # The transport's side
+
+    def notice(self) -> None:
+        """The daemon's transport knows that the client is gone."""
+        self.is_cut = self.is_noticed = True
+        self._arrive(None)
+        self._let_write()
+
+    def lost(self) -> None:
+        """The daemon is gone."""
+        self.is_over = True
+        self._down.hand_over(self._tell_end)
+
+    def end(self) -> None:
+        """The daemon has ended the call."""
+        self.is_over = True
+        self.over_us = self._timeline.now_us
+        self._down.hand_over(self._tell_end)
+
+    # The servicer's side
+
+    def peer(self) -> str:
+        """The transport and the address of the client."""
+        return self._peer
+
+    async def read(self) -> object:
+        """The next message; EOF where there will be none."""
+        while not self._arrived:
+            self._reader = self._loop.create_future()
+            await self._reader
+        message = self._arrived[0]
+        if message is None:
+            return grpc.aio.EOF
+        return self._arrived.popleft()
+
+    async def write(self, message: sessions_pb2.SessionDown) -> None:
+        """Send a message.
+
+        Raises:
+            asyncio.InvalidStateError: the client is gone, and the transport knows.
+        """
+        while not self.is_noticed and self._in_flight + len(self._unread) >= UNREAD_MAX:
+            self._writer = self._loop.create_future()
+            await self._writer
+        if self.is_noticed:
+            raise asyncio.InvalidStateError
+        self._in_flight += 1
+        self._down.hand_over(lambda: self._deliver(message))
+        await asyncio.sleep(0)
+
+    def _arrive(self, message: Message | None) -> None:
+        self._arrived.append(message)
+        if self._reader is not None and not self._reader.done():
+            self._reader.set_result(None)
+
+    def _deliver(self, message: sessions_pb2.SessionDown) -> None:
+        if self.is_cut:
+            return  # it takes up room until the transport notices
+        self._in_flight -= 1
+        if self.frozen:
+            self._unread.append(message)
+            return
+        self._take(message)
+        self._let_write()
+
+    def _let_write(self) -> None:
+        if self._writer is not None and not self._writer.done():
+            self._writer.set_result(None)
+
+    def _tell_end(self) -> None:
+        if not self.is_cut:
+            self.is_cut = True
+            self._ended()

@@ -1,0 +1,171 @@
+"""One connection of a client: one call of Attach, and what it is told on it."""
+
+from typing import TYPE_CHECKING, Protocol
+
+from dss_api.v1 import sessions_pb2
+from dss_sim.groups.history import Event
+from dss_sim.sessions.call import Call
+from dss_sim.sessions.timeline import Timeline
+from dss_sim.sessions.user import Up, User
+from dssd.rpc.principal import principal_of
+
+if TYPE_CHECKING:
+    from dss_sim.sessions.client import Client
+
+
+class Surroundings(Protocol):
+    """What a client has of the world."""
+
+    timeline: Timeline
+
+    def connected(self, connection: "Connection") -> Call | None:
+        """A call to the daemon; None where none listens."""
+
+    def cut(self, connection: "Connection", noticed_us: int) -> None:
+        """A client is gone without a word; the daemon's transport knows later."""
+
+    def left(self, connection: "Connection") -> None:
+        """A client is gone, which the daemon may not know yet."""
+
+    def tell(self, event: Event) -> None:
+        """Something that everybody can see happened."""
+
+    def opened(self, connection: "Connection", item: sessions_pb2.Opened) -> None:
+        """A connection has its session."""
+
+    def refused(self, connection: "Connection", item: sessions_pb2.SessionError) -> None:
+        """A connection was told of an error."""
+
+    def closed(self, connection: "Connection") -> None:
+        """The daemon ended a connection that the client did not leave."""
+
+    def unsubscribes(self, session_id: bytes, subscription: int) -> None:
+        """A client asks to leave a subscription."""
+
+    def group_of(self, session_id: bytes, subscription: int) -> str:
+        """Which group a subscription stands for."""
+
+
+class Connection:
+    """One call of Attach, from the client's side."""
+
+    def __init__(
+        self, client: "Client", name: str, opening: sessions_pb2.Open, *, local: bool
+    ) -> None:
+        self.client = client
+        self.name = name
+        self.opening = opening
+        self.local = local
+        self.begun_us = client.world.timeline.now_us
+        self.left_us: int | None = None
+        """When the client left it, or was cut off."""
+        self.session_id = b""
+        self.answered = False
+        self.told = ""
+        """The code of the error that ended it."""
+        self.call: Call | None = None
+        self.groups: dict[int, str] = {}
+        """What it subscribed to, by number: as the history names groups."""
+        self.unsubscribed: dict[int, bool] = {}
+        """Numbers that it left, and whether the session surely had them."""
+        world = client.world
+        self.user = User(
+            self.name, client.habits, world.timeline, client.chance, say=self.say, tell=world.tell
+        )
+
+    @property
+    def over_us(self) -> int | None:
+        """When the daemon ended it."""
+        return None if self.call is None else self.call.over_us
+
+    @property
+    def principal(self) -> str:
+        """Who it is, as the daemon takes it from the transport."""
+        assert self.call is not None
+        return str(principal_of(self.call))
+
+    @property
+    def is_live(self) -> bool:
+        """Whether the client can use it."""
+        return self.call is not None and not self.call.is_cut and self.left_us is None
+
+    def say(self, message: Up) -> None:
+        """Say something to the daemon."""
+        if self.call is not None and self.left_us is None:
+            self.call.up(message)
+
+    def leave(self, *, politely: bool) -> None:
+        """Go away: half-closing the call, or without a word."""
+        if self.left_us is None:
+            self.left_us = self.client.world.timeline.now_us
+            self.client.world.left(self)
+        self.user.go()
+        assert self.call is not None
+        if politely:
+            self.call.finish()
+        else:
+            self.call.cut()
+
+    def take(self, message: sessions_pb2.SessionDown) -> None:
+        """The daemon says something."""
+        if self.left_us is not None:
+            return
+        if message.HasField("error"):
+            self._refused(message.error)
+        elif message.WhichOneof("item") in ("opened", "subscribed", "unsubscribed"):
+            self._of_session(message)
+        else:
+            self._of_records(message)
+
+    def _of_session(self, message: sessions_pb2.SessionDown) -> None:
+        match message.WhichOneof("item"):
+            case "opened":
+                self.answered = True
+                self.session_id = message.opened.session_id
+                self.client.world.opened(self, message.opened)
+                self.client.opened(self, message.opened)
+            case "subscribed":
+                number = message.subscribed.subscription
+                self.groups[number] = self.client.world.group_of(self.session_id, number)
+                self.client.subscribed(self, number)
+            case "unsubscribed":
+                self.client.unsubscribed(message.unsubscribed.subscription)
+
+    def _of_records(self, message: sessions_pb2.SessionDown) -> None:
+        match message.WhichOneof("item"):
+            case "granted":
+                self._granted(message.granted)
+            case "deliver":
+                self.user.delivered(message.deliver)
+            case "revoke":
+                self.user.revoke(message.revoke)
+            case "revoked":
+                self.user.dropped(message.revoked.grant)
+            case "settled":
+                self.user.settled(message.settled.token)
+            case "pong":
+                self.user.pong(message.pong.token)
+
+    def _granted(self, item: sessions_pb2.Granted) -> None:
+        group = self.groups.get(item.subscription)
+        if group is None:
+            self.say(Up(revoke_finished=sessions_pb2.RevokeFinished(grant=item.grant)))
+        else:
+            self.user.granted(item, group)
+
+    def _refused(self, item: sessions_pb2.SessionError) -> None:
+        self.client.world.refused(self, item)
+        if item.grant:
+            self.user.dropped(item.grant)
+        elif item.subscription:
+            self.client.refused(self, item)
+        elif item.final:
+            self.answered = True
+            self.told = item.error.code
+
+    def ended(self) -> None:
+        """The daemon ended the call, or is gone."""
+        self.user.go()
+        if self.left_us is None:
+            self.client.world.closed(self)
+            self.client.lost(self)

@@ -1,0 +1,378 @@
+"""All that takes part in a run: the daemon's lives one after the other, clients, operators, judges.
+
+Invariant: at most one life at a time. What observers see goes through `tell`, which judges it at
+once; the world itself decides nothing but when things happen.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from random import Random
+
+from dss_api.v1 import sessions_pb2
+from dss_core.ids import StreamId
+from dss_sim.groups.checker import Checker, Violation
+from dss_sim.groups.history import (
+    Appended,
+    Committed,
+    Declared,
+    Destroyed,
+    Disturbed,
+    Event,
+    Led,
+)
+from dss_sim.sessions.books import Books
+from dss_sim.sessions.call import Call
+from dss_sim.sessions.client import NOTICED_US, Client
+from dss_sim.sessions.clocks import LifeClock, Wall
+from dss_sim.sessions.connection import Connection
+from dss_sim.sessions.disk import Disk
+from dss_sim.sessions.life import Life
+from dss_sim.sessions.plan import Plan
+from dss_sim.sessions.records import Records
+from dss_sim.sessions.timeline import Deadlock, Timeline
+from dssd.leaders.encoding import progress_of
+from dssd.limits import SESSION_OPEN_WAIT_S, STOP_HARD_S
+from dssd.store.port import Delete, Put, Write
+from dssd.store.rows import GrantRow, GroupRow, LeaderRow, ProgressRow
+from dssd.topics.catalogue import NewTopic
+
+RESTART_US = (150_000, 4_000_000)
+OPEN_WITHIN_US = int(SESSION_OPEN_WAIT_S * 1e6) + 6_000_000
+OLDER_ENDS_US = 3_000_000
+OLDER_ENDS_SLOW_US = 12_000_000
+"""The same on a slow disk: what its client had asked for, a group declared in four transactions at
+the most, is done to its end before the call is."""
+WRITTEN_WITHIN_US = NOTICED_US[1] + 2_000_000
+STOP_WITHIN_US = int(STOP_HARD_S * 1e6)
+
+
+class World:
+    """Made from a plan; `dss_sim.sessions.run` lets it live."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.timeline = Timeline()
+        self.wall = Wall(self.timeline)
+        self.disk = Disk(self.chance("disk"))
+        self.disk.committed = self._committed
+        self.records = Records()
+        self.checker = Checker()
+        self.books = Books(self.timeline, self.wall, self, plan.sessions_max)
+        self.history: list[Event] = []
+        self.transcript: Callable[[int, str, object], None] | None = None
+        self.lives: list[Life] = []
+        self.began_us = 0
+        self.wall_began_ms = 0
+        self.stopping_us: int | None = None
+        self.crash_at_step = 0
+        self.healed = False
+        self.names: dict[StreamId, str] = {}
+        self.clients = [
+            Client(self, f"c{at}", each, self.chance(f"client {at}"))
+            for at, each in enumerate(plan.clients)
+        ]
+        for client in self.clients:
+            client.credit_records = plan.credit_records
+        self._groups: dict[int, str] = {}
+        self._restarts = self.chance("restarts")
+        self._network = self.chance("network")
+        self._operated = 0
+
+    def chance(self, purpose: str) -> Random:
+        """A generator that nothing else uses."""
+        return Random(f"{self.plan.seed}/{purpose}")
+
+    # Time
+
+    @property
+    def life(self) -> Life | None:
+        """The daemon that runs, if one does."""
+        last = self.lives[-1] if self.lives else None
+        return None if last is None or last.loop.abandoned else last
+
+    @property
+    def serving(self) -> Life | None:
+        """The daemon that answers calls, if one does."""
+        life = self.life
+        return life if life is not None and life.serving else None
+
+    def step(self) -> None:
+        """Let the next thing happen, and look whether somebody complains.
+
+        Raises:
+            Violation: an invariant does not hold.
+        """
+        try:
+            self.timeline.step()
+        except Deadlock:
+            raise Violation("L2", "nothing will ever happen again") from None
+        life = self.life
+        if life is None:
+            return
+        if life.failure or life.loop.complaints:
+            raise Violation("I19", life.failure or str(life.loop.complaints))
+        if self.crash_at_step == self.timeline.steps:
+            self.crash()
+        elif life.has_ended():
+            self._life_over(life)
+
+    def pass_time(self, span_us: int) -> None:
+        """So much time passes."""
+        until_us = self.timeline.now_us + span_us
+        self.timeline.after(span_us, lambda: None)
+        while self.timeline.now_us < until_us:
+            self.step()
+
+    # The daemon
+
+    def start(self) -> None:
+        """A daemon begins, on what the store has."""
+        if self.life is not None:
+            return
+        self.began_us = self.timeline.now_us
+        self.wall_began_ms = self.wall.ms()
+        self.stopping_us = None
+        self.books.new_life()
+        chance = self.chance(f"life {len(self.lives)}")
+        clock = LifeClock(self.timeline, self.wall, chance.randrange(1 << 40))
+        life = Life(
+            self.timeline,
+            self.disk,
+            self.records,
+            clock,
+            chance,
+            timing=self.plan.timing,
+            died=self.crash,
+        )
+        self.lives.append(life)
+        self._said("daemon", f"life {len(self.lives)} begins")
+
+    def crash(self) -> None:
+        """The daemon dies, and another begins after a while."""
+        life = self.life
+        if life is None:
+            return
+        self.disturb("crash")
+        self._said("daemon", "crashes")
+        life.crash()
+        self._restart_later()
+
+    def stop(self) -> None:
+        """The daemon is told to stop, and another begins after it ended."""
+        life = self.serving
+        if life is None or life.stopping:
+            return
+        self.disturb("stop")
+        self._said("daemon", "is told to stop")
+        self.stopping_us = self.timeline.now_us
+        life.stop()
+        self.timeline.after(STOP_WITHIN_US, partial(self._check_stopped, life))
+
+    def _check_stopped(self, life: Life) -> None:
+        if not life.loop.abandoned:
+            tasks = [task.get_name() for task in life.loop.pending()]
+            raise Violation("F22", f"it does not stop: {tasks}")
+
+    def _life_over(self, life: Life) -> None:
+        """It ended by itself: nothing of it may be left."""
+        left = [task.get_name() for task in life.loop.pending()]
+        if left:
+            raise Violation("I19", f"tasks outlive the daemon: {left}")
+        if life.log.watchers():
+            raise Violation("I19", f"{life.log.watchers()} watch the log of a daemon that is gone")
+        self._said("daemon", "has ended")
+        life.crash()
+        self._restart_later()
+
+    def _restart_later(self) -> None:
+        self.timeline.after(self._restarts.randint(*RESTART_US), self.start)
+
+    # Clients
+
+    def connected(self, connection: Connection) -> Call | None:
+        """A call to the daemon; None where none listens."""
+        life = self.serving
+        if life is None:
+            return None
+        call = Call(
+            connection.name,
+            "unix:" if connection.local else "ipv4:127.0.0.1:1",
+            self.timeline,
+            life.loop,
+            self._network,
+            take=connection.take,
+            ended=connection.ended,
+        )
+        call.owner = connection
+        self._said(connection.name, connection.opening)
+        life.begin_call(call)
+        self.timeline.after(OPEN_WITHIN_US, partial(self._check_answered, connection, life))
+        return call
+
+    def coming(self) -> int:
+        """How many calls may still be about to make a session."""
+        life = self.life
+        return 0 if life is None else len(life.calls)
+
+    def cut(self, connection: Connection, noticed_us: int) -> None:
+        """A client is gone without a word; the daemon's transport knows later."""
+        call, life = connection.call, self.life
+        if call is None or not connection.is_live or life is None:
+            return
+        self._said(connection.name, "is cut off")
+        connection.leave(politely=False)
+
+        def notice() -> None:
+            call.notice()
+            life.cancel_call(call)
+
+        self.timeline.after(noticed_us, notice)
+
+    def left(self, connection: Connection) -> None:
+        """A client is gone, which the daemon may not know yet."""
+        life, left_us = self.life, self.timeline.now_us
+
+        def check() -> None:
+            if self.life is not life or life is None or life.stopping:
+                return
+            if self._disk_was_well_since(left_us):
+                self.books.check_left(connection)
+
+        self.timeline.after(WRITTEN_WITHIN_US, check)
+
+    def _disk_was_well_since(self, at_us: int) -> bool:
+        disk = self.disk
+        return not disk.full and not disk.slow and disk.trouble_us < at_us
+
+    def _check_answered(self, connection: Connection, life: Life) -> None:
+        if connection.is_live and not connection.answered and self.life is life:
+            raise Violation("L7", f"{connection.name} was not answered")
+
+    def opened(self, connection: Connection, item: sessions_pb2.Opened) -> None:
+        """A client was told that its session is open."""
+        self._said(connection.name, item)
+        self.books.opened(connection, item)
+        life, opened_us = self.life, self.timeline.now_us
+
+        def check() -> None:
+            if self.life is not life or not connection.is_live:
+                return
+            if self._disk_was_well_since(opened_us - OLDER_ENDS_SLOW_US) or is_late():
+                self.books.check_newest(connection)
+            else:
+                self.timeline.after(OLDER_ENDS_SLOW_US, check)
+
+        def is_late() -> bool:
+            return self.timeline.now_us >= opened_us + OLDER_ENDS_SLOW_US
+
+        self.timeline.after(OLDER_ENDS_US, check)
+
+    def refused(self, connection: Connection, item: sessions_pb2.SessionError) -> None:
+        """A client was told of an error."""
+        self._said(connection.name, item)
+        self.books.refused(connection, item)
+
+    def closed(self, connection: Connection) -> None:
+        """The daemon ended a connection that its client did not leave."""
+        self._said(connection.name, f"is ended {connection.told}")
+        call, life = connection.call, self.life
+        if call is None or life is None or life.stopping or call.frozen:
+            return
+        if call.over_us is not None and call.over_us > self.began_us and not connection.told:
+            raise Violation("F11", f"{connection.name} was not told why it ended")
+
+    def unsubscribes(self, session_id: bytes, subscription: int) -> None:
+        """A client asks to leave a subscription."""
+        self.books.unsubscribes.add((session_id, subscription))
+
+    def group_of(self, session_id: bytes, subscription: int) -> str:
+        """The group that a subscription stands for, as the history names it."""
+        group_id = self.books.group_ids.get((session_id, subscription))
+        if group_id is None:
+            raise Violation("S9", f"a client has a subscription {subscription} that is not stored")
+        return self._groups[group_id]
+
+    # Records and operators
+
+    def append(self, stream: StreamId, records: int) -> None:
+        """A producer's frame is durable."""
+        end = self.records.append(stream, records)
+        self.tell(Appended(self.timeline.now_us, self.names[stream], end))
+        if self.life is not None:
+            self.life.log.grown(stream)
+
+    def create_topics(self) -> None:
+        """An operator creates the topics of the plan."""
+        life = self.serving
+        assert life is not None
+        for at, partitions in enumerate(self.plan.partitions):
+            life.run(life.catalogue.create(NewTopic(f"t{at}", partitions)), f"create t{at}")
+        while len(life.catalogue.topics()) < len(self.plan.partitions):
+            self.step()
+        for topic in life.catalogue.topics():
+            for stream in topic.streams():
+                self.names[stream] = str(life.catalogue.name_of(stream))
+
+    # What everybody sees
+
+    def disturb(self, what: str) -> None:
+        """Something is done that may make records come twice."""
+        self.tell(Disturbed(self.timeline.now_us, what))
+
+    def tell(self, event: Event) -> None:
+        """Something happened that users, leaders or producers can be held to."""
+        self.history.append(event)
+        self._said("", event)
+        self.checker.take(event)
+
+    def _said(self, who: str, what: object) -> None:
+        if self.transcript is not None:
+            self.transcript(self.timeline.now_us, who, what)
+
+    def _committed(self, writes: Sequence[Write], asker: object) -> None:
+        call = asker if isinstance(asker, Call) else None
+        connection = None if call is None else call.owner
+        assert connection is None or isinstance(connection, Connection)
+        for write in writes:
+            self._said(connection.name if connection else "commit", write)
+        self.books.committed(writes, connection)
+        self._tell_of(writes)
+
+    def _tell_of(self, writes: Sequence[Write]) -> None:
+        now_us = self.timeline.now_us
+        rows = [write.row for write in writes if isinstance(write, Put)]
+        born = [row for row in rows if isinstance(row, GroupRow)]
+        for group in born:
+            self._declare(group, rows)
+        for row in rows:
+            if isinstance(row, LeaderRow) and row.group_id in self._groups:
+                self.tell(Led(now_us, self._groups[row.group_id], row.leader_epoch))
+        epochs = {
+            (row.group_id, row.storage_topic_id, row.partition): row.grant_epoch
+            for row in rows
+            if isinstance(row, GrantRow)
+        }
+        for row in rows:
+            if isinstance(row, ProgressRow) and not born:
+                key = (row.group_id, row.storage_topic_id, row.partition)
+                self._tell_progress(row, epochs.get(key, -1))
+        for write in writes:
+            if isinstance(write, Delete) and write.kind is GroupRow:
+                group_name = self._groups.get(int(write.key[0]))
+                if group_name is not None:
+                    self.tell(Destroyed(now_us, group_name))
+
+    def _declare(self, group: GroupRow, rows: Sequence[object]) -> None:
+        name = self._groups[group.group_id] = f"{group.name}#{group.group_id}"
+        starts = tuple(
+            (self.names[StreamId(row.storage_topic_id, row.partition)], row.floor)
+            for row in rows
+            if isinstance(row, ProgressRow)
+        )
+        self.tell(Declared(self.timeline.now_us, name, starts, 0))
+
+    def _tell_progress(self, row: ProgressRow, grant_epoch: int) -> None:
+        stream = self.names[StreamId(row.storage_topic_id, row.partition)]
+        progress = progress_of(row)
+        name, now_us = self._groups[row.group_id], self.timeline.now_us
+        self.tell(Committed(now_us, name, stream, progress.floor, progress.ranges, grant_epoch))

@@ -1,0 +1,22 @@
+from dss_sim.groups.plan import FAULTS_US, LOAD_US, RESTLESS_SHARE, Plan, plan_of
+
+
+def toggles(plan: Plan) -> list[str]:
+    """What the last client does in the time of faults."""
+    last = len(plan.habits) - 1
+    return [each.kind for each in plan.timed if each.kind in ("join", "leave") and each.who == last]
+
+
+def test_in_one_run_of_ten_a_client_goes_and_comes_back_all_the_time_and_stays() -> None:
+    restless = [plan for plan in map(plan_of, range(1_000)) if len(toggles(plan)) > 6]
+    assert 0.7 < len(restless) / 1_000 / RESTLESS_SHARE < 1.3
+    for plan in restless:
+        assert toggles(plan) == ["leave", "join"] * (len(toggles(plan)) // 2)
+        assert all(each.at_us <= LOAD_US + FAULTS_US for each in plan.timed)
+        assert {group.protocol for group in plan.groups} <= {"borrow", "lease"}
+    protocols = [plan.groups[0].protocol for plan in restless]
+    assert 0 < protocols.count("lease") < protocols.count("borrow")
+
+
+def test_a_seed_has_one_plan() -> None:
+    assert all(plan_of(seed) == plan_of(seed) for seed in range(100))

@@ -1,0 +1,108 @@
+"""Seeds: that they hold, that they repeat, and that a failing one is made small."""
+
+import os
+from dataclasses import replace
+
+import pytest
+
+from dss_sim.groups.__main__ import SIMULATOR, described
+from dss_sim.groups.history import Disturbed
+from dss_sim.groups.plan import LOG_CHANGES, LOG_FAULTS, plan_of
+from dss_sim.groups.run import run, run_seed
+from dss_sim.groups.shrinking import minimised, shrunk
+from dss_sim.groups.transcript import Transcript, readable
+from dss_sim.seeds import outcomes
+from dssd.core import lending
+from dssd.core.lending import Act, LentStream, StreamState
+
+SEEDS = 10_000
+
+ONCE_FAILED = {
+    5: "bad bytes moved a stream on above the end at which it was sealed",
+    297: "the offsets of a stream whose only frame could not be read were given again",
+    1689: "the world's client dropped records as it left, and handed out those behind them",
+    1929: "a stream that finished left the others out of balance for good",
+    5033: "a request that came after its borrower's goodbye made a ghost a member for a lease",
+    20829: "a restarted daemon lent streams on while a client that stood still was sure of them",
+    26423: "the world told the daemon of a cut before a client that stood still could know",
+    7866: "the judge did not see that a ping overtook the presentation to a new leader",
+    10541: "the judge did not take two deaths of the leaders' host in a row for a disturbance",
+    10557: "a session of the world outlived its host, which died while it was taken over",
+    101613: "the world's sessions heard of a cut long before clients that did not doubt yet",
+    102973: "the world's log stopped with a batch that it had begun as it stopped",
+}
+"""Seeds that found a defect of ours, and the defect. Their plans may have changed since."""
+
+
+def test_every_invariant_holds_in_ten_thousand_seeds() -> None:
+    failed = [
+        seed for seed, _, failed in outcomes(SIMULATOR, 0, SEEDS, os.cpu_count() or 1) if failed
+    ]
+    assert not failed, described(failed[0], shrunk(run_seed(failed[0])))
+
+
+@pytest.mark.parametrize("seed", ONCE_FAILED)
+def test_seeds_that_once_failed_hold(seed: int) -> None:
+    # As they were found: with the limits that the daemon has.
+    assert run(replace(plan_of(seed), limits=())).violation is None
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_a_seed_runs_twice_to_the_same_history(seed: int) -> None:
+    first, second = run_seed(seed), run_seed(seed)
+    assert first.history == second.history
+    assert first.events == second.events
+
+
+def test_seeds_differ_in_what_happens() -> None:
+    kinds = {timed.kind for seed in range(200) for timed in plan_of(seed).timed}
+    assert {"crash_daemon", "partition", "freeze_client", "seal_topic", "resubscribe"} <= kinds
+    assert LOG_FAULTS.keys() | LOG_CHANGES.keys() <= kinds
+    assert {topic for seed in range(50) for topic in plan_of(seed).os_topics} == {0, 1}
+    disturbed = [
+        any(isinstance(event, Disturbed) for event in run_seed(seed).history) for seed in range(60)
+    ]
+    assert set(disturbed) == {True, False}
+
+
+@pytest.fixture
+def forgetful_lending(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine with a bug: who gives a stream back after its lease ended leaves no doubt."""
+
+    def lose_holder(state: LentStream, event: object) -> tuple[Act, ...]:
+        return lending._end(state)
+
+    table = dict(lending.TRANSITIONS)
+    table[StreamState.GRANTED, lending.HolderLost] = lose_holder
+    monkeypatch.setattr(lending, "TRANSITIONS", table)
+
+
+@pytest.mark.usefixtures("forgetful_lending")
+def test_a_bug_is_found_and_its_run_is_made_small() -> None:
+    failing = next(
+        outcome
+        for outcome in map(run_seed, range(2_000))
+        if outcome.violation is not None and len(outcome.plan.timed) > 20
+    )
+    least = shrunk(failing)
+    assert least.violation is not None
+    assert failing.violation is not None
+    assert least.violation.invariant == failing.violation.invariant
+    assert len(least.plan.timed) < len(failing.plan.timed) / 2
+    again = run(least.plan)
+    assert str(again.violation) == str(least.violation)
+    assert "replay: make sim SEED=" in described(failing.plan.seed, least)
+
+
+def test_minimised_finds_the_parts_that_fail_together() -> None:
+    assert minimised(range(100), lambda kept: {13, 57} <= set(kept)) == [13, 57]
+    assert minimised(range(5), lambda kept: True) == []
+
+
+def test_a_transcript_tells_every_event_in_a_line() -> None:
+    transcript = Transcript()
+    run(plan_of(3), transcript.note)
+    assert len(transcript.lines) > 100
+    assert all("\n" not in line for line in transcript.lines)
+    assert readable(b"ann") == "ann"
+    assert readable((1).to_bytes(16)) == "#1"

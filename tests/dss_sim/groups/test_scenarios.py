@@ -1,0 +1,57 @@
+"""Crash after every effect, and at every step of a group commit, of every scripted scenario."""
+
+import os
+from functools import partial
+
+import pytest
+
+from dss_sim.groups.log_scenarios import LOG_SCENARIOS, death_points
+from dss_sim.groups.run import run
+from dss_sim.groups.scenarios import SCENARIOS, crash_points, spoken
+from dss_sim.seeds import forked
+
+PROTOCOLS = ("borrow", "lease")
+
+
+def failures_of(number: int, protocol: str) -> tuple[int, list[str]]:
+    """How many crashes were tried in a scenario, and what each that failed broke."""
+    tried, broken = 0, list[str]()
+    for plan in crash_points(spoken(SCENARIOS[number], protocol)):
+        tried += 1
+        outcome = run(plan)
+        if outcome.violation is not None:
+            broken.append(f"{SCENARIOS[number].name}, {plan.crash}: {outcome.violation}")
+    return tried, broken
+
+
+def test_there_are_fifty_scenarios_of_different_names() -> None:
+    assert len({scenario.name for scenario in SCENARIOS}) == len(SCENARIOS) == 50
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_without_a_crash_every_scenario_holds(protocol: str) -> None:
+    outcomes = [run(spoken(scenario, protocol).plan) for scenario in SCENARIOS]
+    assert [str(outcome.violation) for outcome in outcomes if outcome.violation] == []
+    assert all(outcome.effects > 20 for outcome in outcomes)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_after_a_crash_at_any_effect_everything_still_holds(protocol: str) -> None:
+    every = range(len(SCENARIOS))
+    with forked(os.cpu_count() or 1) as pool:
+        results = list(pool.map(partial(failures_of, protocol=protocol), every))
+    assert [text for _, broken in results for text in broken] == []
+    assert sum(tried for tried, _ in results) > 5_000
+
+
+def test_without_a_death_every_scenario_of_the_log_holds() -> None:
+    outcomes = [run(scenario.plan) for scenario in LOG_SCENARIOS]
+    assert [str(outcome.violation) for outcome in outcomes if outcome.violation] == []
+    assert all(outcome.writer_steps > 15 for outcome in outcomes)
+
+
+def test_after_a_death_at_any_step_of_a_group_commit_everything_still_holds() -> None:
+    plans = [plan for scenario in LOG_SCENARIOS for plan in death_points(scenario)]
+    broken = [(plan.dies, str(found)) for plan in plans if (found := run(plan).violation)]
+    assert broken == []
+    assert len(plans) > 500

@@ -1,0 +1,129 @@
+"""Seeds: that they hold, that they repeat, and that a failing one is made small."""
+
+import os
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from dss_sim.groups.history import Disturbed, Ended, Event, HandedOut
+from dss_sim.groups.transcript import Transcript
+from dss_sim.seeds import outcomes
+from dss_sim.sessions.__main__ import SIMULATOR, described
+from dss_sim.sessions.plan import plan_of
+from dss_sim.sessions.run import Outcome, run, run_seed, shrunk
+from dssd.sessions import sessions
+from dssd.store.rows import SessionRow
+
+SEEDS = 400
+
+ONCE_FAILED = {
+    92: "a group that was removed on a full disk ended the connections of its members",
+    130: "a clean start on a full disk left what the old session owned for ever",
+    498: "a session that expired in part, for the daemon died, was resumed with the rest",
+    662: "clients that came together exceeded the bound of sessions",
+    815: "a session that expired in part, for the disk was full, was resumed with the rest",
+    155: "a connection was ended by one that a full disk refused",
+    6220: "a subscription whose group was removed while it rested stayed for ever",
+    7321: "the group of a private subscription that a full disk refused stayed without it",
+    5256: "the world cut a client off after heal, which nobody let come back",
+    9372: "the world's client took the id of its new session for one that is not there",
+    14213: "the judge took a call for alive that waited for a slow disk to end",
+    14648: "a user skipped what it dropped, for it took what came after it had left",
+    6090: "the judge took a client for refused without reason as the bound was just being left",
+    879: "a condition swallowed a cancellation: the call of a client that was taken over hung",
+}
+"""Seeds that found a defect of ours, and the defect. Their plans may have changed since."""
+
+
+def test_every_invariant_holds_in_some_hundred_seeds() -> None:
+    failed = [
+        seed for seed, _, failed in outcomes(SIMULATOR, 0, SEEDS, os.cpu_count() or 1) if failed
+    ]
+    assert not failed, described(failed[0], shrunk(run_seed(failed[0])))
+
+
+@pytest.mark.parametrize("seed", ONCE_FAILED)
+def test_seeds_that_once_failed_hold(seed: int) -> None:
+    # As they were found: with the limits that the daemon has.
+    assert run(replace(plan_of(seed), limits=())).violation is None
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_seed_runs_twice_to_the_same_history(seed: int) -> None:
+    first, second = run_seed(seed), run_seed(seed)
+    assert first.history == second.history
+    assert first.steps == second.steps
+
+
+def test_a_seed_runs_to_the_same_history_in_another_process() -> None:
+    program = (
+        "from hashlib import sha256; from dss_sim.sessions.run import run_seed;"
+        "print([sha256(repr(run_seed(seed).history).encode()).hexdigest() for seed in range(5)])"
+    )
+    told = [
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env=os.environ | {"PYTHONHASHSEED": hash_seed},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for hash_seed in ("1", "2")
+    ]
+    assert told[0] == told[1]
+
+
+def test_seeds_differ_in_what_happens() -> None:
+    kinds = Counter(timed.kind for seed in range(300) for timed in plan_of(seed).timed)
+    wanted = {"vanish", "intrude", "crash_at_step", "crash_at_expiry", "fill_disk", "wall", "stop"}
+    assert wanted <= kinds.keys()
+    histories = [run_seed(seed).history for seed in range(40)]
+    disturbed = [
+        any(isinstance(event, Disturbed) for event in each[: each.index(judged_at(each))])
+        for each in histories
+    ]
+    assert set(disturbed) == {True, False}
+    handed = [sum(isinstance(event, HandedOut) for event in each) for each in histories]
+    assert sum(count > 20 for count in handed) > 20
+
+
+def judged_at(history: tuple[Event, ...]) -> Event:
+    """Where it is asked what must have happened; the daemon is stopped only after it."""
+    return next(event for event in history if isinstance(event, Ended))
+
+
+def failing(change: Callable[[], None]) -> Outcome:
+    change()
+    found = (run_seed(seed) for seed in range(200))
+    return next(outcome for outcome in found if outcome.violation is not None)
+
+
+def test_a_bug_is_found_and_its_run_is_made_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Expiry by the wall clock's date, whatever the monotonic clock says."""
+
+    def by_the_wall(row: SessionRow) -> int:
+        return 1_000
+
+    found = failing(lambda: monkeypatch.setattr(sessions, "_stay_ms", by_the_wall))
+    least = shrunk(found)
+    assert least.violation is not None
+    assert found.violation is not None
+    assert least.violation.invariant == found.violation.invariant
+    assert len(least.plan.timed) < len(found.plan.timed)
+    assert str(run(least.plan).violation) == str(least.violation)
+    assert "replay: make sim-sessions SEED=" in described(found.plan.seed, least)
+
+
+def test_a_run_that_did_not_fail_is_not_made_small() -> None:
+    with pytest.raises(ValueError, match="did not fail"):
+        shrunk(run_seed(0))
+
+
+def test_a_transcript_tells_what_happened() -> None:
+    transcript = Transcript()
+    run(plan_of(3), transcript.note)
+    assert len(transcript.lines) > 100
+    assert any("SessionRow" in line for line in transcript.lines)

@@ -1,0 +1,110 @@
+"""Small limits: who has them, that they are all that is changed, and only meanwhile."""
+
+import ast
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import dssd
+from dss_sim.groups.plan import plan_of
+from dss_sim.groups.run import run
+from dss_sim.groups.transcript import Transcript
+from dss_sim.sessions.plan import plan_of as shells_plan_of
+from dss_sim.small_limits import (
+    MACHINES,
+    SHELLS,
+    Limit,
+    SmallLimit,
+    loses,
+    made_small,
+    small_limits,
+)
+from dssd.core import custody, delivered_stream, delivery
+
+PACKAGE = Path(dssd.__file__).parent
+SEEDS = 2_000
+
+
+def modules_that_look_up(name: str) -> set[str]:
+    found = set()
+    for path in PACKAGE.rglob("*.py"):
+        module = ".".join(path.relative_to(PACKAGE).with_suffix("").parts)
+        text = path.read_text()
+        if name not in text:
+            continue
+        nodes = ast.walk(ast.parse(text))
+        if any(isinstance(node, ast.Name) and node.id == name and is_load(node) for node in nodes):
+            found.add(module)
+    return found
+
+
+def is_load(node: ast.Name) -> bool:
+    return isinstance(node.ctx, ast.Load)
+
+
+@pytest.mark.parametrize("limit", [*MACHINES, *SHELLS], ids=lambda limit: limit.name)
+def test_every_module_that_looks_a_limit_up_is_known(limit: Limit) -> None:
+    assert modules_that_look_up(limit.name) == set(limit.users)
+
+
+def test_a_fifth_of_the_seeds_has_small_limits_and_every_limit_is_small_in_some() -> None:
+    for plans in (
+        [plan_of(seed).limits for seed in range(SEEDS)],
+        [shells_plan_of(seed).limits for seed in range(SEEDS)],
+    ):
+        small = [limits for limits in plans if limits]
+        assert 0.2 * SEEDS < len(small) < 0.25 * SEEDS
+    counted = Counter(each.name for limits in small for each in limits)
+    assert counted.keys() == {limit.name for limit in (*MACHINES, *SHELLS)}
+
+
+def test_values_lie_in_the_range_of_their_limit() -> None:
+    ranges = {limit.name: range(limit.least, limit.most + 1) for limit in (*MACHINES, *SHELLS)}
+    drawn = {each for seed in range(SEEDS) for each in small_limits(seed, (*MACHINES, *SHELLS))}
+    assert all(each.value in ranges[each.name] for each in drawn)
+    assert {each.value for each in drawn if each.name == "ACKED_RANGES_MAX"} == {1, 2, 3, 4, 5, 6}
+
+
+def test_a_limit_is_drawn_without_regard_to_the_others() -> None:
+    for seed in range(200):
+        alone = [each for limit in MACHINES for each in small_limits(seed, (limit,))]
+        assert tuple(alone) == small_limits(seed, MACHINES)
+
+
+def values() -> tuple[int, int, int]:
+    return (
+        vars(delivered_stream)["ACKED_RANGES_MAX"],
+        vars(delivery)["ACKED_RANGES_MAX"],
+        vars(custody)["COMMIT_STREAMS_MAX"],
+    )
+
+
+def test_modules_have_the_small_values_only_meanwhile() -> None:
+    chosen = (SmallLimit("ACKED_RANGES_MAX", 2), SmallLimit("COMMIT_STREAMS_MAX", 1))
+    before = values()
+    with made_small(chosen):
+        assert values() == (2, 2, 1)
+    assert values() == before == (1_024, 1_024, 500)
+
+
+def test_modules_have_their_own_values_again_after_a_run_that_failed() -> None:
+    before = values()
+    with pytest.raises(ZeroDivisionError), made_small((SmallLimit("ACKED_RANGES_MAX", 2),)):
+        raise ZeroDivisionError
+    assert values() == before
+
+
+def test_full_mailboxes_are_told_apart_from_what_loses_nothing() -> None:
+    assert loses((SmallLimit("PAGE_ROWS", 1), SmallLimit("LEADER_MAILBOX_MAX", 1)))
+    assert not loses((SmallLimit("PAGE_ROWS", 1),))
+
+
+def test_a_run_with_small_limits_says_so_and_goes_another_way() -> None:
+    plan = replace(plan_of(3), limits=(SmallLimit("COMMIT_STREAMS_MAX", 1),))
+    transcript = Transcript()
+    small = run(plan, transcript.note)
+    assert "SmallLimit(name=COMMIT_STREAMS_MAX, value=1)" in transcript.lines[0]
+    assert small.violation is None
+    assert small.history != run(replace(plan, limits=())).history

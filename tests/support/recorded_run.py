@@ -1,0 +1,337 @@
+"""A run of real processes as those saw it who took part, made a history and judged.
+
+Producers tell what they send and what was acknowledged, members what they were lent and handed,
+what they acknowledged and what they were told is durable; the test tells whom it killed, and at the
+end what the log and the group have. Who observes a fact stamps it, in nanoseconds of the monotonic
+clock that all processes of a machine share: a hand-out right before user code goes on with the
+record, an ack before it is given, a durable one after its answer. The history has the order of the
+stamps, but for two rules, as some things are heard of late:
+
+- *Ends.* That a stream has a record is told by whoever knows it first: the producer by its ack, or
+  a member by the hand-out, which may be faster. That hides no phantom, for each of them is compared
+  by payload with what the log has in the place at the end, and the log with what was sent; payloads
+  are all different. What the log had and lost shows in its last end.
+- *Grants.* A frozen member hears of a grant long after it was stored, perhaps after the next one.
+  So a grant's commit has the time of the first notice of it or of any later one, and did not happen
+  after that. A grant may be told again; what was stored with it is in its first notice.
+
+Invariant: whatever is told is kept; nothing is judged before `Recorded.judge`. This module knows no
+client, only the shapes of what clients are given and the lines of `tests/scenarios/programs`.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from time import monotonic_ns
+from typing import Any, NamedTuple, Protocol
+
+from dss_core.errors import GrantNotHeld, OutcomeUnknown
+from dss_core.progress import Progress, normalised
+from dss_sim.groups.checker import Checker, Violation
+from dss_sim.groups.history import (
+    AckDurable,
+    Acked,
+    Appended,
+    Committed,
+    Declared,
+    Disturbed,
+    Ended,
+    Event,
+    HandedOut,
+    read_history,
+    write_history,
+)
+
+SYNC_EVERY = 100
+"""One in so many acks waits until it is durable."""
+
+Place = tuple[str, int]
+"""Stream and offset."""
+
+
+class Stored(Protocol):
+    """A producer's ack."""
+
+    @property
+    def stream(self) -> str:
+        """As TOPIC/ORDINAL/PARTITION."""
+
+    @property
+    def offset(self) -> int:
+        """Of the first record."""
+
+    @property
+    def records(self) -> int:
+        """How many there are, one behind the other."""
+
+
+class Delivered(Protocol):
+    """A record that a member in this process was given."""
+
+    offset: int
+    payload: bytes
+    """Different from all others."""
+
+    @property
+    def stream(self) -> str:
+        """As TOPIC/ORDINAL/PARTITION."""
+
+    @property
+    def grant_epoch(self) -> int:
+        """Of the loan under which it was handed out."""
+
+    @property
+    def attempt(self) -> int:
+        """How often it is known to have been handed out."""
+
+    @property
+    def redelivered(self) -> bool:
+        """Whether it was perhaps seen before."""
+
+    async def ack(self, *, sync: bool = False) -> None:
+        """Done with it; with ``sync``, returns when that is durable."""
+
+
+class Lent(Protocol):
+    """A notice that a stream was lent to a member in this process."""
+
+    @property
+    def stream(self) -> str:
+        """As TOPIC/ORDINAL/PARTITION."""
+
+    @property
+    def grant_epoch(self) -> int:
+        """Rises with each loan."""
+
+    @property
+    def floor(self) -> int:
+        """Every record below it is acknowledged."""
+
+
+class Standing(Protocol):
+    """How a stream of the group stands at the end, as the daemon says."""
+
+    @property
+    def stream(self) -> str:
+        """As TOPIC/ORDINAL/PARTITION."""
+
+    @property
+    def grant_epoch(self) -> int:
+        """Of the last loan."""
+
+    @property
+    def progress(self) -> Progress:
+        """What is acknowledged."""
+
+
+class _Grant(NamedTuple):
+    """One loan of a stream."""
+
+    stream: str
+    epoch: int
+
+
+class _Notice(NamedTuple):
+    at_ns: int
+    floor: int
+
+
+class Recorded:
+    """What is known of a topic and of one group that reads it, if any, to the end of a test."""
+
+    def __init__(self, group: str = "") -> None:
+        self._group = group
+        self._facts: list[tuple[int, Event]] = []
+        self._notices: dict[_Grant, _Notice] = {}
+        """The first notice of each grant."""
+        self._sent: list[bytes] = []
+        self._seen: list[tuple[str, Place, bytes]] = []
+        """By whom, where, and what."""
+        self._acked: defaultdict[tuple[str, _Grant], list[int]] = defaultdict(list)
+        """Offsets by member and grant."""
+        self._acks = 0
+
+    # Told by the test
+
+    def declare(self, streams: Iterable[str]) -> None:
+        """The group begins, at the first record of each of these streams."""
+        starts = tuple((stream, 0) for stream in streams)
+        at_ns = monotonic_ns()
+        self._facts.append((at_ns, Declared(at_ns // 1_000, self._group, starts, 0)))
+
+    def disturb(self, what: str) -> None:
+        """Something is done that may make records come twice."""
+        at_ns = monotonic_ns()
+        self._facts.append((at_ns, Disturbed(at_ns // 1_000, what)))
+
+    # Told by producers
+
+    def send(self, *payloads: bytes) -> None:
+        """These are about to be published, and will be acknowledged before the end."""
+        self._sent.extend(payloads)
+
+    def stored(self, ack: Stored, payload: bytes | None = None) -> None:
+        """An ack came, right now; with the payload where it is known which record it is of."""
+        at_ns = monotonic_ns()
+        end = ack.offset + ack.records
+        self._facts.append((at_ns, Appended(at_ns // 1_000, ack.stream, end)))
+        if payload is not None:
+            self._seen.append(("its producer", (ack.stream, ack.offset), payload))
+
+    # Told by members in this process
+
+    def granted(self, notice: Lent) -> None:
+        """A member was lent a stream; fit for ``on_grant``."""
+        self._granted(monotonic_ns(), _Grant(notice.stream, notice.grant_epoch), notice.floor)
+
+    def handed_out(self, member: str, record: Delivered) -> None:
+        """A member was handed a record, right now."""
+        grant = _Grant(record.stream, record.grant_epoch)
+        self._handed_out(
+            monotonic_ns(),
+            member,
+            grant,
+            record.offset,
+            record.payload,
+            record.attempt,
+            record.redelivered,
+        )
+
+    async def acknowledge(self, member: str, record: Delivered) -> None:
+        """Acknowledge a record; one in `SYNC_EVERY` waits until that is durable, if it gets so."""
+        grant = _Grant(record.stream, record.grant_epoch)
+        self._ack(monotonic_ns(), member, grant, record.offset)
+        self._acks += 1
+        if self._acks % SYNC_EVERY:
+            await record.ack()
+            return
+        covered = len(self._acked[member, grant])
+        try:
+            await record.ack(sync=True)
+        except (GrantNotHeld, OutcomeUnknown):
+            # The member was not told that it is durable, so nothing is promised.
+            return
+        self._durable(monotonic_ns(), member, grant, covered)
+
+    # Told by members that are processes of their own
+
+    def heard(self, member: str, lines: Iterable[Mapping[str, Any]]) -> None:
+        """All that a member process said, line by line."""
+        for line in lines:
+            match line:
+                case {"event": "granted", "at_ns": at_ns, "floor": floor}:
+                    self._granted(at_ns, _grant_in(line), floor)
+                case {"event": "record", "at_ns": at_ns, "offset": offset, "payload": payload}:
+                    attempt, redelivered = line["attempt"], line["redelivered"]
+                    grant, payload = _grant_in(line), payload.encode()
+                    self._handed_out(at_ns, member, grant, offset, payload, attempt, redelivered)
+                case {"event": "acked", "at_ns": at_ns, "offset": offset}:
+                    self._ack(at_ns, member, _grant_in(line), offset)
+                case {"event": "durable", "at_ns": at_ns}:
+                    # It gives no other ack while it waits for this one.
+                    grant = _grant_in(line)
+                    self._durable(at_ns, member, grant, len(self._acked[member, grant]))
+
+    # The end
+
+    def judge(
+        self, path: Path, log: Mapping[Place, bytes], standings: Iterable[Standing] = ()
+    ) -> None:
+        """Write the history, and judge it: every send was answered, every record acknowledged.
+
+        ``log`` is all that the topic has; of a group ``standings`` has one for each stream.
+
+        Raises:
+            Violation: an invariant does not hold; its note says where the history is.
+        """
+        write_history(path, self._history(log, list(standings)))
+        try:
+            Checker().take_all(read_history(path))
+            self._check_payloads(log)
+        except Violation as violation:
+            violation.add_note(f"python -m {Checker.__module__} {path}")
+            raise
+
+    def _granted(self, at_ns: int, grant: _Grant, floor: int) -> None:
+        known = self._notices.get(grant)
+        if known is None or at_ns < known.at_ns:
+            self._notices[grant] = _Notice(at_ns, floor)
+
+    def _handed_out(
+        self,
+        at_ns: int,
+        member: str,
+        grant: _Grant,
+        offset: int,
+        payload: bytes,
+        attempt: int,
+        redelivered: bool,
+    ) -> None:
+        place = grant.stream, offset
+        self._seen.append((member, place, payload))
+        handed = (self._group, *place, member, grant.epoch, attempt, redelivered)
+        self._facts.append((at_ns, HandedOut(at_ns // 1_000, *handed)))
+
+    def _ack(self, at_ns: int, member: str, grant: _Grant, offset: int) -> None:
+        self._acked[member, grant].append(offset)
+        event = Acked(at_ns // 1_000, self._group, grant.stream, offset, member)
+        self._facts.append((at_ns, event))
+
+    def _durable(self, at_ns: int, member: str, grant: _Grant, covered: int) -> None:
+        """The first so many acks of a grant are."""
+        offsets = self._acked[member, grant][:covered]
+        acked = normalised((offset, offset + 1) for offset in offsets)
+        event = AckDurable(at_ns // 1_000, self._group, grant.stream, acked, member)
+        self._facts.append((at_ns, event))
+
+    def _history(self, log: Mapping[Place, bytes], standings: list[Standing]) -> Iterator[Event]:
+        facts = sorted((*self._commits(), *self._facts), key=lambda fact: fact[0])
+        yield from _with_ends(event for _, event in facts)
+        at_us = monotonic_ns() // 1_000
+        ends = {each.stream: 0 for each in standings}
+        for stream, offset in log:
+            ends[stream] = max(ends.get(stream, 0), offset + 1)
+        yield from (Appended(at_us, stream, end) for stream, end in ends.items())
+        for each in standings:
+            floor, ranges = each.progress.floor, each.progress.ranges
+            yield Committed(at_us, self._group, each.stream, floor, ranges, each.grant_epoch)
+        yield Ended(at_us)
+
+    def _commits(self) -> list[tuple[int, Event]]:
+        """The commits of grants, those of a stream in order, each as early as it is known of."""
+        commits: list[tuple[int, Event]] = []
+        latest: dict[str, int] = {}
+        for grant, notice in sorted(self._notices.items(), reverse=True):
+            at_ns = min(notice.at_ns, latest.get(grant.stream, notice.at_ns))
+            latest[grant.stream] = at_ns
+            said = (self._group, grant.stream, notice.floor, (), grant.epoch)
+            commits.append((at_ns, Committed(at_ns // 1_000, *said)))
+        return commits[::-1]
+
+    def _check_payloads(self, log: Mapping[Place, bytes]) -> None:
+        sent, stored = Counter(self._sent), Counter(log.values())
+        if stored != sent:
+            extra, lost = list((stored - sent).items())[:3], list((sent - stored).items())[:3]
+            raise Violation("S7", f"never sent so often: {extra}; not in the log: {lost}")
+        for who, place, payload in self._seen:
+            if log.get(place) != payload:
+                raise Violation("S7", f"{who} saw {payload!r} at {place}: {log.get(place)!r}")
+
+
+def _grant_in(line: Mapping[str, Any]) -> _Grant:
+    return _Grant(line["stream"], line["grant_epoch"])
+
+
+def _with_ends(events: Iterable[Event]) -> Iterator[Event]:
+    """The events, with each end where it is heard of first."""
+    ends: defaultdict[str, int] = defaultdict(int)
+    for event in events:
+        match event:
+            case Appended(stream=stream, end=end):
+                if end <= ends[stream]:
+                    continue
+                ends[stream] = end
+            case HandedOut(at_us=at_us, stream=stream, offset=offset) if offset >= ends[stream]:
+                ends[stream] = offset + 1
+                yield Appended(at_us, stream, offset + 1)
+        yield event

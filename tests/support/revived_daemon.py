@@ -1,0 +1,56 @@
+"""A daemon that dies and comes back: one data directory and one address over all its lives.
+
+Invariant: at most one life at a time, and none is left when the block ends.
+"""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from support.daemon_process import DaemonProcess, short_directory
+
+REAL = ("-m", "dssd")
+
+
+class RevivedDaemon:
+    """The daemon of a test. Built by `revived`."""
+
+    def __init__(self, directory: Path, program: Sequence[str]) -> None:
+        self.endpoint = f"unix:{directory / 'd.sock'}"
+        self.process: DaemonProcess
+        self._arguments = ("--data-dir", str(directory / "data"), "--listen", self.endpoint)
+        self._program = program
+
+    async def start(self) -> None:
+        """Begin a life, which listens when this returns."""
+        self.process = await DaemonProcess.start(*self._arguments, program=self._program)
+
+    async def kill(self) -> None:
+        """SIGKILL."""
+        await self.process.kill()
+
+    async def revive(self) -> None:
+        """SIGKILL, and the next life."""
+        await self.kill()
+        await self.start()
+
+    def resident_bytes(self) -> int:
+        """How much memory it has now, as the kernel counts it."""
+        status = Path(f"/proc/{self.process.process.pid}/status").read_text()
+        line = next(line for line in status.splitlines() if line.startswith("VmRSS:"))
+        return int(line.split()[1]) << 10
+
+
+@asynccontextmanager
+async def revived(*, program: Sequence[str] = REAL) -> AsyncIterator[RevivedDaemon]:
+    """A daemon that listens, in a directory of its own; whatever life it is in ends with the block.
+
+    Another program than the real one may stand in, to be broken in a certain way.
+    """
+    with short_directory() as directory:
+        daemon = RevivedDaemon(directory, program)
+        await daemon.start()
+        try:
+            yield daemon
+        finally:
+            await daemon.kill()

@@ -1,0 +1,204 @@
+"""Every system call that a daemon makes on its files, as a point where it can be struck.
+
+A run under `counting` tells which points there are (`points_in`); a run under `injecting` has one
+of them struck: the process is killed as it enters the call, or the call fails. strace counts the
+calls of each thread by itself, which does no harm: a file belongs to one thread at a time.
+Invariant: the daemon stays the child of whoever started it, so exit codes and signals are its own.
+"""
+
+import asyncio
+import os
+import random
+import re
+from collections import Counter, defaultdict
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dssd.check.directory import checked
+from dssd.check.findings import Finding, Weight
+from dssd.data_directory import FORMAT_NAME, DataDirectory
+from support.daemon_process import DaemonEnded, DaemonProcess
+
+CALLS = (
+    *("write", "pwrite64", "pwritev", "pwritev2", "fdatasync", "fsync"),
+    *("rename", "unlink", "openat", "mkdir", "ftruncate", "fallocate"),
+)
+"""What changes a directory or makes it durable."""
+KILL = "signal=KILL"
+"""The process ends as it enters the call, which is not done."""
+FAIL = "error=EIO"
+
+ALL_POINTS = "DSS_ALL_POINTS"
+"""The variable of the environment that has every point tried, not a sample."""
+AT_ONCE = 4
+"""Runs beside each other: each spends half of its time waiting."""
+RUN_S_MAX = 90.0
+MISSED = "missed"
+"""The call did not come. How calls fall together differs a little from run to run."""
+MISSED_SHARE_MAX = 0.2
+
+_CALL = re.compile(r"^\d+ +(\w+)\((.*)$")
+_PATH = re.compile(r'[<"](/[^>"]*)')
+_NUMBERED = re.compile(r"[0-9a-f]{8,}")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Point:
+    """The n-th call of a kind on one file, from 1."""
+
+    call: str
+    path: str
+    """Below the data directory."""
+    number: int
+
+    def __str__(self) -> str:
+        """For people."""
+        return f"{self.call} {self.path} #{self.number}"
+
+    @property
+    def kind(self) -> tuple[str, str]:
+        """What calls of the same sort on files of the same sort have in common."""
+        return self.call, _NUMBERED.sub("N", self.path)
+
+
+def counting(output: Path, calls: Sequence[str] = CALLS) -> list[str]:
+    """The command that notes such calls of the program after it in a file."""
+    return [*_strace(output, calls), "--seccomp-bpf", "-y"]
+
+
+def injecting(
+    point: Point, data: Path, fault: str, output: Path, also: Sequence[str] = ()
+) -> list[str]:
+    """The command that has one call of the program after it struck by a fault.
+
+    Calls of that kind on the file are noted, and ``also`` others.
+    """
+    # A signal cannot be had where only some calls stop the process, an error can.
+    quick = () if fault == KILL else ("--seccomp-bpf",)
+    inject = f"inject={point.call}:{fault}:when={point.number}"
+    return [
+        *_strace(output, [point.call, *also]),
+        *quick,
+        "-P",
+        str(data / point.path),
+        "-e",
+        inject,
+    ]
+
+
+def points_in(output: Path, data: Path, calls: Sequence[str] = CALLS) -> list[Point]:
+    """All points of a run that was counted, in the order in which they came."""
+    counts: Counter[tuple[str, str]] = Counter()
+    points: list[Point] = []
+    for line in output.read_text(errors="replace").splitlines():
+        begun = _CALL.match(line)
+        if begun is None or begun[1] not in calls:
+            continue
+        path = _below(data, _PATH.findall(begun[2]))
+        if path is not None:
+            counts[begun[1], path] += 1
+            points.append(Point(begun[1], path, counts[begun[1], path]))
+    return points
+
+
+def chosen(points: Sequence[Point], count: int) -> Sequence[Point]:
+    """So many of the points, the same each time: of every kind one, while there is room, and
+    others; or all of them where the environment asks for it.
+    """
+    if os.environ.get(ALL_POINTS):
+        return points
+    chance = random.Random(count)
+    kinds: dict[tuple[str, str], list[Point]] = defaultdict(list)
+    for point in points:
+        kinds[point.kind].append(point)
+    for members in kinds.values():
+        chance.shuffle(members)
+    order = sorted(kinds)
+    chance.shuffle(order)
+    first = [kinds[kind].pop() for kind in order]
+    rest = [point for kind in order for point in kinds[kind]]
+    chance.shuffle(rest)
+    return (first + rest)[:count]
+
+
+async def lived(
+    directory: Path,
+    work: Callable[[str, Awaitable[int]], Awaitable[bool]],
+    *,
+    tracer: Sequence[str],
+    program: Sequence[str],
+) -> tuple[int, str]:
+    """A daemon's life under some work: its exit code, and what it said.
+
+    The work gets its endpoint and its end, and tells whether all was done; if so it is stopped.
+    """
+    try:
+        arguments = serving(directory, "first")
+        daemon = await DaemonProcess.start(*arguments, program=program, tracer=tracer)
+    except DaemonEnded as ended:
+        return ended.exit_code, ended.said
+    try:
+        whole = await work(daemon.endpoint, daemon.wait())
+        exit_code = await (daemon.stop() if whole else daemon.wait())
+        return exit_code, daemon.said
+    finally:
+        await daemon.kill()
+
+
+def serving(directory: Path, life: str) -> tuple[str, ...]:
+    """Arguments of a daemon. Each life listens elsewhere: channels of a process to one address
+    share how long they wait after a failure.
+    """
+    return ("--data-dir", str(data_in(directory)), "--listen", f"unix:{directory}/{life}")
+
+
+def data_in(directory: Path) -> Path:
+    """The data directory of these daemons."""
+    return directory / "data"
+
+
+def damage_in(data: Path) -> list[Finding]:
+    """What an offline check calls damage; nothing where no daemon came so far as to begin."""
+    if not (data / FORMAT_NAME).exists():
+        return []
+    with DataDirectory.existing(data) as directory:
+        report = checked(directory, deep=True, begun=_nothing, advanced=_nothing)
+    return [finding for finding in report.findings if finding.weight is Weight.DAMAGE]
+
+
+async def assert_all_sound(points: Iterable[Point], run: Callable[[Point], Awaitable[str]]) -> None:
+    """Strike each of the points; the run says what is wrong, nothing, or `MISSED`."""
+    room = asyncio.Semaphore(AT_ONCE)
+    found: dict[Point, str] = {}
+
+    async def one(point: Point) -> None:
+        async with room, asyncio.timeout(RUN_S_MAX):
+            found[point] = await run(point)
+
+    async with asyncio.TaskGroup() as runs:
+        for point in points:
+            runs.create_task(one(point), name=str(point))
+    missed = [str(point) for point, outcome in found.items() if outcome == MISSED]
+    wrong = [
+        f"{point}: {outcome}" for point, outcome in found.items() if outcome not in ("", MISSED)
+    ]
+    assert not wrong, "\n".join(wrong)
+    assert len(missed) <= len(found) * MISSED_SHARE_MAX, missed
+
+
+def _nothing(_: int) -> None:
+    """Nobody looks at how far a check is."""
+
+
+def _strace(output: Path, calls: Sequence[str]) -> list[str]:
+    quiet = ("-qq", "-e", "signal=none", "-e", f"trace={','.join(calls)}")
+    return ["strace", "-D", "-f", *quiet, "-o", str(output)]
+
+
+def _below(data: Path, paths: Iterable[str]) -> str | None:
+    for path in paths:
+        found = Path(path.removesuffix(" (deleted)"))
+        if found.is_relative_to(data):
+            return str(found.relative_to(data))
+    return None
