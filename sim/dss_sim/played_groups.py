@@ -14,8 +14,12 @@ from dss_core.filters import SubscriptionFilter
 from dss_core.ids import StreamId
 from dss_core.progress import Progress
 from dssd.clock import Clock
-from dssd.core.membership import LeaderTiming
-from dssd.core.messages import (
+from dssd.leaders.groups import Groups
+from dssd.leaders.registry import Registry
+from dssd.log.port import Append, Appended
+from dssd.log.segment_log import SegmentLog
+from dssd.machines.leader.state import LeaderTiming
+from dssd.machines.messages import (
     Grant,
     GrantedStream,
     LeaderWanted,
@@ -23,11 +27,7 @@ from dssd.core.messages import (
     ToBorrower,
     UpdateProgress,
 )
-from dssd.core.start import StartPoint
-from dssd.leaders.groups import Groups
-from dssd.leaders.registry import Registry
-from dssd.log.port import Append, Appended
-from dssd.log.segment_log import SegmentLog
+from dssd.machines.start_point import StartPoint
 from dssd.store.port import Store
 from dssd.store.rows import GroupRow, StorageTopicRow
 from dssd.topics.catalogue import Catalogue, NewTopic

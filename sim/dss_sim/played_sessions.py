@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 
 from dss_core.progress import Ranges, complement
 from dss_sim.played_groups import PATIENCE_S, Plant
-from dssd.core.delivering import Deliver, Nak, Settle, Settles
-from dssd.core.start import Earliest, StartPoint
+from dssd.machines.delivery.events import Deliver, Nak, Settle, Settles
+from dssd.machines.start_point import Earliest, StartPoint
 from dssd.sessions.items import (
     Down,
     FinishRevoke,

@@ -5,16 +5,18 @@ what happens at a bound is where whatever counts, cuts or waits goes wrong. So a
 with some of them small. Each is drawn apart: neither another limit nor anything else of a plan
 depends on it.
 
-Invariant: each module that takes a bound by its name is told in `Limit.users`, and every value in
-the range of a limit is one with which the daemon has to keep its promises. Bounds at which a client
-is refused, and those that clients have to know, are none of these.
+Invariant: every module that takes a bound by its name has the small value meanwhile (so none may
+keep it in a default argument), and every value in the range of a limit is one with which the daemon
+has to keep its promises. Bounds at which a client is refused, and those that clients have to know,
+are none of these.
 """
 
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib import import_module
 from random import Random
+from types import ModuleType
 
 SMALL_SHARE = 0.22
 """Of the seeds, those that run with small limits."""
@@ -22,11 +24,9 @@ SMALL_SHARE = 0.22
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """A bound by its name, where it is looked up, and the small values to choose from."""
+    """A bound by its name, and the small values to choose from."""
 
     name: str
-    users: tuple[str, ...]
-    """Modules below `dssd`, each with an attribute of this name."""
     least: int
     most: int
     odds: float = 0.5
@@ -46,41 +46,39 @@ class SmallLimit:
 MACHINES = (
     Limit(
         "ACKED_RANGES_MAX",
-        ("core.delivered_stream", "core.delivery", "leaders.lag"),
         least=1,
         most=6,
         odds=0.6,
     ),
     # Where it is not small, the one before is without effect.
-    Limit("RANGES_ADDED_MAX", ("core.delivered_stream",), least=1, most=4, odds=0.8),
-    Limit("RESTING_RANGES_MAX", ("core.delivered_stream",), least=1, most=4),
-    Limit("READ_AHEAD_CHUNKS", ("core.turns",), least=2, most=3),
-    Limit("DELIVERY_READ_BYTES_MAX", ("core.delivery",), least=1, most=200),
-    Limit("COMMIT_STREAMS_MAX", ("core.custody",), least=1, most=2),
-    Limit("COMMIT_GATHER_MS_MAX", ("core.custody",), least=1, most=200),
-    Limit("MOVES_A_STEP_MAX", ("core.sharing", "core.leader"), least=1, most=2),
-    Limit("TIMERS_A_STEP_MAX", ("core.leader",), least=1, most=3),
+    Limit("RANGES_ADDED_MAX", least=1, most=4, odds=0.8),
+    Limit("RESTING_RANGES_MAX", least=1, most=4),
+    Limit("READ_AHEAD_CHUNKS", least=2, most=3),
+    Limit("DELIVERY_READ_BYTES_MAX", least=1, most=200),
+    Limit("COMMIT_STREAMS_MAX", least=1, most=2),
+    Limit("COMMIT_GATHER_MS_MAX", least=1, most=200),
+    Limit("MOVES_A_STEP_MAX", least=1, most=2),
+    Limit("TIMERS_A_STEP_MAX", least=1, most=3),
     Limit(
         "STREAMS_A_REBALANCE_MS",
-        ("core.custody", "testing.simulation.leader_times"),
         least=1,
         most=4,
     ),
-    Limit("STALE_A_CALL_MAX", ("core.deadlines",), least=1, most=3),
+    Limit("STALE_A_CALL_MAX", least=1, most=3),
 )
 """Of leaders and delivery windows."""
 
 SHELLS = (
-    Limit("ROUND_INPUTS_MAX", ("leaders.actor",), least=1, most=2),
-    Limit("ROUND_MESSAGES_MAX", ("leaders.post_office",), least=1, most=2),
-    Limit("SESSION_STEP_INPUTS_MAX", ("sessions.scheduler",), least=1, most=2),
-    Limit("SETTLE_STEP_RANGES", ("sessions.session", "rpc.session_items"), least=2, most=4),
-    Limit("READERS_PER_SESSION", ("sessions.session",), least=1, most=1),
-    Limit("DELIVERY_BYTES_USUAL", ("sessions.outgoing",), least=1, most=400),
-    Limit("CLOSED_ROWS_MAX", ("sessions.sessions",), least=1, most=2),
-    Limit("PAGE_ROWS", ("store.paging",), least=1, most=3),
-    Limit("LEADER_MAILBOX_MAX", ("leaders.actor",), least=1, most=3, odds=0.1, loses=True),
-    Limit("BORROWER_MAILBOX_MAX", ("leaders.post_office",), least=1, most=3, odds=0.1, loses=True),
+    Limit("ROUND_INPUTS_MAX", least=1, most=2),
+    Limit("ROUND_MESSAGES_MAX", least=1, most=2),
+    Limit("SESSION_STEP_INPUTS_MAX", least=1, most=2),
+    Limit("SETTLE_STEP_RANGES", least=2, most=4),
+    Limit("READERS_PER_SESSION", least=1, most=1),
+    Limit("DELIVERY_BYTES_USUAL", least=1, most=400),
+    Limit("CLOSED_ROWS_MAX", least=1, most=2),
+    Limit("PAGE_ROWS", least=1, most=3),
+    Limit("LEADER_MAILBOX_MAX", least=1, most=3, odds=0.1, loses=True),
+    Limit("BORROWER_MAILBOX_MAX", least=1, most=3, odds=0.1, loses=True),
 )
 """Of what runs them in the daemon."""
 
@@ -110,7 +108,7 @@ def made_small(chosen: Sequence[SmallLimit]) -> Iterator[None]:
     before = [
         (module, each.name, getattr(module, each.name), each.value)
         for each in chosen
-        for module in map(import_module, _users(each.name))
+        for module in _users(each.name)
     ]
     try:
         for module, name, _, value in before:
@@ -121,5 +119,11 @@ def made_small(chosen: Sequence[SmallLimit]) -> Iterator[None]:
             setattr(module, name, value)
 
 
-def _users(name: str) -> list[str]:
-    return [f"dssd.{user}" for user in _BY_NAME[name].users]
+def _users(name: str) -> list[ModuleType]:
+    """The modules that have an attribute of this name: each binds the bound when it is imported."""
+    mine = [
+        module
+        for path, module in sorted(sys.modules.items())
+        if path.startswith(("dssd.", "dss_sim."))
+    ]
+    return [module for module in mine if name in vars(module)]

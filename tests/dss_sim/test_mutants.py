@@ -20,7 +20,7 @@ QUICK = {
 }
 """Found by the first seeds, each by another part of the judge."""
 
-HARMLESS = Mutant("harmless", "nothing", "core/start.py", "63) - 1", "63) - 1")
+HARMLESS = Mutant("harmless", "nothing", "machines/start_point.py", "63) - 1", "63) - 1")
 DOCS = Path(__file__).resolve().parents[4] / "docs" / "testing.md"
 
 
@@ -37,7 +37,7 @@ def test_names_are_unique_and_no_two_mutants_are_the_same() -> None:
 @pytest.mark.parametrize("text", ["no such text", "def "], ids=["never", "often"])
 def test_a_text_that_does_not_occur_once_is_refused(text: str) -> None:
     with pytest.raises(NotPlantable):
-        mutated(Mutant("misplaced", "a refactoring", "core/lending.py", text, ""))
+        mutated(Mutant("misplaced", "a refactoring", "machines/leader/stream.py", text, ""))
 
 
 def test_a_mutant_is_planted_into_a_copy_and_the_package_stays_as_it_is(tmp_path: Path) -> None:

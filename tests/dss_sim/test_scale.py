@@ -12,7 +12,8 @@ from dss_sim.scale.life import FAULTS, FAULTS_COUNT, Figures, lived
 from dss_sim.scale.report import costs_table, figures_table
 from dss_sim.scale.step_costs import REBALANCE, Cost, Costs, Group, measured
 from dss_sim.scale.world import SUBSCRIPTIONS, LargeWorld, plan_of
-from dssd.core import custody, deadlines, leader, sharing
+from dssd.machines import deadlines
+from dssd.machines.leader import machine, rebalance, stream_acts
 
 FACTOR = 0.03
 MINUTES = 3.0
@@ -63,11 +64,11 @@ def test_in_the_steady_part_a_borrower_pings_each_quarter_of_its_lease(figures: 
 @pytest.fixture
 def portions_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """Groups of a few streams are led as those of many thousands are."""
-    monkeypatch.setattr(sharing, "MOVES_A_STEP_MAX", 1)
-    monkeypatch.setattr(leader, "MOVES_A_STEP_MAX", 1)
-    monkeypatch.setattr(leader, "TIMERS_A_STEP_MAX", 1)
+    monkeypatch.setattr(rebalance, "MOVES_A_STEP_MAX", 1)
+    monkeypatch.setattr(machine, "MOVES_A_STEP_MAX", 1)
+    monkeypatch.setattr(machine, "TIMERS_A_STEP_MAX", 1)
     monkeypatch.setattr(deadlines, "STALE_A_CALL_MAX", 1)
-    monkeypatch.setattr(custody, "STREAMS_A_REBALANCE_MS", 1)
+    monkeypatch.setattr(stream_acts, "STREAMS_A_REBALANCE_MS", 1)
     monkeypatch.setattr(leader_times, "STREAMS_A_REBALANCE_MS", 1)
 
 

@@ -3,10 +3,13 @@
 import ast
 from collections import Counter
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
+import dss_sim
 import dssd
 from dss_sim.groups.plan import plan_of
 from dss_sim.groups.run import run
@@ -21,32 +24,35 @@ from dss_sim.small_limits import (
     made_small,
     small_limits,
 )
-from dssd.core import custody, delivered_stream, delivery
+from dssd.machines.delivery import stream, window
+from dssd.machines.leader import stream_acts
 
-PACKAGE = Path(dssd.__file__).parent
+ROOTS = [Path(str(package.__file__)).parent for package in (dssd, dss_sim)]
 SEEDS = 2_000
 
 
-def modules_that_look_up(name: str) -> set[str]:
-    found = set()
-    for path in PACKAGE.rglob("*.py"):
-        module = ".".join(path.relative_to(PACKAGE).with_suffix("").parts)
-        text = path.read_text()
-        if name not in text:
-            continue
-        nodes = ast.walk(ast.parse(text))
-        if any(isinstance(node, ast.Name) and node.id == name and is_load(node) for node in nodes):
-            found.add(module)
+def modules_that_look_up(name: str) -> list[ModuleType]:
+    found = []
+    for root in ROOTS:
+        for path in root.rglob("*.py"):
+            if name in (text := path.read_text()) and looks_up(text, name):
+                parts = path.relative_to(root.parent).with_suffix("").parts
+                found.append(import_module(".".join(parts)))
     return found
 
 
-def is_load(node: ast.Name) -> bool:
-    return isinstance(node.ctx, ast.Load)
+def looks_up(text: str, name: str) -> bool:
+    nodes = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)]
+    return any(node.id == name and isinstance(node.ctx, ast.Load) for node in nodes)
 
 
 @pytest.mark.parametrize("limit", [*MACHINES, *SHELLS], ids=lambda limit: limit.name)
-def test_every_module_that_looks_a_limit_up_is_known(limit: Limit) -> None:
-    assert modules_that_look_up(limit.name) == set(limit.users)
+def test_every_module_that_looks_a_limit_up_has_the_small_value(limit: Limit) -> None:
+    users = modules_that_look_up(limit.name)
+    assert users
+    with made_small((SmallLimit(limit.name, limit.least),)):
+        assert {vars(module)[limit.name] for module in users} == {limit.least}
+    assert {vars(module)[limit.name] for module in users} != {limit.least}
 
 
 def test_a_fifth_of_the_seeds_has_small_limits_and_every_limit_is_small_in_some() -> None:
@@ -75,9 +81,9 @@ def test_a_limit_is_drawn_without_regard_to_the_others() -> None:
 
 def values() -> tuple[int, int, int]:
     return (
-        vars(delivered_stream)["ACKED_RANGES_MAX"],
-        vars(delivery)["ACKED_RANGES_MAX"],
-        vars(custody)["COMMIT_STREAMS_MAX"],
+        vars(stream)["ACKED_RANGES_MAX"],
+        vars(window)["ACKED_RANGES_MAX"],
+        vars(stream_acts)["COMMIT_STREAMS_MAX"],
     )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from dss_core.ids import StreamId
 from dss_core.progress import Progress
-from dssd.core.borrowing import (
+from dssd.machines.borrower.events import (
     BorrowerEffect,
     BorrowerInput,
     DropStream,
@@ -15,8 +15,8 @@ from dssd.core.borrowing import (
     Standing,
     WakeAt,
 )
-from dssd.core.holding import BorrowerState, Holder
-from dssd.core.messages import GrantedStream, StreamReport
+from dssd.machines.borrower.state import BorrowerState, Holder
+from dssd.machines.messages import GrantedStream, StreamReport
 
 ME, SESSION = b"me", b"session"
 LEADER = 4

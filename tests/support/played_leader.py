@@ -2,8 +2,7 @@
 
 from dss_core.ids import StreamId
 from dss_core.progress import Progress
-from dssd.core.leader import step
-from dssd.core.leading import (
+from dssd.machines.leader.events import (
     Committed,
     LeaderEffect,
     LeaderInput,
@@ -18,8 +17,9 @@ from dssd.core.leading import (
     TookOver,
     WakeAt,
 )
-from dssd.core.membership import Leader
-from dssd.core.messages import ToBorrower, ToLeader
+from dssd.machines.leader.machine import step
+from dssd.machines.leader.state import Leader
+from dssd.machines.messages import ToBorrower, ToLeader
 
 LEADER = 4
 """Its epoch."""

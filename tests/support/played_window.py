@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from dss_core.ids import StreamId
 from dss_core.progress import Progress, Ranges, complement
-from dssd.core.delivering import (
+from dssd.machines.delivery.events import (
     ChunkRead,
     Deliver,
     DeliveryEffect,
@@ -14,9 +14,9 @@ from dssd.core.delivering import (
     Report,
     Ticked,
 )
-from dssd.core.delivery import DeliveryWindow
-from dssd.core.messages import Attempts, GrantedStream, StreamReport
-from dssd.core.run_plan import FrameSpans
+from dssd.machines.delivery.frame_plan import FrameSpans
+from dssd.machines.delivery.window import DeliveryWindow
+from dssd.machines.messages import Attempts, GrantedStream, StreamReport
 
 ACK_WAIT_MS = 30_000
 

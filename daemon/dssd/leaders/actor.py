@@ -14,8 +14,19 @@ from dss_core.errors import DiskFull, StreamNotFound
 from dss_core.filters import TopicFilter
 from dss_core.ids import StreamId
 from dssd.clock import Clock
-from dssd.core.leader import step
-from dssd.core.leading import (
+from dssd.leaders.claim import (
+    Claim,
+    claim,
+    leases_of,
+    present_streams,
+    stored_streams,
+    stored_versions,
+    version_writes,
+    writes_of,
+)
+from dssd.limits import FULL_DISK_RETRY_S, LEADER_MAILBOX_MAX
+from dssd.log.port import Log
+from dssd.machines.leader.events import (
     Committed,
     Destroyed,
     LeaderEffect,
@@ -32,20 +43,9 @@ from dssd.core.leading import (
     TookOver,
     WakeAt,
 )
-from dssd.core.membership import Leader, LeaderTiming, view
-from dssd.core.messages import LeaderWanted, ToBorrower, ToLeader
-from dssd.leaders.claim import (
-    Claim,
-    claim,
-    leases_of,
-    present_streams,
-    stored_streams,
-    stored_versions,
-    version_writes,
-    writes_of,
-)
-from dssd.limits import FULL_DISK_RETRY_S, LEADER_MAILBOX_MAX
-from dssd.log.port import Log
+from dssd.machines.leader.machine import step
+from dssd.machines.leader.state import Leader, LeaderTiming, view
+from dssd.machines.messages import LeaderWanted, ToBorrower, ToLeader
 from dssd.store.port import PreconditionFailed, Store, Write
 from dssd.store.rows import GroupRow
 from dssd.topics.catalogue import Catalogue, Topic

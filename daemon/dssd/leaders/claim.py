@@ -12,8 +12,6 @@ from typing import Protocol
 from dss_core.errors import StreamNotFound
 from dss_core.filters import TopicFilter
 from dss_core.ids import StreamId
-from dssd.core.leading import Persist, PresentStream, SetVersion, StoredStream, StreamRecord
-from dssd.core.lease.stream_set import Leases
 from dssd.leaders.encoding import (
     packed_attempts,
     packed_ranges,
@@ -21,6 +19,14 @@ from dssd.leaders.encoding import (
     unpacked_attempts,
 )
 from dssd.log.port import Bounds
+from dssd.machines.leader.events import (
+    Persist,
+    PresentStream,
+    SetVersion,
+    StoredStream,
+    StreamRecord,
+)
+from dssd.machines.leader.stream_set_state import Leases
 from dssd.store.paging import scan_all
 from dssd.store.port import (
     Absent,

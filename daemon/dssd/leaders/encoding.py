@@ -6,7 +6,7 @@ Invariant: each reading function gives back what its writing function was given.
 import struct
 
 from dss_core.progress import Progress, Ranges
-from dssd.core.messages import Attempts
+from dssd.machines.messages import Attempts
 from dssd.store.rows import ProgressRow
 
 _U64_BYTES = 8

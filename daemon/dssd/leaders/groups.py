@@ -27,11 +27,11 @@ from dss_core.errors import (
 from dss_core.filters import SubscriptionFilter, TopicFilter
 from dss_core.ids import StreamId
 from dssd.clock import Clock
-from dssd.core.start import Now, StartPoint, start_text
 from dssd.leaders.claim import BORROW
 from dssd.leaders.starting import resolved_start
 from dssd.limits import ACK_WAIT_MS, ACK_WAIT_MS_MAX, TOMBSTONE_MS, TOMBSTONE_SWEEP_S
 from dssd.log.port import Log
+from dssd.machines.start_point import Now, StartPoint, start_text
 from dssd.store.finishing import finished
 from dssd.store.keys import key_of
 from dssd.store.paging import scan_all

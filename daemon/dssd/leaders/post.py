@@ -7,7 +7,7 @@ nothing promises that a message arrives, once, or in order. The machines hold by
 from collections.abc import Callable
 from typing import Protocol
 
-from dssd.core.messages import BorrowerId, ToBorrower, ToLeader
+from dssd.machines.messages import BorrowerId, ToBorrower, ToLeader
 
 
 class Post(Protocol):

@@ -8,8 +8,8 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 
-from dssd.core.messages import BorrowerId, ToBorrower
 from dssd.limits import BORROWER_MAILBOX_MAX
+from dssd.machines.messages import BorrowerId, ToBorrower
 
 Receive = Callable[[ToBorrower], None]
 

@@ -15,9 +15,6 @@ from dss_core.errors import DssError
 from dss_core.ids import StreamId
 from dss_core.progress import Progress
 from dssd.clock import Clock
-from dssd.core.leading import LeaderView
-from dssd.core.membership import LeaderTiming
-from dssd.core.messages import BorrowerId, Invalidate, LeaderWanted, ToBorrower, ToLeader
 from dssd.leaders.actor import LeaderActor
 from dssd.leaders.groups import Groups
 from dssd.leaders.lag import (
@@ -28,6 +25,9 @@ from dssd.leaders.lag import (
 )
 from dssd.leaders.post_office import PostOffice
 from dssd.log.port import Log
+from dssd.machines.leader.events import LeaderView
+from dssd.machines.leader.state import LeaderTiming
+from dssd.machines.messages import BorrowerId, Invalidate, LeaderWanted, ToBorrower, ToLeader
 from dssd.store.port import Store
 from dssd.store.rows import GroupRow
 from dssd.topics.catalogue import Catalogue, Topic
@@ -37,7 +37,7 @@ BOOT_ID_BYTES = 16
 
 
 class Registry:
-    """Implements `dssd.leaders.post.Post`.
+    """Implements `post.Post`.
 
     ``async with registry:`` runs its leaders; leaving it stops them with all progress saved, so
     leave it after the sessions have said goodbye.

@@ -10,8 +10,8 @@ from typing import assert_never
 from dss_core.errors import IllegalArgument, OffsetOutOfRange, StreamNotFound
 from dss_core.filters import TopicFilter
 from dss_core.ids import StreamId
-from dssd.core.start import AtOffset, AtTime, Earliest, Now, StartPoint
 from dssd.log.port import Log
+from dssd.machines.start_point import AtOffset, AtTime, Earliest, Now, StartPoint
 from dssd.topics.catalogue import Catalogue
 from dssd.turns import Turn
 

@@ -5,7 +5,7 @@ in one go: a start reads tens of thousands.
 
 Invariant: a frame follows the one before of its stream, whatever retention has given up meanwhile;
 one that does not lies in a wrong place, and counts as bad bytes. What a bad frame's producer sent
-counts as sent if it lies below the watermark. What becomes of a file is for `dssd.log.recovery`.
+counts as sent if it lies below the watermark. What becomes of a file is for `recovery`.
 """
 
 import os

@@ -26,7 +26,7 @@ A frame follows the one before of its stream, whatever retention has given up me
 frame's producer sent counts as sent if it lies below W, so a repeat is never answered as stored and
 never stored twice; above W it may never have been acknowledged, so it may come again. Whose frames
 were in bytes that nobody can read, and what the machine took with it, nobody knows: after any but
-a clean stop each producer says where it goes on (`dssd.log.producers`).
+a clean stop each producer says where it goes on (`producers`).
 
 Invariant: no whole frame is lost, none below W is ever moved, nothing bad is ever read as good.
 """

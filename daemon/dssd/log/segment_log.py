@@ -47,7 +47,7 @@ def wall_us_now() -> int:
 
 
 class SegmentLog:
-    """Implements `dssd.log.port.Log`. Built by `open`."""
+    """Implements `port.Log`. Built by `open`."""
 
     def __init__(
         self,

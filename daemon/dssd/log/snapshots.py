@@ -4,7 +4,7 @@ A start takes the newest one that is whole and learns the rest from frames and m
 retention took, only a snapshot knows who sent them.
 
 Invariant: a snapshot is whole and durable, or not there. Blocking; this module must not know when
-one is due, nor what producers may do with it (`dssd.log.producers`).
+one is due, nor what producers may do with it (`producers`).
 """
 
 import errno

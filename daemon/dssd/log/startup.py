@@ -3,7 +3,7 @@
 Invariant: afterwards every segment row has its file, every segment file in the directory has its
 row, and each storage topic has at most one active segment, the last; on a full disk some segments
 wait for room to be sealed. Files that no row names are moved to quarantine. What becomes of one
-storage topic is `dssd.log.topic_recovery`'s; this module knows the whole directory.
+storage topic is `topic_recovery`'s; this module knows the whole directory.
 """
 
 import asyncio

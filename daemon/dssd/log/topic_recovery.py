@@ -1,12 +1,12 @@
 """Opening one storage topic: its segments brought to rest in their order, then its bounds.
 
-`dssd.log.recovery` decides about single segments, `dssd.log.outcomes` carries out; this module
+`recovery` decides about single segments, `outcomes` carries out; this module
 knows all of a topic's: what damage in one may have held of the others' streams, where each stream
 ends, what producers had sent.
 
 Invariant: afterwards at most one segment takes frames, the last; no stream ends below an offset
 that was given. What holds nothing any more goes once what producers had sent in it lies elsewhere.
-Other topics, and files that no row names, are `dssd.log.startup`'s.
+Other topics, and files that no row names, are `startup`'s.
 """
 
 import asyncio

@@ -10,7 +10,7 @@
 Invariant: offsets, stamps and sequences are given in the order of the queue, by this thread alone,
 and what it reports comes in that order too. After a disk error nothing is reported any more, nor
 after a programmer's error. Want of room or of descriptors refuses. What becomes of a frame is
-`dssd.log.group_commit`'s; this thread knows neither store nor index.
+`group_commit`'s; this thread knows neither store nor index.
 """
 
 import asyncio

@@ -16,9 +16,9 @@ from dss_core.errors import IllegalArgument, Stopping
 from dss_core.filters import TopicFilter
 from dss_core.ids import StreamName
 from dssd.clock import Clock
-from dssd.core.start import OFFSET_MAX
 from dssd.limits import APPEND_BYTES_IN_FLIGHT_MAX
 from dssd.log.port import Log
+from dssd.machines.start_point import OFFSET_MAX
 from dssd.rpc.intake import Gates
 from dssd.rpc.produce import ProduceCall
 from dssd.rpc.publish import Publisher

@@ -11,7 +11,7 @@ the event loop for long, whatever a client packs together.
 
 Invariant: every frame of a request is answered exactly once, by an ack or a refusal, unless the
 call itself ends first. A call that stops answers what it has handed to the log. Nothing is handed
-over of a producer that goes on over a newer call (`dssd.rpc.newest`).
+over of a producer that goes on over a newer call (`newest`).
 """
 
 import asyncio

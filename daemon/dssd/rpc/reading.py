@@ -25,9 +25,9 @@ from dss_core.filters import TopicFilter
 from dss_core.ids import StreamId, StreamName
 from dss_core.progress import Range, Ranges, complement, normalised, total
 from dssd.clock import Clock
-from dssd.core.start import AtOffset, AtTime, Earliest, Now, StartPoint
 from dssd.limits import READ_CHUNK_BYTES_MAX, READ_NAMES_PER_REPLY_MAX, READ_STREAMS_MAX
 from dssd.log.port import Chunk, Log
+from dssd.machines.start_point import AtOffset, AtTime, Earliest, Now, StartPoint
 from dssd.topics.catalogue import Catalogue, Topic
 from dssd.turns import Turn
 

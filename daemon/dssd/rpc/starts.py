@@ -2,7 +2,7 @@
 
 from dss_api.v1 import types_pb2
 from dss_core.errors import IllegalArgument
-from dssd.core.start import OFFSET_MAX, AtOffset, AtTime, Earliest, Now, StartPoint
+from dssd.machines.start_point import OFFSET_MAX, AtOffset, AtTime, Earliest, Now, StartPoint
 
 
 def start_from(start: types_pb2.Start) -> StartPoint:

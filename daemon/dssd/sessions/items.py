@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 from dss_core.errors import DssError
 from dss_core.progress import Progress
-from dssd.core.delivering import Deliver, Settles
-from dssd.core.start import StartPoint
+from dssd.machines.delivery.events import Deliver, Settles
+from dssd.machines.start_point import StartPoint
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ import asyncio
 from collections import deque
 
 from dss_core.progress import normalised
-from dssd.core.delivering import Deliver
 from dssd.limits import DELIVERY_BYTES_USUAL, OUTGOING_ITEMS_MAX
+from dssd.machines.delivery.events import Deliver
 from dssd.sessions.items import Down
 
 

@@ -23,7 +23,8 @@ from dss_core.frame import spans_of
 from dss_core.ids import StreamId
 from dss_core.limits import LEASE_MS
 from dss_core.progress import Progress
-from dssd.core.delivering import (
+from dssd.limits import SESSION_STEP_INPUTS_MAX
+from dssd.machines.delivery.events import (
     AnswerSettled,
     AskRevoke,
     ChunkRead,
@@ -48,10 +49,9 @@ from dssd.core.delivering import (
     Ticked,
     Unwanted,
 )
-from dssd.core.delivery import DeliveryWindow
-from dssd.core.messages import GrantedStream, ToBorrower
-from dssd.core.run_plan import FrameSpans
-from dssd.limits import SESSION_STEP_INPUTS_MAX
+from dssd.machines.delivery.frame_plan import FrameSpans
+from dssd.machines.delivery.window import DeliveryWindow
+from dssd.machines.messages import GrantedStream, ToBorrower
 from dssd.sessions.items import Down, Granted, Opened, Refused, Revoke, Revoked, Settled, Status
 from dssd.sessions.services import Services
 from dssd.store.rows import GroupRow

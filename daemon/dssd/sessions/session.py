@@ -27,7 +27,6 @@ from dss_core.errors import (
 )
 from dss_core.filters import SubscriptionFilter
 from dss_core.limits import SETTLE_RANGES_MAX, SUBSCRIPTIONS_PER_SESSION_MAX
-from dssd.core.delivering import RevokeFinished, Settle, Settles, pieces_of, ranges_in
 from dssd.leaders.groups import EXCLUSIVE
 from dssd.limits import (
     ACK_WAIT_MS_MAX,
@@ -36,6 +35,7 @@ from dssd.limits import (
     READERS_PER_SESSION,
     SETTLE_STEP_RANGES,
 )
+from dssd.machines.delivery.events import RevokeFinished, Settle, Settles, pieces_of, ranges_in
 from dssd.sessions.items import (
     Down,
     FinishRevoke,

@@ -33,11 +33,11 @@ from dss_core.limits import (
     SESSION_GRACE_S,
 )
 from dssd.clock import Clock
-from dssd.core.deadlines import Deadlines
 from dssd.leaders.groups import Groups
 from dssd.leaders.registry import Registry
 from dssd.limits import CLOSED_ROWS_MAX, FULL_DISK_RETRY_S, SESSION_DRAIN_S, SESSIONS_MAX
 from dssd.log.port import Log
+from dssd.machines.deadlines import Deadlines
 from dssd.sessions.admission import SESSION_ID_BYTES, check_opening, check_owner
 from dssd.sessions.belongings import discard, discard_orphans, taken_up
 from dssd.sessions.items import Opened, Opening

@@ -16,9 +16,11 @@ from typing import Protocol, assert_never
 from dss_core.filters import TopicFilter
 from dss_core.ids import StreamId
 from dss_core.progress import Progress
-from dssd.core import borrower
-from dssd.core.borrower import Borrower
-from dssd.core.borrowing import (
+from dssd.leaders.claim import LEASE
+from dssd.leaders.post import Post
+from dssd.machines.borrower import borrow_machine, lease_machine
+from dssd.machines.borrower.borrow_machine import Borrower
+from dssd.machines.borrower.events import (
     BorrowerEffect,
     BorrowerInput,
     Disconnected,
@@ -40,11 +42,8 @@ from dssd.core.borrowing import (
     Unsubscribed,
     WakeAt,
 )
-from dssd.core.lease import borrower as lease_borrower
-from dssd.core.lease.holding import LeaseBorrower
-from dssd.core.messages import GrantedStream, SessionId, StreamReport, ToBorrower
-from dssd.leaders.claim import LEASE
-from dssd.leaders.post import Post
+from dssd.machines.borrower.lease_state import LeaseBorrower
+from dssd.machines.messages import GrantedStream, SessionId, StreamReport, ToBorrower
 from dssd.store.rows import GroupRow
 
 
@@ -102,8 +101,8 @@ class _Incarnation:
 def _step(machine: Borrower | LeaseBorrower, given: BorrowerInput) -> list[BorrowerEffect]:
     """Let a borrower of either protocol take an input."""
     if isinstance(machine, LeaseBorrower):
-        return lease_borrower.step(machine, given)[1]
-    return borrower.step(machine, given)[1]
+        return lease_machine.step(machine, given)[1]
+    return borrow_machine.step(machine, given)[1]
 
 
 class Agent:

@@ -8,14 +8,14 @@ from collections.abc import Callable, Iterable, Mapping
 from dss_core.ids import StreamId
 from dss_core.progress import clipped, total
 from dss_sim.groups.violation import Violation
-from dssd.core.attempts import merged_attempts, unacked_attempts
-from dssd.core.delivering import Deliver
-from dssd.core.delivery import DeliveryWindow
-from dssd.core.leading import StreamRecord
-from dssd.core.lending import HELD, LIMITED, TRANSIENT, StreamState
-from dssd.core.membership import Leader, LeaderState, Lease, owner_of
-from dssd.core.messages import BorrowerId
 from dssd.leaders.encoding import progress_of, unpacked_attempts
+from dssd.machines.delivery.events import Deliver
+from dssd.machines.delivery.window import DeliveryWindow
+from dssd.machines.hand_outs import merged_attempts, unacked_attempts
+from dssd.machines.leader.events import StreamRecord
+from dssd.machines.leader.state import Leader, LeaderState, Lease, owner_of
+from dssd.machines.leader.stream import HELD, LIMITED, TRANSIENT, StreamState
+from dssd.machines.messages import BorrowerId
 from dssd.store.port import Put, Write
 from dssd.store.rows import ProgressRow
 

@@ -12,11 +12,11 @@ from dss_core.ids import StreamId
 from dss_core.progress import Progress
 from dss_sim.groups.schedule import Host
 from dss_sim.groups.violation import Violation
-from dssd.core.borrower import Borrower, BorrowerState
-from dssd.core.holding import SERVED, Timer
-from dssd.core.lease.holding import LeaseBorrower
-from dssd.core.membership import Leader, Lease
-from dssd.core.messages import (
+from dssd.machines.borrower.borrow_machine import Borrower, BorrowerState
+from dssd.machines.borrower.lease_state import LeaseBorrower
+from dssd.machines.borrower.state import SERVED, Timer
+from dssd.machines.leader.state import Leader, Lease
+from dssd.machines.messages import (
     BorrowerId,
     Disconnect,
     Grant,

@@ -17,7 +17,7 @@ from dss_core.progress import Ranges, complement, normalised
 from dss_sim.groups.history import AckDurable, Acked, HandedOut, Nakked
 from dss_sim.groups.log import cut_frames
 from dss_sim.groups.pipe import Pipe
-from dssd.core.delivering import Deliver, Nak, Settle, Settles
+from dssd.machines.delivery.events import Deliver, Nak, Settle, Settles
 from dssd.sessions.items import (
     Down,
     FinishRevoke,

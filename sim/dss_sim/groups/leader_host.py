@@ -17,8 +17,19 @@ from dss_sim.groups.history import Disturbed, Led
 from dss_sim.groups.leader_steps import check_staying, check_step, epochs_of
 from dss_sim.groups.leader_times import check_times, times_before
 from dss_sim.groups.store import AtOnce, at_once
-from dssd.core.leader import step
-from dssd.core.leading import (
+from dssd.leaders.claim import (
+    Attempt,
+    Claim,
+    leases_of,
+    next_claim,
+    present_streams,
+    stored_streams,
+    stored_versions,
+    version_writes,
+    writes_of,
+)
+from dssd.leaders.registry import BOOT_ID_BYTES
+from dssd.machines.leader.events import (
     Committed,
     Destroyed,
     LeaderEffect,
@@ -35,8 +46,9 @@ from dssd.core.leading import (
     TookOver,
     WakeAt,
 )
-from dssd.core.membership import Leader
-from dssd.core.messages import (
+from dssd.machines.leader.machine import step
+from dssd.machines.leader.state import Leader
+from dssd.machines.messages import (
     BorrowerId,
     Grant,
     Invalidate,
@@ -49,18 +61,6 @@ from dssd.core.messages import (
     ToLeader,
     UpdateStreams,
 )
-from dssd.leaders.claim import (
-    Attempt,
-    Claim,
-    leases_of,
-    next_claim,
-    present_streams,
-    stored_streams,
-    stored_versions,
-    version_writes,
-    writes_of,
-)
-from dssd.leaders.registry import BOOT_ID_BYTES
 from dssd.store.port import Precondition, PreconditionFailed, Put, Write
 from dssd.store.rows import GroupRow, LeaderRow
 from dssd.topics.model import Topic

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from dss_core.ids import StreamId
 from dss_core.progress import Progress
 from dss_sim.groups.violation import Violation
-from dssd.core.leading import (
+from dssd.machines.leader.events import (
     Committed,
     LeaderEffect,
     LeaderInput,
@@ -20,9 +20,9 @@ from dssd.core.leading import (
     StreamsChanged,
     Ticked,
 )
-from dssd.core.lending import HELD, LentStream, StreamState
-from dssd.core.membership import Leader, LeaderState
-from dssd.core.messages import (
+from dssd.machines.leader.state import Leader, LeaderState
+from dssd.machines.leader.stream import HELD, LentStream, StreamState
+from dssd.machines.messages import (
     Attempts,
     BorrowerId,
     Disconnect,

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from dss_sim.groups.violation import Violation
-from dssd.core.leading import LeaderInput, Received, SessionClosed, Ticked
-from dssd.core.lending import StreamState
-from dssd.core.membership import STREAMS_A_REBALANCE_MS, Alarm, Leader, LeaderState, Lease
-from dssd.core.messages import BorrowerId
+from dssd.machines.leader.events import LeaderInput, Received, SessionClosed, Ticked
+from dssd.machines.leader.state import STREAMS_A_REBALANCE_MS, Alarm, Leader, LeaderState, Lease
+from dssd.machines.leader.stream import StreamState
+from dssd.machines.messages import BorrowerId
 
 GATHERED_MS_MAX = 1_000
 """However slow commits are, what was reported waits no longer for the next."""

@@ -10,8 +10,9 @@ from dss_core.ids import StreamId
 from dss_core.progress import Progress
 from dss_sim.groups.books import check_kept
 from dss_sim.groups.violation import Violation
-from dssd.core.membership import Leader
-from dssd.core.messages import (
+from dssd.leaders.encoding import progress_of
+from dssd.machines.leader.state import Leader
+from dssd.machines.messages import (
     Grant,
     LeaseStreams,
     ProgressSaved,
@@ -20,7 +21,6 @@ from dssd.core.messages import (
     ToBorrower,
     UpdateStreams,
 )
-from dssd.leaders.encoding import progress_of
 from dssd.store.port import Put, Write
 from dssd.store.rows import GrantRow, LeaderRow, ProgressRow, StreamSetRow
 

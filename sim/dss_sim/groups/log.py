@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterable, Sequence
 
 from dss_core.ids import StreamId
 from dss_core.progress import Range, Ranges
-from dssd.core.delivering import ChunkRead, Read
-from dssd.core.run_plan import FrameSpans
 from dssd.log.chunk import ChunkBuilder
 from dssd.log.port import Bounds
+from dssd.machines.delivery.events import ChunkRead, Read
+from dssd.machines.delivery.frame_plan import FrameSpans
 
 FRAMES_A_READ = 3
 

@@ -15,7 +15,7 @@ from dss_sim.groups.borrower_books import BorrowerBooks
 from dss_sim.groups.log import cut_frames
 from dss_sim.groups.session_books import HeldGrant, SessionBooks
 from dss_sim.groups.violation import Violation
-from dssd.core.delivering import (
+from dssd.machines.delivery.events import (
     AnswerSettled,
     AskRevoke,
     ChunkRead,
@@ -41,8 +41,8 @@ from dssd.core.delivering import (
     Ticked,
     Unwanted,
 )
-from dssd.core.delivery import DeliveryWindow
-from dssd.core.messages import (
+from dssd.machines.delivery.window import DeliveryWindow
+from dssd.machines.messages import (
     BorrowerId,
     GrantedStream,
     StreamReport,

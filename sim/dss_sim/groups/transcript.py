@@ -15,7 +15,7 @@ COLUMN = 10
 
 
 class Transcript:
-    """Collects lines; give its `note` to `dss_sim.groups.run.run`."""
+    """Collects lines; give its `note` to `run.run`."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []

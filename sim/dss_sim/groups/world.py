@@ -41,9 +41,9 @@ from dss_sim.groups.schedule import Act, Crashed, Host, Schedule
 from dss_sim.groups.session_host import SimulatedSession
 from dss_sim.groups.store import SimulatedStore, at_once, progress_in
 from dss_sim.groups.writing import Writer
-from dssd.core.leading import LeaderInput
-from dssd.core.messages import BorrowerId, GrantedStream, ToBorrower, ToLeader
 from dssd.leaders.encoding import progress_of
+from dssd.machines.leader.events import LeaderInput
+from dssd.machines.messages import BorrowerId, GrantedStream, ToBorrower, ToLeader
 from dssd.store.port import Write
 from dssd.store.rows import GroupRow
 from dssd.topics.model import StorageTopic, Topic
@@ -59,7 +59,7 @@ PRODUCERS_NOTICE_US = 5_000
 
 
 class World:
-    """Built from a plan; `dss_sim.groups.run` makes it turn."""
+    """Built from a plan; `run` makes it turn."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan

@@ -68,7 +68,7 @@ IN_LOG = (
     Mutant(
         "skipped offsets not acknowledged",
         "what is damaged or lost holds the ack floor",
-        "core/delivered_stream.py",
+        "machines/delivery/stream.py",
         "            self._pass(((chunk.offset, chunk.next),))\n",
         "            pass\n",
     ),

@@ -22,10 +22,10 @@ from dss_sim.played_sessions import Attached, offsets_of
 from dss_sim.power_loss.image import Image
 from dss_sim.power_loss.opening import DATA, Parts, opened
 from dss_sim.power_loss.promises import Promises
-from dssd.core.delivering import Deliver
 from dssd.log.port import Append, Appended
 from dssd.log.scan import Bad, Found, scan_bytes
 from dssd.log.segment_file import HEADER_BYTES, QUARANTINE, SEGMENT_SUFFIX, parse_name
+from dssd.machines.delivery.events import Deliver
 from dssd.sessions.items import Granted, Opening
 from dssd.store.rows import GrantRow, ProgressRow, SessionRow
 

@@ -41,9 +41,9 @@ from dss_sim.power_loss.promises import (
     encode,
 )
 from dss_sim.power_loss.trace import TOLD_FD
-from dssd.core.start import Earliest
 from dssd.log.port import Append, Appended
 from dssd.log.settings import LogSettings
+from dssd.machines.start_point import Earliest
 from dssd.sessions.items import Granted as Lent
 from dssd.sessions.items import Opening, Settled
 from dssd.topics.catalogue import NewTopic, Topic

@@ -16,8 +16,8 @@ from time import thread_time_ns
 
 from dss_core.ids import StreamId
 from dss_core.progress import Progress
-from dssd.core.leader import step
-from dssd.core.leading import (
+from dssd.limits import COLLECT_AFTER_OBJECTS, COLLECT_ALL_AFTER, COLLECT_MIDDLE_AFTER
+from dssd.machines.leader.events import (
     Committed,
     LeaderInput,
     Persist,
@@ -29,8 +29,9 @@ from dssd.core.leading import (
     TookOver,
     WakeAt,
 )
-from dssd.core.membership import Leader
-from dssd.core.messages import (
+from dssd.machines.leader.machine import step
+from dssd.machines.leader.state import Leader
+from dssd.machines.messages import (
     Grant,
     LeaderWanted,
     Ping,
@@ -41,7 +42,6 @@ from dssd.core.messages import (
     ToBorrower,
     UpdateProgress,
 )
-from dssd.limits import COLLECT_AFTER_OBJECTS, COLLECT_ALL_AFTER, COLLECT_MIDDLE_AFTER
 
 STREAMS = (64, 256, 1_024, 4_096)
 MEMBERS = (2, 16, 128, 1_024)

@@ -17,10 +17,10 @@ from dss_sim.groups.plan import SECOND_US, GroupPlan, Plan
 from dss_sim.groups.schedule import Crashed, Host
 from dss_sim.groups.session_host import SimulatedSession
 from dss_sim.groups.world import World
-from dssd.core.leading import LeaderInput
-from dssd.core.lending import StreamState
-from dssd.core.membership import Leader
-from dssd.core.messages import GrantedStream, ToBorrower, ToLeader
+from dssd.machines.leader.events import LeaderInput
+from dssd.machines.leader.state import Leader
+from dssd.machines.leader.stream import StreamState
+from dssd.machines.messages import GrantedStream, ToBorrower, ToLeader
 
 LARGE_TOPICS = ((1, 1_024), (4, 256), (8, 64))
 SMALL_TOPICS = (96, 16)

@@ -20,9 +20,9 @@ from dss_sim.sessions.records import MemoryLog, Records
 from dss_sim.sessions.timeline import Timeline, VirtualLoop
 from dssd import limits
 from dssd.conditions import condition_in
-from dssd.core.membership import LeaderTiming
 from dssd.leaders.groups import Groups
 from dssd.leaders.registry import Registry
+from dssd.machines.leader.state import LeaderTiming
 from dssd.rpc.sessions import SessionsServicer
 from dssd.sessions.sessions import Sessions
 from dssd.topics.catalogue import Catalogue

@@ -47,7 +47,7 @@ STOP_WITHIN_US = int(STOP_HARD_S * 1e6)
 
 
 class World:
-    """Made from a plan; `dss_sim.sessions.run` lets it live."""
+    """Made from a plan; `run` lets it live."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan

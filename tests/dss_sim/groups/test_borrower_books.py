@@ -17,11 +17,11 @@ from dss_sim.groups.borrower_books import (
 )
 from dss_sim.groups.schedule import Host, Schedule
 from dss_sim.groups.violation import Violation
-from dssd.core.borrower import Borrower, BorrowerState
-from dssd.core.holding import HeldStream, Timer
-from dssd.core.lease.holding import LeaseBorrower
-from dssd.core.membership import Leader, Lease
-from dssd.core.messages import (
+from dssd.machines.borrower.borrow_machine import Borrower, BorrowerState
+from dssd.machines.borrower.lease_state import LeaseBorrower
+from dssd.machines.borrower.state import HeldStream, Timer
+from dssd.machines.leader.state import Leader, Lease
+from dssd.machines.messages import (
     Disconnect,
     Grant,
     GrantedStream,

@@ -14,8 +14,7 @@ from dss_sim.groups.leader_steps import (
     seen_before,
 )
 from dss_sim.groups.violation import Violation
-from dssd.core.leader import step
-from dssd.core.leading import (
+from dssd.machines.leader.events import (
     LeaderEffect,
     LeaderInput,
     Received,
@@ -25,9 +24,10 @@ from dssd.core.leading import (
     Ticked,
     TookOver,
 )
-from dssd.core.lending import LentStream, StreamState
-from dssd.core.membership import Leader
-from dssd.core.messages import (
+from dssd.machines.leader.machine import step
+from dssd.machines.leader.state import Leader
+from dssd.machines.leader.stream import LentStream, StreamState
+from dssd.machines.messages import (
     Disconnect,
     Grant,
     GrantedStream,

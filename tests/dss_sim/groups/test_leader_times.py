@@ -10,12 +10,19 @@ from dss_core.progress import Progress
 from dss_sim.groups.books import LATE_MS, check_deadlines
 from dss_sim.groups.leader_times import check_times, times_before
 from dss_sim.groups.violation import Violation
-from dssd.core.custody import Turn, mark_dirty
-from dssd.core.leader import step
-from dssd.core.leading import LeaderInput, Received, SessionClosed, StoredStream, Ticked, TookOver
-from dssd.core.lending import StreamState
-from dssd.core.membership import Alarm, Leader, Lease
-from dssd.core.messages import LeaderWanted, Ping
+from dssd.machines.leader.events import (
+    LeaderInput,
+    Received,
+    SessionClosed,
+    StoredStream,
+    Ticked,
+    TookOver,
+)
+from dssd.machines.leader.machine import step
+from dssd.machines.leader.state import Alarm, Leader, Lease
+from dssd.machines.leader.stream import StreamState
+from dssd.machines.leader.stream_acts import Turn, mark_dirty
+from dssd.machines.messages import LeaderWanted, Ping
 
 A = StreamId(1, 0)
 ANN, BOB = b"ann", b"bob"

@@ -1,6 +1,6 @@
 from dss_core.ids import StreamId
 from dss_sim.groups.log import FRAMES_A_READ, SimulatedLog, cut_frames, masked
-from dssd.core.delivering import ChunkRead, Read
+from dssd.machines.delivery.events import ChunkRead, Read
 
 STREAM = StreamId(1, 0)
 

@@ -17,10 +17,10 @@ from dss_sim.groups.session_books import HeldGrant, SessionBooks
 from dss_sim.groups.session_host import SimulatedSession
 from dss_sim.groups.violation import Violation
 from dss_sim.groups.world import World
-from dssd.core.delivered_stream import DeliveredStream
-from dssd.core.delivering import ChunkRead, Deliver, Installed, Settle
-from dssd.core.messages import Attempts, GrantedStream, Invalidate, Revoked, StreamReport
-from dssd.core.outstanding import Run
+from dssd.machines.delivery.events import ChunkRead, Deliver, Installed, Settle
+from dssd.machines.delivery.outstanding import Run
+from dssd.machines.delivery.stream import DeliveredStream
+from dssd.machines.messages import Attempts, GrantedStream, Invalidate, Revoked, StreamReport
 
 
 class Lending(NamedTuple):

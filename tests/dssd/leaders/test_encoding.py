@@ -1,13 +1,13 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dssd.core.messages import Attempts
 from dssd.leaders.encoding import (
     packed_attempts,
     packed_ranges,
     unpacked_attempts,
     unpacked_ranges,
 )
+from dssd.machines.messages import Attempts
 
 U64 = st.integers(0, (1 << 64) - 1)
 

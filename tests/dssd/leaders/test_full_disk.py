@@ -9,8 +9,8 @@ from dss_core.errors import DiskFull
 from dss_core.ids import StreamId
 from dss_core.progress import Progress
 from dss_sim.played_groups import Member, Plant
-from dssd.core.messages import GrantedStream, ProgressSaved
 from dssd.leaders import actor
+from dssd.machines.messages import GrantedStream, ProgressSaved
 from dssd.store.port import Precondition, Store, Write
 from dssd.store.rows import GroupRow, ProgressRow
 

@@ -6,15 +6,15 @@ from dss_core.filters import TopicFilter
 from dss_core.limits import ACKED_RANGES_MAX
 from dss_core.progress import Progress
 from dss_sim.played_groups import Plant
-from dssd.core.messages import (
+from dssd.leaders.encoding import packed_ranges
+from dssd.leaders.lag import selects_whole
+from dssd.machines.messages import (
     LeaderConnectResponse,
     ProgressSaved,
     StreamReport,
     UpdateProgress,
 )
-from dssd.core.start import Earliest
-from dssd.leaders.encoding import packed_ranges
-from dssd.leaders.lag import selects_whole
+from dssd.machines.start_point import Earliest
 from dssd.store.port import Put
 from dssd.store.rows import CeilingRow, LeaderRow, ProgressRow
 from dssd.topics.catalogue import NewTopic

@@ -7,7 +7,7 @@ from dss_core.filters import SubscriptionFilter
 from dss_core.ids import StreamId
 from dss_core.progress import Progress
 from dss_sim.played_groups import Member, Plant
-from dssd.core.messages import (
+from dssd.machines.messages import (
     Disconnect,
     LeaseStreams,
     RenewStreamLease,

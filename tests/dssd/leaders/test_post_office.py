@@ -3,9 +3,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from dssd.core.messages import PingResponse, ToBorrower
 from dssd.leaders import post_office
 from dssd.leaders.post_office import PostOffice
+from dssd.machines.messages import PingResponse, ToBorrower
 
 
 def message(name: bytes, number: int) -> PingResponse:

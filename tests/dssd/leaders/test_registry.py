@@ -7,7 +7,9 @@ from dss_core.errors import GroupDestroyed, GroupNotFound
 from dss_core.ids import StreamId
 from dss_core.progress import Progress
 from dss_sim.played_groups import QUICK, Member, Plant
-from dssd.core.messages import (
+from dssd.leaders.actor import LeaderActor
+from dssd.leaders.registry import Registry
+from dssd.machines.messages import (
     Disconnect,
     Grant,
     Invalidate,
@@ -20,9 +22,7 @@ from dssd.core.messages import (
     Revoked,
     RevokeFinished,
 )
-from dssd.core.start import Earliest
-from dssd.leaders.actor import LeaderActor
-from dssd.leaders.registry import Registry
+from dssd.machines.start_point import Earliest
 from dssd.store.port import Put
 from dssd.store.rows import GrantRow, GroupRow, LeaderRow, ProgressRow
 

@@ -10,10 +10,10 @@ from dss_core.ids import StreamId
 from dss_core.progress import Progress, Range
 from dss_sim.played_groups import Plant
 from dssd.clock import Clock
-from dssd.core.start import Earliest
 from dssd.leaders.encoding import packed_ranges
 from dssd.leaders.unread import EVENT, UnreadLosses, unacked
 from dssd.limits import UNREAD_TOLD_EVERY_MS
+from dssd.machines.start_point import Earliest
 from dssd.store.port import Put
 from dssd.store.rows import GroupRow, ProgressRow
 from dssd.topics.retention import RetentionSchedule

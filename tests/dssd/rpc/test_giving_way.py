@@ -7,7 +7,7 @@ import pytest
 
 from dss_api.v1 import log_pb2, topics_pb2, types_pb2
 from dss_core.filters import TopicFilter
-from dssd.core.start import Earliest
+from dssd.machines.start_point import Earliest
 from dssd.rpc.intake import Gate
 from dssd.rpc.publish import Publisher
 from dssd.rpc.reading import ReadCall, Reading

@@ -12,8 +12,8 @@ from dss_core.errors import IllegalArgument, OffsetOutOfRange, Stopping, StreamN
 from dss_core.filters import TopicFilter
 from dss_core.ids import StreamName
 from dss_core.limits import MESSAGE_BYTES_MAX, NAME_BYTES_MAX, PARTITIONS_MAX
-from dssd.core.start import AtOffset, AtTime, Earliest, Now, StartPoint
 from dssd.limits import READ_NAMES_PER_REPLY_MAX
+from dssd.machines.start_point import AtOffset, AtTime, Earliest, Now, StartPoint
 from dssd.rpc.reading import ReadCall, Reading
 from support.log_in_process import Shelf
 

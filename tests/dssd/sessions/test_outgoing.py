@@ -1,8 +1,8 @@
 import asyncio
 
 from dss_core.progress import Ranges
-from dssd.core.delivering import Deliver
 from dssd.limits import DELIVERY_BYTES_USUAL, OUTGOING_ITEMS_MAX
+from dssd.machines.delivery.events import Deliver
 from dssd.sessions.items import Down, PongSent, Revoke
 from dssd.sessions.outgoing import Outgoing
 

@@ -9,8 +9,8 @@ from dss_core.errors import IllegalArgument, NotSubscribed
 from dss_core.limits import SETTLE_RANGES_MAX
 from dss_core.progress import Progress
 from dss_sim.played_sessions import Attached, Hall
-from dssd.core.delivering import Deliver, Settle
 from dssd.limits import SETTLE_STEP_RANGES
+from dssd.machines.delivery.events import Deliver, Settle
 from dssd.sessions.items import (
     FinishRevoke,
     PingSent,

@@ -29,9 +29,9 @@ from dss_core.ids import StreamId
 from dss_core.progress import Progress, total
 from dss_sim.played_groups import PATIENCE_S, MovedClock, Plant
 from dss_sim.played_sessions import Hall, offsets_of, opened_hall
-from dssd.core.delivering import Deliver, Settle
-from dssd.core.start import Earliest
 from dssd.log.port import Chunk
+from dssd.machines.delivery.events import Deliver, Settle
+from dssd.machines.start_point import Earliest
 from dssd.sessions.items import (
     FinishRevoke,
     Opening,

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from dss_core.ids import StreamId
 from dss_core.progress import Progress
-from dssd.core.messages import (
+from dssd.machines.messages import (
     BorrowerId,
     Disconnect,
     Grant,

@@ -12,8 +12,8 @@ from collections.abc import Callable
 
 import dssd.daemon
 from dssd.__main__ import main
-from dssd.core.messages import BorrowerId, ToBorrower, ToLeader
 from dssd.leaders.registry import Registry
+from dssd.machines.messages import BorrowerId, ToBorrower, ToLeader
 
 RATE = 0.2
 LATE_S_MAX = 0.4

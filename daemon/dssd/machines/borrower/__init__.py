@@ -1,0 +1,1 @@
+"""A session's part in one group, under either protocol."""

@@ -1,0 +1,106 @@
+"""How a borrower ends: it leaves, or it is told to, or it cannot be trusted any more.
+
+The same under both protocols; `borrow_machine` and `lease_machine` say when.
+Invariant: one that is gone holds nothing, waits for nothing and never comes back; what a
+subscription goes on with is a new borrower, which `Recreate` asks the agent for. It does not know
+how a protocol tells the leader that somebody is leaving, nor what it makes of grants until then.
+"""
+
+from dss_core.errors import REGISTRY
+from dssd.machines.borrower.events import (
+    Disconnected,
+    Ended,
+    Received,
+    Recreate,
+    SendToLeader,
+    Unsubscribed,
+)
+from dssd.machines.borrower.grants import answer_finished, drop, forget_up_to, revoked
+from dssd.machines.borrower.state import BorrowerState, Effects, Holder, Timer
+from dssd.machines.deadlines import Deadlines
+from dssd.machines.messages import Disconnect, Invalidate, Revoked
+
+UNSUBSCRIBE_MS = 5_000
+"""Below the lease, so that the leader still knows the borrower when it says goodbye."""
+
+
+def end(state: Holder, last: Ended | Recreate, effects: Effects) -> None:
+    """Drop everything; this incarnation is over."""
+    for stream in tuple(state.streams):
+        drop(state, stream, last.reason, effects)
+    state.state = BorrowerState.GONE
+    state.timers = Deadlines()
+    effects.append(last)
+
+
+def say_goodbye(state: Holder, effects: Effects) -> None:
+    """Tell the leader how everything stands, and that this borrower ends."""
+    reports = tuple(held.report for held in state.streams.values())
+    effects.append(SendToLeader(Disconnect(state.borrower_id, state.leader_epoch, reports)))
+
+
+# Leaving
+
+
+def is_finished(state: Holder) -> bool:
+    """Whether the final report of every stream was made."""
+    return all(held.finished for held in state.streams.values())
+
+
+def begin_leaving(state: Holder, now_ms: int) -> None:
+    """From now on it only waits for final reports, and not for long."""
+    state.state = BorrowerState.UNSUBSCRIBING
+    state.timers.clear(Timer.SUSPEND)
+    state.timers.clear(Timer.FIND)
+    state.timers.set(Timer.UNSUBSCRIBE, now_ms + UNSUBSCRIBE_MS)
+
+
+def leave(
+    state: Holder, given: Unsubscribed | Disconnected, effects: Effects, *, reason: str = ""
+) -> None:
+    """Say how everything stands, and end as the session asked."""
+    say_goodbye(state, effects)
+    left = "unsubscribed" if isinstance(given, Unsubscribed) else "disconnected"
+    end(state, Ended(reason or left), effects)
+
+
+def leave_when_finished(state: Holder, effects: Effects) -> None:
+    """Once all is reported, nothing holds a borrower that is leaving."""
+    if is_finished(state):
+        say_goodbye(state, effects)
+        end(state, Ended("unsubscribed"), effects)
+
+
+# What the leader says of ends
+
+
+def invalidate(state: Holder, message: Invalidate, now_ms: int, effects: Effects) -> None:
+    """One stream is lost, or everything; a reason that has an error code ends it for good."""
+    if message.stream is not None:
+        forget_up_to(state, message.stream, message.grant_epoch, message.reason, effects)
+        return
+    final = message.reason in REGISTRY
+    over = Ended(message.reason, message.reason) if final else Recreate(message.reason)
+    end(state, over, effects)
+
+
+def invalidate_last(state: Holder, message: Invalidate, now_ms: int, effects: Effects) -> None:
+    """The same while leaving: it does not come back for a subscription that is no more."""
+    if message.stream is not None:
+        forget_up_to(state, message.stream, message.grant_epoch, message.reason, effects)
+        leave_when_finished(state, effects)
+        return
+    end(state, Ended(message.reason), effects)
+
+
+def revoked_last(state: Holder, message: Revoked, now_ms: int, effects: Effects) -> None:
+    """The leader took a stream back while the borrower is leaving."""
+    revoked(state, message, now_ms, effects)
+    leave_when_finished(state, effects)
+
+
+def receive_gone(state: Holder, given: Received, effects: Effects) -> None:
+    """One that is gone says that it holds nothing; else a leader would wait for it."""
+    message = given.message
+    if isinstance(message, Revoked) and message.borrower_id == state.borrower_id:
+        answer_finished(state, message.stream, message.grant_epoch, effects)

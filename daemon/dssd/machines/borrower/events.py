@@ -1,0 +1,170 @@
+"""Inputs and effects of a borrower: what its agent tells it, and what it asks of its agent.
+
+The agent (``dssd.subscriptions``) owns one borrower per incarnation of a subscription. It feeds
+inputs, each with the session's monotonic clock, and carries out effects in order. The session
+learns of streams only through these effects.
+"""
+
+from dataclasses import dataclass
+
+from dss_core.ids import StreamId
+from dss_core.progress import Progress
+from dssd.machines.messages import (
+    GrantedStream,
+    LeaderWanted,
+    StreamReport,
+    ToBorrower,
+    ToLeader,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """The subscription begins; look for the leader."""
+
+    now_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """A message of the leader came."""
+
+    message: ToBorrower
+    now_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reported:
+    """The session settled something under these grants. `use_finished`: it reads them no more."""
+
+    reports: tuple[StreamReport, ...]
+    now_ms: int
+    use_finished: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Unsubscribed:
+    """The client left the subscription; final reports will follow."""
+
+    now_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Disconnected:
+    """The client is gone: report what is known, end."""
+
+    now_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ticked:
+    """The time of a `WakeAt` came, or later."""
+
+    now_ms: int
+
+
+BorrowerInput = Started | Received | Reported | Unsubscribed | Disconnected | Ticked
+
+
+@dataclass(frozen=True, slots=True)
+class SendToRegistry:
+    """Pass it to the registry, which finds or starts the leader."""
+
+    message: LeaderWanted
+
+
+@dataclass(frozen=True, slots=True)
+class SendToLeader:
+    """Pass it to the leader."""
+
+    message: ToLeader
+
+
+@dataclass(frozen=True, slots=True)
+class InstallStream:
+    """Begin to read and deliver the stream under this grant."""
+
+    granted: GrantedStream
+
+
+@dataclass(frozen=True, slots=True)
+class FinishStream:
+    """Hand out no more of the stream; send a final `Reported` when what is out is settled."""
+
+    stream: StreamId
+    grant_epoch: int
+    deadline_ms: int
+    """A duration."""
+
+
+@dataclass(frozen=True, slots=True)
+class DropStream:
+    """The grant is over: forget the stream at once."""
+
+    stream: StreamId
+    grant_epoch: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ProgressDurable:
+    """Up to here it survives anything: answers a synchronous ack."""
+
+    stream: StreamId
+    grant_epoch: int
+    progress: Progress
+
+
+@dataclass(frozen=True, slots=True)
+class SuspendDelivery:
+    """The leader was silent for 0.6 L: hand out nothing until `ResumeDelivery`."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResumeDelivery:
+    """The leader answered again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """For people: standby (connected, holds no stream), active, or connecting."""
+
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class Recreate:
+    """This incarnation is over; the subscription is not. Make a new borrower with a new id."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """This borrower is gone, as was asked, or for good (`final`, with a stable error code)."""
+
+    reason: str
+    error_code: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class WakeAt:
+    """Feed a `Ticked` at this time, unless a later effect of this kind says otherwise."""
+
+    at_ms: int
+
+
+BorrowerEffect = (
+    SendToRegistry
+    | SendToLeader
+    | InstallStream
+    | FinishStream
+    | DropStream
+    | ProgressDurable
+    | SuspendDelivery
+    | ResumeDelivery
+    | Standing
+    | Recreate
+    | Ended
+    | WakeAt
+)

@@ -1,0 +1,164 @@
+"""What a borrower does with its grants: it takes them, reports on them and gives them up.
+
+The same under both protocols; `borrow_machine` and `lease_machine` say when.
+Invariant: under one grant epoch a stream is installed at most once, and what was dropped stays so.
+It does not know the messages by which a grant comes and a report goes; those that are the same
+under both protocols it does: `RevokeFinished`, `ProgressSaved`, `Revoked`.
+"""
+
+from dss_core.ids import StreamId
+from dssd.machines.borrower.events import (
+    DropStream,
+    FinishStream,
+    InstallStream,
+    ProgressDurable,
+    Reported,
+    SendToLeader,
+)
+from dssd.machines.borrower.state import RESEND_FIRST_MS, Effects, HeldStream, Holder, merge_report
+from dssd.machines.messages import (
+    GrantedStream,
+    ProgressSaved,
+    Revoked,
+    RevokeFinished,
+    StreamReport,
+)
+
+
+def held_under(state: Holder, stream: StreamId, grant_epoch: int) -> HeldStream | None:
+    """The stream, where it is held under just that grant."""
+    held = state.streams.get(stream)
+    return held if held is not None and held.report.grant_epoch == grant_epoch else None
+
+
+# Taking
+
+
+def is_new(state: Holder, granted: GrantedStream) -> bool:
+    """Whether neither that grant nor a later one of the stream is held or was."""
+    if granted.grant_epoch <= state.ended_epochs.get(granted.stream, 0):
+        return False
+    held = state.streams.get(granted.stream)
+    return held is None or held.report.grant_epoch < granted.grant_epoch
+
+
+def install(state: Holder, granted: GrantedStream, effects: Effects) -> HeldStream:
+    """Hold a stream under a new grant; an older one of it ends."""
+    if granted.stream in state.streams:
+        drop(state, granted.stream, "granted anew", effects)
+    report = StreamReport(
+        granted.stream,
+        granted.grant_epoch,
+        granted.progress,
+        granted.frontier,
+        granted.attempts,
+    )
+    held = state.streams[granted.stream] = HeldStream(report)
+    effects.append(InstallStream(granted))
+    return held
+
+
+def unused_report(granted: GrantedStream) -> StreamReport:
+    """The final report of a grant of which nothing was sent to the client."""
+    return StreamReport(
+        granted.stream,
+        granted.grant_epoch,
+        granted.progress,
+        granted.frontier,
+        granted.attempts,
+        sent=granted.frontier,
+    )
+
+
+# Reporting
+
+
+def take_report(state: Holder, report: StreamReport, given: Reported) -> HeldStream | None:
+    """Note a report of the session, to be sent until it is durable; None where nothing is held."""
+    held = held_under(state, report.stream, report.grant_epoch)
+    if held is not None:
+        merge_report(held, report, final=given.use_finished)
+        send_again_later(state, held, given.now_ms)
+    return held
+
+
+def send_again_later(state: Holder, held: HeldStream, now_ms: int) -> None:
+    """A report that is sent for the first time goes once more, unless it is durable by then."""
+    held.resend_ms = RESEND_FIRST_MS
+    state.timers.set(held.report.stream, now_ms + RESEND_FIRST_MS)
+
+
+def take_resend(state: Holder, stream: StreamId, now_ms: int) -> HeldStream | None:
+    """Its report is due once more, and then after twice the time; None where it is not held."""
+    held = state.streams.get(stream)
+    if held is not None:
+        held.resend_ms = min(2 * held.resend_ms, state.lease_ms // 4)
+        state.timers.set(stream, now_ms + held.resend_ms)
+    return held
+
+
+def note_saved(state: Holder, message: ProgressSaved, now_ms: int, effects: Effects) -> None:
+    """Some progress is durable; a report of no more than that is not sent again."""
+    held = held_under(state, message.stream, message.grant_epoch)
+    if held is None:
+        return
+    saved = message.progress
+    if not held.finished and (
+        saved == held.report.progress or saved.merged(held.report.progress) == saved
+    ):
+        state.timers.clear(message.stream)
+    effects.append(ProgressDurable(message.stream, message.grant_epoch, saved))
+
+
+# Giving up
+
+
+def finish(held: HeldStream, deadline_ms: int, effects: Effects) -> None:
+    """Deliver no more of a stream; nothing where that was said before."""
+    if not held.revoking:
+        held.revoking = True
+        report = held.report
+        effects.append(FinishStream(report.stream, report.grant_epoch, deadline_ms))
+
+
+def revoked(state: Holder, message: Revoked, now_ms: int, effects: Effects) -> None:
+    """The leader took the stream back, and says how far it is durable. That is always answered."""
+    if held_under(state, message.stream, message.grant_epoch) is not None:
+        effects.append(ProgressDurable(message.stream, message.grant_epoch, message.progress))
+    release(state, message.stream, message.grant_epoch, effects)
+
+
+def release(state: Holder, stream: StreamId, grant_epoch: int, effects: Effects) -> None:
+    """A grant was taken back, and no older one is held either; that is said."""
+    forget_up_to(state, stream, grant_epoch, "revoked", effects)
+    answer_finished(state, stream, grant_epoch, effects)
+
+
+def forget_up_to(
+    state: Holder, stream: StreamId, grant_epoch: int, reason: str, effects: Effects
+) -> None:
+    """The grants of the stream up to that epoch are over, come what may."""
+    held = state.streams.get(stream)
+    if held is not None and held.report.grant_epoch <= grant_epoch:
+        drop(state, stream, reason, effects)
+    state.ended_epochs[stream] = max(state.ended_epochs.get(stream, 0), grant_epoch)
+
+
+def drop(state: Holder, stream: StreamId, reason: str, effects: Effects) -> None:
+    """Forget a stream; its grant never comes back."""
+    grant_epoch = state.streams.pop(stream).report.grant_epoch
+    state.ended_epochs[stream] = max(state.ended_epochs.get(stream, 0), grant_epoch)
+    state.timers.clear(stream)
+    effects.append(DropStream(stream, grant_epoch, reason))
+
+
+def answer_finished(state: Holder, stream: StreamId, grant_epoch: int, effects: Effects) -> None:
+    """Say that a grant is not held."""
+    answer = RevokeFinished(state.borrower_id, state.leader_epoch, stream, grant_epoch)
+    effects.append(SendToLeader(answer))
+
+
+def answer_if_over(state: Holder, granted: GrantedStream, effects: Effects) -> None:
+    """A grant that came late, for it has ended, is not held."""
+    if granted.grant_epoch <= state.ended_epochs.get(granted.stream, 0):
+        answer_finished(state, granted.stream, granted.grant_epoch, effects)

@@ -1,0 +1,158 @@
+"""The state of a borrower: what it holds, and what it waits for.
+
+Both protocols have it, apart from the rules of either: `borrow_machine` and
+`lease_machine` change it, by way of `grants` and `ending`.
+Invariant: a stream that is held has a grant epoch above `Holder.ended_epochs`. It does not know
+how streams are granted, nor what renews the lease.
+"""
+
+from collections.abc import Iterator
+from enum import Enum
+
+from dss_core.ids import StreamId
+from dssd.machines.borrower.events import BorrowerEffect, Standing, SuspendDelivery, WakeAt
+from dssd.machines.deadlines import Deadlines
+from dssd.machines.hand_outs import merged_attempts
+from dssd.machines.messages import BorrowerId, SessionId, StreamReport
+
+FIND_LEADER_MS = 1_000
+RESEND_FIRST_MS = 250
+"""Above any round trip inside one process, far below the lease."""
+
+Effects = list[BorrowerEffect]
+
+
+class BorrowerState(Enum):
+    """Where a borrower stands. What it is while it is served depends on its group's protocol."""
+
+    # Members are single objects; the hash that Enum gives them is computed in Python each time.
+    __hash__ = object.__hash__
+
+    CONNECTING = "connecting"
+    CONNECTED = "connected"
+    """Served under the borrow protocol."""
+    REPLAYING = "replaying"
+    """Served in a lease group."""
+    UPDATING = "updating"
+    """Served in a lease group, while streams of it are taken over."""
+    UNSUBSCRIBING = "unsubscribing"
+    GONE = "gone"
+
+
+SERVED = frozenset({BorrowerState.CONNECTED, BorrowerState.REPLAYING, BorrowerState.UPDATING})
+"""It has a leader, and takes what that lends it."""
+
+
+class Timer(Enum):
+    """What a borrower waits for; its streams' resends are keyed by stream."""
+
+    FIND = "find"
+    PING = "ping"
+    SUSPEND = "suspend"
+    LEASE = "lease"
+    UNSUBSCRIBE = "unsubscribe"
+
+
+class HeldStream:
+    """A grant that this borrower holds."""
+
+    __slots__ = ("finished", "report", "resend_ms", "revoking")
+
+    def __init__(self, report: StreamReport) -> None:
+        self.report = report
+        self.revoking = False
+        self.finished = False
+        """The final report was made."""
+        self.resend_ms = RESEND_FIRST_MS
+
+
+class Holder:
+    """What a borrower knows under either protocol. Owned by its agent; a step changes it in place.
+
+    `Borrower` and `LeaseBorrower` add what only their protocol wants.
+    """
+
+    __slots__ = (
+        "borrower_id", "client_id", "ended_epochs", "leader_epoch", "lease_ms", "session_id",
+        "standing", "state", "streams", "suspended", "timers", "wake_ms",
+    )  # fmt: skip
+
+    def __init__(
+        self, borrower_id: BorrowerId, session_id: SessionId, client_id: str, lease_ms: int
+    ) -> None:
+        self.borrower_id = borrower_id
+        self.session_id = session_id
+        self.client_id = client_id
+        self.lease_ms = lease_ms
+        self.state = BorrowerState.CONNECTING
+        self.leader_epoch = 0
+        self.streams: dict[StreamId, HeldStream] = {}
+        self.ended_epochs: dict[StreamId, int] = {}
+        self.suspended = False
+        self.standing = ""
+        self.timers: Deadlines[Timer | StreamId] = Deadlines()
+        self.wake_ms: int | None = None
+
+    def suspend_after_ms(self) -> int:
+        """How long after the last sign of its leader delivery goes on."""
+        return self.lease_ms * 6 // 10
+
+
+class Borrower(Holder):
+    """The state under the borrow protocol."""
+
+    __slots__ = ("wanted_ms",)
+
+    def __init__(
+        self, borrower_id: BorrowerId, session_id: SessionId, client_id: str, lease_ms: int
+    ) -> None:
+        super().__init__(borrower_id, session_id, client_id, lease_ms)
+        self.wanted_ms: int | None = None
+        """When the leader was first looked for since it last answered."""
+
+
+def merge_report(held: HeldStream, report: StreamReport, *, final: bool) -> None:
+    """Let a report of the session add to what is known; a grant only moves on."""
+    known = held.report
+    progress = known.progress.merged(report.progress)
+    frontier = max(known.frontier, report.frontier)
+    sent = known.sent if report.sent is None else max(report.sent, known.sent or 0)
+    if final:
+        held.finished = True
+        # The client dropped what lies above its frontier, so nothing there was handed out.
+        sent = frontier if report.sent is None else max(report.sent, frontier)
+    attempts = merged_attempts(known.attempts, report.attempts, progress)
+    held.report = StreamReport(
+        known.stream, known.grant_epoch, progress, frontier, attempts, sent, report.stalled
+    )
+
+
+def suspend(state: Holder, effects: Effects) -> None:
+    """Deliver nothing until the leader answers again."""
+    if not state.suspended:
+        state.suspended = True
+        effects.append(SuspendDelivery())
+
+
+def due(state: Holder, now_ms: int) -> Iterator[Timer | StreamId]:
+    """What it waited for until now, earliest first, as long as it lives."""
+    for key in state.timers.due(now_ms):
+        # A timer that came due first may have ended the borrower.
+        if state.state is BorrowerState.GONE:
+            return
+        yield key
+
+
+def tell_changes(state: Holder, effects: Effects) -> None:
+    """At the end of a step: how it stands, and when it wants to be woken, where that changed."""
+    if state.state is not BorrowerState.GONE:
+        standing = "active" if state.streams else "standby"
+        if state.state is BorrowerState.CONNECTING:
+            standing = "connecting"
+        if standing != state.standing:
+            state.standing = standing
+            effects.append(Standing(standing))
+    wake_ms = state.timers.next_ms()
+    if wake_ms is not None and wake_ms != state.wake_ms:
+        effects.append(WakeAt(wake_ms))
+    state.wake_ms = wake_ms

@@ -1,0 +1,280 @@
+"""Inputs and effects of a session's delivery window (`window`).
+
+The session feeds inputs, each with its monotonic clock, and carries out effects in order. A grant
+is named by its number in the session. Offsets in a `Settle` come from a client and are untrusted.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from dss_core.ids import StreamId
+from dss_core.progress import Progress, Ranges
+from dssd.machines.messages import GrantedStream, StreamReport
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """A stream is lent: read and deliver it under this number."""
+
+    grant: int
+    subscription: int
+    granted: GrantedStream
+    ack_wait_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Grown:
+    """The stream of the grant has records that it had not before."""
+
+    grant: int
+
+
+class ChunkRead(NamedTuple):
+    """Answers a `Read`: what `dssd.log.port.Chunk` says."""
+
+    grant: int
+    offset: int
+    """As it was asked."""
+    frames: bytes
+    mask: Ranges
+    records: int
+    base: int
+    next: int
+
+
+class Nak(NamedTuple):
+    """The user refused these; bring them again."""
+
+    start: int
+    end: int
+    delay_ms: int | None = None
+
+
+class Settle(NamedTuple):
+    """What the client says of one grant."""
+
+    grant: int
+    acked: Ranges = ()
+    naks: tuple[Nak, ...] = ()
+    frontier: int = 0
+    """Every offset below it was handed to the user or is masked."""
+    token: int = 0
+    """Not 0: answer when the acks are durable."""
+    in_progress: Ranges = ()
+    """The ack wait of these begins anew; they were handed out. Of records that come again, below
+    the frontier, nothing else tells, and until it does a nak is about the sending before."""
+
+
+def ranges_in(settle: Settle) -> int:
+    """How many ranges it names."""
+    return len(settle.acked) + len(settle.naks) + len(settle.in_progress)
+
+
+def pieces_of(settle: Settle, ranges_max: int) -> Iterator[Settle]:
+    """The same as several settles of so many ranges at most, in the order in which one is taken.
+
+    The last one has the token, which is about all of them.
+    """
+    if ranges_in(settle) <= ranges_max:
+        yield settle
+        return
+    nothing = settle._replace(acked=(), naks=(), in_progress=(), token=0)
+    for at in range(0, len(settle.acked), ranges_max):
+        yield nothing._replace(acked=settle.acked[at : at + ranges_max])
+    for at in range(0, len(settle.in_progress), ranges_max):
+        yield nothing._replace(in_progress=settle.in_progress[at : at + ranges_max])
+    for at in range(0, len(settle.naks), ranges_max):
+        yield nothing._replace(naks=settle.naks[at : at + ranges_max])
+    yield nothing._replace(token=settle.token)
+
+
+@dataclass(frozen=True, slots=True)
+class Settles:
+    """What the client says at one moment; the credit that comes back is spent at once."""
+
+    settles: tuple[Settle, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RevokeAsked:
+    """The leader wants the stream back: stop, and report finally within the deadline."""
+
+    grant: int
+    deadline_ms: int
+    """A duration."""
+
+
+@dataclass(frozen=True, slots=True)
+class RevokeFinished:
+    """The client has dropped what it had not handed out. Unasked: it does not want the grant."""
+
+    grant: int
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """The grant is over: forget it."""
+
+    grant: int
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """The subscription is over, and so are its grants: forget it."""
+
+    subscription: int
+
+
+@dataclass(frozen=True, slots=True)
+class Draining:
+    """The daemon stops: ask the client to drop what it has not handed out, within the deadline."""
+
+    deadline_ms: int
+    """A duration."""
+
+
+@dataclass(frozen=True, slots=True)
+class Closing:
+    """The connection is gone: report every grant as it is, forget all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """What is durable of a grant's progress."""
+
+    grant: int
+    progress: Progress
+
+
+@dataclass(frozen=True, slots=True)
+class Suspended:
+    """Deliver nothing to the subscription until `Resumed`."""
+
+    subscription: int
+
+
+@dataclass(frozen=True, slots=True)
+class Resumed:
+    """Deliver to the subscription again."""
+
+    subscription: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ticked:
+    """The time that `DeliveryWindow.wake_at_ms` names came, or later."""
+
+
+DeliveryInput = (
+    Installed
+    | Grown
+    | ChunkRead
+    | Settle
+    | Settles
+    | RevokeAsked
+    | RevokeFinished
+    | Dropped
+    | Left
+    | Draining
+    | Closing
+    | Saved
+    | Suspended
+    | Resumed
+    | Ticked
+)
+
+
+class Read(NamedTuple):
+    """Read the stream of the grant; answer with `ChunkRead`. One at a time per grant."""
+
+    grant: int
+    stream: StreamId
+    offset: int
+    bytes_max: int
+
+
+class Deliver(NamedTuple):
+    """Send frames to the client."""
+
+    grant: int
+    frames: bytes
+    mask: Ranges
+    """Offsets in the frames that are not for the user."""
+    redelivered: bool
+    attempt: int
+    base: int
+    """The offset of the first record of the frames."""
+    end: int
+    """The offset behind their last record."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskRevoke:
+    """Tell the client to hand out no more of the grant."""
+
+    grant: int
+    deadline_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Tell the borrower how the grants stand."""
+
+    reports: tuple[tuple[int, StreamReport], ...]
+    """By grant number."""
+    final: bool = False
+    """The streams are read no more."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerSettled:
+    """The acks under this token of the client are durable."""
+
+    token: int
+
+
+@dataclass(frozen=True, slots=True)
+class RefuseGrant:
+    """A settle named a grant that the session does not hold."""
+
+    grant: int
+
+
+@dataclass(frozen=True, slots=True)
+class RefuseRange:
+    """A settle named offsets that were not delivered under the grant; they were ignored."""
+
+    grant: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Unwanted:
+    """The client does not know the subscription of a grant: leave it until it is wanted again."""
+
+    subscription: int
+
+
+@dataclass(frozen=True, slots=True)
+class ShowStalled:
+    """Delivery of the grant's stream paused, or goes on again: too many acked ranges."""
+
+    grant: int
+    subscription: int
+    stalled: bool
+    oldest_unacked: int
+
+
+DeliveryEffect = (
+    Read
+    | Deliver
+    | AskRevoke
+    | Report
+    | AnswerSettled
+    | RefuseGrant
+    | RefuseRange
+    | Unwanted
+    | ShowStalled
+)

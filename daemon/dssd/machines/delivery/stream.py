@@ -1,0 +1,443 @@
+"""One grant inside the delivery window: what of its stream was read, sent, handed out and acked.
+
+::
+
+    floor        frontier        sent = cursor
+      |  handed out  |  in the client's buffer  |  not read yet
+      #####.##..#####|..........................|
+
+Offsets below the cursor are acknowledged, out (`Outstanding`) or resting until they come again
+(`Resting`), exactly one of them. The cursor takes each offset once; what comes again is read once
+more on its own, before new records. Records that the filter rejects, that retention took or that
+are damaged count as acknowledged once the cursor has passed them.
+
+A stream that was lent before begins at its floor: what lies below the granted frontier was handed
+out before. If its last holder died of one of these records, sending all of them again would blame
+them all again: so of records with k known hand-outs only ``credit >> k`` may be out at a time.
+
+At `ACKED_RANGES_MAX` acked ranges nothing more is read: whoever handed those out has to close gaps
+first. What is out by then may become as many ranges again, which credit bounds; a report has them
+all, or a record that was acknowledged would come again. A holder that was granted so many reads on
+as long as they become hardly more: nobody else closes the gaps between them.
+"""
+
+from collections.abc import Iterable
+from itertools import chain
+
+from dss_core.limits import ACKED_RANGES_MAX
+from dss_core.progress import Progress, Range, Ranges, clipped, complement, normalised
+from dssd.limits import RESTING_RANGES_MAX
+from dssd.machines.delivery.events import ChunkRead, Deliver, Installed, Nak
+from dssd.machines.delivery.frame_plan import Class, FrameSpans, Plan, Room, plan, whole_frames
+from dssd.machines.delivery.outstanding import Outstanding, Run
+from dssd.machines.delivery.retry import AckWaits, HandOuts, Resting, backoff_ms, run_records_max
+from dssd.machines.messages import StreamReport
+
+NEVER_HELD = 1 << 62
+
+RANGES_ADDED_MAX = 64
+"""By a holder that was granted as many as there may be, or nearly: with none, one record that is
+out would hold up all others."""
+
+
+class DeliveredStream:
+    """The state of one grant. Owned by the delivery window."""
+
+    def __init__(self, installed: Installed, run_records: int) -> None:
+        granted = installed.granted
+        self.grant = installed.grant
+        self.subscription = installed.subscription
+        self.stream = granted.stream
+        self.grant_epoch = granted.grant_epoch
+        self.progress = granted.progress
+        self.first = granted.progress.floor
+        self.cursor = granted.progress.floor
+        self.sent = granted.progress.floor
+        self.frontier = granted.progress.floor
+        """As this client reported it; it does not know what holders before it did."""
+        self.out = Outstanding()
+        self.hand_outs = HandOuts(granted.attempts)
+        self.resting = Resting()
+        self.waits = AckWaits(installed.ack_wait_ms)
+        self.chunk: ChunkRead | None = None
+        self.spans: FrameSpans | None = None
+        """The chunk's frames, once it had to be cut."""
+        self.chunk_at = 0
+        self.chunk_end = 0
+        self.resending = False
+        """The chunk, or the read that will bring it, serves what is due again."""
+        self.reading = False
+        self.at_tail = False
+        self.grown = False
+        self.queued = False
+        """It has a place among the streams that read or send."""
+        self.ending = False
+        self.revoke_until_ms: int | None = None
+        self.stalled = False
+        self._granted_frontier = granted.frontier
+        self._suspect_end = granted.suspect_end
+        self._run_records = run_records
+        self._held_at = NEVER_HELD
+        """With so many suspects out, the cursor had to wait; with fewer it may go on."""
+        ranges = granted.progress.ranges
+        ranges_end = ranges[-1][1] if ranges else 0
+        self._ranges_max = max(ACKED_RANGES_MAX, len(ranges) + RANGES_ADDED_MAX)
+        self._fresh_from = max(
+            granted.frontier, granted.suspect_end, self.hand_outs.end(), ranges_end
+        )
+
+    # Reading
+
+    def read_offset(self) -> int | None:
+        """Where to read next, or None where nothing is to be read now."""
+        if self.reading or self.chunk is not None or self.ending:
+            return None
+        due = self.resting.due()
+        if due is not None:
+            self.resending = True
+            return due[0]
+        if self.at_tail or self._cursor_held():
+            return None
+        self.resending = False
+        return self.cursor
+
+    def take_chunk(self, chunk: ChunkRead) -> bool:
+        """Take what was read; whether there is something to send."""
+        self.reading = False
+        if self.ending:
+            return False
+        if self.resending:
+            self._take_again(chunk)
+        elif chunk.next > chunk.offset:
+            self._take_on(chunk)
+        else:
+            self.at_tail = not self.grown
+        self.grown = False
+        return self.chunk is not None
+
+    def end(self, until_ms: int | None) -> None:
+        """Send nothing more; until the time, what is out may still be settled."""
+        self.ending = True
+        self.revoke_until_ms = until_ms
+        self.resting.clear()
+        self.waits.clear()
+
+    @property
+    def finished(self) -> bool:
+        """Its final report was made."""
+        return self.ending and self.revoke_until_ms is None
+
+    def grow(self) -> None:
+        """The stream has more records."""
+        self.at_tail = False
+        self.grown = self.reading
+
+    def forget_chunk(self) -> None:
+        """Drop what was read and not sent; it is read again when its time comes."""
+        self.chunk = None
+        self.spans = None
+
+    def _take_on(self, chunk: ChunkRead) -> None:
+        self._held_at = NEVER_HELD
+        if not chunk.frames:
+            self._pass(((chunk.offset, chunk.next),))
+            self.cursor = chunk.next
+            return
+        if chunk.base > chunk.offset:
+            self._pass(((chunk.offset, chunk.base),))
+        self.chunk = chunk
+        self.chunk_at = max(chunk.offset, chunk.base)
+        self.chunk_end = chunk.base + chunk.records
+
+    def _take_again(self, chunk: ChunkRead) -> None:
+        due = self.resting.due()
+        if due is None or due[0] != chunk.offset:
+            return
+        start, end = due
+        held = max(start, min(chunk.base, end)) if chunk.frames else min(chunk.next, end)
+        if held > start:
+            # Retention took them, or they are damaged since.
+            self._pass(((start, held),))
+            self.resting.sent(held)
+        if chunk.frames and held < end:
+            self.chunk = chunk
+            self.chunk_at = held
+            self.chunk_end = min(end, chunk.base + chunk.records)
+        elif chunk.next <= start:
+            # Read at its end, a stream has lost what it held there.
+            self._pass(((start, end),))
+            self.resting.sent(end)
+
+    # Sending
+
+    @property
+    def fresh(self) -> bool:
+        """Whether all that is left of the chunk is new: none is masked, acked or suspect."""
+        chunk = self.chunk
+        return (
+            chunk is not None
+            and not chunk.mask
+            and not self.resending
+            and self.chunk_at >= self._fresh_from
+        )
+
+    def send_whole(self) -> Deliver:
+        """Send a fresh chunk as it is."""
+        chunk = self.chunk
+        assert chunk is not None
+        return self._send_fresh(chunk, chunk.frames, self.chunk_end)
+
+    def send_frames(self, spans: FrameSpans, room: Room) -> Deliver | None:
+        """Send what the credit allows of a fresh chunk; None where it is cut within a frame."""
+        chunk = self.chunk
+        assert chunk is not None
+        chosen = whole_frames(spans, (self.chunk_at, self.chunk_end), room)
+        if chosen is None:
+            return None
+        begin, end = chosen
+        frames = chunk.frames[spans.at[begin] : spans.at[end]]
+        return self._send_fresh(chunk, frames, spans.base[end])
+
+    def _send_fresh(self, chunk: ChunkRead, frames: bytes, end: int) -> Deliver:
+        start = self.chunk_at
+        self.out.add(Run(start, end, (), end - start, len(frames)))
+        self._advance(chunk, end)
+        return Deliver(self.grant, frames, (), False, 1, start, end)
+
+    def send_part(self, spans: FrameSpans, room: Room) -> Deliver | None:
+        """Send what the credit allows of the chunk, or nothing; the chunk ends when it is through.
+
+        The chunk is dropped where the stream itself must wait.
+        """
+        chunk = self.chunk
+        assert chunk is not None
+        closed = normalised((*chunk.mask, (0, self.progress.floor), *self.progress.ranges))
+        wanted = complement(closed, self.chunk_at, self.chunk_end)
+        if not wanted:
+            self._advance(chunk, self.chunk_end)
+            return None
+        kind = self._first_class(wanted)
+        if kind.records_max <= 0:
+            self._held_at = self.out.suspects
+            self.forget_chunk()
+            return None
+        planned = plan(spans, wanted, kind, room)
+        self._send_run(planned)
+        end = planned.picked[-1][1]
+        self._advance(chunk, self.chunk_end if end >= wanted[-1][1] else end)
+        size = planned.last_byte - planned.first_byte
+        whole = size == len(chunk.frames)
+        frames = chunk.frames if whole else chunk.frames[planned.first_byte : planned.last_byte]
+        return Deliver(
+            self.grant,
+            frames,
+            planned.mask,
+            planned.redelivered,
+            planned.attempt,
+            planned.base,
+            planned.end,
+        )
+
+    def _send_run(self, planned: Plan) -> None:
+        start, end = planned.picked[0][0], planned.picked[-1][1]
+        size = planned.last_byte - planned.first_byte
+        suspects_max = 0
+        if planned.attempt > 1 and not self.resending:
+            suspects_max = run_records_max(self._run_records, planned.attempt - 1)
+        gaps = complement(planned.picked, start, end)
+        again = self.resending and start < self.frontier
+        self.out.add(Run(start, end, gaps, planned.records, size, again, suspects_max))
+
+    def _advance(self, chunk: ChunkRead, to: int) -> None:
+        if chunk.mask:
+            self._pass(clipped(chunk.mask, self.chunk_at, to))
+        done = to >= self.chunk_end
+        if self.resending:
+            self.resting.sent(to)
+        else:
+            if done:
+                self._pass(((to, chunk.next),))
+                to = chunk.next
+            self.cursor = self.sent = to
+        self.chunk_at = to
+        if done:
+            self.forget_chunk()
+
+    def _pass(self, ranges: Ranges) -> None:
+        """Count offsets that are not for the user as acknowledged."""
+        if any(start < end for start, end in ranges):
+            self.progress = self.progress.with_acked(ranges)
+
+    def _first_class(self, wanted: Ranges) -> Class:
+        """That of the first wanted record, as far as no other is wanted in between."""
+        first: Class | None = None
+        for each in chain.from_iterable(self._classes(start, end) for start, end in wanted):
+            if first is None:
+                first = each
+            elif (each.redelivered, each.attempt) == (first.redelivered, first.attempt):
+                first = first.joined(each)
+            else:
+                break
+        assert first is not None
+        return first
+
+    def _classes(self, start: int, end: int) -> list[Class]:
+        classes: list[Class] = []
+        for low, high, count in self.hand_outs.segments(start, end, self._known_below()):
+            most = run_records_max(self._run_records, count) if count else high - low
+            if count and not self.resending:
+                most = self.out.suspect_room(most)
+            marked = self.resending or count > 0
+            if not marked and low < self._suspect_end:
+                split = min(high, self._suspect_end)
+                classes.append(Class(low, split, True, 1, split - low))
+                low = split
+            if low < high:
+                classes.append(Class(low, high, marked, count + 1, most))
+        return classes
+
+    def _known_below(self) -> int:
+        return max(self._granted_frontier, self.frontier)
+
+    # Settling
+
+    def ack(self, acked: Ranges) -> list[Run]:
+        """Take acknowledged ranges; returns the runs whose credit comes back."""
+        freed: list[Run] = []
+        for start, end in acked:
+            freed.extend(self.out.take(start, end))
+            self.hand_outs.forget(start, end)
+        floor, ranges = self.progress.floor, self.progress.ranges
+        if len(acked) == 1 and not ranges and acked[0][0] <= floor:
+            if acked[0][1] > floor:
+                self.progress = Progress(acked[0][1])
+        else:
+            self.progress = self.progress.with_acked(acked)
+        self.waits.settled_below(self.progress.floor)
+        return freed
+
+    def raise_frontier(self, frontier: int, now_ms: int) -> None:
+        """The client handed out more: count it, and begin its ack wait."""
+        frontier = min(frontier, self.sent)
+        before = self.frontier
+        if frontier <= before:
+            return
+        if before < self._granted_frontier or self.hand_outs.end() > before:
+            for start, end in self.progress.unacked(frontier):
+                if end > before:
+                    self._charge_again(max(start, before), end)
+        self.frontier = frontier
+        if frontier > self.progress.floor and not self.ending:
+            self.waits.handed_out(max(before, self.progress.floor), frontier, now_ms)
+
+    def _charge_again(self, start: int, end: int) -> None:
+        """Count a hand-out of what was handed out before; a first one is told by the frontier."""
+        known = self._granted_frontier
+        for low, high, count in self.hand_outs.segments(start, end, known):
+            if count:
+                self.hand_outs.charge(low, high, known)
+
+    def _charge_run(self, run: Run) -> None:
+        known = self._known_below()
+        for start, end in complement(run.gaps, run.start, run.end):
+            self.hand_outs.charge(start, end, known)
+
+    def refuse(self, nak: Nak, now_ms: int) -> list[Run]:
+        """Let naked records rest; returns the runs whose credit comes back."""
+        freed = self._rest_handed_out(nak.start, nak.end, now_ms, nak.delay_ms)
+        self.resting.wake(now_ms)
+        return freed
+
+    def renew(self, start: int, end: int, now_ms: int) -> None:
+        """The ack wait of a range begins anew; it was handed out."""
+        for run in self.out.take(start, end):
+            if run.unsure:
+                self._charge_run(run)
+                run.unsure = False
+            self.out.add(run)
+            if not self.ending:
+                self.waits.handed_out(run.start, run.end, now_ms)
+
+    def expire(self, now_ms: int) -> list[Run]:
+        """Let records rest whose ack wait ran out; returns the runs whose credit comes back."""
+        freed: list[Run] = []
+        for start, end in self.waits.expired(now_ms):
+            freed.extend(self._rest_handed_out(start, end, now_ms, None))
+        return freed
+
+    def _rest_handed_out(
+        self, start: int, end: int, now_ms: int, delay_ms: int | None
+    ) -> list[Run]:
+        freed: list[Run] = []
+        for run in self.out.take(start, end):
+            if run.unsure:
+                # This is about the sending before; the record is on its way again already.
+                self.out.add(run)
+            else:
+                self._rest(run, now_ms, delay_ms)
+                freed.append(run)
+        return freed
+
+    def _rest(self, run: Run, now_ms: int, delay_ms: int | None) -> None:
+        if self.ending:
+            return
+        for start, end in complement(run.gaps, run.start, run.end):
+            for low, high, count in self.hand_outs.segments(start, end, self._known_below()):
+                rest_ms = backoff_ms(count) if delay_ms is None else delay_ms
+                self.resting.rest(low, high, now_ms + rest_ms)
+
+    # Reporting
+
+    def report(self, *, sent: int | None = None) -> StreamReport:
+        """How the grant stands."""
+        attempts = self.hand_outs.entries()
+        return StreamReport(
+            self.stream,
+            self.grant_epoch,
+            self.progress,
+            self.handed_out(),
+            attempts,
+            sent,
+            self.stalled,
+        )
+
+    def acked(self) -> Ranges:
+        """Every offset that is acknowledged."""
+        floor, ranges = self.progress.floor, self.progress.ranges
+        return ((0, floor), *ranges) if floor else ranges
+
+    def handed_out(self) -> int:
+        """Every offset below it was handed out, by this holder or one before, or is settled."""
+        return max(self._known_below(), self.progress.floor)
+
+    def capped(self) -> bool:
+        """Whether too much lies unacknowledged between acknowledged records."""
+        ranges, out = len(self.progress.ranges), self.out.records
+        if ranges >= self._ranges_max or len(self.resting) >= RESTING_RANGES_MAX:
+            return True
+        # Each record that is out may become an island between two acked ranges.
+        return bool(out and ranges and ranges + out >= self._ranges_max)
+
+    def _cursor_held(self) -> bool:
+        return self.out.suspects >= self._held_at or self.capped()
+
+    def next_ms(self) -> int | None:
+        """The earliest time at which something of it is due."""
+        if self.ending:
+            return self.revoke_until_ms
+        waits_ms, rests_ms = self.waits.next_ms(), self.resting.next_ms()
+        if rests_ms is None or (waits_ms is not None and waits_ms < rests_ms):
+            return waits_ms
+        return rests_ms
+
+
+def checked(ranges: Iterable[Range], first: int, sent: int) -> tuple[Ranges, Range | None]:
+    """The ranges that lie in ``[first, sent)``, and the first of those that do not."""
+    good: list[Range] = []
+    bad: Range | None = None
+    for start, end in ranges:
+        if first <= start < end <= sent:
+            good.append((start, end))
+        elif bad is None:
+            bad = (start, end)
+    return tuple(good), bad

@@ -1,0 +1,56 @@
+"""Known hand-outs of unacknowledged records, as runs (start, end, count).
+
+Reports of one stream may come late or doubled, and a count never goes down; so two reports are
+merged by taking the higher count of each record. Invariant: runs are sorted, disjoint, have a
+count of at least 1, and cover no acknowledged offset.
+"""
+
+from collections.abc import Iterable
+from itertools import pairwise
+
+from dss_core.progress import Progress, complement
+from dssd.machines.messages import Attempts
+
+
+def merged_attempts(mine: Attempts, other: Attempts, progress: Progress) -> Attempts:
+    """The higher count of each record that the progress leaves unacknowledged."""
+    if mine == other or not (mine or other):
+        return unacked_attempts(mine, progress)
+    edges = sorted({edge for start, end, _ in (*mine, *other) for edge in (start, end)})
+    runs: list[tuple[int, int, int]] = []
+    at_mine, at_other = _Cursor(mine), _Cursor(other)
+    for start, end in pairwise(edges):
+        count = max(at_mine.count_at(start), at_other.count_at(start))
+        if count:
+            runs.append((start, end, count))
+    return unacked_attempts(runs, progress)
+
+
+def unacked_attempts(runs: Iterable[tuple[int, int, int]], progress: Progress) -> Attempts:
+    """The runs without what is acknowledged; neighbours of one count are joined."""
+    kept: list[tuple[int, int, int]] = []
+    for start, end, count in runs:
+        open_from = max(start, progress.floor)
+        for low, high in complement(progress.ranges, open_from, end) if open_from < end else ():
+            if kept and kept[-1][1] == low and kept[-1][2] == count:
+                kept[-1] = (kept[-1][0], high, count)
+            else:
+                kept.append((low, high, count))
+    return tuple(kept)
+
+
+class _Cursor:
+    """Reads counts at rising offsets."""
+
+    __slots__ = ("_at", "_runs")
+
+    def __init__(self, runs: Attempts) -> None:
+        self._runs = runs
+        self._at = 0
+
+    def count_at(self, offset: int) -> int:
+        while self._at < len(self._runs) and self._runs[self._at][1] <= offset:
+            self._at += 1
+        if self._at == len(self._runs) or self._runs[self._at][0] > offset:
+            return 0
+        return self._runs[self._at][2]

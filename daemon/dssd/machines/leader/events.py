@@ -1,0 +1,225 @@
+"""Inputs and effects of a leader: what its actor tells it, and what it asks of its actor.
+
+The actor (``dssd.leaders.actor``) owns one leader per live group. It feeds inputs, each with the
+daemon's monotonic clock, and carries out effects in order. Rows, preconditions and mailboxes are
+the actor's business; the leader knows only what is said here.
+"""
+
+from dataclasses import dataclass
+
+from dss_core.ids import StreamId
+from dss_core.progress import Progress
+from dssd.machines.messages import Attempts, BorrowerId, SessionId, ToBorrower, ToLeader
+
+
+@dataclass(frozen=True, slots=True)
+class StoredStream:
+    """A stream of the group as the store and the log have it when a leader takes over."""
+
+    stream: StreamId
+    progress: Progress
+    frontier: int
+    end: int
+    """The stream's next offset at the takeover."""
+    sealed_end: int | None
+    """Where its last record ends, of a sealed storage topic; else None."""
+    grant_epoch: int = 0
+    session_id: SessionId | None = None
+    borrower_id: BorrowerId | None = None
+    """Not None: the last grant did not end with an exact report."""
+    attempts: Attempts = ()
+    finished: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TookOver:
+    """Leadership is claimed, and this is what the group has."""
+
+    now_ms: int
+    streams: tuple[StoredStream, ...]
+    restarted: bool
+    """The daemon restarted since the last leader: no borrower of that time is left."""
+    versions: tuple["SetVersion", ...] = ()
+    """Of a lease group: the newest stream set of each session."""
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """A message of a borrower came."""
+
+    message: ToLeader
+    now_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class SessionClosed:
+    """The client's connection closed: the session's borrowers are dead."""
+
+    session_id: SessionId
+    now_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class PresentStream:
+    """A stream that the filter selects."""
+
+    stream: StreamId
+    sealed_end: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class StreamsChanged:
+    """Streams appeared, were sealed, or went away. What is known already changes nothing."""
+
+    now_ms: int
+    present: tuple[PresentStream, ...] = ()
+    gone: tuple[StreamId, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """A `Persist` is durable."""
+
+    commit_id: int
+    now_ms: int
+    ends: tuple[tuple[StreamId, int], ...] = ()
+    """The next offset of each stream that the `Persist` asked to measure."""
+
+
+@dataclass(frozen=True, slots=True)
+class Destroyed:
+    """The group was removed."""
+
+    now_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class StopAsked:
+    """The daemon stops: save everything, then stop."""
+
+    now_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ticked:
+    """The time of a `WakeAt` came, or later."""
+
+    now_ms: int
+
+
+LeaderInput = (
+    TookOver
+    | Received
+    | SessionClosed
+    | StreamsChanged
+    | Committed
+    | Destroyed
+    | StopAsked
+    | Ticked
+)
+
+
+@dataclass(frozen=True, slots=True)
+class StreamRecord:
+    """What a commit says of one stream."""
+
+    stream: StreamId
+    progress: Progress
+    frontier: int
+    attempts: Attempts
+    finished: bool
+    grant: "GrantRecord | None"
+    """None where only the progress changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class GrantRecord:
+    """Whose a stream is."""
+
+    grant_epoch: int
+    session_id: SessionId | None
+    """Who holds it or held it last, and may come back for it after a restart."""
+    borrower_id: BorrowerId | None
+
+
+@dataclass(frozen=True, slots=True)
+class SetVersion:
+    """How far the versions of a session's stream sets have come in a lease group."""
+
+    session_id: SessionId
+    version: int | None
+    """None: forget the session; no borrower of it is left."""
+
+
+@dataclass(frozen=True, slots=True)
+class Persist:
+    """Commit these, all or nothing, under this leadership; answer with `Committed`.
+
+    There is one at a time. When the leadership is lost meanwhile, the actor stops at once.
+    """
+
+    commit_id: int
+    records: tuple[StreamRecord, ...]
+    measure: tuple[StreamId, ...]
+    """Streams whose next offset is wanted, read after the commit."""
+    versions: tuple[SetVersion, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Pass it to the borrower that it names."""
+
+    message: ToBorrower
+
+
+@dataclass(frozen=True, slots=True)
+class WakeAt:
+    """Feed a `Ticked` at this time, unless a later effect of this kind says otherwise."""
+
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """The leader is done; nothing is left to save that may be saved."""
+
+    reason: str
+
+
+LeaderEffect = Persist | Send | WakeAt | Stop
+
+
+@dataclass(frozen=True, slots=True)
+class MemberView:
+    """A borrower, for people."""
+
+    borrower_id: BorrowerId
+    session_id: SessionId
+    client_id: str
+    streams: int
+    connected_for_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class StreamView:
+    """A stream, for people."""
+
+    stream: StreamId
+    state: str
+    client_id: str
+    """Of the holder; empty where it is free."""
+    grant_epoch: int
+    progress: Progress
+    state_age_ms: int
+    stalled: bool = False
+    """Its delivery is paused until its oldest record is acknowledged."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderView:
+    """A live group as its leader has it in memory."""
+
+    leader_epoch: int
+    rebalancing: bool
+    members: tuple[MemberView, ...]
+    streams: tuple[StreamView, ...]

@@ -1,0 +1,534 @@
+"""The leader of a group: who its members are, and which of them holds which stream (DESIGN §5).
+
+The leader itself only loads, leads and stops; what happens to one stream stands in
+`stream`, and `stream_acts` carries out what follows from it. Rules:
+
+1. *Persist before send.* A `Persist` is answered by `Committed` before a `Grant` or a `Revoked`
+   leaves that rests on it. One commit at a time: what changes meanwhile goes into the next, so a
+   stream that is not dirty after a commit is durable as it stands.
+2. Reports gather for 50 ms, or twice the last commit's duration; what somebody waits for (a grant,
+   a final report) is committed at once, and takes gathered reports along.
+3. Each transient state of each stream has its own resend and its own deadline; each member has its
+   own lease, extended by whatever it sends. Nobody's timer depends on another's traffic.
+4. Joins and leaves gather for 200 ms. A death is acted on at once, but that a large group rests
+   between two rebalances; what a rebalance moves is begun in portions (`rebalance`).
+5. After a takeover, streams whose last grant did not end exactly are kept: for the sessions that
+   held them after a restart of the daemon (1 s), else for the holders themselves (L). Newcomers
+   get only the rest; nothing is revoked meanwhile.
+6. A member of another leader epoch is never trusted for more than its grant epochs prove. One that
+   the leader does not know is told to present itself or, if it should know better, invalidated.
+7. A borrower that is gone does not come back: its own late requests make it no member again.
+8. A member that is leaving gives back what it holds, and gets nothing more.
+9. Without members for 30 s and with nothing left to save, it stops.
+
+`step` is total over `TRANSITIONS` (leader state, input) and `MESSAGES` (message). It updates the
+state in place, for groups may have tens of thousands of streams. A step costs what it changes, and
+changes so many streams at most (`COMMIT_STREAMS_MAX`, `MOVES_A_STEP_MAX`, `TIMERS_A_STEP_MAX`).
+Only a takeover and the shares of a rebalance look at all streams; only the end of a holder and what
+it presents touch all of its own. docs/testing.md has what steps cost.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import assert_never
+
+from dss_core.errors import GroupDestroyed, GroupNotFound
+from dss_core.ids import StreamId
+from dss_core.progress import Progress
+from dssd.machines.leader import stream_sets
+from dssd.machines.leader.events import (
+    Committed,
+    Destroyed,
+    LeaderEffect,
+    LeaderInput,
+    Received,
+    SessionClosed,
+    Stop,
+    StopAsked,
+    StoredStream,
+    StreamsChanged,
+    Ticked,
+    TookOver,
+    WakeAt,
+)
+from dssd.machines.leader.rebalance import begin_moves, rebalance_if_due
+from dssd.machines.leader.state import (
+    MOVES_A_STEP_MAX,
+    TIMERS_A_STEP_MAX,
+    Alarm,
+    Forget,
+    Leader,
+    LeaderState,
+    Lease,
+    Limit,
+    Member,
+    Resend,
+    Reserve,
+    Timer,
+)
+from dssd.machines.leader.stream import (
+    HELD,
+    HolderLost,
+    LentStream,
+    Overdue,
+    Released,
+    Reported,
+    ResendDue,
+    Sealed,
+    StreamState,
+)
+from dssd.machines.leader.stream_acts import (
+    Turn,
+    commit_if_due,
+    invalidate,
+    mark_dirty,
+    note_committed,
+    rebalance_by,
+    send_grants,
+    turn_stream,
+)
+from dssd.machines.leader.stream_set_state import Leases
+from dssd.machines.messages import (
+    BorrowerId,
+    Disconnect,
+    Invalidate,
+    LeaderConnectResponse,
+    LeaderWanted,
+    Ping,
+    PingResponse,
+    RevokeFinished,
+    StreamReport,
+    ToLeader,
+    UpdateProgress,
+    UpdateStreamStates,
+)
+
+
+def step(state: Leader, given: LeaderInput) -> tuple[Leader, list[LeaderEffect]]:
+    """Take one input: the state, updated in place and returned, and what to do, in order."""
+    turn = Turn(state, given.now_ms)
+    TRANSITIONS[state.state, type(given)](turn, given)
+    if state.state is LeaderState.LEADING:
+        rebalance_if_due(turn)
+    send_grants(turn)
+    _speak_of_sets(turn)
+    if state.state in (LeaderState.LEADING, LeaderState.STOPPING):
+        commit_if_due(turn)
+        _stop_if_saved(turn)
+    wake_ms = state.timers.next_ms()
+    if wake_ms is not None and wake_ms != state.wake_ms:
+        turn.effects.append(WakeAt(wake_ms))
+    state.wake_ms = wake_ms
+    return state, turn.effects
+
+
+def _speak_of_sets(turn: Turn) -> None:
+    state = turn.state
+    if state.leases is not None and state.state is LeaderState.LEADING:
+        stream_sets.offer_first(state, state.leases)
+        for message in stream_sets.messages(state, state.leases, turn.now_ms):
+            turn.send(message)
+
+
+# Takeover
+
+
+def _take_over(turn: Turn, given: TookOver) -> None:
+    state = turn.state
+    state.state = LeaderState.LEADING
+    for stored in given.streams:
+        lent = LentStream(stored)
+        lent.since_ms = given.now_ms
+        # Without a session nobody comes back for it, whatever doubt its last grant left.
+        kept = stored.session_id is not None and (given.restarted or stored.borrower_id is not None)
+        lent.reserved = kept and lent.state is StreamState.FREE
+        state.streams[stored.stream] = lent
+    state.order = tuple(sorted(state.streams))
+    if state.leases is not None:
+        versions = ((each.session_id, each.version) for each in given.versions)
+        state.leases.counters = {session: at for session, at in versions if at is not None}
+    if any(lent.reserved for lent in state.streams.values()):
+        state.reserve = Reserve.FOR_SESSIONS if given.restarted else Reserve.FOR_HOLDERS
+        kept_ms = state.timing.reserve_ms if given.restarted else state.timing.lease_ms
+        state.timers.set(Alarm.RESERVE, given.now_ms + kept_ms)
+    state.timers.set(Alarm.IDLE, given.now_ms + state.timing.idle_ms)
+
+
+def _end_reserve(turn: Turn) -> None:
+    state = turn.state
+    for_holders = state.reserve is Reserve.FOR_HOLDERS
+    state.reserve = Reserve.NOTHING
+    state.timers.clear(Alarm.RESERVE)
+    for lent in state.streams.values():
+        if not lent.reserved:
+            continue
+        if for_holders:
+            turn_stream(turn, lent, HolderLost())
+        lent.reserved = False
+    rebalance_by(turn, turn.now_ms)
+
+
+# Members
+
+
+def _receive(turn: Turn, given: Received) -> None:
+    message = given.message
+    state = turn.state
+    if message.leader_epoch > state.leader_epoch:
+        return
+    member = state.members.get(message.borrower_id)
+    if member is None and not isinstance(message, LeaderWanted | Disconnect):
+        _answer_stranger(turn, message)
+        return
+    if member is not None:
+        _extend_lease(turn, member)
+    MESSAGES[type(message)](turn, message)
+
+
+def _answer_stranger(turn: Turn, message: ToLeader) -> None:
+    state = turn.state
+    if message.leader_epoch < state.leader_epoch:
+        # It knows the leader before: the higher epoch makes it present what it holds.
+        turn.send(
+            LeaderConnectResponse(message.borrower_id, state.leader_epoch, state.timing.lease_ms)
+        )
+        return
+    if not isinstance(message, RevokeFinished):
+        turn.send(Invalidate(message.borrower_id, state.leader_epoch, "not a member"))
+
+
+def _admit(turn: Turn, message: LeaderWanted) -> None:
+    state = turn.state
+    if state.owner_session is not None and message.session_id != state.owner_session:
+        turn.send(Invalidate(message.borrower_id, state.leader_epoch, GroupNotFound.code))
+        return
+    if message.borrower_id in state.departed:
+        turn.send(Invalidate(message.borrower_id, state.leader_epoch, "gone"))
+        return
+    if message.borrower_id not in state.members:
+        member = Member(message.borrower_id, message.session_id, message.client_id, turn.now_ms)
+        state.members[member.borrower_id] = member
+        state.sessions.setdefault(member.session_id, {})[member.borrower_id] = None
+        state.timers.clear(Alarm.IDLE)
+        _extend_lease(turn, member)
+        rebalance_by(turn, turn.now_ms + state.timing.gather_ms)
+    if state.leases is not None:
+        _take_presented(turn, state.leases, message)
+        return
+    turn.send(LeaderConnectResponse(message.borrower_id, state.leader_epoch, state.timing.lease_ms))
+    _take_reports(turn, message.borrower_id, message.held, final=False)
+
+
+def _take_presented(turn: Turn, leases: Leases, message: LeaderWanted) -> None:
+    presents = stream_sets.presents(leases, message)
+    if presents:
+        stream_sets.enter(leases, message)
+    stream_sets.hear(leases, message)
+    _take_reports(turn, message.borrower_id, message.held, final=False)
+    if presents:
+        stream_sets.adopt(turn.state, leases, message.borrower_id)
+
+
+def _take_states(turn: Turn, message: UpdateStreamStates) -> None:
+    leases, borrower_id = turn.state.leases, message.borrower_id
+    if leases is None:
+        return
+    if message.leaving:
+        _note_leaving(turn, turn.state.members[borrower_id])
+    if not stream_sets.hear(leases, message):
+        # It begins anew; what it held is free at the end of its lease, for it says no goodbye.
+        turn.send(Invalidate(borrower_id, turn.state.leader_epoch, "version mismatch"))
+    _take_reports(turn, borrower_id, message.states, final=False)
+    for taken in message.taken_over:
+        if stream_sets.note_taken(turn.state, leases, borrower_id, taken):
+            _take_reports(turn, borrower_id, (taken.report,), final=taken.fully_acked)
+
+
+def _answer_ping(turn: Turn, message: Ping) -> None:
+    turn.send(PingResponse(message.borrower_id, turn.state.leader_epoch, message.sent_ms))
+
+
+def _take_progress(turn: Turn, message: UpdateProgress) -> None:
+    if message.leaving:
+        _note_leaving(turn, turn.state.members[message.borrower_id])
+    _take_reports(turn, message.borrower_id, message.reports, final=message.use_finished)
+
+
+def _note_leaving(turn: Turn, member: Member) -> None:
+    if not member.leaving:
+        member.leaving = True
+        _disinherit(turn.state, member)
+        rebalance_by(turn, turn.now_ms + turn.state.timing.gather_ms)
+
+
+def _disinherit(state: Leader, member: Member) -> None:
+    for stream in member.inherits:
+        state.streams[stream].heir = None
+    member.inherits.clear()
+
+
+def _take_reports(
+    turn: Turn, borrower_id: BorrowerId, reports: Iterable[StreamReport], *, final: bool
+) -> None:
+    for report in reports:
+        lent = turn.state.streams.get(report.stream)
+        if lent is None:
+            invalidate(turn, borrower_id, report.stream, report.grant_epoch, "unknown stream")
+        else:
+            turn_stream(turn, lent, Reported(borrower_id, report, final))
+            if turn.state.leases is not None:
+                stream_sets.note_adopted(turn.state.leases, lent, borrower_id)
+
+
+def _take_release(turn: Turn, message: RevokeFinished) -> None:
+    lent = turn.state.streams.get(message.stream)
+    if lent is not None:
+        turn_stream(turn, lent, Released(message.borrower_id, message.grant_epoch))
+
+
+def _take_goodbye(turn: Turn, message: Disconnect) -> None:
+    state = turn.state
+    for report in message.reports:
+        lent = state.streams.get(report.stream)
+        if lent is None or lent.holder != message.borrower_id:
+            continue
+        turn_stream(turn, lent, Reported(message.borrower_id, report, final=True))
+        if lent.reserved:
+            lent.reserved = False
+            _note_doubt(lent, report)
+            rebalance_by(turn, turn.now_ms)
+    member = state.members.get(message.borrower_id)
+    if member is None:
+        _note_departed(turn, message.borrower_id)
+    else:
+        state.leaving.add(member.session_id)
+        _remove_member(turn, member, rebalance_at_ms=turn.now_ms + state.timing.gather_ms)
+
+
+def _note_doubt(lent: LentStream, report: StreamReport) -> None:
+    if report.sent is None:
+        lent.unmeasured = True
+    else:
+        lent.suspect_end = max(lent.suspect_end, report.sent)
+
+
+def _remove_member(turn: Turn, member: Member, *, rebalance_at_ms: int) -> None:
+    state = turn.state
+    many = len(member.streams) > MOVES_A_STEP_MAX
+    del state.members[member.borrower_id]
+    _forget_in_session(state, member)
+    if state.leases is not None:
+        stream_sets.leave(state.leases, member.borrower_id)
+    state.timers.clear(Lease(member.borrower_id))
+    _note_departed(turn, member.borrower_id)
+    # A planned rebalance must not come sooner because streams became free by this leave.
+    for stream in sorted(member.streams):
+        turn_stream(turn, state.streams[stream], HolderLost(), place=False)
+    _disinherit(state, member)
+    # Where that was work for a whole step, shares are computed in the next.
+    rebalance_by(turn, rebalance_at_ms + many)
+    if not state.members:
+        state.timers.set(Alarm.IDLE, turn.now_ms + state.timing.idle_ms)
+
+
+def _forget_in_session(state: Leader, member: Member) -> None:
+    of_session = state.sessions[member.session_id]
+    del of_session[member.borrower_id]
+    if not of_session:
+        del state.sessions[member.session_id]
+
+
+def _note_departed(turn: Turn, borrower_id: BorrowerId) -> None:
+    turn.state.departed.add(borrower_id)
+    turn.state.timers.set(Forget(borrower_id), turn.now_ms + turn.state.timing.lease_ms)
+
+
+def _close_session(turn: Turn, given: SessionClosed) -> None:
+    state = turn.state
+    for borrower_id in list(state.sessions.get(given.session_id, ())):
+        _remove_member(turn, state.members[borrower_id], rebalance_at_ms=turn.now_ms)
+    if given.session_id in state.leaving:
+        rebalance_by(turn, turn.now_ms)
+    if state.reserve is Reserve.FOR_HOLDERS:
+        for lent in state.streams.values():
+            if lent.reserved and lent.session_id == given.session_id:
+                turn_stream(turn, lent, HolderLost())
+
+
+def _extend_lease(turn: Turn, member: Member) -> None:
+    ends_ms = turn.now_ms + turn.state.timing.lease_ms
+    turn.state.timers.set(Lease(member.borrower_id), ends_ms)
+
+
+# Streams
+
+
+def _change_streams(turn: Turn, given: StreamsChanged) -> None:
+    state = turn.state
+    for present in given.present:
+        lent = state.streams.get(present.stream)
+        if lent is None:
+            born = StoredStream(present.stream, Progress(0), 0, 0, present.sealed_end)
+            lent = state.streams[present.stream] = LentStream(born)
+            lent.since_ms = turn.now_ms
+            rebalance_by(turn, turn.now_ms)
+        elif present.sealed_end is not None and lent.sealed_end is None:
+            turn_stream(turn, lent, Sealed(present.sealed_end))
+    for stream in given.gone:
+        _forget_stream(turn, stream)
+    state.order = tuple(sorted(state.streams))
+
+
+def _forget_stream(turn: Turn, stream: StreamId) -> None:
+    state = turn.state
+    lent = state.streams.pop(stream, None)
+    if lent is None:
+        return
+    if lent.state in HELD and lent.holder is not None:
+        state.members[lent.holder].streams.discard(stream)
+        invalidate(turn, lent.holder, stream, lent.grant_epoch, "topic removed")
+    if lent.heir is not None:
+        state.members[lent.heir].inherits.discard(stream)
+    state.dirty.pop(stream, None)
+    state.timers.clear(Resend(stream))
+    state.timers.clear(Limit(stream))
+    state.resend_ms.pop(stream, None)
+    rebalance_by(turn, turn.now_ms)
+
+
+# Time and the end
+
+
+def _tick(turn: Turn, given: Ticked) -> None:
+    # The wake-up that was asked for has come: whatever is due then must be asked for anew.
+    turn.state.wake_ms = None
+    for timer in turn.state.timers.due(given.now_ms, TIMERS_A_STEP_MAX):
+        if turn.state.state is LeaderState.LEADING:
+            _fire(turn, timer)
+
+
+def _fire(turn: Turn, timer: Timer) -> None:
+    state = turn.state
+    match timer:
+        case Lease(borrower_id):
+            member = state.members[borrower_id]
+            _remove_member(turn, member, rebalance_at_ms=turn.now_ms)
+            turn.send(Invalidate(borrower_id, state.leader_epoch, "lease ended"))
+        case Resend(stream):
+            turn_stream(turn, state.streams[stream], ResendDue())
+        case Forget(borrower_id):
+            state.departed.discard(borrower_id)
+        case Limit(stream):
+            turn_stream(turn, state.streams[stream], Overdue())
+        case Alarm.RESERVE:
+            _end_reserve(turn)
+        case Alarm.IDLE:
+            _stop_idle(turn)
+        case Alarm.REBALANCE:
+            rebalance_by(turn, turn.now_ms)
+        case Alarm.MOVE:
+            begin_moves(turn)
+        case Alarm.COMMIT:
+            # Taken out, it is due: the step ends with the commit.
+            pass
+        case _:
+            assert_never(timer)
+
+
+def _stop_idle(turn: Turn) -> None:
+    """After a long time without members nobody comes back for what it held."""
+    state = turn.state
+    for lent in state.streams.values():
+        if lent.session_id is not None:
+            lent.session_id = None
+            lent.grant_unsaved = True
+            mark_dirty(turn, lent.stream)
+    if state.leases is not None:
+        stream_sets.forget_sessions(state.leases)
+    if state.dirty or state.is_committing() or stream_sets.is_waiting(state):
+        state.urgent = True
+        state.timers.set(Alarm.IDLE, turn.now_ms + state.timing.commit_ms)
+        return
+    _stop(turn, "idle")
+
+
+def _destroy(turn: Turn, given: Destroyed) -> None:
+    state = turn.state
+    for borrower_id in state.members:
+        turn.send(Invalidate(borrower_id, state.leader_epoch, GroupDestroyed.code))
+    _stop(turn, "destroyed")
+
+
+def _begin_stop(turn: Turn, given: StopAsked) -> None:
+    turn.state.state = LeaderState.STOPPING
+    turn.state.urgent = True
+
+
+def _stop_if_saved(turn: Turn) -> None:
+    state = turn.state
+    if state.state is LeaderState.STOPPING:
+        state.urgent = True
+        if not state.dirty and not state.is_committing():
+            _stop(turn, "asked")
+
+
+def _stop(turn: Turn, reason: str) -> None:
+    state = turn.state
+    state.state = LeaderState.STOPPED
+    state.timers = type(state.timers)()
+    turn.effects.append(Stop(reason))
+
+
+def _stop_unloaded(turn: Turn, given: Destroyed | StopAsked) -> None:
+    _stop(turn, "never loaded")
+
+
+def ignore(turn: Turn, given: object) -> None:
+    """Nothing happens, and that is meant."""
+
+
+_S = LeaderState
+
+TRANSITIONS: Mapping[tuple[LeaderState, type[LeaderInput]], Callable[..., None]] = {
+    (_S.LOADING, TookOver): _take_over,
+    (_S.LOADING, Received): ignore,
+    (_S.LOADING, SessionClosed): ignore,
+    (_S.LOADING, StreamsChanged): ignore,
+    (_S.LOADING, Committed): ignore,
+    (_S.LOADING, Destroyed): _stop_unloaded,
+    (_S.LOADING, StopAsked): _stop_unloaded,
+    (_S.LOADING, Ticked): ignore,
+    (_S.LEADING, TookOver): ignore,
+    (_S.LEADING, Received): _receive,
+    (_S.LEADING, SessionClosed): _close_session,
+    (_S.LEADING, StreamsChanged): _change_streams,
+    (_S.LEADING, Committed): note_committed,
+    (_S.LEADING, Destroyed): _destroy,
+    (_S.LEADING, StopAsked): _begin_stop,
+    (_S.LEADING, Ticked): _tick,
+    (_S.STOPPING, TookOver): ignore,
+    (_S.STOPPING, Received): ignore,
+    (_S.STOPPING, SessionClosed): ignore,
+    (_S.STOPPING, StreamsChanged): ignore,
+    (_S.STOPPING, Committed): note_committed,
+    (_S.STOPPING, Destroyed): _destroy,
+    (_S.STOPPING, StopAsked): ignore,
+    (_S.STOPPING, Ticked): ignore,
+    (_S.STOPPED, TookOver): ignore,
+    (_S.STOPPED, Received): ignore,
+    (_S.STOPPED, SessionClosed): ignore,
+    (_S.STOPPED, StreamsChanged): ignore,
+    (_S.STOPPED, Committed): ignore,
+    (_S.STOPPED, Destroyed): ignore,
+    (_S.STOPPED, StopAsked): ignore,
+    (_S.STOPPED, Ticked): ignore,
+}
+
+MESSAGES: Mapping[type[ToLeader], Callable[..., None]] = {
+    LeaderWanted: _admit,
+    Ping: _answer_ping,
+    UpdateProgress: _take_progress,
+    RevokeFinished: _take_release,
+    Disconnect: _take_goodbye,
+    UpdateStreamStates: _take_states,
+}
+"""While leading, from a member; a stranger gets only as far as `LeaderWanted` and `Disconnect`."""

@@ -1,0 +1,256 @@
+"""The state of a leader: its members, its streams, its commit, its timers.
+
+Owned by the leader's actor; only `machine` changes it. Apart from it so that the rules of
+the leader stand in one file that a reader takes in at a sitting.
+"""
+
+from collections import deque
+from dataclasses import dataclass
+from enum import Enum
+
+from dss_core.ids import StreamId
+from dss_core.limits import LEASE_MS
+from dss_core.progress import Progress
+from dssd.machines.deadlines import Deadlines
+from dssd.machines.leader.events import LeaderView, MemberView, StreamView
+from dssd.machines.leader.stream import HELD, TRANSIENT, LentStream, StreamState
+from dssd.machines.leader.stream_set_state import Leases
+from dssd.machines.messages import BorrowerId, SessionId
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderTiming:
+    """The durations of a leader, in milliseconds."""
+
+    lease_ms: int = LEASE_MS
+    gather_ms: int = 200
+    """Joins and leaves within it make one rebalance."""
+    resend_first_ms: int = 250
+    revoke_deadline_ms: int = 10_000
+    commit_ms: int = 50
+    """Reports of this long merge into one commit; up to `COMMIT_GATHER_MS_MAX` where commits take
+    long."""
+    reserve_percent: int = 67
+    """Of the lease: so long after a restart of the daemon streams wait for the session that held
+    them. A client that heard nothing more hands out for 0.4 leases, by its own clock."""
+    idle_ms: int = 30_000
+    """A leader without members stops after it."""
+
+    @property
+    def reserve_ms(self) -> int:
+        """How long streams wait for their sessions after a restart of the daemon."""
+        return self.lease_ms * self.reserve_percent // 100
+
+    @property
+    def resend_max_ms(self) -> int:
+        """Where the doubling of resends ends."""
+        return self.lease_ms // 4
+
+
+COMMIT_GATHER_MS_MAX = 1_000
+"""However long a commit took, the next one gathers no longer: what is acknowledged meanwhile waits
+for it, and comes again after a crash."""
+
+COMMIT_STREAMS_MAX = 500
+"""Streams of one commit. One step notes them and builds the next: measured 9 µs a stream, and no
+step may take 5 ms."""
+
+MOVES_A_STEP_MAX = 200
+"""Streams that a rebalance begins to move in one step: measured 5 to 9 µs each, behind the 0.7 µs
+that each stream of the group costs when shares are computed."""
+
+TIMERS_A_STEP_MAX = 200
+"""Timers that are looked at in one step, most of them resends: measured 9 µs each."""
+
+STREAMS_A_REBALANCE_MS = 100
+"""Of a group of so many streams a millisecond passes between rebalances, so that deaths that come
+one by one (each is acted on at once) do not take more than a tenth of the daemon's time."""
+
+
+class LeaderState(Enum):
+    """Where a leader stands."""
+
+    # Members are single objects; the hash that Enum gives them is computed in Python each time.
+    __hash__ = object.__hash__
+
+    LOADING = "loading"
+    LEADING = "leading"
+    STOPPING = "stopping"
+    STOPPED = "stopped"
+
+
+class Alarm(Enum):
+    """What the leader as a whole waits for."""
+
+    # Members are single objects; the hash that Enum gives them is computed in Python each time.
+    __hash__ = object.__hash__
+
+    COMMIT = "commit"
+    REBALANCE = "rebalance"
+    MOVE = "move"
+    """More of a rebalance's moves than one step may begin."""
+    RESERVE = "reserve"
+    IDLE = "idle"
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """When a member counts as dead."""
+
+    borrower_id: BorrowerId
+
+
+@dataclass(frozen=True, slots=True)
+class Resend:
+    """When a transient state of a stream is sent again."""
+
+    stream: StreamId
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """When a transient state of a stream ends by itself."""
+
+    stream: StreamId
+
+
+@dataclass(frozen=True, slots=True)
+class Forget:
+    """When it is forgotten that a borrower is gone."""
+
+    borrower_id: BorrowerId
+
+
+Timer = Alarm | Lease | Resend | Limit | Forget
+
+
+class Member:
+    """A borrower that the leader knows."""
+
+    __slots__ = (
+        "borrower_id", "client_id", "inherits", "joined_ms", "leaving", "session_id", "streams",
+    )  # fmt: skip
+
+    def __init__(
+        self, borrower_id: BorrowerId, session_id: SessionId, client_id: str, joined_ms: int
+    ) -> None:
+        self.borrower_id = borrower_id
+        self.session_id = session_id
+        self.client_id = client_id
+        self.joined_ms = joined_ms
+        self.leaving = False
+        """It gives back what it holds and takes nothing more."""
+        self.streams: set[StreamId] = set()
+        self.inherits: set[StreamId] = set()
+        """Streams that it gets as soon as their holders have let go."""
+
+
+class Leader:
+    """The state of one leader."""
+
+    __slots__ = (
+        "commit_begun_ms", "commit_id", "commit_took_ms", "departed", "dirty", "in_flight",
+        "leader_epoch", "leases", "leaving", "members", "moves", "order", "owner_session",
+        "rebalanced_ms", "resend_ms", "reserve", "returning", "sessions", "state", "streams",
+        "timers", "timing", "urgent", "wake_ms",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        leader_epoch: int,
+        *,
+        owner_session: SessionId | None = None,
+        timing: LeaderTiming | None = None,
+        leases: Leases | None = None,
+    ) -> None:
+        self.leader_epoch = leader_epoch
+        self.owner_session = owner_session
+        """Of an exclusive group: the only session whose borrowers may join."""
+        self.timing = timing or LeaderTiming()
+        self.leases = leases
+        """The stream sets of a group of the lease protocol; else None."""
+        self.state = LeaderState.LOADING
+        self.members: dict[BorrowerId, Member] = {}
+        self.sessions: dict[SessionId, dict[BorrowerId, None]] = {}
+        """The members of each session, in the order in which they joined."""
+        self.departed: set[BorrowerId] = set()
+        """Borrowers that are gone, for a lease: a request of theirs that was on its way meanwhile
+        must not make them members again."""
+        self.streams: dict[StreamId, LentStream] = {}
+        self.order: tuple[StreamId, ...] = ()
+        """The streams, sorted; allocation walks them in this order."""
+        self.timers: Deadlines[Timer] = Deadlines()
+        self.wake_ms: int | None = None
+        self.resend_ms: dict[StreamId, int] = {}
+        self.leaving: set[SessionId] = set()
+        """Sessions that left since the last rebalance."""
+        self.reserve: Reserve = Reserve.NOTHING
+        self.moves: deque[tuple[StreamId, BorrowerId]] = deque()
+        """What the last rebalance decided and no step has begun: streams, and who gets them."""
+        self.returning = False
+        """The moves are returns to the sessions of before; shares are computed behind them."""
+        self.rebalanced_ms: int | None = None
+        self.dirty: dict[StreamId, None] = {}
+        """Streams with changes that no commit holds, in the order in which they changed."""
+        self.urgent = False
+        """Somebody waits for the next commit."""
+        self.in_flight: tuple[tuple[StreamId, int, Progress], ...] = ()
+        """Streams of the commit under way, with the grant epoch and progress that it holds."""
+        self.commit_id = 0
+        self.commit_begun_ms = 0
+        self.commit_took_ms = 0
+
+    def is_committing(self) -> bool:
+        """Whether a commit is under way."""
+        return bool(self.in_flight) or (self.leases is not None and bool(self.leases.in_flight))
+
+
+class Reserve(Enum):
+    """For whom free streams are kept after a takeover."""
+
+    NOTHING = "nothing"
+    FOR_SESSIONS = "for_sessions"
+    """The daemon restarted: sessions come back with new borrowers."""
+    FOR_HOLDERS = "for_holders"
+    """Only the leader is new: the holders live and present what they hold."""
+
+
+def view(state: Leader, now_ms: int) -> LeaderView:
+    """The leader as people see it; changes nothing."""
+    members = tuple(
+        MemberView(
+            member.borrower_id,
+            member.session_id,
+            member.client_id,
+            len(member.streams),
+            now_ms - member.joined_ms,
+        )
+        for member in state.members.values()
+    )
+    streams = tuple(_stream_view(state, stream, now_ms) for stream in state.order)
+    moving = any(lent.state in TRANSIENT for lent in state.streams.values())
+    sharing = bool(state.moves) or state.timers.at_ms(Alarm.REBALANCE) is not None
+    return LeaderView(state.leader_epoch, bool(members) and (moving or sharing), members, streams)
+
+
+def _stream_view(state: Leader, stream: StreamId, now_ms: int) -> StreamView:
+    lent = state.streams[stream]
+    holder = state.members.get(lent.holder) if lent.holder and lent.state in HELD else None
+    return StreamView(
+        stream,
+        lent.state.value,
+        holder.client_id if holder else "",
+        lent.grant_epoch,
+        lent.progress,
+        now_ms - lent.since_ms,
+        lent.stalled,
+    )
+
+
+def owner_of(lent: LentStream) -> BorrowerId | None:
+    """Who has the stream or is to have it next, for allocation."""
+    if lent.state in (StreamState.GRANTING, StreamState.GRANTED):
+        return lent.holder
+    if lent.state in (StreamState.REVOKING, StreamState.REVOKED):
+        return lent.heir
+    return None

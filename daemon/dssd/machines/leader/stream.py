@@ -1,0 +1,508 @@
+"""One stream of a group, as its leader lends it.
+
+::
+
+              lent             reported            recalled       final report, deadline
+      free ─────────► granting ─────────► granted ─────────► revoking ─────────────► revoked
+       ▲ ▲               │  └──deadline──────│──final report, end reached──────────►  │ │
+       │ └───────holder lost, released───────┴───────────────────┘                    │ │
+       └──────────────────────────────────released, holder lost───────────────────────┘ │
+    finished ◄───────the same, once the floor is at the recorded end────────────────────┘
+
+Rules:
+
+1. Lending raises the grant epoch; everything older is fenced by it from then on. The grant is sent
+   once its epoch is durable (`Saved` with nothing changed since), `Revoked` once the final progress
+   is.
+2. Reports of the present epoch from the present holder are merged; progress only grows. Any other
+   report is answered by an `Invalidate` of that stream and epoch, and changes nothing.
+3. A grant ends *exactly* when a final report says what was sent at most. Else records were perhaps
+   handed out that nobody told us of: up to `suspect_end`, or, where even that is not known
+   (`unmeasured`), up to the stream's end, which is measured when it is lent again. The stored row
+   names the holder for as long as there is such doubt, so a restart has it too.
+4. A holder that does not answer a grant or a revoke by the deadline is told `Revoked`. It may hand
+   out records until it hears that, or until its lease ends; before, nobody else gets the stream.
+5. A stream that is kept for its last holder (`reserved`) is adopted by a report of its epoch.
+
+`step` is total over `TRANSITIONS`. It answers with acts that the leader carries out, for the
+stream knows neither members nor timers.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from dss_core.progress import Progress
+from dssd.machines.hand_outs import merged_attempts
+from dssd.machines.leader.events import GrantRecord, StoredStream, StreamRecord
+from dssd.machines.messages import Attempts, BorrowerId, GrantedStream, SessionId, StreamReport
+
+
+class StreamState(Enum):
+    """Where a stream stands."""
+
+    # Members are single objects; the hash that Enum gives them is computed in Python each time.
+    __hash__ = object.__hash__
+
+    FREE = "free"
+    GRANTING = "granting"
+    GRANTED = "granted"
+    REVOKING = "revoking"
+    REVOKED = "revoked"
+    FINISHED = "finished"
+
+
+HELD = frozenset(
+    {StreamState.GRANTING, StreamState.GRANTED, StreamState.REVOKING, StreamState.REVOKED}
+)
+"""The states in which a stream has a holder."""
+
+TRANSIENT = frozenset({StreamState.GRANTING, StreamState.REVOKING, StreamState.REVOKED})
+"""The states in which something is sent again until it is answered."""
+
+LIMITED = frozenset({StreamState.GRANTING, StreamState.REVOKING})
+"""Those that end by a deadline: then the holder is told that the stream is revoked. That alone
+has none. While the holder lives it may hand out records until it has heard of it, so the stream
+is free when it answers, or with its lease."""
+
+
+class Act(Enum):
+    """What the leader shall do for a stream."""
+
+    SAVE_SOON = "save_soon"
+    """With the next commit of reports."""
+    SAVE_NOW = "save_now"
+    """Somebody waits for it."""
+    SEND_GRANT = "send_grant"
+    SEND_REVOKE = "send_revoke"
+    SEND_REVOKED = "send_revoked"
+    SEND_SAVED = "send_saved"
+    SEND_INVALIDATE = "send_invalidate"
+    """To the borrower of the event, for the epoch of the event."""
+    PLACE = "place"
+    """The stream is free: give it to its heir, or allocate."""
+    SHARE_ANEW = "share_anew"
+    """The stream is finished, so what members hold of the others may be out of balance."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lent:
+    """The leader lends the stream to a member."""
+
+    borrower_id: BorrowerId
+    session_id: SessionId
+
+
+@dataclass(frozen=True, slots=True)
+class Reported:
+    """A borrower reports. Final: it reads the stream no more."""
+
+    borrower_id: BorrowerId
+    report: StreamReport
+    final: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """The stream shall go to another member."""
+
+    heir: BorrowerId
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """A borrower says that it has dropped the stream."""
+
+    borrower_id: BorrowerId
+    grant_epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class HolderLost:
+    """The holder is gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Overdue:
+    """The deadline of a transient state passed."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResendDue:
+    """A transient state was not answered yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """A commit that held this stream is durable."""
+
+    grant_epoch: int
+    progress: Progress
+    current: bool
+    """Nothing changed since."""
+    measured_end: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Sealed:
+    """The storage topic was sealed with this end."""
+
+    end: int
+
+
+StreamEvent = (
+    Lent | Reported | Recalled | Released | HolderLost | Overdue | ResendDue | Saved | Sealed
+)
+Acts = tuple[Act, ...]
+
+
+class LentStream:
+    """The state. Owned by its leader; only `step` changes what a transition is about."""
+
+    __slots__ = (
+        "attempts", "durable", "frontier", "grant_epoch", "grant_unsaved", "heir", "holder",
+        "progress", "reserved", "saved", "sealed_end", "session_id", "since_ms",
+        "stalled", "state", "stream", "suspect_end", "unmeasured",
+    )  # fmt: skip
+
+    def __init__(self, stored: StoredStream) -> None:
+        self.stream = stored.stream
+        self.state = StreamState.FREE
+        self.grant_epoch = stored.grant_epoch
+        self.session_id = stored.session_id
+        self.holder = stored.borrower_id
+        """Who holds it; while it is free, who held it last."""
+        self.heir: BorrowerId | None = None
+        """Who gets it next, where that is planned."""
+        self.progress = stored.progress
+        self.saved = stored.progress
+        self.frontier = stored.frontier
+        self.attempts: Attempts = stored.attempts
+        self.sealed_end = stored.sealed_end
+        self.suspect_end = 0 if stored.borrower_id is None else stored.end
+        self.unmeasured = False
+        self.stalled = False
+        """Its holder says that delivery is paused."""
+        self.reserved = False
+        self.durable = False
+        """What the present state waits for is committed."""
+        self.grant_unsaved = False
+        self.since_ms = 0
+        if stored.finished or self.is_at_end():
+            self.state = StreamState.FINISHED
+
+    def is_at_end(self) -> bool:
+        """Whether everything it will ever hold is acknowledged."""
+        return self.sealed_end is not None and self.progress.floor >= self.sealed_end
+
+    def is_exact(self) -> bool:
+        """Whether the frontier bounds what was ever handed out."""
+        return not self.unmeasured and self.suspect_end <= max(self.frontier, self.progress.floor)
+
+    def record(self) -> StreamRecord:
+        """What a commit shall say of it."""
+        grant = None
+        if self.grant_unsaved:
+            doubtful = self.state in HELD or not self.is_exact()
+            grant = GrantRecord(
+                self.grant_epoch, self.session_id, self.holder if doubtful else None
+            )
+        finished = self.state is StreamState.FINISHED
+        return StreamRecord(
+            self.stream, self.progress, self.frontier, self.attempts, finished, grant
+        )
+
+    def granted(self) -> GrantedStream:
+        """What its holder is told."""
+        suspect_end = max(self.suspect_end, self.frontier)
+        return GrantedStream(
+            self.stream,
+            self.grant_epoch,
+            self.progress,
+            self.frontier,
+            self.attempts,
+            suspect_end,
+        )
+
+
+def step(state: LentStream, event: StreamEvent) -> Acts:
+    """Take one event: the state is updated in place; the acts are to be done in order."""
+    return TRANSITIONS[state.state, type(event)](state, event)
+
+
+def _lend(state: LentStream, event: Lent) -> Acts:
+    state.state = StreamState.GRANTING
+    state.grant_epoch += 1
+    state.holder = event.borrower_id
+    state.session_id = event.session_id
+    state.heir = None
+    state.stalled = False
+    state.reserved = False
+    state.durable = False
+    state.grant_unsaved = True
+    return (Act.SAVE_NOW,)
+
+
+def _merge(state: LentStream, report: StreamReport) -> bool:
+    """Whether the report said anything new."""
+    progress = state.progress.merged(report.progress)
+    frontier = max(state.frontier, report.frontier)
+    attempts = merged_attempts(state.attempts, report.attempts, progress)
+    fresh = progress != state.progress or frontier != state.frontier or attempts != state.attempts
+    state.progress, state.frontier, state.attempts = progress, frontier, attempts
+    return fresh
+
+
+def _is_holders(state: LentStream, event: Reported) -> bool:
+    return event.borrower_id == state.holder and event.report.grant_epoch == state.grant_epoch
+
+
+def _note_sent(state: LentStream, sent: int | None) -> None:
+    if sent is None:
+        state.unmeasured = True
+    else:
+        state.suspect_end = max(state.suspect_end, sent)
+
+
+def _report(state: LentStream, event: Reported) -> Acts:
+    if not _is_holders(state, event):
+        return (Act.SEND_INVALIDATE,)
+    fresh = _merge(state, event.report)
+    state.stalled = event.report.stalled
+    if state.state is StreamState.GRANTING:
+        state.state = StreamState.GRANTED
+    if event.final or state.is_at_end():
+        _note_sent(state, event.report.sent if event.final else state.progress.floor)
+        state.state = StreamState.REVOKED
+        state.durable = False
+        return (Act.SAVE_NOW,)
+    return (Act.SAVE_SOON,) if fresh else (Act.SEND_SAVED,)
+
+
+def _report_revoked(state: LentStream, event: Reported) -> Acts:
+    if not _is_holders(state, event):
+        return (Act.SEND_INVALIDATE,)
+    if _merge(state, event.report):
+        state.durable = False
+        return (Act.SAVE_NOW,)
+    return (Act.SEND_REVOKED,) if state.durable else ()
+
+
+def _report_free(state: LentStream, event: Reported) -> Acts:
+    if not _is_holders(state, event):
+        return (Act.SEND_INVALIDATE,)
+    fresh = _merge(state, event.report)
+    if state.is_at_end():
+        _finish(state)
+        return (Act.SAVE_SOON, Act.SEND_INVALIDATE, Act.SHARE_ANEW)
+    if state.reserved and not event.final:
+        state.state = StreamState.GRANTED
+        state.stalled = event.report.stalled
+        state.reserved = False
+        return (Act.SAVE_SOON,) if fresh else (Act.SEND_SAVED,)
+    return (Act.SAVE_SOON, Act.SEND_INVALIDATE) if fresh else (Act.SEND_INVALIDATE,)
+
+
+def _invalidate(state: LentStream, event: Reported) -> Acts:
+    return (Act.SEND_INVALIDATE,)
+
+
+def _recall(state: LentStream, event: Recalled) -> Acts:
+    state.state = StreamState.REVOKING
+    state.heir = event.heir
+    return (Act.SEND_REVOKE,)
+
+
+def _change_heir(state: LentStream, event: Recalled) -> Acts:
+    state.heir = event.heir
+    return ()
+
+
+def _is_of_grant(state: LentStream, event: Released) -> bool:
+    return event.borrower_id == state.holder and event.grant_epoch == state.grant_epoch
+
+
+def _finish(state: LentStream) -> None:
+    state.state = StreamState.FINISHED
+    state.heir = None
+    state.reserved = False
+
+
+def _end(state: LentStream) -> Acts:
+    state.stalled = False
+    state.grant_unsaved = True
+    if state.is_at_end():
+        _finish(state)
+        return (Act.SAVE_SOON, Act.SHARE_ANEW)
+    state.state = StreamState.FREE
+    return (Act.SAVE_SOON, Act.PLACE)
+
+
+def _release_doubtful(state: LentStream, event: Released) -> Acts:
+    """Released without a final report: it never came, or the grant never did."""
+    if not _is_of_grant(state, event):
+        return ()
+    state.unmeasured = True
+    return _end(state)
+
+
+def _release(state: LentStream, event: Released) -> Acts:
+    return _end(state) if _is_of_grant(state, event) else ()
+
+
+def _give_up_holder(state: LentStream, event: HolderLost) -> Acts:
+    """The holder for whom it was kept did not come."""
+    if not state.reserved:
+        return ()
+    state.reserved = False
+    state.unmeasured = True
+    return (Act.PLACE,)
+
+
+def _lose_holder(state: LentStream, event: HolderLost) -> Acts:
+    state.unmeasured = True
+    return _end(state)
+
+
+def _end_exactly(state: LentStream, event: HolderLost) -> Acts:
+    return _end(state)
+
+
+def _take_back(state: LentStream, event: Overdue) -> Acts:
+    """It did not answer in time: whatever it holds of the stream now comes again, marked."""
+    state.unmeasured = True
+    state.state = StreamState.REVOKED
+    state.durable = False
+    return (Act.SAVE_NOW,)
+
+
+def _grant_again(state: LentStream, event: ResendDue) -> Acts:
+    return (Act.SEND_GRANT,) if state.durable else ()
+
+
+def _revoke_again(state: LentStream, event: ResendDue) -> Acts:
+    return (Act.SEND_REVOKE,)
+
+
+def _revoked_again(state: LentStream, event: ResendDue) -> Acts:
+    return (Act.SEND_REVOKED,) if state.durable else ()
+
+
+def _note_saved(state: LentStream, event: Saved) -> None:
+    state.saved = state.saved.merged(event.progress)
+    if event.grant_epoch == state.grant_epoch and event.measured_end is not None:
+        state.suspect_end = max(state.suspect_end, event.measured_end)
+        state.unmeasured = False
+
+
+def _saved(state: LentStream, event: Saved) -> Acts:
+    _note_saved(state, event)
+    return (Act.SEND_SAVED,) if event.grant_epoch == state.grant_epoch else ()
+
+
+def _saved_granting(state: LentStream, event: Saved) -> Acts:
+    _note_saved(state, event)
+    if not event.current or event.grant_epoch != state.grant_epoch:
+        return ()
+    state.durable = True
+    return (Act.SEND_GRANT,)
+
+
+def _saved_revoked(state: LentStream, event: Saved) -> Acts:
+    _note_saved(state, event)
+    if not event.current:
+        return ()
+    state.durable = True
+    return (Act.SEND_REVOKED,)
+
+
+def _saved_free(state: LentStream, event: Saved) -> Acts:
+    _note_saved(state, event)
+    return ()
+
+
+def _seal(state: LentStream, event: Sealed) -> Acts:
+    state.sealed_end = event.end
+    return ()
+
+
+def _seal_free(state: LentStream, event: Sealed) -> Acts:
+    state.sealed_end = event.end
+    if not state.is_at_end():
+        return ()
+    _finish(state)
+    return (Act.SAVE_SOON, Act.SHARE_ANEW)
+
+
+def _seal_granted(state: LentStream, event: Sealed) -> Acts:
+    state.sealed_end = event.end
+    if not state.is_at_end():
+        return ()
+    state.state = StreamState.REVOKED
+    state.durable = False
+    return (Act.SAVE_NOW,)
+
+
+def ignore(state: LentStream, event: object) -> Acts:
+    """Nothing happens, and that is meant."""
+    return ()
+
+
+_S = StreamState
+
+TRANSITIONS: Mapping[tuple[StreamState, type[StreamEvent]], Callable[..., Acts]] = {
+    (_S.FREE, Lent): _lend,
+    (_S.FREE, Reported): _report_free,
+    (_S.FREE, Recalled): ignore,
+    (_S.FREE, Released): ignore,
+    (_S.FREE, HolderLost): _give_up_holder,
+    (_S.FREE, Overdue): ignore,
+    (_S.FREE, ResendDue): ignore,
+    (_S.FREE, Saved): _saved_free,
+    (_S.FREE, Sealed): _seal_free,
+    (_S.GRANTING, Lent): ignore,
+    (_S.GRANTING, Reported): _report,
+    (_S.GRANTING, Recalled): _recall,
+    (_S.GRANTING, Released): _release_doubtful,
+    (_S.GRANTING, HolderLost): _lose_holder,
+    (_S.GRANTING, Overdue): _take_back,
+    (_S.GRANTING, ResendDue): _grant_again,
+    (_S.GRANTING, Saved): _saved_granting,
+    (_S.GRANTING, Sealed): _seal,
+    (_S.GRANTED, Lent): ignore,
+    (_S.GRANTED, Reported): _report,
+    (_S.GRANTED, Recalled): _recall,
+    (_S.GRANTED, Released): _release_doubtful,
+    (_S.GRANTED, HolderLost): _lose_holder,
+    (_S.GRANTED, Overdue): ignore,
+    (_S.GRANTED, ResendDue): ignore,
+    (_S.GRANTED, Saved): _saved,
+    (_S.GRANTED, Sealed): _seal_granted,
+    (_S.REVOKING, Lent): ignore,
+    (_S.REVOKING, Reported): _report,
+    (_S.REVOKING, Recalled): _change_heir,
+    (_S.REVOKING, Released): _release_doubtful,
+    (_S.REVOKING, HolderLost): _lose_holder,
+    (_S.REVOKING, Overdue): _take_back,
+    (_S.REVOKING, ResendDue): _revoke_again,
+    (_S.REVOKING, Saved): _saved,
+    (_S.REVOKING, Sealed): _seal_granted,
+    (_S.REVOKED, Lent): ignore,
+    (_S.REVOKED, Reported): _report_revoked,
+    (_S.REVOKED, Recalled): _change_heir,
+    (_S.REVOKED, Released): _release,
+    (_S.REVOKED, HolderLost): _end_exactly,
+    (_S.REVOKED, Overdue): ignore,
+    (_S.REVOKED, ResendDue): _revoked_again,
+    (_S.REVOKED, Saved): _saved_revoked,
+    (_S.REVOKED, Sealed): _seal,
+    (_S.FINISHED, Lent): ignore,
+    (_S.FINISHED, Reported): _invalidate,
+    (_S.FINISHED, Recalled): ignore,
+    (_S.FINISHED, Released): ignore,
+    (_S.FINISHED, HolderLost): ignore,
+    (_S.FINISHED, Overdue): ignore,
+    (_S.FINISHED, ResendDue): ignore,
+    (_S.FINISHED, Saved): _saved_free,
+    (_S.FINISHED, Sealed): ignore,
+}

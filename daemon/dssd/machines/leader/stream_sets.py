@@ -1,0 +1,315 @@
+"""The leader's side of the lease protocol: what happens to streams becomes versions of sets.
+
+Streams are lent, recalled and taken back as in every group (`stream`); here that is put
+in terms of the sets that members are told. Rules:
+
+1. A set holds the streams that are being granted or granted to the member. Where that differs from
+   what it was told, the next commit holds a new version, with the grant epochs of the streams in
+   it; both are durable before the set leaves.
+2. The next version is made once the member has shown the one before. Until then, and for as long
+   as a grant or a revoke in it is unanswered, the set is sent again.
+3. Versions are counted by session, durably, and never fall while a borrower of it lives: a set of
+   an earlier leader can be told from one of this leader's. The counter of a session without a
+   member is deleted; its next borrower has a new id, which no old set can reach.
+4. Whatever is said to a member renews its lease from the newest send time that was heard of it.
+
+It knows neither time nor timers of streams; `stream_acts` and `machine` call it.
+"""
+
+from collections.abc import Collection, Iterator
+
+from dss_core.ids import StreamId
+from dssd.machines.leader.events import SetVersion
+from dssd.machines.leader.state import Alarm, Leader, LeaderState, Limit
+from dssd.machines.leader.stream import LentStream, StreamState
+from dssd.machines.leader.stream_set_state import Leases, StreamSet
+from dssd.machines.messages import (
+    BorrowerId,
+    GrantedStream,
+    LeaderWanted,
+    LeaseStreams,
+    RenewStreamLease,
+    Taken,
+    TakenState,
+    ToBorrower,
+    UpdateStreams,
+    UpdateStreamStates,
+)
+
+LENT = frozenset({StreamState.GRANTING, StreamState.GRANTED})
+TAKEN = frozenset({StreamState.REVOKING, StreamState.REVOKED})
+
+
+# Members
+
+
+def presents(leases: Leases, message: LeaderWanted) -> bool:
+    """Whether a borrower comes with a set that this leader did not make, or with none at all."""
+    known = leases.sets.get(message.borrower_id)
+    return known is None or known.shown < message.version != known.version
+
+
+def enter(leases: Leases, message: LeaderWanted) -> None:
+    """A borrower becomes a member, with the set that it has from a leader before."""
+    session_id, version = message.session_id, message.version
+    leases.sets[message.borrower_id] = StreamSet(session_id, version, message.sent_ms)
+    leases.ended.pop(session_id, None)
+    if version:
+        leases.counters[session_id] = max(version, leases.counters.get(session_id, 0))
+        leases.newcomers.pop(message.borrower_id, None)
+    else:
+        leases.newcomers[message.borrower_id] = None
+
+
+def adopt(state: Leader, leases: Leases, borrower_id: BorrowerId) -> None:
+    """What a member presented and keeps is the set that it has."""
+    member_set = leases.sets[borrower_id]
+    for stream, lent in _held(state, borrower_id):
+        if lent.state is StreamState.GRANTED:
+            member_set.told[stream] = lent.grant_epoch
+        elif lent.state is StreamState.GRANTING:
+            _change(leases, borrower_id, member_set)
+
+
+def leave(leases: Leases, borrower_id: BorrowerId) -> None:
+    """A member is gone."""
+    session_id = leases.sets.pop(borrower_id).session_id
+    for pending in (leases.newcomers, leases.changed, leases.speaking):
+        pending.pop(borrower_id, None)
+    if session_id in leases.counters and all(
+        member_set.session_id != session_id for member_set in leases.sets.values()
+    ):
+        leases.ended[session_id] = None
+
+
+def forget_sessions(leases: Leases) -> None:
+    """Nobody is left, and nobody comes back."""
+    leases.ended.update(dict.fromkeys(leases.counters))
+
+
+def hear(leases: Leases, message: LeaderWanted | UpdateStreamStates) -> bool:
+    """Note which version a member has; False where it cannot have that."""
+    member_set = leases.sets[message.borrower_id]
+    if member_set.shown < message.version != member_set.version:
+        return False
+    member_set.heard_ms = max(member_set.heard_ms, message.sent_ms)
+    asks = isinstance(message, LeaderWanted) or message.asks_renewal
+    if message.version > member_set.shown:
+        member_set.shown = message.version
+        if member_set.changed:
+            leases.changed[message.borrower_id] = None
+    elif message.version == member_set.shown and isinstance(message, UpdateStreamStates) and asks:
+        # All that is taken over is named: what is not was dropped.
+        named = {taken.report.stream for taken in message.taken_over}
+        for stream in member_set.accepted.keys() - named:
+            del member_set.accepted[stream]
+    if asks:
+        member_set.renew = True
+        leases.speaking[message.borrower_id] = None
+    return True
+
+
+def note_taken(state: Leader, leases: Leases, borrower_id: BorrowerId, taken: TakenState) -> bool:
+    """Note that a stream is fully acked; False where that was accepted before."""
+    member_set = leases.sets[borrower_id]
+    stream, grant_epoch = taken.report.stream, taken.report.grant_epoch
+    if member_set.accepted.get(stream) == grant_epoch:
+        member_set.renew = True
+        leases.speaking[borrower_id] = None
+        return False
+    lent = state.streams.get(stream)
+    if taken.fully_acked and lent is not None and lent.holder == borrower_id:
+        member_set.returned[stream] = grant_epoch
+    return True
+
+
+# Streams
+
+
+def touch(leases: Leases, lent: LentStream, *, again: bool) -> bool:
+    """Something is to be said of a stream to its holder; whether that takes a new version."""
+    assert lent.holder is not None
+    member_set = leases.sets[lent.holder]
+    taken = lent.state in TAKEN
+    unsaid = taken and not tells(leases, lent)
+    if unsaid and not member_set.since:
+        # A first set does not say what is taken over; the member may have it or not.
+        member_set.forced = True
+    changed = member_set.forced or tells(leases, lent) == taken
+    if changed:
+        _change(leases, lent.holder, member_set)
+    if again or unsaid:
+        member_set.again = True
+        leases.speaking[lent.holder] = None
+    return changed
+
+
+def note_adopted(leases: Leases, lent: LentStream, borrower_id: BorrowerId) -> None:
+    """A stream was reported: it may have become its holder's again without being in the set."""
+    if lent.holder == borrower_id and lent.state in LENT and not tells(leases, lent):
+        _change(leases, borrower_id, leases.sets[borrower_id])
+
+
+def tells(leases: Leases, lent: LentStream) -> bool:
+    """Whether the newest set of the holder has the stream under its present grant."""
+    assert lent.holder is not None
+    return leases.sets[lent.holder].told.get(lent.stream) == lent.grant_epoch
+
+
+def accept(leases: Leases, lent: LentStream) -> bool:
+    """The final progress is durable; whether the holder has said that it is final."""
+    assert lent.holder is not None
+    member_set = leases.sets[lent.holder]
+    if member_set.returned.get(lent.stream) != lent.grant_epoch:
+        return False
+    del member_set.returned[lent.stream]
+    member_set.accepted[lent.stream] = lent.grant_epoch
+    member_set.renew = True
+    leases.speaking[lent.holder] = None
+    return True
+
+
+def offer_first(state: Leader, leases: Leases) -> None:
+    """Once shares are computed, each newcomer gets a set, be it an empty one."""
+    if state.moves or state.timers.at_ms(Alarm.REBALANCE) is not None:
+        return
+    for borrower_id in leases.newcomers:
+        _change(leases, borrower_id, leases.sets[borrower_id])
+    leases.newcomers.clear()
+
+
+def _change(leases: Leases, borrower_id: BorrowerId, member_set: StreamSet) -> None:
+    member_set.changed = True
+    if member_set.shown == member_set.version:
+        leases.changed[borrower_id] = None
+
+
+# Commits
+
+
+def is_waiting(state: Leader) -> bool:
+    """Whether versions want to be committed."""
+    leases = state.leases
+    if leases is None or state.state is not LeaderState.LEADING:
+        return False
+    return bool(leases.changed or leases.ended)
+
+
+def new_versions(state: Leader, chosen: Collection[StreamId]) -> tuple[SetVersion, ...]:
+    """Make the next sets; the commit that holds these versions holds the chosen streams too."""
+    leases = state.leases
+    if leases is None or not is_waiting(state):
+        return ()
+    made = [borrower_id for borrower_id in leases.changed if _make(state, borrower_id, chosen)]
+    leases.changed.clear()
+    leases.in_flight = tuple(made)
+    sessions = {leases.sets[borrower_id].session_id: None for borrower_id in made}
+    versions = [SetVersion(session_id, leases.counters[session_id]) for session_id in sessions]
+    versions += [SetVersion(session_id, None) for session_id in leases.ended]
+    for session_id in leases.ended:
+        leases.counters.pop(session_id, None)
+    leases.ended.clear()
+    return tuple(versions)
+
+
+def _make(state: Leader, borrower_id: BorrowerId, chosen: Collection[StreamId]) -> bool:
+    leases = state.leases
+    assert leases is not None
+    member_set = leases.sets[borrower_id]
+    told = {
+        stream: lent.grant_epoch
+        for stream, lent in _held(state, borrower_id)
+        if lent.state is StreamState.GRANTED
+        or (lent.state is StreamState.GRANTING and (lent.durable or stream in chosen))
+    }
+    member_set.changed = False
+    if member_set.version and told == member_set.told and not member_set.forced:
+        return False
+    member_set.forced = False
+    version = leases.counters.get(member_set.session_id, 0) + 1
+    leases.counters[member_set.session_id] = version
+    member_set.since, member_set.version = member_set.shown, version
+    member_set.told = told
+    member_set.durable = False
+    return True
+
+
+def note_durable(leases: Leases) -> None:
+    """The versions of the commit are durable: their sets may leave."""
+    made, leases.in_flight = leases.in_flight, ()
+    for borrower_id in made:
+        member_set = leases.sets.get(borrower_id)
+        if member_set is not None:
+            member_set.durable = True
+            member_set.again = True
+            leases.speaking[borrower_id] = None
+
+
+# What is said
+
+
+def messages(state: Leader, leases: Leases, now_ms: int) -> Iterator[ToBorrower]:
+    """What is to be said at the end of a step, a message a member at most."""
+    speaking, leases.speaking = leases.speaking, {}
+    for borrower_id in speaking:
+        member_set = leases.sets[borrower_id]
+        again, renew = member_set.again, member_set.renew
+        member_set.again = member_set.renew = False
+        shown = member_set.shown == member_set.version
+        if member_set.durable and member_set.version and (again or not shown):
+            yield _set_message(state, borrower_id, member_set, now_ms)
+        elif renew and member_set.shown:
+            yield _renewal(state, borrower_id, member_set)
+
+
+def _set_message(
+    state: Leader, borrower_id: BorrowerId, member_set: StreamSet, now_ms: int
+) -> ToBorrower:
+    streams = tuple(_granted(state, borrower_id, member_set))
+    version, heard_ms = member_set.version, member_set.heard_ms
+    if not member_set.since:
+        lease_ms = state.timing.lease_ms
+        return LeaseStreams(borrower_id, state.leader_epoch, version, streams, lease_ms, heard_ms)
+    taken = tuple(
+        Taken(stream, lent.grant_epoch, _left_ms(state, stream, now_ms))
+        for stream, lent in _held(state, borrower_id)
+        if lent.state in TAKEN
+    )
+    return UpdateStreams(
+        borrower_id, state.leader_epoch, member_set.since, version, streams, taken, heard_ms
+    )
+
+
+def _granted(
+    state: Leader, borrower_id: BorrowerId, member_set: StreamSet
+) -> Iterator[GrantedStream]:
+    for stream, lent in _held(state, borrower_id):
+        if lent.state in LENT and member_set.told.get(stream) == lent.grant_epoch:
+            if lent.state is StreamState.GRANTED or lent.durable:
+                yield lent.granted()
+            else:
+                # It changed while its commit was under way; its set is one to come.
+                del member_set.told[stream]
+
+
+def _left_ms(state: Leader, stream: StreamId, now_ms: int) -> int:
+    ends_ms = state.timers.at_ms(Limit(stream))
+    return state.timing.revoke_deadline_ms if ends_ms is None else max(ends_ms - now_ms, 0)
+
+
+def _renewal(state: Leader, borrower_id: BorrowerId, member_set: StreamSet) -> ToBorrower:
+    held = state.members[borrower_id].streams
+    updating = any(state.streams[stream].state in TAKEN for stream in held)
+    return RenewStreamLease(
+        borrower_id,
+        state.leader_epoch,
+        member_set.shown,
+        member_set.heard_ms,
+        member_set.since if updating else None,
+        tuple(member_set.accepted.items()),
+    )
+
+
+def _held(state: Leader, borrower_id: BorrowerId) -> list[tuple[StreamId, LentStream]]:
+    held = sorted(state.members[borrower_id].streams)
+    return [(stream, state.streams[stream]) for stream in held]

@@ -1,0 +1,524 @@
+from collections.abc import Iterable
+from typing import get_args
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dss_core.errors import GroupDestroyed
+from dss_core.progress import Progress
+from dssd.machines.borrower.borrow_machine import (
+    MESSAGES,
+    TRANSITIONS,
+    Borrower,
+    BorrowerState,
+    step,
+)
+from dssd.machines.borrower.events import (
+    BorrowerEffect,
+    BorrowerInput,
+    Disconnected,
+    DropStream,
+    Ended,
+    FinishStream,
+    InstallStream,
+    ProgressDurable,
+    Received,
+    Recreate,
+    Reported,
+    ResumeDelivery,
+    SendToLeader,
+    SendToRegistry,
+    Standing,
+    Started,
+    SuspendDelivery,
+    Ticked,
+    Unsubscribed,
+    WakeAt,
+)
+from dssd.machines.messages import (
+    Disconnect,
+    Grant,
+    GrantedStream,
+    Invalidate,
+    LeaderConnectResponse,
+    LeaderWanted,
+    LeaseStreams,
+    Ping,
+    PingResponse,
+    ProgressSaved,
+    RenewStreamLease,
+    Revoke,
+    Revoked,
+    RevokeFinished,
+    ToBorrower,
+    UpdateProgress,
+    UpdateStreams,
+)
+from support.played_borrower import (
+    LEADER,
+    LEASE_MS,
+    ME,
+    SESSION,
+    A,
+    B,
+    Obedient,
+    bare,
+    granted,
+    kind_of,
+    report,
+)
+
+S = BorrowerState
+STATES = (S.CONNECTING, S.CONNECTED, S.UNSUBSCRIBING, S.GONE)
+
+
+def grant(*streams: GrantedStream, leader_epoch: int = LEADER) -> Grant:
+    return Grant(ME, leader_epoch, streams, LEASE_MS)
+
+
+def after(borrower: Borrower, *inputs: BorrowerInput) -> list[BorrowerEffect]:
+    """The effects of the last input, timers and standing left out."""
+    effects: list[BorrowerEffect] = []
+    for given_input in inputs:
+        effects = step(borrower, given_input)[1]
+    return [effect for effect in effects if not isinstance(effect, WakeAt | Standing)]
+
+
+def sent(effects: Iterable[BorrowerEffect]) -> list[object]:
+    return [
+        effect.message for effect in effects if isinstance(effect, SendToLeader | SendToRegistry)
+    ]
+
+
+def borrower_in(state: BorrowerState, *streams: GrantedStream) -> Borrower:
+    borrower = Borrower(ME, SESSION, "ann", LEASE_MS)
+    step(borrower, Started(0))
+    if state is S.CONNECTING:
+        return borrower
+    step(borrower, Received(grant(*streams), 0))
+    if state is S.UNSUBSCRIBING:
+        step(borrower, Unsubscribed(0))
+    if state is S.GONE:
+        step(borrower, Disconnected(0))
+    assert borrower.state is state
+    return borrower
+
+
+MESSAGES_OF_EACH_KIND: list[ToBorrower] = [
+    LeaderConnectResponse(ME, LEADER, LEASE_MS),
+    PingResponse(ME, LEADER, 0),
+    grant(granted()),
+    ProgressSaved(ME, LEADER, A, 2, Progress(10)),
+    Revoke(ME, LEADER, A, 2, 10_000),
+    Revoked(ME, LEADER, A, 2, Progress(20)),
+    Invalidate(ME, LEADER, "gone"),
+    LeaseStreams(ME, LEADER, 1, (granted(B),), LEASE_MS, 0),
+    UpdateStreams(ME, LEADER, 1, 2, (granted(B),), (), 0),
+    RenewStreamLease(ME, LEADER, 2, 0),
+]
+INPUTS_OF_EACH_KIND: list[BorrowerInput] = [
+    Started(10),
+    *[Received(message, 10) for message in MESSAGES_OF_EACH_KIND],
+    Reported((report(floor=12),), 10),
+    Unsubscribed(10),
+    Disconnected(10),
+    Ticked(10),
+]
+
+WANTED = LeaderWanted(ME, 0, SESSION, "ann")
+UPDATE = UpdateProgress(ME, LEADER, (report(),))
+LEAVING = UpdateProgress(ME, LEADER, (report(),), leaving=True)
+PING = Ping(ME, LEADER, 10)
+FINISHED = RevokeFinished(ME, LEADER, A, 2)
+
+EXPECTED: dict[tuple[BorrowerState, str], tuple[BorrowerState, list[object]]] = {
+    (S.CONNECTING, "Started"): (S.CONNECTING, [WANTED]),
+    (S.CONNECTING, "LeaderConnectResponse"): (S.CONNECTED, [PING]),
+    (S.CONNECTING, "PingResponse"): (S.CONNECTING, []),
+    (S.CONNECTING, "Grant"): (S.CONNECTED, [PING, InstallStream(granted()), UPDATE]),
+    (S.CONNECTING, "ProgressSaved"): (S.CONNECTING, []),
+    (S.CONNECTING, "Revoke"): (S.CONNECTING, [FINISHED]),
+    (S.CONNECTING, "Revoked"): (S.CONNECTING, [FINISHED]),
+    (S.CONNECTING, "Invalidate"): (S.GONE, [Recreate("gone")]),
+    (S.CONNECTING, "Reported"): (S.CONNECTING, []),
+    (S.CONNECTING, "Unsubscribed"): (S.GONE, [Disconnect(ME, 0, ()), Ended("unsubscribed")]),
+    (S.CONNECTING, "Disconnected"): (S.GONE, [Disconnect(ME, 0, ()), Ended("disconnected")]),
+    (S.CONNECTING, "Ticked"): (S.CONNECTING, []),
+    (S.CONNECTED, "Started"): (
+        S.GONE,
+        [
+            Disconnect(ME, LEADER, (report(),)),
+            DropStream(A, 2, "inconsistent"),
+            Recreate("inconsistent"),
+        ],
+    ),
+    (S.CONNECTED, "LeaderConnectResponse"): (S.CONNECTED, []),
+    (S.CONNECTED, "PingResponse"): (S.CONNECTED, []),
+    (S.CONNECTED, "Grant"): (S.CONNECTED, [UPDATE]),
+    (S.CONNECTED, "ProgressSaved"): (S.CONNECTED, [ProgressDurable(A, 2, Progress(10))]),
+    (S.CONNECTED, "Revoke"): (S.CONNECTED, [FinishStream(A, 2, 10_000)]),
+    (S.CONNECTED, "Revoked"): (
+        S.CONNECTED,
+        [ProgressDurable(A, 2, Progress(20)), DropStream(A, 2, "revoked"), FINISHED],
+    ),
+    (S.CONNECTED, "Invalidate"): (S.GONE, [DropStream(A, 2, "gone"), Recreate("gone")]),
+    (S.CONNECTED, "Reported"): (
+        S.CONNECTED,
+        [UpdateProgress(ME, LEADER, (report(floor=12),))],
+    ),
+    (S.CONNECTED, "Unsubscribed"): (S.UNSUBSCRIBING, [LEAVING, FinishStream(A, 2, 5_000)]),
+    (S.CONNECTED, "Disconnected"): (
+        S.GONE,
+        [
+            Disconnect(ME, LEADER, (report(),)),
+            DropStream(A, 2, "disconnected"),
+            Ended("disconnected"),
+        ],
+    ),
+    (S.CONNECTED, "Ticked"): (S.CONNECTED, []),
+    (S.UNSUBSCRIBING, "Started"): (S.UNSUBSCRIBING, []),
+    (S.UNSUBSCRIBING, "LeaderConnectResponse"): (S.UNSUBSCRIBING, []),
+    (S.UNSUBSCRIBING, "PingResponse"): (S.UNSUBSCRIBING, []),
+    (S.UNSUBSCRIBING, "Grant"): (S.UNSUBSCRIBING, [LEAVING]),
+    (S.UNSUBSCRIBING, "ProgressSaved"): (
+        S.UNSUBSCRIBING,
+        [ProgressDurable(A, 2, Progress(10))],
+    ),
+    (S.UNSUBSCRIBING, "Revoke"): (S.UNSUBSCRIBING, []),
+    (S.UNSUBSCRIBING, "Revoked"): (
+        S.GONE,
+        [
+            ProgressDurable(A, 2, Progress(20)),
+            DropStream(A, 2, "revoked"),
+            FINISHED,
+            Disconnect(ME, LEADER, ()),
+            Ended("unsubscribed"),
+        ],
+    ),
+    (S.UNSUBSCRIBING, "Invalidate"): (S.GONE, [DropStream(A, 2, "gone"), Ended("gone")]),
+    (S.UNSUBSCRIBING, "Reported"): (
+        S.UNSUBSCRIBING,
+        [UpdateProgress(ME, LEADER, (report(floor=12),), leaving=True)],
+    ),
+    (S.UNSUBSCRIBING, "Unsubscribed"): (S.UNSUBSCRIBING, []),
+    (S.UNSUBSCRIBING, "Disconnected"): (
+        S.GONE,
+        [
+            Disconnect(ME, LEADER, (report(),)),
+            DropStream(A, 2, "disconnected"),
+            Ended("disconnected"),
+        ],
+    ),
+    (S.UNSUBSCRIBING, "Ticked"): (S.UNSUBSCRIBING, []),
+    **{
+        (S.GONE, kind): (S.GONE, [])
+        for kind in (
+            "Started",
+            "LeaderConnectResponse",
+            "PingResponse",
+            "Grant",
+            "ProgressSaved",
+            "Revoke",
+            "Invalidate",
+            "Reported",
+            "Unsubscribed",
+            "Disconnected",
+            "Ticked",
+        )
+    },
+    (S.GONE, "Revoked"): (S.GONE, [FINISHED]),
+    **{
+        (state, kind): (state, [])
+        for state in STATES
+        for kind in ("LeaseStreams", "UpdateStreams", "RenewStreamLease")
+    },
+}
+
+
+@pytest.mark.parametrize("given_input", INPUTS_OF_EACH_KIND, ids=kind_of)
+@pytest.mark.parametrize("state", STATES, ids=lambda state: state.value)
+def test_each_state_answers_each_input(state: BorrowerState, given_input: BorrowerInput) -> None:
+    borrower = borrower_in(state, granted())
+    effects = bare(after(borrower, given_input))
+    assert (borrower.state, effects) == EXPECTED[state, kind_of(given_input)]
+
+
+def test_the_tables_are_total() -> None:
+    assert set(TRANSITIONS) == {
+        (state, kind) for state in STATES for kind in get_args(BorrowerInput)
+    }
+    assert set(MESSAGES) == {
+        (state, kind) for state in STATES if state is not S.GONE for kind in get_args(ToBorrower)
+    }
+
+
+def test_the_leader_is_looked_for_every_second_until_it_answers() -> None:
+    borrower = borrower_in(S.CONNECTING)
+    assert sent(after(borrower, Ticked(999))) == []
+    assert sent(after(borrower, Ticked(1_000))) == [WANTED]
+    assert sent(after(borrower, Ticked(2_000))) == [WANTED]
+
+
+def test_a_message_of_an_older_leader_is_ignored() -> None:
+    borrower = borrower_in(S.CONNECTED, granted())
+    stale = Invalidate(ME, LEADER - 1, "stale")
+    assert after(borrower, Received(stale, 10)) == []
+    assert borrower.state is S.CONNECTED
+
+
+def test_a_newer_leader_is_shown_what_is_held() -> None:
+    borrower = borrower_in(S.CONNECTED, granted())
+    effects = after(borrower, Received(LeaderConnectResponse(ME, LEADER + 1, LEASE_MS), 10))
+    wanted = LeaderWanted(ME, LEADER + 1, SESSION, "ann", (report(),))
+    assert sent(effects) == [wanted, Ping(ME, LEADER + 1, 10)]
+
+
+def test_a_message_for_another_incarnation_is_ignored() -> None:
+    borrower = borrower_in(S.CONNECTED, granted())
+    assert after(borrower, Received(Invalidate(b"other", LEADER, "x"), 10)) == []
+
+
+def test_a_higher_grant_epoch_replaces_and_a_lower_one_is_refused() -> None:
+    borrower = borrower_in(S.CONNECTED, granted(epoch=2))
+    newer = granted(epoch=5, floor=30)
+    effects = after(borrower, Received(grant(newer), 10))
+    assert effects[:2] == [DropStream(A, 2, "granted anew"), InstallStream(newer)]
+    late = after(borrower, Received(grant(granted(epoch=2)), 20))
+    assert sent(late) == [FINISHED]
+    assert borrower.streams[A].report.grant_epoch == 5
+
+
+def test_a_grant_that_was_revoked_before_it_came_installs_nothing() -> None:
+    borrower = borrower_in(S.CONNECTED)
+    assert sent(after(borrower, Received(Revoke(ME, LEADER, A, 2, 10_000), 10))) == [FINISHED]
+    assert sent(after(borrower, Received(grant(granted(epoch=2)), 20))) == [FINISHED]
+    assert borrower.streams == {}
+
+
+def test_a_report_is_sent_again_at_doubling_intervals_until_it_is_durable() -> None:
+    borrower = borrower_in(S.CONNECTED, granted())
+    step(borrower, Reported((report(floor=20),), 0))
+    at_ms: list[int] = []
+    for now_ms in range(0, 5_000, 10):
+        step(borrower, Received(PingResponse(ME, LEADER, now_ms), now_ms))
+        updates = [
+            message
+            for message in sent(after(borrower, Ticked(now_ms)))
+            if isinstance(message, UpdateProgress)
+        ]
+        at_ms += [now_ms] * len(updates)
+    assert at_ms == [250, 750, 1_750, 3_250, 4_750]
+    step(borrower, Received(ProgressSaved(ME, LEADER, A, 2, Progress(20)), 5_000))
+    assert not [
+        message
+        for now_ms in range(5_000, 5_900, 100)
+        for message in sent(after(borrower, Ticked(now_ms)))
+        if isinstance(message, UpdateProgress)
+    ]
+
+
+def test_what_is_saved_only_in_part_is_sent_again() -> None:
+    borrower = borrower_in(S.CONNECTED, granted())
+    step(borrower, Reported((report(floor=20),), 0))
+    step(borrower, Received(ProgressSaved(ME, LEADER, A, 2, Progress(15)), 100))
+    assert UpdateProgress(ME, LEADER, (report(floor=20),)) in sent(after(borrower, Ticked(250)))
+
+
+def test_a_final_report_bounds_what_was_sent_and_is_repeated_until_revoked() -> None:
+    borrower = borrower_in(S.CONNECTED, granted())
+    step(borrower, Received(Revoke(ME, LEADER, A, 2, 10_000), 0))
+    final = UpdateProgress(ME, LEADER, (report(floor=20, sent=20),), use_finished=True)
+    reported = Reported((report(floor=20),), 0, use_finished=True)
+    assert sent(after(borrower, reported)) == [final]
+    step(borrower, Received(ProgressSaved(ME, LEADER, A, 2, Progress(20)), 10))
+    assert final in sent(after(borrower, Ticked(250)))
+    assert sent(after(borrower, Received(Revoke(ME, LEADER, A, 2, 9_000), 260))) == [final]
+    step(borrower, Received(Revoked(ME, LEADER, A, 2, Progress(20)), 300))
+    assert final not in sent(after(borrower, Ticked(2_000)))
+
+
+def test_revoked_makes_durable_what_it_says_and_not_what_was_reported_last() -> None:
+    borrower = borrower_in(S.CONNECTED, granted())
+    step(borrower, Received(Revoke(ME, LEADER, A, 2, 800), 0))
+    step(borrower, Reported((report(floor=20),), 0, use_finished=True))
+    effects = after(borrower, Received(Revoked(ME, LEADER, A, 2, Progress(15)), 900))
+    assert ProgressDurable(A, 2, Progress(15)) in effects
+    assert DropStream(A, 2, "revoked") in effects
+
+
+def test_reports_never_take_anything_back() -> None:
+    borrower = borrower_in(S.CONNECTED, granted())
+    step(borrower, Reported((report(floor=30, sent=35),), 0))
+    step(borrower, Reported((report(floor=20, sent=32),), 1))
+    held = borrower.streams[A].report
+    assert (held.progress, held.frontier, held.sent) == (Progress(30), 30, 35)
+
+
+def test_a_report_for_a_grant_that_is_not_held_goes_nowhere() -> None:
+    borrower = borrower_in(S.CONNECTED, granted())
+    assert after(borrower, Reported((report(B), report(A, epoch=1)), 0)) == []
+
+
+def test_invalidating_one_stream_leaves_the_others_alone() -> None:
+    borrower = borrower_in(S.CONNECTED, granted(A), granted(B))
+    effects = after(borrower, Received(Invalidate(ME, LEADER, "fenced", A, 2), 10))
+    assert effects == [DropStream(A, 2, "fenced")]
+    assert set(borrower.streams) == {B}
+
+
+def test_invalidating_an_older_grant_is_ignored() -> None:
+    borrower = borrower_in(S.CONNECTED, granted(epoch=2))
+    assert after(borrower, Received(Invalidate(ME, LEADER, "fenced", A, 1), 10)) == []
+
+
+def test_a_removed_group_ends_it_for_good_with_the_code() -> None:
+    borrower = borrower_in(S.CONNECTED, granted())
+    code = GroupDestroyed.code
+    effects = after(borrower, Received(Invalidate(ME, LEADER, code), 10))
+    assert effects == [DropStream(A, 2, code), Ended(code, code)]
+
+
+def test_a_silent_leader_suspends_delivery_and_is_looked_for() -> None:
+    borrower = borrower_in(S.CONNECTED, granted())
+    assert SuspendDelivery() not in after(borrower, Ticked(3_599))
+    effects = after(borrower, Ticked(3_600))
+    assert effects[0] == SuspendDelivery()
+    assert LeaderWanted(ME, LEADER, SESSION, "ann", (report(),)) in sent(effects)
+
+
+def test_an_answered_ping_resumes_delivery_and_counts_from_when_it_was_sent() -> None:
+    borrower = borrower_in(S.CONNECTED, granted())
+    step(borrower, Ticked(3_600))
+    late = after(borrower, Received(PingResponse(ME, LEADER, 0), 3_700))
+    assert ResumeDelivery() not in late
+    effects = after(borrower, Received(PingResponse(ME, LEADER, 3_000), 3_800))
+    assert effects == [ResumeDelivery()]
+    assert SuspendDelivery() in after(borrower, Ticked(6_600))
+
+
+def test_at_the_end_of_the_lease_everything_is_dropped_and_a_new_one_is_made() -> None:
+    borrower = borrower_in(S.CONNECTED, granted())
+    step(borrower, Ticked(3_600))
+    effects = after(borrower, Ticked(6_000))
+    assert effects[-2:] == [DropStream(A, 2, "lease ended"), Recreate("lease ended")]
+
+
+def test_a_leader_that_answers_late_must_answer_a_ping_before_delivery() -> None:
+    borrower = borrower_in(S.CONNECTING)
+    for now_ms in range(1_000, 9_000, 1_000):
+        step(borrower, Ticked(now_ms))
+    effects = after(borrower, Received(LeaderConnectResponse(ME, LEADER, LEASE_MS), 9_000))
+    assert effects[0] == SuspendDelivery()
+    assert after(borrower, Received(PingResponse(ME, LEADER, 9_000), 9_010)) == [ResumeDelivery()]
+
+
+def test_unsubscribing_waits_for_the_final_report_of_every_stream() -> None:
+    borrower = borrower_in(S.CONNECTED, granted(A), granted(B))
+    assert after(borrower, Unsubscribed(0)) == [
+        SendToLeader(UpdateProgress(ME, LEADER, (report(A), report(B)), leaving=True)),
+        FinishStream(A, 2, 5_000),
+        FinishStream(B, 2, 5_000),
+    ]
+    step(borrower, Reported((report(A, floor=20),), 10, use_finished=True))
+    effects = after(borrower, Reported((report(B, floor=21),), 20, use_finished=True))
+    assert borrower.state is S.GONE
+    goodbye = sent(effects)[-1]
+    assert goodbye == Disconnect(
+        ME, LEADER, (report(A, floor=20, sent=20), report(B, floor=21, sent=21))
+    )
+    assert effects[-1] == Ended("unsubscribed")
+
+
+def test_who_unsubscribes_gives_a_grant_back_as_it_came_and_again_if_it_comes_again() -> None:
+    borrower = borrower_in(S.UNSUBSCRIBING, granted(A))
+    unused = UpdateProgress(ME, LEADER, (report(B, 3, sent=10),), use_finished=True, leaving=True)
+    for now_ms in (10, 260):
+        effects = after(borrower, Received(grant(granted(B, 3)), now_ms))
+        assert effects == [SendToLeader(unused)]
+    assert B not in borrower.streams
+    effects = after(borrower, Received(Revoked(ME, LEADER, B, 3, Progress(10)), 300))
+    assert effects == [SendToLeader(RevokeFinished(ME, LEADER, B, 3))]
+    assert borrower.state is S.UNSUBSCRIBING
+
+
+def test_who_unsubscribes_gives_a_newer_grant_back_and_reports_the_one_it_holds() -> None:
+    borrower = borrower_in(S.UNSUBSCRIBING, granted(A))
+    assert sent(after(borrower, Received(grant(granted(A, 3)), 10))) == [
+        UpdateProgress(ME, LEADER, (report(A, 3, sent=10),), use_finished=True, leaving=True)
+    ]
+    assert borrower.streams[A].report == report(A)
+
+
+def test_who_unsubscribes_answers_the_revoke_of_a_stream_that_it_does_not_hold() -> None:
+    borrower = borrower_in(S.UNSUBSCRIBING, granted(A))
+    effects = after(borrower, Received(Revoke(ME, LEADER, B, 3, 10_000), 10))
+    assert effects == [SendToLeader(RevokeFinished(ME, LEADER, B, 3))]
+
+
+def test_unsubscribing_ends_by_its_timeout_with_what_is_known() -> None:
+    borrower = borrower_in(S.UNSUBSCRIBING, granted())
+    effects = after(borrower, Ticked(5_000))
+    assert Disconnect(ME, LEADER, (report(),)) in sent(effects)
+    assert effects[-1] == Ended("unsubscribe timed out")
+
+
+def test_unsubscribing_without_streams_ends_at_once() -> None:
+    borrower = borrower_in(S.CONNECTED)
+    assert after(borrower, Unsubscribed(0)) == [
+        SendToLeader(Disconnect(ME, LEADER, ())),
+        Ended("unsubscribed"),
+    ]
+
+
+def test_standing_is_told_when_it_changes() -> None:
+    borrower = Borrower(ME, SESSION, "ann", LEASE_MS)
+    told: list[str] = []
+    for given_input in (
+        Started(0),
+        Received(LeaderConnectResponse(ME, LEADER, LEASE_MS), 1),
+        Received(grant(granted()), 2),
+        Received(grant(granted()), 3),
+        Received(Revoked(ME, LEADER, A, 2, Progress(20)), 4),
+    ):
+        effects = step(borrower, given_input)[1]
+        told += [effect.state for effect in effects if isinstance(effect, Standing)]
+    assert told == ["connecting", "standby", "active", "standby"]
+
+
+STREAMS = st.sampled_from([A, B])
+EPOCHS = st.integers(0, 3)
+TIMES = st.integers(0, 12_000)
+REPORTS = st.builds(report, STREAMS, EPOCHS, st.integers(0, 9), st.none() | st.integers(0, 9))
+GRANTS = st.lists(st.builds(granted, STREAMS, EPOCHS, st.integers(0, 9)), max_size=2).map(tuple)
+ME_TOO = st.just(ME)
+ANY_MESSAGE = st.one_of(
+    st.builds(LeaderConnectResponse, ME_TOO, EPOCHS, st.just(LEASE_MS)),
+    st.builds(PingResponse, ME_TOO, EPOCHS, TIMES),
+    st.builds(Grant, ME_TOO, EPOCHS, GRANTS, st.just(LEASE_MS)),
+    st.builds(ProgressSaved, ME_TOO, EPOCHS, STREAMS, EPOCHS, st.integers(0, 9).map(Progress)),
+    st.builds(Revoke, ME_TOO, EPOCHS, STREAMS, EPOCHS, st.just(10_000)),
+    st.builds(Revoked, ME_TOO, EPOCHS, STREAMS, EPOCHS, st.just(Progress(12))),
+    st.builds(Invalidate, ME_TOO, EPOCHS, st.just("x"), st.none() | STREAMS, EPOCHS),
+)
+ANY_INPUT = st.one_of(
+    st.builds(Started, TIMES),
+    st.builds(Received, ANY_MESSAGE, TIMES),
+    st.builds(Reported, st.lists(REPORTS, max_size=2).map(tuple), TIMES, st.booleans()),
+    st.builds(Unsubscribed, TIMES),
+    st.builds(Disconnected, TIMES),
+    st.builds(Ticked, TIMES),
+)
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.lists(ANY_INPUT, max_size=40))
+def test_any_inputs_in_any_order_keep_the_session_consistent(
+    inputs: list[BorrowerInput],
+) -> None:
+    """What the session is told to install and drop always fits what it has."""
+    borrower = Borrower(ME, SESSION, "ann", LEASE_MS)
+    session = Obedient()
+    for given_input in inputs:
+        session.obey(borrower, step(borrower, given_input)[1])
+        assert borrower.state in STATES

@@ -1,0 +1,63 @@
+"""What is out, by offset, against a dictionary."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dss_core.progress import complement
+from dssd.machines.delivery.outstanding import Outstanding, Run
+
+TAKES = st.lists(st.tuples(st.integers(0, 60), st.integers(1, 20)), max_size=20)
+
+
+def run(start: int, end: int, size: int) -> Run:
+    gaps = tuple((at, at + 1) for at in range(start + 1, end - 1, 3))
+    records = end - start - len(gaps)
+    return Run(start, end, gaps, records, size)
+
+
+def offsets(piece: Run) -> set[int]:
+    return {
+        offset
+        for start, end in complement(piece.gaps, piece.start, piece.end)
+        for offset in range(start, end)
+    }
+
+
+@given(st.lists(st.tuples(st.integers(1, 9), st.integers(0, 3), st.integers(1, 999))), TAKES)
+def test_it_counts_what_is_out_and_gives_back_every_byte(
+    runs: list[tuple[int, int, int]], takes: list[tuple[int, int]]
+) -> None:
+    out = Outstanding()
+    expected: set[int] = set()
+    at = size = 0
+    for length, gap, bytes_ in runs:
+        added = run(at, at + length, bytes_)
+        out.add(added)
+        expected |= offsets(added)
+        size += bytes_
+        at += length + gap
+    for start, length in takes:
+        taken = out.take(start, start + length)
+        found = set().union(*(offsets(piece) for piece in taken)) if taken else set()
+        assert found == {offset for offset in expected if start <= offset < start + length}
+        assert sum(piece.records for piece in taken) == len(found)
+        size -= sum(piece.bytes for piece in taken)
+        expected -= found
+        assert (out.records, out.bytes) == (len(expected), size)
+    rest = out.take_all()
+    assert sum(piece.bytes for piece in rest) == size
+    assert (out.records, out.bytes) == (0, 0)
+
+
+def test_runs_that_come_again_are_kept_in_order() -> None:
+    out = Outstanding()
+    out.add(run(10, 20, 100))
+    out.add(run(0, 5, 50))
+    assert [piece.start for piece in out.take_all()] == [0, 10]
+
+
+def test_one_blamed_record_leaves_no_room_for_others() -> None:
+    out = Outstanding()
+    assert out.suspect_room(500) == 500
+    out.add(Run(0, 1, (), 1, 10, suspects_max=1))
+    assert out.suspect_room(500) == 0

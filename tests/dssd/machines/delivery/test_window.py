@@ -1,0 +1,612 @@
+"""Inputs and effects of the delivery window, without a loop or a log."""
+
+import pytest
+
+from dss_core.ids import StreamId
+from dss_core.progress import Progress, total
+from dssd.machines.delivery.events import (
+    AnswerSettled,
+    AskRevoke,
+    ChunkRead,
+    Closing,
+    Deliver,
+    Draining,
+    Dropped,
+    Grown,
+    Installed,
+    Left,
+    Nak,
+    Read,
+    RefuseGrant,
+    RefuseRange,
+    Report,
+    Resumed,
+    RevokeAsked,
+    RevokeFinished,
+    Saved,
+    Settle,
+    Settles,
+    ShowStalled,
+    Suspended,
+    Unwanted,
+)
+from dssd.machines.delivery.window import DeliveryWindow
+from dssd.machines.messages import GrantedStream, StreamReport
+from support.played_window import ACK_WAIT_MS, Client, Stream, cut, offsets
+
+
+def test_new_records_are_sent_in_order_up_to_the_credit() -> None:
+    client = Client(records=30)
+    client.install(1, Stream([10, 10, 10, 10]))
+    assert client.take() == [(((0, 30),), False, 1)]
+    client.feed(Settle(1, ((0, 10),), frontier=10))
+    assert client.take() == [(((30, 40),), False, 1)]
+
+
+def test_a_frame_goes_whole_while_any_credit_is_left() -> None:
+    client = Client(records=25)
+    client.install(1, Stream([10, 10, 10, 10]))
+    client.tick(10)
+    assert client.take() == [(((0, 20),), False, 1), (((20, 30),), False, 1)]
+    client.feed(Settle(1, ((0, 5),), frontier=5))
+    client.tick(10)
+    assert client.take() == []
+    client.feed(Settle(1, ((5, 6),), frontier=6))
+    client.tick(10)
+    assert client.take() == [(((30, 40),), False, 1)]
+
+
+def test_a_frame_larger_than_the_credit_goes_and_what_follows_waits() -> None:
+    client = Client(records=10)
+    client.install(1, Stream([5, 50, 5]))
+    assert client.take() == [(((0, 5),), False, 1), (((5, 55),), False, 1)]
+    client.feed(Settle(1, ((0, 45),), frontier=45))
+    client.tick(10)
+    assert client.take() == []
+    client.feed(Settle(1, ((45, 46),), frontier=46))
+    client.tick(10)
+    assert client.take() == [(((55, 60),), False, 1)]
+
+
+@pytest.mark.parametrize("subscriptions", [(1, 1), (1, 2)])
+def test_a_large_frame_is_not_starved_by_small_ones(subscriptions: tuple[int, int]) -> None:
+    client = Client(records=1_000)
+    client.install(1, Stream([100] * 300), subscription=subscriptions[0])
+    client.install(2, Stream([950]), subscription=subscriptions[1])
+    waiting: list[Deliver] = []
+    for _ in range(40):
+        waiting += client.delivered
+        client.delivered.clear()
+        client.tick(10)
+        acked = offsets(waiting.pop(0))
+        if any(each.grant == 2 for each in waiting):
+            return
+        client.feed(Settle(1, acked, frontier=acked[-1][1]))
+    raise AssertionError("it was never sent")
+
+
+def test_credit_in_bytes_bounds_what_is_out() -> None:
+    client = Client(size=250)
+    client.install(1, Stream([1, 1, 1, 1]))
+    client.tick(10)
+    assert client.take() == [(((0, 2),), False, 1), (((2, 3),), False, 1)]
+    client.feed(Settle(1, ((0, 1),)))
+    client.tick(10)
+    assert client.take() == [(((3, 4),), False, 1)]
+
+
+def test_streams_take_turns() -> None:
+    client = Client(records=40)
+    client.install(1, Stream([10] * 9))
+    client.install(2, Stream([10] * 9))
+    client.take()
+    client.feed(Settle(1, ((0, 30),)))
+    by_grant = {each.grant for each in client.delivered}
+    assert 2 in by_grant
+
+
+def test_a_subscription_takes_at_most_half_while_another_waits() -> None:
+    client = Client(records=40)
+    hungry, other = Stream([10] * 90), Stream([10] * 90)
+    client.install(1, hungry, subscription=1)
+    client.install(2, other, subscription=2)
+    first = client.delivered[0]
+    assert first.grant == 1
+    client.take()
+    settled = {1: 0, 2: 0}
+    for _ in range(20):
+        for grant in (1, 2):
+            out = settled[grant] + 10
+            client.feed(Settle(grant, ((settled[grant], out),)))
+            settled[grant] = out
+    per_grant = {1: 0, 2: 0}
+    for delivery in client.delivered:
+        per_grant[delivery.grant] += total(offsets(delivery))
+    assert abs(per_grant[1] - per_grant[2]) <= 40
+
+
+def test_a_stream_at_its_end_waits_until_it_grows() -> None:
+    client = Client()
+    stream = Stream([])
+    client.install(1, stream)
+    assert client.take() == []
+    stream.append(3)
+    client.feed(Grown(1))
+    assert client.take() == [(((0, 3),), False, 1)]
+
+
+def test_growth_during_a_read_that_finds_nothing_is_not_missed() -> None:
+    window = DeliveryWindow(cut)
+    granted = GrantedStream(StreamId(1, 0), 1, Progress(0), 0, (), 0)
+    [read] = window.step(Installed(1, 1, granted, ACK_WAIT_MS), 0)
+    assert isinstance(read, Read)
+    assert window.step(Grown(1), 0) == []
+    assert window.step(ChunkRead(1, 0, b"", (), 0, 0, 0), 0) == [read]
+
+
+def test_records_that_the_filter_rejects_count_as_acked() -> None:
+    client = Client()
+    client.install(1, Stream([4, 4], mask=((0, 2), (5, 6))))
+    assert client.take() == [(((2, 5), (6, 8)), False, 1)]
+    client.feed(Settle(1, ((2, 5), (6, 8)), frontier=8))
+    client.tick(10)
+    assert client.reports[1].progress == Progress(8)
+
+
+def test_what_the_filter_rejects_behind_the_last_record_needs_no_word_of_the_client() -> None:
+    client = Client()
+    client.install(1, Stream([4, 4], mask=((2, 5), (6, 8))))
+    assert client.take() == [(((0, 2), (5, 6)), False, 1)]
+    client.feed(Settle(1, ((0, 2), (5, 6)), frontier=6))
+    client.feed(RevokeAsked(1, 1_000), RevokeFinished(1))
+    assert client.reports[1].progress == Progress(8)
+    assert client.reports[1].frontier == 8
+
+
+def test_credit_that_comes_back_at_one_moment_is_spent_at_once() -> None:
+    client = Client(records=4)
+    for grant, sizes in ((1, [2]), (2, [2]), (3, [2, 2, 2])):
+        client.install(grant, Stream(sizes))
+    assert len(client.take()) == 2
+    client.feed(Settles(tuple(Settle(grant, ((0, 2),), frontier=2) for grant in (1, 2))))
+    assert client.take() == [(((0, 4),), False, 1)]
+
+
+def test_records_lost_to_retention_count_as_acked() -> None:
+    client = Client()
+    client.install(1, Stream([4, 4], start=4))
+    assert client.take() == [(((4, 8),), False, 1)]
+    client.tick(10)
+    assert client.reports[1].progress == Progress(4)
+
+
+def test_a_nak_brings_the_record_again_after_a_second_then_two() -> None:
+    client = Client()
+    client.install(1, Stream([4]))
+    client.take()
+    client.feed(Settle(1, ((0, 1),), (Nak(1, 2),), frontier=4))
+    client.tick(999)
+    assert client.take() == []
+    client.tick(1)
+    assert client.take() == [(((1, 2),), True, 2)]
+    client.feed(Settle(1, naks=(Nak(1, 2),), in_progress=((1, 2),)))
+    client.tick(1_999)
+    assert client.take() == []
+    client.tick(1)
+    assert client.take() == [(((1, 2),), True, 3)]
+
+
+def test_a_nak_with_a_delay_of_nothing_brings_it_at_once() -> None:
+    client = Client()
+    client.install(1, Stream([2]))
+    client.take()
+    client.feed(Settle(1, naks=(Nak(0, 1, 0),), frontier=1))
+    assert client.take() == [(((0, 1),), True, 2)]
+
+
+def test_a_nak_of_what_was_not_handed_out_is_not_charged_but_marked() -> None:
+    client = Client()
+    client.install(1, Stream([2]))
+    client.take()
+    client.feed(Settle(1, naks=(Nak(0, 2),), frontier=0))
+    client.tick(1_000)
+    assert client.take() == [(((0, 2),), True, 1)]
+
+
+def test_the_ack_wait_counts_from_the_hand_out() -> None:
+    client = Client()
+    client.install(1, Stream([4]))
+    client.take()
+    client.tick(ACK_WAIT_MS * 3)
+    assert client.take() == []
+    client.feed(Settle(1, frontier=2))
+    client.tick(ACK_WAIT_MS - 1)
+    assert client.take() == []
+    client.tick(1)
+    assert client.take() == []
+    client.tick(1_000)
+    assert client.take() == [(((0, 2),), True, 2)]
+
+
+def test_in_progress_begins_the_ack_wait_anew() -> None:
+    client = Client()
+    client.install(1, Stream([2]))
+    client.feed(Settle(1, frontier=2))
+    client.take()
+    client.tick(ACK_WAIT_MS - 100)
+    client.feed(Settle(1, in_progress=((0, 1),)))
+    client.tick(2_000)
+    assert client.take() == [(((1, 2),), True, 2)]
+    client.feed(Settle(1, ((1, 2),)))
+    client.tick(ACK_WAIT_MS)
+    assert client.take() == [(((0, 1),), True, 2)]
+
+
+def test_what_comes_again_waits_for_its_ack_only_once_it_is_handed_out() -> None:
+    client = Client()
+    client.install(1, Stream([2]))
+    client.feed(Settle(1, naks=(Nak(0, 1, 0),), frontier=2))
+    client.take()
+    out = client.window.out_records
+    client.tick(10 * ACK_WAIT_MS)
+    assert [ranges for ranges, _, _ in client.take()] == [((1, 2),)], "only the other one"
+    assert client.window.out_records == out, "its credit does not come back"
+    client.feed(Settle(1, in_progress=((0, 1),)))
+    client.tick(ACK_WAIT_MS + 2_000)
+    assert client.take() == [(((0, 1),), True, 3)]
+
+
+def test_what_came_again_is_charged_when_it_is_handed_out() -> None:
+    client = Client()
+    client.install(1, Stream([4]))
+    client.feed(Settle(1, naks=(Nak(0, 4, 0),), frontier=4))
+    assert client.take()[-1] == (((0, 4),), True, 2)
+    client.feed(Settle(1, in_progress=((0, 1), (2, 3))))
+    client.feed(Settle(1, in_progress=((0, 1),)))
+    client.feed(Closing())
+    assert client.reports[1].attempts == ((0, 1, 2), (2, 3, 2))
+
+
+def test_a_wait_of_the_sending_before_does_not_take_back_what_came_again() -> None:
+    client = Client()
+    client.install(1, Stream([1]))
+    client.feed(Settle(1, frontier=1))
+    client.take()
+    client.tick(ACK_WAIT_MS - 100)
+    client.feed(Settle(1, in_progress=((0, 1),)))
+    client.feed(Settle(1, naks=(Nak(0, 1, 0),)))
+    assert client.take() == [(((0, 1),), True, 2)]
+    client.tick(3 * ACK_WAIT_MS)
+    assert client.take() == []
+    assert client.window.out_records == 1
+
+
+def test_a_late_nak_does_not_bring_a_second_copy_of_what_is_on_its_way_again() -> None:
+    client = Client()
+    client.install(1, Stream([1]))
+    client.feed(Settle(1, frontier=1))
+    client.tick(ACK_WAIT_MS + 2_000)
+    assert client.take()[1:] == [(((0, 1),), True, 2)]
+    client.feed(Settle(1, naks=(Nak(0, 1, 0),), frontier=1))
+    assert client.take() == []
+    assert client.window.out_records == 1
+    client.feed(Settle(1, naks=(Nak(0, 1, 0),), in_progress=((0, 1),)))
+    assert client.take() == [(((0, 1),), True, 3)]
+
+
+def test_a_client_that_is_stuck_is_sent_each_record_again_only_once() -> None:
+    client = Client(records=1_000)
+    client.install(1, Stream([100] * 10))
+    client.take()
+    client.feed(Settle(1, frontier=1_000))
+    client.tick(3_600_000)
+    again = [offset for ranges, _, _ in client.take() for a, b in ranges for offset in range(a, b)]
+    assert sorted(again) == list(range(1_000))
+
+
+def test_work_in_progress_on_single_records_stays_cheap() -> None:
+    client = Client(records=1_000)
+    client.install(1, Stream([1_000]))
+    client.feed(Settle(1, frontier=1_000))
+    client.take()
+    for _ in range(60):
+        singles = tuple((offset, offset + 1) for offset in range(0, 1_000, 2))
+        client.feed(Settle(1, in_progress=singles))
+        client.tick(1_000)
+    again = [offset for ranges, _, _ in client.take() for a, b in ranges for offset in range(a, b)]
+    assert sorted(again) == list(range(1, 1_000, 2))
+
+
+def test_a_late_ack_of_a_resting_record_is_taken() -> None:
+    client = Client()
+    client.install(1, Stream([2]))
+    client.feed(Settle(1, naks=(Nak(0, 1),), frontier=2))
+    client.take()
+    client.feed(Settle(1, ((0, 2),)))
+    client.tick(5_000)
+    assert client.take() == []
+    assert client.reports[1].progress == Progress(2)
+
+
+def test_what_was_handed_out_before_is_marked_and_halved() -> None:
+    client = Client(records=8)
+    client.install(1, Stream([8, 8]), progress=Progress(0), frontier=8)
+    assert client.take() == [(((0, 4),), True, 2)]
+    client.feed(Settle(1, ((0, 4),), frontier=4))
+    assert client.take() == [(((4, 8),), True, 2), (((8, 16),), False, 1)]
+
+
+def test_a_record_blamed_often_goes_alone() -> None:
+    client = Client(records=8)
+    client.install(1, Stream([8]), frontier=8, attempts=((2, 3, 5),))
+    assert client.take() == [(((0, 2),), True, 2)]
+    client.feed(Settle(1, ((0, 2),), frontier=2))
+    assert client.take() == [(((2, 3),), True, 6)]
+    client.feed(Settle(1, frontier=3))
+    assert client.take() == []
+    assert client.window.step(Closing(), 0) == [
+        Report(
+            (
+                (
+                    1,
+                    StreamReport(StreamId(1, 1), 1, Progress(2), 8, attempts=((2, 3, 6),), sent=3),
+                ),
+            )
+        )
+    ]
+
+
+def test_perhaps_handed_out_is_marked_without_being_charged() -> None:
+    client = Client()
+    client.install(1, Stream([8]), suspect_end=3)
+    assert client.take() == [(((0, 3),), True, 1), (((3, 8),), False, 1)]
+
+
+def test_acked_ranges_of_the_grant_are_masked() -> None:
+    client = Client()
+    client.install(1, Stream([8]), progress=Progress(1, ((3, 5),)), frontier=0)
+    assert client.take() == [(((1, 3), (5, 8)), False, 1)]
+
+
+def test_prefetched_records_are_not_charged() -> None:
+    client = Client()
+    client.install(1, Stream([8]))
+    client.feed(Settle(1, frontier=1))
+    client.feed(Closing())
+    report = client.reports[1]
+    assert (report.progress, report.frontier, report.sent) == (Progress(0), 1, 8)
+    assert report.attempts == ()
+
+
+def test_a_wrong_ack_is_refused_and_changes_nothing() -> None:
+    client = Client()
+    client.install(1, Stream([4]), progress=Progress(2))
+    client.take()
+    for wrong in ((0, 3), (3, 5), (3, 3), (4, 3)):
+        client.feed(Settle(1, (wrong,)))
+        assert client.take_others() == [RefuseRange(1, *wrong)]
+    client.feed(Settle(9, ((0, 1),)))
+    assert client.take_others() == [RefuseGrant(9)]
+    client.tick(10)
+    assert 1 not in client.reports or client.reports[1].progress == Progress(2)
+
+
+def test_a_synchronous_ack_is_answered_when_it_is_durable() -> None:
+    client = Client()
+    client.install(1, Stream([4]))
+    client.install(2, Stream([4]))
+    client.take()
+    client.feed(Settle(1, ((1, 2),), token=7))
+    client.feed(Settle(2, ((0, 4),), token=7))
+    client.feed(Saved(1, Progress(0)))
+    client.feed(Saved(2, Progress(4)))
+    assert client.take_others() == []
+    client.feed(Saved(1, Progress(0, ((1, 3),))))
+    assert client.take_others() == [AnswerSettled(7)]
+
+
+def test_a_token_waits_for_acks_that_came_before_it() -> None:
+    client = Client()
+    client.install(1, Stream([10]))
+    client.feed(Settle(1, ((0, 4), (5, 6)), frontier=10))
+    client.feed(Settle(1, frontier=10, token=7))
+    client.feed(Saved(1, Progress(4)))
+    assert client.take_others() == []
+    client.feed(Saved(1, Progress(4, ((5, 6),))))
+    assert client.take_others() == [AnswerSettled(7)]
+    client.feed(Settle(1, token=8))
+    assert client.take_others() == [AnswerSettled(8)]
+
+
+def test_a_synchronous_ack_of_a_grant_that_ends_is_refused() -> None:
+    client = Client()
+    client.install(1, Stream([4]))
+    client.feed(Settle(1, ((0, 1),), token=7))
+    client.feed(Dropped(1))
+    assert client.take_others() == [RefuseGrant(1)]
+
+
+def test_a_revoke_waits_for_the_client_and_reports_finally() -> None:
+    client = Client()
+    client.install(1, Stream([4, 4]))
+    client.feed(Settle(1, frontier=3))
+    client.take()
+    client.feed(RevokeAsked(1, 10_000))
+    assert client.take_others() == [AskRevoke(1, 10_000)]
+    client.feed(Settle(1, ((0, 2),), token=5, frontier=3))
+    client.feed(RevokeFinished(1))
+    assert client.reports[1] == StreamReport(StreamId(1, 1), 1, Progress(2), 3)
+    assert client.window.out_records == 0
+    client.feed(Settle(1, ((2, 3),)))
+    assert client.take_others() == [RefuseGrant(1)]
+    client.feed(Saved(1, Progress(2)), Dropped(1))
+    assert client.take_others() == [AnswerSettled(5)]
+
+
+def test_a_revoke_that_the_client_does_not_answer_is_reported_before_its_deadline() -> None:
+    client = Client()
+    client.install(1, Stream([4]))
+    client.feed(RevokeAsked(1, 10_000))
+    client.tick(9_999)
+    assert client.reports[1].sent == 4
+    assert client.take() == [(((0, 4),), False, 1)]
+
+
+def test_nothing_comes_again_while_a_stream_is_revoked() -> None:
+    client = Client()
+    client.install(1, Stream([4]))
+    client.feed(Settle(1, naks=(Nak(0, 1),), frontier=4))
+    client.take()
+    client.feed(RevokeAsked(1, 10_000))
+    client.feed(Settle(1, naks=(Nak(1, 2, 0),)))
+    client.tick(5_000)
+    assert client.take() == []
+
+
+def test_a_suspended_subscription_gets_nothing_until_it_resumes() -> None:
+    client = Client(records=4)
+    client.install(1, Stream([4, 4]))
+    client.take()
+    client.feed(Suspended(1), Settle(1, ((0, 4),)))
+    assert client.take() == []
+    client.feed(Resumed(1))
+    assert client.take() == [(((4, 8),), False, 1)]
+
+
+def test_a_grant_that_the_client_drops_unasked_ends_as_not_handed_out() -> None:
+    client = Client(records=4)
+    client.install(1, Stream([4, 4]), subscription=1)
+    client.install(2, Stream([4, 4]), subscription=2)
+    assert client.take() == [(((0, 4),), False, 1)]
+    client.take_others()
+    client.feed(RevokeFinished(1))
+    assert client.others[:2] == [
+        Report(((1, StreamReport(StreamId(1, 1), 1, Progress(0), 0)),), final=True),
+        Unwanted(1),
+    ]
+    assert [each.grant for each in client.delivered] == [2], "its credit came back"
+    client.take_others()
+    client.feed(RevokeFinished(1))
+    assert client.take_others() == [RefuseGrant(1)]
+
+
+def test_nothing_is_kept_of_a_subscription_that_is_over() -> None:
+    client = Client()
+    client.install(1, Stream([4]), subscription=1)
+    client.feed(Suspended(1), Dropped(1), Left(1))
+    client.install(2, Stream([4]), subscription=1)
+    assert client.delivered[-1].grant == 2
+
+
+def test_draining_learns_how_far_the_client_handed_out() -> None:
+    client = Client()
+    client.install(1, Stream([4]))
+    client.feed(Draining(2_000))
+    assert not client.window.drained
+    client.feed(Settle(1, ((0, 1),), frontier=2), RevokeFinished(1))
+    assert client.window.drained
+    client.feed(Closing())
+    assert client.reports[1] == StreamReport(StreamId(1, 1), 1, Progress(1), 2, sent=2)
+
+
+def test_at_the_cap_of_acked_ranges_the_stream_pauses_and_shows_it() -> None:
+    client = Client(records=1_000)
+    client.install(1, Stream([1] * 5_000))
+    at = 0
+    for _ in range(100):
+        fresh = [r for ranges, _, _ in client.take() for r in ranges]
+        if not fresh:
+            break
+        every = [o for low, high in fresh for o in range(low, high)]
+        acks = tuple((o, o + 1) for o in every if o % 2)
+        naks = tuple(Nak(o, o + 1, 3_600_000) for o in every if o % 2 == 0)
+        at = max(at, every[-1] + 1)
+        client.feed(Settle(1, acks, naks, frontier=at))
+    assert at < 5_000
+    client.tick(10)
+    assert 1_024 <= len(client.reports[1].progress.ranges) <= 1_024 + 1_000 // 2
+    assert ShowStalled(1, 1, True, 0) in client.take_others()
+    assert client.reports[1].stalled
+    client.feed(Settle(1, ((0, at),)))
+    client.tick(10)
+    assert not client.reports[1].stalled
+
+
+@pytest.mark.parametrize("gap", [1, 2, 7])
+@pytest.mark.parametrize("islands", [1_023, 1_024, 2_500])
+def test_who_takes_over_at_the_cap_of_acked_ranges_gets_all_that_is_left(
+    gap: int, islands: int
+) -> None:
+    period = gap + 1
+    ranges = tuple((at * period + gap, (at + 1) * period) for at in range(islands))
+    frames = islands * period // 100 + 1
+    client = Client(records=1_000)
+    client.install(1, Stream([100] * frames), progress=Progress(0, ranges), frontier=ranges[-1][1])
+    seen: set[int] = set()
+    while got := handed(client):
+        assert not seen & set(got)
+        seen.update(got)
+        client.feed(Settle(1, tuple((o, o + 1) for o in got), frontier=max(got) + 1))
+    assert seen == set(range(frames * 100)) - {o for low, high in ranges for o in range(low, high)}
+
+
+def test_who_takes_over_at_the_cap_waits_where_it_adds_ranges_of_its_own() -> None:
+    ranges = tuple((at * 100 + 99, (at + 1) * 100) for at in range(2_000))
+    client = Client(records=1_000)
+    client.install(1, Stream([100] * 2_000), progress=Progress(0, ranges), frontier=200_000)
+    count = 0
+    while got := handed(client):
+        count += len(got)
+        odd = tuple((o, o + 1) for o in got if o % 2)
+        client.feed(Settle(1, odd, frontier=max(got) + 1))
+    assert count <= 1_000
+    client.tick(10)
+    assert client.reports[1].stalled
+
+
+def test_records_of_one_attempt_go_together_past_what_is_acknowledged() -> None:
+    client = Client()
+    ranges = tuple((at, at + 1) for at in range(1, 100, 2))
+    attempts = tuple((at, at + 1, 2) for at in range(0, 100, 2))
+    client.install(1, Stream([100]), progress=Progress(0, ranges), frontier=100, attempts=attempts)
+    assert client.take() == [(tuple((at, at + 1) for at in range(0, 100, 2)), True, 3)]
+
+
+def test_one_record_that_is_out_at_the_cap_holds_up_no_other() -> None:
+    ranges = tuple((at, at + 1) for at in range(1, 5_000, 2))
+    attempts = tuple((at, at + 1, 1 + at % 4 // 2) for at in range(0, 5_000, 2))
+    client = Client()
+    client.install(
+        1, Stream([100] * 50), progress=Progress(0, ranges), frontier=5_000, attempts=attempts
+    )
+    seen: set[int] = set()
+    while got := handed(client):
+        seen.update(got)
+        acks = tuple((o, o + 1) for o in got if o)
+        client.feed(Settle(1, acks, frontier=max(got) + 1))
+    assert len(seen) == 2_500
+
+
+def handed(client: Client) -> list[int]:
+    """The offsets of what it was sent since it was asked last."""
+    spans = [span for ranges, _, _ in client.take() for span in ranges]
+    return [offset for low, high in spans for offset in range(low, high)]
+
+
+def test_a_client_that_stops_reading_costs_at_most_its_credit_and_a_few_chunks() -> None:
+    window = DeliveryWindow(cut, credit_records=10)
+    reads: list[Read] = []
+    for grant in range(1, 100):
+        granted = GrantedStream(StreamId(1, grant), 1, Progress(0), 0, (), 0)
+        effects = window.step(Installed(grant, 1, granted, ACK_WAIT_MS), 0)
+        reads += [each for each in effects if isinstance(each, Read)]
+    stream = Stream([10] * 10)
+    sent = 0
+    while reads:
+        for effect in window.step(stream.read(reads.pop()), 0):
+            if isinstance(effect, Read):
+                reads.append(effect)
+            elif isinstance(effect, Deliver):
+                sent += total(offsets(effect))
+        assert len(reads) <= 4
+    assert sent == 10

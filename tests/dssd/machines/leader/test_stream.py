@@ -1,0 +1,261 @@
+from dataclasses import replace
+from typing import get_args
+
+import pytest
+
+from dss_core.ids import StreamId
+from dss_core.progress import Progress
+from dssd.machines.leader.events import GrantRecord, StoredStream
+from dssd.machines.leader.stream import (
+    HELD,
+    TRANSITIONS,
+    Act,
+    Acts,
+    HolderLost,
+    Lent,
+    LentStream,
+    Overdue,
+    Recalled,
+    Released,
+    Reported,
+    ResendDue,
+    Saved,
+    Sealed,
+    StreamEvent,
+    StreamState,
+    step,
+)
+from dssd.machines.messages import StreamReport
+
+ANN, BOB = b"ann", b"bob"
+STREAM = StreamId(1, 0)
+EPOCH = 3
+S = StreamState
+
+
+def stream_in(state: StreamState, *, durable: bool = True) -> LentStream:
+    stored = StoredStream(STREAM, Progress(10), 10, 100, None, grant_epoch=EPOCH - (state in HELD))
+    lent = LentStream(stored)
+    if state in HELD:
+        step(lent, Lent(ANN, b"session of ann"))
+        lent.state = state
+        lent.durable = durable
+        lent.grant_unsaved = False
+    else:
+        lent.state = state
+    return lent
+
+
+def state_of(lent: LentStream) -> StreamState:
+    """The state now; mypy takes an attribute for unchanged by a step."""
+    return lent.state
+
+
+def reported(
+    *, by: bytes = ANN, epoch: int = EPOCH, floor: int = 20, final: bool = False, sent: int = 20
+) -> Reported:
+    return Reported(by, StreamReport(STREAM, epoch, Progress(floor), 20, sent=sent), final)
+
+
+SAVED = Saved(EPOCH, Progress(10), current=True, measured_end=None)
+
+EXPECTED: dict[tuple[StreamState, StreamEvent], tuple[StreamState, Acts]] = {
+    (S.FREE, Lent(BOB, b"s")): (S.GRANTING, (Act.SAVE_NOW,)),
+    (S.FREE, reported()): (S.FREE, (Act.SEND_INVALIDATE,)),
+    (S.FREE, Recalled(BOB)): (S.FREE, ()),
+    (S.FREE, Released(ANN, EPOCH)): (S.FREE, ()),
+    (S.FREE, HolderLost()): (S.FREE, ()),
+    (S.FREE, Overdue()): (S.FREE, ()),
+    (S.FREE, ResendDue()): (S.FREE, ()),
+    (S.FREE, SAVED): (S.FREE, ()),
+    (S.FREE, Sealed(11)): (S.FREE, ()),
+    (S.FREE, Sealed(10)): (S.FINISHED, (Act.SAVE_SOON, Act.SHARE_ANEW)),
+    (S.GRANTING, Lent(BOB, b"s")): (S.GRANTING, ()),
+    (S.GRANTING, reported()): (S.GRANTED, (Act.SAVE_SOON,)),
+    (S.GRANTING, reported(by=BOB)): (S.GRANTING, (Act.SEND_INVALIDATE,)),
+    (S.GRANTING, reported(epoch=EPOCH - 1)): (S.GRANTING, (Act.SEND_INVALIDATE,)),
+    (S.GRANTING, reported(final=True)): (S.REVOKED, (Act.SAVE_NOW,)),
+    (S.GRANTING, Recalled(BOB)): (S.REVOKING, (Act.SEND_REVOKE,)),
+    (S.GRANTING, Released(ANN, EPOCH)): (S.FREE, (Act.SAVE_SOON, Act.PLACE)),
+    (S.GRANTING, Released(ANN, EPOCH - 1)): (S.GRANTING, ()),
+    (S.GRANTING, HolderLost()): (S.FREE, (Act.SAVE_SOON, Act.PLACE)),
+    (S.GRANTING, Overdue()): (S.REVOKED, (Act.SAVE_NOW,)),
+    (S.GRANTING, ResendDue()): (S.GRANTING, (Act.SEND_GRANT,)),
+    (S.GRANTING, SAVED): (S.GRANTING, (Act.SEND_GRANT,)),
+    (S.GRANTING, replace(SAVED, current=False)): (S.GRANTING, ()),
+    (S.GRANTING, replace(SAVED, grant_epoch=EPOCH - 1)): (S.GRANTING, ()),
+    (S.GRANTING, Sealed(10)): (S.GRANTING, ()),
+    (S.GRANTED, Lent(BOB, b"s")): (S.GRANTED, ()),
+    (S.GRANTED, reported()): (S.GRANTED, (Act.SAVE_SOON,)),
+    (S.GRANTED, reported(by=BOB)): (S.GRANTED, (Act.SEND_INVALIDATE,)),
+    (S.GRANTED, reported(epoch=EPOCH - 1)): (S.GRANTED, (Act.SEND_INVALIDATE,)),
+    (S.GRANTED, reported(final=True)): (S.REVOKED, (Act.SAVE_NOW,)),
+    (S.GRANTED, Recalled(BOB)): (S.REVOKING, (Act.SEND_REVOKE,)),
+    (S.GRANTED, Released(ANN, EPOCH)): (S.FREE, (Act.SAVE_SOON, Act.PLACE)),
+    (S.GRANTED, Released(BOB, EPOCH)): (S.GRANTED, ()),
+    (S.GRANTED, HolderLost()): (S.FREE, (Act.SAVE_SOON, Act.PLACE)),
+    (S.GRANTED, Overdue()): (S.GRANTED, ()),
+    (S.GRANTED, ResendDue()): (S.GRANTED, ()),
+    (S.GRANTED, SAVED): (S.GRANTED, (Act.SEND_SAVED,)),
+    (S.GRANTED, Sealed(11)): (S.GRANTED, ()),
+    (S.GRANTED, Sealed(10)): (S.REVOKED, (Act.SAVE_NOW,)),
+    (S.REVOKING, Lent(BOB, b"s")): (S.REVOKING, ()),
+    (S.REVOKING, reported()): (S.REVOKING, (Act.SAVE_SOON,)),
+    (S.REVOKING, reported(final=True)): (S.REVOKED, (Act.SAVE_NOW,)),
+    (S.REVOKING, Recalled(BOB)): (S.REVOKING, ()),
+    (S.REVOKING, Released(ANN, EPOCH)): (S.FREE, (Act.SAVE_SOON, Act.PLACE)),
+    (S.REVOKING, HolderLost()): (S.FREE, (Act.SAVE_SOON, Act.PLACE)),
+    (S.REVOKING, Overdue()): (S.REVOKED, (Act.SAVE_NOW,)),
+    (S.REVOKING, ResendDue()): (S.REVOKING, (Act.SEND_REVOKE,)),
+    (S.REVOKING, SAVED): (S.REVOKING, (Act.SEND_SAVED,)),
+    (S.REVOKING, Sealed(11)): (S.REVOKING, ()),
+    (S.REVOKED, Lent(BOB, b"s")): (S.REVOKED, ()),
+    (S.REVOKED, reported(final=True)): (S.REVOKED, (Act.SAVE_NOW,)),
+    (S.REVOKED, reported(by=BOB)): (S.REVOKED, (Act.SEND_INVALIDATE,)),
+    (S.REVOKED, Recalled(BOB)): (S.REVOKED, ()),
+    (S.REVOKED, Released(ANN, EPOCH)): (S.FREE, (Act.SAVE_SOON, Act.PLACE)),
+    (S.REVOKED, HolderLost()): (S.FREE, (Act.SAVE_SOON, Act.PLACE)),
+    (S.REVOKED, Overdue()): (S.REVOKED, ()),
+    (S.REVOKED, ResendDue()): (S.REVOKED, (Act.SEND_REVOKED,)),
+    (S.REVOKED, SAVED): (S.REVOKED, (Act.SEND_REVOKED,)),
+    (S.REVOKED, replace(SAVED, current=False)): (S.REVOKED, ()),
+    (S.REVOKED, Sealed(10)): (S.REVOKED, ()),
+    (S.FINISHED, Lent(BOB, b"s")): (S.FINISHED, ()),
+    (S.FINISHED, reported()): (S.FINISHED, (Act.SEND_INVALIDATE,)),
+    (S.FINISHED, Recalled(BOB)): (S.FINISHED, ()),
+    (S.FINISHED, Released(ANN, EPOCH)): (S.FINISHED, ()),
+    (S.FINISHED, HolderLost()): (S.FINISHED, ()),
+    (S.FINISHED, Overdue()): (S.FINISHED, ()),
+    (S.FINISHED, ResendDue()): (S.FINISHED, ()),
+    (S.FINISHED, SAVED): (S.FINISHED, ()),
+    (S.FINISHED, Sealed(10)): (S.FINISHED, ()),
+}
+
+
+@pytest.mark.parametrize("pair", EXPECTED, ids=lambda pair: f"{pair[0].value}-{pair[1]}")
+def test_each_state_answers_each_event(pair: tuple[StreamState, StreamEvent]) -> None:
+    state, event = pair
+    lent = stream_in(state)
+    acts = step(lent, event)
+    assert (lent.state, acts) == EXPECTED[pair]
+
+
+def test_the_table_is_total_and_every_pair_of_it_is_tested() -> None:
+    pairs = {(state, event) for state in StreamState for event in get_args(StreamEvent)}
+    assert set(TRANSITIONS) == pairs
+    assert {(state, type(event)) for state, event in EXPECTED} == pairs
+
+
+def test_lending_raises_the_epoch_and_names_the_holder_in_the_next_commit() -> None:
+    lent = stream_in(S.FREE)
+    step(lent, Lent(BOB, b"session of bob"))
+    assert lent.record().grant == GrantRecord(EPOCH + 1, b"session of bob", BOB)
+
+
+@pytest.mark.parametrize("state", [S.GRANTING, S.REVOKED])
+def test_nothing_is_sent_again_before_it_is_durable(state: StreamState) -> None:
+    assert step(stream_in(state, durable=False), ResendDue()) == ()
+
+
+def test_progress_only_grows_whatever_the_order_of_reports() -> None:
+    lent = stream_in(S.GRANTED)
+    step(lent, reported(floor=30))
+    assert step(lent, reported(floor=15)) == (Act.SEND_SAVED,)
+    assert lent.progress == Progress(30)
+
+
+def test_a_report_that_says_nothing_new_is_answered_with_what_is_saved() -> None:
+    lent = stream_in(S.GRANTED)
+    step(lent, reported())
+    step(lent, Saved(EPOCH, Progress(20), current=True, measured_end=None))
+    assert step(lent, reported()) == (Act.SEND_SAVED,)
+    assert lent.saved == Progress(20)
+
+
+def test_a_final_report_that_bounds_what_was_sent_leaves_no_doubt() -> None:
+    lent = stream_in(S.REVOKING)
+    step(lent, reported(final=True, sent=20))
+    step(lent, Released(ANN, EPOCH))
+    assert lent.is_exact()
+    assert lent.record().grant == GrantRecord(EPOCH, b"session of ann", None)
+
+
+def test_records_sent_beyond_the_frontier_come_marked_to_the_next_holder() -> None:
+    lent = stream_in(S.GRANTED)
+    step(lent, reported(final=True, sent=33))
+    step(lent, HolderLost())
+    record = lent.record()
+    assert record.grant is not None
+    assert record.grant.borrower_id == ANN
+    step(lent, Lent(BOB, b"s"))
+    assert lent.granted().frontier == 20
+    assert lent.granted().suspect_end == 33
+
+
+@pytest.mark.parametrize(
+    "end", [(HolderLost(),), (Overdue(), Released(ANN, EPOCH)), (Released(ANN, EPOCH),)]
+)
+def test_a_grant_without_a_final_report_is_doubted_up_to_the_measured_end(
+    end: tuple[StreamEvent, ...],
+) -> None:
+    lent = stream_in(S.REVOKING)
+    for event in end:
+        step(lent, event)
+    assert not lent.is_exact()
+    step(lent, Lent(BOB, b"s"))
+    step(lent, Saved(EPOCH + 1, Progress(10), current=True, measured_end=77))
+    assert lent.granted().suspect_end == 77
+    assert lent.granted().frontier == 10
+
+
+def test_a_doubt_outlives_an_exact_grant_that_did_not_reach_it() -> None:
+    lent = stream_in(S.GRANTED)
+    step(lent, reported(final=True, sent=90))
+    step(lent, HolderLost())
+    step(lent, Lent(BOB, b"s"))
+    step(lent, reported(by=BOB, epoch=EPOCH + 1, floor=25, final=True, sent=25))
+    step(lent, HolderLost())
+    record = lent.record()
+    assert record.grant is not None
+    assert record.grant.borrower_id == BOB
+    step(lent, Lent(ANN, b"s"))
+    assert lent.granted().suspect_end == 90
+
+
+def test_a_reserved_stream_is_adopted_by_its_holder_only() -> None:
+    stored = StoredStream(
+        STREAM, Progress(10), 10, 50, None, EPOCH, session_id=b"s", borrower_id=ANN
+    )
+    lent = LentStream(stored)
+    lent.reserved = True
+    assert step(lent, reported(by=BOB)) == (Act.SEND_INVALIDATE,)
+    assert step(lent, reported(epoch=EPOCH - 1)) == (Act.SEND_INVALIDATE,)
+    assert step(lent, reported()) == (Act.SAVE_SOON,)
+    assert lent.state is S.GRANTED
+    assert not lent.reserved
+    assert lent.suspect_end == 50
+
+
+def test_a_holder_for_whom_a_stream_was_kept_in_vain_leaves_doubt() -> None:
+    stored = StoredStream(STREAM, Progress(10), 10, 50, None, EPOCH, b"s", ANN)
+    lent = LentStream(stored)
+    lent.reserved = True
+    assert step(lent, HolderLost()) == (Act.PLACE,)
+    assert not lent.is_exact()
+
+
+def test_the_end_of_a_sealed_stream_ends_its_grant_and_finishes_it() -> None:
+    lent = stream_in(S.GRANTED)
+    step(lent, Sealed(20))
+    assert step(lent, reported(floor=20)) == (Act.SAVE_NOW,)
+    assert state_of(lent) is S.REVOKED
+    assert step(lent, Released(ANN, EPOCH)) == (Act.SAVE_SOON, Act.SHARE_ANEW)
+    assert state_of(lent) is S.FINISHED
+    assert lent.record().finished
+
+
+@pytest.mark.parametrize("finished", [True, False])
+def test_a_stream_that_is_at_its_end_is_loaded_as_finished(finished: bool) -> None:
+    floor = 10 if finished else 20
+    stored = StoredStream(STREAM, Progress(floor), floor, 20, 20, finished=finished)
+    assert LentStream(stored).state is S.FINISHED
