@@ -38,16 +38,17 @@ from dssd.config import Config
 from dssd.data_directory import DataDirectory
 from dssd.descriptors import connections_max
 from dssd.leaders.groups import Groups
-from dssd.leaders.readers import readers_of
 from dssd.leaders.registry import Registry
-from dssd.leaders.unread import UnreadLosses
+from dssd.leaders.retention_losses import UnreadLosses
+from dssd.leaders.topic_readers import readers_of
 from dssd.log.segment_log import SegmentLog
-from dssd.rpc.clogged import ClogWatch
+from dssd.loop_yield import Turn
 from dssd.rpc.daemon import DaemonFacts, DaemonServicer
 from dssd.rpc.groups import GrantsServicer, GroupsServicer
 from dssd.rpc.log import LogServicer
 from dssd.rpc.server import Register, RpcServer
 from dssd.rpc.sessions import SessionsServicer
+from dssd.rpc.slow_consumers import ClogWatch
 from dssd.rpc.topics import TopicsServicer
 from dssd.sessions.sessions import Sessions
 from dssd.store.paging import scan_all
@@ -55,7 +56,6 @@ from dssd.store.rows import StorageTopicRow
 from dssd.store.sqlite import SqliteStore
 from dssd.topics.catalogue import Catalogue
 from dssd.topics.retention import RetentionSchedule
-from dssd.turns import Turn
 from dssd.version import version
 
 _LOG = logging.getLogger(__name__)

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from dss_core.frame import HEADER_BYTES as FRAME_HEADER_BYTES
-from dssd.log.segment_file import HEADER_BYTES
+from dssd.log.segment.file import HEADER_BYTES
 from support.daemon_process import DaemonProcess, running, short_directory
 from support.raw_stubs import Stubs, connected
 from support.raw_topic import Found, RawTopic

@@ -3,7 +3,7 @@
 import asyncio
 
 from dss_api.v1 import daemon_pb2, groups_pb2, log_pb2, topics_pb2, types_pb2
-from dssd.leaders.unread import EVENT
+from dssd.leaders.retention_losses import EVENT
 from support.daemon_process import running, short_directory
 from support.raw_stubs import Stubs, connected
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from dss_core.frame import headers_of
-from dssd.log.segment_file import HEADER_BYTES
+from dssd.log.segment.file import HEADER_BYTES
 
 
 def frame_places(path: Path) -> list[int]:

@@ -1,7 +1,7 @@
 """A whole data directory: store, log, and what each says of the other.
 
-Rows are brought together with files as a start does it (`dssd.log.startup`), but nothing is
-mended. Invariant: the directory is locked by the caller for as long as this reads.
+Rows are brought together with files as a start does it (`log/recovery/open_log.py`), but nothing
+is mended. Invariant: the directory is locked by the caller for as long as this reads.
 """
 
 import sqlite3
@@ -12,9 +12,9 @@ from dssd.check.findings import Report
 from dssd.check.segments import TopicCheck, size_of
 from dssd.check.store import NotBegun, Rows, opened_rows
 from dssd.data_directory import DataDirectory
-from dssd.leaders.encoding import unpacked_ranges
-from dssd.log.clean_marker import CLEAN_MARKER
-from dssd.log.segment_file import (
+from dssd.leaders.progress_columns import unpacked_ranges
+from dssd.log.resume.clean_marker import CLEAN_MARKER
+from dssd.log.segment.file import (
     CACHE_SUFFIXES,
     QUARANTINE,
     SEGMENT_SUFFIX,
@@ -23,7 +23,7 @@ from dssd.log.segment_file import (
     SegmentPaths,
     parse_name,
 )
-from dssd.log.segment_rows import row_id
+from dssd.log.segment.rows import row_id
 from dssd.store.rows import (
     CeilingRow,
     GroupRow,

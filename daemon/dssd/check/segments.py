@@ -9,20 +9,20 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from dssd.check.findings import Report
-from dssd.log import recovery
-from dssd.log.content import Content, TopicScan, scan_segment
-from dssd.log.index import Runs
-from dssd.log.index_file import BadIndex, Summary
-from dssd.log.producers import Producers
-from dssd.log.recovery import Outcome
-from dssd.log.segment_file import (
+from dssd.log.recovery import judge_segment
+from dssd.log.recovery.judge_segment import Outcome
+from dssd.log.recovery.segment_content import Content, TopicScan, scan_segment
+from dssd.log.segment.file import (
     HEADER_BYTES,
     BadSegmentHeader,
     SegmentId,
     SegmentPaths,
     check_header,
 )
-from dssd.log.segment_rows import parse_ends, parse_starts, row_id
+from dssd.log.segment.index_file import BadIndex, Summary
+from dssd.log.segment.rows import parse_ends, parse_starts, row_id
+from dssd.log.segment.run_index import Runs
+from dssd.log.sequences import Producers
 from dssd.log.settings import LogSettings
 from dssd.store.rows import SegmentRow, StorageTopicRow
 
@@ -89,8 +89,8 @@ class TopicCheck:
         path = self._paths.segment(segment)
         size = size_of(path)
         try:
-            summary = recovery.load_summary(self._paths, segment)
-            runs = recovery.load_runs(self._paths, segment, summary)
+            summary = judge_segment.load_summary(self._paths, segment)
+            runs = judge_segment.load_runs(self._paths, segment, summary)
         except BadIndex as error:
             self._report.note(self._paths.index(segment), f"{error}: the next start makes it anew")
             # What lies above has moved to the next file.
@@ -135,7 +135,7 @@ class TopicCheck:
         segment = row_id(row)
         path = self._paths.segment(segment)
         content = self._scanned(segment, watermark, stop_at)
-        outcome = recovery.judge(content, watermark)
+        outcome = judge_segment.judge(content, watermark)
         if content is None:
             if watermark > HEADER_BYTES:
                 self._report.damage(path, "the file is missing")
@@ -148,7 +148,7 @@ class TopicCheck:
             self._report.note(path, "it never took a frame: the next start sets it aside")
         elif content.torn_bytes:
             self._report.note(path, f"a torn tail of {content.torn_bytes} bytes")
-        runs = recovery.joined(content)
+        runs = judge_segment.joined(content)
         for partition, own in runs.items():
             assert own.extent is not None
             self._follow(partition, runs, own.extent.end)

@@ -16,7 +16,7 @@ import sqlite_utils
 
 from dss_core.errors import DataDirectoryNewer
 from dssd.check.findings import Report
-from dssd.store import log_damage, schema, soundness
+from dssd.store import integrity, schema, wal_damage
 from dssd.store.checksums import Unsound
 from dssd.store.database import described
 from dssd.store.rows import Row
@@ -69,7 +69,7 @@ def opened_rows(path: Path, report: Report) -> Iterator[Rows | None]:
 
 def _is_log_damaged(log: Path, report: Report) -> bool:
     """Whether commits would be forgotten. SQLite takes them for unfinished ones."""
-    damage = log_damage.damage_in(log.read_bytes()) if log.exists() else None
+    damage = wal_damage.damage_in(log.read_bytes()) if log.exists() else None
     if damage is not None:
         report.damage(log, damage)
     return damage is not None
@@ -121,7 +121,7 @@ def _is_sound(connection: sqlite3.Connection, path: Path, report: Report) -> boo
         report.damage(path, f"row {row} of {table} names a row of {parent} that is not there")
     try:
         schema.verify(sqlite_utils.Database(connection, execute_plugins=False))
-        soundness.check(connection)
+        integrity.check(connection)
     except (schema.SchemaDiffers, Unsound) as error:
         report.damage(path, str(error))
         return False

@@ -14,7 +14,7 @@ from dss_core.errors import DiskFull, StreamNotFound
 from dss_core.filters import TopicFilter
 from dss_core.ids import StreamId
 from dssd.clock import Clock
-from dssd.leaders.claim import (
+from dssd.leaders.takeover import (
     Claim,
     claim,
     leases_of,
@@ -26,6 +26,7 @@ from dssd.leaders.claim import (
 )
 from dssd.limits import FULL_DISK_RETRY_S, LEADER_MAILBOX_MAX
 from dssd.log.port import Log
+from dssd.loop_yield import Turn
 from dssd.machines.leader.events import (
     Committed,
     Destroyed,
@@ -49,7 +50,6 @@ from dssd.machines.messages import LeaderWanted, ToBorrower, ToLeader
 from dssd.store.port import PreconditionFailed, Store, Write
 from dssd.store.rows import GroupRow
 from dssd.topics.catalogue import Catalogue, Topic
-from dssd.turns import Turn
 
 ROUND_INPUTS_MAX = 64
 """Steps before other tasks get their turn."""

@@ -27,12 +27,12 @@ from dss_core.errors import (
 from dss_core.filters import SubscriptionFilter, TopicFilter
 from dss_core.ids import StreamId
 from dssd.clock import Clock
-from dssd.leaders.claim import BORROW
-from dssd.leaders.starting import resolved_start
+from dssd.leaders.group_start import resolved_start
+from dssd.leaders.takeover import BORROW
 from dssd.limits import ACK_WAIT_MS, ACK_WAIT_MS_MAX, TOMBSTONE_MS, TOMBSTONE_SWEEP_S
 from dssd.log.port import Log
+from dssd.loop_yield import Turn
 from dssd.machines.start_point import Now, StartPoint, start_text
-from dssd.store.finishing import finished
 from dssd.store.keys import key_of
 from dssd.store.paging import scan_all
 from dssd.store.port import (
@@ -54,8 +54,8 @@ from dssd.store.rows import (
     ProgressRow,
     StreamSetRow,
 )
+from dssd.store.uninterrupted import finished
 from dssd.topics.catalogue import Catalogue
-from dssd.turns import Turn
 
 EXCLUSIVE = "exclusive"
 """The kind of a private subscription's group, which its session owns."""

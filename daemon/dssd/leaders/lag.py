@@ -14,14 +14,14 @@ from dss_core.filters import TopicFilter
 from dss_core.ids import StreamId, StreamName
 from dss_core.limits import ACKED_RANGES_MAX
 from dss_core.progress import Progress, complement
-from dssd.leaders.encoding import progress_of
+from dssd.leaders.progress_columns import progress_of
 from dssd.log.port import Log
+from dssd.loop_yield import Turn
 from dssd.machines.leader.events import LeaderView, MemberView, StreamView
 from dssd.store.paging import scan_all
 from dssd.store.port import Store
 from dssd.store.rows import GrantRow, GroupRow, LeaderRow, ProgressRow
 from dssd.topics.catalogue import Catalogue, Topic
-from dssd.turns import Turn
 
 
 @dataclass(frozen=True, slots=True)

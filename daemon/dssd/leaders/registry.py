@@ -16,6 +16,7 @@ from dss_core.ids import StreamId
 from dss_core.progress import Progress
 from dssd.clock import Clock
 from dssd.leaders.actor import LeaderActor
+from dssd.leaders.borrower_mailboxes import PostOffice
 from dssd.leaders.groups import Groups
 from dssd.leaders.lag import (
     GroupSurvey,
@@ -23,15 +24,14 @@ from dssd.leaders.lag import (
     survey_from_rows,
     survey_from_view,
 )
-from dssd.leaders.post_office import PostOffice
 from dssd.log.port import Log
+from dssd.loop_yield import Turn
 from dssd.machines.leader.events import LeaderView
 from dssd.machines.leader.state import LeaderTiming
 from dssd.machines.messages import BorrowerId, Invalidate, LeaderWanted, ToBorrower, ToLeader
 from dssd.store.port import Store
 from dssd.store.rows import GroupRow
 from dssd.topics.catalogue import Catalogue, Topic
-from dssd.turns import Turn
 
 BOOT_ID_BYTES = 16
 

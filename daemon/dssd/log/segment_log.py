@@ -20,23 +20,23 @@ from typing import Self
 from dss_core.errors import Stopping, StreamNotFound
 from dss_core.filters import TopicFilter
 from dss_core.ids import StreamId
-from dssd.log import closing
-from dssd.log.appending import Appender
-from dssd.log.batch import WriterTopic
-from dssd.log.files import FileReader
-from dssd.log.housekeeping import Housekeeper
+from dssd.log.appender import Appender
+from dssd.log.handover import WriterTopic
 from dssd.log.port import AboutToGo, Append, Appended, Bounds, Chunk
-from dssd.log.producers import Producers
-from dssd.log.reader import Reader
-from dssd.log.rebuilding import IndexRebuilder
-from dssd.log.run_finder import RunFinder
-from dssd.log.segment_file import SegmentPaths
+from dssd.log.read.file_reader import FileReader
+from dssd.log.read.reader import Reader
+from dssd.log.read.run_lookup import RunFinder
+from dssd.log.read.tail_cache import TailCache
+from dssd.log.recovery.index_rebuild import IndexRebuilder
+from dssd.log.recovery.open_log import recover
+from dssd.log.segment.file import SegmentPaths
+from dssd.log.sequences import Producers
 from dssd.log.settings import LogSettings, share_of_descriptors
-from dssd.log.startup import recover
-from dssd.log.streams import StorageTopicState, Stream
-from dssd.log.tail import TailCache
-from dssd.log.trimming import Trimmer
-from dssd.log.writer import LogWriter
+from dssd.log.topic_state import StorageTopicState, Stream
+from dssd.log.upkeep import clean_close
+from dssd.log.upkeep.housekeeper import Housekeeper
+from dssd.log.upkeep.trimmer import Trimmer
+from dssd.log.write.writer_thread import LogWriter
 from dssd.store.port import Store
 from dssd.store.rows import StorageTopicRow
 
@@ -318,7 +318,9 @@ class SegmentLog:
             await self._housekeeper.abandon()
         else:
             await self._housekeeper.stop()
-            await closing.leave(self._paths, self._store, self._writer, list(self._topics.values()))
+            await clean_close.leave(
+                self._paths, self._store, self._writer, list(self._topics.values())
+            )
         self._files.close()
 
     def _state(self, stream: StreamId) -> StorageTopicState:

@@ -7,7 +7,7 @@ from typing import Any
 import grpc.aio
 
 from dss_api.v1 import daemon_pb2, daemon_pb2_grpc
-from dssd.leaders.unread import UnreadLoss
+from dssd.leaders.retention_losses import UnreadLoss
 
 Context = grpc.aio.ServicerContext[Any, Any]
 

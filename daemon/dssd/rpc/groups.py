@@ -8,13 +8,13 @@ from dss_api.v1 import groups_pb2, groups_pb2_grpc, types_pb2
 from dss_core.errors import GroupNotFound, IllegalArgument
 from dss_core.filters import SubscriptionFilter
 from dss_core.progress import Progress
-from dssd.leaders.claim import BORROW, LEASE
 from dssd.leaders.groups import Groups
 from dssd.leaders.lag import GroupSurvey, StreamSurvey
 from dssd.leaders.registry import Registry
-from dssd.rpc.starts import start_from
+from dssd.leaders.takeover import BORROW, LEASE
+from dssd.loop_yield import Turn
+from dssd.rpc.start_points import start_from
 from dssd.store.rows import GroupRow
-from dssd.turns import Turn
 
 Context = grpc.aio.ServicerContext[Any, Any]
 

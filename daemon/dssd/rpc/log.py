@@ -19,12 +19,12 @@ from dssd.clock import Clock
 from dssd.limits import APPEND_BYTES_IN_FLIGHT_MAX
 from dssd.log.port import Log
 from dssd.machines.start_point import OFFSET_MAX
-from dssd.rpc.intake import Gates
-from dssd.rpc.produce import ProduceCall
+from dssd.rpc.backpressure import Room
+from dssd.rpc.frame_checks import Gates
+from dssd.rpc.produce_call import ProduceCall
 from dssd.rpc.publish import Publisher
-from dssd.rpc.reading import ReadCall, Reading
-from dssd.rpc.room import Room
-from dssd.rpc.starts import start_from
+from dssd.rpc.read_call import ReadCall, Reading
+from dssd.rpc.start_points import start_from
 from dssd.topics.catalogue import Catalogue
 
 Context = grpc.aio.ServicerContext[Any, Any]

@@ -20,11 +20,11 @@ from dss_core.routing import key_hash, partition_of
 from dssd.clock import Clock
 from dssd.limits import PUBLISH_RECORDS_MAX
 from dssd.log.port import Append, Appended, Log
-from dssd.log.producers import NO_PRODUCER
-from dssd.rpc.intake import Gate
-from dssd.rpc.room import Room
+from dssd.log.sequences import NO_PRODUCER
+from dssd.loop_yield import Turn
+from dssd.rpc.backpressure import Room
+from dssd.rpc.frame_checks import Gate
 from dssd.topics.catalogue import Topic
-from dssd.turns import Turn
 
 _Row = tuple[bytes, bytes | None, str, tuple[tuple[str, bytes], ...], int]
 """Payload, key, subject, headers, timestamp."""

@@ -15,7 +15,7 @@ from dssd.limits import SETTLE_STEP_RANGES
 from dssd.machines.delivery.events import Deliver, Nak, Settle, Settles, ranges_in
 from dssd.machines.delivery.retry import REDELIVERY_MS_MAX
 from dssd.rpc.errors import to_proto
-from dssd.rpc.starts import start_from
+from dssd.rpc.start_points import start_from
 from dssd.sessions.items import (
     Down,
     FinishRevoke,

@@ -11,9 +11,9 @@ from dss_core.errors import IllegalArgument, StreamNotFound, TopicInUse, TopicNo
 from dss_core.ids import StreamId
 from dss_core.routing import Router
 from dssd.log.port import Log
+from dssd.loop_yield import Turn
 from dssd.store.rows import GroupRow
 from dssd.topics.catalogue import Catalogue, NewTopic, StorageTopic, Topic
-from dssd.turns import Turn
 
 Context = grpc.aio.ServicerContext[Any, Any]
 

@@ -52,9 +52,9 @@ from dssd.sessions.items import (
 from dssd.sessions.outgoing import Outgoing
 from dssd.sessions.scheduler import Scheduler
 from dssd.sessions.services import Services
-from dssd.store.finishing import finished
 from dssd.store.port import Delete, PreconditionFailed, Put, VersionIs, Write
 from dssd.store.rows import GroupRow, SubscriptionRow
+from dssd.store.uninterrupted import finished
 from dssd.subscriptions.agent import Agent
 
 SUBSCRIPTION_MAX = (1 << 63) - 1

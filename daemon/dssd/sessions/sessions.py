@@ -39,11 +39,10 @@ from dssd.limits import CLOSED_ROWS_MAX, FULL_DISK_RETRY_S, SESSION_DRAIN_S, SES
 from dssd.log.port import Log
 from dssd.machines.deadlines import Deadlines
 from dssd.sessions.admission import SESSION_ID_BYTES, check_opening, check_owner
-from dssd.sessions.belongings import discard, discard_orphans, taken_up
 from dssd.sessions.items import Opened, Opening
+from dssd.sessions.owned_rows import discard, discard_orphans, taken_up
 from dssd.sessions.services import Services
 from dssd.sessions.session import Session
-from dssd.store.finishing import finished
 from dssd.store.paging import scan_all
 from dssd.store.port import (
     Absent,
@@ -55,6 +54,7 @@ from dssd.store.port import (
     VersionIs,
 )
 from dssd.store.rows import SessionRow
+from dssd.store.uninterrupted import finished
 from dssd.topics.catalogue import Catalogue
 
 GRACE_MS = SESSION_GRACE_S * 1_000

@@ -24,10 +24,10 @@ from dssd.limits import (
     STORE_CACHE_KIB,
     STORE_WAL_BYTES_MAX,
 )
-from dssd.store import schema, soundness
+from dssd.store import integrity, schema
 from dssd.store.checksums import Unsound
-from dssd.store.log_damage import damage_in
 from dssd.store.reserve import Reserve
+from dssd.store.wal_damage import damage_in
 
 PRAGMAS: Sequence[tuple[str, str, str | int]] = (
     # First, so that the index of the write-ahead log lives in memory and nobody shares it.
@@ -203,7 +203,7 @@ def _check_sound(connection: sqlite3.Connection, path: Path) -> None:
     answers = [row[0] for row in connection.execute("PRAGMA quick_check(10)")]
     if answers != ["ok"]:
         raise StoreDamaged(path=path, reason="; ".join(answers))
-    soundness.check(connection)
+    integrity.check(connection)
 
 
 def _back_up(connection: sqlite3.Connection, target: Path) -> None:

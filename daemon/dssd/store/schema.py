@@ -24,10 +24,10 @@ from dssd.store.checksums import (
     is_sound_of,
     stored_of,
 )
+from dssd.store.integrity import SEAL_SQL, SEQUENCES, VERSION, VERSIONS, fill
 from dssd.store.keys import KEY_GETTERS
 from dssd.store.port import Key, Versioned
 from dssd.store.rows import KINDS, Row
-from dssd.store.soundness import SEAL_SQL, SEQUENCES, VERSION, VERSIONS, fill
 
 APPLICATION_ID = 0x44535353
 """``DSSS``: what `file` shows, and how we know our own database."""
@@ -86,7 +86,7 @@ def add_ceilings(db: sqlite_utils.Database) -> None:
 
 MIGRATIONS: Sequence[Migration] = (add_checksums, add_lease_protocol, add_ceilings)
 """``MIGRATIONS[n]`` makes format n + 2 of format n + 1. One that changes the columns or the rows of
-a table ends with `dssd.store.soundness.fill` of that table."""
+a table ends with `dssd.store.integrity.fill` of that table."""
 
 FORMAT = len(MIGRATIONS) + 1
 

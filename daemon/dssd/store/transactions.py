@@ -21,15 +21,15 @@ from itertools import chain, groupby
 from pathlib import Path
 
 from dssd.limits import STORE_CHECKPOINT_PAGES, STORE_WAL_BYTES_MAX
-from dssd.store import soundness
+from dssd.store import integrity
 from dssd.store.checksums import CHECKSUM, UNFIT
 from dssd.store.database import READ_ERRORS, concerns_database, is_full, raise_condition
+from dssd.store.integrity import SEQUENCES, VERSIONS
 from dssd.store.keys import failed_first
 from dssd.store.port import Delete, Key, Precondition, PreconditionFailed, Put, Versioned, Write
 from dssd.store.reserve import Reserve
 from dssd.store.rows import Row
 from dssd.store.schema import BLOCK_ROWS, IDS, Table, sequence_checksum, tables
-from dssd.store.soundness import SEQUENCES, VERSIONS
 
 SET_SEQUENCE = f'UPDATE "{SEQUENCES}" SET last = ?, "{CHECKSUM}" = ? WHERE name = ?'
 WAL_FRAME_HEAD_BYTES = 24
@@ -78,7 +78,7 @@ class Transactions:
         sequences = dict(connection.execute(f'SELECT name, last FROM "{SEQUENCES}"').fetchall())
         self._version: int = sequences[VERSIONS]
         self._id: int = sequences[IDS]
-        self._sealed = soundness.is_sealed(connection)
+        self._sealed = integrity.is_sealed(connection)
         self._log = LogSize(connection.execute("PRAGMA page_size").fetchone()[0])
 
     def apply(self, requests: Sequence[Request]) -> list[Outcome]:
@@ -93,7 +93,7 @@ class Transactions:
         self._connection.execute("BEGIN IMMEDIATE")
         try:
             if self._sealed:
-                soundness.unseal(self._connection)
+                integrity.unseal(self._connection)
             outcomes = [self._in_savepoint(request) for request in requests]
             self._save(VERSIONS, version, self._version)
             self._save(IDS, id_, self._id)
@@ -176,7 +176,7 @@ class Transactions:
             return
         self._connection.execute("BEGIN IMMEDIATE")
         try:
-            soundness.seal(self._connection)
+            integrity.seal(self._connection)
             self._connection.execute("COMMIT")
         except BaseException:
             if self._connection.in_transaction:

@@ -16,8 +16,8 @@ from typing import Protocol, assert_never
 from dss_core.filters import TopicFilter
 from dss_core.ids import StreamId
 from dss_core.progress import Progress
-from dssd.leaders.claim import LEASE
-from dssd.leaders.post import Post
+from dssd.leaders.mailboxes import Post
+from dssd.leaders.takeover import LEASE
 from dssd.machines.borrower import borrow_machine, lease_machine
 from dssd.machines.borrower.borrow_machine import Borrower
 from dssd.machines.borrower.events import (

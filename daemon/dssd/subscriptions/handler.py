@@ -5,7 +5,7 @@ of them wants to be woken. Invariant: a subscription has one agent from `begin` 
 reports that it is over.
 """
 
-from dssd.leaders.post import Post
+from dssd.leaders.mailboxes import Post
 from dssd.machines.messages import StreamReport
 from dssd.store.rows import GroupRow
 from dssd.subscriptions.agent import Agent, Delivery, Subscriber

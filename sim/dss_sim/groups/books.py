@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dss_core.ids import StreamId
 from dss_core.progress import clipped, total
 from dss_sim.groups.violation import Violation
-from dssd.leaders.encoding import progress_of, unpacked_attempts
+from dssd.leaders.progress_columns import progress_of, unpacked_attempts
 from dssd.machines.delivery.events import Deliver
 from dssd.machines.delivery.window import DeliveryWindow
 from dssd.machines.hand_outs import merged_attempts, unacked_attempts

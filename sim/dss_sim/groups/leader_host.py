@@ -17,7 +17,8 @@ from dss_sim.groups.history import Disturbed, Led
 from dss_sim.groups.leader_steps import check_staying, check_step, epochs_of
 from dss_sim.groups.leader_times import check_times, times_before
 from dss_sim.groups.store import AtOnce, at_once
-from dssd.leaders.claim import (
+from dssd.leaders.registry import BOOT_ID_BYTES
+from dssd.leaders.takeover import (
     Attempt,
     Claim,
     leases_of,
@@ -28,7 +29,6 @@ from dssd.leaders.claim import (
     version_writes,
     writes_of,
 )
-from dssd.leaders.registry import BOOT_ID_BYTES
 from dssd.machines.leader.events import (
     Committed,
     Destroyed,

@@ -10,7 +10,7 @@ from dss_core.ids import StreamId
 from dss_core.progress import Progress
 from dss_sim.groups.books import check_kept
 from dss_sim.groups.violation import Violation
-from dssd.leaders.encoding import progress_of
+from dssd.leaders.progress_columns import progress_of
 from dssd.machines.leader.state import Leader
 from dssd.machines.messages import (
     Grant,

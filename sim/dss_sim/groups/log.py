@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Sequence
 
 from dss_core.ids import StreamId
 from dss_core.progress import Range, Ranges
-from dssd.log.chunk import ChunkBuilder
 from dssd.log.port import Bounds
+from dssd.log.read.chunk_builder import ChunkBuilder
 from dssd.machines.delivery.events import ChunkRead, Read
 from dssd.machines.delivery.frame_plan import FrameSpans
 

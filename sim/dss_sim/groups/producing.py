@@ -19,7 +19,7 @@ from dss_sim.groups.history import Published, Unpublished
 from dss_sim.groups.lane import AnyLane, Lane, PendingFrame
 from dss_sim.groups.schedule import Host
 from dss_sim.groups.writing import Asked, Outcome
-from dssd.log.producers import Answer
+from dssd.log.sequences import Answer
 
 if TYPE_CHECKING:
     from dss_sim.groups.world import World

@@ -9,8 +9,8 @@
       frames of the active segment; those of sealed ones lie before
 
 Frames are numbered in the order in which they were written, whatever their stream. The state of the
-producers is the real one, `dssd.log.producers`, and so is its way through a crash: snapshot, marks,
-frames, doubt. So are the offsets that damage takes along (`dssd.log.losses`).
+producers is the real one, `dssd.log.sequences`, and so is its way through a crash: snapshot, marks,
+frames, doubt. So are the offsets that damage takes along (`dssd.log.recovery.claimed_offsets`).
 
 Invariant: what was synced survives everything but rot, which strikes below the watermark only: at
 the end of a file, above it, nobody can tell rot from a torn write. This module knows nobody who
@@ -22,8 +22,8 @@ from random import Random
 from typing import NamedTuple
 
 from dss_core.frame import Header
-from dssd.log.losses import Claim, Loss, Place, claims_of
-from dssd.log.producers import Answer, Covered, Producers
+from dssd.log.recovery.claimed_offsets import Claim, Loss, Place, claims_of
+from dssd.log.sequences import Answer, Covered, Producers
 
 CEILING_OFFSETS = 24
 """How far above its stream's end a ceiling is raised, so that most frames find it high enough."""

@@ -41,7 +41,7 @@ from dss_sim.groups.schedule import Act, Crashed, Host, Schedule
 from dss_sim.groups.session_host import SimulatedSession
 from dss_sim.groups.store import SimulatedStore, at_once, progress_in
 from dss_sim.groups.writing import Writer
-from dssd.leaders.encoding import progress_of
+from dssd.leaders.progress_columns import progress_of
 from dssd.machines.leader.events import LeaderInput
 from dssd.machines.messages import BorrowerId, GrantedStream, ToBorrower, ToLeader
 from dssd.store.port import Write

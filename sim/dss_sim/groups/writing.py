@@ -1,4 +1,4 @@
-"""The writer of the log: group commit as `dssd.log.group_commit` does it, and a disk that may fail.
+"""The writer of the log: group commit as the daemon does it, and a disk that may fail.
 
 ::
 
@@ -26,8 +26,8 @@ from dss_core.ids import StreamId
 from dss_sim.groups.history import Damaged, Disturbed, Lost, Stored
 from dss_sim.groups.store import COMMIT_US
 from dss_sim.groups.topic_file import Frame, TopicFile
-from dssd.log.producers import Answer
-from dssd.rpc.newest import NewestCalls
+from dssd.log.sequences import Answer
+from dssd.rpc.producer_fencing import NewestCalls
 
 if TYPE_CHECKING:
     from dss_sim.groups.world import World

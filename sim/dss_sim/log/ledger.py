@@ -25,7 +25,7 @@ from dss_sim.power_loss.promises import (
     TrimAsked,
     Trimmed,
 )
-from dssd.log.segment_file import PRODUCERS_SUFFIX
+from dssd.log.segment.file import PRODUCERS_SUFFIX
 
 Key = tuple[StreamId, int]
 """A stream and a producer's number."""

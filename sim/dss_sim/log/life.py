@@ -33,9 +33,9 @@ from dss_sim.log.ledger import (
 from dss_sim.log.looking import StreamFound, look
 from dss_sim.log.one_thread import Died, SteppedLoop, Stuck, one_thread
 from dss_sim.log.rotting import rot
-from dssd.log.segment_file import SEGMENT_SUFFIX, SegmentId, parse_name
+from dssd.log.segment.file import SEGMENT_SUFFIX, SegmentId, parse_name
+from dssd.log.segment.rows import all_segment_rows, row_id
 from dssd.log.segment_log import SegmentLog
-from dssd.log.segment_rows import all_segment_rows, row_id
 from dssd.log.settings import LogSettings
 from dssd.store.paging import scan_all
 from dssd.store.rows import SegmentRow, StorageTopicRow

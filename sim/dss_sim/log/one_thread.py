@@ -18,9 +18,9 @@ from queue import Empty
 from random import Random
 from typing import Any, TypeVar, TypeVarTuple
 
-from dssd import turns
+from dssd import loop_yield
 from dssd.limits import TURN_S
-from dssd.log import reporting, writer
+from dssd.log.write import loop_reports, writer_thread
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -222,9 +222,11 @@ def one_thread(chance: Random) -> Iterator[SteppedLoop]:
     loop = SteppedLoop(chance)
     turns_of_writer = _WriterTurns(loop)
     with (
-        swapped(writer, threading=_Threading(turns_of_writer), SimpleQueue=turns_of_writer.queue),
-        swapped(reporting, perf_counter=loop.perf_counter),
-        swapped(turns, perf_counter=loop.perf_counter),
+        swapped(
+            writer_thread, threading=_Threading(turns_of_writer), SimpleQueue=turns_of_writer.queue
+        ),
+        swapped(loop_reports, perf_counter=loop.perf_counter),
+        swapped(loop_yield, perf_counter=loop.perf_counter),
     ):
         try:
             yield loop

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dss_sim.log.acts import Retain
-from dssd.log.scan import Found, scan_bytes
-from dssd.log.segment_file import HEADER_BYTES, SEGMENT_SUFFIX, SegmentId, parse_name
+from dssd.log.segment.file import HEADER_BYTES, SEGMENT_SUFFIX, SegmentId, parse_name
+from dssd.log.segment.frame_scan import Found, scan_bytes
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,8 @@ from dss_sim.log.era import Era
 from dss_sim.log.ledger import FrameHit, Rotten
 from dss_sim.power_loss import operations
 from dss_sim.power_loss.operations import Step
-from dssd.log.scan import Found, scan_bytes
-from dssd.log.segment_file import HEADER_BYTES, QUARANTINE, SEGMENT_SUFFIX, parse_name
+from dssd.log.segment.file import HEADER_BYTES, QUARANTINE, SEGMENT_SUFFIX, parse_name
+from dssd.log.segment.frame_scan import Found, scan_bytes
 
 
 def rot(era: Era, act: Rot) -> None:

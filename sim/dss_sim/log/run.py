@@ -19,7 +19,7 @@ from dss_sim.power_loss.checking import vanished
 from dss_sim.power_loss.crashes import Crash
 from dss_sim.power_loss.image import Image
 from dss_sim.power_loss.image_files import fast_directory, read_image
-from dssd.log.segment_file import parse_name
+from dssd.log.segment.file import parse_name
 
 STATES = 5
 """Crashes of a run that are judged, besides those that its lives go on from."""

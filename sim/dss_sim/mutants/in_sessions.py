@@ -208,7 +208,7 @@ IN_SESSIONS = (
     Mutant(
         "condition swallows a cancellation",
         "a caller that takes conditions lives on although it was cancelled",
-        "store/finishing.py",
+        "store/uninterrupted.py",
         "        if failed is not None and not isinstance(failed, DssError):\n",
         "        if failed is not None:\n",
         JUDGE,

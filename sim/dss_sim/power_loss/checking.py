@@ -23,8 +23,8 @@ from dss_sim.power_loss.image import Image
 from dss_sim.power_loss.opening import DATA, Parts, opened
 from dss_sim.power_loss.promises import Promises
 from dssd.log.port import Append, Appended
-from dssd.log.scan import Bad, Found, scan_bytes
-from dssd.log.segment_file import HEADER_BYTES, QUARANTINE, SEGMENT_SUFFIX, parse_name
+from dssd.log.segment.file import HEADER_BYTES, QUARANTINE, SEGMENT_SUFFIX, parse_name
+from dssd.log.segment.frame_scan import Bad, Found, scan_bytes
 from dssd.machines.delivery.events import Deliver
 from dssd.sessions.items import Granted, Opening
 from dssd.store.rows import GrantRow, ProgressRow, SessionRow

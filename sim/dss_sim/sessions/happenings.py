@@ -21,8 +21,8 @@ from dss_sim.sessions.connection import Connection
 from dss_sim.sessions.plan import JUMPS_MS, SECOND_US, shared_filters
 from dss_sim.sessions.user import Up
 from dss_sim.sessions.world import World
-from dssd.leaders.claim import LEASE
 from dssd.leaders.groups import EXCLUSIVE
+from dssd.leaders.takeover import LEASE
 from dssd.machines.start_point import Earliest
 
 VANISH_US = (0, 12_000)

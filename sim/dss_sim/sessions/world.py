@@ -30,7 +30,7 @@ from dss_sim.sessions.life import Life
 from dss_sim.sessions.plan import Plan
 from dss_sim.sessions.records import Records
 from dss_sim.sessions.timeline import Deadlock, Timeline
-from dssd.leaders.encoding import progress_of
+from dssd.leaders.progress_columns import progress_of
 from dssd.limits import SESSION_OPEN_WAIT_S, STOP_HARD_S
 from dssd.store.port import Delete, Put, Write
 from dssd.store.rows import GrantRow, GroupRow, LeaderRow, ProgressRow

@@ -14,7 +14,7 @@ from dss_sim.groups.producing import Producer
 from dss_sim.groups.run import run, run_seed
 from dss_sim.groups.scenarios import SCENARIOS
 from dss_sim.groups.world import World
-from dssd.rpc.newest import NewestCalls
+from dssd.rpc.producer_fencing import NewestCalls
 
 STREAM = StreamId(1, 0)
 

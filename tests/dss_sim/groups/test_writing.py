@@ -24,7 +24,7 @@ from dss_sim.groups.topic_file import CEILING_OFFSETS, TopicFile
 from dss_sim.groups.world import World
 from dss_sim.groups.writing import Asked
 from dss_sim.groups.writing import Outcome as Answered
-from dssd.log.producers import Answer
+from dssd.log.sequences import Answer
 
 STREAM = StreamId(1, 0)
 ME = (1).to_bytes(16)

@@ -26,7 +26,7 @@ from dss_sim.power_loss.operations import (
     Unlink,
     Write,
 )
-from dssd.log.segment_file import write_all
+from dssd.log.segment.file import write_all
 
 NEW = os.O_RDWR | os.O_CREAT
 

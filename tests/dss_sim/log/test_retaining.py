@@ -13,7 +13,7 @@ from dss_sim.log.retaining import (
     left_wrongly,
     taken_wrongly,
 )
-from dssd.log.segment_file import HEADER_BYTES, SegmentId, SegmentPaths, encode_header
+from dssd.log.segment.file import HEADER_BYTES, SegmentId, SegmentPaths, encode_header
 
 FRAME_BYTES = 136
 BYTES = HEADER_BYTES + FRAME_BYTES

@@ -30,11 +30,11 @@ from dss_sim.log.faults import NEEDS_ROOM, SYNCS
 from dss_sim.log.run import Outcome, run, run_seed
 from dss_sim.log.shrinking import shrunk
 from dss_sim.seeds import outcomes
-from dssd.log import recovery, startup
-from dssd.log.batch import WriterTopic
-from dssd.log.producers import Answer, Producers
-from dssd.log.segment_file import SegmentWriter
-from dssd.log.topic_recovery import TopicRecovery
+from dssd.log.handover import WriterTopic
+from dssd.log.recovery import judge_segment, open_log
+from dssd.log.recovery.topic import TopicRecovery
+from dssd.log.segment.file import SegmentWriter
+from dssd.log.sequences import Answer, Producers
 
 SEEDS = 200
 REPEATED = 12
@@ -158,13 +158,13 @@ def test_a_log_that_does_not_start_is_found(monkeypatch: pytest.MonkeyPatch) -> 
     def refuse(*arguments: object) -> None:
         raise ValueError(arguments)
 
-    monkeypatch.setattr(recovery, "judge", refuse)
+    monkeypatch.setattr(judge_segment, "judge", refuse)
     outcome = broken(frame(), Kill(), frame(), states=0)
     assert [one.rule for one in outcome.violations] == ["starting"]
 
 
 def test_files_that_are_left_without_a_row_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(startup, "_quarantine_strays", lambda *arguments: None)
+    monkeypatch.setattr(open_log, "_quarantine_strays", lambda *arguments: None)
     outcome = broken(*(frame(), Kill(), frame()) * 3)
     assert outcome.violation is not None
     assert outcome.violation.rule == "files"

@@ -19,8 +19,8 @@ from dssd.__main__ import main
 from dssd.check.command import _shown
 from dssd.data_directory import FORMAT, FORMAT_NAME, STORE_NAME
 from dssd.lock import DirectoryLock
-from dssd.log.segment_file import HEADER_BYTES
-from dssd.store import soundness
+from dssd.log.segment.file import HEADER_BYTES
+from dssd.store import integrity
 from support.daemon_process import running
 from support.raw_stubs import connected
 from support.raw_topic import RawTopic
@@ -61,8 +61,8 @@ def change(directory: Path, sql: str, *values: object, table: str = "sequences")
     connection = sqlite3.connect(directory / STORE_NAME)
     with connection:
         connection.execute(sql, values)
-        soundness.fill(connection, table)
-        soundness.unseal(connection)
+        integrity.fill(connection, table)
+        integrity.unseal(connection)
     connection.close()
 
 

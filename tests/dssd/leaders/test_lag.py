@@ -6,8 +6,8 @@ from dss_core.filters import TopicFilter
 from dss_core.limits import ACKED_RANGES_MAX
 from dss_core.progress import Progress
 from dss_sim.played_groups import Plant
-from dssd.leaders.encoding import packed_ranges
 from dssd.leaders.lag import selects_whole
+from dssd.leaders.progress_columns import packed_ranges
 from dssd.machines.messages import (
     LeaderConnectResponse,
     ProgressSaved,

@@ -14,7 +14,7 @@ from dss_core.columns import Columns
 from dss_core.decode import decode
 from dss_core.ids import StreamId
 from dssd.log.port import Append, Appended
-from dssd.log.segment_file import SEGMENT_SUFFIX
+from dssd.log.segment.file import SEGMENT_SUFFIX
 from dssd.log.segment_log import SegmentLog
 from dssd.log.settings import LogSettings
 from dssd.store.memory import MemoryStore

@@ -11,7 +11,7 @@ import pytest
 from dss_core.errors import SequenceGap, SequenceTooOld
 from dss_core.ids import StreamId
 from dssd.log.port import Appended
-from dssd.log.segment_file import HEADER_BYTES
+from dssd.log.segment.file import HEADER_BYTES
 from dssd.store.port import Put
 from dssd.store.rows import StorageTopicRow
 from support.segment_bytes import flip, frame_places

@@ -8,9 +8,9 @@ import pytest
 
 from dss_core.errors import DiskFailed, DiskFull, DssError, Overloaded
 from dss_core.ids import StreamId
-from dssd.log import recovery
 from dssd.log.port import Append, Appended
-from dssd.log.segment_file import HEADER_BYTES, SegmentWriter
+from dssd.log.recovery import judge_segment
+from dssd.log.segment.file import HEADER_BYTES, SegmentWriter
 from dssd.log.settings import LogSettings
 from dssd.store.port import Put
 from dssd.store.rows import StorageTopicRow
@@ -212,17 +212,17 @@ async def test_a_file_that_could_not_be_sealed_is_sealed_later_and_then_can_go(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await bench.put(b"old")
-    usual = recovery.write_index
+    usual = judge_segment.write_index
 
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "no room")
 
-    monkeypatch.setattr(recovery, "write_index", full)
+    monkeypatch.setattr(judge_segment, "write_index", full)
     assert await bench.log.roll(7), "it goes on in a new file all the same"
     await bench.put(b"new")
     assert [row.state for row in await bench.rows()] == ["active", "active"]
     assert await bench.log.enforce_retention(7, None, 0, 0) == 0
-    monkeypatch.setattr(recovery, "write_index", usual)
+    monkeypatch.setattr(judge_segment, "write_index", usual)
     await bench.log.roll(7)
     assert [row.state for row in await bench.rows()] == ["sealed", "sealed", "active"]
     assert await bench.payloads() == {0: b"old", 1: b"new"}
@@ -366,7 +366,7 @@ async def test_a_mistake_in_the_log_is_reported_as_what_it_is(
         raise ZeroDivisionError
 
     if part == "writer":
-        monkeypatch.setattr("dssd.log.group_commit._place", mistaken)
+        monkeypatch.setattr("dssd.log.write.group_commit._place", mistaken)
         call = asyncio.create_task(bench.append(make_frame(b"a", sequence=1)))
     else:
         monkeypatch.setattr(SegmentWriter, "create", mistaken)

@@ -8,10 +8,10 @@ import pytest
 from dss_api.v1 import log_pb2, topics_pb2, types_pb2
 from dss_core.filters import TopicFilter
 from dssd.machines.start_point import Earliest
-from dssd.rpc.intake import Gate
+from dssd.rpc.backpressure import Room
+from dssd.rpc.frame_checks import Gate
 from dssd.rpc.publish import Publisher
-from dssd.rpc.reading import ReadCall, Reading
-from dssd.rpc.room import Room
+from dssd.rpc.read_call import ReadCall, Reading
 from dssd.rpc.topics import TopicsServicer
 from dssd.store.rows import GroupRow
 from dssd.topics.catalogue import Topic

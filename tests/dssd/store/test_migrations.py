@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dssd.store import schema, soundness
+from dssd.store import integrity, schema
 from dssd.store.rows import GroupRow, Row, StreamSetRow
 from dssd.store.sqlite import SqliteStore
 
@@ -40,7 +40,7 @@ def make_store(path: Path, format_: int, rows: list[Row]) -> list[Row]:
     else:
         connection.executemany("INSERT INTO sequences VALUES (?, ?, 0)", last.items())
         for table in tables - {"seal"}:
-            soundness.fill(connection, table)
+            integrity.fill(connection, table)
     connection.execute("COMMIT")
     connection.execute(f"PRAGMA application_id = {schema.APPLICATION_ID}")
     connection.execute(f"PRAGMA user_version = {format_}")

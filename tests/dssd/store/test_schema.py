@@ -6,8 +6,8 @@ import pytest
 import sqlite_utils
 
 from dssd.store import schema
+from dssd.store.integrity import SEAL, SEQUENCES
 from dssd.store.rows import KINDS, Row
-from dssd.store.soundness import SEAL, SEQUENCES
 
 RECORDED = Path(__file__).parent / f"schema_{schema.FORMAT}.sql"
 

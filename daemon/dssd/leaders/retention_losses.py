@@ -1,0 +1,169 @@
+"""What retention takes from groups that have not acknowledged it: told and counted before it goes.
+
+An *episode* of a topic and a group begins when records go that the group has not acknowledged. It
+ends when records go and none of them was such. Its beginning is told in the daemon's log at once,
+as the event `EVENT`; that it goes on, at most once in `UNREAD_TOLD_EVERY_MS`.
+
+Invariant: a record counts once a group, however often its going has to be tried again. It must
+not decide what goes, and it starts no leader.
+"""
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from dss_core.filters import TopicFilter
+from dss_core.ids import StreamId
+from dss_core.progress import Progress, Range, complement, total
+from dssd.clock import Clock
+from dssd.leaders.groups import Groups
+from dssd.leaders.lag import selects_whole
+from dssd.leaders.registry import Registry
+from dssd.leaders.topic_readers import readers_of
+from dssd.limits import UNREAD_TOLD_EVERY_MS
+from dssd.loop_yield import Turn
+from dssd.store.rows import GroupRow
+from dssd.topics.catalogue import Catalogue, Topic
+
+_LOG = logging.getLogger(__name__)
+
+EVENT = "unread_records_go"
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadLoss:
+    """What a group has lost of a topic since the daemon's start."""
+
+    topic: str
+    group: str
+    filter: str
+    records: int
+    exact: bool
+    """Whether the filter selects all that went; else at most so many were for the group."""
+    last_at_ms: int
+    """When the last ones went, by the wall clock."""
+
+
+@dataclass(slots=True, eq=False)
+class _Losses:
+    """Of one topic and one group."""
+
+    topic: Topic
+    group: GroupRow
+    records: int = 0
+    last_at_ms: int = 0
+    told_ms: int | None = None
+    """None between episodes."""
+    counted_to: dict[StreamId, int] = field(default_factory=dict)
+    """Up to where records of this episode are counted."""
+
+    def exact(self) -> bool:
+        return selects_whole(TopicFilter.parse(self.group.filter), self.topic)
+
+
+class UnreadLosses:
+    """Implements `dssd.topics.retention.Readers`. Lives as long as the daemon."""
+
+    def __init__(
+        self, catalogue: Catalogue, groups: Groups, registry: Registry, clock: Clock
+    ) -> None:
+        self._groups = groups
+        self._registry = registry
+        self._clock = clock
+        self._losses: dict[tuple[int, int], _Losses] = {}
+        """By topic and group, as long as both are there."""
+        self.records = 0
+        """All that were counted since the start."""
+        catalogue.watch(self._topic_changed)
+        groups.watch_removed(self._group_removed)
+
+    def losses(self) -> list[UnreadLoss]:
+        """What each group lost of each topic, the latest last."""
+        found = [
+            UnreadLoss(
+                each.topic.name,
+                each.group.name,
+                each.group.filter,
+                each.records,
+                each.exact(),
+                each.last_at_ms,
+            )
+            for each in self._losses.values()
+        ]
+        return sorted(found, key=lambda each: each.last_at_ms)
+
+    async def about_to_go(self, topic: Topic, going: Mapping[StreamId, Range]) -> None:
+        """Tell and count what groups have not acknowledged of these offsets of a topic."""
+        storage_topic_ids = {stream.storage_topic_id for stream in going}
+        turn = Turn()
+        for group in await readers_of(topic, self._groups.groups):
+            unread: dict[StreamId, Progress] = {}
+            progress = await self._registry.progress(group, storage_topic_ids)
+            for stream, (start, end) in going.items():
+                await turn.give_way()
+                acked = progress.get(stream, Progress(0))
+                if unacked(acked, start, end):
+                    unread[stream] = acked
+            if self._groups.has(group.group_id):  # else the progress went with it
+                self._note(topic, group, going, unread)
+
+    def _note(
+        self,
+        topic: Topic,
+        group: GroupRow,
+        going: Mapping[StreamId, Range],
+        unread: Mapping[StreamId, Progress],
+    ) -> None:
+        key = topic.topic_id, group.group_id
+        losses = self._losses.get(key)
+        if not unread:
+            if losses is not None:
+                losses.told_ms = None
+                losses.counted_to.clear()
+            return
+        if losses is None:
+            losses = self._losses[key] = _Losses(topic, group)
+        more = 0
+        for stream, acked in unread.items():
+            start, end = going[stream]
+            more += unacked(acked, max(start, losses.counted_to.get(stream, 0)), end)
+            losses.counted_to[stream] = end
+        if more:
+            self.records += more
+            losses.records += more
+            losses.last_at_ms = self._clock.wall_ms()
+            self._tell(losses, more)
+
+    def _tell(self, losses: _Losses, more: int) -> None:
+        now_ms = self._clock.now_ms()
+        if losses.told_ms is not None and now_ms < losses.told_ms + UNREAD_TOLD_EVERY_MS:
+            return
+        losses.told_ms = now_ms
+        _LOG.warning(
+            "%s topic=%s group=%s filter=%r records=%d records_since_start=%d exact=%s: "
+            "retention takes what the group has not acknowledged",
+            EVENT,
+            losses.topic.name,
+            losses.group.name,
+            losses.group.filter,
+            more,
+            losses.records,
+            str(losses.exact()).lower(),
+        )
+
+    def _topic_changed(self, topic: Topic, removed: bool) -> None:
+        if removed:
+            self._forget([key for key in self._losses if key[0] == topic.topic_id])
+
+    def _group_removed(self, group: GroupRow) -> None:
+        self._forget([key for key in self._losses if key[1] == group.group_id])
+
+    def _forget(self, keys: list[tuple[int, int]]) -> None:
+        for key in keys:
+            del self._losses[key]
+
+
+def unacked(acked: Progress, start: int, end: int) -> int:
+    """How many offsets in ``[start, end)`` are not acknowledged."""
+    start = max(start, acked.floor)
+    return total(complement(acked.ranges, start, end)) if start < end else 0

@@ -1,0 +1,227 @@
+"""How a leader takes over: the claim that fences every other leader, and what the group has.
+
+The claim is a commit of the leader row with its epoch raised, on the condition that nobody else
+claimed since it was read. Rows are read after it, so no commit of an earlier leader can follow.
+Invariant: every later commit of this leader has the version of that row as its precondition.
+"""
+
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Protocol
+
+from dss_core.errors import StreamNotFound
+from dss_core.filters import TopicFilter
+from dss_core.ids import StreamId
+from dssd.leaders.progress_columns import (
+    packed_attempts,
+    packed_ranges,
+    progress_of,
+    unpacked_attempts,
+)
+from dssd.log.port import Bounds
+from dssd.machines.leader.events import (
+    Persist,
+    PresentStream,
+    SetVersion,
+    StoredStream,
+    StreamRecord,
+)
+from dssd.machines.leader.stream_set_state import Leases
+from dssd.store.paging import scan_all
+from dssd.store.port import (
+    Absent,
+    Delete,
+    Exists,
+    Precondition,
+    Put,
+    Store,
+    Versioned,
+    VersionIs,
+    Write,
+)
+from dssd.store.rows import GrantRow, GroupRow, LeaderRow, ProgressRow, StreamSetRow
+from dssd.topics.model import Topic
+
+BORROW = "borrow"
+"""The protocol of groups whose streams are lent one by one; of all that do not choose."""
+
+LEASE = "lease"
+"""The protocol of groups whose members hold stream sets with versions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Leadership of a group."""
+
+    row: LeaderRow
+    version: int
+    restarted: bool
+    """There was a leader before, of another run of the daemon."""
+
+    def still_holds(self) -> Precondition:
+        """What every commit of this leader depends on."""
+        return VersionIs(LeaderRow, (self.row.group_id,), self.version)
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """The commit that would make somebody the leader."""
+
+    row: LeaderRow
+    conditions: tuple[Precondition, ...]
+    restarted: bool
+    """There was a leader before, of another run of the daemon."""
+
+
+def next_claim(group_id: int, known: Versioned[LeaderRow] | None, boot_id: bytes) -> Attempt:
+    """How to lead a group after the leader whose row is known, if there was one."""
+    unchanged: Precondition = Absent(LeaderRow, (group_id,))
+    epoch = 1
+    if known is not None:
+        unchanged = VersionIs(LeaderRow, (group_id,), known.version)
+        epoch = known.row.leader_epoch + 1
+    row = LeaderRow(group_id, boot_id, epoch, beat=0)
+    restarted = known is not None and known.row.boot_id != boot_id
+    return Attempt(row, (Exists(GroupRow, (group_id,)), unchanged), restarted)
+
+
+async def claim(store: Store, group_id: int, boot_id: bytes) -> Claim:
+    """Become the leader of a group.
+
+    The data directory's lock makes this daemon the only one, so whoever led before is dead.
+
+    Raises:
+        PreconditionFailed: the group was removed, or somebody else claimed it meanwhile.
+    """
+    attempt = next_claim(group_id, await store.read(LeaderRow, (group_id,)), boot_id)
+    [version] = await store.commit([Put(attempt.row)], attempt.conditions)
+    return Claim(attempt.row, version, attempt.restarted)
+
+
+class Selecting(Protocol):
+    """What a takeover asks of the catalogue."""
+
+    def meeting(self, wanted: TopicFilter) -> tuple[Topic, ...]:
+        """The topics that a filter selects."""
+
+
+class Bounded(Protocol):
+    """What a takeover asks of the log."""
+
+    def bounds(self, stream: StreamId) -> Bounds:
+        """What a stream holds."""
+
+
+class GivesWay(Protocol):
+    """Lets other tasks run in a long loop; `dssd.loop_yield.Turn` in the daemon."""
+
+    async def give_way(self) -> None:
+        """Called in each round."""
+
+
+async def stored_streams(
+    store: Store, catalogue: Selecting, log: Bounded, group: GroupRow, turn: GivesWay
+) -> tuple[StoredStream, ...]:
+    """What the store and the log have of every stream that the group's filter selects.
+
+    Rows of streams that are gone are left alone: they cost nothing and select nothing.
+    """
+    key = (group.group_id,)
+    grants = {_stream_of(found.row): found.row for found in await scan_all(store, GrantRow, key)}
+    rows = {_stream_of(found.row): found.row for found in await scan_all(store, ProgressRow, key)}
+    wanted = TopicFilter.parse(group.filter)
+    streams: list[StoredStream] = []
+    for topic in catalogue.meeting(wanted):
+        for present in present_streams(topic):
+            await turn.give_way()
+            # Its topic may be removed meanwhile; the leader hears of that as well.
+            with suppress(StreamNotFound):
+                row, grant = rows.get(present.stream), grants.get(present.stream)
+                streams.append(_stored(present, row, grant, log))
+    return tuple(streams)
+
+
+def leases_of(group: GroupRow) -> Leases | None:
+    """What a leader needs to lead by the group's protocol; None: nothing for borrowing."""
+    return Leases() if group.protocol == LEASE else None
+
+
+async def stored_versions(store: Store, group: GroupRow) -> tuple[SetVersion, ...]:
+    """How far the versions of stream sets have come, in a group of the lease protocol."""
+    found = await scan_all(store, StreamSetRow, (group.group_id,))
+    return tuple(SetVersion(each.row.session_id, each.row.set_version) for each in found)
+
+
+def present_streams(topic: Topic) -> tuple[PresentStream, ...]:
+    """The streams of a topic, and where the sealed ones end."""
+    return tuple(
+        PresentStream(stream, None if part.ends is None else part.ends[stream.partition])
+        for part in topic.storage_topics
+        for stream in part.streams()
+    )
+
+
+def writes_of(group: GroupRow, records: tuple[StreamRecord, ...]) -> list[Write]:
+    """The rows that a leader's records become."""
+    writes: list[Write] = []
+    for record in records:
+        writes.append(Put(_progress_row(group, record)))
+        if record.grant is not None:
+            writes.append(
+                Put(
+                    GrantRow(
+                        group.group_id,
+                        *record.stream,
+                        grant_epoch=record.grant.grant_epoch,
+                        session_id=record.grant.session_id,
+                        borrower_id=record.grant.borrower_id,
+                        cursor_generation=group.cursor_generation,
+                    )
+                )
+            )
+    return writes
+
+
+def version_writes(group: GroupRow, persist: Persist) -> list[Write]:
+    """The rows that the versions in a commit become."""
+    writes: list[Write] = []
+    for each in persist.versions:
+        if each.version is None:
+            writes.append(Delete(StreamSetRow, (group.group_id, each.session_id)))
+        else:
+            writes.append(Put(StreamSetRow(group.group_id, each.session_id, each.version)))
+    return writes
+
+
+def _progress_row(group: GroupRow, record: StreamRecord) -> ProgressRow:
+    return ProgressRow(
+        group.group_id,
+        *record.stream,
+        floor=record.progress.floor,
+        ranges=packed_ranges(record.progress.ranges),
+        frontier=record.frontier,
+        attempts=packed_attempts(record.attempts),
+        finished=record.finished,
+        cursor_generation=group.cursor_generation,
+    )
+
+
+def _stream_of(row: GrantRow | ProgressRow) -> StreamId:
+    return StreamId(row.storage_topic_id, row.partition)
+
+
+def _stored(
+    present: PresentStream, row: ProgressRow | None, grant: GrantRow | None, log: Bounded
+) -> StoredStream:
+    return StoredStream(
+        stream=present.stream,
+        progress=progress_of(row),
+        frontier=0 if row is None else row.frontier,
+        end=log.bounds(present.stream).end,
+        sealed_end=present.sealed_end,
+        grant_epoch=0 if grant is None else grant.grant_epoch,
+        session_id=None if grant is None else grant.session_id,
+        borrower_id=None if grant is None else grant.borrower_id,
+        attempts=() if row is None else unpacked_attempts(row.attempts),
+        finished=row is not None and row.finished,
+    )

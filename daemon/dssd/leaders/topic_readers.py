@@ -1,0 +1,27 @@
+"""Which groups read a topic. It must not know what they have read."""
+
+from collections.abc import Callable, Sequence
+
+from dss_core.filters import TopicFilter
+from dssd.loop_yield import Turn
+from dssd.store.rows import GroupRow
+from dssd.topics.catalogue import Topic
+
+
+async def readers_of(topic: Topic, groups: Callable[[], Sequence[GroupRow]]) -> list[GroupRow]:
+    """The groups whose filter meets a pattern of the topic, by id.
+
+    ``groups`` gives all of them by id. One that is declared while others get their turn is found
+    too: nothing comes between the last look and the answer.
+    """
+    readers: list[GroupRow] = []
+    turn = Turn()
+    last_id = 0
+    while fresh := [group for group in groups() if group.group_id > last_id]:
+        for group in fresh:
+            await turn.give_way()
+            wanted = TopicFilter.parse(group.filter)
+            if any(own.overlaps(wanted) for own in topic.patterns):
+                readers.append(group)
+        last_id = fresh[-1].group_id
+    return readers

@@ -1,0 +1,113 @@
+"""What the event loop and the writer thread hand to each other.
+
+Invariant: whoever hands something over does not touch it again, except that the loop resolves the
+future of an `AppendCall` once its batch came back.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from dssd.log.port import Append, Appended
+from dssd.log.segment.file import SegmentId, SegmentWriter
+from dssd.log.segment.run_index import OpenRun, Run
+from dssd.log.sequences import Producers
+
+Result = Appended | BaseException
+FrameParts = tuple[bytes, bytes | memoryview]
+"""The stamped header of a frame, and all that follows it."""
+
+
+@dataclass(slots=True, eq=False)
+class AppendCall:
+    """Frames that one caller waits for."""
+
+    appends: Sequence[Append]
+    bytes: int
+    answered: "asyncio.Future[list[Result]]"
+    results: list[Result] = field(default_factory=list)
+
+
+class StoredFrames(NamedTuple):
+    """Frames of one stream that one batch stored, next to each other."""
+
+    segment: SegmentId
+    partition: int
+    base: int
+    end: int
+    time_us: int
+    run: Run
+    """The run that now ends with them."""
+    bases: list[int]
+    frames: list[FrameParts]
+    bytes: int
+    may_be_lost: bool = False
+    """Whether some of them need not be durable."""
+
+
+class WrittenFile(NamedTuple):
+    """How far a file is written and, if this batch synced it, durable."""
+
+    segment: SegmentId
+    size: int
+    synced: bool
+
+
+@dataclass(slots=True, eq=False)
+class Batch:
+    """What one group commit did; handed to the event loop."""
+
+    calls: list[AppendCall]
+    stored: list[StoredFrames] = field(default_factory=list)
+    files: list[WrittenFile] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Marked:
+    """A file that is durable to its end, and the frames in it."""
+
+    size: int
+    frames: int
+    last_us: int
+    """Append time of the last one."""
+    changes: bytes
+    """Of the producers since they were asked for last."""
+    ends: tuple[int, ...] = ()
+    """Of the streams, with these frames."""
+
+
+@dataclass(slots=True, eq=False)
+class WriterTopic:
+    """A storage topic as the writer sees it; handed over once, then the writer's own."""
+
+    storage_topic_id: int
+    ends: list[int]
+    producers: Producers
+    last_us: int = 0
+    """Append times never fall, whatever the clock does."""
+    sealed: bool = False
+    file: SegmentWriter | None = None
+    frames: int = 0
+    """In the file."""
+    open_runs: dict[int, OpenRun] = field(default_factory=dict)
+    ceilings: dict[int, int] = field(default_factory=dict)
+    """Of the streams that have one in the store."""
+
+
+@dataclass(frozen=True, slots=True)
+class Switched:
+    """The writer left one file and goes on in another."""
+
+    left: WrittenFile | None
+    snapshot: bytes
+    """What producers had sent up to there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """The writer left its last file."""
+
+    marked: Marked
+    snapshot: bytes
+    """What producers had sent up to there."""

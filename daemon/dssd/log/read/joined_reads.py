@@ -1,0 +1,39 @@
+"""Which runs of a stream are read together: those that lie near to each other in their file.
+
+A group commit puts a short run of each stream behind the other. To read a few kilobytes that
+belong to others costs less than to ask the kernel once a run.
+
+Invariant: neighbours follow each other without a lost record. Pure: no file, no clock.
+"""
+
+from collections.abc import Sequence
+
+from dssd.limits import READ_GAP_BYTES_MAX, READ_SPAN_BYTES_MAX
+from dssd.log.segment.run_index import Run
+
+
+def behind_neighbours(
+    runs: Sequence[Run], first: int, *, room_bytes: int, below: int | None
+) -> int:
+    """The number behind the last run that is read together with the first.
+
+    All of them fit into the room, unless the first alone does not. Those behind it begin below the
+    offset, where one is given: from there on the stream is read from elsewhere.
+    """
+    last = runs[first]
+    stop_at = last.position + READ_SPAN_BYTES_MAX
+    room_bytes -= last.length
+    for number in range(first + 1, len(runs)):
+        run = runs[number]
+        behind = last.position + last.length
+        room_bytes -= run.length
+        if (
+            room_bytes < 0
+            or run.position - behind > READ_GAP_BYTES_MAX
+            or run.position + run.length > stop_at
+            or run.base != last.end
+            or (below is not None and run.base >= below)
+        ):
+            return number
+        last = run
+    return len(runs)

@@ -1,0 +1,392 @@
+"""Reading streams: from memory at the tail, else from segment files, through their index.
+
+Invariant: bytes leave here only if their checksums hold; offsets that are not there are passed
+over and said to be damaged. A read returns what it has before it could hold up the event loop. Of
+a frame whose subjects the filter rejects, no more is read than its head.
+"""
+
+import time
+from itertools import chain, takewhile
+from pathlib import Path
+
+import xxhash
+
+from dss_core.errors import FrameCorrupt
+from dss_core.filters import TopicFilter
+from dss_core.frame import (
+    Header,
+    headers_of,
+    read_header,
+    rows_with_subjects,
+    subject_table,
+    subject_table_end,
+    verify_stored,
+)
+from dss_core.ids import StreamId
+from dss_core.progress import complement
+from dssd.limits import READ_HEAD_BYTES
+from dssd.log.port import Chunk
+from dssd.log.read.chunk_builder import ChunkBuilder, Piece
+from dssd.log.read.file_reader import FileReader
+from dssd.log.read.frame_walk import RunWalk
+from dssd.log.read.joined_reads import behind_neighbours
+from dssd.log.read.run_lookup import RunFinder
+from dssd.log.read.subject_matching import Verdicts
+from dssd.log.read.tail_cache import CachedFrames, TailCache
+from dssd.log.segment.file import SegmentPaths
+from dssd.log.segment.frame_scan import Found, scan_bytes
+from dssd.log.segment.index_file import BadIndex
+from dssd.log.segment.run_index import Run
+from dssd.log.topic_state import Segment, StorageTopicState
+
+
+class _Read:
+    """One read in progress."""
+
+    __slots__ = ("chunk", "deadline_ns", "matching", "offset", "stream", "topic")
+
+    def __init__(
+        self,
+        topic: StorageTopicState,
+        stream: StreamId,
+        chunk: ChunkBuilder,
+        matching: TopicFilter | None,
+        budget_us: int,
+    ) -> None:
+        self.topic = topic
+        self.stream = stream
+        self.chunk = chunk
+        self.offset = chunk.at
+        self.matching = matching
+        self.deadline_ns = time.monotonic_ns() + budget_us * 1_000
+
+    @property
+    def over(self) -> bool:
+        """Whether to answer now. Not before there is progress, however slow the disk is."""
+        if self.chunk.full:
+            return True
+        return self.chunk.at > self.offset and time.monotonic_ns() > self.deadline_ns
+
+    def still_there(self, segment: Segment) -> bool:
+        """Whether the segment was not removed while the read waited."""
+        return segment.id.segment_id in self.topic.segments
+
+
+class Reader:
+    """Reads of all streams; runs on the event loop."""
+
+    def __init__(
+        self,
+        paths: SegmentPaths,
+        files: FileReader,
+        finder: RunFinder,
+        tail: TailCache,
+        *,
+        loop_us: int,
+    ) -> None:
+        self._paths = paths
+        self._files = files
+        self._finder = finder
+        self._tail = tail
+        self._loop_us = loop_us
+        self._verdicts = Verdicts()
+
+    async def read(
+        self,
+        topic: StorageTopicState,
+        partition: int,
+        offset: int,
+        bytes_max: int,
+        matching: TopicFilter | None,
+    ) -> Chunk:
+        """The port's read, for a storage topic that exists."""
+        stream = topic.streams[partition]
+        chunk = ChunkBuilder(offset, bytes_max)
+        stream_id = StreamId(topic.storage_topic_id, partition)
+        reading = _Read(topic, stream_id, chunk, matching, self._loop_us)
+        while True:
+            if chunk.at < stream.start:
+                chunk.lose(stream.start)
+            if chunk.full or chunk.at >= stream.end:
+                break
+            cached = self._tail.at(stream_id, chunk.at)
+            if cached is None:
+                await self._take_from_segment(reading)
+            elif matching is None:
+                _take_cached(chunk, cached)
+            else:
+                self._judge_cached(reading, cached, matching)
+            if reading.over:
+                break
+        return chunk.chunk()
+
+    def _judge_cached(self, reading: _Read, cached: CachedFrames, matching: TopicFilter) -> None:
+        for index in range(cached.frame_at(reading.chunk.at), len(cached.frames)):
+            head, rest = cached.frames[index]
+            some = b"".join((head, rest[:READ_HEAD_BYTES]))
+            header = read_header(head)
+            whole = some if len(some) == header.frame_bytes else None
+            table = _table(some, header)
+            if table is None:
+                whole = b"".join((head, rest))
+                table = subject_table(whole, 0, header)
+            wanted = self._verdicts.on(table, header.subjects, matching)
+            if wanted is not None and not wanted:
+                _reject(reading.chunk, header, whole)
+            else:
+                _judge(reading.chunk, header, whole or b"".join((head, rest)), wanted)
+            if reading.over:
+                return
+
+    async def _take_from_segment(self, reading: _Read) -> None:
+        """Go on in the segment that holds the next offset."""
+        chunk = reading.chunk
+        partition = reading.stream.partition
+        stream = reading.topic.streams[partition]
+        segment = stream.segment_at(partition, chunk.at)
+        extent = None if segment is None else segment.extent(partition)
+        if segment is None or extent is None or chunk.at < extent.start:
+            end = stream.end if extent is None else extent.start
+            # Between segments nothing is damaged where a stream has a ceiling: it is its gap.
+            pass_over = chunk.lose if partition in reading.topic.ceilings else chunk.damage
+            pass_over(end)
+            return
+        try:
+            runs = await self._finder.from_offset(segment, partition, chunk.at)
+        except BadIndex:
+            runs = []
+        if not reading.still_there(segment):
+            return
+        if not runs:
+            chunk.damage(extent.end)
+            return
+        await self._take_runs(reading, segment, runs)
+
+    async def _take_runs(self, reading: _Read, segment: Segment, runs: list[Run]) -> None:
+        chunk = reading.chunk
+        path = self._paths.segment(segment.id)
+        number = 0
+        while number < len(runs):
+            run = runs[number]
+            if run.base > chunk.at:
+                chunk.damage(run.base)
+            if reading.over or self._tail.at(reading.stream, chunk.at) is not None:
+                return
+            taken = 1
+            if reading.matching is not None:
+                await self._judge_run(reading, segment, path, run, reading.matching)
+            elif chunk.holds_frames and run.length > chunk.room_bytes:
+                chunk.full = True
+            else:
+                below = self._tail.start(reading.stream)
+                behind = behind_neighbours(runs, number, room_bytes=chunk.room_bytes, below=below)
+                taken = await self._take_neighbours(reading, segment, path, runs[number:behind])
+            if reading.over or not reading.still_there(segment):
+                return
+            number += taken
+
+    async def _take_neighbours(
+        self, reading: _Read, segment: Segment, path: Path, runs: list[Run]
+    ) -> int:
+        """Take the runs with one read, but from a damaged one on; returns how many were taken."""
+        chunk = reading.chunk
+        first = runs[0]
+        if len(runs) > 1 and chunk.at == first.base:
+            size = runs[-1].position + runs[-1].length - first.position
+            data = await self._files.view(path, first.position, size)
+            if not reading.still_there(segment):
+                return 0
+            # Copied, so that what lies between them is not held.
+            pieces = [bytes(data[run.position - first.position :][: run.length]) for run in runs]
+            whole = sum(1 for _ in takewhile(_is_whole, zip(runs, pieces, strict=True)))
+            if whole:
+                taken = pieces[:whole]
+                chunk.take(taken, sum(map(len, taken)), first.base, runs[whole - 1].end)
+                return whole
+        await self._take_run(reading, segment, path, first)
+        return 1
+
+    async def _take_run(self, reading: _Read, segment: Segment, path: Path, run: Run) -> None:
+        """Take all frames of a run from the next offset on."""
+        chunk = reading.chunk
+        data = await self._files.view(path, run.position, run.length)
+        if not reading.still_there(segment):
+            return
+        if not _is_whole((run, data)):
+            self._take_damaged_run(reading, run, bytes(data))
+        elif chunk.at == run.base and run.length <= chunk.room_bytes:
+            chunk.take((data,), run.length, run.base, run.end)
+        else:
+            _take_part(chunk, data)
+
+    def _take_damaged_run(self, reading: _Read, run: Run, data: bytes) -> None:
+        """Take what is whole of a run, pass over what is not."""
+        chunk = reading.chunk
+        for item in scan_bytes(data, reading.stream.storage_topic_id):
+            if not isinstance(item, Found):
+                continue
+            header = item.header
+            end = header.base_offset + header.records
+            if header.partition != reading.stream.partition or end > run.end:
+                continue
+            if end <= chunk.at:
+                continue
+            if header.base_offset > chunk.at:
+                chunk.damage(header.base_offset)
+            if not chunk.full:
+                self._take_or_judge(reading, item)
+            if chunk.full:
+                return
+        if chunk.at < run.end:
+            chunk.damage(run.end)
+
+    def _take_or_judge(self, reading: _Read, found: Found) -> None:
+        header = found.header
+        wanted = None
+        if reading.matching is not None:
+            table = subject_table(found.frame, 0, header)
+            wanted = self._verdicts.on(table, header.subjects, reading.matching)
+        _judge(reading.chunk, header, found.frame, wanted)
+
+    async def _judge_run(
+        self, reading: _Read, segment: Segment, path: Path, run: Run, matching: TopicFilter
+    ) -> None:
+        """Take the frames of a run that the filter wants; read only the heads of the others."""
+        chunk = reading.chunk
+        walk = RunWalk(self._files, path, run)
+        try:
+            while not reading.over and await walk.next():
+                header = walk.header
+                if header.base_offset + header.records <= chunk.at:
+                    continue
+                wanted = self._verdicts.on(await walk.table(), header.subjects, matching)
+                if wanted is not None and not wanted:
+                    _reject(chunk, header, walk.frame_if_held())
+                    continue
+                frame = await walk.frame()
+                verify_stored(frame)
+                if reading.still_there(segment):
+                    _judge(chunk, header, frame, wanted)
+        except FrameCorrupt:
+            data = await self._files.read(path, run.position, run.length)
+            if reading.still_there(segment):
+                self._take_damaged_run(reading, run, data)
+
+    async def locate(self, topic: StorageTopicState, partition: int, time_us: int) -> int:
+        """The port's locate."""
+        stream = topic.streams[partition]
+        for segment in stream.segments:
+            extent = segment.extent(partition)
+            assert extent is not None
+            if extent.last_us < time_us:
+                continue
+            if extent.first_us >= time_us:
+                return max(stream.start, extent.start)
+            try:
+                run = await self._finder.before_time(segment, partition, time_us)
+            except BadIndex:
+                return max(stream.start, extent.start)
+            for header in await self._headers(segment, run):
+                if header.append_time_us >= time_us:
+                    return max(stream.start, header.base_offset)
+            return max(stream.start, run.end)
+        return stream.end
+
+    async def time_at(self, topic: StorageTopicState, partition: int, offset: int) -> int | None:
+        """The port's time_at."""
+        stream = topic.streams[partition]
+        if not stream.start <= offset < stream.end:
+            return None
+        cached = self._tail.at(StreamId(topic.storage_topic_id, partition), offset)
+        if cached is not None:
+            return cached.time_us
+        segment = stream.segment_at(partition, offset)
+        if segment is None:
+            return None
+        try:
+            runs = await self._finder.from_offset(segment, partition, offset)
+        except BadIndex:
+            return None
+        for run in runs[:1]:
+            for header in await self._headers(segment, run):
+                if header.base_offset <= offset < header.base_offset + header.records:
+                    return header.append_time_us
+        return None
+
+    async def _headers(self, segment: Segment, run: Run) -> list[Header]:
+        """The headers of a run's frames, those that are whole."""
+        path = self._paths.segment(segment.id)
+        walk = RunWalk(self._files, path, run)
+        headers: list[Header] = []
+        try:
+            while await walk.next():
+                headers.append(walk.header)
+        except FrameCorrupt:
+            data = await self._files.read(path, run.position, run.length)
+            items = scan_bytes(data, segment.id.storage_topic_id)
+            return [item.header for item in items if isinstance(item, Found)]
+        return headers
+
+
+def _take_cached(chunk: ChunkBuilder, cached: CachedFrames) -> None:
+    """Take cached frames from the next offset on, as many as fit."""
+    if chunk.at == cached.base and cached.bytes <= chunk.room_bytes:
+        pieces = chain.from_iterable(cached.frames)
+        chunk.take(pieces, cached.bytes, cached.base, cached.end)
+        return
+    first = cached.frame_at(chunk.at)
+    ends = (*cached.bases[first + 1 :], cached.end)
+    for parts, base, end in zip(cached.frames[first:], cached.bases[first:], ends, strict=True):
+        chunk.take(parts, sum(map(len, parts)), base, end)
+        if chunk.full:
+            return
+
+
+def _is_whole(held: tuple[Run, Piece]) -> bool:
+    run, data = held
+    return len(data) == run.length and xxhash.xxh3_64_intdigest(data) == run.checksum
+
+
+def _take_part(chunk: ChunkBuilder, data: memoryview) -> None:
+    """Take those frames of a trusted run that are asked for and fit, as one piece."""
+    start = stop = base = -1
+    end = chunk.at
+    for at, header in headers_of(data):
+        if header.base_offset + header.records <= chunk.at:
+            continue
+        if start < 0:
+            start, base = at, header.base_offset
+        elif at + header.frame_bytes - start > chunk.room_bytes:
+            chunk.full = True
+            break
+        stop, end = at + header.frame_bytes, header.base_offset + header.records
+    chunk.take((data[start:stop],), stop - start, base, end)
+
+
+def _reject(chunk: ChunkBuilder, header: Header, frame: bytes | None) -> None:
+    pieces = () if frame is None else (frame,)
+    chunk.reject(pieces, header.frame_bytes, header.base_offset + header.records)
+
+
+def _judge(
+    chunk: ChunkBuilder, header: Header, frame: bytes, wanted: frozenset[int] | None
+) -> None:
+    """Take a frame, with what the filter rejects of it masked; pass over it if that is all."""
+    base = header.base_offset
+    end = base + header.records
+    if wanted is None:
+        chunk.take((frame,), len(frame), base, end)
+        return
+    rows = rows_with_subjects(frame, 0, header, wanted)
+    if not rows:
+        _reject(chunk, header, frame)
+        return
+    rejected = tuple((base + low, base + high) for low, high in complement(rows, 0, header.records))
+    chunk.take((frame,), len(frame), base, end, rejected)
+
+
+def _table(some: bytes, header: Header) -> bytes | None:
+    """The subject table, if the first bytes of the frame hold it all."""
+    if subject_table_end(some, 0, header.subjects) is None:
+        return None
+    return subject_table(some, 0, header)

@@ -1,0 +1,38 @@
+"""Which records of a frame a filter wants, by the frame's subject table.
+
+Invariant: a verdict depends on the filter and the table's bytes only, so it is kept under them.
+"""
+
+from dss_core.filters import TopicFilter
+from dss_core.frame import subjects_of
+from dssd.limits import SUBJECT_VERDICTS_MAX
+from dssd.subject_verdicts import KeptVerdicts
+
+Verdict = frozenset[int] | None
+"""Indexes of the wanted subjects; None stands for all of them."""
+
+
+class Verdicts:
+    """Verdicts on the subject tables that readers met."""
+
+    __slots__ = ("_kept",)
+
+    def __init__(self) -> None:
+        self._kept: KeptVerdicts[tuple[str, bytes], Verdict] = KeptVerdicts(SUBJECT_VERDICTS_MAX)
+
+    def on(self, table: bytes, count: int, matching: TopicFilter) -> Verdict:
+        """Which subjects of a table the filter matches.
+
+        Raises:
+            FrameCorrupt: the table is broken.
+        """
+        key = (matching.text, table)
+        if key in self._kept:
+            return self._kept[key]
+        subjects = subjects_of(table, count)
+        wanted = frozenset(
+            index for index, subject in enumerate(subjects) if matching.matches(subject)
+        )
+        verdict = None if len(wanted) == len(subjects) else wanted
+        self._kept.keep(key, table, verdict)
+        return verdict

@@ -1,0 +1,124 @@
+"""The newest frames of all streams, in memory, so that readers at the tail touch no file.
+
+What one batch stored of one stream is one entry. Entries leave in the order they came, whoever
+reads them, once all together are over the bound. Those of a removed stream leave in their turn
+too, so that to remove a stream costs nothing, however many others there are.
+
+Invariant: the entries of a stream are consecutive; a stream's entries reach up to its end.
+"""
+
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dss_core.ids import StreamId
+from dssd.limits import TAIL_CACHE_OVERHEAD_BYTES
+from dssd.log.handover import FrameParts, StoredFrames
+
+COMPACT_AFTER = 64
+"""Entries that left before the list of a stream is shortened."""
+
+
+@dataclass(frozen=True, slots=True)
+class CachedFrames:
+    """Consecutive frames of a stream."""
+
+    base: int
+    end: int
+    time_us: int
+    """All of them were appended at this time."""
+    bases: Sequence[int]
+    frames: Sequence[FrameParts]
+    bytes: int
+
+    def frame_at(self, offset: int) -> int:
+        """Index of the frame that holds the offset."""
+        return bisect_right(self.bases, offset) - 1
+
+
+class _StreamTail:
+    """The entries of one stream, and their offsets for searching."""
+
+    __slots__ = ("bases", "entries", "gone", "stream")
+
+    def __init__(self, stream: StreamId) -> None:
+        self.stream = stream
+        self.bases: list[int] = []
+        self.entries: list[CachedFrames | None] = []
+        self.gone = 0
+
+    def drop_first(self) -> None:
+        self.entries[self.gone] = None
+        self.gone += 1
+        if self.gone >= COMPACT_AFTER and self.gone * 2 >= len(self.entries):
+            del self.bases[: self.gone]
+            del self.entries[: self.gone]
+            self.gone = 0
+
+
+class TailCache:
+    """Frames of many streams within one bound."""
+
+    __slots__ = ("_bytes", "_bytes_max", "_order", "_streams")
+
+    def __init__(self, bytes_max: int) -> None:
+        self._bytes_max = bytes_max
+        self._bytes = 0
+        self._streams: dict[StreamId, _StreamTail] = {}
+        self._order: deque[tuple[_StreamTail, int]] = deque()
+        """Each entry's stream and what it takes, the oldest first."""
+
+    @property
+    def bytes(self) -> int:
+        """What the entries take."""
+        return self._bytes
+
+    def add(self, stored: StoredFrames) -> None:
+        """Take in what was stored; the oldest entries leave for it."""
+        stream = StreamId(stored.segment.storage_topic_id, stored.partition)
+        tail = self._streams.get(stream)
+        if tail is None:
+            tail = self._streams[stream] = _StreamTail(stream)
+        entry = CachedFrames(
+            stored.base, stored.end, stored.time_us, stored.bases, stored.frames, stored.bytes
+        )
+        tail.bases.append(stored.base)
+        tail.entries.append(entry)
+        cost = _cost(entry)
+        self._order.append((tail, cost))
+        self._bytes += cost
+        while self._bytes > self._bytes_max and self._order:
+            self._drop_oldest()
+
+    def _drop_oldest(self) -> None:
+        tail, cost = self._order.popleft()
+        self._bytes -= cost
+        tail.drop_first()
+        if tail.gone == len(tail.entries) and self._streams.get(tail.stream) is tail:
+            del self._streams[tail.stream]
+
+    def at(self, stream: StreamId, offset: int) -> CachedFrames | None:
+        """The entry that holds the offset, or None."""
+        tail = self._streams.get(stream)
+        if tail is None:
+            return None
+        number = bisect_right(tail.bases, offset, lo=tail.gone) - 1
+        if number < tail.gone:
+            return None
+        entry = tail.entries[number]
+        assert entry is not None
+        return entry if offset < entry.end else None
+
+    def start(self, stream: StreamId) -> int | None:
+        """The first offset that an entry of the stream holds, or None."""
+        tail = self._streams.get(stream)
+        return None if tail is None else tail.bases[tail.gone]
+
+    def forget(self, stream: StreamId) -> None:
+        """Know no entry of a stream that was removed any more."""
+        self._streams.pop(stream, None)
+
+
+def _cost(entry: CachedFrames) -> int:
+    return entry.bytes + TAIL_CACHE_OVERHEAD_BYTES * len(entry.frames)

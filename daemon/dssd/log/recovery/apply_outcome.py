@@ -1,0 +1,236 @@
+"""Carrying out what a start decided of one segment: its frames moved on, or its file sealed.
+
+Where the disk is full, a segment is kept *unsealed*: its index in memory, its frames durable where
+they lie, its row as it was. So the log can be read and every repeat answered; the housekeeping
+seals it once there is room, and a start before that finds what this one found.
+
+Invariant: rows change only after what they speak of is durable. Every frame of a segment that is
+returned is durable.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dss_core.errors import DiskFull
+from dssd.log.disk_errors import is_full
+from dssd.log.recovery import judge_segment
+from dssd.log.recovery.claimed_offsets import Claim
+from dssd.log.recovery.segment_content import Content
+from dssd.log.resume import snapshots
+from dssd.log.segment.file import HEADER_BYTES, SegmentId, SegmentPaths
+from dssd.log.segment.rows import row_id, unlink_segments
+from dssd.log.segment.run_index import Runs, StreamRuns
+from dssd.log.topic_state import Segment
+from dssd.store.port import Delete, Put, Store
+from dssd.store.rows import SegmentRow
+
+_PLACES_NAMED_MAX = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Damaged:
+    """A segment with bad bytes, until it is known what to claim for them."""
+
+    row: SegmentRow
+    content: Content
+    watermark: int
+
+
+class Outcomes:
+    """One storage topic's."""
+
+    def __init__(
+        self,
+        paths: SegmentPaths,
+        store: Store,
+        wall_us: Callable[[], int],
+        report: Callable[[Path, str], None],
+        *,
+        may_be_lost: bool,
+    ) -> None:
+        self._paths = paths
+        self._store = store
+        self._wall_us = wall_us
+        self._report = report
+        self._may_be_lost = may_be_lost
+
+    async def forget(self, row: SegmentRow, *, existed: bool) -> None:
+        """A segment never existed: its file goes to quarantine, its row goes."""
+        segment_id = row_id(row)
+        try:
+            if existed:
+                path = self._paths.segment(segment_id)
+                moved = await asyncio.to_thread(self._paths.quarantine, path)
+                self._report(moved, "it has no whole header and no frame")
+            await self._store.commit([Delete(SegmentRow, tuple(segment_id))])
+        except (DiskFull, OSError) as error:
+            if not is_full(error):
+                raise
+
+    async def move_tail(self, row: SegmentRow, content: Content) -> tuple[list[Segment], bool]:
+        """Copy what is good above the watermark to a new file; the old one ends there.
+
+        Returns the segments in order, and whether the last one takes more frames.
+        """
+        path = self._paths.segment(row_id(row))
+        try:
+            segments = await self._moved(row, content)
+        except (DiskFull, OSError) as error:
+            if not is_full(error):
+                raise
+            if content.torn_bytes:
+                self._report(path, _torn(content))
+            return [await self._unsealed(row, content, content.good_end)], False
+        return segments, True
+
+    async def _moved(self, row: SegmentRow, content: Content) -> list[Segment]:
+        old = row_id(row)
+        new, runs = await self._copy_above(old, content, goes=not content.kept)
+        new.runs = runs
+        new_row = new.row("active", new.size)
+        if content.kept:
+            kept = await self._indexed(row, content.kept_end, content.kept, content.frames_kept)
+            await self._commit_or_drop(new, [Put(new_row), Put(kept.row("sealed", kept.size))])
+            if content.torn_bytes:
+                self._report(self._paths.segment(old), _torn(content))
+            return [kept, new]
+        await self._commit_or_drop(new, [Put(new_row), Delete(SegmentRow, tuple(old))])
+        await self._retire(old, _torn(content) if content.torn_bytes else "")
+        return [new]
+
+    async def _copy_above(
+        self, old: SegmentId, content: Content, *, goes: bool
+    ) -> tuple[Segment, Runs]:
+        """A new segment, not in the store yet, with the frames above the watermark.
+
+        Where the old file goes, its snapshot of the producers lies beside the new one before.
+        """
+        now_us = self._wall_us()
+        new = SegmentId(old.storage_topic_id, await self._store.next_id())
+        if goes:
+            await asyncio.to_thread(snapshots.hand_down, self._paths, old, new)
+        runs = await asyncio.to_thread(
+            judge_segment.move_tail, self._paths, old, new, content, now_us
+        )
+        size = HEADER_BYTES + content.above_bytes
+        segment = Segment(new, now_us // 1_000, None, None, size, size, size)
+        segment.frames = content.frames_above
+        return segment, runs
+
+    async def _commit_or_drop(self, new: Segment, writes: list[Put | Delete]) -> None:
+        """Make rows of a move durable; a copy that got no row goes, for all in it is elsewhere."""
+        try:
+            await self._store.commit(writes)
+        except (DiskFull, OSError) as error:
+            if is_full(error):
+                await asyncio.to_thread(unlink_segments, self._paths, [new.id])
+            raise
+
+    async def _retire(self, old: SegmentId, bad: str) -> None:
+        """Every good byte of a file is in its successor. One with bad bytes is kept aside."""
+        if bad:
+            path = self._paths.segment(old)
+            self._report(await asyncio.to_thread(self._paths.quarantine, path), bad)
+        await asyncio.to_thread(unlink_segments, self._paths, [old])
+
+    async def seal(
+        self, row: SegmentRow, content: Content, claims: Sequence[Claim] = ()
+    ) -> Segment:
+        """Let a file whose frames are all below its watermark take no more of them."""
+        runs, frames = content.kept, content.frames_kept
+        _claim(runs, claims)
+        try:
+            segment = await self._indexed(row, content.size, runs, frames)
+            if row.state == "active":
+                await self._store.commit([Put(segment.row("sealed", segment.size))])
+        except (DiskFull, OSError) as error:
+            if not is_full(error):
+                raise
+            return await self._unsealed(row, content, content.size)
+        return segment
+
+    async def seal_damaged(self, damaged: Damaged, claims: Sequence[Claim]) -> list[Segment]:
+        """Let a damaged file take no more frames; those above its watermark are copied.
+
+        The copy takes none either, for only the index of a sealed segment can hold claims.
+        """
+        row, content = damaged.row, damaged.content
+        reason = damage(content, damaged.watermark, may_be_lost=self._may_be_lost)
+        if not content.above:
+            self._report(self._paths.segment(row_id(row)), reason)
+            return [await self.seal(row, content, claims)]
+        try:
+            return await self._moved_from_damaged(damaged, claims, reason)
+        except (DiskFull, OSError) as error:
+            if not is_full(error):
+                raise
+        self._report(self._paths.segment(row_id(row)), reason)
+        segment = await self._unsealed(row, content, content.good_end)
+        assert segment.runs is not None
+        _claim(segment.runs, claims)
+        return [segment]
+
+    async def _moved_from_damaged(
+        self, damaged: Damaged, claims: Sequence[Claim], reason: str
+    ) -> list[Segment]:
+        row, content, watermark = damaged.row, damaged.content, damaged.watermark
+        old = row_id(row)
+        new, runs = await self._copy_above(old, content, goes=watermark <= HEADER_BYTES)
+        _claim(runs, [claim for claim in claims if claim.place.position >= watermark])
+        new_row = new.row("sealed", new.size)
+        copy = await self._indexed(new_row, new.size, runs, content.frames_above)
+        if watermark <= HEADER_BYTES:
+            await self._commit_or_drop(new, [Put(new_row), Delete(SegmentRow, tuple(old))])
+            await self._retire(old, reason)
+            return [copy]
+        kept_end = min(content.size, max(content.kept_end, watermark))
+        _claim(content.kept, [claim for claim in claims if claim.place.position < watermark])
+        kept = await self._indexed(row, kept_end, content.kept, content.frames_kept)
+        await self._commit_or_drop(new, [Put(new_row), Put(kept.row("sealed", kept_end))])
+        self._report(self._paths.segment(old), reason)
+        return [kept, copy]
+
+    async def _indexed(self, row: SegmentRow, size: int, runs: Runs, frames: int) -> Segment:
+        """A sealed segment whose index was just written."""
+        segment_id = row_id(row)
+        await asyncio.to_thread(
+            judge_segment.write_index, self._paths, segment_id, size, runs, frames
+        )
+        summary = await asyncio.to_thread(judge_segment.load_summary, self._paths, segment_id)
+        segment = Segment(segment_id, row.created_at_ms, None, summary, size, size, size)
+        segment.frames = frames
+        return segment
+
+    async def _unsealed(self, row: SegmentRow, content: Content, size: int) -> Segment:
+        """The segment with its index in memory, and all its frames durable where they lie."""
+        segment_id = row_id(row)
+        await asyncio.to_thread(judge_segment.settle_tail, self._paths, segment_id, content)
+        runs = judge_segment.joined(content)
+        segment = Segment(
+            segment_id, row.created_at_ms, runs, None, size, row.watermark_bytes, size
+        )
+        segment.frames = content.frames_kept + content.frames_above
+        return segment
+
+
+def _claim(runs: Runs, claims: Sequence[Claim]) -> None:
+    for claim in claims:
+        runs.setdefault(claim.partition, StreamRuns()).claim(claim.start, claim.end)
+
+
+def _torn(content: Content) -> str:
+    return f"torn tail: {content.torn_bytes} bytes after byte {content.good_end} are no whole frame"
+
+
+def damage(content: Content, watermark: int, *, may_be_lost: bool) -> str:
+    """What is wrong with a damaged segment, whose frames may be lost before they are synced."""
+    if content.header_reason:
+        return f"damaged header: {content.header_reason}"
+    if content.size < watermark:
+        return f"it ends at byte {content.size}, below its watermark {watermark}"
+    places = ", ".join(f"{bad.start}..{bad.end}" for bad in content.bad[:_PLACES_NAMED_MAX])
+    if may_be_lost and all(bad.start >= watermark for bad in content.bad):
+        return f"lost with the power: bytes {places} were not synced"
+    return f"damaged bytes: {places}"

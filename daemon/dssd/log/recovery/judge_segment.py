@@ -1,0 +1,227 @@
+"""What a start makes of the files it finds. Blocking; runs on a thread, before anything else.
+
+A sealed segment is trusted by its index, and an active one as far as its marks go, which is up to
+its durable watermark W or a little less. What lies behind them is read, all of it where they are
+lost, and what is found against W decides::
+
+    found                                        outcome
+    ───────────────────────────────────────────  ────────────────────────────────────────────────
+    no file                                      never existed: its row goes
+    empty file, nothing promised below W         never existed: quarantined, its row goes
+    header only                                  taken up again, empty
+    whole frames, ending at W                    taken up again
+    whole frames above W                         copied to a new file; the old one ends at W
+    bad bytes above W, no whole frame after      torn tail: as above; the bad bytes stay behind
+    bad bytes below W, or whole frames after     damage: the old file ends at W, whole frames above
+                                                 are copied, the gap in the offsets shows as
+                                                 damaged; never cut, never deleted
+    file missing, or ends below W                damage: sealed as it is, reported
+
+Frames above W are copied because the page cache may show what the disk does not have. An old file
+that holds nothing below W is moved to quarantine if there is something bad in it, else removed:
+every byte of it is in its successor. Where a full disk has no room for a copy, the frames are
+written once more where they lie.
+
+A frame follows the one before of its stream, whatever retention has given up meanwhile. What a bad
+frame's producer sent counts as sent if it lies below W, so a repeat is never answered as stored and
+never stored twice; above W it may never have been acknowledged, so it may come again. Whose frames
+were in bytes that nobody can read, and what the machine took with it, nobody knows: after any but
+a clean stop each producer says where it goes on (`producers`).
+
+Invariant: no whole frame is lost, none below W is ever moved, nothing bad is ever read as good.
+"""
+
+import errno
+import os
+from collections.abc import Iterator, Sequence
+from enum import Enum
+from pathlib import Path
+
+from dssd.log.recovery.claimed_offsets import Loss, Place
+from dssd.log.recovery.segment_content import Content
+from dssd.log.segment import index_file
+from dssd.log.segment.file import (
+    HEADER_BYTES,
+    SegmentId,
+    SegmentPaths,
+    encode_header,
+    write_all,
+    write_durably,
+)
+from dssd.log.segment.frame_scan import Bad
+from dssd.log.segment.rows import row_id
+from dssd.log.segment.run_index import Runs
+from dssd.store.rows import SegmentRow
+
+_COPY_BYTES = 1 << 20
+
+
+class Outcome(Enum):
+    """What an active segment turned out to be."""
+
+    MISSING = "missing"
+    """There is no file: it never existed."""
+    NEVER_BEGUN = "never begun"
+    """The file has no header and nothing was promised: it never existed."""
+    WHOLE = "whole"
+    """Everything is below the watermark: it is taken up again."""
+    TAIL = "tail"
+    """There is something above the watermark, torn or not: the good part moves on."""
+    DAMAGED = "damaged"
+    """Bad bytes where good ones were promised, or between good ones: it takes no more frames."""
+
+
+def judge(content: Content | None, watermark: int) -> Outcome:
+    """What an active segment is, by what was found in it and what was promised of it."""
+    if content is None:
+        return Outcome.MISSING
+    if content.header_reason:
+        nothing = not content.kept and not content.above and watermark <= HEADER_BYTES
+        return Outcome.NEVER_BEGUN if nothing else Outcome.DAMAGED
+    if content.size < watermark:
+        return Outcome.DAMAGED
+    if any(bad.start < max(watermark, content.good_end) for bad in content.bad):
+        return Outcome.DAMAGED
+    return Outcome.TAIL if content.size > watermark else Outcome.WHOLE
+
+
+def never_begun(paths: SegmentPaths, rows: Sequence[SegmentRow]) -> list[SegmentRow]:
+    """Active segments of a storage topic that never took a frame, though another one is active.
+
+    A crash while rolling leaves two; an empty second one never existed. Nor did one without a file,
+    which is no first one then.
+    """
+    active = [row for row in rows if row.state == "active"]
+    files = {row.segment_id: paths.segment(row_id(row)) for row in active}
+    promised = {row.segment_id for row in active if row.watermark_bytes > HEADER_BYTES}
+    there = [row for row in active if row.segment_id in promised or files[row.segment_id].exists()]
+    never = [row for row in active if row not in there]
+    for row in reversed(there[1:]):
+        if row.segment_id in promised or size_of(files[row.segment_id]) > HEADER_BYTES:
+            break
+        never.append(row)
+    return never
+
+
+def size_of(path: Path) -> int:
+    """Bytes of a file; 0 where it is missing."""
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+def losses_in(segment: SegmentId, content: Content, watermark: int) -> list[Loss]:
+    """The bad bytes of a damaged segment, those that are missing below its watermark too."""
+    lost = list(content.bad)
+    if content.size < watermark:
+        lost.append(Bad(content.size, watermark, None))
+    return [
+        Loss(Place(segment.segment_id, bad.start), bad.end - bad.start, bad.header) for bad in lost
+    ]
+
+
+def move_tail(
+    paths: SegmentPaths, old: SegmentId, new: SegmentId, content: Content, created_us: int
+) -> Runs:
+    """Copy the whole frames above the watermark to a new file, durably; returns its runs."""
+    source = os.open(paths.segment(old), os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        pieces = _pieces(source, content.spans, encode_header(new, created_us))
+        write_durably(paths.segment(new), pieces)
+    finally:
+        os.close(source)
+    position_of = content.position_in_copy
+    return {partition: runs.moved(position_of) for partition, runs in content.above.items()}
+
+
+def _pieces(source: int, spans: list[tuple[int, int]], header: bytes) -> Iterator[bytes]:
+    yield header
+    for start, end in spans:
+        for _, piece in _pieces_of(source, start, end):
+            yield piece
+
+
+def _pieces_of(source: int, start: int, end: int) -> Iterator[tuple[int, bytes]]:
+    while start < end:
+        piece = os.pread(source, min(_COPY_BYTES, end - start), start)
+        if not piece:
+            raise OSError(errno.EIO, "the file became shorter while it was read")
+        yield start, piece
+        start += len(piece)
+
+
+def settle_tail(paths: SegmentPaths, segment: SegmentId, content: Content) -> None:
+    """Make the whole frames above the watermark durable where they lie.
+
+    They are written once more, for the page cache may count as clean what the disk does not have.
+
+    Raises:
+        OSError: the disk refused.
+    """
+    if not content.spans:
+        return
+    fd = os.open(paths.segment(segment), os.O_RDWR | os.O_CLOEXEC)
+    try:
+        for start, end in content.spans:
+            for at, piece in _pieces_of(fd, start, end):
+                write_all(fd, [piece], at)
+        os.fdatasync(fd)
+    finally:
+        os.close(fd)
+
+
+def joined(content: Content) -> Runs:
+    """All runs of a file, those above the watermark too."""
+    runs = dict(content.kept)
+    for partition, above in content.above.items():
+        runs[partition] = runs[partition].joined(above) if partition in runs else above
+    return runs
+
+
+def write_index(
+    paths: SegmentPaths, segment: SegmentId, size: int, runs: Runs, frames: int
+) -> None:
+    """Write the index of a segment, durably."""
+    write_durably(paths.index(segment), [index_file.encode(segment, size, runs, frames)])
+
+
+def load_summary(paths: SegmentPaths, segment: SegmentId) -> index_file.Summary:
+    """The summary of a segment's index.
+
+    Raises:
+        BadIndex: missing, damaged or unreadable.
+    """
+    try:
+        with paths.index(segment).open("rb") as file:
+            head = file.read(index_file.HEAD_BYTES)
+            rest = file.read(index_file.summary_bytes(head) - len(head))
+    except OSError as error:
+        raise _bad_index(error) from None
+    return index_file.decode_summary(head + rest, segment)
+
+
+def load_runs(paths: SegmentPaths, segment: SegmentId, summary: index_file.Summary) -> Runs:
+    """All runs of a segment's index.
+
+    Raises:
+        BadIndex: missing, damaged or unreadable.
+    """
+    try:
+        content = paths.index(segment).read_bytes()
+    except OSError as error:
+        raise _bad_index(error) from None
+    return index_file.decode_runs(content, summary)
+
+
+def _bad_index(error: OSError) -> index_file.BadIndex:
+    """An index that is not there or that the disk cannot give is made anew.
+
+    Raises:
+        OSError: any other error.
+    """
+    if isinstance(error, FileNotFoundError):
+        return index_file.BadIndex("missing")
+    if error.errno == errno.EIO:
+        return index_file.BadIndex("unreadable")
+    raise error

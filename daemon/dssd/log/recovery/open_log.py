@@ -1,0 +1,118 @@
+"""Opening a log: rows and files are brought together, topic by topic, before anything is served.
+
+Invariant: afterwards every segment row has its file, every segment file in the directory has its
+row, and each storage topic has at most one active segment, the last; on a full disk some segments
+wait for room to be sealed. Files that no row names are moved to quarantine. What becomes of one
+storage topic is `topic_recovery`'s; this module knows the whole directory.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from dss_core.errors import DiskFull
+from dssd.log.disk_errors import is_full
+from dssd.log.handover import WriterTopic
+from dssd.log.recovery.topic import TopicRecovery
+from dssd.log.resume import clean_marker
+from dssd.log.segment.file import (
+    CACHE_SUFFIXES,
+    MARKS_SUFFIX,
+    QUARANTINE,
+    TEMPORARY_SUFFIX,
+    SegmentId,
+    SegmentPaths,
+    parse_name,
+)
+from dssd.log.segment.rows import (
+    all_ceilings,
+    all_segment_rows,
+    remove_ceilings,
+    remove_if_room,
+    row_id,
+)
+from dssd.log.settings import LogSettings
+from dssd.log.topic_state import StorageTopicState
+from dssd.store.port import Store
+from dssd.store.rows import StorageTopicRow
+
+
+@dataclass(slots=True)
+class Recovered:
+    """What a start found."""
+
+    topics: list[tuple[StorageTopicState, WriterTopic]] = field(default_factory=list)
+    quarantined: list[tuple[Path, str]] = field(default_factory=list)
+
+    def report(self, path: Path, reason: str) -> None:
+        """Note a file that was set aside, or found damaged, or made anew."""
+        self.quarantined.append((path, reason))
+
+
+async def recover(
+    paths: SegmentPaths,
+    store: Store,
+    storage_topics: Sequence[StorageTopicRow],
+    settings: LogSettings,
+    wall_us: Callable[[], int],
+) -> Recovered:
+    """Make the log appendable again, whatever the last process left behind.
+
+    Raises:
+        OSError: the directory cannot be read or written.
+    """
+    recovered = Recovered()
+    clean = await asyncio.to_thread(clean_marker.take, paths)
+    rows = await all_segment_rows(store)
+    known = {row.storage_topic_id for row in storage_topics}
+    ceilings = await all_ceilings(store)
+    for storage_topic_id in rows.keys() - known:
+        await remove_if_room(paths, store, [row_id(row) for row in rows[storage_topic_id]])
+    for storage_topic_id in ceilings.keys() - known:
+        await _forget(store, storage_topic_id, ceilings[storage_topic_id])
+    for topic in storage_topics:
+        number = topic.storage_topic_id
+        one = TopicRecovery(
+            paths, store, settings, wall_us, ceilings[number], recovered.report, clean=clean
+        )
+        recovered.topics.append(await one.recover(topic, rows[number]))
+    named = {row_id(row) for own in rows.values() for row in own}
+    segments = [one for state, _ in recovered.topics for one in state.segments.values()]
+    named.update(segment.id for segment in segments)
+    active = {segment.id for segment in segments if segment.runs is not None}
+    await asyncio.to_thread(_quarantine_strays, paths, named, active, recovered)
+    return recovered
+
+
+async def _forget(store: Store, storage_topic_id: int, ceilings: Mapping[int, int]) -> None:
+    """Delete ceilings; on a full disk the next start does it."""
+    with suppress(DiskFull):
+        await remove_ceilings(store, storage_topic_id, ceilings)
+
+
+def _quarantine_strays(
+    paths: SegmentPaths, named: set[SegmentId], active: set[SegmentId], recovered: Recovered
+) -> None:
+    """Move files that no row names aside; remove what only caches or never got its name."""
+    for path in sorted(paths.directory.iterdir()):
+        if path.name == QUARANTINE:
+            continue
+        if path.suffix == TEMPORARY_SUFFIX:
+            path.unlink()
+            continue
+        segment = parse_name(path)
+        if segment is not None and segment in (active if path.suffix == MARKS_SUFFIX else named):
+            continue
+        if segment is not None and path.suffix in CACHE_SUFFIXES:
+            path.unlink()
+            continue
+        reason = "no row names it"
+        try:
+            path = paths.quarantine(path)
+        except OSError as error:
+            if not is_full(error):
+                raise
+            reason += ", and the disk is too full to set it aside"
+        recovered.report(path, reason)

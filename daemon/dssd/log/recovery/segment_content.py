@@ -1,0 +1,247 @@
+"""What a segment file holds, found by reading its frames, or told by its marks. Blocking.
+
+Whole frames are taken stretch by stretch, and in a stretch those of a stream that lie side by side
+in one go: a start reads tens of thousands.
+
+Invariant: a frame follows the one before of its stream, whatever retention has given up meanwhile;
+one that does not lies in a wrong place, and counts as bad bytes. What a bad frame's producer sent
+counts as sent if it lies below the watermark. What becomes of a file is for `recovery`.
+"""
+
+import os
+from bisect import bisect_right
+from dataclasses import dataclass, field
+
+from dss_core.frame import Header
+from dssd.log.recovery.claimed_offsets import Loss, Place
+from dssd.log.resume.marks import Known, Marks
+from dssd.log.segment.file import (
+    HEADER_BYTES,
+    BadSegmentHeader,
+    SegmentId,
+    SegmentPaths,
+    check_header,
+)
+from dssd.log.segment.frame_scan import Bad, Stretch, scan_file
+from dssd.log.segment.run_index import OpenRun, Run, Runs, StreamRuns
+from dssd.log.sequences import Answer, Producers
+
+
+@dataclass(slots=True)
+class Content:
+    """What a scan found in a segment file."""
+
+    size: int
+    """Of the file."""
+    kept: Runs = field(default_factory=dict)
+    """Frames below the watermark."""
+    above: Runs = field(default_factory=dict)
+    """Frames above it."""
+    kept_end: int = HEADER_BYTES
+    """Where the last frame that begins below the watermark ends."""
+    good_end: int = HEADER_BYTES
+    """Where the last whole frame ends."""
+    spans: list[tuple[int, int]] = field(default_factory=list)
+    """Start and end of each stretch of whole frames above the watermark."""
+    bad: list[Bad] = field(default_factory=list)
+    frames_kept: int = 0
+    frames_above: int = 0
+    header_reason: str = ""
+    """What is wrong with the file's header."""
+    marks: Marks = field(default_factory=Marks)
+    """Those that told of frames instead of the frames."""
+
+    @property
+    def torn_bytes(self) -> int:
+        """Bytes after the last whole frame."""
+        return max(0, self.size - self.good_end)
+
+    @property
+    def above_bytes(self) -> int:
+        """Bytes of the whole frames above the watermark."""
+        return sum(end - start for start, end in self.spans)
+
+    def position_in_copy(self, position: int) -> int:
+        """Where a byte of a whole frame above the watermark lies once they were copied."""
+        number = bisect_right(self.spans, position, key=lambda span: span[0]) - 1
+        before = sum(end - start for start, end in self.spans[:number])
+        return HEADER_BYTES + before + position - self.spans[number][0]
+
+
+@dataclass(slots=True)
+class TopicScan:
+    """What recovery knows of a storage topic while it goes through its segments."""
+
+    storage_topic_id: int
+    ends: list[int]
+    """Of each stream: where its last frame so far ends."""
+    producers: Producers
+    last_us: int = 0
+    last_frames: dict[int, Place] = field(default_factory=dict)
+    """Of each stream that has one: where that frame lies."""
+    losses: list[Loss] = field(default_factory=list)
+    """Bad bytes that may have held frames."""
+
+
+def scan_segment(
+    paths: SegmentPaths,
+    segment: SegmentId,
+    watermark: int,
+    topic: TopicScan,
+    run_bytes_max: int,
+    *,
+    stop_at: int | None = None,
+    known: Known | None = None,
+) -> Content | None:
+    """Read a segment file, or its first bytes; the topic learns its frames. None: no file.
+
+    What is ``known`` of it is not read, if the file is as whole as was promised.
+    """
+    try:
+        fd = os.open(paths.segment(segment), os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    try:
+        size = os.fstat(fd).st_size
+        content = Content(size if stop_at is None else min(size, stop_at))
+        try:
+            check_header(os.pread(fd, HEADER_BYTES, 0), segment)
+        except BadSegmentHeader as error:
+            content.header_reason = str(error)
+        scanned = _Scanned(content, segment, topic, watermark, run_bytes_max)
+        if known is not None and content.size >= watermark and not content.header_reason:
+            scanned.skip(known)
+        scanned.read(fd)
+    finally:
+        os.close(fd)
+    return content
+
+
+class _Scanned:
+    """A scan of one file in progress."""
+
+    def __init__(
+        self,
+        content: Content,
+        segment: SegmentId,
+        topic: TopicScan,
+        watermark: int,
+        run_bytes_max: int,
+    ) -> None:
+        self._content = content
+        self._segment = segment
+        self._topic = topic
+        self._watermark = watermark
+        self._run_bytes_max = run_bytes_max
+        self._open_runs: dict[tuple[bool, int], OpenRun] = {}
+
+    def skip(self, known: Known) -> None:
+        """Take from marks what their frames would have told, if those belong here."""
+        content, topic = self._content, self._topic
+        for partition, runs in known.runs.items():
+            if partition >= len(topic.ends) or runs[0].base < topic.ends[partition]:
+                return
+        for partition, runs in known.runs.items():
+            assert runs.extent is not None
+            self._learn(partition, runs.extent.end, runs[-1].position, runs.extent.last_us)
+        for changes in known.changes:
+            topic.producers.apply(changes)
+        content.marks, content.kept = known.marks, known.runs
+        content.frames_kept = known.marks.frames
+        content.kept_end = content.good_end = known.marks.end
+
+    def _learn(self, partition: int, end: int, position: int, last_us: int) -> None:
+        topic = self._topic
+        topic.ends[partition] = end
+        topic.last_frames[partition] = Place(self._segment.segment_id, position)
+        topic.last_us = max(topic.last_us, last_us)
+
+    def read(self, fd: int) -> None:
+        """Take in what lies behind the marks."""
+        content = self._content
+        start = content.marks.end
+        for item in scan_file(fd, self._topic.storage_topic_id, start, content.size):
+            if isinstance(item, Stretch):
+                self._take(item)
+                continue
+            content.bad.append(item)
+            if item.header is not None and item.start < self._watermark:
+                _count_as_sent(self._topic.producers, item.header)
+
+    def _take(self, stretch: Stretch) -> None:
+        number = 0
+        while number < len(stretch.frames):
+            at, end, partition, _, _, _, base, _ = stretch.frames[number]
+            ends = self._topic.ends
+            if partition < len(ends) and base >= ends[partition]:
+                number = self._take_neighbours(stretch, number)
+                continue
+            self._content.bad.append(Bad(stretch.place(at), stretch.place(end), None))
+            number += 1
+
+    def _take_neighbours(self, stretch: Stretch, first: int) -> int:
+        """Take frames of one stream that go on in one run; returns the number behind the last."""
+        frames = stretch.frames
+        start, _, partition, _, _, _, base, first_us = frames[first]
+        position = stretch.place(start)
+        below = position < self._watermark
+        open_run = self._open_runs.setdefault((below, partition), OpenRun())
+        run_bytes_left = self._run_bytes_max
+        if open_run.run is not None and open_run.joins(base, position, run_bytes_left):
+            run_bytes_left -= open_run.run.length
+        if below:
+            run_bytes_left = min(run_bytes_left, self._watermark - position)
+        last, offset, last_us = start, base, first_us
+        remember = self._topic.producers.stored
+        for number in range(first, len(frames)):
+            at, end, own, producer, sequence, records, own_base, time_us = frames[number]
+            if own != partition or own_base != offset or at - start >= run_bytes_left:
+                break
+            remember(partition, producer, sequence, Answer(own_base, records, time_us))
+            last, offset, last_us = at, own_base + records, time_us
+        else:
+            number, at = len(frames), end
+        run = Run(base, offset, position, at - start, first_us, 0)
+        with memoryview(stretch.buffer) as view:
+            grown = open_run.add(run, (view[start:at],), self._run_bytes_max)
+        runs = self._content.kept if below else self._content.above
+        runs.setdefault(partition, StreamRuns()).put(grown, last_us)
+        self._learn(partition, offset, stretch.place(last), last_us)
+        self._count(position, stretch.place(at), number - first, below=below)
+        return number
+
+    def _count(self, start: int, end: int, frames: int, *, below: bool) -> None:
+        content = self._content
+        content.good_end = end
+        if below:
+            content.kept_end = end
+            content.frames_kept += frames
+            return
+        content.frames_above += frames
+        if content.spans and content.spans[-1][1] == start:
+            start, _ = content.spans.pop()
+        content.spans.append((start, end))
+
+
+def replay_producers(
+    paths: SegmentPaths, segment: SegmentId, start: int, end: int, producers: Producers
+) -> None:
+    """Let the producers' state learn the frames in a part of a segment."""
+    try:
+        fd = os.open(paths.segment(segment), os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return
+    try:
+        for item in scan_file(fd, segment.storage_topic_id, start, min(end, os.fstat(fd).st_size)):
+            if isinstance(item, Stretch):
+                for _, _, partition, producer, sequence, records, base, time_us in item.frames:
+                    answer = Answer(base, records, time_us)
+                    producers.stored(partition, producer, sequence, answer)
+            elif item.header is not None:
+                _count_as_sent(producers, item.header)
+    finally:
+        os.close(fd)
+
+
+def _count_as_sent(producers: Producers, header: Header) -> None:
+    producers.lost(header.partition, header.producer_id, header.sequence, header.append_time_us)

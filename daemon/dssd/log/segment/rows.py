@@ -1,0 +1,106 @@
+"""Segments and ceilings as the store names them, and their removal.
+
+Invariant: frames go before their rows, so that no file of them is ever without one. Indexes go
+after them: a row whose file is gone tells a start by its index that nothing in it was kept.
+"""
+
+import asyncio
+import logging
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from dss_core.errors import DiskFull
+from dssd.log.disk_errors import is_full
+from dssd.log.segment.file import SegmentId, SegmentPaths, sync_directory
+from dssd.store.paging import scan_all
+from dssd.store.port import Delete, Store
+from dssd.store.rows import CeilingRow, SegmentRow, StorageTopicRow
+
+_LOG = logging.getLogger(__name__)
+
+_ROWS_PER_SCAN = 10_000
+
+
+def row_id(row: SegmentRow) -> SegmentId:
+    """The segment that a row names."""
+    return SegmentId(row.storage_topic_id, row.segment_id)
+
+
+def parse_starts(row: StorageTopicRow) -> list[int]:
+    """The first kept offset of each partition."""
+    starts = [int(text) for text in row.starts.split(",") if text]
+    return starts + [0] * (row.partitions - len(starts))
+
+
+def parse_ends(row: StorageTopicRow) -> list[int] | None:
+    """The end of each partition of a sealed storage topic, else None."""
+    return None if row.ends is None else [int(text) for text in row.ends.split(",")]
+
+
+async def all_segment_rows(store: Store) -> defaultdict[int, list[SegmentRow]]:
+    """All segment rows by storage topic, in order."""
+    rows: defaultdict[int, list[SegmentRow]] = defaultdict(list)
+    after: tuple[int | str | bytes, ...] | None = None
+    while True:
+        page = await store.scan(SegmentRow, after=after, limit=_ROWS_PER_SCAN)
+        for versioned in page:
+            rows[versioned.row.storage_topic_id].append(versioned.row)
+        if len(page) < _ROWS_PER_SCAN:
+            return rows
+        after = tuple(row_id(page[-1].row))
+
+
+async def all_ceilings(store: Store) -> defaultdict[int, dict[int, int]]:
+    """All ceilings by storage topic, then by partition."""
+    ceilings: defaultdict[int, dict[int, int]] = defaultdict(dict)
+    for row in [found.row for found in await scan_all(store, CeilingRow)]:
+        ceilings[row.storage_topic_id][row.partition] = row.ceiling
+    return ceilings
+
+
+async def remove_ceilings(store: Store, storage_topic_id: int, partitions: Iterable[int]) -> None:
+    """Delete the ceilings of a storage topic that was removed; safe to repeat after a crash."""
+    keys = [(storage_topic_id, partition) for partition in partitions]
+    if keys:
+        await store.commit([Delete(CeilingRow, key) for key in keys])
+
+
+async def remove_segments(paths: SegmentPaths, store: Store, segments: Sequence[SegmentId]) -> None:
+    """Delete the files of segments, then their rows; safe to repeat after a crash."""
+    await asyncio.to_thread(_unlink_frames, paths, segments)
+    await store.commit([Delete(SegmentRow, tuple(segment)) for segment in segments])
+    await asyncio.to_thread(_unlink_indexes, paths, segments)
+
+
+async def remove_if_room(paths: SegmentPaths, store: Store, segments: Sequence[SegmentId]) -> None:
+    """The same; on a full disk what is left of them waits for the next start.
+
+    Raises:
+        OSError: the disk failed.
+    """
+    try:
+        await remove_segments(paths, store, segments)
+    except (DiskFull, OSError) as error:
+        if not is_full(error):
+            raise
+        _LOG.warning("the disk is too full to forget segments: %s", segments)
+
+
+def unlink_segments(paths: SegmentPaths, segments: Sequence[SegmentId]) -> None:
+    """Delete the files of segments that no row names, or that never took a frame."""
+    _unlink_indexes(paths, segments)
+    _unlink_frames(paths, segments)
+
+
+def _unlink_frames(paths: SegmentPaths, segments: Sequence[SegmentId]) -> None:
+    for segment in segments:
+        paths.segment(segment).unlink(missing_ok=True)
+        paths.producers(segment).unlink(missing_ok=True)
+        paths.marks(segment).unlink(missing_ok=True)
+    sync_directory(paths.directory)
+
+
+def _unlink_indexes(paths: SegmentPaths, segments: Sequence[SegmentId]) -> None:
+    """Nothing waits for these to be gone: a start deletes an index that no row names."""
+    for segment in segments:
+        paths.index(segment).unlink(missing_ok=True)

@@ -1,0 +1,331 @@
+"""What changes files and rows beside appending: rolling, sealing, marking.
+
+One task does these, one after the other. A segment that takes no more frames but could not be
+sealed, for want of room, keeps its index in memory, and each roll and mark of its topic tries
+again.
+
+Invariant: a row is committed before its file takes a frame. The index, the rows, the watermarks
+and the marks here only ever speak of bytes that are durable. Want of room or of descriptors puts
+off; any other error of the disk ends the log, and so does a programmer's. It must not know who
+reads: ``index_is_new`` is told of each index that is written.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
+
+from dss_core.errors import DiskFailed, DiskFull, DssError, Overloaded, StreamNotFound
+from dss_core.ids import StreamId
+from dssd.limits import HOUSEKEEPING_WAITING_MAX, WATERMARK_FRAMES_ALL, WATERMARK_FRAMES_MIN
+from dssd.log.disk_errors import later
+from dssd.log.handover import StoredFrames, Switched, WrittenFile
+from dssd.log.recovery import judge_segment
+from dssd.log.resume import marks, snapshots
+from dssd.log.segment.file import (
+    HEADER_BYTES,
+    SegmentId,
+    SegmentPaths,
+    SegmentWriter,
+    write_back,
+)
+from dssd.log.segment.index_file import BadIndex
+from dssd.log.segment.rows import unlink_segments
+from dssd.log.segment.run_index import StreamRuns
+from dssd.log.settings import LogSettings
+from dssd.log.topic_state import Segment, StorageTopicState
+from dssd.log.write.delayed_sync import Job, Unsynced
+from dssd.log.write.writer_thread import LogWriter
+from dssd.store.port import Delete, Put, Store
+from dssd.store.rows import SegmentRow
+
+_LOG = logging.getLogger(__name__)
+
+
+class Housekeeper:
+    """Runs on the event loop; blocking work goes to threads."""
+
+    def __init__(
+        self,
+        *,
+        paths: SegmentPaths,
+        store: Store,
+        writer: LogWriter,
+        settings: LogSettings,
+        wall_us: Callable[[], int],
+        failed: Callable[[BaseException], None],
+        count_topics: Callable[[], int],
+        index_is_new: Callable[[Segment], None],
+    ) -> None:
+        self._paths = paths
+        self._store = store
+        self._writer = writer
+        self._settings = settings
+        self._wall_us = wall_us
+        self._failed = failed
+        self._count_topics = count_topics
+        self._index_is_new = index_is_new
+        self._waiting: asyncio.Queue[Job | None] = asyncio.Queue(HOUSEKEEPING_WAITING_MAX)
+        self._rolls: dict[int, asyncio.Future[DssError | None]] = {}
+        self._task: asyncio.Task[None] | None = None
+        self._put_off: set[SegmentId] = set()
+        self.unsynced = Unsynced(
+            store=store,
+            writer=writer,
+            settings=settings,
+            submit=self._submit,
+            mark=self._begin_mark,
+        )
+
+    def start(self) -> None:
+        """Start working off what waits."""
+        self._task = asyncio.create_task(self._work(), name="log-housekeeper")
+        self._task.add_done_callback(self._ended)
+
+    async def stop(self) -> None:
+        """Finish what waits, then end."""
+        assert self._task is not None
+        self.unsynced.stop()
+        await self._waiting.put(None)
+        await self._task
+
+    async def abandon(self) -> None:
+        """End at once, whatever waits: the disk failed, and the writer answers no more."""
+        assert self._task is not None
+        self.unsynced.stop()
+        self._task.cancel()
+        await asyncio.wait([self._task])
+
+    async def settle(self) -> None:
+        """Return once all is done that waits now."""
+        assert self._task is not None
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        async def tell() -> None:
+            if not done.done():
+                done.set_result(None)
+
+        await self._waiting.put(tell)
+        await asyncio.wait([done, self._task], return_when=asyncio.FIRST_COMPLETED)
+
+    async def _work(self) -> None:
+        while (job := await self._waiting.get()) is not None:
+            await job()
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        error = None if task.cancelled() else task.exception()
+        if isinstance(error, OSError):
+            self._failed(DiskFailed(reason=f"{error.strerror} while rolling a segment"))
+        elif error is not None:
+            self._failed(error)
+
+    # Rolling
+
+    def begin_roll(self, state: StorageTopicState) -> "asyncio.Future[DssError | None]":
+        """Give the topic a new file; the outcome is why that has to wait, or None.
+
+        A topic is rolled once, however many ask meanwhile: nobody may cancel the future.
+
+        Raises:
+            Overloaded: too much waits already.
+        """
+        rolled = self._rolls.get(state.storage_topic_id)
+        if rolled is None:
+            rolled = asyncio.get_running_loop().create_future()
+            if self._waiting.full():
+                limit = HOUSEKEEPING_WAITING_MAX
+                raise Overloaded(what="The number of files to be made", limit=limit)
+            self._waiting.put_nowait(partial(self._roll, state, rolled))
+            self._rolls[state.storage_topic_id] = rolled
+        return rolled
+
+    def index_run(self, segment: Segment, stored: StoredFrames) -> None:
+        """Enter stored frames in the index of their segment."""
+        assert segment.runs is not None, "frames go to active segments only"
+        runs = segment.runs.get(stored.partition)
+        if runs is None:
+            runs = segment.runs[stored.partition] = StreamRuns()
+        runs.put(stored.run, stored.time_us)
+        segment.frames += len(stored.frames)
+
+    def note_written(self, state: StorageTopicState | None, file: WrittenFile) -> None:
+        """A file grew; its watermark and its marks follow when they are far behind."""
+        if state is None:
+            return
+        segment = state.segments[file.segment.segment_id]
+        segment.size = file.size
+        if file.synced:
+            segment.synced = file.size
+        else:
+            self.unsynced.sync_soon(state, segment)
+        bytes_behind = segment.synced - segment.watermark
+        frames_behind = segment.frames - segment.marks.frames if file.synced else 0
+        frames_share = WATERMARK_FRAMES_ALL // max(1, self._count_topics())
+        frames_max = min(self._settings.watermark_frames, max(WATERMARK_FRAMES_MIN, frames_share))
+        if bytes_behind >= self._settings.watermark_bytes or frames_behind >= frames_max:
+            self._begin_mark(state, segment)
+
+    def _begin_mark(self, state: StorageTopicState, segment: Segment) -> None:
+        if not segment.marking:
+            segment.marking = self._submit(partial(self._mark, state, segment))
+
+    def _submit(self, job: Job) -> bool:
+        """Let a job wait for its turn, if there is room."""
+        if self._waiting.full():
+            return False
+        self._waiting.put_nowait(job)
+        return True
+
+    async def _roll(
+        self, state: StorageTopicState, rolled: "asyncio.Future[DssError | None]"
+    ) -> None:
+        outcome: DssError | None = None
+        try:
+            await self._give_file(state)
+        except (DiskFull, Overloaded, OSError) as error:
+            outcome = later(error)
+            if outcome is None:
+                raise
+        except StreamNotFound as gone:
+            outcome = gone
+        del self._rolls[state.storage_topic_id]
+        if not rolled.done():
+            rolled.set_result(outcome)
+
+    async def _give_file(self, state: StorageTopicState) -> None:
+        """Row, file, switch; then the file before it is sealed.
+
+        Raises:
+            StreamNotFound: the topic was removed meanwhile.
+        """
+        if state.removed:
+            raise StreamNotFound(stream=StreamId(state.storage_topic_id, 0))
+        await self._seal_waiting(state)
+        now_us = self._wall_us()
+        segment_id = SegmentId(state.storage_topic_id, await self._store.next_id())
+        segment = Segment(segment_id, now_us // 1_000, runs={})
+        await self._store.commit([Put(segment.row("active", HEADER_BYTES))])
+        before = state.last
+        try:
+            file = await asyncio.to_thread(SegmentWriter.create, self._paths, segment_id, now_us)
+            # Known before the switch, for frames in it may be reported before that is.
+            state.segments[segment_id.segment_id] = segment
+            switched = await self._writer.switch(state.storage_topic_id, file)
+        except (DiskFull, Overloaded, OSError) as error:
+            if later(error) is not None:
+                state.segments.pop(segment_id.segment_id, None)
+                await self._take_back(segment_id)
+            raise
+        state.claimed_bytes = 0
+        state.writable = True
+        if before is not None and switched.left is not None:
+            before.size = before.synced = switched.left.size
+        saved = await self._saved_producers(segment_id, switched)
+        await self._seal_waiting(state)
+        if before is not None and saved:
+            self._paths.producers(before.id).unlink(missing_ok=True)
+
+    async def _take_back(self, segment_id: SegmentId) -> None:
+        """Forget a file that came to nothing; what is left of it a start takes for never begun."""
+        try:
+            await asyncio.to_thread(unlink_segments, self._paths, [segment_id])
+        except OSError as error:
+            if later(error) is None:
+                raise
+        with suppress(DiskFull):
+            await self._store.commit([Delete(SegmentRow, tuple(segment_id))])
+
+    async def _saved_producers(self, segment: SegmentId, switched: Switched) -> bool:
+        """Store what producers had sent; without it a start reads more."""
+        try:
+            await asyncio.to_thread(snapshots.store, self._paths, segment, switched.snapshot)
+        except OSError as error:
+            if later(error) is None:
+                raise
+            return False
+        return True
+
+    async def seal_waiting(self, state: StorageTopicState) -> None:
+        """Try again to seal what could not be sealed; returns when that was tried."""
+        if any(True for _ in _unsealed(state)):
+            await self._waiting.put(partial(self._seal_waiting, state))
+            await self.settle()
+
+    async def _seal_waiting(self, state: StorageTopicState) -> None:
+        for segment in list(_unsealed(state)):
+            try:
+                await self._seal(segment)
+            except (BadIndex, DiskFull, Overloaded, OSError) as error:
+                reason = error if isinstance(error, BadIndex) else later(error)
+                if reason is None:
+                    raise
+                self._tell_put_off(segment, reason)
+                return
+
+    def _tell_put_off(self, segment: Segment, reason: Exception) -> None:
+        """Say once that the index or the watermark of a segment is stored later."""
+        if segment.id not in self._put_off:
+            self._put_off.add(segment.id)
+            _LOG.warning("%s: stored later: %s", self._paths.index(segment.id), reason)
+
+    async def _seal(self, segment: Segment) -> None:
+        """Store the index of a file that takes no more frames, then say so in its row."""
+        assert segment.runs is not None
+        await asyncio.to_thread(
+            judge_segment.write_index,
+            self._paths,
+            segment.id,
+            segment.size,
+            segment.runs,
+            segment.frames,
+        )
+        await self._store.commit([Put(segment.row("sealed", segment.size))])
+        self._paths.marks(segment.id).unlink(missing_ok=True)
+        segment.watermark = segment.size
+        segment.summary = await asyncio.to_thread(
+            judge_segment.load_summary, self._paths, segment.id
+        )
+        segment.runs = None
+        self._put_off.discard(segment.id)
+        self._index_is_new(segment)
+
+    async def _mark(self, state: StorageTopicState, segment: Segment) -> None:
+        """Store the watermark of an active file; where there is no room, a later mark does."""
+        await self._seal_waiting(state)
+        try:
+            if segment is state.last and not state.removed:
+                await self._store_mark(state, segment)
+        except (DiskFull, Overloaded, OSError) as error:
+            reason = later(error)
+            if reason is None:
+                raise
+            self._tell_put_off(segment, reason)
+        finally:
+            segment.marking = False
+        if segment.synced < segment.size:
+            self.unsynced.sync_soon(state, segment)
+
+    async def _store_mark(self, state: StorageTopicState, segment: Segment) -> None:
+        """The mark first: it counts once the row covers it."""
+        if segment.synced < segment.size:
+            await asyncio.to_thread(write_back, self._paths.segment(segment.id))
+        marked = await self._writer.mark(state.storage_topic_id)
+        if marked is None:
+            return
+        segment.synced = max(segment.synced, marked.size)
+        assert segment.runs is not None, "it takes frames"
+        await asyncio.to_thread(
+            marks.add, self._paths, segment.id, segment.marks, segment.runs, marked
+        )
+        await self._store.commit([Put(segment.row("active", marked.size))])
+        segment.watermark = marked.size
+        self._put_off.discard(segment.id)
+
+
+def _unsealed(state: StorageTopicState) -> Iterator[Segment]:
+    """The segments that take no more frames and are not sealed yet."""
+    for segment in state.segments.values():
+        takes_frames = state.writable and segment is state.last
+        if segment.runs is not None and not segment.removed and not takes_frames:
+            yield segment

@@ -1,0 +1,105 @@
+"""What is owed to frames that were reported before they are durable: a ceiling, and a sync soon.
+
+Their streams' ceilings are raised ahead of use, and `OS_SYNC_S` after the first of them their file
+is synced and marked. The writer waits for neither: a frame that outruns its ceiling is synced
+before it is reported.
+
+Invariant: the writer knows a ceiling only once the store has it. All work is done by the
+housekeeper, one job at a time; this module decides when, and must not know files.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+
+from dss_core.errors import DiskFull, Overloaded
+from dssd.limits import CEILING_RETRY_S
+from dssd.log.segment.file import SegmentId
+from dssd.log.settings import LogSettings
+from dssd.log.topic_state import Segment, StorageTopicState
+from dssd.log.write.writer_thread import LogWriter
+from dssd.store.port import Put, Store
+from dssd.store.rows import CeilingRow
+
+Job = Callable[[], Awaitable[None]]
+
+
+class Unsynced:
+    """Runs on the event loop.
+
+    ``submit`` gives the housekeeper a job and tells whether it has room for one; ``mark`` lets it
+    sync and mark a file.
+    """
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        writer: LogWriter,
+        settings: LogSettings,
+        submit: Callable[[Job], bool],
+        mark: Callable[[StorageTopicState, Segment], None],
+    ) -> None:
+        self._store = store
+        self._writer = writer
+        self._settings = settings
+        self._submit = submit
+        self._mark = mark
+        self._timers: dict[SegmentId, asyncio.TimerHandle] = {}
+        self._stopped = False
+
+    def stop(self) -> None:
+        """Let nothing begin any more."""
+        self._stopped = True
+        for timer in self._timers.values():
+            timer.cancel()
+        self._timers.clear()
+
+    # Syncing
+
+    def sync_soon(self, state: StorageTopicState, segment: Segment) -> None:
+        """A file holds frames that are not durable."""
+        if segment.id not in self._timers and not self._stopped:
+            loop = asyncio.get_running_loop()
+            due = partial(self._sync, state, segment)
+            self._timers[segment.id] = loop.call_later(self._settings.os_sync_s, due)
+
+    def _sync(self, state: StorageTopicState, segment: Segment) -> None:
+        del self._timers[segment.id]
+        if segment is state.last and segment.synced < segment.size and not state.removed:
+            self._mark(state, segment)
+            if not segment.marking:
+                self.sync_soon(state, segment)
+
+    # Ceilings
+
+    def stored(self, state: StorageTopicState, partition: int, end: int) -> None:
+        """Frames of a stream that may be lost were reported, up to an end."""
+        ceilings = state.ceilings
+        if ceilings.is_low(partition, end) and not ceilings.raising:
+            ceilings.raising = self._submit(partial(self._raise, state))
+
+    async def _raise(self, state: StorageTopicState) -> None:
+        """Raise the low ceilings of a topic; on a full disk its frames are synced meanwhile."""
+        ceilings = state.ceilings
+        loop = asyncio.get_running_loop()
+        if state.removed:
+            return
+        raised = ceilings.raised([stream.end for stream in state.streams], loop.time())
+        try:
+            await self._store.commit(rows_of(state.storage_topic_id, raised))
+        except (DiskFull, Overloaded):
+            loop.call_later(CEILING_RETRY_S, _may_raise, state)
+            return
+        ceilings.store(raised)
+        await self._writer.raise_ceilings(state.storage_topic_id, raised)
+        ceilings.raising = False
+
+
+def rows_of(storage_topic_id: int, ceilings: Mapping[int, int]) -> list[Put]:
+    """Ceilings by partition, as the store keeps them."""
+    return [Put(CeilingRow(storage_topic_id, partition, at)) for partition, at in ceilings.items()]
+
+
+def _may_raise(state: StorageTopicState) -> None:
+    state.ceilings.raising = False

@@ -1,0 +1,284 @@
+"""One group commit: the frames of many calls placed, written, synced, and told of together.
+
+    calls ─▶ place: offsets, stamps, producers
+             write: a pwritev a file
+             sync:  one fdatasync a file
+             enter: runs, ends ─▶ the batch, to be reported
+
+Invariant: what a batch says is stored is as durable as it was asked to be; of frames that may be
+lost, none that ends above its stream's ceiling is in it before it is synced. Want of room or of
+descriptors takes back what a batch placed in that file: offsets, sequences, answers. Any other
+error of the disk passes on, and then nothing of the batch may be told. This module must not know
+the event loop, the store or the index.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from dss_core.errors import (
+    DiskFull,
+    DssError,
+    FrameCorrupt,
+    Overloaded,
+    StorageTopicSealed,
+    StreamNotFound,
+)
+from dss_core.frame import HEADER_BYTES, read_header, stamped
+from dss_core.frame import Header as FrameHeader
+from dssd.limits import PRODUCERS_SWEEP_MIN_US, PRODUCERS_SWEEP_US
+from dssd.log.disk_errors import refusal
+from dssd.log.handover import (
+    AppendCall,
+    Batch,
+    FrameParts,
+    Result,
+    StoredFrames,
+    WriterTopic,
+    WrittenFile,
+)
+from dssd.log.port import Append, Appended
+from dssd.log.segment.run_index import OpenRun, Run
+from dssd.log.sequences import Answer, forgotten_before
+from dssd.log.write.append_descriptors import OpenFiles
+
+
+@dataclass(slots=True, eq=False)
+class _Pending:
+    """The frames of one batch for one stream."""
+
+    base: int
+    bases: list[int] = field(default_factory=list)
+    frames: list[FrameParts] = field(default_factory=list)
+    bytes: int = 0
+    may_be_lost: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class _PendingFile:
+    """The frames of one batch for one storage topic."""
+
+    topic: WriterTopic
+    time_us: int
+    streams: dict[int, _Pending] = field(default_factory=dict)
+    placed: list[tuple[int, bytes, int]] = field(default_factory=list)
+    """Partition, producer, sequence of each frame, to take them back."""
+    answers: list[tuple[list[Result], int, int]] = field(default_factory=list)
+    """Results that hold only if the file takes the frames, each with its partition."""
+    wants_sync: bool = False
+    size_before: int = 0
+
+
+class GroupCommit:
+    """Carries out one batch after the other. Used by the writer thread alone.
+
+    ``topics`` are the writer's, by storage topic; ``open_files`` has room for the file of each.
+    """
+
+    def __init__(
+        self,
+        topics: Mapping[int, WriterTopic],
+        open_files: OpenFiles,
+        *,
+        wall_us: Callable[[], int],
+        run_bytes_max: int,
+    ) -> None:
+        self._topics = topics
+        self._open_files = open_files
+        self._wall_us = wall_us
+        self._run_bytes_max = run_bytes_max
+        self._swept_us = -PRODUCERS_SWEEP_US
+
+    def carry_out(self, calls: list[AppendCall]) -> Batch:
+        """Place, write, sync; returns what is to be reported.
+
+        Raises:
+            OSError: the disk failed. None of the calls may be answered.
+        """
+        batch = Batch(calls)
+        files: dict[int, _PendingFile] = {}
+        now_us = self._wall_us()
+        if self._is_sweep_due(now_us, PRODUCERS_SWEEP_US):
+            self._sweep(now_us)
+        for call in calls:
+            results = call.results
+            for append in call.appends:
+                results.append(self._placed(append, files, now_us, results))
+        written = [pending for pending in files.values() if self._write(pending)]
+        synced = [pending for pending in written if self._sync(pending)]
+        for pending in synced:
+            self._enter(pending, batch)
+        return batch
+
+    def _placed(
+        self,
+        append: Append,
+        files: dict[int, _PendingFile],
+        now_us: int,
+        results: list[Result],
+    ) -> Result:
+        """Give a frame its offsets, or say why not; it joins its file's part of the batch."""
+        topic = self._topics.get(append.stream.storage_topic_id)
+        partition = append.stream.partition
+        if topic is None or partition >= len(topic.ends):
+            return StreamNotFound(stream=append.stream)
+        header = read_header(append.frame)
+        try:
+            known = self._known(topic, header, partition, now_us)
+        except DssError as refused:
+            return refused
+        pending = files.get(topic.storage_topic_id)
+        if known is not None:
+            if pending is not None:
+                pending.answers.append((results, len(results), partition))
+            return Appended(*known, repeated=True)
+        refused_by_state = _refused_by_state(topic, header, partition)
+        if refused_by_state is not None:
+            return refused_by_state
+        if pending is None:
+            topic.last_us = max(topic.last_us, now_us)
+            pending = files[topic.storage_topic_id] = _PendingFile(topic, topic.last_us)
+        answer = _place(pending, append, header)
+        pending.answers.append((results, len(results), partition))
+        return Appended(*answer, repeated=False)
+
+    def _known(
+        self, topic: WriterTopic, header: FrameHeader, partition: int, now_us: int
+    ) -> Answer | None:
+        """The first answer of a frame that is a repeat; room is made for a new producer."""
+        try:
+            return topic.producers.answer(partition, header.producer_id, header.sequence)
+        except Overloaded:
+            if not self._is_sweep_due(now_us, PRODUCERS_SWEEP_MIN_US):
+                raise
+            self._sweep(now_us)
+        return topic.producers.answer(partition, header.producer_id, header.sequence)
+
+    def _is_sweep_due(self, now_us: int, after_us: int) -> bool:
+        """Whether the last one is so long ago; who knows how long, if the clock went back."""
+        return not self._swept_us <= now_us < self._swept_us + after_us
+
+    def _sweep(self, now_us: int) -> None:
+        """Forget the producers that were silent for long enough, of all topics."""
+        self._swept_us = now_us
+        for topic in list(self._topics.values()):
+            topic.producers.forget_before(forgotten_before(now_us))
+
+    def _write(self, pending: _PendingFile) -> bool:
+        """Write a file's part; False if the disk is full, and the part was taken back."""
+        file = pending.topic.file
+        assert file is not None
+        pending.size_before = file.size
+        buffers: list[bytes | memoryview] = []
+        for stream in pending.streams.values():
+            for parts in stream.frames:
+                buffers += parts
+        try:
+            self._open_files.use(file)
+            file.write(buffers, sum(stream.bytes for stream in pending.streams.values()))
+        except OSError as error:
+            self._take_back(pending, error)
+            return False
+        return True
+
+    def _sync(self, pending: _PendingFile) -> bool:
+        """Sync a file if its frames want it; False if the disk is full."""
+        file = pending.topic.file
+        assert file is not None
+        if pending.wants_sync:
+            try:
+                file.sync()
+            except OSError as error:
+                self._take_back(pending, error)
+                return False
+        return True
+
+    def _take_back(self, pending: _PendingFile, error: OSError) -> None:
+        """Refuse a file's part for want of space or of descriptors; any other error passes on.
+
+        Raises:
+            OSError: another error, or the file could not be cut back.
+        """
+        refused = refusal(error)
+        if refused is None:
+            raise error
+        topic = pending.topic
+        assert topic.file is not None
+        topic.file.cut_back(pending.size_before)
+        for partition, stream in pending.streams.items():
+            topic.ends[partition] = stream.base
+        for placed in reversed(pending.placed):
+            topic.producers.taken_back(*placed)
+        for results, number, partition in pending.answers:
+            result = results[number]
+            stream_part = pending.streams.get(partition)
+            if stream_part is None or not isinstance(result, Appended):
+                continue
+            if result.base_offset >= stream_part.base:
+                results[number] = refused
+
+    def _enter(self, pending: _PendingFile, batch: Batch) -> None:
+        topic = pending.topic
+        assert topic.file is not None
+        position = pending.size_before
+        for partition, stream in pending.streams.items():
+            end = topic.ends[partition]
+            new = Run(stream.base, end, position, stream.bytes, pending.time_us, 0)
+            open_run = topic.open_runs.setdefault(partition, OpenRun())
+            pieces = (piece for parts in stream.frames for piece in parts)
+            run = open_run.add(new, pieces, self._run_bytes_max)
+            batch.stored.append(
+                StoredFrames(
+                    topic.file.segment,
+                    partition,
+                    stream.base,
+                    end,
+                    pending.time_us,
+                    run,
+                    stream.bases,
+                    stream.frames,
+                    stream.bytes,
+                    stream.may_be_lost,
+                )
+            )
+            topic.frames += len(stream.frames)
+            position += stream.bytes
+        batch.files.append(WrittenFile(topic.file.segment, topic.file.size, pending.wants_sync))
+
+
+def _refused_by_state(topic: WriterTopic, header: FrameHeader, partition: int) -> DssError | None:
+    if topic.sealed:
+        return StorageTopicSealed(topic=f"id {topic.storage_topic_id}", ordinal="?")
+    if header.partition != partition:
+        return FrameCorrupt(reason=f"it is for partition {header.partition}, not {partition}")
+    if topic.file is None:
+        return DiskFull()
+    return None
+
+
+def _place(pending: _PendingFile, append: Append, header: FrameHeader) -> Answer:
+    """Give a frame the next offsets of its stream."""
+    topic = pending.topic
+    partition = header.partition
+    base = topic.ends[partition]
+    stream = pending.streams.get(partition)
+    if stream is None:
+        stream = pending.streams[partition] = _Pending(base)
+    head = stamped(
+        append.frame,
+        base_offset=base,
+        append_time_us=pending.time_us,
+        topic_epoch=append.topic_epoch,
+        storage_topic_id=topic.storage_topic_id,
+    )
+    stream.bases.append(base)
+    stream.frames.append((head, memoryview(append.frame)[HEADER_BYTES:]))
+    stream.bytes += header.frame_bytes
+    topic.ends[partition] = base + header.records
+    answer = Answer(base, header.records, pending.time_us)
+    topic.producers.stored(partition, header.producer_id, header.sequence, answer)
+    pending.placed.append((partition, header.producer_id, header.sequence))
+    if append.durability == "os":
+        stream.may_be_lost = True
+    if append.durability != "os" or topic.ends[partition] > topic.ceilings.get(partition, 0):
+        pending.wants_sync = True
+    return answer

@@ -1,0 +1,285 @@
+"""The one thread that writes frames: its queue, and what is done between two group commits.
+
+    event loop          log-writer                               disk
+    append ─┐
+    append ─┼─ queue ─▶ one group commit of all that wait  ─────▶ (the next batch gathers)
+    append ─┘
+            ◀────────── one report answers all
+    switch, seal, mark … ─▶ orders, each in its turn
+
+Invariant: offsets, stamps and sequences are given in the order of the queue, by this thread alone,
+and what it reports comes in that order too. After a disk error nothing is reported any more, nor
+after a programmer's error. Want of room or of descriptors refuses. What becomes of a frame is
+`group_commit`'s; this thread knows neither store nor index.
+"""
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from queue import Empty, SimpleQueue
+
+from dss_core.errors import DiskFailed, DssError
+from dssd.limits import WRITER_BATCH_BYTES_MAX, WRITER_BATCH_CALLS_MAX
+from dssd.log.disk_errors import refusal
+from dssd.log.handover import (
+    AppendCall,
+    Batch,
+    Closed,
+    Marked,
+    Switched,
+    WriterTopic,
+    WrittenFile,
+)
+from dssd.log.segment.file import SegmentWriter
+from dssd.log.sequences import Covered, Followed
+from dssd.log.write.append_descriptors import OpenFiles
+from dssd.log.write.group_commit import GroupCommit
+from dssd.log.write.loop_reports import Reports
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """Work for the writer thread between two batches; its outcome goes back to the loop."""
+
+    work: Callable[[], object]
+    done: "asyncio.Future[object]"
+
+
+class LogWriter:
+    """The writer thread. Public methods are called on the event loop.
+
+    What ``published`` gives for a batch is done there too, step by step, before whatever the
+    writer reports after it. ``failed`` is called in the writer thread, whose last act it is, or
+    by a step that raised.
+    """
+
+    def __init__(
+        self,
+        *,
+        loop: asyncio.AbstractEventLoop,
+        published: Callable[[Batch], Iterator[None]],
+        failed: Callable[[BaseException], None],
+        wall_us: Callable[[], int],
+        run_bytes_max: int,
+        descriptors_max: int,
+    ) -> None:
+        self._loop = loop
+        self._reports = Reports(loop, failed)
+        self._published = published
+        self._failed = failed
+        self._open_files = OpenFiles(descriptors_max)
+        self._followed = Followed()
+        self._queue: SimpleQueue[AppendCall | Order | None] = SimpleQueue()
+        self._topics: dict[int, WriterTopic] = {}
+        self._group_commit = GroupCommit(
+            self._topics, self._open_files, wall_us=wall_us, run_bytes_max=run_bytes_max
+        )
+        self._thread = threading.Thread(target=self._run, name="log-writer", daemon=True)
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def append(self, call: AppendCall) -> None:
+        """Hand frames over; the future of the call is resolved by whoever gets the batch."""
+        self._queue.put(call)
+
+    def add(self, topic: WriterTopic) -> None:
+        """Make a storage topic known; appends handed over later find it."""
+        topic.producers.count_in(self._followed)
+        self._topics[topic.storage_topic_id] = topic
+
+    async def switch(self, storage_topic_id: int, file: SegmentWriter) -> Switched:
+        """Go on in another file, once what was handed over before is durable in the old one.
+
+        Raises:
+            DiskFull: it cannot be made durable; the topic goes on in the old file.
+        """
+        outcome = await self._order(lambda: self._switch(storage_topic_id, file))
+        assert isinstance(outcome, Switched)
+        return outcome
+
+    async def seal(self, storage_topic_id: int) -> list[int]:
+        """Refuse appends from here on; returns the ends once all before is durable.
+
+        Raises:
+            DiskFull: it cannot be made durable; appends are still taken.
+        """
+        outcome = await self._order(lambda: self._seal(storage_topic_id))
+        assert isinstance(outcome, list)
+        return outcome
+
+    async def mark(self, storage_topic_id: int) -> Marked | None:
+        """How far the topic's file is durable, all of it; None where there is none.
+
+        Runs end there: those in the part of the file behind what was marked before are new.
+
+        Raises:
+            DiskFull: it cannot be made durable.
+        """
+        outcome = await self._order(lambda: self._mark(storage_topic_id))
+        assert outcome is None or isinstance(outcome, Marked)
+        return outcome
+
+    async def raise_ceilings(self, storage_topic_id: int, ceilings: Mapping[int, int]) -> None:
+        """Report frames that may be lost without a sync, up to these offsets of their streams.
+
+        The store has these ceilings.
+        """
+        await self._order(lambda: self._raise_ceilings(storage_topic_id, ceilings))
+
+    async def remove(self, storage_topic_id: int) -> None:
+        """Close the file of a storage topic and forget it."""
+        await self._order(lambda: self._remove(storage_topic_id))
+
+    async def stop(self) -> dict[int, Closed]:
+        """Make all durable, close all files, end the thread; returns the state of each topic."""
+        outcome = await self._order(self._leave_all)
+        self._queue.put(None)
+        await self._loop.run_in_executor(None, self._thread.join)
+        assert isinstance(outcome, dict)
+        return outcome
+
+    async def _order(self, work: Callable[[], object]) -> object:
+        done: asyncio.Future[object] = self._loop.create_future()
+        self._queue.put(Order(work, done))
+        return await done
+
+    # From here on: the writer thread.
+
+    def _run(self) -> None:
+        try:
+            self._work()
+        except OSError as error:
+            self._failed(DiskFailed(reason=f"{error.strerror} while writing the log"))
+        except Exception as error:  # noqa: BLE001 - the thread's last frame: it ends the process
+            self._failed(error)
+
+    def _work(self) -> None:
+        while True:
+            calls, order, stop = self._gather()
+            if calls:
+                self._report_to_loop(self._published(self._group_commit.carry_out(calls)))
+            if order is not None:
+                self._report_to_loop(_resolve(order.done, _outcome_of(order)))
+            if stop:
+                return
+
+    def _gather(self) -> tuple[list[AppendCall], Order | None, bool]:
+        """All calls that wait, up to an order or a limit; waits for the first."""
+        calls: list[AppendCall] = []
+        size = 0
+        item = self._queue.get()
+        while True:
+            if item is None:
+                return calls, None, True
+            if isinstance(item, Order):
+                return calls, item, False
+            calls.append(item)
+            size += item.bytes
+            if size >= WRITER_BATCH_BYTES_MAX or len(calls) >= WRITER_BATCH_CALLS_MAX:
+                return calls, None, False
+            try:
+                item = self._queue.get_nowait()
+            except Empty:
+                return calls, None, False
+
+    def _report_to_loop(self, report: Iterator[None]) -> None:
+        self._loop.call_soon_threadsafe(self._reports.take, report)
+
+    def _switch(self, storage_topic_id: int, file: SegmentWriter) -> Switched:
+        topic = self._topics[storage_topic_id]
+        left = self._leave(topic)
+        topic.file = file
+        topic.frames = 0
+        return Switched(left, _snapshot(topic, Covered(*file.segment, file.size)))
+
+    def _raise_ceilings(self, storage_topic_id: int, ceilings: Mapping[int, int]) -> None:
+        topic = self._topics.get(storage_topic_id)
+        if topic is not None:
+            topic.ceilings.update(ceilings)
+
+    def _mark(self, storage_topic_id: int) -> Marked | None:
+        topic = self._topics.get(storage_topic_id)
+        if topic is None or topic.file is None:
+            return None
+        topic.file.sync()
+        topic.open_runs.clear()
+        return _marked(topic, topic.file.size)
+
+    def _leave(self, topic: WriterTopic) -> WrittenFile | None:
+        """Close a topic's file with all in it durable."""
+        file = topic.file
+        if file is None:
+            return None
+        file.sync()
+        topic.file = None
+        topic.open_runs.clear()
+        self._open_files.close(file)
+        return WrittenFile(file.segment, file.size, synced=True)
+
+    def _leave_all(self) -> dict[int, Closed]:
+        states: dict[int, Closed] = {}
+        for topic in self._topics.values():
+            try:
+                left = self._leave(topic)
+            except OSError as error:
+                if refusal(error) is None:
+                    raise
+                # The next start finds its row behind its file, and reads it.
+                assert topic.file is not None
+                self._open_files.close(topic.file)
+                continue
+            if left is not None:
+                snapshot = _snapshot(topic, Covered(*left.segment, left.size))
+                states[topic.storage_topic_id] = Closed(_marked(topic, left.size), snapshot)
+        return states
+
+    def _seal(self, storage_topic_id: int) -> list[int]:
+        topic = self._topics[storage_topic_id]
+        if topic.file is not None:
+            topic.file.sync()
+        topic.sealed = True
+        return list(topic.ends)
+
+    def _remove(self, storage_topic_id: int) -> None:
+        topic = self._topics.pop(storage_topic_id, None)
+        if topic is None:
+            return
+        topic.producers.count_in(Followed())
+        if topic.file is not None:
+            self._open_files.close(topic.file)
+
+
+def _snapshot(topic: WriterTopic, covered: Covered) -> bytes:
+    topic.producers.newest_us = topic.last_us
+    return topic.producers.encode(covered)
+
+
+def _marked(topic: WriterTopic, size: int) -> Marked:
+    changes = topic.producers.take_changes()
+    return Marked(size, topic.frames, topic.last_us, changes, tuple(topic.ends))
+
+
+def _outcome_of(order: Order) -> object:
+    """What an order gives, or why it was refused.
+
+    Raises:
+        OSError: the disk failed.
+    """
+    try:
+        return order.work()
+    except OSError as error:
+        refused = refusal(error)
+        if refused is None:
+            raise
+        return refused
+
+
+def _resolve(done: "asyncio.Future[object]", outcome: object) -> Iterator[None]:
+    if isinstance(outcome, DssError) and not done.done():
+        done.set_exception(outcome)
+    elif not done.done():
+        done.set_result(outcome)
+    yield

@@ -1,0 +1,184 @@
+"""What the daemon checks of a frame before the log may have it.
+
+One `Gate` a topic, as that topic stands now: a changed topic gets a new gate. A frame that passed
+is whole, belongs to the stream that it names, and holds only subjects that its topic owns. This is
+the hottest path of the daemon: what repeats from frame to frame (subject tables) is judged once.
+"""
+
+from typing import NamedTuple
+
+from dss_core import frame as frames
+from dss_core.errors import DssError, StaleTopicEpoch, StreamNotFound, SubjectOutsideTopic
+from dss_core.frame import Header, Verified
+from dss_core.ids import StreamId, StreamName
+from dssd.limits import (
+    HASH_KEYS_ONE_FRAME_IN,
+    HASHED_KEYS_PER_STEP,
+    SUBJECT_MATCHES_PER_STEP,
+    SUBJECT_TABLES_CACHED_MAX,
+)
+from dssd.log.port import Append
+from dssd.loop_yield import Turn
+from dssd.rpc.producer_fencing import NewestCalls
+from dssd.subject_verdicts import KeptVerdicts
+from dssd.topics.catalogue import Catalogue, Topic
+
+_Verdict = tuple[type[DssError], dict[str, str]] | None
+"""A condition in parts: once raised, the condition itself would hold the frame it is about."""
+_ACCEPTED = None
+
+
+class Unjudged(Exception):
+    """A frame has so many subjects or keys that `Gate.judge` must see it before `Gate.admit`."""
+
+    def __init__(self, verified: Verified, *, hash_keys: bool) -> None:
+        super().__init__()
+        self.verified = verified
+        self.hash_keys = hash_keys
+
+
+class _Judged(NamedTuple):
+    """What `Gate.judge` found in the frame that it saw last."""
+
+    frame: bytes
+    verdict: _Verdict
+
+
+class Gate:
+    """Checks the frames of one topic as it stands."""
+
+    def __init__(self, topic: Topic) -> None:
+        self.topic = topic
+        storage = topic.producing
+        self.ordinal = storage.ordinal
+        self._partitions = storage.partitions
+        self._factor = storage.factor
+        self._streams = tuple(
+            StreamId(storage.storage_topic_id, partition) for partition in range(self._partitions)
+        )
+        self._patterns_text = ", ".join(pattern.text for pattern in topic.patterns)
+        self._verdicts: KeptVerdicts[bytes, _Verdict] = KeptVerdicts(SUBJECT_TABLES_CACHED_MAX)
+        self._judged: _Judged | None = None
+        self._frames = 0
+
+    def admit(self, frame: bytes, topic_epoch: int) -> tuple[Header, Append]:
+        """Check a frame that was routed by the topic as it was at the epoch.
+
+        Raises:
+            FrameCorrupt, FrameTooLarge, RecordTooLarge: the frame is broken or over a limit.
+            StaleTopicEpoch, StreamNotFound, FrameMisrouted: it was routed by another topic.
+            SubjectOutsideTopic: a record is about what the topic does not own.
+            Unjudged: to find out takes longer than the event loop may be held.
+        """
+        verified = frames.examine(frame)
+        header, topic = verified.header, self.topic
+        if topic_epoch != topic.topic_epoch:
+            raise StaleTopicEpoch(topic=topic.name, current=topic.topic_epoch, given=topic_epoch)
+        if header.partition >= self._partitions:
+            raise StreamNotFound(stream=StreamName(topic.name, self.ordinal, header.partition))
+        hash_keys = self._check(verified)
+        frames.verify_routing(
+            verified, topic.router, self._partitions, self._factor, hash_keys=hash_keys
+        )
+        stream = self._streams[header.partition]
+        return header, Append(stream, frame, topic.topic_epoch, topic.durability)
+
+    async def judge(self, verified: Verified, *, hash_keys: bool) -> None:
+        """Check a frame, giving way to others; it is to be admitted right after it."""
+        verdict: _Verdict = _ACCEPTED
+        turn = Turn()
+        try:
+            for subject in verified.subjects:
+                await turn.give_way()
+                self.check_subject(subject)
+            if hash_keys:
+                for _ in frames.hash_checks(verified, HASHED_KEYS_PER_STEP):
+                    await turn.give_way()
+        except DssError as error:
+            verdict = type(error), error.fields
+        self._judged = _Judged(verified.frame, verdict)
+
+    def check_subject(self, subject: str) -> None:
+        """Check that the topic owns a legal subject.
+
+        Raises:
+            SubjectOutsideTopic: it does not.
+        """
+        patterns = self.topic.patterns
+        if not any(pattern.matches(subject) for pattern in patterns):
+            raise SubjectOutsideTopic(
+                subject=subject,
+                topic=self.topic.name,
+                patterns=self._patterns_text,
+            )
+
+    def named(self, error: DssError, partition: int) -> DssError:
+        """A condition from the log, which knows ids only, in the words of people."""
+        names: dict[str, object] = {
+            "stream": StreamName(self.topic.name, self.ordinal, partition),
+            "topic": self.topic.name,
+            "ordinal": self.ordinal,
+        }
+        known = {name: value for name, value in names.items() if name in error.fields}
+        return type(error)(**{**error.fields, **known})
+
+    def _check(self, verified: Verified) -> bool:
+        """Check the subjects; returns whether the hashes of the keys are still to be checked."""
+        judged, self._judged = self._judged, None
+        if judged is not None and judged.frame is verified.frame:
+            _raise(judged.verdict)
+            return False
+        self._frames += 1
+        hash_keys = self._frames % HASH_KEYS_ONE_FRAME_IN == 0
+        _raise(self._verdict(verified, hash_keys=hash_keys))
+        if hash_keys and verified.header.records > HASHED_KEYS_PER_STEP:
+            raise Unjudged(verified, hash_keys=hash_keys)
+        return hash_keys
+
+    def _verdict(self, verified: Verified, *, hash_keys: bool) -> _Verdict:
+        table, subjects = verified.subject_table, verified.subjects
+        try:
+            return self._verdicts[table]
+        except KeyError:
+            pass
+        if len(subjects) * len(self.topic.patterns) > SUBJECT_MATCHES_PER_STEP:
+            raise Unjudged(verified, hash_keys=hash_keys)
+        verdict = _ACCEPTED
+        try:
+            for subject in subjects:
+                self.check_subject(subject)
+        except DssError as error:
+            verdict = type(error), error.fields
+        self._verdicts.keep(table, table, verdict)
+        return verdict
+
+
+def _raise(verdict: _Verdict) -> None:
+    if verdict is not _ACCEPTED:
+        condition, fields = verdict
+        raise condition(**fields)
+
+
+class Gates:
+    """The gates of all topics, made at first use and dropped when their topic changes."""
+
+    def __init__(self, catalogue: Catalogue) -> None:
+        self.calls = NewestCalls()
+        """Who may still bring frames of a producer through any of them."""
+        self._catalogue = catalogue
+        self._gates: dict[str, Gate] = {}
+        catalogue.watch(self._changed)
+
+    def of(self, name: str) -> Gate:
+        """The gate of a topic.
+
+        Raises:
+            TopicNotFound: there is none of that name.
+        """
+        gate = self._gates.get(name)
+        if gate is None:
+            gate = self._gates[name] = Gate(self._catalogue.get(name))
+        return gate
+
+    def _changed(self, topic: Topic, removed: bool) -> None:
+        self._gates.pop(topic.name, None)

@@ -1,0 +1,280 @@
+"""One `Produce` call: frames in, answers out, with neither waiting for the other.
+
+A reader checks the frames of each request and hands them to the log at once, as long as there is
+room; answers leave in the order of the requests, so in order within a stream, and all that are
+ready leave together::
+
+    requests ──► reader: Room, Gate.admit ──► log.append ──► flights (bounded) ──► answers
+
+A request of many frames goes in several flights, so that neither its checks nor its answers hold
+the event loop for long, whatever a client packs together.
+
+Invariant: every frame of a request is answered exactly once, by an ack or a refusal, unless the
+call itself ends first. A call that stops answers what it has handed to the log. Nothing is handed
+over of a producer that goes on over a newer call (`newest`).
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from time import perf_counter
+from typing import NamedTuple, Protocol
+
+from dss_api.v1 import log_pb2
+from dss_core import frame as frames
+from dss_core.errors import DssError, FrameCorrupt, IllegalArgument
+from dss_core.frame import Header, Verified
+from dssd.limits import (
+    FLIGHT_CHECK_S,
+    FLIGHT_FRAME_OVERHEAD_BYTES,
+    FLIGHT_FRAMES_MAX,
+    PRODUCE_ITEMS_IN_FLIGHT_MAX,
+    REPLY_ANSWERS_USUAL,
+    REPLY_REFUSALS_USUAL,
+)
+from dssd.log.port import Append, Appended
+from dssd.rpc.backpressure import Room
+from dssd.rpc.errors import to_proto
+from dssd.rpc.frame_checks import Gate, Gates, Unjudged
+
+Results = list[Appended | BaseException]
+
+
+class TakesFrames(Protocol):
+    """What a call asks of the log."""
+
+    async def append(self, appends: Sequence[Append]) -> Results:
+        """Append frames, each on its own: one result or error a frame, in order."""
+
+
+class _Refused(NamedTuple):
+    partition: int
+    sequence: int
+    error: DssError
+
+
+class _Flight(NamedTuple):
+    """A request, or a part of a large one, that waits for the log."""
+
+    gate: Gate | None
+    checked: list[Header | _Refused]
+    """In the order of its frames."""
+    results: "asyncio.Task[Results] | None"
+    """One a frame that was not refused."""
+
+
+class _Unjudged(NamedTuple):
+    """A frame that its gate must look at for longer."""
+
+    gate: Gate
+    verified: Verified
+    hash_keys: bool
+
+
+class ProduceCall:
+    """Run `read` as a task and iterate over `replies`; `stop` ends both gracefully."""
+
+    def __init__(
+        self, gates: Gates, log: TakesFrames, room: Room, tasks: asyncio.TaskGroup
+    ) -> None:
+        self._gates = gates
+        self._number = gates.calls.begin()
+        self._log = log
+        self._room = room
+        self._tasks = tasks
+        self._topic = ""
+        self._flights: deque[_Flight] = deque()
+        self._reading = True
+        self._broken: DssError | None = None
+        self._stopping = asyncio.Event()
+        self._changed = asyncio.Event()
+        """A flight was added, or none will be."""
+        self._answered = asyncio.Event()
+
+    def stop(self) -> None:
+        """Read no more requests; what was read is answered."""
+        self._reading = False
+        self._changed.set()
+        self._answered.set()
+
+    async def read(self, requests: AsyncIterator[log_pb2.ProduceRequest]) -> None:
+        """Take requests until the client has sent its last, or is gone."""
+        try:
+            async for request in requests:
+                if not self._reading:
+                    return
+                if request.topic:
+                    self._topic = request.topic
+                await self._take_in(list(request.frames), request.topic_epoch)
+        except DssError as error:
+            self._broken = error
+        # Not where this task blunders: then the call must not end as if all were well.
+        self.stop()
+
+    async def replies(self) -> AsyncGenerator[log_pb2.ProduceReply, None]:
+        """The answers, until all that was read is answered and no more will be read.
+
+        Raises:
+            MessageUnreadable: that was a request which is none.
+        """
+        while await self._flight_waits():
+            reply = log_pb2.ProduceReply()
+            await self._answer_oldest(reply)
+            while (
+                self._flights
+                and _is_done(self._flights[0])
+                and len(reply.acks) + len(reply.refusals) < REPLY_ANSWERS_USUAL
+                and len(reply.refusals) < REPLY_REFUSALS_USUAL
+            ):
+                await self._answer_oldest(reply)
+            yield reply
+        if self._broken is not None:
+            raise self._broken
+
+    async def _take_in(self, taken: list[bytes], topic_epoch: int) -> None:
+        """Hand the frames of a request to the log, as soon as there is room for all of them."""
+        room_bytes = sum(map(_cost, taken))
+        await self._room.take(room_bytes)
+        done = 0
+        unjudged: _Unjudged | None = None
+        try:
+            while done < len(taken) and self._reading:
+                if done:
+                    await asyncio.sleep(0)
+                if unjudged is not None:  # Nothing may come between this and the launch.
+                    await unjudged.gate.judge(unjudged.verified, hash_keys=unjudged.hash_keys)
+                count, size_bytes, unjudged = self._launch(
+                    taken[done : done + FLIGHT_FRAMES_MAX], topic_epoch
+                )
+                done += count
+                room_bytes -= size_bytes
+                await self._wait_for_answers()
+        finally:
+            self._room.give_back(room_bytes)
+
+    def _launch(
+        self, taken: Sequence[bytes], topic_epoch: int
+    ) -> tuple[int, int, "_Unjudged | None"]:
+        """Hand a flight over: so many of the frames as can be checked without holding the loop.
+
+        Returns their number and room, which is given back from here, and what must be done for
+        the next one first.
+        """
+        unjudged: _Unjudged | None = None
+        gate, missing = self._gate()
+        checked: list[Header | _Refused] = []
+        appends: list[Append] = []
+        size_bytes = 0
+        now_s = perf_counter()
+        until = now_s + FLIGHT_CHECK_S
+        for frame in taken:
+            try:
+                if gate is None:
+                    raise missing or _no_topic()
+                header, append = gate.admit(frame, topic_epoch)
+                self._gates.calls.check(header.producer_id, self._number, now_s)
+            except Unjudged as late:
+                assert gate is not None
+                unjudged = _Unjudged(gate, late.verified, late.hash_keys)
+                break
+            except DssError as error:
+                checked.append(_refused(frame, error))
+            else:
+                checked.append(header)
+                appends.append(append)
+            size_bytes += _cost(frame)
+            if perf_counter() > until:
+                break
+        if checked:
+            self._flights.append(_Flight(gate, checked, self._appended(appends, size_bytes)))
+            self._changed.set()
+        return len(checked), size_bytes, unjudged
+
+    def _appended(self, appends: list[Append], size_bytes: int) -> "asyncio.Task[Results] | None":
+        if not appends:
+            self._room.give_back(size_bytes)
+            return None
+        results = self._tasks.create_task(self._log.append(appends), name="append")
+        results.add_done_callback(lambda _: self._room.give_back(size_bytes))
+        return results
+
+    def _gate(self) -> tuple[Gate | None, DssError | None]:
+        if not self._topic:
+            return None, None
+        try:
+            return self._gates.of(self._topic), None
+        except DssError as error:
+            return None, error
+
+    async def _wait_for_answers(self) -> None:
+        while self._reading and len(self._flights) >= PRODUCE_ITEMS_IN_FLIGHT_MAX:
+            self._answered.clear()
+            await self._answered.wait()
+
+    async def _flight_waits(self) -> bool:
+        while not self._flights:
+            if not self._reading:
+                return False
+            self._changed.clear()
+            await self._changed.wait()
+        return True
+
+    async def _answer_oldest(self, reply: log_pb2.ProduceReply) -> None:
+        flight = self._flights[0]
+        # Shielded: whoever goes away, what was handed to the log is appended and its task ends.
+        results = await asyncio.shield(flight.results) if flight.results else []
+        self._flights.popleft()
+        self._answered.set()
+        _answer(flight, results, reply)
+
+
+def _cost(frame: bytes) -> int:
+    return len(frame) + FLIGHT_FRAME_OVERHEAD_BYTES
+
+
+def _no_topic() -> DssError:
+    return IllegalArgument(argument="topic", rule="the first request of a call must name one")
+
+
+def _is_done(flight: _Flight) -> bool:
+    return flight.results is None or flight.results.done()
+
+
+def _answer(flight: _Flight, results: Results, reply: log_pb2.ProduceReply) -> None:
+    following = iter(results)
+    for item in flight.checked:
+        if isinstance(item, _Refused):
+            _refuse(reply, item)
+            continue
+        result = next(following)
+        assert flight.gate is not None, "only a gate lets frames through"
+        if isinstance(result, Appended):
+            reply.acks.add(
+                partition=item.partition,
+                sequence=item.sequence,
+                ordinal=flight.gate.ordinal,
+                base_offset=result.base_offset,
+                records=result.records,
+                append_time_us=result.append_time_us,
+                repeated=result.repeated,
+                durability=flight.gate.topic.durability,
+            )
+        elif isinstance(result, DssError):
+            named = flight.gate.named(result, item.partition)
+            _refuse(reply, _Refused(item.partition, item.sequence, named))
+        else:
+            raise result
+
+
+def _refuse(reply: log_pb2.ProduceReply, refused: _Refused) -> None:
+    reply.refusals.add(
+        partition=refused.partition, sequence=refused.sequence, error=to_proto(refused.error)
+    )
+
+
+def _refused(frame: bytes, error: DssError) -> _Refused:
+    try:
+        header = frames.read_header(frame)
+    except FrameCorrupt:  # the client told its frames apart by what it can no longer tell us
+        return _Refused(0, 0, error)
+    return _Refused(header.partition, header.sequence, error)

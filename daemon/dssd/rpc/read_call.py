@@ -1,0 +1,315 @@
+"""One `Read` call: a range of some streams, or their tail, fairly over the streams.
+
+Each stream has a `_Cursor`. Those with something to read stand in a queue and get one chunk a
+turn; the others wait until the log says that they grew. Nothing polls.
+
+Invariant: a record below the start, from the end on, or rejected by the filter never leaves
+unmasked, and every other record leaves once, in order within its stream, or is told as damaged.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+
+from dss_api.v1 import log_pb2, types_pb2
+from dss_core.errors import (
+    IllegalArgument,
+    OffsetOutOfRange,
+    Stopping,
+    StreamNotFound,
+)
+from dss_core.filters import TopicFilter
+from dss_core.ids import StreamId, StreamName
+from dss_core.progress import Range, Ranges, complement, normalised, total
+from dssd.clock import Clock
+from dssd.limits import READ_CHUNK_BYTES_MAX, READ_NAMES_PER_REPLY_MAX, READ_STREAMS_MAX
+from dssd.log.port import Chunk, Log
+from dssd.loop_yield import Turn
+from dssd.machines.start_point import AtOffset, AtTime, Earliest, Now, StartPoint
+from dssd.topics.catalogue import Catalogue, Topic
+
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a call asks for."""
+
+    matching: TopicFilter | None
+    """None only where one stream is asked for."""
+    start: StartPoint
+    end_time_us: int | None
+    follow: bool
+    stream: StreamName | None
+    records_max: int | None
+
+
+@dataclass(slots=True)
+class _Cursor:
+    """How far a stream was read for this call."""
+
+    stream: StreamId
+    name: str
+    offset: int
+    end: int | None
+    """Where to stop; None while it follows the tail."""
+    waiting: bool = field(default=False)
+
+    def is_done(self) -> bool:
+        return self.end is not None and self.offset >= self.end
+
+
+class ReadCall:
+    """Iterate over `replies`; `stop` ends it with `Stopping`."""
+
+    def __init__(self, reading: Reading, catalogue: Catalogue, log: Log, clock: Clock) -> None:
+        self._reading = reading
+        self._catalogue = catalogue
+        self._log = log
+        self._clock = clock
+        self._cursors: dict[StreamId, _Cursor] = {}
+        self._ready: deque[_Cursor] = deque()
+        self._born: list[Topic] = []
+        self._woken = asyncio.Event()
+        self._stopped = False
+        self._left = reading.records_max
+
+    def stop(self) -> None:
+        """Send no more."""
+        self._stopped = True
+        self._woken.set()
+
+    async def replies(self) -> AsyncGenerator[log_pb2.ReadReply, None]:
+        """The streams, then their frames.
+
+        Raises:
+            StreamNotFound: the one stream that was asked for does not exist.
+            OffsetOutOfRange, IllegalArgument: the start does not fit.
+            Stopping: the daemon stops.
+        """
+        with ExitStack() as watches:
+            if self._follows_new_topics():
+                watches.callback(self._catalogue.watch(self._topic_changed))
+            for reply in _named(await self._open(self._streams(), self._reading.start, watches)):
+                yield reply
+            while self._left != 0 and await self._next_is_ready():
+                if self._born:
+                    for reply in _named(await self._open(self._take_born(), Earliest(), watches)):
+                        yield reply
+                    continue
+                some = await self._read_some(self._ready.popleft())
+                if some is not None:
+                    yield some
+
+    # Which streams, and from where
+
+    def _follows_new_topics(self) -> bool:
+        return self._reading.follow and self._reading.stream is None
+
+    def _topic_changed(self, topic: Topic, removed: bool) -> None:
+        wanted = self._reading.matching
+        assert wanted is not None
+        if not removed and any(own.overlaps(wanted) for own in topic.patterns):
+            self._born.append(topic)
+            self._woken.set()
+
+    def _take_born(self) -> list[StreamId]:
+        topics, self._born = self._born, []
+        streams = (stream for topic in topics for stream in topic.streams())
+        return [stream for stream in streams if stream not in self._cursors]
+
+    def _streams(self) -> list[StreamId]:
+        if self._reading.stream is not None:
+            return [self._catalogue.id_of(self._reading.stream)]
+        assert self._reading.matching is not None
+        topics = self._catalogue.meeting(self._reading.matching)
+        streams = [stream for topic in topics for stream in topic.streams()]
+        if len(streams) > READ_STREAMS_MAX:
+            rule = f"it meets {len(streams):,} streams; at most {READ_STREAMS_MAX:,} are read"
+            raise IllegalArgument(argument="filter", rule=rule)
+        return streams
+
+    async def _open(
+        self, streams: Sequence[StreamId], start: StartPoint, watches: ExitStack
+    ) -> list[str]:
+        if isinstance(start, AtOffset) and len(streams) != 1:
+            rule = f"an offset is that of a single stream, and {len(streams)} are read"
+            raise IllegalArgument(argument="start", rule=rule)
+        opened = []
+        turn = Turn()
+        for stream in streams:
+            await turn.give_way()
+            try:
+                opened.append(await self._cursor(stream, start))
+            except StreamNotFound:
+                if self._reading.stream is not None:
+                    raise
+        for cursor in opened:
+            await turn.give_way()
+            try:
+                if cursor.end is None:
+                    watches.callback(self._log.watch(cursor.stream, self._wakes(cursor)))
+            except StreamNotFound:
+                if self._reading.stream is not None:
+                    raise
+                continue
+            self._cursors[cursor.stream] = cursor
+            self._queue(cursor)
+        return [cursor.name for cursor in opened]
+
+    async def _cursor(self, stream: StreamId, start: StartPoint) -> _Cursor:
+        name = str(self._catalogue.name_of(stream))
+        bounds = self._log.bounds(stream)
+        offset = await self._first_offset(stream, name, start)
+        end = None if self._reading.follow else bounds.end
+        end_time_us = self._reading.end_time_us
+        if end_time_us is not None and self._clock.wall_us() >= end_time_us:
+            end = min(bounds.end, await self._log.locate(stream, end_time_us))
+        return _Cursor(stream, name, offset, end)
+
+    async def _first_offset(self, stream: StreamId, name: str, start: StartPoint) -> int:
+        bounds = self._log.bounds(stream)
+        match start:
+            case Now():
+                return bounds.end
+            case Earliest():
+                return bounds.start
+            case AtTime(time_us):
+                return await self._log.locate(stream, time_us)
+            case AtOffset(offset):
+                if bounds.start <= offset <= bounds.end:
+                    return offset
+                raise OffsetOutOfRange(
+                    offset=offset, start=bounds.start, end=bounds.end, stream=name
+                )
+
+    # Whose turn it is
+
+    def _wakes(self, cursor: _Cursor) -> Callable[[], None]:
+        def grown() -> None:
+            if cursor.waiting:
+                cursor.waiting = False
+                self._ready.append(cursor)
+                self._woken.set()
+
+        return grown
+
+    def _queue(self, cursor: _Cursor) -> None:
+        if cursor.is_done():
+            del self._cursors[cursor.stream]
+        elif cursor.end is None and cursor.offset >= self._log.bounds(cursor.stream).end:
+            cursor.waiting = True
+        else:
+            self._ready.append(cursor)
+
+    async def _next_is_ready(self) -> bool:
+        while True:
+            if self._stopped:
+                raise Stopping
+            if self._ready or self._born:
+                return True
+            if not self._cursors and not self._follows_new_topics():
+                return False
+            if not await self._woken_in_time():
+                return False
+
+    async def _woken_in_time(self) -> bool:
+        """Wait for growth; false once no later record can belong to the answer."""
+        end_time_us = self._reading.end_time_us
+        self._woken.clear()
+        if end_time_us is None:
+            await self._woken.wait()
+            return True
+        left_us = end_time_us - self._clock.wall_us()
+        try:
+            async with asyncio.timeout(max(left_us, 0) / 1_000_000):
+                await self._woken.wait()
+        except TimeoutError:
+            # The wall clock may have been set back meanwhile: then it is not over.
+            return self._clock.wall_us() < end_time_us or bool(self._ready)
+        return True
+
+    # What it gets
+
+    async def _read_some(self, cursor: _Cursor) -> log_pb2.ReadReply | None:
+        try:
+            chunk = await self._log.read(
+                cursor.stream,
+                cursor.offset,
+                bytes_max=READ_CHUNK_BYTES_MAX,
+                matching=self._reading.matching,
+            )
+            await self._end_by_time(cursor)
+        except StreamNotFound:  # its topic was removed
+            del self._cursors[cursor.stream]
+            if self._reading.stream is not None:
+                raise
+            return None
+        damaged = _damaged(cursor, chunk)
+        mask = self._mask(cursor, chunk)
+        cursor.offset = max(chunk.next, cursor.offset)
+        self._queue(cursor)
+        if mask is None and not damaged:
+            return None
+        return log_pb2.ReadReply(
+            stream=cursor.name,
+            frames=b"" if mask is None else chunk.frames,
+            mask=_ranges(mask or ()),
+            damaged=_ranges(damaged),
+        )
+
+    async def _end_by_time(self, cursor: _Cursor) -> None:
+        """Fix the end after each chunk, so that none that came later slips through."""
+        end_time_us = self._reading.end_time_us
+        if cursor.end is not None or end_time_us is None:
+            return
+        if self._clock.wall_us() >= end_time_us:
+            cursor.end = await self._log.locate(cursor.stream, end_time_us)
+
+    def _mask(self, cursor: _Cursor, chunk: Chunk) -> Ranges | None:
+        """What of the chunk is not part of the answer; None where nothing is."""
+        if not chunk.frames:
+            return None
+        hidden: list[Range] = [*chunk.mask, (chunk.base, cursor.offset)]
+        if cursor.end is not None:
+            hidden.append((cursor.end, chunk.next))
+        mask = normalised(hidden)
+        kept = complement(mask, chunk.base, chunk.next)
+        if self._left is not None:
+            cut = _offset_after(kept, self._left)
+            if cut is not None:
+                mask = normalised([*mask, (cut, chunk.next)])
+                kept = complement(mask, chunk.base, chunk.next)
+            self._left -= total(kept)
+        return mask if kept else None
+
+
+def _damaged(cursor: _Cursor, chunk: Chunk) -> Ranges:
+    """What of the answer cannot be read."""
+    ends = chunk.next if cursor.end is None else min(chunk.next, cursor.end)
+    damaged = tuple((start, min(end, ends)) for start, end in chunk.damaged if start < ends)
+    for start, end in damaged:
+        _LOG.warning("stream %s: offsets %d to %d cannot be read", cursor.name, start, end)
+    return damaged
+
+
+def _ranges(ranges: Ranges) -> list[types_pb2.Range]:
+    return [types_pb2.Range(start=start, end=end) for start, end in ranges]
+
+
+def _named(streams: Sequence[str]) -> Iterator[log_pb2.ReadReply]:
+    """The names of streams, in answers that have room for them; at least one."""
+    for at in range(0, max(1, len(streams)), READ_NAMES_PER_REPLY_MAX):
+        yield log_pb2.ReadReply(streams=streams[at : at + READ_NAMES_PER_REPLY_MAX])
+
+
+def _offset_after(kept: Ranges, records: int) -> int | None:
+    """The offset behind that many kept records; None where there are fewer."""
+    for start, end in kept:
+        if end - start >= records:
+            return start + records
+        records -= end - start
+    return None

@@ -1,0 +1,369 @@
+"""Idempotence against a model that remembers everything."""
+
+import struct
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import xxhash
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dss_core.errors import DssError, Overloaded, SequenceGap, SequenceTooOld
+from dss_core.ids import StreamId
+from dss_core.limits import PRODUCER_WINDOW_SEQUENCES as WINDOW
+from dssd.limits import PRODUCER_FORGOTTEN_US
+from dssd.log.port import Append, Appended
+from dssd.log.sequences import (
+    NO_PRODUCER,
+    SEQUENCE_MAX,
+    Answer,
+    BadSnapshot,
+    Covered,
+    Followed,
+    Producers,
+)
+
+Bench = Any
+A = b"a" * 16
+B = b"b" * 16
+COVERED = Covered(7, 3, 64)
+
+
+def outcome(producers: Producers, partition: int, sequence: int) -> object:
+    try:
+        return producers.answer(partition, A, sequence)
+    except DssError as refused:
+        return type(refused)
+
+
+def remembering(count: int, start: int = 0) -> Producers:
+    producers = Producers(7)
+    for sequence in range(start, start + count):
+        producers.stored(0, A, sequence, Answer(sequence, 1, 100))
+    return producers
+
+
+@given(st.lists(st.integers(0, 12), max_size=60))
+def test_every_sequence_is_stored_once_and_answered_alike(sent: list[int]) -> None:
+    producers = Producers(7)
+    stored: dict[int, Answer] = {}
+    for sequence in sent:
+        last = max(stored, default=None)
+        expected: object
+        if last is None or sequence == last + 1:
+            expected = None
+        elif sequence > last + 1:
+            expected = SequenceGap
+        elif sequence > last - WINDOW and sequence in stored:
+            expected = stored[sequence]
+        else:
+            expected = SequenceTooOld
+        assert outcome(producers, 0, sequence) == expected
+        if expected is None:
+            stored[sequence] = Answer(len(stored), 1, 50)
+            producers.stored(0, A, sequence, stored[sequence])
+
+
+def test_an_unknown_producer_may_start_anywhere_but_at_the_end_of_numbers() -> None:
+    assert outcome(Producers(7), 0, 41) is None
+    assert outcome(Producers(7), 0, SEQUENCE_MAX + 1) is SequenceGap
+
+
+def test_streams_are_counted_apart() -> None:
+    producers = remembering(3)
+    assert outcome(producers, 1, 0) is None
+
+
+def test_frames_without_a_producer_are_never_repeats() -> None:
+    producers = Producers(7)
+    producers.stored(0, NO_PRODUCER, 0, Answer(0, 1, 1))
+    assert producers.answer(0, NO_PRODUCER, 0) is None
+    assert len(producers) == 0
+
+
+@given(known=st.integers(0, 8), new=st.integers(1, 8))
+def test_frames_taken_back_can_be_stored_again(known: int, new: int) -> None:
+    producers = remembering(known + new)
+    for sequence in reversed(range(known, known + new)):
+        producers.taken_back(0, A, sequence)
+    assert outcome(producers, 0, known) is None
+    assert outcome(producers, 0, known + 1) is SequenceGap
+    for sequence in range(known):
+        assert outcome(producers, 0, sequence) in (SequenceTooOld, Answer(sequence, 1, 100))
+
+
+def test_learning_a_frame_twice_changes_nothing() -> None:
+    producers = remembering(4)
+    before = producers.encode(COVERED)
+    for sequence in range(4):
+        producers.stored(0, A, sequence, Answer(sequence, 1, 100))
+    assert producers.encode(COVERED) == before
+
+
+def test_a_hole_left_by_damage_does_not_shift_answers() -> None:
+    producers = remembering(3)
+    producers.stored(0, A, 7, Answer(70, 1, 100))
+    assert outcome(producers, 0, 7) == Answer(70, 1, 100)
+    assert outcome(producers, 0, 6) is SequenceTooOld
+
+
+def test_silent_producers_are_forgotten() -> None:
+    producers = remembering(3)
+    producers.forget_before(100)
+    assert len(producers) == 1
+    producers.forget_before(101)
+    assert len(producers) == 0
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.binary(min_size=16, max_size=16)), max_size=5),
+    st.integers(0, 9),
+)
+def test_a_snapshot_gives_the_same_state(keys: list[tuple[int, bytes]], count: int) -> None:
+    producers = Producers(7)
+    for partition, producer_id in keys:
+        for sequence in range(count):
+            producers.stored(partition, producer_id, sequence, Answer(sequence, 2, 9))
+    snapshot = producers.encode(COVERED)
+    again, covered = Producers.decode(snapshot)
+    assert covered == COVERED
+    assert again.encode(COVERED) == snapshot
+
+
+def test_every_flipped_bit_of_a_snapshot_is_noticed() -> None:
+    snapshot = remembering(6).encode(COVERED)
+    for position in range(len(snapshot) * 8):
+        flipped = bytearray(snapshot)
+        flipped[position // 8] ^= 1 << position % 8
+        with pytest.raises(BadSnapshot):
+            Producers.decode(bytes(flipped))
+
+
+def test_every_shortened_snapshot_is_noticed() -> None:
+    snapshot = remembering(6).encode(COVERED)
+    for size in range(len(snapshot)):
+        with pytest.raises(BadSnapshot):
+            Producers.decode(snapshot[:size])
+
+
+def test_a_repeat_of_a_lost_frame_is_too_old_and_those_after_it_are_answered() -> None:
+    producers = remembering(4)
+    producers.lost(0, A, 1, 100)
+    assert outcome(producers, 0, 1) is SequenceTooOld
+    assert outcome(producers, 0, 2) == Answer(2, 1, 100)
+    producers.lost(0, A, 5, 100)
+    assert outcome(producers, 0, 5) is SequenceTooOld
+    assert outcome(producers, 0, 6) is None
+    unknown = Producers(7)
+    unknown.lost(0, A, 3, 100)
+    assert outcome(unknown, 0, 3) is SequenceTooOld
+    assert outcome(unknown, 0, 4) is None
+
+
+def test_a_producer_in_doubt_says_where_it_goes_on_and_only_once() -> None:
+    producers = remembering(3)
+    producers.doubt()
+    assert outcome(producers, 0, 2) == Answer(2, 1, 100)
+    assert outcome(producers, 0, SEQUENCE_MAX + 1) is SequenceGap
+    assert outcome(producers, 0, 7) is None
+    assert outcome(producers, 0, 8) is SequenceGap, "the frame before was not stored"
+    producers.stored(0, A, 7, Answer(9, 1, 100))
+    assert outcome(producers, 0, 7) == Answer(9, 1, 100)
+    assert outcome(producers, 0, 5) is SequenceTooOld
+    assert outcome(producers, 0, 9) is SequenceGap
+
+
+def test_a_producer_in_doubt_that_goes_on_where_it_was_is_in_doubt_no_longer() -> None:
+    producers = remembering(3)
+    producers.doubt()
+    assert outcome(producers, 0, 3) is None
+    assert outcome(producers, 0, 4) is SequenceGap
+
+
+def test_a_snapshot_keeps_the_doubt() -> None:
+    producers = remembering(WINDOW)
+    producers.doubt()
+    producers.stored(1, A, 0, Answer(0, 1, 100))
+    again, _ = Producers.decode(producers.encode(COVERED))
+    assert outcome(again, 1, 2) is SequenceGap
+    assert outcome(again, 0, WINDOW - 1) == Answer(WINDOW - 1, 1, 100)
+    assert outcome(again, 0, WINDOW + 3) is None
+
+
+def test_answers_for_frames_that_are_gone_are_forgotten_with_the_older_ones() -> None:
+    producers = remembering(5)
+    producers.stored(1, A, 0, Answer(2, 1, 100))
+    producers.forget_gone(lambda partition, offset: (partition, offset) != (0, 2))
+    assert [outcome(producers, 0, sequence) for sequence in range(5)] == [
+        SequenceTooOld,
+        SequenceTooOld,
+        SequenceTooOld,
+        Answer(3, 1, 100),
+        Answer(4, 1, 100),
+    ]
+    assert outcome(producers, 0, 5) is None
+    assert outcome(producers, 1, 0) == Answer(2, 1, 100)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 2), st.sampled_from([A, B]), st.booleans()), max_size=40),
+    st.integers(0, 40),
+    st.integers(0, 40),
+)
+def test_changes_bring_a_state_up_to_date(
+    frames: list[tuple[int, bytes, bool]], snapshot_at: int, seen_at: int
+) -> None:
+    """Whether the snapshot was taken before or after the changes began, or in between."""
+    producers = Producers(7)
+    snapshot, changes = producers.encode(COVERED), b""
+    sequences: dict[tuple[int, bytes], int] = {}
+    for number, (partition, producer, damaged) in enumerate(frames):
+        if number == snapshot_at:
+            snapshot = producers.encode(COVERED)
+        if number == seen_at:
+            changes += producers.take_changes()
+        sequence = sequences[partition, producer] = sequences.get((partition, producer), -1) + 1
+        if damaged:
+            producers.lost(partition, producer, sequence, number)
+        else:
+            producers.stored(partition, producer, sequence, Answer(number, 1, number))
+    changes += producers.take_changes()
+    again, _ = Producers.decode(snapshot)
+    again.apply(changes)
+    assert sorted_entries(again) == sorted_entries(producers)
+    assert producers.take_changes() == b""
+
+
+def sorted_entries(
+    producers: Producers,
+) -> list[tuple[tuple[int, bytes], int, int, list[Answer]]]:
+    return sorted(
+        (key, recent.last, recent.time_us, list(recent.answers))
+        for key, recent in producers._recent.items()
+    )
+
+
+def test_changes_are_of_those_that_sent_something_since_and_are_still_known() -> None:
+    producers = remembering(3)
+    first = producers.take_changes()
+    producers.stored(1, A, 0, Answer(9, 1, 500))
+    producers.stored(2, A, 0, Answer(9, 1, 400))
+    producers.forget_before(500)
+    changes = producers.take_changes()
+    again = Producers(7)
+    again.apply(changes)
+    assert len(again) == 1
+    assert outcome(again, 1, 0) == Answer(9, 1, 500)
+    again.apply(first)
+    assert outcome(again, 0, 2) == Answer(2, 1, 100)
+    assert len(again) == 2
+
+
+def test_a_frame_that_is_known_already_counts_as_a_change() -> None:
+    producers, _ = Producers.decode(remembering(3).encode(COVERED))
+    assert producers.take_changes() == b""
+    producers.stored(0, A, 1, Answer(1, 1, 100))
+    again = Producers(7)
+    again.apply(producers.take_changes())
+    assert outcome(again, 0, 2) == Answer(2, 1, 100)
+
+
+def test_a_snapshot_keeps_the_time_of_the_newest_frame() -> None:
+    producers = remembering(3)
+    producers.newest_us = 700
+    again, _ = Producers.decode(producers.encode(COVERED))
+    assert again.newest_us == 700
+
+
+def test_a_snapshot_of_the_version_without_that_time_is_read() -> None:
+    snapshot = remembering(3).encode(COVERED)
+    head = struct.calcsize("<8sIIIQQQ")
+    older = bytearray(snapshot[:head] + snapshot[head + 8 : -8])
+    struct.pack_into("<I", older, 8, 1)
+    older += struct.pack("<Q", xxhash.xxh3_64_intdigest(bytes(older)))
+    again, covered = Producers.decode(bytes(older))
+    assert covered == COVERED
+    assert again.newest_us == 0
+    assert sorted_entries(again) == sorted_entries(remembering(3))
+
+
+def test_a_start_learns_that_a_producer_was_forgotten_and_began_anew() -> None:
+    """It reads the frames of both times, and must know what was known before it."""
+    producers = remembering(6)
+    again = [Answer(20 + sequence, 1, 100) for sequence in range(2, 4)]
+    for sequence, answer in enumerate(again, start=2):
+        producers.stored(0, A, sequence, answer)
+    assert [outcome(producers, 0, sequence) for sequence in range(1, 5)] == [
+        SequenceTooOld,
+        *again,
+        None,
+    ]
+
+
+def test_a_start_takes_no_frame_that_it_knows_for_a_later_one() -> None:
+    producers = remembering(6)
+    producers.lost(0, A, 6, 100)
+    before = producers.encode(COVERED)
+    for sequence in range(6):
+        producers.stored(0, A, sequence, Answer(sequence, 1, 100))
+    assert producers.encode(COVERED) == before
+
+
+def test_a_producer_is_as_old_as_its_last_append() -> None:
+    producers = remembering(3)
+    producers.stored(0, A, 2, Answer(9, 1, 500))
+    producers.stored(1, A, 0, Answer(0, 1, 100))
+    producers.lost(1, A, 1, 500)
+    producers.forget_before(500)
+    assert len(producers) == 2
+    producers.forget_before(501)
+    assert len(producers) == 0
+
+
+def test_all_topics_of_a_log_share_one_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dssd.log.sequences.PRODUCERS_MAX", 2)
+    followed = Followed()
+    first, second, third = (remembering(1) if number < 2 else Producers(7) for number in range(3))
+    for producers in (first, second, third):
+        producers.count_in(followed)
+    assert outcome(third, 0, 0) is Overloaded
+    first.forget_before(101)
+    assert outcome(third, 0, 0) is None
+    second.count_in(Followed())
+    assert followed.count == 0
+
+
+async def test_producers_that_are_silent_for_long_make_room_without_a_roll(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, make_frame: Callable[..., bytes]
+) -> None:
+    monkeypatch.setattr("dssd.log.sequences.PRODUCERS_MAX", 2)
+    for number in range(2):
+        assert isinstance(
+            await bench.append(make_frame(b"x", producer=bytes([number + 1] * 16))), Appended
+        )
+    newcomer = make_frame(b"x", producer=b"n" * 16)
+    assert isinstance(await bench.append(newcomer), Overloaded)
+    bench.now_us += PRODUCER_FORGOTTEN_US + 1
+    assert isinstance(await bench.append(newcomer), Appended)
+
+
+async def test_a_clock_that_jumped_back_does_not_put_off_that_producers_are_forgotten(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, make_frame: Callable[..., bytes]
+) -> None:
+    monkeypatch.setattr("dssd.log.sequences.PRODUCERS_MAX", 2)
+    bench.log.open_storage_topic(8, 1)
+
+    async def sent(storage_topic_id: int, producer: bytes) -> object:
+        built = make_frame(b"x", producer=producer * 16)
+        stream = StreamId(storage_topic_id, 0)
+        (result,) = await bench.log.append([Append(stream, built, 1)])
+        return result
+
+    bench.now_us += 30 * PRODUCER_FORGOTTEN_US
+    assert isinstance(await sent(7, b"a"), Appended)
+    bench.now_us -= 30 * PRODUCER_FORGOTTEN_US
+    assert isinstance(await sent(8, b"b"), Appended)
+    assert isinstance(await sent(8, b"c"), Overloaded)
+    bench.now_us += PRODUCER_FORGOTTEN_US + 1
+    assert isinstance(await sent(8, b"c"), Appended)

@@ -1,0 +1,192 @@
+"""Reads over a real log: what is sent, in which order, and when a read ends."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+from contextlib import aclosing
+
+import pytest
+
+from dss_api.v1 import log_pb2
+from dss_core.decode import decode
+from dss_core.errors import IllegalArgument, OffsetOutOfRange, Stopping, StreamNotFound
+from dss_core.filters import TopicFilter
+from dss_core.ids import StreamName
+from dss_core.limits import MESSAGE_BYTES_MAX, NAME_BYTES_MAX, PARTITIONS_MAX
+from dssd.limits import READ_NAMES_PER_REPLY_MAX
+from dssd.machines.start_point import AtOffset, AtTime, Earliest, Now, StartPoint
+from dssd.rpc.read_call import ReadCall, Reading
+from support.log_in_process import Shelf
+
+
+def reading(
+    filter_text: str = "#",
+    *,
+    start: StartPoint = Earliest(),  # noqa: B008 - frozen
+    end_time_us: int | None = None,
+    follow: bool = False,
+    stream: StreamName | None = None,
+    records_max: int | None = None,
+) -> Reading:
+    matching = TopicFilter.parse(filter_text)
+    return Reading(matching, start, end_time_us, follow, stream, records_max)
+
+
+def call(shelf: Shelf, asked: Reading) -> ReadCall:
+    return ReadCall(asked, shelf.catalogue, shelf.log, shelf.clock)
+
+
+def payloads(replies: Iterable[log_pb2.ReadReply]) -> list[bytes]:
+    found: list[bytes] = []
+    for reply in replies:
+        if reply.frames:
+            mask = tuple((part.start, part.end) for part in reply.mask)
+            found += decode(reply.frames, mask).payloads
+    return found
+
+
+async def read(shelf: Shelf, asked: Reading) -> list[bytes]:
+    return payloads([reply async for reply in call(shelf, asked).replies()])
+
+
+async def next_payloads(replies: AsyncIterator[log_pb2.ReadReply], count: int) -> list[bytes]:
+    found: list[bytes] = []
+    while len(found) < count:
+        found += payloads([await anext(replies)])
+    return found
+
+
+async def test_a_read_tells_its_streams_and_ends_at_the_tail(shelf: Shelf) -> None:
+    topic = await shelf.topic("a", 2)
+    await shelf.store(topic, b"0", b"1")
+    await shelf.store(topic, b"2", partition=1)
+    replies = [reply async for reply in call(shelf, reading()).replies()]
+    assert list(replies[0].streams) == ["a/0/0", "a/0/1"]
+    assert sorted(payloads(replies)) == [b"0", b"1", b"2"]
+
+
+async def test_a_filter_that_meets_nothing_reads_nothing(shelf: Shelf) -> None:
+    await shelf.store(await shelf.topic("a"), b"0")
+    replies = [reply async for reply in call(shelf, reading("b/#")).replies()]
+    assert replies == [log_pb2.ReadReply()]
+
+
+async def test_records_that_the_filter_rejects_are_not_sent(shelf: Shelf) -> None:
+    topic = await shelf.topic("a")
+    for at in range(4):
+        await shelf.store(topic, b"%d" % at, subject=f"a/{at % 2}")
+    assert await read(shelf, reading("a/1")) == [b"1", b"3"]
+
+
+async def test_a_read_may_begin_anywhere(shelf: Shelf) -> None:
+    topic = await shelf.topic("a")
+    await shelf.store(topic, b"0", b"1", b"2")
+    third = await shelf.store(topic, b"3")
+    one = StreamName("a", 0, 0)
+    assert await read(shelf, reading(start=AtOffset(2), stream=one)) == [b"2", b"3"]
+    assert await read(shelf, reading(start=AtOffset(4), stream=one)) == []
+    assert await read(shelf, reading(start=AtTime(third.append_time_us))) == [b"3"]
+    assert await read(shelf, reading(start=Now())) == []
+    assert await read(shelf, reading(start=AtOffset(1))) == [b"1", b"2", b"3"]
+
+
+async def test_an_offset_must_lie_in_its_stream(shelf: Shelf) -> None:
+    await shelf.store(await shelf.topic("a"), b"0")
+    with pytest.raises(OffsetOutOfRange):
+        await read(shelf, reading(start=AtOffset(2)))
+    await shelf.topic("b", 2)
+    with pytest.raises(IllegalArgument):
+        await read(shelf, reading(start=AtOffset(0)))
+    with pytest.raises(StreamNotFound):
+        await read(shelf, reading(stream=StreamName("a", 0, 1)))
+
+
+async def test_a_read_ends_after_so_many_records(shelf: Shelf) -> None:
+    topic = await shelf.topic("a")
+    await shelf.store(topic, b"0", b"1")
+    await shelf.store(topic, b"2", b"3")
+    for records_max in range(5):
+        expected = [b"0", b"1", b"2", b"3"][:records_max]
+        assert await read(shelf, reading(records_max=records_max)) == expected
+    async with aclosing(call(shelf, reading(follow=True, records_max=3)).replies()) as replies:
+        assert payloads([reply async for reply in replies]) == [b"0", b"1", b"2"]
+
+
+async def test_a_read_ends_before_a_time(shelf: Shelf) -> None:
+    topic = await shelf.topic("a")
+    await shelf.store(topic, b"0")
+    second = await shelf.store(topic, b"1")
+    await shelf.store(topic, b"2")
+    shelf.clock.ahead_us = 1_000_000
+    for follow in (False, True):
+        asked = reading(end_time_us=second.append_time_us, follow=follow)
+        assert await read(shelf, asked) == [b"0"]
+
+
+async def test_a_follower_ends_when_its_time_has_come(shelf: Shelf) -> None:
+    topic = await shelf.topic("a")
+    await shelf.store(topic, b"0")
+    asked = reading(end_time_us=shelf.clock.wall_us() + 50_000, follow=True)
+    assert await read(shelf, asked) == [b"0"]
+
+
+async def test_a_follower_gets_what_comes_later_and_new_topics(shelf: Shelf) -> None:
+    first = await shelf.topic("a")
+    async with aclosing(call(shelf, reading(start=Now(), follow=True)).replies()) as replies:
+        assert list((await anext(replies)).streams) == ["a/0/0"]
+        await shelf.store(first, b"0")
+        assert await next_payloads(replies, 1) == [b"0"]
+        second = await shelf.topic("b")
+        await shelf.store(second, b"1")
+        assert list((await anext(replies)).streams) == ["b/0/0"]
+        assert await next_payloads(replies, 1) == [b"1"]
+        await shelf.store(first, b"2")
+        assert await next_payloads(replies, 1) == [b"2"]
+
+
+async def test_a_follower_survives_the_removal_of_a_topic(shelf: Shelf) -> None:
+    await shelf.topic("a")
+    kept = await shelf.topic("b")
+    async with aclosing(call(shelf, reading(follow=True)).replies()) as replies:
+        await anext(replies)
+        await shelf.catalogue.remove("a")
+        await shelf.store(kept, b"0")
+        assert await next_payloads(replies, 1) == [b"0"]
+
+
+async def test_no_stream_starves_the_others(shelf: Shelf) -> None:
+    topic = await shelf.topic("a", 2)
+    for _ in range(20):
+        await shelf.store(topic, bytes(100_000))
+    await shelf.store(topic, b"small", partition=1)
+    streams = [reply.stream async for reply in call(shelf, reading()).replies()]
+    assert streams.index("a/0/1") <= 2
+
+
+async def test_a_stop_ends_a_follower(shelf: Shelf) -> None:
+    await shelf.topic("a")
+    following = call(shelf, reading(follow=True))
+    async with aclosing(following.replies()) as replies:
+        await anext(replies)
+        asyncio.get_running_loop().call_soon(following.stop)
+        with pytest.raises(Stopping):
+            await anext(replies)
+
+
+async def test_the_names_of_many_streams_come_in_several_answers(
+    shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dssd.rpc.read_call.READ_NAMES_PER_REPLY_MAX", 3)
+    topic = await shelf.topic("a", 7)
+    await shelf.store(topic, b"0", partition=6)
+    replies = [reply async for reply in call(shelf, reading()).replies()]
+    assert [len(reply.streams) for reply in replies] == [3, 3, 1, 0]
+    assert [name for reply in replies for name in reply.streams] == [
+        f"a/0/{partition}" for partition in range(7)
+    ]
+    assert payloads(replies) == [b"0"]
+
+
+async def test_names_of_the_greatest_length_leave_an_answer_within_a_message() -> None:
+    longest = f"{'x' * NAME_BYTES_MAX}/{(1 << 32) - 1}/{PARTITIONS_MAX}"
+    reply = log_pb2.ReadReply(streams=[longest] * READ_NAMES_PER_REPLY_MAX)
+    assert reply.ByteSize() < MESSAGE_BYTES_MAX // 4

@@ -1,0 +1,137 @@
+"""A connection whose peer takes nothing is cut; nobody else's is."""
+
+import socket
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+
+import pytest
+
+from dssd.addresses import Address, TcpAddress, UnixAddress
+from dssd.limits import CLOG_LOOKS_MAX
+from dssd.rpc.slow_consumers import ClogWatch
+
+Listening = Callable[[], AbstractContextManager[tuple[socket.socket, Address]]]
+
+
+@contextmanager
+def on_a_unix_socket() -> Iterator[tuple[socket.socket, Address]]:
+    """A listener, and its address."""
+    with (
+        tempfile.TemporaryDirectory(prefix="dss-") as directory,
+        socket.socket(socket.AF_UNIX) as listener,
+    ):
+        path = Path(directory) / "s"
+        listener.bind(str(path))
+        listener.listen()
+        yield listener, UnixAddress(path)
+
+
+@contextmanager
+def on_a_port() -> Iterator[tuple[socket.socket, Address]]:
+    """The same on TCP."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        yield listener, TcpAddress(*listener.getsockname())
+
+
+@contextmanager
+def connection(listener: socket.socket) -> Iterator[tuple[socket.socket, socket.socket]]:
+    """The daemon's end, and the peer's."""
+    with socket.socket(listener.family) as peer:
+        peer.connect(listener.getsockname())
+        own, _ = listener.accept()
+        with own:
+            own.setblocking(False)
+            yield own, peer
+
+
+def fill(own: socket.socket) -> None:
+    """Write until the socket takes no more."""
+    try:
+        while True:
+            own.send(bytes(1_000))
+    except BlockingIOError:
+        return
+
+
+def is_cut(own: socket.socket) -> bool:
+    """Whether the daemon's end finds that nothing will come any more."""
+    try:
+        return own.recv(1) == b""
+    except BlockingIOError:
+        return False
+
+
+@pytest.mark.parametrize("listening", [on_a_unix_socket, on_a_port])
+async def test_a_peer_that_takes_nothing_is_cut_at_the_last_look(listening: Listening) -> None:
+    with listening() as (listener, address), connection(listener) as (own, peer):
+        watch = ClogWatch([address])
+        fill(own)
+        for _ in range(CLOG_LOOKS_MAX - 1):
+            await watch.look()
+        assert not is_cut(own)
+        await watch.look()
+        assert is_cut(own)
+        while peer.recv(1 << 20):
+            continue
+        await watch.look()
+
+
+async def test_a_peer_that_takes_some_is_not_cut() -> None:
+    with on_a_unix_socket() as (listener, address), connection(listener) as (own, peer):
+        watch = ClogWatch([address])
+        fill(own)
+        for _ in range(3 * CLOG_LOOKS_MAX):
+            await watch.look()
+            peer.recv(1_000)
+        assert not is_cut(own)
+
+
+async def test_a_peer_is_given_all_looks_again_once_it_has_taken_some() -> None:
+    with on_a_unix_socket() as (listener, address), connection(listener) as (own, peer):
+        watch = ClogWatch([address])
+        fill(own)
+        for _ in range(2):
+            for _ in range(CLOG_LOOKS_MAX - 1):
+                await watch.look()
+            peer.recv(1_000)
+        assert not is_cut(own)
+
+
+async def test_a_peer_for_whom_there_is_nothing_is_not_cut() -> None:
+    with on_a_unix_socket() as (listener, address), connection(listener) as (own, _):
+        watch = ClogWatch([address])
+        for _ in range(3 * CLOG_LOOKS_MAX):
+            await watch.look()
+        assert not is_cut(own)
+
+
+async def test_a_full_socket_that_does_not_belong_to_the_daemon_is_left_alone() -> None:
+    with on_a_unix_socket() as (_, address), on_a_unix_socket() as (other, _):
+        watch = ClogWatch([address])
+        own, peer = socket.socketpair()
+        with own, peer, connection(other) as (elsewhere, _):
+            for each in (own, elsewhere):
+                each.setblocking(False)
+                fill(each)
+            for _ in range(3 * CLOG_LOOKS_MAX):
+                await watch.look()
+            assert not is_cut(own)
+            assert not is_cut(elsewhere)
+
+
+async def test_where_no_descriptor_is_left_to_look_with_it_looks_again_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with on_a_unix_socket() as (listener, address), connection(listener) as (own, _):
+        watch = ClogWatch([address])
+        fill(own)
+        for _ in range(CLOG_LOOKS_MAX - 1):
+            await watch.look()
+        with monkeypatch.context() as short:
+            short.setattr("dssd.rpc.slow_consumers.DESCRIPTORS", Path("/nowhere"))
+            await watch.look()
+        assert not is_cut(own)
+        await watch.look()
+        assert is_cut(own)
