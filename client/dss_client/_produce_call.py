@@ -17,8 +17,8 @@ import grpc.aio
 from dss_api.v1 import log_pb2 as wire
 from dss_client._backoff import Backoff
 from dss_client._connection import PASSING, Connection, ConnectionLostError, error_from_wire
+from dss_client._frame_queue import Ack, FrameQueue, PendingFrame
 from dss_client._heap import keep_heap
-from dss_client._lane import Ack, Lane, PendingFrame
 from dss_client._outage import Outage
 from dss_client._routes import Routes
 from dss_client._spawn import Spawn
@@ -45,7 +45,7 @@ TOPIC_MOVED = (StaleTopicEpoch, StorageTopicSealed)
 
 
 class ProduceCall:
-    """Owns the lanes of one producer and the call that empties them."""
+    """Owns the queues of one producer and the call that empties them."""
 
     def __init__(self, connection: Connection, topic: Topic, *, buffer_bytes: int) -> None:
         partitions = topic.producing.partitions
@@ -59,10 +59,10 @@ class ProduceCall:
         self._connection = connection
         self._topic = topic
         self._producer_id = secrets.token_bytes(16)
-        self._lanes = [Lane(partition) for partition in range(partitions)]
+        self._queues = [FrameQueue(partition) for partition in range(partitions)]
         self._gathering: dict[int, None] = {}
-        self._ready: dict[int, Lane] = {}
-        self._flying: dict[int, Lane] = {}
+        self._ready: dict[int, FrameQueue] = {}
+        self._flying: dict[int, FrameQueue] = {}
         self._due = False
         self._carried: list[bytes] = []
         """Taken, but too large for the last request: it leads the next one."""
@@ -164,7 +164,7 @@ class ProduceCall:
             DssError: something failed that nobody awaited.
         """
         opened = [frame for frame in self.open_frames if frame is not None]
-        frames = [frame for lane in self._lanes for frame in lane.unsettled()]
+        frames = [frame for queue in self._queues for frame in queue.unsettled()]
         self._due = True
         self._wake.set()
         for frame in (*frames, *opened):
@@ -177,9 +177,9 @@ class ProduceCall:
             raise error
 
     def _queue(self, partition: int, frame: PendingFrame) -> None:
-        lane = self._lanes[partition]
-        lane.waiting.append(frame)
-        self._ready[partition] = lane
+        queue = self._queues[partition]
+        queue.waiting.append(frame)
+        self._ready[partition] = queue
         self._closed_frames += 1
         self.crowded = self._closed_frames >= CROWDED_FRAMES
         self._wake.set()
@@ -205,9 +205,9 @@ class ProduceCall:
         # A group of tasks that ends by an exception may swallow the cancellation of its parent.
         while not self._stopped:
             reason = await self._serve()
-            for lane in self._lanes:
-                lane.lost()
-                self._note(lane)
+            for queue in self._queues:
+                queue.lost()
+                self._note(queue)
             if isinstance(reason, TOPIC_MOVED):
                 reason = await self._described() or OutcomeUnknown()
             elif isinstance(reason, PASSING):
@@ -278,36 +278,36 @@ class ProduceCall:
         return frames
 
     def _next_encoded(self) -> bytes:
-        """A frame of the lane whose turn it is; nothing where that has none to send."""
+        """A frame of the queue whose turn it is; nothing where that has none to send."""
         partition = next(iter(self._ready))
-        lane = self._ready.pop(partition)
-        frame = lane.take()
+        queue = self._ready.pop(partition)
+        frame = queue.take()
         if frame is None:
             return b""
         # Behind the others: every stream has its turn.
-        self._ready[partition] = lane
-        encoded = frame.encoded if self._encode(lane, frame) else b""
-        self._note(lane)
+        self._ready[partition] = queue
+        encoded = frame.encoded if self._encode(queue, frame) else b""
+        self._note(queue)
         return encoded
 
     def _close_gathered(self) -> None:
         for partition in list(self._gathering):
             # Where the window is full, a frame may as well go on gathering.
-            if self._lanes[partition].can_send():
+            if self._queues[partition].can_send():
                 self.close(partition)
 
-    def _encode(self, lane: Lane, frame: PendingFrame) -> bool:
+    def _encode(self, queue: FrameQueue, frame: PendingFrame) -> bool:
         if frame.encoded:
             return True
         try:
             frame.encoded = build_frame(
                 frame.to_columns(),
-                partition=lane.partition,
+                partition=queue.partition,
                 producer_id=self._producer_id,
                 sequence=frame.sequence,
             )
         except DssError as error:
-            lane.dropped(frame)
+            queue.dropped(frame)
             self._settle(frame, None, error)
             return False
         return True
@@ -325,8 +325,8 @@ class ProduceCall:
             self._after_answers()
 
     def _on_ack(self, item: wire.ProduceAck) -> None:
-        lane = self._lanes[item.partition]
-        frame = lane.acked(item.sequence)
+        queue = self._queues[item.partition]
+        frame = queue.acked(item.sequence)
         if frame is not None:
             ack = Ack(
                 stream=f"{self._topic.name}/{item.ordinal}/{item.partition}",
@@ -337,35 +337,35 @@ class ProduceCall:
                 records=item.records,
             )
             self._settle(frame, ack, None)
-        self._answered(lane)
+        self._answered(queue)
 
     def _on_refusal(self, item: wire.ProduceRefusal) -> None:
         error = error_from_wire(item.error)
         if isinstance(error, (*PASSING, *TOPIC_MOVED)):
             # Nothing is wrong with the frame: it is sent again over a new call.
             raise ConnectionLostError(error)
-        lane = self._lanes[item.partition]
-        frame = lane.refused(item.sequence, error)
+        queue = self._queues[item.partition]
+        frame = queue.refused(item.sequence, error)
         if frame is not None:
             self._settle(frame, None, error)
-        self._answered(lane)
+        self._answered(queue)
 
-    def _answered(self, lane: Lane) -> None:
-        self._ready[lane.partition] = lane
-        self._note(lane)
+    def _answered(self, queue: FrameQueue) -> None:
+        self._ready[queue.partition] = queue
+        self._note(queue)
 
     def _after_answers(self) -> None:
         self._wake.set()
         if self._gathering:
             self._schedule()
 
-    def _note(self, lane: Lane) -> None:
-        if lane.in_flight:
-            self._flying[lane.partition] = lane
+    def _note(self, queue: FrameQueue) -> None:
+        if queue.in_flight:
+            self._flying[queue.partition] = queue
         else:
-            self._flying.pop(lane.partition, None)
-        if lane.has_work():
-            self._ready[lane.partition] = lane
+            self._flying.pop(queue.partition, None)
+        if queue.has_work():
+            self._ready[queue.partition] = queue
 
     # Outcomes.
 
@@ -384,10 +384,10 @@ class ProduceCall:
     def _fail(self, error: DssError) -> None:
         """Nothing can be published any more: every frame fails, and so does what comes."""
         self._failed = error
-        frames = [frame for lane in self._lanes for frame in lane.unsettled()]
+        frames = [frame for queue in self._queues for frame in queue.unsettled()]
         frames.extend(frame for frame in self.open_frames if frame is not None)
-        for lane in self._lanes:
-            lane.clear()
+        for queue in self._queues:
+            queue.clear()
         self.open_frames = [None] * len(self.open_frames)
         self._gathering.clear()
         self._flying.clear()

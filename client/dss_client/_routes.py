@@ -7,7 +7,7 @@ out for a key or a subject is remembered, up to a bound.
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from dss_client._lane import PendingFrame
+from dss_client._frame_queue import PendingFrame
 from dss_client.limits import RECORD_OVERHEAD_BYTES, ROUTES_CACHED_MAX, SUBJECTS_CACHED_MAX
 from dss_core.errors import IllegalArgument, SubjectOutsideTopic
 from dss_core.filters import TopicFilter, check_subject

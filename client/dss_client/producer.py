@@ -12,7 +12,7 @@ from time import time_ns
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
 
-from dss_client._lane import Ack, PendingFrame
+from dss_client._frame_queue import Ack, PendingFrame
 from dss_client._spawn import Spawn
 from dss_client._start import time_us
 from dss_client.limits import (

@@ -21,7 +21,7 @@ QUICK = {
 """Found by the first seeds, each by another part of the judge."""
 
 HARMLESS = Mutant("harmless", "nothing", "machines/start_point.py", "63) - 1", "63) - 1")
-DOCS = Path(__file__).resolve().parents[4] / "docs" / "testing.md"
+DOCS = Path(__file__).resolve().parents[2] / "docs" / "testing.md"
 
 
 def test_every_mutant_can_be_planted_and_is_still_a_program() -> None:

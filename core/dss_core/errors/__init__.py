@@ -9,7 +9,7 @@ raises the same class again from what came over the wire) and the command line (
     ├── DSS3xxx  a limit is reached              (later or smaller)
     ├── DSS4xxx  the data is damaged             (corrupt, quarantined)
     ├── DSS5xxx  the daemon or the way to it     (unreachable, stopping, disk)
-    └── DSS6xxx  sessions, groups and grants     (fenced, taken over, destroyed)
+    └── DSS6xxx  sessions and grants             (taken over, not held, not subscribed)
 
 Each leaf is a class named by its condition. It carries facts as fields and builds its own
 message; nothing parses a message. `definite` says whether the caller may be sure that nothing
@@ -29,9 +29,33 @@ from dss_core.errors.condition import (
     from_wire,
     registered,
 )
+from dss_core.errors.conflicts import (
+    GroupAmbiguous,
+    GroupDestroyed,
+    GroupExists,
+    OffsetOutOfRange,
+    StartConflict,
+    TopicExists,
+    TopicInUse,
+    TopicsOverlap,
+    VersionMoved,
+)
 from dss_core.errors.damage import (
     StoreDamaged,
     StreamDamaged,
+)
+from dss_core.errors.not_found import (
+    GroupNotFound,
+    QueueNotDeclared,
+    StreamNotFound,
+    TopicNotFound,
+)
+from dss_core.errors.publishing import (
+    PublishedInPart,
+    SequenceGap,
+    SequenceTooOld,
+    StaleTopicEpoch,
+    StorageTopicSealed,
 )
 from dss_core.errors.requests import (
     BrokenInputLine,
@@ -76,26 +100,6 @@ from dss_core.errors.sessions import (
     NotSubscribed,
     SessionNotFound,
     SessionTakenOver,
-)
-from dss_core.errors.states import (
-    GroupAmbiguous,
-    GroupDestroyed,
-    GroupExists,
-    GroupNotFound,
-    OffsetOutOfRange,
-    PublishedInPart,
-    QueueNotDeclared,
-    SequenceGap,
-    SequenceTooOld,
-    StaleTopicEpoch,
-    StartConflict,
-    StorageTopicSealed,
-    StreamNotFound,
-    TopicExists,
-    TopicInUse,
-    TopicNotFound,
-    TopicsOverlap,
-    VersionMoved,
 )
 
 __all__ = [

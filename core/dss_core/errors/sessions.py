@@ -1,4 +1,4 @@
-"""Sessions, groups and grants: fenced, taken over, not held (DSS6xxx).
+"""Sessions and grants: taken over, not found, not held (DSS6xxx).
 
 Invariant: leaves only; each states its sentence, its hint, its gRPC status and its exit code.
 """

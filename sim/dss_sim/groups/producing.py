@@ -1,6 +1,6 @@
 """Producers: they publish to streams, and send again what nobody answered.
 
-A producer has one connection for all its lanes. The connection is in order and may be cut, each
+A producer has one connection for all its queues. The connection is in order and may be cut, each
 side noticing at its own time: what is sent into a cut is lost, and so are the answers on their way;
 but requests that are late may arrive after the next connection's. It connects again, and what is in
 flight is sent again with its sequences. Frames that were refused for want of room are published
@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 from dss_core.errors import DiskFull, DssError, StorageTopicSealed, StreamNotFound
 from dss_core.ids import StreamId
+from dss_sim.groups.frame_queue import AnyFrameQueue, FrameQueue, PendingFrame
 from dss_sim.groups.history import Published, Unpublished
-from dss_sim.groups.lane import AnyLane, Lane, PendingFrame
 from dss_sim.groups.schedule import Host
 from dss_sim.groups.writing import Asked, Outcome
 from dssd.log.sequences import Answer
@@ -35,9 +35,9 @@ TOPIC_MOVED = (StorageTopicSealed, StreamNotFound)
 """The stream takes no more: whatever waits for it fails."""
 
 
-def new_lane(stream: StreamId) -> AnyLane:
-    """A lane for a stream; tests put the client's own in its place."""
-    return Lane()
+def new_queue(stream: StreamId) -> AnyFrameQueue:
+    """A queue for a stream; tests put the client's own in its place."""
+    return FrameQueue()
 
 
 class Call:
@@ -62,7 +62,7 @@ class Producer:
         self._world = world
         self._number = number
         self._chance = world.chance.of(f"producer {number}")
-        self._lanes: dict[StreamId, AnyLane] = {}
+        self._queues: dict[StreamId, AnyFrameQueue] = {}
         self._over: set[StreamId] = set()
         """Streams that take no more."""
         self._call: Call | None = None
@@ -74,7 +74,7 @@ class Producer:
     @property
     def settled(self) -> bool:
         """Whether it heard what became of everything."""
-        return not self._away and not any(lane.unsettled() for lane in self._lanes.values())
+        return not self._away and not any(queue.unsettled() for queue in self._queues.values())
 
     def _begin(self) -> None:
         number = len(self._world.producer_names) + 1
@@ -88,7 +88,7 @@ class Producer:
     def kill(self, away_us: int) -> None:
         """The process dies; another one begins later."""
         self.host.crash()
-        self._lanes.clear()
+        self._queues.clear()
         self._over.clear()
         self._away = 0
         if self._call is not None:
@@ -106,8 +106,8 @@ class Producer:
     def _lost(self, call: Call) -> None:
         if call is self._call:
             self._call = None
-            for lane in self._lanes.values():
-                lane.lost()
+            for queue in self._queues.values():
+                queue.lost()
             self._reconnect()
 
     def _reconnect(self) -> None:
@@ -121,7 +121,7 @@ class Producer:
             self._reconnect()
             return
         self._call = Call(self._world.writer.calls.begin())
-        for stream in list(self._lanes):
+        for stream in list(self._queues):
             self._pump(stream)
 
     # Publishing
@@ -130,16 +130,16 @@ class Producer:
         """Store some records as one frame, sooner or later."""
         if stream in self._over:
             return
-        lane = self._lanes.get(stream)
-        if lane is None:
-            lane = self._lanes[stream] = new_lane(stream)
+        queue = self._queues.get(stream)
+        if queue is None:
+            queue = self._queues[stream] = new_queue(stream)
         self._contents += 1
-        lane.waiting.append(PendingFrame(records, self._contents))
+        queue.waiting.append(PendingFrame(records, self._contents))
         self._pump(stream)
 
     def _pump(self, stream: StreamId) -> None:
-        lane, call = self._lanes[stream], self._call
-        while call is not None and call is self._call and (frame := lane.take()) is not None:
+        queue, call = self._queues[stream], self._call
+        while call is not None and call is self._call and (frame := queue.take()) is not None:
             if call.open:
                 self._send(call, stream, frame)
 
@@ -180,10 +180,10 @@ class Producer:
         if call is not self._call or not call.open:
             return
         if isinstance(outcome, Answer):
-            if self._lanes[stream].acked(sequence) is not None:
+            if self._queues[stream].acked(sequence) is not None:
                 self._tell_published(stream, sequence, outcome, repeated)
         elif isinstance(outcome, TOPIC_MOVED):
-            self._lanes[stream].clear()
+            self._queues[stream].clear()
             self._over.add(stream)
         else:
             self._refused(stream, sequence, outcome)
@@ -198,7 +198,7 @@ class Producer:
             world.tell(Published(world.schedule.now_us, *place, repeated))
 
     def _refused(self, stream: StreamId, sequence: int, error: DssError) -> None:
-        frame = self._lanes[stream].refused(sequence, error)
+        frame = self._queues[stream].refused(sequence, error)
         if frame is None:
             return
         world = self._world

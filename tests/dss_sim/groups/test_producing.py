@@ -1,11 +1,11 @@
-"""What a producer of the world does, and that the client's lane may do it in its place."""
+"""What a producer of the world does, and that the client's queue may do it in its place."""
 
 from dataclasses import replace
 from random import Random
 
 import pytest
 
-from dss_client._lane import Lane as ClientLane
+from dss_client._frame_queue import FrameQueue as ClientFrameQueue
 from dss_core.ids import StreamId
 from dss_sim.groups import producing
 from dss_sim.groups.history import Event, Published, Stored, Unpublished
@@ -140,12 +140,14 @@ LATE = range(25)
 """Seeds of such plans, in some of which a record was stored twice."""
 
 
-@pytest.mark.parametrize("lane", ["ours", "the client's"])
+@pytest.mark.parametrize("queue", ["ours", "the client's"])
 def test_what_a_dead_connection_still_brings_is_stored_once(
-    monkeypatch: pytest.MonkeyPatch, lane: str
+    monkeypatch: pytest.MonkeyPatch, queue: str
 ) -> None:
-    if lane != "ours":
-        monkeypatch.setattr(producing, "new_lane", lambda stream: ClientLane(stream.partition))
+    if queue != "ours":
+        monkeypatch.setattr(
+            producing, "new_queue", lambda stream: ClientFrameQueue(stream.partition)
+        )
     found = [run(hard_on_requests(seed)).violation for seed in LATE]
     assert [str(each) for each in found if each is not None] == []
 
@@ -158,8 +160,8 @@ def test_without_a_fence_between_connections_a_record_is_stored_twice(
     assert {each.invariant for each in found if each is not None} == {"S7"}
 
 
-def test_the_lane_of_the_client_keeps_every_invariant(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(producing, "new_lane", lambda stream: ClientLane(stream.partition))
+def test_the_frame_queue_of_the_client_keeps_every_invariant(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(producing, "new_queue", lambda stream: ClientFrameQueue(stream.partition))
     hard = [
         seed
         for seed in range(600)

@@ -174,7 +174,7 @@ class PendingFrame:
                 waiter.set_result(None)
 
 
-class Lane:
+class FrameQueue:
     """One stream's frames."""
 
     __slots__ = (

@@ -2,21 +2,21 @@ import random
 
 import pytest
 
-from dss_client._lane import Ack, Lane, PendingFrame
+from dss_client._frame_queue import Ack, FrameQueue, PendingFrame
 from dss_core.errors import DiskFull, DssError, SequenceGap, SequenceTooOld
 from dss_core.limits import PRODUCER_WINDOW_SEQUENCES
 
 
-def lane_with(count: int) -> tuple[Lane, list[PendingFrame]]:
-    lane = Lane(0)
+def queue_with(count: int) -> tuple[FrameQueue, list[PendingFrame]]:
+    queue = FrameQueue(0)
     frames = [PendingFrame(0) for _ in range(count)]
-    lane.waiting.extend(frames)
-    return lane, frames
+    queue.waiting.extend(frames)
+    return queue, frames
 
 
-def taken(lane: Lane) -> list[PendingFrame]:
+def taken(queue: FrameQueue) -> list[PendingFrame]:
     frames = []
-    while (frame := lane.take()) is not None:
+    while (frame := queue.take()) is not None:
         frames.append(frame)
     return frames
 
@@ -26,79 +26,79 @@ def gap(sequence: int) -> SequenceGap:
 
 
 def test_at_most_a_window_of_frames_is_in_flight() -> None:
-    lane, frames = lane_with(8)
-    assert taken(lane) == frames[:PRODUCER_WINDOW_SEQUENCES]
-    assert not lane.has_work()
-    assert lane.acked(0) is frames[0]
-    assert taken(lane) == [frames[5]]
+    queue, frames = queue_with(8)
+    assert taken(queue) == frames[:PRODUCER_WINDOW_SEQUENCES]
+    assert not queue.has_work()
+    assert queue.acked(0) is frames[0]
+    assert taken(queue) == [frames[5]]
     assert [frame.sequence for frame in frames[:6]] == list(range(6))
 
 
 def test_after_a_loss_the_frames_in_flight_go_first_with_their_sequences() -> None:
-    lane, frames = lane_with(7)
-    taken(lane)
-    lane.acked(0)
-    lane.lost()
-    assert [frame.sequence for frame in taken(lane)] == [1, 2, 3, 4, 5]
-    lane.lost()
-    assert taken(lane) == frames[1:6]
+    queue, frames = queue_with(7)
+    taken(queue)
+    queue.acked(0)
+    queue.lost()
+    assert [frame.sequence for frame in taken(queue)] == [1, 2, 3, 4, 5]
+    queue.lost()
+    assert taken(queue) == frames[1:6]
 
 
 def test_an_ack_that_comes_twice_is_ignored() -> None:
-    lane, frames = lane_with(1)
-    taken(lane)
-    assert lane.acked(0) is frames[0]
-    assert lane.acked(0) is None
+    queue, frames = queue_with(1)
+    taken(queue)
+    assert queue.acked(0) is frames[0]
+    assert queue.acked(0) is None
 
 
 def test_frames_behind_a_refused_one_are_numbered_anew_in_their_order() -> None:
-    lane, frames = lane_with(6)
-    taken(lane)
-    assert lane.refused(1, DiskFull()) is frames[1]
-    assert lane.acked(0) is frames[0]
-    assert lane.take() is None
+    queue, frames = queue_with(6)
+    taken(queue)
+    assert queue.refused(1, DiskFull()) is frames[1]
+    assert queue.acked(0) is frames[0]
+    assert queue.take() is None
     for sequence in (2, 3, 4):
-        assert lane.refused(sequence, gap(sequence)) is None
-    again = taken(lane)
+        assert queue.refused(sequence, gap(sequence)) is None
+    again = taken(queue)
     assert again == frames[2:6]
     assert [frame.sequence for frame in again] == [1, 2, 3, 4]
 
 
 def test_the_only_frame_refused_gives_its_sequence_back() -> None:
-    lane, frames = lane_with(1)
-    taken(lane)
-    assert lane.refused(0, DiskFull()) is frames[0]
-    lane.waiting.append(PendingFrame(0))
-    assert [frame.sequence for frame in taken(lane)] == [0]
+    queue, frames = queue_with(1)
+    taken(queue)
+    assert queue.refused(0, DiskFull()) is frames[0]
+    queue.waiting.append(PendingFrame(0))
+    assert [frame.sequence for frame in taken(queue)] == [0]
 
 
 def test_a_loss_while_frames_come_back_renumbers_at_once() -> None:
-    lane, frames = lane_with(4)
-    taken(lane)
-    assert lane.refused(0, DiskFull()) is frames[0]
-    lane.refused(1, gap(1))
-    lane.lost()
-    assert [(f.sequence, frames.index(f)) for f in taken(lane)] == [(0, 1), (1, 2), (2, 3)]
+    queue, frames = queue_with(4)
+    taken(queue)
+    assert queue.refused(0, DiskFull()) is frames[0]
+    queue.refused(1, gap(1))
+    queue.lost()
+    assert [(f.sequence, frames.index(f)) for f in taken(queue)] == [(0, 1), (1, 2), (2, 3)]
 
 
 def test_followers_that_a_daemon_stored_all_the_same_stay_stored() -> None:
     # A producer that the daemon does not know yet may begin at any sequence.
-    lane, frames = lane_with(4)
-    taken(lane)
-    assert lane.refused(0, DiskFull()) is frames[0]
+    queue, frames = queue_with(4)
+    taken(queue)
+    assert queue.refused(0, DiskFull()) is frames[0]
     for sequence in (1, 2, 3):
-        assert lane.acked(sequence) is frames[sequence]
-    lane.waiting.append(PendingFrame(0))
-    assert [frame.sequence for frame in taken(lane)] == [4]
+        assert queue.acked(sequence) is frames[sequence]
+    queue.waiting.append(PendingFrame(0))
+    assert [frame.sequence for frame in taken(queue)] == [4]
 
 
 def test_an_indefinite_refusal_keeps_its_sequence_used() -> None:
-    lane, frames = lane_with(3)
-    taken(lane)
-    assert lane.refused(0, SequenceTooOld(given=0, stream="t/0/0")) is frames[0]
-    assert lane.acked(1) is frames[1]
-    lane.waiting.append(PendingFrame(0))
-    assert [frame.sequence for frame in taken(lane)] == [3]
+    queue, frames = queue_with(3)
+    taken(queue)
+    assert queue.refused(0, SequenceTooOld(given=0, stream="t/0/0")) is frames[0]
+    assert queue.acked(1) is frames[1]
+    queue.waiting.append(PendingFrame(0))
+    assert [frame.sequence for frame in taken(queue)] == [3]
 
 
 class OneStream:
@@ -122,26 +122,26 @@ class OneStream:
 @pytest.mark.parametrize("seed", range(300))
 def test_whatever_is_lost_or_refused_frames_are_stored_once_and_in_order(seed: int) -> None:
     chance = random.Random(seed)
-    lane, frames = lane_with(40)
+    queue, frames = queue_with(40)
     daemon, refused = OneStream(), set()
     # The first is stored, so that the daemon knows the producer.
-    first = lane.take()
+    first = queue.take()
     assert first is not None
     on_the_way = [first]
-    while lane.unsettled():
+    while queue.unsettled():
         while on_the_way:
             frame = on_the_way.pop(0)
             sequence = frame.sequence
             error = daemon.answer(frame, refuse=bool(daemon.stored) and chance.random() < 0.1)
             if chance.random() < 0.1:  # The answer is lost, and all that was on its way.
                 on_the_way.clear()
-                lane.lost()
+                queue.lost()
                 break
             if error is None:
-                assert lane.acked(sequence) is frame
-            elif lane.refused(sequence, error) is not None:
+                assert queue.acked(sequence) is frame
+            elif queue.refused(sequence, error) is not None:
                 refused.add(frames.index(frame))
-        on_the_way = taken(lane)
+        on_the_way = taken(queue)
     stored = [frames.index(frame) for _, frame in daemon.stored]
     assert stored == [index for index in range(40) if index not in refused]
 

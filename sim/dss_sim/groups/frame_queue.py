@@ -5,7 +5,7 @@ sending it again is harmless. After a refusal nothing new is sent until everythi
 come back; what was behind the refused frame left a gap, and is numbered anew.
 
 Invariant: at most `PRODUCER_WINDOW_SEQUENCES` are in flight, so the log still knows the answer of
-each. The client's own lane keeps the same rules and may stand in for this one: the tests let it.
+each. The client's own queue keeps the same rules and may stand in for this one: the tests let it.
 """
 
 from collections import deque
@@ -26,8 +26,8 @@ class PendingFrame:
     sequence: int = 0
 
 
-class AnyLane(Protocol):
-    """What a producer asks of its lanes."""
+class AnyFrameQueue(Protocol):
+    """What a producer asks of its queues."""
 
     waiting: deque[PendingFrame]
     """To be sent, in order."""
@@ -51,8 +51,8 @@ class AnyLane(Protocol):
         """Forget every frame."""
 
 
-class Lane:
-    """The world's own lane."""
+class FrameQueue:
+    """The world's own queue."""
 
     def __init__(self) -> None:
         self.waiting: deque[PendingFrame] = deque()
@@ -66,7 +66,7 @@ class Lane:
         self._next = 0
 
     def take(self) -> PendingFrame | None:
-        """As `AnyLane` says."""
+        """As `AnyFrameQueue` says."""
         if self._again:
             return self._again.popleft()
         full = len(self._in_flight) >= PRODUCER_WINDOW_SEQUENCES
@@ -79,7 +79,7 @@ class Lane:
         return frame
 
     def acked(self, sequence: int) -> PendingFrame | None:
-        """As `AnyLane` says."""
+        """As `AnyFrameQueue` says."""
         frame = self._in_flight.pop(sequence, None)
         if frame is not None:
             self._acked_to = sequence + 1
@@ -87,7 +87,7 @@ class Lane:
         return frame
 
     def refused(self, sequence: int, error: DssError) -> PendingFrame | None:
-        """As `AnyLane` says."""
+        """As `AnyFrameQueue` says."""
         frame = self._in_flight.pop(sequence, None)
         if frame is None:
             return None
@@ -100,7 +100,7 @@ class Lane:
         return frame
 
     def lost(self) -> None:
-        """As `AnyLane` says."""
+        """As `AnyFrameQueue` says."""
         if self._refused_at is not None:
             self._behind += [
                 frame for at, frame in self._in_flight.items() if at > self._refused_at
@@ -110,11 +110,11 @@ class Lane:
         self._again = deque(self._in_flight.values())
 
     def unsettled(self) -> list[PendingFrame]:
-        """As `AnyLane` says."""
+        """As `AnyFrameQueue` says."""
         return [*self._in_flight.values(), *self._behind, *self.waiting]
 
     def clear(self) -> None:
-        """As `AnyLane` says."""
+        """As `AnyFrameQueue` says."""
         for frames in (self.waiting, self._in_flight, self._again, self._behind):
             frames.clear()
         self._refused_at = None

@@ -1,0 +1,105 @@
+"""What there is does not allow it: it exists already, is in use, has moved on (of DSS2xxx).
+
+Invariant: leaves only; each states its sentence, its hint, its gRPC status and its exit code.
+"""
+
+from dss_core.errors.condition import DssError, ExitCode, registered
+
+
+@registered
+class TopicExists(DssError):
+    """Fields: topic."""
+
+    code = "DSS2002"
+    sentence = "The topic {topic} exists already."
+    hint = "Pass --if-not-exists to accept it as it is."
+    grpc_status = "ALREADY_EXISTS"
+    exit_code = ExitCode.CONFLICT
+
+
+@registered
+class TopicsOverlap(DssError):
+    """Fields: pattern, other, other_pattern."""
+
+    code = "DSS2003"
+    sentence = "The pattern {pattern} overlaps {other_pattern} of topic {other}."
+    hint = "Two topics may not own one subject: choose another pattern."
+    grpc_status = "FAILED_PRECONDITION"
+    exit_code = ExitCode.CONFLICT
+
+
+@registered
+class GroupExists(DssError):
+    """Fields: group."""
+
+    code = "DSS2005"
+    sentence = "The group {group} exists already."
+    hint = "Pass --if-not-exists to accept it as it is."
+    grpc_status = "ALREADY_EXISTS"
+    exit_code = ExitCode.CONFLICT
+
+
+@registered
+class GroupDestroyed(DssError):
+    """A member of a removed group came back. Fields: group."""
+
+    code = "DSS2006"
+    sentence = "The group {group} was removed."
+    hint = "Create it again first: dssctl groups create {group}@FILTER"
+    grpc_status = "FAILED_PRECONDITION"
+    exit_code = ExitCode.CONFLICT
+
+
+@registered
+class StartConflict(DssError):
+    """Fields: group, declared, asked."""
+
+    code = "DSS2007"
+    sentence = "The group {group} exists with start {declared}; {asked} was asked for."
+    hint = "Leave start out to join it where it is."
+    grpc_status = "FAILED_PRECONDITION"
+    exit_code = ExitCode.CONFLICT
+
+
+@registered
+class VersionMoved(DssError):
+    """An optimistic precondition failed. Fields: kind, key."""
+
+    code = "DSS2012"
+    sentence = "{kind} {key} changed meanwhile."
+    hint = "Look at it again and repeat."
+    grpc_status = "ABORTED"
+    exit_code = ExitCode.CONFLICT
+
+
+@registered
+class GroupAmbiguous(DssError):
+    """Fields: group, candidates."""
+
+    code = "DSS2013"
+    sentence = "The name {group} is that of several groups: {candidates}."
+    hint = "Write NAME@FILTER."
+    grpc_status = "INVALID_ARGUMENT"
+    exit_code = ExitCode.USAGE
+
+
+@registered
+class TopicInUse(DssError):
+    """Fields: topic, groups."""
+
+    code = "DSS2014"
+    sentence = "Topic {topic} is read by groups: {groups}."
+    hint = "Remove the groups first, or pass --force."
+    grpc_status = "FAILED_PRECONDITION"
+    exit_code = ExitCode.CONFLICT
+
+
+@registered
+class OffsetOutOfRange(DssError):
+    """Fields: offset, start, end, stream."""
+
+    code = "DSS2015"
+    sentence = "Offset {offset} is outside {start}..{end} of stream {stream}."
+    hint = "Start at earliest, at a time, or inside the range."
+    grpc_status = "OUT_OF_RANGE"
+    exit_code = ExitCode.USAGE

@@ -1,0 +1,50 @@
+"""What is asked for is not there (of DSS2xxx).
+
+Invariant: leaves only; each states its sentence, its hint, its gRPC status and its exit code.
+"""
+
+from dss_core.errors.condition import DssError, ExitCode, registered
+
+
+@registered
+class TopicNotFound(DssError):
+    """Fields: topic."""
+
+    code = "DSS2001"
+    sentence = "There is no topic {topic}."
+    hint = "List them: dssctl topics ls. Create it: dssctl topics create {topic}"
+    grpc_status = "NOT_FOUND"
+    exit_code = ExitCode.NOT_FOUND
+
+
+@registered
+class GroupNotFound(DssError):
+    """Fields: group."""
+
+    code = "DSS2004"
+    sentence = "There is no group {group}."
+    hint = "List them: dssctl groups ls"
+    grpc_status = "NOT_FOUND"
+    exit_code = ExitCode.NOT_FOUND
+
+
+@registered
+class QueueNotDeclared(DssError):
+    """Fields: group, filter."""
+
+    code = "DSS2008"
+    sentence = "The queue {group} is not declared."
+    hint = "Declare it first: dssctl groups create '$queue/{group}/{filter}'"
+    grpc_status = "FAILED_PRECONDITION"
+    exit_code = ExitCode.NOT_FOUND
+
+
+@registered
+class StreamNotFound(DssError):
+    """Fields: stream."""
+
+    code = "DSS2011"
+    sentence = "There is no stream {stream}."
+    hint = "See the topic's streams: dssctl topics describe TOPIC"
+    grpc_status = "NOT_FOUND"
+    exit_code = ExitCode.NOT_FOUND
