@@ -228,7 +228,7 @@ class Subscription:
             SessionTakenOver: a newer connection uses the client id.
             GroupDestroyed: the group was removed.
         """
-        from dss_client._run import KeyedRunner
+        from dss_client._keyed_runner import KeyedRunner
 
         runner = KeyedRunner(handler, concurrency=concurrency)
         await runner.run(aiter(self))

@@ -39,16 +39,16 @@ from dssd.data_directory import DataDirectory
 from dssd.descriptors import connections_max
 from dssd.leaders.groups import Groups
 from dssd.leaders.registry import Registry
-from dssd.leaders.retention_losses import UnreadLosses
+from dssd.leaders.retention_losses import RetentionLosses
 from dssd.leaders.topic_readers import readers_of
 from dssd.log.segment_log import SegmentLog
-from dssd.loop_yield import Turn
+from dssd.loop_yield import LoopTurn
 from dssd.rpc.daemon import DaemonFacts, DaemonServicer
 from dssd.rpc.groups import GrantsServicer, GroupsServicer
 from dssd.rpc.log import LogServicer
 from dssd.rpc.server import Register, RpcServer
 from dssd.rpc.sessions import SessionsServicer
-from dssd.rpc.slow_consumers import ClogWatch
+from dssd.rpc.slow_consumers import SlowConsumerWatch
 from dssd.rpc.topics import TopicsServicer
 from dssd.sessions.sessions import Sessions
 from dssd.store.paging import scan_all
@@ -89,7 +89,7 @@ class _Parts:
     groups: Groups
     registry: Registry
     sessions: Sessions
-    unread: UnreadLosses
+    unread: RetentionLosses
 
 
 class Daemon:
@@ -157,7 +157,7 @@ class Daemon:
         await stack.enter_async_context(registry)
         sessions = await Sessions.open(store, catalogue, log, groups, registry, self._clock)
         await stack.enter_async_context(sessions)
-        unread = UnreadLosses(catalogue, groups, registry, self._clock)
+        unread = RetentionLosses(catalogue, groups, registry, self._clock)
         return _Parts(store, log, catalogue, groups, registry, sessions, unread)
 
     async def _serve(self, parts: _Parts) -> None:
@@ -173,7 +173,7 @@ class Daemon:
             background = [
                 tasks.create_task(self._watch_for_crash(), name="watch for a crash"),
                 tasks.create_task(retention.run(), name="retention"),
-                tasks.create_task(ClogWatch(self._listening).run(), name="clogged sockets"),
+                tasks.create_task(SlowConsumerWatch(self._listening).run(), name="clogged sockets"),
                 tasks.create_task(parts.groups.keep(), name="keep groups"),
             ]
             await server.start()
@@ -263,7 +263,7 @@ class Daemon:
 
 async def _bytes_of(log: SegmentLog, streams: Sequence[StreamId]) -> int:
     size_bytes = 0
-    turn = Turn()
+    turn = LoopTurn()
     for stream in streams:
         await turn.give_way()
         with suppress(StreamNotFound):  # its topic was removed meanwhile

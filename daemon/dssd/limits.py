@@ -60,7 +60,7 @@ CONNECTIONS_MAX = 4_096
 CONCURRENT_CALLS_MAX = 4_096
 """Calls of all connections together; beyond it gRPC answers RESOURCE_EXHAUSTED."""
 
-TURN_S = 0.002
+LOOP_TURN_S = 0.002
 """How long a loop whose length a client chooses holds the event loop: no step may take 5 ms."""
 
 COLLECT_AFTER_OBJECTS = 5_000

@@ -1,25 +1,25 @@
 """Giving way to other tasks in the middle of a long loop.
 
 A client chooses how long some loops are: over the records of a publish, the streams of a topic.
-Invariant: such a loop holds the event loop for about `TURN_S` at a time.
+Invariant: such a loop holds the event loop for about `LOOP_TURN_S` at a time.
 """
 
 import asyncio
 from time import perf_counter
 
-from dssd.limits import TURN_S
+from dssd.limits import LOOP_TURN_S
 
 
-class Turn:
+class LoopTurn:
     """A task's turn on the event loop, since it was made or gave way last."""
 
     __slots__ = ("_until",)
 
     def __init__(self) -> None:
-        self._until = perf_counter() + TURN_S
+        self._until = perf_counter() + LOOP_TURN_S
 
     async def give_way(self) -> None:
         """Let the others run, if the turn is over. To be called in each round of a loop."""
         if perf_counter() >= self._until:
             await asyncio.sleep(0)
-            self._until = perf_counter() + TURN_S
+            self._until = perf_counter() + LOOP_TURN_S

@@ -16,7 +16,7 @@ K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 
-class KeptVerdicts(dict[K, V]):
+class SubjectVerdicts(dict[K, V]):
     """Read it as a dict; write it by `keep` only."""
 
     __slots__ = ("_entries_max",)

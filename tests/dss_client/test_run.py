@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from dss_client import DeliveredRecord
-from dss_client._run import KeyedRunner
+from dss_client._keyed_runner import KeyedRunner
 from dss_client.testing.memory_daemon import until
 from dss_core.errors import DssError, IllegalArgument, SessionTakenOver
 

@@ -2,14 +2,14 @@
 
 import pytest
 
-from dssd.loop_yield import Turn
+from dssd.loop_yield import LoopTurn
 from support.loop_yields import turns_of_others
 
 ROUNDS = 50
 
 
 async def rounds(count: int) -> None:
-    turn = Turn()
+    turn = LoopTurn()
     for _ in range(count):
         await turn.give_way()
 

@@ -10,7 +10,7 @@ import pytest
 
 import dss_client
 from dss_client import DeliveredRecord, GrantNotice, Subscription
-from dss_client._run import KeyedRunner
+from dss_client._keyed_runner import KeyedRunner
 from support.recorded_run import Place, Recorded
 from support.revived_daemon import revived
 from support.trial_verdict import read

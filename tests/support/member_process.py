@@ -50,7 +50,7 @@ class MemberProcess:
         """All that it said."""
         self.records: list[Handed] = []
         self.streams: set[str] = set()
-        """Lent to it now."""
+        """GrantDecided to it now."""
         self.granted: list[str] = []
         """Every stream that was ever lent to it, in order."""
         self.revoked: list[str] = []

@@ -92,7 +92,7 @@ class Delivered(Protocol):
         """Done with it; with ``sync``, returns when that is durable."""
 
 
-class Lent(Protocol):
+class GrantDecided(Protocol):
     """A notice that a stream was lent to a member in this process."""
 
     @property
@@ -180,7 +180,7 @@ class Recorded:
 
     # Told by members in this process
 
-    def granted(self, notice: Lent) -> None:
+    def granted(self, notice: GrantDecided) -> None:
         """A member was lent a stream; fit for ``on_grant``."""
         self._granted(monotonic_ns(), _Grant(notice.stream, notice.grant_epoch), notice.floor)
 

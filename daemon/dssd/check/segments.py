@@ -11,7 +11,7 @@ from pathlib import Path
 from dssd.check.findings import Report
 from dssd.log.recovery import judge_segment
 from dssd.log.recovery.judge_segment import Outcome
-from dssd.log.recovery.segment_content import Content, TopicScan, scan_segment
+from dssd.log.recovery.segment_content import SegmentContent, TopicScan, scan_segment
 from dssd.log.segment.file import (
     HEADER_BYTES,
     BadSegmentHeader,
@@ -155,7 +155,7 @@ class TopicCheck:
 
     def _scanned(
         self, segment: SegmentId, watermark: int, stop_at: int | None = None
-    ) -> Content | None:
+    ) -> SegmentContent | None:
         content = scan_segment(
             self._paths, segment, watermark, self._scan, self._run_bytes_max, stop_at=stop_at
         )
@@ -163,7 +163,7 @@ class TopicCheck:
             self._report.bytes_read += content.size
         return content
 
-    def _report_bytes(self, path: Path, content: Content, watermark: int) -> None:
+    def _report_bytes(self, path: Path, content: SegmentContent, watermark: int) -> None:
         if content.header_reason:
             self._report.damage(path, f"its header: {content.header_reason}")
         for bad in content.bad:

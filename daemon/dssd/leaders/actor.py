@@ -15,18 +15,18 @@ from dss_core.filters import TopicFilter
 from dss_core.ids import StreamId
 from dssd.clock import Clock
 from dssd.leaders.takeover import (
-    Claim,
+    Takeover,
     claim,
-    leases_of,
     present_streams,
     stored_streams,
     stored_versions,
+    stream_sets_of,
     version_writes,
     writes_of,
 )
 from dssd.limits import FULL_DISK_RETRY_S, LEADER_MAILBOX_MAX
 from dssd.log.port import Log
-from dssd.loop_yield import Turn
+from dssd.loop_yield import LoopTurn
 from dssd.machines.leader.events import (
     Committed,
     Destroyed,
@@ -89,7 +89,7 @@ class LeaderActor:
         """Messages that came to a full mailbox."""
 
     async def run(self, tasks: asyncio.TaskGroup) -> None:
-        """Claim, load, lead, and return when nothing is left to lead; commits run in ``tasks``."""
+        """Take over, load, lead; return when nothing is left to lead. Commits run in ``tasks``."""
         try:
             claimed = await claim(self._store, self.group.group_id, self._boot_id)
         except PreconditionFailed:
@@ -149,15 +149,15 @@ class LeaderActor:
             if isinstance(given, Received) and isinstance(given.message, LeaderWanted)
         ]
 
-    async def _load(self, claimed: Claim) -> None:
+    async def _load(self, claimed: Takeover) -> None:
         group = self.group
-        streams = await stored_streams(self._store, self._catalogue, self._log, group, Turn())
+        streams = await stored_streams(self._store, self._catalogue, self._log, group, LoopTurn())
         versions = await stored_versions(self._store, group)
         self._leader = Leader(
             claimed.row.leader_epoch,
             owner_session=group.session_id,
             timing=self._timing,
-            leases=leases_of(group),
+            stream_sets=stream_sets_of(group),
         )
         # What came while rows were read is behind it in the mailbox, and changes nothing twice.
         self._mailbox.appendleft(
@@ -165,7 +165,7 @@ class LeaderActor:
         )
         self._bell.set()
 
-    async def _lead(self, claimed: Claim, tasks: asyncio.TaskGroup) -> None:
+    async def _lead(self, claimed: Takeover, tasks: asyncio.TaskGroup) -> None:
         leader = self._leader
         assert leader is not None
         while not self._stopped:
@@ -179,7 +179,7 @@ class LeaderActor:
                         self._carry_out(effect, claimed, tasks)
                 await asyncio.sleep(0)
 
-    def _carry_out(self, effect: LeaderEffect, claimed: Claim, tasks: asyncio.TaskGroup) -> None:
+    def _carry_out(self, effect: LeaderEffect, claimed: Takeover, tasks: asyncio.TaskGroup) -> None:
         match effect:
             case Send(message):
                 self._send(message)
@@ -193,9 +193,9 @@ class LeaderActor:
             case _:
                 assert_never(effect)
 
-    async def _commit(self, persist: Persist, claimed: Claim) -> None:
+    async def _commit(self, persist: Persist, claimed: Takeover) -> None:
         writes: list[Write] = []
-        turn = Turn()
+        turn = LoopTurn()
         for record in persist.records:
             await turn.give_way()
             writes += writes_of(self.group, (record,))

@@ -17,7 +17,7 @@ ROUND_MESSAGES_MAX = 256
 """Messages that are handed over before other tasks get their turn."""
 
 
-class PostOffice:
+class BorrowerMailboxes:
     """Mailboxes by borrower. `run` is its one task."""
 
     def __init__(self) -> None:

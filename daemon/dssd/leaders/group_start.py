@@ -11,7 +11,7 @@ from dss_core.errors import IllegalArgument, OffsetOutOfRange, StreamNotFound
 from dss_core.filters import TopicFilter
 from dss_core.ids import StreamId
 from dssd.log.port import Log
-from dssd.loop_yield import Turn
+from dssd.loop_yield import LoopTurn
 from dssd.machines.start_point import AtOffset, AtTime, Earliest, Now, StartPoint
 from dssd.topics.catalogue import Catalogue
 
@@ -30,7 +30,7 @@ async def resolved_start(
         stream = _only([stream for topic in topics for stream in topic.streams()])
         return {stream: _checked(start.offset, stream, catalogue, log)}
     resolved: dict[StreamId, int] = {}
-    turn = Turn()
+    turn = LoopTurn()
     for topic in topics:
         for stream in topic.streams():
             await turn.give_way()

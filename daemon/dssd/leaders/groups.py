@@ -31,7 +31,7 @@ from dssd.leaders.group_start import resolved_start
 from dssd.leaders.takeover import BORROW
 from dssd.limits import ACK_WAIT_MS, ACK_WAIT_MS_MAX, TOMBSTONE_MS, TOMBSTONE_SWEEP_S
 from dssd.log.port import Log
-from dssd.loop_yield import Turn
+from dssd.loop_yield import LoopTurn
 from dssd.machines.start_point import Now, StartPoint, start_text
 from dssd.store.keys import key_of
 from dssd.store.paging import scan_all
@@ -353,7 +353,7 @@ class Groups:
             Put(row),
             Put(GroupNameRow(row.name, row.filter, row.group_id, destroyed_at_ms=None)),
         ]
-        turn = Turn()
+        turn = LoopTurn()
         for stream, offset in starts.items():
             await turn.give_way()
             writes.append(Put(_first_progress(row.group_id, stream, offset)))
@@ -414,7 +414,7 @@ class Groups:
 
     async def _stream_deletes(self, group_id: int) -> list[Write]:
         writes: list[Write] = []
-        turn = Turn()
+        turn = LoopTurn()
         for kind in (GrantRow, ProgressRow, StreamSetRow):
             for found in await scan_all(self._store, kind, (group_id,)):
                 await turn.give_way()

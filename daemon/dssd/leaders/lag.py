@@ -16,7 +16,7 @@ from dss_core.limits import ACKED_RANGES_MAX
 from dss_core.progress import Progress, complement
 from dssd.leaders.progress_columns import progress_of
 from dssd.log.port import Log
-from dssd.loop_yield import Turn
+from dssd.loop_yield import LoopTurn
 from dssd.machines.leader.events import LeaderView, MemberView, StreamView
 from dssd.store.paging import scan_all
 from dssd.store.port import Store
@@ -59,7 +59,7 @@ async def survey_from_view(
     catalogue: Catalogue,
     log: Log,
     wall_ms: int,
-    turn: Turn,
+    turn: LoopTurn,
 ) -> GroupSurvey:
     """The group as its live leader has it."""
     return await _survey(live, group, catalogue, log, wall_ms, turn)
@@ -71,7 +71,7 @@ async def survey_from_rows(
     catalogue: Catalogue,
     log: Log,
     wall_ms: int,
-    turn: Turn,
+    turn: LoopTurn,
 ) -> GroupSurvey:
     """The group as its last leader left it."""
     key = (group.group_id,)
@@ -119,7 +119,7 @@ async def _survey(
     catalogue: Catalogue,
     log: Log,
     wall_ms: int,
-    turn: Turn,
+    turn: LoopTurn,
 ) -> GroupSurvey:
     wanted = TopicFilter.parse(group.filter)
     streams: list[StreamSurvey] = []

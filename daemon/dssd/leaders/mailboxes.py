@@ -10,7 +10,7 @@ from typing import Protocol
 from dssd.machines.messages import BorrowerId, ToBorrower, ToLeader
 
 
-class Post(Protocol):
+class Mailboxes(Protocol):
     """Carries messages of the group protocol."""
 
     def attach_borrower(

@@ -16,7 +16,7 @@ from dss_core.ids import StreamId
 from dss_core.progress import Progress
 from dssd.clock import Clock
 from dssd.leaders.actor import LeaderActor
-from dssd.leaders.borrower_mailboxes import PostOffice
+from dssd.leaders.borrower_mailboxes import BorrowerMailboxes
 from dssd.leaders.groups import Groups
 from dssd.leaders.lag import (
     GroupSurvey,
@@ -25,7 +25,7 @@ from dssd.leaders.lag import (
     survey_from_view,
 )
 from dssd.log.port import Log
-from dssd.loop_yield import Turn
+from dssd.loop_yield import LoopTurn
 from dssd.machines.leader.events import LeaderView
 from dssd.machines.leader.state import LeaderTiming
 from dssd.machines.messages import BorrowerId, Invalidate, LeaderWanted, ToBorrower, ToLeader
@@ -61,7 +61,7 @@ class Registry:
         self._clock = clock
         self._boot_id = boot_id or secrets.token_bytes(BOOT_ID_BYTES)
         self._timing = timing or LeaderTiming()
-        self._office = PostOffice()
+        self._office = BorrowerMailboxes()
         self._actors: dict[int, LeaderActor] = {}
         self._leading: dict[int, asyncio.Task[None]] = {}
         self._tasks = asyncio.TaskGroup()
@@ -135,12 +135,12 @@ class Registry:
         actor = self._actors.get(group_id)
         return None if actor is None else actor.view()
 
-    async def survey(self, group: GroupRow, turn: Turn | None = None) -> GroupSurvey:
+    async def survey(self, group: GroupRow, turn: LoopTurn | None = None) -> GroupSurvey:
         """How the group stands, for people; starts no leader.
 
         Others run in between, by the turn of a caller that surveys many.
         """
-        turn = turn or Turn()
+        turn = turn or LoopTurn()
         live = self.snapshot(group.group_id)
         catalogue, log, wall_ms = self._catalogue, self._log, self._clock.wall_ms()
         if live is not None:

@@ -21,7 +21,7 @@ from dssd.leaders.lag import selects_whole
 from dssd.leaders.registry import Registry
 from dssd.leaders.topic_readers import readers_of
 from dssd.limits import UNREAD_TOLD_EVERY_MS
-from dssd.loop_yield import Turn
+from dssd.loop_yield import LoopTurn
 from dssd.store.rows import GroupRow
 from dssd.topics.catalogue import Catalogue, Topic
 
@@ -61,7 +61,7 @@ class _Losses:
         return selects_whole(TopicFilter.parse(self.group.filter), self.topic)
 
 
-class UnreadLosses:
+class RetentionLosses:
     """Implements `dssd.topics.retention.Readers`. Lives as long as the daemon."""
 
     def __init__(
@@ -95,7 +95,7 @@ class UnreadLosses:
     async def about_to_go(self, topic: Topic, going: Mapping[StreamId, Range]) -> None:
         """Tell and count what groups have not acknowledged of these offsets of a topic."""
         storage_topic_ids = {stream.storage_topic_id for stream in going}
-        turn = Turn()
+        turn = LoopTurn()
         for group in await readers_of(topic, self._groups.groups):
             unread: dict[StreamId, Progress] = {}
             progress = await self._registry.progress(group, storage_topic_ids)

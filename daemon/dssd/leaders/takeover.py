@@ -26,7 +26,7 @@ from dssd.machines.leader.events import (
     StoredStream,
     StreamRecord,
 )
-from dssd.machines.leader.stream_set_state import Leases
+from dssd.machines.leader.stream_set_state import StreamSets
 from dssd.store.paging import scan_all
 from dssd.store.port import (
     Absent,
@@ -50,7 +50,7 @@ LEASE = "lease"
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class Takeover:
     """Leadership of a group."""
 
     row: LeaderRow
@@ -64,7 +64,7 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class TakeoverCommit:
     """The commit that would make somebody the leader."""
 
     row: LeaderRow
@@ -73,7 +73,9 @@ class Attempt:
     """There was a leader before, of another run of the daemon."""
 
 
-def next_claim(group_id: int, known: Versioned[LeaderRow] | None, boot_id: bytes) -> Attempt:
+def next_takeover(
+    group_id: int, known: Versioned[LeaderRow] | None, boot_id: bytes
+) -> TakeoverCommit:
     """How to lead a group after the leader whose row is known, if there was one."""
     unchanged: Precondition = Absent(LeaderRow, (group_id,))
     epoch = 1
@@ -82,10 +84,10 @@ def next_claim(group_id: int, known: Versioned[LeaderRow] | None, boot_id: bytes
         epoch = known.row.leader_epoch + 1
     row = LeaderRow(group_id, boot_id, epoch, beat=0)
     restarted = known is not None and known.row.boot_id != boot_id
-    return Attempt(row, (Exists(GroupRow, (group_id,)), unchanged), restarted)
+    return TakeoverCommit(row, (Exists(GroupRow, (group_id,)), unchanged), restarted)
 
 
-async def claim(store: Store, group_id: int, boot_id: bytes) -> Claim:
+async def claim(store: Store, group_id: int, boot_id: bytes) -> Takeover:
     """Become the leader of a group.
 
     The data directory's lock makes this daemon the only one, so whoever led before is dead.
@@ -93,9 +95,9 @@ async def claim(store: Store, group_id: int, boot_id: bytes) -> Claim:
     Raises:
         PreconditionFailed: the group was removed, or somebody else claimed it meanwhile.
     """
-    attempt = next_claim(group_id, await store.read(LeaderRow, (group_id,)), boot_id)
+    attempt = next_takeover(group_id, await store.read(LeaderRow, (group_id,)), boot_id)
     [version] = await store.commit([Put(attempt.row)], attempt.conditions)
-    return Claim(attempt.row, version, attempt.restarted)
+    return Takeover(attempt.row, version, attempt.restarted)
 
 
 class Selecting(Protocol):
@@ -113,7 +115,7 @@ class Bounded(Protocol):
 
 
 class GivesWay(Protocol):
-    """Lets other tasks run in a long loop; `dssd.loop_yield.Turn` in the daemon."""
+    """Lets other tasks run in a long loop; `dssd.loop_yield.LoopTurn` in the daemon."""
 
     async def give_way(self) -> None:
         """Called in each round."""
@@ -141,9 +143,9 @@ async def stored_streams(
     return tuple(streams)
 
 
-def leases_of(group: GroupRow) -> Leases | None:
+def stream_sets_of(group: GroupRow) -> StreamSets | None:
     """What a leader needs to lead by the group's protocol; None: nothing for borrowing."""
-    return Leases() if group.protocol == LEASE else None
+    return StreamSets() if group.protocol == LEASE else None
 
 
 async def stored_versions(store: Store, group: GroupRow) -> tuple[SetVersion, ...]:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from dss_core.filters import TopicFilter
-from dssd.loop_yield import Turn
+from dssd.loop_yield import LoopTurn
 from dssd.store.rows import GroupRow
 from dssd.topics.catalogue import Topic
 
@@ -15,7 +15,7 @@ async def readers_of(topic: Topic, groups: Callable[[], Sequence[GroupRow]]) -> 
     too: nothing comes between the last look and the answer.
     """
     readers: list[GroupRow] = []
-    turn = Turn()
+    turn = LoopTurn()
     last_id = 0
     while fresh := [group for group in groups() if group.group_id > last_id]:
         for group in fresh:

@@ -1,6 +1,6 @@
 """The way of frames through the event loop: to the writer, and what it stored to everybody.
 
-    call ─▶ room in the queue? ─▶ a file with room? ─▶ LogWriter ─▶ Batch
+    call ─▶ room in the queue? ─▶ a file with room? ─▶ WriterThread ─▶ Batch
     Batch ─▶ index, tail cache, end of the stream ─▶ its calls answered ─▶ watchers
 
 Calls for a topic wait until it has a file with room; a next one is asked for in time, so that few
@@ -22,7 +22,7 @@ from dssd.log.read.tail_cache import TailCache
 from dssd.log.settings import LogSettings
 from dssd.log.topic_state import Segment, StorageTopicState, Stream
 from dssd.log.upkeep.housekeeper import Housekeeper
-from dssd.log.write.writer_thread import LogWriter
+from dssd.log.write.writer_thread import WriterThread
 
 _SEGMENT_BYTES_HARD_FACTOR = 2
 """How far over its bound a file may grow while its successor is being made."""
@@ -35,7 +35,7 @@ class Appender:
         self,
         *,
         topics: Mapping[int, StorageTopicState],
-        writer: LogWriter,
+        writer: WriterThread,
         housekeeper: Housekeeper,
         tail: TailCache,
         settings: LogSettings,

@@ -1,6 +1,6 @@
 """The embedded adapter of the log port: segment files, one writer thread, readers on the loop.
 
-    append ─▶ Appender ─▶ LogWriter ─▶ Batch ─▶ Appender: index, tail cache, ends, answers, watchers
+    append ─▶ Appender ─▶ WriterThread ─▶ Batch ─▶ Appender: index, tail, ends, answers, watchers
     read   ─▶ Reader   ─▶ TailCache, or RunFinder and FileReader
     rolls, seals, watermarks ─▶ Housekeeper, one at a time
     low watermarks, removals ─▶ Trimmer
@@ -25,7 +25,7 @@ from dssd.log.handover import WriterTopic
 from dssd.log.port import AboutToGo, Append, Appended, Bounds, Chunk
 from dssd.log.read.file_reader import FileReader
 from dssd.log.read.reader import Reader
-from dssd.log.read.run_lookup import RunFinder
+from dssd.log.read.run_finder import RunFinder
 from dssd.log.read.tail_cache import TailCache
 from dssd.log.recovery.index_rebuild import IndexRebuilder
 from dssd.log.recovery.open_log import recover
@@ -36,7 +36,7 @@ from dssd.log.topic_state import StorageTopicState, Stream
 from dssd.log.upkeep import clean_close
 from dssd.log.upkeep.housekeeper import Housekeeper
 from dssd.log.upkeep.trimmer import Trimmer
-from dssd.log.write.writer_thread import LogWriter
+from dssd.log.write.writer_thread import WriterThread
 from dssd.store.port import Store
 from dssd.store.rows import StorageTopicRow
 
@@ -67,7 +67,7 @@ class SegmentLog:
         self._topics: dict[int, StorageTopicState] = {}
         self._files = FileReader(share_of_descriptors(settings.descriptors_max))
         self._tail = TailCache(settings.tail_cache_bytes_max)
-        self._writer = LogWriter(
+        self._writer = WriterThread(
             loop=asyncio.get_running_loop(),
             published=lambda batch: self._appender.published(batch),
             failed=self._fail,

@@ -81,7 +81,7 @@ class UpdateProgress:
     borrower_id: BorrowerId
     leader_epoch: int
     reports: tuple[StreamReport, ...]
-    use_finished: bool = False
+    final: bool = False
     """The holder stopped reading these streams: the report is final."""
     leaving: bool = False
     """The subscription was left: the borrower takes nothing more."""
@@ -199,7 +199,7 @@ class TakenState:
     """A stream that is taken over, or given back, as its holder knows it."""
 
     report: StreamReport
-    fully_acked: bool
+    final: bool
     """Nothing of it is out with the client any more: the report is final."""
 
 

@@ -10,7 +10,7 @@ import asyncio
 from collections import deque
 
 
-class Room:
+class AppendBudget:
     """A bounded number of bytes, given to takers first come, first served."""
 
     def __init__(self, bytes_max: int) -> None:

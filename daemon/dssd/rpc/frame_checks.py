@@ -18,9 +18,9 @@ from dssd.limits import (
     SUBJECT_TABLES_CACHED_MAX,
 )
 from dssd.log.port import Append
-from dssd.loop_yield import Turn
-from dssd.rpc.producer_fencing import NewestCalls
-from dssd.subject_verdicts import KeptVerdicts
+from dssd.loop_yield import LoopTurn
+from dssd.rpc.producer_fencing import ProducerFencing
+from dssd.subject_verdicts import SubjectVerdicts
 from dssd.topics.catalogue import Catalogue, Topic
 
 _Verdict = tuple[type[DssError], dict[str, str]] | None
@@ -57,7 +57,9 @@ class Gate:
             StreamId(storage.storage_topic_id, partition) for partition in range(self._partitions)
         )
         self._patterns_text = ", ".join(pattern.text for pattern in topic.patterns)
-        self._verdicts: KeptVerdicts[bytes, _Verdict] = KeptVerdicts(SUBJECT_TABLES_CACHED_MAX)
+        self._verdicts: SubjectVerdicts[bytes, _Verdict] = SubjectVerdicts(
+            SUBJECT_TABLES_CACHED_MAX
+        )
         self._judged: _Judged | None = None
         self._frames = 0
 
@@ -86,7 +88,7 @@ class Gate:
     async def judge(self, verified: Verified, *, hash_keys: bool) -> None:
         """Check a frame, giving way to others; it is to be admitted right after it."""
         verdict: _Verdict = _ACCEPTED
-        turn = Turn()
+        turn = LoopTurn()
         try:
             for subject in verified.subjects:
                 await turn.give_way()
@@ -163,7 +165,7 @@ class Gates:
     """The gates of all topics, made at first use and dropped when their topic changes."""
 
     def __init__(self, catalogue: Catalogue) -> None:
-        self.calls = NewestCalls()
+        self.calls = ProducerFencing()
         """Who may still bring frames of a producer through any of them."""
         self._catalogue = catalogue
         self._gates: dict[str, Gate] = {}

@@ -12,7 +12,7 @@ from dssd.leaders.groups import Groups
 from dssd.leaders.lag import GroupSurvey, StreamSurvey
 from dssd.leaders.registry import Registry
 from dssd.leaders.takeover import BORROW, LEASE
-from dssd.loop_yield import Turn
+from dssd.loop_yield import LoopTurn
 from dssd.rpc.start_points import start_from
 from dssd.store.rows import GroupRow
 
@@ -65,7 +65,7 @@ class GroupsServicer(groups_pb2_grpc.GroupsServicer):
         ]
         wanted.sort(key=lambda group: (group.name, group.filter))
         reply = groups_pb2.ListGroupsReply()
-        turn = Turn()
+        turn = LoopTurn()
         for group in wanted:
             await turn.give_way()
             reply.groups.append(_group(group, await self._registry.survey(group, turn)))
@@ -76,7 +76,7 @@ class GroupsServicer(groups_pb2_grpc.GroupsServicer):
     ) -> groups_pb2.GroupDescription:
         """One group with its grants and members."""
         group = self._groups.find(request.group)
-        turn = Turn()
+        turn = LoopTurn()
         survey = await self._registry.survey(group, turn)
         return groups_pb2.GroupDescription(
             group=_group(group, survey),
@@ -111,7 +111,7 @@ class GrantsServicer(groups_pb2_grpc.GrantsServicer):
         """The grants of one group, or of all, free streams too."""
         wanted = (self._groups.find(request.group),) if request.group else self._groups.groups()
         reply = groups_pb2.ListGrantsReply()
-        turn = Turn()
+        turn = LoopTurn()
         for group in wanted:
             survey = await self._registry.survey(group, turn)
             reply.grants.extend(await _grants(group, survey, turn))
@@ -146,7 +146,7 @@ def _group(group: GroupRow, survey: GroupSurvey) -> groups_pb2.Group:
     )
 
 
-async def _grants(group: GroupRow, survey: GroupSurvey, turn: Turn) -> list[groups_pb2.Grant]:
+async def _grants(group: GroupRow, survey: GroupSurvey, turn: LoopTurn) -> list[groups_pb2.Grant]:
     grants = []
     for stream in survey.streams:
         await turn.give_way()

@@ -19,7 +19,7 @@ from dssd.clock import Clock
 from dssd.limits import APPEND_BYTES_IN_FLIGHT_MAX
 from dssd.log.port import Log
 from dssd.machines.start_point import OFFSET_MAX
-from dssd.rpc.backpressure import Room
+from dssd.rpc.backpressure import AppendBudget
 from dssd.rpc.frame_checks import Gates
 from dssd.rpc.produce_call import ProduceCall
 from dssd.rpc.publish import Publisher
@@ -46,7 +46,7 @@ class LogServicer(log_pb2_grpc.LogServicer):
         self._clock = clock
         self._tasks = tasks
         self._gates = Gates(catalogue)
-        self._room = Room(APPEND_BYTES_IN_FLIGHT_MAX)
+        self._room = AppendBudget(APPEND_BYTES_IN_FLIGHT_MAX)
         self._publisher = Publisher(log, self._room, clock)
         self._calls: set[_Call] = set()
         self._stopping = False

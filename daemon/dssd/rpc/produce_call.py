@@ -4,7 +4,7 @@ A reader checks the frames of each request and hands them to the log at once, as
 room; answers leave in the order of the requests, so in order within a stream, and all that are
 ready leave together::
 
-    requests ──► reader: Room, Gate.admit ──► log.append ──► flights (bounded) ──► answers
+    requests ──► reader: AppendBudget, Gate.admit ──► log.append ──► flights (bounded) ──► answers
 
 A request of many frames goes in several flights, so that neither its checks nor its answers hold
 the event loop for long, whatever a client packs together.
@@ -33,7 +33,7 @@ from dssd.limits import (
     REPLY_REFUSALS_USUAL,
 )
 from dssd.log.port import Append, Appended
-from dssd.rpc.backpressure import Room
+from dssd.rpc.backpressure import AppendBudget
 from dssd.rpc.errors import to_proto
 from dssd.rpc.frame_checks import Gate, Gates, Unjudged
 
@@ -75,7 +75,7 @@ class ProduceCall:
     """Run `read` as a task and iterate over `replies`; `stop` ends both gracefully."""
 
     def __init__(
-        self, gates: Gates, log: TakesFrames, room: Room, tasks: asyncio.TaskGroup
+        self, gates: Gates, log: TakesFrames, room: AppendBudget, tasks: asyncio.TaskGroup
     ) -> None:
         self._gates = gates
         self._number = gates.calls.begin()

@@ -18,7 +18,7 @@ from dssd.limits import PRODUCE_CALLS_KEPT_S, PRODUCERS_MAX
 from dssd.log.sequences import NO_PRODUCER
 
 
-class NewestCalls:
+class ProducerFencing:
     """Those of a daemon."""
 
     __slots__ = ("_before", "_begun", "_newest", "_turned_s")

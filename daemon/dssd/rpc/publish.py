@@ -21,8 +21,8 @@ from dssd.clock import Clock
 from dssd.limits import PUBLISH_RECORDS_MAX
 from dssd.log.port import Append, Appended, Log
 from dssd.log.sequences import NO_PRODUCER
-from dssd.loop_yield import Turn
-from dssd.rpc.backpressure import Room
+from dssd.loop_yield import LoopTurn
+from dssd.rpc.backpressure import AppendBudget
 from dssd.rpc.frame_checks import Gate
 from dssd.topics.catalogue import Topic
 
@@ -42,7 +42,7 @@ class _Share:
 class Publisher:
     """Publishes plain records through the log."""
 
-    def __init__(self, log: Log, room: Room, clock: Clock) -> None:
+    def __init__(self, log: Log, room: AppendBudget, clock: Clock) -> None:
         self._log = log
         self._room = room
         self._clock = clock
@@ -63,7 +63,7 @@ class Publisher:
         if len(records) > PUBLISH_RECORDS_MAX:
             rule = f"at most {PUBLISH_RECORDS_MAX:,} in one call, not {len(records):,}"
             raise IllegalArgument(argument="records", rule=rule)
-        turn = Turn()
+        turn = LoopTurn()
         await _check_subjects(gate, records, turn)
         routed = await self._routed(gate.topic, records, turn)
         shares = []
@@ -87,7 +87,7 @@ class Publisher:
             self._room.give_back(size_bytes)
 
     async def _routed(
-        self, topic: Topic, records: Sequence[types_pb2.Record], turn: Turn
+        self, topic: Topic, records: Sequence[types_pb2.Record], turn: LoopTurn
     ) -> dict[int, list[int]]:
         storage = topic.producing
         routed: dict[int, list[int]] = {}
@@ -103,7 +103,7 @@ class Publisher:
         return routed
 
     async def _columns(
-        self, topic: str, records: Sequence[types_pb2.Record], turn: Turn
+        self, topic: str, records: Sequence[types_pb2.Record], turn: LoopTurn
     ) -> Columns:
         now_us = self._clock.wall_us()
         rows = []
@@ -120,7 +120,7 @@ def _share(topic: Topic, partition: int, rows: list[int], columns: Columns) -> _
     return _Share(rows, Append(stream, frame, topic.topic_epoch, topic.durability))
 
 
-async def _check_subjects(gate: Gate, records: Sequence[types_pb2.Record], turn: Turn) -> None:
+async def _check_subjects(gate: Gate, records: Sequence[types_pb2.Record], turn: LoopTurn) -> None:
     topic = gate.topic.name
     checked: set[str] = set()
     for record in records:
@@ -149,7 +149,7 @@ def _row(topic: str, record: types_pb2.Record, now_us: int) -> _Row:
 
 
 async def _fill(
-    published: list[log_pb2.Published], share: _Share, result: Appended, gate: Gate, turn: Turn
+    published: list[log_pb2.Published], share: _Share, result: Appended, gate: Gate, turn: LoopTurn
 ) -> None:
     stream = str(StreamName(gate.topic.name, gate.ordinal, share.append.stream.partition))
     for place, row in enumerate(share.rows):

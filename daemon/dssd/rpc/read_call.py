@@ -27,7 +27,7 @@ from dss_core.progress import Range, Ranges, complement, normalised, total
 from dssd.clock import Clock
 from dssd.limits import READ_CHUNK_BYTES_MAX, READ_NAMES_PER_REPLY_MAX, READ_STREAMS_MAX
 from dssd.log.port import Chunk, Log
-from dssd.loop_yield import Turn
+from dssd.loop_yield import LoopTurn
 from dssd.machines.start_point import AtOffset, AtTime, Earliest, Now, StartPoint
 from dssd.topics.catalogue import Catalogue, Topic
 
@@ -139,7 +139,7 @@ class ReadCall:
             rule = f"an offset is that of a single stream, and {len(streams)} are read"
             raise IllegalArgument(argument="start", rule=rule)
         opened = []
-        turn = Turn()
+        turn = LoopTurn()
         for stream in streams:
             await turn.give_way()
             try:

@@ -14,7 +14,7 @@ import grpc.aio
 from dss_api.v1 import sessions_pb2, sessions_pb2_grpc
 from dss_core.errors import DssError, NotOpened, TimedOut
 from dssd.limits import SESSION_FAREWELL_S, SESSION_OPEN_WAIT_S
-from dssd.loop_yield import Turn
+from dssd.loop_yield import LoopTurn
 from dssd.rpc.principal import principal_of
 from dssd.rpc.session_items import encoded, items_from, opening_from, refused
 from dssd.sessions.session import Session
@@ -86,7 +86,7 @@ async def _read_items(session: Session, context: Context) -> None:
         except DssError as error:
             session.refuse(error)
             continue
-        turn = Turn()
+        turn = LoopTurn()
         for item in items:
             await session.take(item)
             await turn.give_way()

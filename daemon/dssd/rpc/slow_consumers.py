@@ -25,7 +25,7 @@ from typing import NoReturn
 
 from dssd.addresses import Address, UnixAddress
 from dssd.limits import CLOG_LOOK_S, CLOG_LOOKS_MAX
-from dssd.loop_yield import Turn
+from dssd.loop_yield import LoopTurn
 
 _LOG = logging.getLogger(__name__)
 
@@ -35,7 +35,7 @@ _Sight = tuple[int, int]
 """The inode of a socket, and the bytes in it."""
 
 
-class ClogWatch:
+class SlowConsumerWatch:
     """Looks at the sockets of the connections to these addresses, again and again."""
 
     def __init__(self, addresses: Sequence[Address]) -> None:
@@ -61,7 +61,7 @@ class ClogWatch:
             _LOG.debug("no look at the sockets: %s", error)
             return
         looks: dict[_Sight, int] = {}
-        turn = Turn()
+        turn = LoopTurn()
         for descriptor in descriptors:
             await turn.give_way()
             sight = _sight(descriptor)

@@ -11,7 +11,7 @@ from dss_core.errors import IllegalArgument, StreamNotFound, TopicInUse, TopicNo
 from dss_core.ids import StreamId
 from dss_core.routing import Router
 from dssd.log.port import Log
-from dssd.loop_yield import Turn
+from dssd.loop_yield import LoopTurn
 from dssd.store.rows import GroupRow
 from dssd.topics.catalogue import Catalogue, NewTopic, StorageTopic, Topic
 
@@ -63,7 +63,7 @@ class TopicsServicer(topics_pb2_grpc.TopicsServicer):
     ) -> topics_pb2.ListTopicsReply:
         """All topics, by name, with their sizes."""
         reply = topics_pb2.ListTopicsReply()
-        turn = Turn()
+        turn = LoopTurn()
         for topic in self._catalogue.topics():
             with suppress(StreamNotFound):  # it was removed meanwhile
                 reply.topics.append(await self._summary(topic, turn))
@@ -91,7 +91,7 @@ class TopicsServicer(topics_pb2_grpc.TopicsServicer):
         await self._catalogue.remove(topic.name)
         return topics_pb2.RemoveTopicReply(removed=True)
 
-    async def _summary(self, topic: Topic, turn: Turn) -> topics_pb2.TopicSummary:
+    async def _summary(self, topic: Topic, turn: LoopTurn) -> topics_pb2.TopicSummary:
         records = size_bytes = 0
         for stream in topic.streams():
             await turn.give_way()
@@ -102,7 +102,7 @@ class TopicsServicer(topics_pb2_grpc.TopicsServicer):
 
     async def _described(self, topic: Topic) -> topics_pb2.Topic:
         message = _topic(topic)
-        turn = Turn()
+        turn = LoopTurn()
         for storage, part in zip(message.storage_topics, topic.storage_topics, strict=True):
             for stream in part.streams():
                 await turn.give_way()

@@ -26,7 +26,6 @@ from dss_core.progress import Progress
 from dssd.limits import SESSION_STEP_INPUTS_MAX
 from dssd.machines.delivery.events import (
     AnswerSettled,
-    AskRevoke,
     ChunkRead,
     Closing,
     Deliver,
@@ -42,8 +41,9 @@ from dssd.machines.delivery.events import (
     RefuseRange,
     Report,
     Resumed,
-    RevokeAsked,
+    RevokeBegun,
     Saved,
+    SendRevoke,
     ShowStalled,
     Suspended,
     Ticked,
@@ -252,7 +252,7 @@ class Scheduler:
             case Report(reports, final):
                 self.handler.report(reports, now_ms, final=final)
                 self._borrowers_heard = True
-            case AskRevoke(grant, deadline_ms):
+            case SendRevoke(grant, deadline_ms):
                 self._send(Revoke(grant, deadline_ms))
             case AnswerSettled(token):
                 self._send(Settled(token))
@@ -292,7 +292,7 @@ class Scheduler:
         )
         self.feed(Installed(number, agent.subscription, granted, agent.group.ack_wait_ms))
         if self._draining:
-            self.feed(RevokeAsked(number, 0))
+            self.feed(RevokeBegun(number, 0))
         return number
 
     def _matching(self, wanted: TopicFilter, stream: StreamId) -> TopicFilter | None:
@@ -301,7 +301,7 @@ class Scheduler:
 
     def finish(self, grant: int, deadline_ms: int) -> None:
         """Stop delivering; a final report is wanted within the deadline."""
-        self.feed(RevokeAsked(grant, deadline_ms))
+        self.feed(RevokeBegun(grant, deadline_ms))
 
     def drop(self, grant: int, reason: str) -> None:
         """The grant is over."""

@@ -16,7 +16,7 @@ from typing import Protocol, assert_never
 from dss_core.filters import TopicFilter
 from dss_core.ids import StreamId
 from dss_core.progress import Progress
-from dssd.leaders.mailboxes import Post
+from dssd.leaders.mailboxes import Mailboxes
 from dssd.leaders.takeover import LEASE
 from dssd.machines.borrower import borrow_machine, lease_machine
 from dssd.machines.borrower.borrow_machine import Borrower
@@ -26,13 +26,13 @@ from dssd.machines.borrower.events import (
     Disconnected,
     DropStream,
     Ended,
-    FinishStream,
     InstallStream,
     ProgressDurable,
     Received,
     Recreate,
     Reported,
     ResumeDelivery,
+    RevokeStream,
     SendToLeader,
     SendToRegistry,
     Standing,
@@ -113,7 +113,7 @@ class Agent:
         subscription: int,
         group: GroupRow,
         subscriber: Subscriber,
-        post: Post,
+        post: Mailboxes,
         delivery: Delivery,
     ) -> None:
         self.subscription = subscription
@@ -152,7 +152,7 @@ class Agent:
         self, borrower_id: bytes, reports: tuple[StreamReport, ...], now_ms: int, *, final: bool
     ) -> None:
         """Tell the borrower how its grants stand."""
-        self._feed(borrower_id, Reported(reports, now_ms, use_finished=final))
+        self._feed(borrower_id, Reported(reports, now_ms, final=final))
 
     def leave(self, now_ms: int) -> None:
         """The client left the subscription, or does not know it; final reports follow."""
@@ -214,7 +214,7 @@ class Agent:
                 self._delivery.resume(self.subscription)
             case Standing(state):
                 self._delivery.standing(self.subscription, state)
-            case InstallStream() | FinishStream() | DropStream() | ProgressDurable():
+            case InstallStream() | RevokeStream() | DropStream() | ProgressDurable():
                 self._carry_out_stream(borrower_id, incarnation, effect)
             case _:
                 assert_never(effect)
@@ -223,7 +223,7 @@ class Agent:
         self,
         borrower_id: bytes,
         incarnation: _Incarnation,
-        effect: InstallStream | FinishStream | DropStream | ProgressDurable,
+        effect: InstallStream | RevokeStream | DropStream | ProgressDurable,
     ) -> None:
         if isinstance(effect, InstallStream):
             granted = effect.granted
@@ -235,7 +235,7 @@ class Agent:
         if grant is None:
             return
         match effect:
-            case FinishStream():
+            case RevokeStream():
                 self._delivery.finish(grant, effect.deadline_ms)
             case DropStream():
                 del incarnation.grants[key]

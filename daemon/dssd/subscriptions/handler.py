@@ -5,7 +5,7 @@ of them wants to be woken. Invariant: a subscription has one agent from `begin` 
 reports that it is over.
 """
 
-from dssd.leaders.mailboxes import Post
+from dssd.leaders.mailboxes import Mailboxes
 from dssd.machines.messages import StreamReport
 from dssd.store.rows import GroupRow
 from dssd.subscriptions.agent import Agent, Delivery, Subscriber
@@ -14,7 +14,7 @@ from dssd.subscriptions.agent import Agent, Delivery, Subscriber
 class Handler:
     """The subscriptions of one connected session."""
 
-    def __init__(self, subscriber: Subscriber, post: Post, delivery: Delivery) -> None:
+    def __init__(self, subscriber: Subscriber, post: Mailboxes, delivery: Delivery) -> None:
         self._subscriber = subscriber
         self._post = post
         self._delivery = delivery

@@ -14,7 +14,7 @@ from typing import Protocol
 from dss_core.errors import StreamNotFound, TopicExists, TopicNotFound, TopicsOverlap
 from dss_core.filters import TopicFilter
 from dss_core.ids import StreamId, StreamName
-from dssd.loop_yield import Turn
+from dssd.loop_yield import LoopTurn
 from dssd.store.paging import scan_all
 from dssd.store.port import Absent, Delete, Exists, PreconditionFailed, Put, Store, Write
 from dssd.store.rows import StorageTopicRow, TopicNameRow, TopicRow
@@ -232,7 +232,7 @@ class Catalogue:
 
     async def _refuse_overlap(self, patterns: Sequence[TopicFilter]) -> None:
         """Refuse a subject that has an owner. Nothing changes meanwhile: `_changing` is held."""
-        turn = Turn()
+        turn = LoopTurn()
         for ours in patterns:
             for topic in self._perhaps_meeting(ours):
                 await turn.give_way()

@@ -9,11 +9,11 @@ from dss_core.ids import StreamId
 from dss_core.progress import clipped, total
 from dss_sim.groups.violation import Violation
 from dssd.leaders.progress_columns import progress_of, unpacked_attempts
+from dssd.machines.attempts import merged_attempts, unacked_attempts
 from dssd.machines.delivery.events import Deliver
 from dssd.machines.delivery.window import DeliveryWindow
-from dssd.machines.hand_outs import merged_attempts, unacked_attempts
 from dssd.machines.leader.events import StreamRecord
-from dssd.machines.leader.state import Leader, LeaderState, Lease, owner_of
+from dssd.machines.leader.state import Leader, LeaderState, MemberLease, owner_of
 from dssd.machines.leader.stream import HELD, LIMITED, TRANSIENT, StreamState
 from dssd.machines.messages import BorrowerId
 from dssd.store.port import Put, Write
@@ -86,7 +86,7 @@ def check_repeated(leader: Leader, now_ms: int, said_ms: Mapping[StreamId, int])
     Raises:
         Violation: one was last said too long ago.
     """
-    if leader.state is not LeaderState.LEADING or leader.leases is not None:
+    if leader.state is not LeaderState.LEADING or leader.stream_sets is not None:
         return
     for stream, lent in leader.streams.items():
         said = lent.durable or lent.state is StreamState.REVOKING
@@ -105,7 +105,7 @@ def check_deadlines(leader: Leader, now_ms: int) -> None:
     if leader.state is not LeaderState.LEADING:
         return
     for borrower_id, member in leader.members.items():
-        ends_ms = leader.timers.at_ms(Lease(borrower_id))
+        ends_ms = leader.timers.at_ms(MemberLease(borrower_id))
         if ends_ms is None or ends_ms + LATE_MS < now_ms:
             raise Violation("I13", f"the lease of {member.client_id} is over at {ends_ms}")
     for lent in leader.streams.values():

@@ -15,7 +15,7 @@ from dss_sim.groups.violation import Violation
 from dssd.machines.borrower.borrow_machine import Borrower, BorrowerState
 from dssd.machines.borrower.lease_state import LeaseBorrower
 from dssd.machines.borrower.state import SERVED, Timer
-from dssd.machines.leader.state import Leader, Lease
+from dssd.machines.leader.state import Leader, MemberLease
 from dssd.machines.messages import (
     BorrowerId,
     Disconnect,
@@ -207,11 +207,11 @@ def reports_in(message: ToLeader) -> Iterator[tuple[StreamReport, bool]]:
     match message:
         case LeaderWanted(held=reports) | Disconnect(reports=reports):
             yield from ((report, True) for report in reports)
-        case UpdateProgress(reports=reports, use_finished=final):
+        case UpdateProgress(reports=reports, final=final):
             yield from ((report, final) for report in reports)
         case UpdateStreamStates(states=states, taken_over=taken_over):
             yield from ((report, False) for report in states)
-            yield from ((taken.report, taken.fully_acked) for taken in taken_over)
+            yield from ((taken.report, taken.final) for taken in taken_over)
         case _:
             return
 
@@ -332,7 +332,7 @@ def check_lease(machine: Machine, host: Host, leader: Leader, leaders: Host) -> 
     Raises:
         Violation: it may still hand out by then, or counts from a later time.
     """
-    ends_ms = leader.timers.at_ms(Lease(machine.borrower_id))
+    ends_ms = leader.timers.at_ms(MemberLease(machine.borrower_id))
     lease_ms = machine.timers.at_ms(Timer.LEASE)
     if ends_ms is None or lease_ms is None:
         return

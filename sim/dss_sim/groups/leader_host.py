@@ -19,13 +19,13 @@ from dss_sim.groups.leader_times import check_times, times_before
 from dss_sim.groups.store import AtOnce, at_once
 from dssd.leaders.registry import BOOT_ID_BYTES
 from dssd.leaders.takeover import (
-    Attempt,
-    Claim,
-    leases_of,
-    next_claim,
+    Takeover,
+    TakeoverCommit,
+    next_takeover,
     present_streams,
     stored_streams,
     stored_versions,
+    stream_sets_of,
     version_writes,
     writes_of,
 )
@@ -84,7 +84,7 @@ class Leading:
 
     def __init__(self, group: GroupRow) -> None:
         self.group = group
-        self.claim: Claim | None = None
+        self.claim: Takeover | None = None
         self.commit_took_ms = 0
         """The longest of its commits."""
         self.leader: Leader | None = None
@@ -196,23 +196,25 @@ class LeaderHost:
             return None
         acting = self.leading[group_id] = Leading(found.row)
         known = at_once(world.store.rows.read(LeaderRow, (group_id,)))
-        attempt = next_claim(group_id, known, self._boots.to_bytes(BOOT_ID_BYTES))
+        attempt = next_takeover(group_id, known, self._boots.to_bytes(BOOT_ID_BYTES))
         answered = partial(self._claimed, acting, attempt)
         self._commit(acting, [Put(attempt.row)], attempt.conditions, answered)
         return acting
 
     def _claimed(
-        self, acting: Leading, attempt: Attempt, answer: list[int] | PreconditionFailed
+        self, acting: Leading, attempt: TakeoverCommit, answer: list[int] | PreconditionFailed
     ) -> None:
         if isinstance(answer, PreconditionFailed):
             self._end(acting)
             return
         world, epoch = self._world, attempt.row.leader_epoch
         world.tell(Led(world.schedule.now_us, acting.group.name, epoch))
-        acting.claim = Claim(attempt.row, answer[0], attempt.restarted)
+        acting.claim = Takeover(attempt.row, answer[0], attempt.restarted)
         owner = acting.group.session_id
-        leases = leases_of(acting.group)
-        acting.leader = Leader(epoch, owner_session=owner, timing=world.plan.timing, leases=leases)
+        sets = stream_sets_of(acting.group)
+        acting.leader = Leader(
+            epoch, owner_session=owner, timing=world.plan.timing, stream_sets=leases
+        )
         stored = at_once(
             stored_streams(world.store.rows, world.catalogue, world.log, acting.group, AtOnce())
         )

@@ -124,10 +124,10 @@ def _reports_of(
             return [(report, False) for report in held]
         case Disconnect(reports=reports):
             return [(report, True) for report in reports]
-        case UpdateProgress(reports=reports, use_finished=final) if is_member:
+        case UpdateProgress(reports=reports, final=final) if is_member:
             return [(report, final) for report in reports]
         case UpdateStreamStates(states=states, taken_over=taken_over) if is_member:
-            last = [(taken.report, taken.fully_acked) for taken in taken_over]
+            last = [(taken.report, taken.final) for taken in taken_over]
             return [*((report, False) for report in states), *last]
         case _:
             return []
@@ -198,7 +198,7 @@ def check_answer(
         for answer in answers:
             check_said_to_stranger(answer)
     # A leader of sets answers by the next set or renewal, and again while that is not shown.
-    if leader.leases is None:
+    if leader.stream_sets is None:
         check_answered_at_once(message, sight.stray, answers)
 
 
@@ -257,10 +257,10 @@ def _sent_at_most(under_way: UnderWay, given: LeaderInput) -> int | None:
     if not isinstance(given, Received) or given.message.borrower_id != under_way.holder:
         return None
     match given.message:
-        case UpdateProgress(reports=reports, use_finished=True) | Disconnect(reports=reports):
+        case UpdateProgress(reports=reports, final=True) | Disconnect(reports=reports):
             last = list(reports)
         case UpdateStreamStates(taken_over=taken_over):
-            last = [taken.report for taken in taken_over if taken.fully_acked]
+            last = [taken.report for taken in taken_over if taken.final]
         case _:
             return None
     grant = under_way.lent.stream, under_way.grant_epoch

@@ -10,7 +10,13 @@ from typing import NamedTuple
 
 from dss_sim.groups.violation import Violation
 from dssd.machines.leader.events import LeaderInput, Received, SessionClosed, Ticked
-from dssd.machines.leader.state import STREAMS_A_REBALANCE_MS, Alarm, Leader, LeaderState, Lease
+from dssd.machines.leader.state import (
+    STREAMS_A_REBALANCE_MS,
+    Alarm,
+    Leader,
+    LeaderState,
+    MemberLease,
+)
 from dssd.machines.leader.stream import StreamState
 from dssd.machines.messages import BorrowerId
 
@@ -30,7 +36,7 @@ class Times(NamedTuple):
 
 def times_before(leader: Leader, given: LeaderInput) -> Times:
     """What is to be compared after the step."""
-    return Times(given, {each: leader.timers.at_ms(Lease(each)) for each in leader.members})
+    return Times(given, {each: leader.timers.at_ms(MemberLease(each)) for each in leader.members})
 
 
 def check_times(times: Times, leader: Leader, commit_took_ms: int) -> None:
@@ -59,7 +65,7 @@ def check_leases(times: Times, leader: Leader) -> None:
     fresh_ms = times.given.now_ms + leader.timing.lease_ms
     for borrower_id, member in leader.members.items():
         due_ms = fresh_ms if borrower_id == heard else times.leases.get(borrower_id)
-        ends_ms = leader.timers.at_ms(Lease(borrower_id))
+        ends_ms = leader.timers.at_ms(MemberLease(borrower_id))
         if ends_ms is None or (due_ms is not None and ends_ms > due_ms):
             raise Violation("I13", f"{member.client_id} is kept for longer than its lease")
         if due_ms is not None and ends_ms < due_ms:

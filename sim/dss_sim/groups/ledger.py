@@ -24,7 +24,7 @@ from dssd.machines.messages import (
 from dssd.store.port import Put, Write
 from dssd.store.rows import GrantRow, LeaderRow, ProgressRow, StreamSetRow
 
-Lent = tuple[int, StreamId]
+GrantDecided = tuple[int, StreamId]
 """A group and a stream of it."""
 
 
@@ -32,8 +32,8 @@ class Ledger:
     """Progress and grants as the store has them."""
 
     def __init__(self) -> None:
-        self._progress: dict[Lent, ProgressRow] = {}
-        self._grant_epochs: dict[Lent, int] = {}
+        self._progress: dict[GrantDecided, ProgressRow] = {}
+        self._grant_epochs: dict[GrantDecided, int] = {}
         self._set_versions: dict[tuple[int, SessionId], int] = {}
         self._leader_epochs: dict[int, int] = {}
         self._authors: dict[int, tuple[Sequence[Write], int, int]] = {}

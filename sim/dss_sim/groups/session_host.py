@@ -17,7 +17,6 @@ from dss_sim.groups.session_books import HeldGrant, SessionBooks
 from dss_sim.groups.violation import Violation
 from dssd.machines.delivery.events import (
     AnswerSettled,
-    AskRevoke,
     ChunkRead,
     Closing,
     Deliver,
@@ -32,9 +31,10 @@ from dssd.machines.delivery.events import (
     RefuseRange,
     Report,
     Resumed,
-    RevokeAsked,
+    RevokeBegun,
     RevokeFinished,
     Saved,
+    SendRevoke,
     Settles,
     ShowStalled,
     Suspended,
@@ -187,7 +187,7 @@ class SimulatedSession:
                     self._report_last(reports)
                 else:
                     self.handler.report(reports, now_ms, final=False)
-            case AskRevoke(grant, deadline_ms):
+            case SendRevoke(grant, deadline_ms):
                 self._pipe.down(items.Revoke(grant, deadline_ms))
             case AnswerSettled(token):
                 self.books.check_answered(token, self._world.ledger)
@@ -320,7 +320,7 @@ class SimulatedSession:
         late = self._world.chance.strike("late_final")
         if late is not None:
             self._held_up[grant] = late.randint(*LATE_FINAL_US)
-        self.feed(RevokeAsked(grant, deadline_ms))
+        self.feed(RevokeBegun(grant, deadline_ms))
 
     def drop(self, grant: int, reason: str) -> None:
         """The grant is over."""

@@ -27,7 +27,7 @@ from dss_sim.groups.history import Damaged, Disturbed, Lost, Stored
 from dss_sim.groups.store import COMMIT_US
 from dss_sim.groups.topic_file import Frame, TopicFile
 from dssd.log.sequences import Answer
-from dssd.rpc.producer_fencing import NewestCalls
+from dssd.rpc.producer_fencing import ProducerFencing
 
 if TYPE_CHECKING:
     from dss_sim.groups.world import World
@@ -81,7 +81,7 @@ class Writer:
         self._seals: list[tuple[int, Callable[[], None]]] = []
         self._raising: set[int] = set()
         """Storage topics whose ceilings are being stored."""
-        self.calls = NewestCalls()
+        self.calls = ProducerFencing()
         self.lives = 0
         """How often the daemon died."""
         self._clean = True
@@ -274,7 +274,7 @@ class Writer:
         self._clean = clean
         self.lives += 1
         self._batch = None
-        self.calls = NewestCalls()
+        self.calls = ProducerFencing()
         self._queue.clear()
         self._seals.clear()
         self._raising.clear()

@@ -19,7 +19,7 @@ from random import Random
 from typing import Any, TypeVar, TypeVarTuple
 
 from dssd import loop_yield
-from dssd.limits import TURN_S
+from dssd.limits import LOOP_TURN_S
 from dssd.log.write import loop_reports, writer_thread
 
 T = TypeVar("T")
@@ -116,7 +116,7 @@ class SteppedLoop(asyncio.SelectorEventLoop):
 
     def perf_counter(self) -> float:
         """A clock on which nothing takes time, but now and then a whole turn."""
-        return TURN_S if self.chance.random() < TURN_ENDS else 0.0
+        return LOOP_TURN_S if self.chance.random() < TURN_ENDS else 0.0
 
 
 def _run(future: asyncio.Future[T], job: Callable[[], T]) -> None:

@@ -126,7 +126,7 @@ IN_DISK = (
     OnDisk(
         "bad file deleted",
         "a file of which the good part was moved on is deleted, its bad part with it",
-        "log/recovery/apply_outcome.py",
+        "log/recovery/outcomes.py",
         "        if bad:\n            path = self._paths.segment(old)\n",
         "        if False:\n            path = self._paths.segment(old)\n",
     ),
@@ -147,7 +147,7 @@ IN_DISK = (
     OnDisk(
         "producers go with a moved file",
         "a file of which all was moved on takes along the only snapshot of the producers",
-        "log/recovery/apply_outcome.py",
+        "log/recovery/outcomes.py",
         "            await asyncio.to_thread(snapshots.hand_down, self._paths, old, new)\n",
         "            pass\n",
     ),

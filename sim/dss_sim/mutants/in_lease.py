@@ -28,8 +28,8 @@ IN_LEASE = (
         "taken over is fully acked",
         "a stream is free as soon as its holder answers that it is taken over",
         "machines/leader/machine.py",
-        "            _take_reports(turn, borrower_id, (taken.report,), final=taken.fully_acked)\n",
-        "            leases.sets[borrower_id].returned[taken.report.stream] = "
+        "            _take_reports(turn, borrower_id, (taken.report,), final=taken.final)\n",
+        "            sets.by_member[borrower_id].returned[taken.report.stream] = "
         "taken.report.grant_epoch\n"
         "            _take_reports(turn, borrower_id, (taken.report,), final=True)\n",
     ),

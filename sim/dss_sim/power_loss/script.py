@@ -44,7 +44,7 @@ from dss_sim.power_loss.trace import TOLD_FD
 from dssd.log.port import Append, Appended
 from dssd.log.settings import LogSettings
 from dssd.machines.start_point import Earliest
-from dssd.sessions.items import Granted as Lent
+from dssd.sessions.items import Granted as GrantDecided
 from dssd.sessions.items import Opening, Settled
 from dssd.topics.catalogue import NewTopic, Topic
 
@@ -143,7 +143,7 @@ async def attached(
 async def consume(client: Attached, topic: Topic, count: int, group: str = GROUP) -> None:
     """Take the records that there are, acknowledge a stream after the other, durably."""
     records = await client.records(count)
-    lent = {item.grant: item for item in client.heard if isinstance(item, Lent)}
+    lent = {item.grant: item for item in client.heard if isinstance(item, GrantDecided)}
     for grant in sorted({record[0] for record in records}):
         offsets = [offset for number, offset, *_ in records if number == grant]
         end = max(offsets) + 1

@@ -174,7 +174,7 @@ class Group:
                 self.feed(Received(UpdateProgress(borrower_id, EPOCH, reports), self.now_ms))
             case Revoke(borrower_id, _, stream, grant_epoch):
                 final = StreamReport(stream, grant_epoch, Progress(0), 0, sent=0)
-                update = UpdateProgress(borrower_id, EPOCH, (final,), use_finished=True)
+                update = UpdateProgress(borrower_id, EPOCH, (final,), final=True)
                 self.feed(Received(update, self.now_ms))
             case Revoked(borrower_id, _, stream, grant_epoch):
                 finished = RevokeFinished(borrower_id, EPOCH, stream, grant_epoch)

@@ -20,7 +20,7 @@ from dss_sim.groups.violation import Violation
 from dssd.machines.borrower.borrow_machine import Borrower, BorrowerState
 from dssd.machines.borrower.lease_state import LeaseBorrower
 from dssd.machines.borrower.state import HeldStream, Timer
-from dssd.machines.leader.state import Leader, Lease
+from dssd.machines.leader.state import Leader, MemberLease
 from dssd.machines.messages import (
     Disconnect,
     Grant,
@@ -162,7 +162,7 @@ def test_a_grant_that_was_over_must_not_come_back() -> None:
 @pytest.mark.parametrize(
     "said",
     [
-        UpdateProgress(ME, 4, (report(sent=14),), use_finished=True),
+        UpdateProgress(ME, 4, (report(sent=14),), final=True),
         LeaderWanted(ME, 4, b"session", "ann", (report(sent=14),)),
         Disconnect(ME, 4, (report(),)),
         UpdateStreamStates(ME, 4, 0, 1, taken_over=(TakenState(report(sent=14), True),)),
@@ -181,8 +181,8 @@ def test_a_final_report_may_be_said_again_as_one(said: ToLeader) -> None:
     [
         ("I11", UpdateProgress(ME, 4, (report(sent=14),))),
         ("I11", UpdateStreamStates(ME, 4, 0, 1, (report(sent=14),))),
-        ("S4", UpdateProgress(ME, 4, (report(sent=13),), use_finished=True)),
-        ("S4", UpdateProgress(ME, 4, (report(floor=9, sent=14),), use_finished=True)),
+        ("S4", UpdateProgress(ME, 4, (report(sent=13),), final=True)),
+        ("S4", UpdateProgress(ME, 4, (report(floor=9, sent=14),), final=True)),
     ],
     ids=["ordinary", "ordinary in a set", "less was sent", "less was acknowledged"],
 )
@@ -225,7 +225,7 @@ def test_who_leaves_must_give_back_what_it_is_granted() -> None:
 
 def leading(ends_ms: int) -> Leader:
     leader = Leader(4)
-    leader.timers.set(Lease(ME), ends_ms)
+    leader.timers.set(MemberLease(ME), ends_ms)
     return leader
 
 

@@ -19,9 +19,9 @@ from dssd.machines.leader.events import (
     TookOver,
 )
 from dssd.machines.leader.machine import step
-from dssd.machines.leader.state import Alarm, Leader, Lease
+from dssd.machines.leader.state import Alarm, Leader, MemberLease
 from dssd.machines.leader.stream import StreamState
-from dssd.machines.leader.stream_acts import Turn, mark_dirty
+from dssd.machines.leader.stream_acts import LeaderTurn, mark_dirty
 from dssd.machines.messages import LeaderWanted, Ping
 
 A = StreamId(1, 0)
@@ -60,7 +60,7 @@ def judged(leader: Leader, given: LeaderInput, change: Callable[[], object]) -> 
 
 
 def lasts(leader: Leader, name: bytes, until_ms: int) -> Callable[[], None]:
-    return lambda: leader.timers.set(Lease(name), until_ms)
+    return lambda: leader.timers.set(MemberLease(name), until_ms)
 
 
 def test_a_lease_must_end_as_long_after_the_last_message_as_it_lasts(leader: Leader) -> None:
@@ -148,7 +148,7 @@ def test_a_stream_that_is_free_must_not_wait_longer_than_leaves_gather(leader: L
 
 
 def test_what_was_reported_must_not_wait_longer_than_reports_gather(leader: Leader) -> None:
-    mark_dirty(Turn(leader, 300), A)
+    mark_dirty(LeaderTurn(leader, 300), A)
     judged(leader, Ticked(300), lambda: None)
     with broken("I17"):
         judged(leader, Ticked(300), lambda: leader.timers.set(Alarm.COMMIT, 301 + COMMIT_MS))

@@ -14,7 +14,7 @@ from dss_sim.groups.producing import Producer
 from dss_sim.groups.run import run, run_seed
 from dss_sim.groups.scenarios import SCENARIOS
 from dss_sim.groups.world import World
-from dssd.rpc.producer_fencing import NewestCalls
+from dssd.rpc.producer_fencing import ProducerFencing
 
 STREAM = StreamId(1, 0)
 
@@ -155,12 +155,14 @@ def test_what_a_dead_connection_still_brings_is_stored_once(
 def test_without_a_fence_between_connections_a_record_is_stored_twice(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(NewestCalls, "check", lambda *given: None)
+    monkeypatch.setattr(ProducerFencing, "check", lambda *given: None)
     found = [run(hard_on_requests(seed)).violation for seed in LATE]
     assert {each.invariant for each in found if each is not None} == {"S7"}
 
 
-def test_the_frame_queue_of_the_client_keeps_every_invariant(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_frame_queue_of_the_client_keeps_every_invariant(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(producing, "new_queue", lambda stream: ClientFrameQueue(stream.partition))
     hard = [
         seed

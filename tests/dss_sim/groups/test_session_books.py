@@ -18,7 +18,7 @@ from dss_sim.groups.session_host import SimulatedSession
 from dss_sim.groups.violation import Violation
 from dss_sim.groups.world import World
 from dssd.machines.delivery.events import ChunkRead, Deliver, Installed, Settle
-from dssd.machines.delivery.outstanding import Run
+from dssd.machines.delivery.outstanding import SentRange
 from dssd.machines.delivery.stream import DeliveredStream
 from dssd.machines.messages import Attempts, GrantedStream, Invalidate, Revoked, StreamReport
 
@@ -121,13 +121,13 @@ def test_who_has_half_of_the_credit_out_gets_no_more_while_another_waits(
     waits = ChunkRead(99, 0, b"", (), 1, 0, 1)
     half = window.credit_records // 2
     lent.out.take_all()
-    lent.out.add(Run(0, half, (), half, 0))
+    lent.out.add(SentRange(0, half, (), half, 0))
     one = Deliver(lending.grant, b"", (), False, 1, half - 1, half)
     lending.books.check_shares({99: waits}, [one])
     other.chunk = waits
     lending.books.check_shares({}, [one])
     lending.books.check_shares({99: waits}, [one])
-    lent.out.add(Run(half, half + 1, (), 1, 0))
+    lent.out.add(SentRange(half, half + 1, (), 1, 0))
     with broken("S12"):
         lending.books.check_shares({99: waits}, [one])
 

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from dssd.leaders import borrower_mailboxes
-from dssd.leaders.borrower_mailboxes import PostOffice
+from dssd.leaders.borrower_mailboxes import BorrowerMailboxes
 from dssd.machines.messages import PingResponse, ToBorrower
 
 
@@ -13,15 +13,15 @@ def message(name: bytes, number: int) -> PingResponse:
 
 
 @pytest.fixture
-async def office() -> AsyncIterator[PostOffice]:
-    made = PostOffice()
+async def office() -> AsyncIterator[BorrowerMailboxes]:
+    made = BorrowerMailboxes()
     task = asyncio.create_task(made.run(), name="post office")
     yield made
     task.cancel()
     await asyncio.wait([task])
 
 
-async def test_messages_come_later_and_in_order(office: PostOffice) -> None:
+async def test_messages_come_later_and_in_order(office: BorrowerMailboxes) -> None:
     inbox: list[ToBorrower] = []
     done = asyncio.Event()
 
@@ -39,7 +39,7 @@ async def test_messages_come_later_and_in_order(office: PostOffice) -> None:
     assert inbox == [message(b"ann", number) for number in range(1_000)]
 
 
-async def test_a_message_without_a_receiver_is_lost(office: PostOffice) -> None:
+async def test_a_message_without_a_receiver_is_lost(office: BorrowerMailboxes) -> None:
     office.put(message(b"nobody", 1))
     inbox: asyncio.Queue[ToBorrower] = asyncio.Queue()
     office.attach(b"nobody", inbox.put_nowait)
@@ -48,7 +48,7 @@ async def test_a_message_without_a_receiver_is_lost(office: PostOffice) -> None:
         assert await inbox.get() == message(b"nobody", 2)
 
 
-async def test_what_waits_for_a_receiver_that_left_is_lost(office: PostOffice) -> None:
+async def test_what_waits_for_a_receiver_that_left_is_lost(office: BorrowerMailboxes) -> None:
     gone: list[ToBorrower] = []
     detach = office.attach(b"ann", gone.append)
     inbox: asyncio.Queue[ToBorrower] = asyncio.Queue()
@@ -62,7 +62,7 @@ async def test_what_waits_for_a_receiver_that_left_is_lost(office: PostOffice) -
 
 
 async def test_a_full_mailbox_loses_its_own_messages_only(
-    office: PostOffice, monkeypatch: pytest.MonkeyPatch
+    office: BorrowerMailboxes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(borrower_mailboxes, "BORROWER_MAILBOX_MAX", 2)
     counts = {b"ann": 0, b"bob": 0}

@@ -34,7 +34,7 @@ def report(stream: StreamId, grant_epoch: int) -> StreamReport:
     return StreamReport(stream, grant_epoch, Progress(0), 0, sent=0)
 
 
-def show(member: Member, got: LeaseStreams | UpdateStreams, *, fully_acked: bool = False) -> None:
+def show(member: Member, got: LeaseStreams | UpdateStreams, *, final: bool = False) -> None:
     """Answer a set: all of it is held, and what is taken over is given back or not."""
     taken = got.taken_over if isinstance(got, UpdateStreams) else ()
     message = UpdateStreamStates(
@@ -44,7 +44,7 @@ def show(member: Member, got: LeaseStreams | UpdateStreams, *, fully_acked: bool
         got.version,
         tuple(report(each.stream, each.grant_epoch) for each in got.streams),
         None,
-        tuple(TakenState(report(each.stream, each.grant_epoch), fully_acked) for each in taken),
+        tuple(TakenState(report(each.stream, each.grant_epoch), final) for each in taken),
         asks_renewal=True,
     )
     member.plant.registry.to_leader(member.group.group_id, message)
@@ -77,7 +77,7 @@ async def test_a_second_member_gets_half_by_the_whole_handshake(plant: Plant) ->
     bob.want()
     update = await ann.next(UpdateStreams)
     assert (len(update.streams), len(update.taken_over)) == (2, 2)
-    show(ann, update, fully_acked=True)
+    show(ann, update, final=True)
     first = await bob.next(LeaseStreams)
     show(bob, first)
     held = len(first.streams)

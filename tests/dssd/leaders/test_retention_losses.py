@@ -11,7 +11,7 @@ from dss_core.progress import Progress, Range
 from dss_sim.played_groups import Plant
 from dssd.clock import Clock
 from dssd.leaders.progress_columns import packed_ranges
-from dssd.leaders.retention_losses import EVENT, UnreadLosses, unacked
+from dssd.leaders.retention_losses import EVENT, RetentionLosses, unacked
 from dssd.limits import UNREAD_TOLD_EVERY_MS
 from dssd.machines.start_point import Earliest
 from dssd.store.port import Put
@@ -41,7 +41,7 @@ class Scene:
         self.plant = plant
         self.streams = streams
         self.clock = SetClock()
-        self.losses = UnreadLosses(plant.catalogue, plant.groups, plant.registry, self.clock)
+        self.losses = RetentionLosses(plant.catalogue, plant.groups, plant.registry, self.clock)
 
     async def goes(self, going: Mapping[StreamId, Range]) -> None:
         await self.losses.about_to_go(self.plant.catalogue.get("orders"), going)

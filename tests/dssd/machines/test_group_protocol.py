@@ -23,7 +23,7 @@ from dssd.machines.leader import events as leader_events
 from dssd.machines.leader import machine as leader_machine
 from dssd.machines.leader.state import Leader, LeaderState, LeaderTiming
 from dssd.machines.leader.stream import HELD, StreamState
-from dssd.machines.leader.stream_set_state import Leases
+from dssd.machines.leader.stream_set_state import StreamSets
 from dssd.machines.messages import GrantedStream, StreamReport, ToBorrower, ToLeader
 
 LEASE_MS = 6_000
@@ -103,9 +103,9 @@ class World:
 
     def start_leader(self, *, restarted: bool = False) -> None:
         self.leader_epoch += 1
-        leases = Leases() if self.protocol == "lease" else None
+        leases = StreamSets() if self.protocol == "lease" else None
         timing = LeaderTiming(lease_ms=LEASE_MS)
-        self.leader = Leader(self.leader_epoch, timing=timing, leases=leases)
+        self.leader = Leader(self.leader_epoch, timing=timing, stream_sets=leases)
         streams = tuple(self.stored_stream(stream) for stream in self.streams)
         versions = tuple(leader_events.SetVersion(*each) for each in self.versions.items())
         self.feed(leader_events.TookOver(self.now_ms, streams, restarted, versions))
@@ -262,7 +262,7 @@ class Member:
                     granted, granted.progress.floor, granted.progress
                 )
                 world.at(world.random.randint(1, 30), lambda: self.read(granted))
-            case borrower_events.FinishStream(stream, _, _):
+            case borrower_events.RevokeStream(stream, _, _):
                 self.reading[stream].finishing = True
                 self.report(self.reading[stream])
             case borrower_events.DropStream(stream, grant_epoch, _):
@@ -326,7 +326,7 @@ class Member:
             sent=reading.at,
         )
         final = reading.finishing
-        self.feed(borrower_events.Reported((report,), self.world.now_ms, use_finished=final))
+        self.feed(borrower_events.Reported((report,), self.world.now_ms, final=final))
 
 
 SEEDS = range(30)

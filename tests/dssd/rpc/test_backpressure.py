@@ -1,6 +1,6 @@
 import asyncio
 
-from dssd.rpc.backpressure import Room
+from dssd.rpc.backpressure import AppendBudget
 
 
 async def settle() -> None:
@@ -9,7 +9,7 @@ async def settle() -> None:
 
 
 async def test_takers_wait_once_the_room_is_full_and_go_in_their_order() -> None:
-    room = Room(10)
+    room = AppendBudget(10)
     await room.take(6)
     went: list[str] = []
 
@@ -28,7 +28,7 @@ async def test_takers_wait_once_the_room_is_full_and_go_in_their_order() -> None
 
 
 async def test_what_is_larger_than_the_room_goes_alone() -> None:
-    room = Room(10)
+    room = AppendBudget(10)
     await room.take(50)
     async with asyncio.TaskGroup() as tasks:
         waiting = tasks.create_task(room.take(1))
@@ -38,7 +38,7 @@ async def test_what_is_larger_than_the_room_goes_alone() -> None:
 
 
 async def test_a_taker_that_goes_away_leaves_no_hole() -> None:
-    room = Room(10)
+    room = AppendBudget(10)
     await room.take(10)
     async with asyncio.TaskGroup() as tasks:
         gone = tasks.create_task(room.take(10))
@@ -53,7 +53,7 @@ async def test_a_taker_that_goes_away_leaves_no_hole() -> None:
 
 
 async def test_a_taker_that_goes_away_at_its_turn_gives_it_on() -> None:
-    room = Room(10)
+    room = AppendBudget(10)
     await room.take(10)
     async with asyncio.TaskGroup() as tasks:
         gone = tasks.create_task(room.take(10))

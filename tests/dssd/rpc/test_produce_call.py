@@ -13,7 +13,7 @@ from dss_core.limits import MESSAGE_BYTES_MAX
 from dss_core.routing import key_hash
 from dssd.limits import FLIGHT_FRAMES_MAX, PRODUCE_ITEMS_IN_FLIGHT_MAX, REPLY_ANSWERS_USUAL
 from dssd.log.port import Append, Appended
-from dssd.rpc.backpressure import Room
+from dssd.rpc.backpressure import AppendBudget
 from dssd.rpc.frame_checks import Gates
 from dssd.rpc.produce_call import ProduceCall, TakesFrames
 from dssd.topics.catalogue import Topic
@@ -66,7 +66,7 @@ async def test_answers_come_in_the_order_of_the_frames_and_gather(shelf: Shelf) 
     ]
     log = SlowLog(shelf.log)
     async with asyncio.TaskGroup() as tasks:
-        call = ProduceCall(Gates(shelf.catalogue), log, Room(1 << 30), tasks)
+        call = ProduceCall(Gates(shelf.catalogue), log, AppendBudget(1 << 30), tasks)
         tasks.create_task(call.read(each(requests)))
         answering = tasks.create_task(answers(call))
         await log.was_asked(10)
@@ -87,7 +87,7 @@ async def test_reading_waits_for_the_disk_only_when_the_call_is_full(shelf: Shel
     requests = [request(topic, shelf.frame(topic, [b"x"])) for _ in range(count)]
     log = SlowLog(shelf.log)
     async with asyncio.TaskGroup() as tasks:
-        call = ProduceCall(Gates(shelf.catalogue), log, Room(1 << 30), tasks)
+        call = ProduceCall(Gates(shelf.catalogue), log, AppendBudget(1 << 30), tasks)
         reader = tasks.create_task(call.read(each(requests)))
         answering = tasks.create_task(answers(call))
         for _ in range(count * 2):
@@ -105,7 +105,7 @@ async def test_a_request_of_many_frames_goes_in_several_flights(shelf: Shelf) ->
     many = request(topic, *(shelf.frame(topic, [b"x"]) for _ in range(count)))
     log = SlowLog(shelf.log)
     log.may_go_on.set()
-    room = Room(1 << 30)
+    room = AppendBudget(1 << 30)
     async with asyncio.TaskGroup() as tasks:
         call = ProduceCall(Gates(shelf.catalogue), log, room, tasks)
         tasks.create_task(call.read(each([many])))
@@ -121,7 +121,7 @@ async def test_room_of_a_request_comes_back_though_it_was_taken_in_only_in_part(
     topic = await shelf.topic("a")
     frames = [shelf.frame(topic, [b"x"]) for _ in range(3 * FLIGHT_FRAMES_MAX)]
     log = SlowLog(shelf.log)
-    room = Room(sum(map(len, frames)))
+    room = AppendBudget(sum(map(len, frames)))
     async with asyncio.TaskGroup() as tasks:
         call = ProduceCall(Gates(shelf.catalogue), log, room, tasks)
         reader = tasks.create_task(call.read(each([request(topic, *frames)])))
@@ -138,7 +138,9 @@ async def test_what_a_dead_call_still_holds_is_not_stored_after_its_successor_we
     gates = Gates(shelf.catalogue)
     first, second = (shelf.frame(topic, [b"x"]) for _ in range(2))
     async with asyncio.TaskGroup() as tasks:
-        dead, alive = (ProduceCall(gates, shelf.log, Room(1 << 30), tasks) for _ in range(2))
+        dead, alive = (
+            ProduceCall(gates, shelf.log, AppendBudget(1 << 30), tasks) for _ in range(2)
+        )
         await alive.read(each([request(topic, first)]))
         assert len((await answers(alive))[0].acks) == 1
         await dead.read(each([request(topic, second)]))
@@ -152,7 +154,7 @@ async def test_a_stopped_call_answers_what_it_has_read(shelf: Shelf) -> None:
     log = SlowLog(shelf.log)
     never = asyncio.Event()
     async with asyncio.TaskGroup() as tasks:
-        call = ProduceCall(Gates(shelf.catalogue), log, Room(1 << 30), tasks)
+        call = ProduceCall(Gates(shelf.catalogue), log, AppendBudget(1 << 30), tasks)
         requests = [request(topic, shelf.frame(topic, [b"x"]))]
         reader = tasks.create_task(call.read(each(requests, never)))
         answering = tasks.create_task(answers(call))
@@ -168,7 +170,7 @@ async def test_what_was_handed_over_is_stored_though_the_client_has_gone(shelf: 
     topic = await shelf.topic("a")
     log = SlowLog(shelf.log)
     async with asyncio.TaskGroup() as tasks:
-        call = ProduceCall(Gates(shelf.catalogue), log, Room(1 << 30), tasks)
+        call = ProduceCall(Gates(shelf.catalogue), log, AppendBudget(1 << 30), tasks)
         reader = tasks.create_task(call.read(each([request(topic, shelf.frame(topic, [b"x"]))])))
         answering = tasks.create_task(answers(call))
         await log.was_asked(1)
@@ -184,11 +186,11 @@ async def test_a_sealed_storage_topic_takes_nothing_new_but_knows_what_it_took(
     topic = await shelf.topic("a")
     first, second = shelf.frame(topic, [b"0"]), shelf.frame(topic, [b"1"])
     async with asyncio.TaskGroup() as tasks:
-        call = ProduceCall(Gates(shelf.catalogue), shelf.log, Room(1 << 30), tasks)
+        call = ProduceCall(Gates(shelf.catalogue), shelf.log, AppendBudget(1 << 30), tasks)
         tasks.create_task(call.read(each([request(topic, first)])))
         await answers(call)
         assert await shelf.log.seal(topic.producing.storage_topic_id) == [1]
-        call = ProduceCall(Gates(shelf.catalogue), shelf.log, Room(1 << 30), tasks)
+        call = ProduceCall(Gates(shelf.catalogue), shelf.log, AppendBudget(1 << 30), tasks)
         tasks.create_task(call.read(each([request(topic, first, second)])))
         (reply,) = await answers(call)
     assert [(ack.base_offset, ack.repeated) for ack in reply.acks] == [(0, True)]
@@ -205,7 +207,7 @@ async def test_the_topic_of_a_call_holds_until_another_is_named(shelf: Shelf) ->
         request(second, shelf.frame(second, [b"2"])),
     ]
     async with asyncio.TaskGroup() as tasks:
-        call = ProduceCall(Gates(shelf.catalogue), shelf.log, Room(1 << 30), tasks)
+        call = ProduceCall(Gates(shelf.catalogue), shelf.log, AppendBudget(1 << 30), tasks)
         tasks.create_task(call.read(each(requests)))
         replies = await answers(call)
     assert sum(len(reply.acks) for reply in replies) == 3
@@ -269,7 +271,7 @@ async def answered_beside_others(
 
     async def run() -> None:
         async with asyncio.TaskGroup() as tasks:
-            call = ProduceCall(Gates(shelf.catalogue), shelf.log, Room(1 << 30), tasks)
+            call = ProduceCall(Gates(shelf.catalogue), shelf.log, AppendBudget(1 << 30), tasks)
             tasks.create_task(call.read(each([item])))
             replies.extend(await answers(call))
 
@@ -289,7 +291,7 @@ async def test_replies_full_of_long_refusals_stay_far_below_the_largest_message(
     frame = several_subjects(0, ["\N{SNOWMAN}" * 340])
     log = SlowLog(shelf.log)
     async with asyncio.TaskGroup() as tasks:
-        call = ProduceCall(Gates(shelf.catalogue), log, Room(1 << 30), tasks)
+        call = ProduceCall(Gates(shelf.catalogue), log, AppendBudget(1 << 30), tasks)
         await call.read(each([request(topic, *[frame] * 2_000)]))
         replies = await answers(call)
     assert sum(len(reply.refusals) for reply in replies) == 2_000
@@ -300,7 +302,7 @@ async def test_small_frames_take_room_for_what_they_cost_beside_their_bytes(shel
     topic = await shelf.topic("a")
     frames = [shelf.frame(topic, [b"x"]) for _ in range(10)]
     log = SlowLog(shelf.log)
-    room = Room(sum(map(len, frames)) + 2)
+    room = AppendBudget(sum(map(len, frames)) + 2)
     async with asyncio.TaskGroup() as tasks:
         call = ProduceCall(Gates(shelf.catalogue), log, room, tasks)
         tasks.create_task(call.read(each([request(topic, *frames)])))

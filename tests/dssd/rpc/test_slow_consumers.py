@@ -10,7 +10,7 @@ import pytest
 
 from dssd.addresses import Address, TcpAddress, UnixAddress
 from dssd.limits import CLOG_LOOKS_MAX
-from dssd.rpc.slow_consumers import ClogWatch
+from dssd.rpc.slow_consumers import SlowConsumerWatch
 
 Listening = Callable[[], AbstractContextManager[tuple[socket.socket, Address]]]
 
@@ -66,7 +66,7 @@ def is_cut(own: socket.socket) -> bool:
 @pytest.mark.parametrize("listening", [on_a_unix_socket, on_a_port])
 async def test_a_peer_that_takes_nothing_is_cut_at_the_last_look(listening: Listening) -> None:
     with listening() as (listener, address), connection(listener) as (own, peer):
-        watch = ClogWatch([address])
+        watch = SlowConsumerWatch([address])
         fill(own)
         for _ in range(CLOG_LOOKS_MAX - 1):
             await watch.look()
@@ -80,7 +80,7 @@ async def test_a_peer_that_takes_nothing_is_cut_at_the_last_look(listening: List
 
 async def test_a_peer_that_takes_some_is_not_cut() -> None:
     with on_a_unix_socket() as (listener, address), connection(listener) as (own, peer):
-        watch = ClogWatch([address])
+        watch = SlowConsumerWatch([address])
         fill(own)
         for _ in range(3 * CLOG_LOOKS_MAX):
             await watch.look()
@@ -90,7 +90,7 @@ async def test_a_peer_that_takes_some_is_not_cut() -> None:
 
 async def test_a_peer_is_given_all_looks_again_once_it_has_taken_some() -> None:
     with on_a_unix_socket() as (listener, address), connection(listener) as (own, peer):
-        watch = ClogWatch([address])
+        watch = SlowConsumerWatch([address])
         fill(own)
         for _ in range(2):
             for _ in range(CLOG_LOOKS_MAX - 1):
@@ -101,7 +101,7 @@ async def test_a_peer_is_given_all_looks_again_once_it_has_taken_some() -> None:
 
 async def test_a_peer_for_whom_there_is_nothing_is_not_cut() -> None:
     with on_a_unix_socket() as (listener, address), connection(listener) as (own, _):
-        watch = ClogWatch([address])
+        watch = SlowConsumerWatch([address])
         for _ in range(3 * CLOG_LOOKS_MAX):
             await watch.look()
         assert not is_cut(own)
@@ -109,7 +109,7 @@ async def test_a_peer_for_whom_there_is_nothing_is_not_cut() -> None:
 
 async def test_a_full_socket_that_does_not_belong_to_the_daemon_is_left_alone() -> None:
     with on_a_unix_socket() as (_, address), on_a_unix_socket() as (other, _):
-        watch = ClogWatch([address])
+        watch = SlowConsumerWatch([address])
         own, peer = socket.socketpair()
         with own, peer, connection(other) as (elsewhere, _):
             for each in (own, elsewhere):
@@ -125,7 +125,7 @@ async def test_where_no_descriptor_is_left_to_look_with_it_looks_again_later(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with on_a_unix_socket() as (listener, address), connection(listener) as (own, _):
-        watch = ClogWatch([address])
+        watch = SlowConsumerWatch([address])
         fill(own)
         for _ in range(CLOG_LOOKS_MAX - 1):
             await watch.look()

@@ -214,6 +214,6 @@ def test_the_borrowers_of_a_lease_group_hold_sets_and_the_session_is_told_the_sa
     session.handler.report(((1, report(5)),), 10, final=True)
     last = session.letters(UpdateStreamStates)[-1]
     assert isinstance(last, UpdateStreamStates)
-    assert [each.fully_acked for each in last.taken_over] == [True]
+    assert [each.final for each in last.taken_over] == [True]
     session.hear(RenewStreamLease(b"\x01", 1, 2, 0, None, ((STREAM, 3),)))
     assert session.take() == [("saved", 1, Progress(5)), ("drop", 1, "revoked")]

@@ -28,10 +28,10 @@ from dssd.limits import READ_HEAD_BYTES
 from dssd.log.port import Chunk
 from dssd.log.read.chunk_builder import ChunkBuilder, Piece
 from dssd.log.read.file_reader import FileReader
-from dssd.log.read.frame_walk import RunWalk
 from dssd.log.read.joined_reads import behind_neighbours
-from dssd.log.read.run_lookup import RunFinder
-from dssd.log.read.subject_matching import Verdicts
+from dssd.log.read.run_finder import RunFinder
+from dssd.log.read.run_walk import RunWalk
+from dssd.log.read.subject_matching import SubjectMatching
 from dssd.log.read.tail_cache import CachedFrames, TailCache
 from dssd.log.segment.file import SegmentPaths
 from dssd.log.segment.frame_scan import Found, scan_bytes
@@ -89,7 +89,7 @@ class Reader:
         self._finder = finder
         self._tail = tail
         self._loop_us = loop_us
-        self._verdicts = Verdicts()
+        self._verdicts = SubjectMatching()
 
     async def read(
         self,

@@ -6,19 +6,21 @@ Invariant: a verdict depends on the filter and the table's bytes only, so it is 
 from dss_core.filters import TopicFilter
 from dss_core.frame import subjects_of
 from dssd.limits import SUBJECT_VERDICTS_MAX
-from dssd.subject_verdicts import KeptVerdicts
+from dssd.subject_verdicts import SubjectVerdicts
 
 Verdict = frozenset[int] | None
 """Indexes of the wanted subjects; None stands for all of them."""
 
 
-class Verdicts:
-    """Verdicts on the subject tables that readers met."""
+class SubjectMatching:
+    """SubjectMatching on the subject tables that readers met."""
 
     __slots__ = ("_kept",)
 
     def __init__(self) -> None:
-        self._kept: KeptVerdicts[tuple[str, bytes], Verdict] = KeptVerdicts(SUBJECT_VERDICTS_MAX)
+        self._kept: SubjectVerdicts[tuple[str, bytes], Verdict] = SubjectVerdicts(
+            SUBJECT_VERDICTS_MAX
+        )
 
     def on(self, table: bytes, count: int, matching: TopicFilter) -> Verdict:
         """Which subjects of a table the filter matches.

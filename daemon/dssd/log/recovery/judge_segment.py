@@ -38,7 +38,7 @@ from enum import Enum
 from pathlib import Path
 
 from dssd.log.recovery.claimed_offsets import Loss, Place
-from dssd.log.recovery.segment_content import Content
+from dssd.log.recovery.segment_content import SegmentContent
 from dssd.log.segment import index_file
 from dssd.log.segment.file import (
     HEADER_BYTES,
@@ -71,7 +71,7 @@ class Outcome(Enum):
     """Bad bytes where good ones were promised, or between good ones: it takes no more frames."""
 
 
-def judge(content: Content | None, watermark: int) -> Outcome:
+def judge(content: SegmentContent | None, watermark: int) -> Outcome:
     """What an active segment is, by what was found in it and what was promised of it."""
     if content is None:
         return Outcome.MISSING
@@ -111,7 +111,7 @@ def size_of(path: Path) -> int:
         return 0
 
 
-def losses_in(segment: SegmentId, content: Content, watermark: int) -> list[Loss]:
+def losses_in(segment: SegmentId, content: SegmentContent, watermark: int) -> list[Loss]:
     """The bad bytes of a damaged segment, those that are missing below its watermark too."""
     lost = list(content.bad)
     if content.size < watermark:
@@ -122,7 +122,7 @@ def losses_in(segment: SegmentId, content: Content, watermark: int) -> list[Loss
 
 
 def move_tail(
-    paths: SegmentPaths, old: SegmentId, new: SegmentId, content: Content, created_us: int
+    paths: SegmentPaths, old: SegmentId, new: SegmentId, content: SegmentContent, created_us: int
 ) -> Runs:
     """Copy the whole frames above the watermark to a new file, durably; returns its runs."""
     source = os.open(paths.segment(old), os.O_RDONLY | os.O_CLOEXEC)
@@ -151,7 +151,7 @@ def _pieces_of(source: int, start: int, end: int) -> Iterator[tuple[int, bytes]]
         start += len(piece)
 
 
-def settle_tail(paths: SegmentPaths, segment: SegmentId, content: Content) -> None:
+def settle_tail(paths: SegmentPaths, segment: SegmentId, content: SegmentContent) -> None:
     """Make the whole frames above the watermark durable where they lie.
 
     They are written once more, for the page cache may count as clean what the disk does not have.
@@ -171,7 +171,7 @@ def settle_tail(paths: SegmentPaths, segment: SegmentId, content: Content) -> No
         os.close(fd)
 
 
-def joined(content: Content) -> Runs:
+def joined(content: SegmentContent) -> Runs:
     """All runs of a file, those above the watermark too."""
     runs = dict(content.kept)
     for partition, above in content.above.items():

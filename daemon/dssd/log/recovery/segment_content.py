@@ -28,7 +28,7 @@ from dssd.log.sequences import Answer, Producers
 
 
 @dataclass(slots=True)
-class Content:
+class SegmentContent:
     """What a scan found in a segment file."""
 
     size: int
@@ -92,7 +92,7 @@ def scan_segment(
     *,
     stop_at: int | None = None,
     known: Known | None = None,
-) -> Content | None:
+) -> SegmentContent | None:
     """Read a segment file, or its first bytes; the topic learns its frames. None: no file.
 
     What is ``known`` of it is not read, if the file is as whole as was promised.
@@ -103,7 +103,7 @@ def scan_segment(
         return None
     try:
         size = os.fstat(fd).st_size
-        content = Content(size if stop_at is None else min(size, stop_at))
+        content = SegmentContent(size if stop_at is None else min(size, stop_at))
         try:
             check_header(os.pread(fd, HEADER_BYTES, 0), segment)
         except BadSegmentHeader as error:
@@ -122,7 +122,7 @@ class _Scanned:
 
     def __init__(
         self,
-        content: Content,
+        content: SegmentContent,
         segment: SegmentId,
         topic: TopicScan,
         watermark: int,

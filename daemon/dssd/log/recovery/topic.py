@@ -18,11 +18,16 @@ from dssd.log.ceilings import Ceilings
 from dssd.log.disk_errors import is_full
 from dssd.log.handover import WriterTopic
 from dssd.log.recovery import judge_segment
-from dssd.log.recovery.apply_outcome import Damaged, Outcomes
 from dssd.log.recovery.claimed_offsets import Place, claims_of
 from dssd.log.recovery.judge_segment import Outcome
 from dssd.log.recovery.missing_frames import frames_there
-from dssd.log.recovery.segment_content import Content, TopicScan, replay_producers, scan_segment
+from dssd.log.recovery.outcomes import Damaged, Outcomes
+from dssd.log.recovery.segment_content import (
+    SegmentContent,
+    TopicScan,
+    replay_producers,
+    scan_segment,
+)
 from dssd.log.resume import marks, snapshots
 from dssd.log.resume.marks import Known
 from dssd.log.segment.file import HEADER_BYTES, SegmentId, SegmentPaths, SegmentWriter
@@ -251,7 +256,7 @@ class TopicRecovery:
         )
         content = await self._scanned(segment_id, watermark, known=known)
         if content is None and watermark > HEADER_BYTES:
-            content = Content(0)
+            content = SegmentContent(0)
         outcome = judge_segment.judge(content, watermark)
         if content is None or outcome is Outcome.NEVER_BEGUN:
             await self._outcomes.forget(row, existed=content is not None)
@@ -279,7 +284,7 @@ class TopicRecovery:
         *,
         stop_at: int | None = None,
         known: Known | None = None,
-    ) -> Content | None:
+    ) -> SegmentContent | None:
         return await asyncio.to_thread(
             scan_segment,
             self._paths,
@@ -297,7 +302,7 @@ class TopicRecovery:
 
     # Damaged segments
 
-    def _note_damaged(self, row: SegmentRow, content: Content, watermark: int) -> None:
+    def _note_damaged(self, row: SegmentRow, content: SegmentContent, watermark: int) -> None:
         self._damaged.append(Damaged(row, content, watermark))
         self._scan.losses += judge_segment.losses_in(row_id(row), content, watermark)
 

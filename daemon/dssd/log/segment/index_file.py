@@ -120,7 +120,7 @@ def encode(
         placed[partition] = at
         packed = runs.packed(0, len(runs))
         for first in range(0, len(packed), RUNS_PER_LEAF * RUN_BYTES):
-            leaves.append(_sealed(packed[first : first + RUNS_PER_LEAF * RUN_BYTES]))
+            leaves.append(_with_checksum(packed[first : first + RUNS_PER_LEAF * RUN_BYTES]))
             at += len(leaves[-1])
     roots: list[bytes] = []
     entries: list[bytes] = []
@@ -129,7 +129,7 @@ def encode(
         roots.append(_encoded_root(runs))
         at += len(roots[-1])
     head = _HEAD.pack(_MAGIC, _VERSION, *segment, segment_bytes, len(streams), frames)
-    return b"".join((_sealed(head + b"".join(entries)), *leaves, *roots))
+    return b"".join((_with_checksum(head + b"".join(entries)), *leaves, *roots))
 
 
 def _encoded_entry(partition: int, runs: StreamRuns, root: int, leaves: int) -> bytes:
@@ -150,7 +150,7 @@ def _encoded_entry(partition: int, runs: StreamRuns, root: int, leaves: int) -> 
 
 def _encoded_root(runs: StreamRuns) -> bytes:
     firsts = (runs[first] for first in range(0, len(runs), RUNS_PER_LEAF))
-    return _sealed(b"".join(_ROOT_ENTRY.pack(run.base, run.time_us) for run in firsts))
+    return _with_checksum(b"".join(_ROOT_ENTRY.pack(run.base, run.time_us) for run in firsts))
 
 
 def summary_bytes(head: bytes) -> int:
@@ -171,7 +171,7 @@ def decode_summary(buffer: bytes, segment: SegmentId) -> Summary:
     Raises:
         BadIndex: damaged, of another version, or of another segment.
     """
-    content = _opened(buffer)
+    content = _without_checksum(buffer)
     magic, version, topic, number, segment_bytes, streams, frames = _HEAD.unpack_from(content)
     if (magic, version) != (_MAGIC, _VERSION) or SegmentId(topic, number) != segment:
         raise BadIndex("of another segment or version")
@@ -190,7 +190,7 @@ def decode_root(buffer: bytes) -> Root:
     Raises:
         BadIndex: damaged.
     """
-    return Root(_opened(buffer))
+    return Root(_without_checksum(buffer))
 
 
 def decode_leaf(buffer: bytes, above: int = 0) -> list[Run]:
@@ -199,7 +199,7 @@ def decode_leaf(buffer: bytes, above: int = 0) -> list[Run]:
     Raises:
         BadIndex: damaged.
     """
-    content = _opened(buffer)
+    content = _without_checksum(buffer)
 
     def end(run: int) -> int:
         return int(_U64_AFTER.unpack_from(content, run * _RUN.size)[0])
@@ -219,16 +219,16 @@ def decode_runs(buffer: bytes, summary: Summary) -> dict[int, StreamRuns]:
         runs = streams[partition] = StreamRuns()
         for leaf in range(entry.leaf_count):
             position, size = entry.leaf_span(leaf)
-            runs.restore_packed(_opened(buffer[position : position + size]))
+            runs.restore_packed(_without_checksum(buffer[position : position + size]))
         runs.extent = entry.extent
     return streams
 
 
-def _sealed(content: bytes) -> bytes:
+def _with_checksum(content: bytes) -> bytes:
     return content + _CHECKSUM.pack(xxhash.xxh3_64_intdigest(content))
 
 
-def _opened(buffer: bytes) -> bytes:
+def _without_checksum(buffer: bytes) -> bytes:
     """The content in front of its checksum."""
     end = len(buffer) - _CHECKSUM.size
     if end < 0:

@@ -15,14 +15,14 @@ from dssd.log.resume import clean_marker, marks, snapshots
 from dssd.log.segment.file import SegmentPaths
 from dssd.log.topic_state import Segment, StorageTopicState
 from dssd.log.write.delayed_sync import rows_of
-from dssd.log.write.writer_thread import LogWriter
+from dssd.log.write.writer_thread import WriterThread
 from dssd.store.port import Put, Store
 
 _LOG = logging.getLogger(__name__)
 
 
 async def leave(
-    paths: SegmentPaths, store: Store, writer: LogWriter, states: Iterable[StorageTopicState]
+    paths: SegmentPaths, store: Store, writer: WriterThread, states: Iterable[StorageTopicState]
 ) -> None:
     """Stop the writer and store how far each topic's last file goes.
 

@@ -35,8 +35,8 @@ from dssd.log.segment.rows import unlink_segments
 from dssd.log.segment.run_index import StreamRuns
 from dssd.log.settings import LogSettings
 from dssd.log.topic_state import Segment, StorageTopicState
-from dssd.log.write.delayed_sync import Job, Unsynced
-from dssd.log.write.writer_thread import LogWriter
+from dssd.log.write.delayed_sync import DelayedSync, Job
+from dssd.log.write.writer_thread import WriterThread
 from dssd.store.port import Delete, Put, Store
 from dssd.store.rows import SegmentRow
 
@@ -51,7 +51,7 @@ class Housekeeper:
         *,
         paths: SegmentPaths,
         store: Store,
-        writer: LogWriter,
+        writer: WriterThread,
         settings: LogSettings,
         wall_us: Callable[[], int],
         failed: Callable[[BaseException], None],
@@ -70,7 +70,7 @@ class Housekeeper:
         self._rolls: dict[int, asyncio.Future[DssError | None]] = {}
         self._task: asyncio.Task[None] | None = None
         self._put_off: set[SegmentId] = set()
-        self.unsynced = Unsynced(
+        self.unsynced = DelayedSync(
             store=store,
             writer=writer,
             settings=settings,

@@ -19,8 +19,8 @@ from dssd.log.segment.rows import parse_starts, remove_ceilings, remove_segments
 from dssd.log.topic_state import Segment, StorageTopicState
 from dssd.log.upkeep.expired_segments import SegmentAge, expired
 from dssd.log.upkeep.housekeeper import Housekeeper
-from dssd.log.write.writer_thread import LogWriter
-from dssd.loop_yield import Turn
+from dssd.log.write.writer_thread import WriterThread
+from dssd.loop_yield import LoopTurn
 from dssd.store.paging import scan_all
 from dssd.store.port import PreconditionFailed, Put, Store, Versioned, VersionIs
 from dssd.store.rows import StorageTopicRow
@@ -37,7 +37,7 @@ class Trimmer:
         *,
         paths: SegmentPaths,
         store: Store,
-        writer: LogWriter,
+        writer: WriterThread,
         files: FileReader,
         housekeeper: Housekeeper,
         index_gone: Callable[[SegmentId], None],
@@ -73,7 +73,7 @@ class Trimmer:
         for partition, offset in raised.items():
             state.streams[partition].start = offset
         gone: list[Segment] = []
-        turn = Turn()
+        turn = LoopTurn()
         for segment in list(state.segments.values()):
             await turn.give_way()
             if _is_below(segment, state):
@@ -184,7 +184,7 @@ class Trimmer:
             await remove_ceilings(self._store, state.storage_topic_id, state.ceilings)
 
     async def _remove(self, state: StorageTopicState, segments: list[Segment]) -> None:
-        turn = Turn()
+        turn = LoopTurn()
         for segment in segments:
             await turn.give_way()
             segment.removed = True
@@ -206,7 +206,7 @@ async def _ages_of(segments: Sequence[Segment]) -> list[tuple[Segment, SegmentAg
     """Size and age of each; one none of whose frames has a time is as old as what follows it."""
     ages: list[tuple[Segment, SegmentAge]] = []
     successors = [*segments[1:], *segments[-1:]]
-    turn = Turn()
+    turn = LoopTurn()
     for segment, successor in zip(segments, successors, strict=True):
         await turn.give_way()
         last_us = segment.last_us() or successor.created_at_ms * 1_000
@@ -234,7 +234,7 @@ def _going(state: StorageTopicState, offsets: Mapping[int, int]) -> dict[StreamI
 async def _ends_of(segments: Sequence[Segment]) -> dict[int, int]:
     """The end of each stream in the segments."""
     ends: dict[int, int] = {}
-    turn = Turn()
+    turn = LoopTurn()
     for segment in segments:
         await turn.give_way()
         for partition, end in _ends_in(segment):

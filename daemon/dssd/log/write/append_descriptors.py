@@ -12,7 +12,7 @@ from dssd.log.disk_errors import is_full
 from dssd.log.segment.file import SegmentWriter
 
 
-class OpenFiles:
+class AppendDescriptors:
     """At most so many at a time, as far as the disk takes what is in the others."""
 
     __slots__ = ("_descriptors_max", "_open")

@@ -17,14 +17,14 @@ from dssd.limits import CEILING_RETRY_S
 from dssd.log.segment.file import SegmentId
 from dssd.log.settings import LogSettings
 from dssd.log.topic_state import Segment, StorageTopicState
-from dssd.log.write.writer_thread import LogWriter
+from dssd.log.write.writer_thread import WriterThread
 from dssd.store.port import Put, Store
 from dssd.store.rows import CeilingRow
 
 Job = Callable[[], Awaitable[None]]
 
 
-class Unsynced:
+class DelayedSync:
     """Runs on the event loop.
 
     ``submit`` gives the housekeeper a job and tells whether it has room for one; ``mark`` lets it
@@ -35,7 +35,7 @@ class Unsynced:
         self,
         *,
         store: Store,
-        writer: LogWriter,
+        writer: WriterThread,
         settings: LogSettings,
         submit: Callable[[Job], bool],
         mark: Callable[[StorageTopicState, Segment], None],

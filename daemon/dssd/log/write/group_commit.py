@@ -39,7 +39,7 @@ from dssd.log.handover import (
 from dssd.log.port import Append, Appended
 from dssd.log.segment.run_index import OpenRun, Run
 from dssd.log.sequences import Answer, forgotten_before
-from dssd.log.write.append_descriptors import OpenFiles
+from dssd.log.write.append_descriptors import AppendDescriptors
 
 
 @dataclass(slots=True, eq=False)
@@ -77,7 +77,7 @@ class GroupCommit:
     def __init__(
         self,
         topics: Mapping[int, WriterTopic],
-        open_files: OpenFiles,
+        open_files: AppendDescriptors,
         *,
         wall_us: Callable[[], int],
         run_bytes_max: int,

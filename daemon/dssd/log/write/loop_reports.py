@@ -13,13 +13,13 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from time import perf_counter
 
-from dssd.limits import TURN_S
+from dssd.limits import LOOP_TURN_S
 
 Report = Iterator[None]
 """Does a small step whenever it is asked for the next item."""
 
 
-class Reports:
+class LoopReports:
     """Lives on the event loop. ``failed`` is told of a step that raised."""
 
     __slots__ = ("_failed", "_loop", "_waiting")
@@ -45,7 +45,7 @@ class Reports:
             self._failed(error)
 
     def _do_steps(self) -> None:
-        until = perf_counter() + TURN_S
+        until = perf_counter() + LOOP_TURN_S
         while self._waiting:
             for _ in self._waiting[0]:
                 if perf_counter() >= until:

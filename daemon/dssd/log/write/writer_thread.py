@@ -33,9 +33,9 @@ from dssd.log.handover import (
 )
 from dssd.log.segment.file import SegmentWriter
 from dssd.log.sequences import Covered, Followed
-from dssd.log.write.append_descriptors import OpenFiles
+from dssd.log.write.append_descriptors import AppendDescriptors
 from dssd.log.write.group_commit import GroupCommit
-from dssd.log.write.loop_reports import Reports
+from dssd.log.write.loop_reports import LoopReports
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Order:
     done: "asyncio.Future[object]"
 
 
-class LogWriter:
+class WriterThread:
     """The writer thread. Public methods are called on the event loop.
 
     What ``published`` gives for a batch is done there too, step by step, before whatever the
@@ -65,10 +65,10 @@ class LogWriter:
         descriptors_max: int,
     ) -> None:
         self._loop = loop
-        self._reports = Reports(loop, failed)
+        self._reports = LoopReports(loop, failed)
         self._published = published
         self._failed = failed
-        self._open_files = OpenFiles(descriptors_max)
+        self._open_files = AppendDescriptors(descriptors_max)
         self._followed = Followed()
         self._queue: SimpleQueue[AppendCall | Order | None] = SimpleQueue()
         self._topics: dict[int, WriterTopic] = {}

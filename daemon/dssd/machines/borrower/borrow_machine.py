@@ -119,7 +119,7 @@ def _report(state: Borrower, given: Reported, effects: Effects) -> None:
         if held is not None:
             taken.append(held.report)
     if taken:
-        _send_reports(state, tuple(taken), given.use_finished, effects)
+        _send_reports(state, tuple(taken), given.final, effects)
 
 
 def _report_last(state: Borrower, given: Reported, effects: Effects) -> None:

@@ -35,11 +35,11 @@ class Received:
 
 @dataclass(frozen=True, slots=True)
 class Reported:
-    """The session settled something under these grants. `use_finished`: it reads them no more."""
+    """The session settled something under these grants. `final`: it reads them no more."""
 
     reports: tuple[StreamReport, ...]
     now_ms: int
-    use_finished: bool = False
+    final: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class InstallStream:
 
 
 @dataclass(frozen=True, slots=True)
-class FinishStream:
+class RevokeStream:
     """Hand out no more of the stream; send a final `Reported` when what is out is settled."""
 
     stream: StreamId
@@ -158,7 +158,7 @@ BorrowerEffect = (
     SendToRegistry
     | SendToLeader
     | InstallStream
-    | FinishStream
+    | RevokeStream
     | DropStream
     | ProgressDurable
     | SuspendDelivery

@@ -9,10 +9,10 @@ under both protocols it does: `RevokeFinished`, `ProgressSaved`, `Revoked`.
 from dss_core.ids import StreamId
 from dssd.machines.borrower.events import (
     DropStream,
-    FinishStream,
     InstallStream,
     ProgressDurable,
     Reported,
+    RevokeStream,
     SendToLeader,
 )
 from dssd.machines.borrower.state import RESEND_FIRST_MS, Effects, HeldStream, Holder, merge_report
@@ -77,7 +77,7 @@ def take_report(state: Holder, report: StreamReport, given: Reported) -> HeldStr
     """Note a report of the session, to be sent until it is durable; None where nothing is held."""
     held = held_under(state, report.stream, report.grant_epoch)
     if held is not None:
-        merge_report(held, report, final=given.use_finished)
+        merge_report(held, report, final=given.final)
         send_again_later(state, held, given.now_ms)
     return held
 
@@ -118,7 +118,7 @@ def finish(held: HeldStream, deadline_ms: int, effects: Effects) -> None:
     if not held.revoking:
         held.revoking = True
         report = held.report
-        effects.append(FinishStream(report.stream, report.grant_epoch, deadline_ms))
+        effects.append(RevokeStream(report.stream, report.grant_epoch, deadline_ms))
 
 
 def revoked(state: Holder, message: Revoked, now_ms: int, effects: Effects) -> None:

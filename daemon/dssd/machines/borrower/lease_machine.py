@@ -117,7 +117,7 @@ def _report(state: LeaseBorrower, given: Reported, effects: Effects) -> None:
     for report in given.reports:
         held = grants.take_report(state, report, given)
         if held is not None:
-            held.revoking = held.revoking or given.use_finished
+            held.revoking = held.revoking or given.final
             taken.append(held)
     if taken:
         send_states(state, taken, given.now_ms, effects)

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from enum import Enum
 
 from dss_core.ids import StreamId
+from dssd.machines.attempts import merged_attempts
 from dssd.machines.borrower.events import BorrowerEffect, Standing, SuspendDelivery, WakeAt
 from dssd.machines.deadlines import Deadlines
-from dssd.machines.hand_outs import merged_attempts
 from dssd.machines.messages import BorrowerId, SessionId, StreamReport
 
 FIND_LEADER_MS = 1_000

@@ -97,7 +97,7 @@ class Settles:
 
 
 @dataclass(frozen=True, slots=True)
-class RevokeAsked:
+class RevokeBegun:
     """The leader wants the stream back: stop, and report finally within the deadline."""
 
     grant: int
@@ -172,7 +172,7 @@ DeliveryInput = (
     | ChunkRead
     | Settle
     | Settles
-    | RevokeAsked
+    | RevokeBegun
     | RevokeFinished
     | Dropped
     | Left
@@ -210,7 +210,7 @@ class Deliver(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class AskRevoke:
+class SendRevoke:
     """Tell the client to hand out no more of the grant."""
 
     grant: int
@@ -270,7 +270,7 @@ class ShowStalled:
 DeliveryEffect = (
     Read
     | Deliver
-    | AskRevoke
+    | SendRevoke
     | Report
     | AnswerSettled
     | RefuseGrant

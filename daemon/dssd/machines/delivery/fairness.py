@@ -34,7 +34,7 @@ class Share:
     grants: set[int] = field(default_factory=set)
 
 
-class Turns:
+class RoundRobin:
     """The queues, and the share of each subscription."""
 
     __slots__ = ("_hungry", "_reading", "_shares", "_waiting_shares", "holding")

@@ -39,7 +39,7 @@ class Class(NamedTuple):
         return self._replace(end=after.end, records_max=most)
 
 
-class Room(NamedTuple):
+class CreditLeft(NamedTuple):
     """How much credit is left; where there is any, one frame goes even if it needs more."""
 
     records: int
@@ -63,7 +63,7 @@ class Plan(NamedTuple):
     attempt: int
 
 
-def plan(spans: FrameSpans, wanted: Ranges, kind: Class, room: Room) -> Plan:
+def plan(spans: FrameSpans, wanted: Ranges, kind: Class, room: CreditLeft) -> Plan:
     """The next delivery of the wanted offsets: one frame at least.
 
     There is some credit, the wanted ranges are not empty, they lie in the frames, and those up to
@@ -90,7 +90,7 @@ def plan(spans: FrameSpans, wanted: Ranges, kind: Class, room: Room) -> Plan:
     )
 
 
-def whole_frames(spans: FrameSpans, wanted: Range, room: Room) -> tuple[int, int] | None:
+def whole_frames(spans: FrameSpans, wanted: Range, room: CreditLeft) -> tuple[int, int] | None:
     """The frames that go, from and to, where all of one class is wanted.
 
     None where the range begins within a frame; `plan` makes a mask then.
@@ -101,7 +101,7 @@ def whole_frames(spans: FrameSpans, wanted: Range, room: Room) -> tuple[int, int
     return begin, _last_of_range(spans, begin, wanted, room)
 
 
-def _last_of_range(spans: FrameSpans, begin: int, stretch: Range, room: Room) -> int:
+def _last_of_range(spans: FrameSpans, begin: int, stretch: Range, room: CreditLeft) -> int:
     """Behind the last frame that goes, by bisection: a chunk may have a thousand of them."""
     first, last = stretch
     end = bisect_left(spans.base, last)
@@ -111,7 +111,7 @@ def _last_of_range(spans: FrameSpans, begin: int, stretch: Range, room: Room) ->
     return max(end, begin + 1)
 
 
-def _last_of_ranges(spans: FrameSpans, begin: int, stretch: Ranges, room: Room) -> int:
+def _last_of_ranges(spans: FrameSpans, begin: int, stretch: Ranges, room: CreditLeft) -> int:
     """The same where not all records between the first and the last go."""
     records, end = 0, begin
     for end in range(begin, len(spans.base) - 1):

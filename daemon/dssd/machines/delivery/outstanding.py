@@ -1,8 +1,8 @@
 """What was sent to a client and not answered yet, by offset.
 
-A `Run` is what one delivery gave to the user: a stretch of offsets with gaps. Runs of a stream
-never overlap, because a record is not sent again before its first sending was taken back; so a
-sorted list with bisection finds what an ack names.
+A `SentRange` is what one delivery gave to the user: offsets from start to end, with gaps. The
+ranges of a stream never overlap, because a record is not sent again before its first sending was
+taken back; so a sorted list with bisection finds what an ack names.
 """
 
 from bisect import bisect_right
@@ -12,7 +12,7 @@ from dss_core.progress import Ranges, clipped, total
 
 
 @dataclass(slots=True)
-class Run:
+class SentRange:
     """Records of one delivery that are out. Its bytes are spread evenly over its records."""
 
     start: int
@@ -28,7 +28,7 @@ class Run:
     """Not 0: it was handed out before under an older grant, so while it is out, only so many such
     records of the stream may be out."""
 
-    def part(self, start: int, end: int) -> "Run | None":
+    def part(self, start: int, end: int) -> "SentRange | None":
         """What of it lies in ``[start, end)``, with its share of the bytes."""
         low, high = max(start, self.start), min(end, self.end)
         records = high - low - total(clipped(self.gaps, low, high))
@@ -36,86 +36,88 @@ class Run:
             return None
         share = self.bytes * records // self.records
         gaps = clipped(self.gaps, low, high)
-        return Run(low, high, gaps, records, share, self.unsure, self.suspects_max)
+        return SentRange(low, high, gaps, records, share, self.unsure, self.suspects_max)
 
 
 class Outstanding:
-    """The runs of one stream that are out, and their sums."""
+    """The ranges of one stream that are out, and their sums."""
 
-    __slots__ = ("_runs", "bytes", "records", "suspects")
+    __slots__ = ("_ranges", "bytes", "records", "suspects")
 
     def __init__(self) -> None:
-        self._runs: list[Run] = []
+        self._ranges: list[SentRange] = []
         self.records = 0
         self.bytes = 0
         self.suspects = 0
-        """Records of suspect runs."""
+        """Records of suspect ranges."""
 
     def suspect_room(self, suspects_max: int) -> int:
         """How many suspects may still go, if so many may be out with them."""
         if self.suspects:
-            limits = (run.suspects_max for run in self._runs if run.suspects_max)
+            limits = (sent.suspects_max for sent in self._ranges if sent.suspects_max)
             suspects_max = min(suspects_max, *limits)
         return suspects_max - self.suspects
 
-    def add(self, run: Run) -> None:
-        """Enter a run that was sent."""
-        runs = self._runs
-        if runs and runs[-1].start > run.start:
-            runs.insert(bisect_right(runs, run.start, key=_start), run)
+    def add(self, sent: SentRange) -> None:
+        """Enter a range that was sent."""
+        ranges = self._ranges
+        if ranges and ranges[-1].start > sent.start:
+            ranges.insert(bisect_right(ranges, sent.start, key=_start), sent)
         else:
-            runs.append(run)
-        self._count(run, 1)
+            ranges.append(sent)
+        self._count(sent, 1)
 
-    def take(self, start: int, end: int) -> list[Run]:
+    def take(self, start: int, end: int) -> list[SentRange]:
         """Remove what is out in ``[start, end)`` and return it, in order."""
-        runs = self._runs
-        first = max(0, bisect_right(runs, start, key=_start) - 1)
-        if first < len(runs) and runs[first].end <= start:
+        ranges = self._ranges
+        first = max(0, bisect_right(ranges, start, key=_start) - 1)
+        if first < len(ranges) and ranges[first].end <= start:
             first += 1
-        taken: list[Run] = []
-        kept: list[Run] = []
+        taken: list[SentRange] = []
+        kept: list[SentRange] = []
         last = first
-        while last < len(runs) and runs[last].start < end:
-            self._divide(runs[last], start, end, taken, kept)
+        while last < len(ranges) and ranges[last].start < end:
+            self._divide(ranges[last], start, end, taken, kept)
             last += 1
         if last > first:
-            runs[first:last] = kept
-        for run in taken:
-            self._count(run, -1)
+            ranges[first:last] = kept
+        for sent in taken:
+            self._count(sent, -1)
         return taken
 
-    def take_all(self) -> list[Run]:
+    def take_all(self) -> list[SentRange]:
         """Remove everything that is out and return it."""
-        taken, self._runs = self._runs, []
+        taken, self._ranges = self._ranges, []
         self.records = self.bytes = self.suspects = 0
         return taken
 
     @staticmethod
-    def _divide(run: Run, start: int, end: int, taken: list[Run], kept: list[Run]) -> None:
-        if start <= run.start and run.end <= end:
-            taken.append(run)
+    def _divide(
+        sent: SentRange, start: int, end: int, taken: list[SentRange], kept: list[SentRange]
+    ) -> None:
+        if start <= sent.start and sent.end <= end:
+            taken.append(sent)
             return
-        inside = run.part(start, end)
+        inside = sent.part(start, end)
         if inside is None:
-            kept.append(run)
+            kept.append(sent)
             return
-        before, after = run.part(run.start, start), run.part(end, run.end)
+        before, after = sent.part(sent.start, start), sent.part(end, sent.end)
         rest = [part for part in (before, after) if part is not None]
         if rest:
             # Rounding must not lose bytes, or the credit would leak.
-            rest[-1].bytes = run.bytes - inside.bytes - sum(part.bytes for part in rest[:-1])
+            rest[-1].bytes = sent.bytes - inside.bytes - sum(part.bytes for part in rest[:-1])
         else:
-            inside.bytes = run.bytes
+            inside.bytes = sent.bytes
         taken.append(inside)
         kept.extend(rest)
 
-    def _count(self, run: Run, sign: int) -> None:
-        self.records += sign * run.records
-        self.bytes += sign * run.bytes
-        if run.suspects_max:
-            self.suspects += sign * run.records
+    def _count(self, sent: SentRange, sign: int) -> None:
+        self.records += sign * sent.records
+        self.bytes += sign * sent.bytes
+        if sent.suspects_max:
+            self.suspects += sign * sent.records
 
 
-def _start(run: Run) -> int:
-    return run.start
+def _start(sent: SentRange) -> int:
+    return sent.start

@@ -28,8 +28,15 @@ from dss_core.limits import ACKED_RANGES_MAX
 from dss_core.progress import Progress, Range, Ranges, clipped, complement, normalised
 from dssd.limits import RESTING_RANGES_MAX
 from dssd.machines.delivery.events import ChunkRead, Deliver, Installed, Nak
-from dssd.machines.delivery.frame_plan import Class, FrameSpans, Plan, Room, plan, whole_frames
-from dssd.machines.delivery.outstanding import Outstanding, Run
+from dssd.machines.delivery.frame_plan import (
+    Class,
+    CreditLeft,
+    FrameSpans,
+    Plan,
+    plan,
+    whole_frames,
+)
+from dssd.machines.delivery.outstanding import Outstanding, SentRange
 from dssd.machines.delivery.retry import AckWaits, HandOuts, Resting, backoff_ms, run_records_max
 from dssd.machines.messages import StreamReport
 
@@ -187,7 +194,7 @@ class DeliveredStream:
         assert chunk is not None
         return self._send_fresh(chunk, chunk.frames, self.chunk_end)
 
-    def send_frames(self, spans: FrameSpans, room: Room) -> Deliver | None:
+    def send_frames(self, spans: FrameSpans, room: CreditLeft) -> Deliver | None:
         """Send what the credit allows of a fresh chunk; None where it is cut within a frame."""
         chunk = self.chunk
         assert chunk is not None
@@ -200,11 +207,11 @@ class DeliveredStream:
 
     def _send_fresh(self, chunk: ChunkRead, frames: bytes, end: int) -> Deliver:
         start = self.chunk_at
-        self.out.add(Run(start, end, (), end - start, len(frames)))
+        self.out.add(SentRange(start, end, (), end - start, len(frames)))
         self._advance(chunk, end)
         return Deliver(self.grant, frames, (), False, 1, start, end)
 
-    def send_part(self, spans: FrameSpans, room: Room) -> Deliver | None:
+    def send_part(self, spans: FrameSpans, room: CreditLeft) -> Deliver | None:
         """Send what the credit allows of the chunk, or nothing; the chunk ends when it is through.
 
         The chunk is dropped where the stream itself must wait.
@@ -246,7 +253,7 @@ class DeliveredStream:
             suspects_max = run_records_max(self._run_records, planned.attempt - 1)
         gaps = complement(planned.picked, start, end)
         again = self.resending and start < self.frontier
-        self.out.add(Run(start, end, gaps, planned.records, size, again, suspects_max))
+        self.out.add(SentRange(start, end, gaps, planned.records, size, again, suspects_max))
 
     def _advance(self, chunk: ChunkRead, to: int) -> None:
         if chunk.mask:
@@ -301,9 +308,9 @@ class DeliveredStream:
 
     # Settling
 
-    def ack(self, acked: Ranges) -> list[Run]:
+    def ack(self, acked: Ranges) -> list[SentRange]:
         """Take acknowledged ranges; returns the runs whose credit comes back."""
-        freed: list[Run] = []
+        freed: list[SentRange] = []
         for start, end in acked:
             freed.extend(self.out.take(start, end))
             self.hand_outs.forget(start, end)
@@ -337,12 +344,12 @@ class DeliveredStream:
             if count:
                 self.hand_outs.charge(low, high, known)
 
-    def _charge_run(self, run: Run) -> None:
+    def _charge_run(self, run: SentRange) -> None:
         known = self._known_below()
         for start, end in complement(run.gaps, run.start, run.end):
             self.hand_outs.charge(start, end, known)
 
-    def refuse(self, nak: Nak, now_ms: int) -> list[Run]:
+    def refuse(self, nak: Nak, now_ms: int) -> list[SentRange]:
         """Let naked records rest; returns the runs whose credit comes back."""
         freed = self._rest_handed_out(nak.start, nak.end, now_ms, nak.delay_ms)
         self.resting.wake(now_ms)
@@ -358,17 +365,17 @@ class DeliveredStream:
             if not self.ending:
                 self.waits.handed_out(run.start, run.end, now_ms)
 
-    def expire(self, now_ms: int) -> list[Run]:
+    def expire(self, now_ms: int) -> list[SentRange]:
         """Let records rest whose ack wait ran out; returns the runs whose credit comes back."""
-        freed: list[Run] = []
+        freed: list[SentRange] = []
         for start, end in self.waits.expired(now_ms):
             freed.extend(self._rest_handed_out(start, end, now_ms, None))
         return freed
 
     def _rest_handed_out(
         self, start: int, end: int, now_ms: int, delay_ms: int | None
-    ) -> list[Run]:
-        freed: list[Run] = []
+    ) -> list[SentRange]:
+        freed: list[SentRange] = []
         for run in self.out.take(start, end):
             if run.unsure:
                 # This is about the sending before; the record is on its way again already.
@@ -378,7 +385,7 @@ class DeliveredStream:
                 freed.append(run)
         return freed
 
-    def _rest(self, run: Run, now_ms: int, delay_ms: int | None) -> None:
+    def _rest(self, run: SentRange, now_ms: int, delay_ms: int | None) -> None:
         if self.ending:
             return
         for start, end in complement(run.gaps, run.start, run.end):

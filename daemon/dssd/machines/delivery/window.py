@@ -26,7 +26,6 @@ from dssd.limits import (
 )
 from dssd.machines.delivery.events import (
     AnswerSettled,
-    AskRevoke,
     ChunkRead,
     Closing,
     Deliver,
@@ -42,9 +41,10 @@ from dssd.machines.delivery.events import (
     RefuseRange,
     Report,
     Resumed,
-    RevokeAsked,
+    RevokeBegun,
     RevokeFinished,
     Saved,
+    SendRevoke,
     Settle,
     Settles,
     ShowStalled,
@@ -52,9 +52,9 @@ from dssd.machines.delivery.events import (
     Ticked,
     Unwanted,
 )
-from dssd.machines.delivery.fairness import Share, Turns
-from dssd.machines.delivery.frame_plan import FrameSpans, Room
-from dssd.machines.delivery.outstanding import Run
+from dssd.machines.delivery.fairness import RoundRobin, Share
+from dssd.machines.delivery.frame_plan import CreditLeft, FrameSpans
+from dssd.machines.delivery.outstanding import SentRange
 from dssd.machines.delivery.stream import DeliveredStream, checked
 from dssd.machines.delivery.sync_acks import DurableAcks
 
@@ -79,7 +79,7 @@ class DeliveryWindow:
         """Feed `Ticked` then; read it anew after each step."""
         self._cut_frames = cut_frames
         self._lent: dict[int, DeliveredStream] = {}
-        self._turns = Turns()
+        self._turns = RoundRobin()
         self._durable = DurableAcks()
         self._moved: set[int] = set()
         self._report_at_ms: int | None = None
@@ -141,14 +141,14 @@ class DeliveryWindow:
         if not lent.finished:
             self._note_moved(lent, before, now_ms)
 
-    def _revoke_asked(self, given: RevokeAsked, now_ms: int) -> None:
+    def _revoke_begun(self, given: RevokeBegun, now_ms: int) -> None:
         lent = self._lent.get(given.grant)
         if lent is None or lent.ending:
             return
         self._turns.withdraw(lent)
         lent.end(now_ms + int(given.deadline_ms * REVOKE_REPORT_SHARE))
         self._due_by(lent.revoke_until_ms)
-        self._effects.append(AskRevoke(given.grant, given.deadline_ms))
+        self._effects.append(SendRevoke(given.grant, given.deadline_ms))
 
     def _revoke_finished(self, given: RevokeFinished, now_ms: int) -> None:
         lent = self._lent.get(given.grant)
@@ -184,7 +184,7 @@ class DeliveryWindow:
     def _drain(self, given: Draining, now_ms: int) -> None:
         self._draining = True
         for grant in sorted(self._lent):
-            self._revoke_asked(RevokeAsked(grant, given.deadline_ms), now_ms)
+            self._revoke_begun(RevokeBegun(grant, given.deadline_ms), now_ms)
 
     def _closing(self, given: Closing, now_ms: int) -> None:
         reports = tuple((grant, lent.report(sent=lent.sent)) for grant, lent in self._lent.items())
@@ -335,7 +335,9 @@ class DeliveryWindow:
         self._effects.append(delivery)
         return True
 
-    def _next_delivery(self, lent: DeliveredStream, chunk: ChunkRead, room: Room) -> Deliver | None:
+    def _next_delivery(
+        self, lent: DeliveredStream, chunk: ChunkRead, room: CreditLeft
+    ) -> Deliver | None:
         fresh = lent.fresh
         if lent.spans is None:
             whole = chunk.records <= room.records and len(chunk.frames) <= room.bytes
@@ -350,13 +352,13 @@ class DeliveryWindow:
         self._due_by(lent.next_ms())
         return delivery
 
-    def _room(self, share: Share) -> Room:
+    def _room(self, share: Share) -> CreditLeft:
         records = self.credit_records - self.out_records
         size = self.credit_bytes - self.out_bytes
         if self._turns.contended and share.records > 0:
             records = min(records, self.credit_records // 2 - share.records)
             size = min(size, self.credit_bytes // 2 - share.bytes)
-        return Room(records, size)
+        return CreditLeft(records, size)
 
     def _charge(self, lent: DeliveredStream, records: int, size: int) -> None:
         share = self._turns.share(lent.subscription)
@@ -365,7 +367,7 @@ class DeliveryWindow:
         self.out_records += records
         self.out_bytes += size
 
-    def _credit_back(self, lent: DeliveredStream, runs: list[Run]) -> None:
+    def _credit_back(self, lent: DeliveredStream, runs: list[SentRange]) -> None:
         for run in runs:
             self._charge(lent, -run.records, -run.bytes)
 
@@ -407,7 +409,7 @@ _HANDLERS: dict[type, Callable[..., None]] = {
     ChunkRead: DeliveryWindow._chunk_read,
     Settle: DeliveryWindow._settle,
     Settles: DeliveryWindow._settles,
-    RevokeAsked: DeliveryWindow._revoke_asked,
+    RevokeBegun: DeliveryWindow._revoke_begun,
     RevokeFinished: DeliveryWindow._revoke_finished,
     Dropped: DeliveryWindow._dropped,
     Draining: DeliveryWindow._drain,

@@ -58,9 +58,9 @@ from dssd.machines.leader.state import (
     Forget,
     Leader,
     LeaderState,
-    Lease,
     Limit,
     Member,
+    MemberLease,
     Resend,
     Reserve,
     Timer,
@@ -77,7 +77,7 @@ from dssd.machines.leader.stream import (
     StreamState,
 )
 from dssd.machines.leader.stream_acts import (
-    Turn,
+    LeaderTurn,
     commit_if_due,
     invalidate,
     mark_dirty,
@@ -86,7 +86,7 @@ from dssd.machines.leader.stream_acts import (
     send_grants,
     turn_stream,
 )
-from dssd.machines.leader.stream_set_state import Leases
+from dssd.machines.leader.stream_set_state import StreamSets
 from dssd.machines.messages import (
     BorrowerId,
     Disconnect,
@@ -105,7 +105,7 @@ from dssd.machines.messages import (
 
 def step(state: Leader, given: LeaderInput) -> tuple[Leader, list[LeaderEffect]]:
     """Take one input: the state, updated in place and returned, and what to do, in order."""
-    turn = Turn(state, given.now_ms)
+    turn = LeaderTurn(state, given.now_ms)
     TRANSITIONS[state.state, type(given)](turn, given)
     if state.state is LeaderState.LEADING:
         rebalance_if_due(turn)
@@ -121,18 +121,18 @@ def step(state: Leader, given: LeaderInput) -> tuple[Leader, list[LeaderEffect]]
     return state, turn.effects
 
 
-def _speak_of_sets(turn: Turn) -> None:
+def _speak_of_sets(turn: LeaderTurn) -> None:
     state = turn.state
-    if state.leases is not None and state.state is LeaderState.LEADING:
-        stream_sets.offer_first(state, state.leases)
-        for message in stream_sets.messages(state, state.leases, turn.now_ms):
+    if state.stream_sets is not None and state.state is LeaderState.LEADING:
+        stream_sets.offer_first(state, state.stream_sets)
+        for message in stream_sets.messages(state, state.stream_sets, turn.now_ms):
             turn.send(message)
 
 
 # Takeover
 
 
-def _take_over(turn: Turn, given: TookOver) -> None:
+def _take_over(turn: LeaderTurn, given: TookOver) -> None:
     state = turn.state
     state.state = LeaderState.LEADING
     for stored in given.streams:
@@ -143,9 +143,9 @@ def _take_over(turn: Turn, given: TookOver) -> None:
         lent.reserved = kept and lent.state is StreamState.FREE
         state.streams[stored.stream] = lent
     state.order = tuple(sorted(state.streams))
-    if state.leases is not None:
+    if state.stream_sets is not None:
         versions = ((each.session_id, each.version) for each in given.versions)
-        state.leases.counters = {session: at for session, at in versions if at is not None}
+        state.stream_sets.counters = {session: at for session, at in versions if at is not None}
     if any(lent.reserved for lent in state.streams.values()):
         state.reserve = Reserve.FOR_SESSIONS if given.restarted else Reserve.FOR_HOLDERS
         kept_ms = state.timing.reserve_ms if given.restarted else state.timing.lease_ms
@@ -153,7 +153,7 @@ def _take_over(turn: Turn, given: TookOver) -> None:
     state.timers.set(Alarm.IDLE, given.now_ms + state.timing.idle_ms)
 
 
-def _end_reserve(turn: Turn) -> None:
+def _end_reserve(turn: LeaderTurn) -> None:
     state = turn.state
     for_holders = state.reserve is Reserve.FOR_HOLDERS
     state.reserve = Reserve.NOTHING
@@ -170,7 +170,7 @@ def _end_reserve(turn: Turn) -> None:
 # Members
 
 
-def _receive(turn: Turn, given: Received) -> None:
+def _receive(turn: LeaderTurn, given: Received) -> None:
     message = given.message
     state = turn.state
     if message.leader_epoch > state.leader_epoch:
@@ -184,7 +184,7 @@ def _receive(turn: Turn, given: Received) -> None:
     MESSAGES[type(message)](turn, message)
 
 
-def _answer_stranger(turn: Turn, message: ToLeader) -> None:
+def _answer_stranger(turn: LeaderTurn, message: ToLeader) -> None:
     state = turn.state
     if message.leader_epoch < state.leader_epoch:
         # It knows the leader before: the higher epoch makes it present what it holds.
@@ -196,7 +196,7 @@ def _answer_stranger(turn: Turn, message: ToLeader) -> None:
         turn.send(Invalidate(message.borrower_id, state.leader_epoch, "not a member"))
 
 
-def _admit(turn: Turn, message: LeaderWanted) -> None:
+def _admit(turn: LeaderTurn, message: LeaderWanted) -> None:
     state = turn.state
     if state.owner_session is not None and message.session_id != state.owner_session:
         turn.send(Invalidate(message.borrower_id, state.leader_epoch, GroupNotFound.code))
@@ -211,49 +211,49 @@ def _admit(turn: Turn, message: LeaderWanted) -> None:
         state.timers.clear(Alarm.IDLE)
         _extend_lease(turn, member)
         rebalance_by(turn, turn.now_ms + state.timing.gather_ms)
-    if state.leases is not None:
-        _take_presented(turn, state.leases, message)
+    if state.stream_sets is not None:
+        _take_presented(turn, state.stream_sets, message)
         return
     turn.send(LeaderConnectResponse(message.borrower_id, state.leader_epoch, state.timing.lease_ms))
     _take_reports(turn, message.borrower_id, message.held, final=False)
 
 
-def _take_presented(turn: Turn, leases: Leases, message: LeaderWanted) -> None:
-    presents = stream_sets.presents(leases, message)
+def _take_presented(turn: LeaderTurn, sets: StreamSets, message: LeaderWanted) -> None:
+    presents = stream_sets.presents(sets, message)
     if presents:
-        stream_sets.enter(leases, message)
-    stream_sets.hear(leases, message)
+        stream_sets.enter(sets, message)
+    stream_sets.hear(sets, message)
     _take_reports(turn, message.borrower_id, message.held, final=False)
     if presents:
-        stream_sets.adopt(turn.state, leases, message.borrower_id)
+        stream_sets.adopt(turn.state, sets, message.borrower_id)
 
 
-def _take_states(turn: Turn, message: UpdateStreamStates) -> None:
-    leases, borrower_id = turn.state.leases, message.borrower_id
-    if leases is None:
+def _take_states(turn: LeaderTurn, message: UpdateStreamStates) -> None:
+    sets, borrower_id = turn.state.stream_sets, message.borrower_id
+    if sets is None:
         return
     if message.leaving:
         _note_leaving(turn, turn.state.members[borrower_id])
-    if not stream_sets.hear(leases, message):
+    if not stream_sets.hear(sets, message):
         # It begins anew; what it held is free at the end of its lease, for it says no goodbye.
         turn.send(Invalidate(borrower_id, turn.state.leader_epoch, "version mismatch"))
     _take_reports(turn, borrower_id, message.states, final=False)
     for taken in message.taken_over:
-        if stream_sets.note_taken(turn.state, leases, borrower_id, taken):
-            _take_reports(turn, borrower_id, (taken.report,), final=taken.fully_acked)
+        if stream_sets.note_taken(turn.state, sets, borrower_id, taken):
+            _take_reports(turn, borrower_id, (taken.report,), final=taken.final)
 
 
-def _answer_ping(turn: Turn, message: Ping) -> None:
+def _answer_ping(turn: LeaderTurn, message: Ping) -> None:
     turn.send(PingResponse(message.borrower_id, turn.state.leader_epoch, message.sent_ms))
 
 
-def _take_progress(turn: Turn, message: UpdateProgress) -> None:
+def _take_progress(turn: LeaderTurn, message: UpdateProgress) -> None:
     if message.leaving:
         _note_leaving(turn, turn.state.members[message.borrower_id])
-    _take_reports(turn, message.borrower_id, message.reports, final=message.use_finished)
+    _take_reports(turn, message.borrower_id, message.reports, final=message.final)
 
 
-def _note_leaving(turn: Turn, member: Member) -> None:
+def _note_leaving(turn: LeaderTurn, member: Member) -> None:
     if not member.leaving:
         member.leaving = True
         _disinherit(turn.state, member)
@@ -267,7 +267,7 @@ def _disinherit(state: Leader, member: Member) -> None:
 
 
 def _take_reports(
-    turn: Turn, borrower_id: BorrowerId, reports: Iterable[StreamReport], *, final: bool
+    turn: LeaderTurn, borrower_id: BorrowerId, reports: Iterable[StreamReport], *, final: bool
 ) -> None:
     for report in reports:
         lent = turn.state.streams.get(report.stream)
@@ -275,17 +275,17 @@ def _take_reports(
             invalidate(turn, borrower_id, report.stream, report.grant_epoch, "unknown stream")
         else:
             turn_stream(turn, lent, Reported(borrower_id, report, final))
-            if turn.state.leases is not None:
-                stream_sets.note_adopted(turn.state.leases, lent, borrower_id)
+            if turn.state.stream_sets is not None:
+                stream_sets.note_adopted(turn.state.stream_sets, lent, borrower_id)
 
 
-def _take_release(turn: Turn, message: RevokeFinished) -> None:
+def _take_release(turn: LeaderTurn, message: RevokeFinished) -> None:
     lent = turn.state.streams.get(message.stream)
     if lent is not None:
         turn_stream(turn, lent, Released(message.borrower_id, message.grant_epoch))
 
 
-def _take_goodbye(turn: Turn, message: Disconnect) -> None:
+def _take_goodbye(turn: LeaderTurn, message: Disconnect) -> None:
     state = turn.state
     for report in message.reports:
         lent = state.streams.get(report.stream)
@@ -311,14 +311,14 @@ def _note_doubt(lent: LentStream, report: StreamReport) -> None:
         lent.suspect_end = max(lent.suspect_end, report.sent)
 
 
-def _remove_member(turn: Turn, member: Member, *, rebalance_at_ms: int) -> None:
+def _remove_member(turn: LeaderTurn, member: Member, *, rebalance_at_ms: int) -> None:
     state = turn.state
     many = len(member.streams) > MOVES_A_STEP_MAX
     del state.members[member.borrower_id]
     _forget_in_session(state, member)
-    if state.leases is not None:
-        stream_sets.leave(state.leases, member.borrower_id)
-    state.timers.clear(Lease(member.borrower_id))
+    if state.stream_sets is not None:
+        stream_sets.leave(state.stream_sets, member.borrower_id)
+    state.timers.clear(MemberLease(member.borrower_id))
     _note_departed(turn, member.borrower_id)
     # A planned rebalance must not come sooner because streams became free by this leave.
     for stream in sorted(member.streams):
@@ -337,12 +337,12 @@ def _forget_in_session(state: Leader, member: Member) -> None:
         del state.sessions[member.session_id]
 
 
-def _note_departed(turn: Turn, borrower_id: BorrowerId) -> None:
+def _note_departed(turn: LeaderTurn, borrower_id: BorrowerId) -> None:
     turn.state.departed.add(borrower_id)
     turn.state.timers.set(Forget(borrower_id), turn.now_ms + turn.state.timing.lease_ms)
 
 
-def _close_session(turn: Turn, given: SessionClosed) -> None:
+def _close_session(turn: LeaderTurn, given: SessionClosed) -> None:
     state = turn.state
     for borrower_id in list(state.sessions.get(given.session_id, ())):
         _remove_member(turn, state.members[borrower_id], rebalance_at_ms=turn.now_ms)
@@ -354,15 +354,15 @@ def _close_session(turn: Turn, given: SessionClosed) -> None:
                 turn_stream(turn, lent, HolderLost())
 
 
-def _extend_lease(turn: Turn, member: Member) -> None:
+def _extend_lease(turn: LeaderTurn, member: Member) -> None:
     ends_ms = turn.now_ms + turn.state.timing.lease_ms
-    turn.state.timers.set(Lease(member.borrower_id), ends_ms)
+    turn.state.timers.set(MemberLease(member.borrower_id), ends_ms)
 
 
 # Streams
 
 
-def _change_streams(turn: Turn, given: StreamsChanged) -> None:
+def _change_streams(turn: LeaderTurn, given: StreamsChanged) -> None:
     state = turn.state
     for present in given.present:
         lent = state.streams.get(present.stream)
@@ -378,7 +378,7 @@ def _change_streams(turn: Turn, given: StreamsChanged) -> None:
     state.order = tuple(sorted(state.streams))
 
 
-def _forget_stream(turn: Turn, stream: StreamId) -> None:
+def _forget_stream(turn: LeaderTurn, stream: StreamId) -> None:
     state = turn.state
     lent = state.streams.pop(stream, None)
     if lent is None:
@@ -398,7 +398,7 @@ def _forget_stream(turn: Turn, stream: StreamId) -> None:
 # Time and the end
 
 
-def _tick(turn: Turn, given: Ticked) -> None:
+def _tick(turn: LeaderTurn, given: Ticked) -> None:
     # The wake-up that was asked for has come: whatever is due then must be asked for anew.
     turn.state.wake_ms = None
     for timer in turn.state.timers.due(given.now_ms, TIMERS_A_STEP_MAX):
@@ -406,10 +406,10 @@ def _tick(turn: Turn, given: Ticked) -> None:
             _fire(turn, timer)
 
 
-def _fire(turn: Turn, timer: Timer) -> None:
+def _fire(turn: LeaderTurn, timer: Timer) -> None:
     state = turn.state
     match timer:
-        case Lease(borrower_id):
+        case MemberLease(borrower_id):
             member = state.members[borrower_id]
             _remove_member(turn, member, rebalance_at_ms=turn.now_ms)
             turn.send(Invalidate(borrower_id, state.leader_epoch, "lease ended"))
@@ -434,7 +434,7 @@ def _fire(turn: Turn, timer: Timer) -> None:
             assert_never(timer)
 
 
-def _stop_idle(turn: Turn) -> None:
+def _stop_idle(turn: LeaderTurn) -> None:
     """After a long time without members nobody comes back for what it held."""
     state = turn.state
     for lent in state.streams.values():
@@ -442,8 +442,8 @@ def _stop_idle(turn: Turn) -> None:
             lent.session_id = None
             lent.grant_unsaved = True
             mark_dirty(turn, lent.stream)
-    if state.leases is not None:
-        stream_sets.forget_sessions(state.leases)
+    if state.stream_sets is not None:
+        stream_sets.forget_sessions(state.stream_sets)
     if state.dirty or state.is_committing() or stream_sets.is_waiting(state):
         state.urgent = True
         state.timers.set(Alarm.IDLE, turn.now_ms + state.timing.commit_ms)
@@ -451,19 +451,19 @@ def _stop_idle(turn: Turn) -> None:
     _stop(turn, "idle")
 
 
-def _destroy(turn: Turn, given: Destroyed) -> None:
+def _destroy(turn: LeaderTurn, given: Destroyed) -> None:
     state = turn.state
     for borrower_id in state.members:
         turn.send(Invalidate(borrower_id, state.leader_epoch, GroupDestroyed.code))
     _stop(turn, "destroyed")
 
 
-def _begin_stop(turn: Turn, given: StopAsked) -> None:
+def _begin_stop(turn: LeaderTurn, given: StopAsked) -> None:
     turn.state.state = LeaderState.STOPPING
     turn.state.urgent = True
 
 
-def _stop_if_saved(turn: Turn) -> None:
+def _stop_if_saved(turn: LeaderTurn) -> None:
     state = turn.state
     if state.state is LeaderState.STOPPING:
         state.urgent = True
@@ -471,18 +471,18 @@ def _stop_if_saved(turn: Turn) -> None:
             _stop(turn, "asked")
 
 
-def _stop(turn: Turn, reason: str) -> None:
+def _stop(turn: LeaderTurn, reason: str) -> None:
     state = turn.state
     state.state = LeaderState.STOPPED
     state.timers = type(state.timers)()
     turn.effects.append(Stop(reason))
 
 
-def _stop_unloaded(turn: Turn, given: Destroyed | StopAsked) -> None:
+def _stop_unloaded(turn: LeaderTurn, given: Destroyed | StopAsked) -> None:
     _stop(turn, "never loaded")
 
 
-def ignore(turn: Turn, given: object) -> None:
+def ignore(turn: LeaderTurn, given: object) -> None:
     """Nothing happens, and that is meant."""
 
 

@@ -11,15 +11,15 @@ them away has asked for a rebalance.
 from dss_core.ids import StreamId
 from dssd.machines.leader.allocation import sticky
 from dssd.machines.leader.state import MOVES_A_STEP_MAX, Alarm, Leader, Reserve, owner_of
-from dssd.machines.leader.stream import Recalled, StreamState
-from dssd.machines.leader.stream_acts import Turn, lend, turn_stream
+from dssd.machines.leader.stream import RevokeDecided, StreamState
+from dssd.machines.leader.stream_acts import LeaderTurn, lend, turn_stream
 from dssd.machines.messages import BorrowerId, SessionId
 
 MOVE_AGAIN_MS = 1
 """Between two portions of moves, for others to take their steps."""
 
 
-def rebalance_if_due(turn: Turn) -> None:
+def rebalance_if_due(turn: LeaderTurn) -> None:
     """Compute shares and begin to move, where the time for it has come."""
     state = turn.state
     at_ms = state.timers.at_ms(Alarm.REBALANCE)
@@ -41,7 +41,7 @@ def rebalance_if_due(turn: Turn) -> None:
         _share(turn)
 
 
-def begin_moves(turn: Turn) -> None:
+def begin_moves(turn: LeaderTurn) -> None:
     """Begin as many moves as a step may; the rest in further steps, shares behind returns."""
     state = turn.state
     for _ in range(min(len(state.moves), MOVES_A_STEP_MAX)):
@@ -65,7 +65,7 @@ def _returns(state: Leader) -> list[tuple[StreamId, BorrowerId]]:
     return [(stream, present[session]) for stream, session in sessions if session in present]
 
 
-def _share(turn: Turn) -> None:
+def _share(turn: LeaderTurn) -> None:
     state = turn.state
     reserved = state.reserve is not Reserve.NOTHING
     if reserved and not any(lent.reserved for lent in state.streams.values()):
@@ -94,7 +94,7 @@ def _shares(state: Leader) -> dict[StreamId, BorrowerId]:
     return sticky(open_streams, staying, owners)
 
 
-def _begin_move(turn: Turn, stream: StreamId, taker: BorrowerId) -> None:
+def _begin_move(turn: LeaderTurn, stream: StreamId, taker: BorrowerId) -> None:
     state = turn.state
     lent, member = state.streams.get(stream), state.members.get(taker)
     if lent is None or member is None or member.leaving or owner_of(lent) == taker:
@@ -108,4 +108,4 @@ def _begin_move(turn: Turn, stream: StreamId, taker: BorrowerId) -> None:
         StreamState.GRANTING,
         StreamState.GRANTED,
     ):
-        turn_stream(turn, lent, Recalled(taker))
+        turn_stream(turn, lent, RevokeDecided(taker))

@@ -14,7 +14,7 @@ from dss_core.progress import Progress
 from dssd.machines.deadlines import Deadlines
 from dssd.machines.leader.events import LeaderView, MemberView, StreamView
 from dssd.machines.leader.stream import HELD, TRANSIENT, LentStream, StreamState
-from dssd.machines.leader.stream_set_state import Leases
+from dssd.machines.leader.stream_set_state import StreamSets
 from dssd.machines.messages import BorrowerId, SessionId
 
 
@@ -94,7 +94,7 @@ class Alarm(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Lease:
+class MemberLease:
     """When a member counts as dead."""
 
     borrower_id: BorrowerId
@@ -121,7 +121,7 @@ class Forget:
     borrower_id: BorrowerId
 
 
-Timer = Alarm | Lease | Resend | Limit | Forget
+Timer = Alarm | MemberLease | Resend | Limit | Forget
 
 
 class Member:
@@ -149,10 +149,30 @@ class Leader:
     """The state of one leader."""
 
     __slots__ = (
-        "commit_begun_ms", "commit_id", "commit_took_ms", "departed", "dirty", "in_flight",
-        "leader_epoch", "leases", "leaving", "members", "moves", "order", "owner_session",
-        "rebalanced_ms", "resend_ms", "reserve", "returning", "sessions", "state", "streams",
-        "timers", "timing", "urgent", "wake_ms",
+        "commit_begun_ms",
+        "commit_id",
+        "commit_took_ms",
+        "departed",
+        "dirty",
+        "in_flight",
+        "leader_epoch",
+        "leaving",
+        "members",
+        "moves",
+        "order",
+        "owner_session",
+        "rebalanced_ms",
+        "resend_ms",
+        "reserve",
+        "returning",
+        "sessions",
+        "state",
+        "stream_sets",
+        "streams",
+        "timers",
+        "timing",
+        "urgent",
+        "wake_ms",
     )  # fmt: skip
 
     def __init__(
@@ -161,13 +181,13 @@ class Leader:
         *,
         owner_session: SessionId | None = None,
         timing: LeaderTiming | None = None,
-        leases: Leases | None = None,
+        stream_sets: StreamSets | None = None,
     ) -> None:
         self.leader_epoch = leader_epoch
         self.owner_session = owner_session
         """Of an exclusive group: the only session whose borrowers may join."""
         self.timing = timing or LeaderTiming()
-        self.leases = leases
+        self.stream_sets = stream_sets
         """The stream sets of a group of the lease protocol; else None."""
         self.state = LeaderState.LOADING
         self.members: dict[BorrowerId, Member] = {}
@@ -202,7 +222,9 @@ class Leader:
 
     def is_committing(self) -> bool:
         """Whether a commit is under way."""
-        return bool(self.in_flight) or (self.leases is not None and bool(self.leases.in_flight))
+        return bool(self.in_flight) or (
+            self.stream_sets is not None and bool(self.stream_sets.in_flight)
+        )
 
 
 class Reserve(Enum):

@@ -33,7 +33,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from dss_core.progress import Progress
-from dssd.machines.hand_outs import merged_attempts
+from dssd.machines.attempts import merged_attempts
 from dssd.machines.leader.events import GrantRecord, StoredStream, StreamRecord
 from dssd.machines.messages import Attempts, BorrowerId, GrantedStream, SessionId, StreamReport
 
@@ -86,7 +86,7 @@ class Act(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Lent:
+class GrantDecided:
     """The leader lends the stream to a member."""
 
     borrower_id: BorrowerId
@@ -103,7 +103,7 @@ class Reported:
 
 
 @dataclass(frozen=True, slots=True)
-class Recalled:
+class RevokeDecided:
     """The stream shall go to another member."""
 
     heir: BorrowerId
@@ -151,7 +151,15 @@ class Sealed:
 
 
 StreamEvent = (
-    Lent | Reported | Recalled | Released | HolderLost | Overdue | ResendDue | Saved | Sealed
+    GrantDecided
+    | Reported
+    | RevokeDecided
+    | Released
+    | HolderLost
+    | Overdue
+    | ResendDue
+    | Saved
+    | Sealed
 )
 Acts = tuple[Act, ...]
 
@@ -230,7 +238,7 @@ def step(state: LentStream, event: StreamEvent) -> Acts:
     return TRANSITIONS[state.state, type(event)](state, event)
 
 
-def _lend(state: LentStream, event: Lent) -> Acts:
+def _lend(state: LentStream, event: GrantDecided) -> Acts:
     state.state = StreamState.GRANTING
     state.grant_epoch += 1
     state.holder = event.borrower_id
@@ -307,13 +315,13 @@ def _invalidate(state: LentStream, event: Reported) -> Acts:
     return (Act.SEND_INVALIDATE,)
 
 
-def _recall(state: LentStream, event: Recalled) -> Acts:
+def _recall(state: LentStream, event: RevokeDecided) -> Acts:
     state.state = StreamState.REVOKING
     state.heir = event.heir
     return (Act.SEND_REVOKE,)
 
 
-def _change_heir(state: LentStream, event: Recalled) -> Acts:
+def _change_heir(state: LentStream, event: RevokeDecided) -> Acts:
     state.heir = event.heir
     return ()
 
@@ -451,54 +459,54 @@ def ignore(state: LentStream, event: object) -> Acts:
 _S = StreamState
 
 TRANSITIONS: Mapping[tuple[StreamState, type[StreamEvent]], Callable[..., Acts]] = {
-    (_S.FREE, Lent): _lend,
+    (_S.FREE, GrantDecided): _lend,
     (_S.FREE, Reported): _report_free,
-    (_S.FREE, Recalled): ignore,
+    (_S.FREE, RevokeDecided): ignore,
     (_S.FREE, Released): ignore,
     (_S.FREE, HolderLost): _give_up_holder,
     (_S.FREE, Overdue): ignore,
     (_S.FREE, ResendDue): ignore,
     (_S.FREE, Saved): _saved_free,
     (_S.FREE, Sealed): _seal_free,
-    (_S.GRANTING, Lent): ignore,
+    (_S.GRANTING, GrantDecided): ignore,
     (_S.GRANTING, Reported): _report,
-    (_S.GRANTING, Recalled): _recall,
+    (_S.GRANTING, RevokeDecided): _recall,
     (_S.GRANTING, Released): _release_doubtful,
     (_S.GRANTING, HolderLost): _lose_holder,
     (_S.GRANTING, Overdue): _take_back,
     (_S.GRANTING, ResendDue): _grant_again,
     (_S.GRANTING, Saved): _saved_granting,
     (_S.GRANTING, Sealed): _seal,
-    (_S.GRANTED, Lent): ignore,
+    (_S.GRANTED, GrantDecided): ignore,
     (_S.GRANTED, Reported): _report,
-    (_S.GRANTED, Recalled): _recall,
+    (_S.GRANTED, RevokeDecided): _recall,
     (_S.GRANTED, Released): _release_doubtful,
     (_S.GRANTED, HolderLost): _lose_holder,
     (_S.GRANTED, Overdue): ignore,
     (_S.GRANTED, ResendDue): ignore,
     (_S.GRANTED, Saved): _saved,
     (_S.GRANTED, Sealed): _seal_granted,
-    (_S.REVOKING, Lent): ignore,
+    (_S.REVOKING, GrantDecided): ignore,
     (_S.REVOKING, Reported): _report,
-    (_S.REVOKING, Recalled): _change_heir,
+    (_S.REVOKING, RevokeDecided): _change_heir,
     (_S.REVOKING, Released): _release_doubtful,
     (_S.REVOKING, HolderLost): _lose_holder,
     (_S.REVOKING, Overdue): _take_back,
     (_S.REVOKING, ResendDue): _revoke_again,
     (_S.REVOKING, Saved): _saved,
     (_S.REVOKING, Sealed): _seal_granted,
-    (_S.REVOKED, Lent): ignore,
+    (_S.REVOKED, GrantDecided): ignore,
     (_S.REVOKED, Reported): _report_revoked,
-    (_S.REVOKED, Recalled): _change_heir,
+    (_S.REVOKED, RevokeDecided): _change_heir,
     (_S.REVOKED, Released): _release,
     (_S.REVOKED, HolderLost): _end_exactly,
     (_S.REVOKED, Overdue): ignore,
     (_S.REVOKED, ResendDue): _revoked_again,
     (_S.REVOKED, Saved): _saved_revoked,
     (_S.REVOKED, Sealed): _seal,
-    (_S.FINISHED, Lent): ignore,
+    (_S.FINISHED, GrantDecided): ignore,
     (_S.FINISHED, Reported): _invalidate,
-    (_S.FINISHED, Recalled): ignore,
+    (_S.FINISHED, RevokeDecided): ignore,
     (_S.FINISHED, Released): ignore,
     (_S.FINISHED, HolderLost): ignore,
     (_S.FINISHED, Overdue): ignore,

@@ -26,7 +26,7 @@ from dssd.machines.leader.stream import (
     HELD,
     LIMITED,
     Act,
-    Lent,
+    GrantDecided,
     LentStream,
     Released,
     Reported,
@@ -36,7 +36,7 @@ from dssd.machines.leader.stream import (
     StreamState,
 )
 from dssd.machines.leader.stream import step as step_stream
-from dssd.machines.leader.stream_set_state import Leases
+from dssd.machines.leader.stream_set_state import StreamSets
 from dssd.machines.messages import (
     BorrowerId,
     Grant,
@@ -48,7 +48,7 @@ from dssd.machines.messages import (
 )
 
 
-class Turn:
+class LeaderTurn:
     """One step under way: the time, and the effects so far."""
 
     __slots__ = ("effects", "grants", "now_ms", "state")
@@ -68,7 +68,9 @@ class Turn:
 # Streams
 
 
-def turn_stream(turn: Turn, lent: LentStream, event: StreamEvent, *, place: bool = True) -> None:
+def turn_stream(
+    turn: LeaderTurn, lent: LentStream, event: StreamEvent, *, place: bool = True
+) -> None:
     """Let the stream take the event, keep books and timers, carry out its acts."""
     state = turn.state
     before, holder_before, epoch_before = lent.state, lent.holder, lent.grant_epoch
@@ -97,7 +99,7 @@ def _note_heir(state: Leader, lent: LentStream, before: BorrowerId | None) -> No
         state.members[lent.heir].inherits.add(lent.stream)
 
 
-def _note_state(turn: Turn, lent: LentStream, before: StreamState) -> None:
+def _note_state(turn: LeaderTurn, lent: LentStream, before: StreamState) -> None:
     state = turn.state
     lent.since_ms = turn.now_ms
     if state.resend_ms.pop(lent.stream, None) is not None:
@@ -108,7 +110,7 @@ def _note_state(turn: Turn, lent: LentStream, before: StreamState) -> None:
         state.timers.clear(Limit(lent.stream))
 
 
-def _act(turn: Turn, lent: LentStream, event: StreamEvent, act: Act) -> None:
+def _act(turn: LeaderTurn, lent: LentStream, event: StreamEvent, act: Act) -> None:
     match act:
         case Act.SAVE_SOON:
             mark_dirty(turn, lent.stream)
@@ -117,10 +119,10 @@ def _act(turn: Turn, lent: LentStream, event: StreamEvent, act: Act) -> None:
             turn.state.urgent = True
         case Act.SEND_GRANT | Act.SEND_REVOKE | Act.SEND_REVOKED:
             _arm_resend(turn, lent.stream)
-            if turn.state.leases is None:
+            if turn.state.stream_sets is None:
                 _send_to_holder(turn, lent, act)
             else:
-                _say_in_set(turn, turn.state.leases, lent, event, act)
+                _say_in_set(turn, turn.state.stream_sets, lent, event, act)
         case Act.SEND_SAVED:
             _send_to_holder(turn, lent, act)
         case Act.SEND_INVALIDATE:
@@ -135,17 +137,19 @@ def _act(turn: Turn, lent: LentStream, event: StreamEvent, act: Act) -> None:
             assert_never(act)
 
 
-def _say_in_set(turn: Turn, leases: Leases, lent: LentStream, event: StreamEvent, act: Act) -> None:
-    if act is Act.SEND_REVOKED and stream_sets.accept(leases, lent):
+def _say_in_set(
+    turn: LeaderTurn, sets: StreamSets, lent: LentStream, event: StreamEvent, act: Act
+) -> None:
+    if act is Act.SEND_REVOKED and stream_sets.accept(sets, lent):
         assert lent.holder is not None
         turn_stream(turn, lent, Released(lent.holder, lent.grant_epoch))
-    elif act is Act.SEND_REVOKED and not stream_sets.tells(leases, lent):
+    elif act is Act.SEND_REVOKED and not stream_sets.tells(sets, lent):
         _send_to_holder(turn, lent, act)
-    elif stream_sets.touch(leases, lent, again=isinstance(event, ResendDue)):
+    elif stream_sets.touch(sets, lent, again=isinstance(event, ResendDue)):
         turn.state.urgent = True
 
 
-def _send_to_holder(turn: Turn, lent: LentStream, act: Act) -> None:
+def _send_to_holder(turn: LeaderTurn, lent: LentStream, act: Act) -> None:
     state, holder = turn.state, lent.holder
     assert holder is not None
     epoch = state.leader_epoch
@@ -164,7 +168,7 @@ def _send_to_holder(turn: Turn, lent: LentStream, act: Act) -> None:
             turn.send(ProgressSaved(holder, epoch, lent.stream, lent.grant_epoch, lent.saved))
 
 
-def send_grants(turn: Turn) -> None:
+def send_grants(turn: LeaderTurn) -> None:
     """Let the grants of this step leave, one message a borrower."""
     state = turn.state
     for borrower_id, all_lent in turn.grants.items():
@@ -178,20 +182,20 @@ def send_grants(turn: Turn) -> None:
 
 
 def invalidate(
-    turn: Turn, borrower_id: BorrowerId, stream: StreamId, grant_epoch: int, reason: str
+    turn: LeaderTurn, borrower_id: BorrowerId, stream: StreamId, grant_epoch: int, reason: str
 ) -> None:
     """Fence one grant at a borrower."""
     turn.send(Invalidate(borrower_id, turn.state.leader_epoch, reason, stream, grant_epoch))
 
 
-def _arm_resend(turn: Turn, stream: StreamId) -> None:
+def _arm_resend(turn: LeaderTurn, stream: StreamId) -> None:
     state = turn.state
     delay_ms = state.resend_ms.get(stream, state.timing.resend_first_ms)
     state.resend_ms[stream] = min(2 * delay_ms, state.timing.resend_max_ms)
     state.timers.set(Resend(stream), turn.now_ms + delay_ms)
 
 
-def _place(turn: Turn, lent: LentStream) -> None:
+def _place(turn: LeaderTurn, lent: LentStream) -> None:
     heir = turn.state.members.get(lent.heir) if lent.heir is not None else None
     if heir is not None:
         lend(turn, lent, heir)
@@ -199,14 +203,14 @@ def _place(turn: Turn, lent: LentStream) -> None:
         rebalance_by(turn, turn.now_ms)
 
 
-def lend(turn: Turn, lent: LentStream, member: Member) -> None:
+def lend(turn: LeaderTurn, lent: LentStream, member: Member) -> None:
     """Lend a free stream to a member."""
-    turn_stream(turn, lent, Lent(member.borrower_id, member.session_id))
-    if turn.state.leases is not None:
-        stream_sets.touch(turn.state.leases, lent, again=False)
+    turn_stream(turn, lent, GrantDecided(member.borrower_id, member.session_id))
+    if turn.state.stream_sets is not None:
+        stream_sets.touch(turn.state.stream_sets, lent, again=False)
 
 
-def rebalance_by(turn: Turn, at_ms: int) -> None:
+def rebalance_by(turn: LeaderTurn, at_ms: int) -> None:
     """Allocate at that time, or before where that is planned already; later in a large group."""
     state = turn.state
     if state.rebalanced_ms is not None:
@@ -220,7 +224,7 @@ def rebalance_by(turn: Turn, at_ms: int) -> None:
 # Commits
 
 
-def mark_dirty(turn: Turn, stream: StreamId) -> None:
+def mark_dirty(turn: LeaderTurn, stream: StreamId) -> None:
     """The next commit holds the stream."""
     state = turn.state
     if not state.dirty:
@@ -230,7 +234,7 @@ def mark_dirty(turn: Turn, stream: StreamId) -> None:
     state.dirty[stream] = None
 
 
-def commit_if_due(turn: Turn) -> None:
+def commit_if_due(turn: LeaderTurn) -> None:
     """Begin a commit, where one is due and none is under way."""
     state = turn.state
     due_ms = state.timers.at_ms(Alarm.COMMIT)
@@ -261,14 +265,14 @@ def _first(streams: Iterable[StreamId], count: int) -> list[StreamId]:
     return [stream for stream, _ in zip(streams, range(count), strict=False)]
 
 
-def note_committed(turn: Turn, given: Committed) -> None:
+def note_committed(turn: LeaderTurn, given: Committed) -> None:
     """Tell the streams of a commit that it is durable."""
     state = turn.state
     if given.commit_id != state.commit_id or not state.is_committing():
         return
     state.commit_took_ms = turn.now_ms - state.commit_begun_ms
-    if state.leases is not None:
-        stream_sets.note_durable(state.leases)
+    if state.stream_sets is not None:
+        stream_sets.note_durable(state.stream_sets)
     ends = dict(given.ends)
     saved, state.in_flight = state.in_flight, ()
     for stream, grant_epoch, progress in saved:

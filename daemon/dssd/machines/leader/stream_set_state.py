@@ -44,13 +44,13 @@ class StreamSet:
         """Those whose final progress is durable, until the member has heard of it."""
 
 
-class Leases:
+class StreamSets:
     """The stream sets of a group, and the counters of their versions."""
 
-    __slots__ = ("changed", "counters", "ended", "in_flight", "newcomers", "sets", "speaking")
+    __slots__ = ("by_member", "changed", "counters", "ended", "in_flight", "newcomers", "speaking")
 
     def __init__(self) -> None:
-        self.sets: dict[BorrowerId, StreamSet] = {}
+        self.by_member: dict[BorrowerId, StreamSet] = {}
         self.counters: dict[SessionId, int] = {}
         """The newest version of each session, as the next commit at the latest has it."""
         self.ended: dict[SessionId, None] = {}

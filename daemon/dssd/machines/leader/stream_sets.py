@@ -22,7 +22,7 @@ from dss_core.ids import StreamId
 from dssd.machines.leader.events import SetVersion
 from dssd.machines.leader.state import Alarm, Leader, LeaderState, Limit
 from dssd.machines.leader.stream import LentStream, StreamState
-from dssd.machines.leader.stream_set_state import Leases, StreamSet
+from dssd.machines.leader.stream_set_state import StreamSet, StreamSets
 from dssd.machines.messages import (
     BorrowerId,
     GrantedStream,
@@ -43,53 +43,53 @@ TAKEN = frozenset({StreamState.REVOKING, StreamState.REVOKED})
 # Members
 
 
-def presents(leases: Leases, message: LeaderWanted) -> bool:
+def presents(sets: StreamSets, message: LeaderWanted) -> bool:
     """Whether a borrower comes with a set that this leader did not make, or with none at all."""
-    known = leases.sets.get(message.borrower_id)
+    known = sets.by_member.get(message.borrower_id)
     return known is None or known.shown < message.version != known.version
 
 
-def enter(leases: Leases, message: LeaderWanted) -> None:
+def enter(sets: StreamSets, message: LeaderWanted) -> None:
     """A borrower becomes a member, with the set that it has from a leader before."""
     session_id, version = message.session_id, message.version
-    leases.sets[message.borrower_id] = StreamSet(session_id, version, message.sent_ms)
-    leases.ended.pop(session_id, None)
+    sets.by_member[message.borrower_id] = StreamSet(session_id, version, message.sent_ms)
+    sets.ended.pop(session_id, None)
     if version:
-        leases.counters[session_id] = max(version, leases.counters.get(session_id, 0))
-        leases.newcomers.pop(message.borrower_id, None)
+        sets.counters[session_id] = max(version, sets.counters.get(session_id, 0))
+        sets.newcomers.pop(message.borrower_id, None)
     else:
-        leases.newcomers[message.borrower_id] = None
+        sets.newcomers[message.borrower_id] = None
 
 
-def adopt(state: Leader, leases: Leases, borrower_id: BorrowerId) -> None:
+def adopt(state: Leader, sets: StreamSets, borrower_id: BorrowerId) -> None:
     """What a member presented and keeps is the set that it has."""
-    member_set = leases.sets[borrower_id]
+    member_set = sets.by_member[borrower_id]
     for stream, lent in _held(state, borrower_id):
         if lent.state is StreamState.GRANTED:
             member_set.told[stream] = lent.grant_epoch
         elif lent.state is StreamState.GRANTING:
-            _change(leases, borrower_id, member_set)
+            _change(sets, borrower_id, member_set)
 
 
-def leave(leases: Leases, borrower_id: BorrowerId) -> None:
+def leave(sets: StreamSets, borrower_id: BorrowerId) -> None:
     """A member is gone."""
-    session_id = leases.sets.pop(borrower_id).session_id
-    for pending in (leases.newcomers, leases.changed, leases.speaking):
+    session_id = sets.by_member.pop(borrower_id).session_id
+    for pending in (sets.newcomers, sets.changed, sets.speaking):
         pending.pop(borrower_id, None)
-    if session_id in leases.counters and all(
-        member_set.session_id != session_id for member_set in leases.sets.values()
+    if session_id in sets.counters and all(
+        member_set.session_id != session_id for member_set in sets.by_member.values()
     ):
-        leases.ended[session_id] = None
+        sets.ended[session_id] = None
 
 
-def forget_sessions(leases: Leases) -> None:
+def forget_sessions(sets: StreamSets) -> None:
     """Nobody is left, and nobody comes back."""
-    leases.ended.update(dict.fromkeys(leases.counters))
+    sets.ended.update(dict.fromkeys(sets.counters))
 
 
-def hear(leases: Leases, message: LeaderWanted | UpdateStreamStates) -> bool:
+def hear(sets: StreamSets, message: LeaderWanted | UpdateStreamStates) -> bool:
     """Note which version a member has; False where it cannot have that."""
-    member_set = leases.sets[message.borrower_id]
+    member_set = sets.by_member[message.borrower_id]
     if member_set.shown < message.version != member_set.version:
         return False
     member_set.heard_ms = max(member_set.heard_ms, message.sent_ms)
@@ -97,7 +97,7 @@ def hear(leases: Leases, message: LeaderWanted | UpdateStreamStates) -> bool:
     if message.version > member_set.shown:
         member_set.shown = message.version
         if member_set.changed:
-            leases.changed[message.borrower_id] = None
+            sets.changed[message.borrower_id] = None
     elif message.version == member_set.shown and isinstance(message, UpdateStreamStates) and asks:
         # All that is taken over is named: what is not was dropped.
         named = {taken.report.stream for taken in message.taken_over}
@@ -105,20 +105,20 @@ def hear(leases: Leases, message: LeaderWanted | UpdateStreamStates) -> bool:
             del member_set.accepted[stream]
     if asks:
         member_set.renew = True
-        leases.speaking[message.borrower_id] = None
+        sets.speaking[message.borrower_id] = None
     return True
 
 
-def note_taken(state: Leader, leases: Leases, borrower_id: BorrowerId, taken: TakenState) -> bool:
+def note_taken(state: Leader, sets: StreamSets, borrower_id: BorrowerId, taken: TakenState) -> bool:
     """Note that a stream is fully acked; False where that was accepted before."""
-    member_set = leases.sets[borrower_id]
+    member_set = sets.by_member[borrower_id]
     stream, grant_epoch = taken.report.stream, taken.report.grant_epoch
     if member_set.accepted.get(stream) == grant_epoch:
         member_set.renew = True
-        leases.speaking[borrower_id] = None
+        sets.speaking[borrower_id] = None
         return False
     lent = state.streams.get(stream)
-    if taken.fully_acked and lent is not None and lent.holder == borrower_id:
+    if taken.final and lent is not None and lent.holder == borrower_id:
         member_set.returned[stream] = grant_epoch
     return True
 
@@ -126,62 +126,62 @@ def note_taken(state: Leader, leases: Leases, borrower_id: BorrowerId, taken: Ta
 # Streams
 
 
-def touch(leases: Leases, lent: LentStream, *, again: bool) -> bool:
+def touch(sets: StreamSets, lent: LentStream, *, again: bool) -> bool:
     """Something is to be said of a stream to its holder; whether that takes a new version."""
     assert lent.holder is not None
-    member_set = leases.sets[lent.holder]
+    member_set = sets.by_member[lent.holder]
     taken = lent.state in TAKEN
-    unsaid = taken and not tells(leases, lent)
+    unsaid = taken and not tells(sets, lent)
     if unsaid and not member_set.since:
         # A first set does not say what is taken over; the member may have it or not.
         member_set.forced = True
-    changed = member_set.forced or tells(leases, lent) == taken
+    changed = member_set.forced or tells(sets, lent) == taken
     if changed:
-        _change(leases, lent.holder, member_set)
+        _change(sets, lent.holder, member_set)
     if again or unsaid:
         member_set.again = True
-        leases.speaking[lent.holder] = None
+        sets.speaking[lent.holder] = None
     return changed
 
 
-def note_adopted(leases: Leases, lent: LentStream, borrower_id: BorrowerId) -> None:
+def note_adopted(sets: StreamSets, lent: LentStream, borrower_id: BorrowerId) -> None:
     """A stream was reported: it may have become its holder's again without being in the set."""
-    if lent.holder == borrower_id and lent.state in LENT and not tells(leases, lent):
-        _change(leases, borrower_id, leases.sets[borrower_id])
+    if lent.holder == borrower_id and lent.state in LENT and not tells(sets, lent):
+        _change(sets, borrower_id, sets.by_member[borrower_id])
 
 
-def tells(leases: Leases, lent: LentStream) -> bool:
+def tells(sets: StreamSets, lent: LentStream) -> bool:
     """Whether the newest set of the holder has the stream under its present grant."""
     assert lent.holder is not None
-    return leases.sets[lent.holder].told.get(lent.stream) == lent.grant_epoch
+    return sets.by_member[lent.holder].told.get(lent.stream) == lent.grant_epoch
 
 
-def accept(leases: Leases, lent: LentStream) -> bool:
+def accept(sets: StreamSets, lent: LentStream) -> bool:
     """The final progress is durable; whether the holder has said that it is final."""
     assert lent.holder is not None
-    member_set = leases.sets[lent.holder]
+    member_set = sets.by_member[lent.holder]
     if member_set.returned.get(lent.stream) != lent.grant_epoch:
         return False
     del member_set.returned[lent.stream]
     member_set.accepted[lent.stream] = lent.grant_epoch
     member_set.renew = True
-    leases.speaking[lent.holder] = None
+    sets.speaking[lent.holder] = None
     return True
 
 
-def offer_first(state: Leader, leases: Leases) -> None:
+def offer_first(state: Leader, sets: StreamSets) -> None:
     """Once shares are computed, each newcomer gets a set, be it an empty one."""
     if state.moves or state.timers.at_ms(Alarm.REBALANCE) is not None:
         return
-    for borrower_id in leases.newcomers:
-        _change(leases, borrower_id, leases.sets[borrower_id])
-    leases.newcomers.clear()
+    for borrower_id in sets.newcomers:
+        _change(sets, borrower_id, sets.by_member[borrower_id])
+    sets.newcomers.clear()
 
 
-def _change(leases: Leases, borrower_id: BorrowerId, member_set: StreamSet) -> None:
+def _change(sets: StreamSets, borrower_id: BorrowerId, member_set: StreamSet) -> None:
     member_set.changed = True
     if member_set.shown == member_set.version:
-        leases.changed[borrower_id] = None
+        sets.changed[borrower_id] = None
 
 
 # Commits
@@ -189,33 +189,33 @@ def _change(leases: Leases, borrower_id: BorrowerId, member_set: StreamSet) -> N
 
 def is_waiting(state: Leader) -> bool:
     """Whether versions want to be committed."""
-    leases = state.leases
-    if leases is None or state.state is not LeaderState.LEADING:
+    sets = state.stream_sets
+    if sets is None or state.state is not LeaderState.LEADING:
         return False
-    return bool(leases.changed or leases.ended)
+    return bool(sets.changed or sets.ended)
 
 
 def new_versions(state: Leader, chosen: Collection[StreamId]) -> tuple[SetVersion, ...]:
     """Make the next sets; the commit that holds these versions holds the chosen streams too."""
-    leases = state.leases
-    if leases is None or not is_waiting(state):
+    sets = state.stream_sets
+    if sets is None or not is_waiting(state):
         return ()
-    made = [borrower_id for borrower_id in leases.changed if _make(state, borrower_id, chosen)]
-    leases.changed.clear()
-    leases.in_flight = tuple(made)
-    sessions = {leases.sets[borrower_id].session_id: None for borrower_id in made}
-    versions = [SetVersion(session_id, leases.counters[session_id]) for session_id in sessions]
-    versions += [SetVersion(session_id, None) for session_id in leases.ended]
-    for session_id in leases.ended:
-        leases.counters.pop(session_id, None)
-    leases.ended.clear()
+    made = [borrower_id for borrower_id in sets.changed if _make(state, borrower_id, chosen)]
+    sets.changed.clear()
+    sets.in_flight = tuple(made)
+    sessions = {sets.by_member[borrower_id].session_id: None for borrower_id in made}
+    versions = [SetVersion(session_id, sets.counters[session_id]) for session_id in sessions]
+    versions += [SetVersion(session_id, None) for session_id in sets.ended]
+    for session_id in sets.ended:
+        sets.counters.pop(session_id, None)
+    sets.ended.clear()
     return tuple(versions)
 
 
 def _make(state: Leader, borrower_id: BorrowerId, chosen: Collection[StreamId]) -> bool:
-    leases = state.leases
-    assert leases is not None
-    member_set = leases.sets[borrower_id]
+    sets = state.stream_sets
+    assert sets is not None
+    member_set = sets.by_member[borrower_id]
     told = {
         stream: lent.grant_epoch
         for stream, lent in _held(state, borrower_id)
@@ -226,33 +226,33 @@ def _make(state: Leader, borrower_id: BorrowerId, chosen: Collection[StreamId]) 
     if member_set.version and told == member_set.told and not member_set.forced:
         return False
     member_set.forced = False
-    version = leases.counters.get(member_set.session_id, 0) + 1
-    leases.counters[member_set.session_id] = version
+    version = sets.counters.get(member_set.session_id, 0) + 1
+    sets.counters[member_set.session_id] = version
     member_set.since, member_set.version = member_set.shown, version
     member_set.told = told
     member_set.durable = False
     return True
 
 
-def note_durable(leases: Leases) -> None:
+def note_durable(sets: StreamSets) -> None:
     """The versions of the commit are durable: their sets may leave."""
-    made, leases.in_flight = leases.in_flight, ()
+    made, sets.in_flight = sets.in_flight, ()
     for borrower_id in made:
-        member_set = leases.sets.get(borrower_id)
+        member_set = sets.by_member.get(borrower_id)
         if member_set is not None:
             member_set.durable = True
             member_set.again = True
-            leases.speaking[borrower_id] = None
+            sets.speaking[borrower_id] = None
 
 
 # What is said
 
 
-def messages(state: Leader, leases: Leases, now_ms: int) -> Iterator[ToBorrower]:
+def messages(state: Leader, sets: StreamSets, now_ms: int) -> Iterator[ToBorrower]:
     """What is to be said at the end of a step, a message a member at most."""
-    speaking, leases.speaking = leases.speaking, {}
+    speaking, sets.speaking = sets.speaking, {}
     for borrower_id in speaking:
-        member_set = leases.sets[borrower_id]
+        member_set = sets.by_member[borrower_id]
         again, renew = member_set.again, member_set.renew
         member_set.again = member_set.renew = False
         shown = member_set.shown == member_set.version

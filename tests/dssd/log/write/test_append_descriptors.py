@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from dssd.log.segment.file import SegmentId, SegmentPaths, SegmentWriter
-from dssd.log.write.append_descriptors import OpenFiles
+from dssd.log.write.append_descriptors import AppendDescriptors
 
 
 def files(directory: Path, count: int) -> list[SegmentWriter]:
@@ -15,7 +15,7 @@ def files(directory: Path, count: int) -> list[SegmentWriter]:
 
 def test_the_file_that_was_used_longest_ago_is_closed(tmp_path: Path) -> None:
     first, second, third = files(tmp_path, 3)
-    held = OpenFiles(2)
+    held = AppendDescriptors(2)
     for file in (first, second, first, third):
         held.use(file)
     assert [file.is_open for file in (first, second, third)] == [True, False, True]
@@ -29,7 +29,7 @@ def test_a_file_that_is_not_durable_yet_is_closed_last_and_synced_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dirty, clean, third, fourth = files(tmp_path, 4)
-    held = OpenFiles(2)
+    held = AppendDescriptors(2)
     held.use(dirty)
     dirty.write([b"x"], 1)
     held.use(clean)
@@ -54,7 +54,7 @@ def test_without_descriptors_others_are_closed_until_there_is_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, second = files(tmp_path, 2)
-    held = OpenFiles(5)
+    held = AppendDescriptors(5)
     held.use(first)
     usual, refusals = os.open, [errno.EMFILE]
 

@@ -20,13 +20,13 @@ from dssd.machines.borrower.events import (
     Disconnected,
     DropStream,
     Ended,
-    FinishStream,
     InstallStream,
     ProgressDurable,
     Received,
     Recreate,
     Reported,
     ResumeDelivery,
+    RevokeStream,
     SendToLeader,
     SendToRegistry,
     Standing,
@@ -157,7 +157,7 @@ EXPECTED: dict[tuple[BorrowerState, str], tuple[BorrowerState, list[object]]] = 
     (S.CONNECTED, "PingResponse"): (S.CONNECTED, []),
     (S.CONNECTED, "Grant"): (S.CONNECTED, [UPDATE]),
     (S.CONNECTED, "ProgressSaved"): (S.CONNECTED, [ProgressDurable(A, 2, Progress(10))]),
-    (S.CONNECTED, "Revoke"): (S.CONNECTED, [FinishStream(A, 2, 10_000)]),
+    (S.CONNECTED, "Revoke"): (S.CONNECTED, [RevokeStream(A, 2, 10_000)]),
     (S.CONNECTED, "Revoked"): (
         S.CONNECTED,
         [ProgressDurable(A, 2, Progress(20)), DropStream(A, 2, "revoked"), FINISHED],
@@ -167,7 +167,7 @@ EXPECTED: dict[tuple[BorrowerState, str], tuple[BorrowerState, list[object]]] = 
         S.CONNECTED,
         [UpdateProgress(ME, LEADER, (report(floor=12),))],
     ),
-    (S.CONNECTED, "Unsubscribed"): (S.UNSUBSCRIBING, [LEAVING, FinishStream(A, 2, 5_000)]),
+    (S.CONNECTED, "Unsubscribed"): (S.UNSUBSCRIBING, [LEAVING, RevokeStream(A, 2, 5_000)]),
     (S.CONNECTED, "Disconnected"): (
         S.GONE,
         [
@@ -328,8 +328,8 @@ def test_what_is_saved_only_in_part_is_sent_again() -> None:
 def test_a_final_report_bounds_what_was_sent_and_is_repeated_until_revoked() -> None:
     borrower = borrower_in(S.CONNECTED, granted())
     step(borrower, Received(Revoke(ME, LEADER, A, 2, 10_000), 0))
-    final = UpdateProgress(ME, LEADER, (report(floor=20, sent=20),), use_finished=True)
-    reported = Reported((report(floor=20),), 0, use_finished=True)
+    final = UpdateProgress(ME, LEADER, (report(floor=20, sent=20),), final=True)
+    reported = Reported((report(floor=20),), 0, final=True)
     assert sent(after(borrower, reported)) == [final]
     step(borrower, Received(ProgressSaved(ME, LEADER, A, 2, Progress(20)), 10))
     assert final in sent(after(borrower, Ticked(250)))
@@ -341,7 +341,7 @@ def test_a_final_report_bounds_what_was_sent_and_is_repeated_until_revoked() -> 
 def test_revoked_makes_durable_what_it_says_and_not_what_was_reported_last() -> None:
     borrower = borrower_in(S.CONNECTED, granted())
     step(borrower, Received(Revoke(ME, LEADER, A, 2, 800), 0))
-    step(borrower, Reported((report(floor=20),), 0, use_finished=True))
+    step(borrower, Reported((report(floor=20),), 0, final=True))
     effects = after(borrower, Received(Revoked(ME, LEADER, A, 2, Progress(15)), 900))
     assert ProgressDurable(A, 2, Progress(15)) in effects
     assert DropStream(A, 2, "revoked") in effects
@@ -417,11 +417,11 @@ def test_unsubscribing_waits_for_the_final_report_of_every_stream() -> None:
     borrower = borrower_in(S.CONNECTED, granted(A), granted(B))
     assert after(borrower, Unsubscribed(0)) == [
         SendToLeader(UpdateProgress(ME, LEADER, (report(A), report(B)), leaving=True)),
-        FinishStream(A, 2, 5_000),
-        FinishStream(B, 2, 5_000),
+        RevokeStream(A, 2, 5_000),
+        RevokeStream(B, 2, 5_000),
     ]
-    step(borrower, Reported((report(A, floor=20),), 10, use_finished=True))
-    effects = after(borrower, Reported((report(B, floor=21),), 20, use_finished=True))
+    step(borrower, Reported((report(A, floor=20),), 10, final=True))
+    effects = after(borrower, Reported((report(B, floor=21),), 20, final=True))
     assert borrower.state is S.GONE
     goodbye = sent(effects)[-1]
     assert goodbye == Disconnect(
@@ -432,7 +432,7 @@ def test_unsubscribing_waits_for_the_final_report_of_every_stream() -> None:
 
 def test_who_unsubscribes_gives_a_grant_back_as_it_came_and_again_if_it_comes_again() -> None:
     borrower = borrower_in(S.UNSUBSCRIBING, granted(A))
-    unused = UpdateProgress(ME, LEADER, (report(B, 3, sent=10),), use_finished=True, leaving=True)
+    unused = UpdateProgress(ME, LEADER, (report(B, 3, sent=10),), final=True, leaving=True)
     for now_ms in (10, 260):
         effects = after(borrower, Received(grant(granted(B, 3)), now_ms))
         assert effects == [SendToLeader(unused)]
@@ -445,7 +445,7 @@ def test_who_unsubscribes_gives_a_grant_back_as_it_came_and_again_if_it_comes_ag
 def test_who_unsubscribes_gives_a_newer_grant_back_and_reports_the_one_it_holds() -> None:
     borrower = borrower_in(S.UNSUBSCRIBING, granted(A))
     assert sent(after(borrower, Received(grant(granted(A, 3)), 10))) == [
-        UpdateProgress(ME, LEADER, (report(A, 3, sent=10),), use_finished=True, leaving=True)
+        UpdateProgress(ME, LEADER, (report(A, 3, sent=10),), final=True, leaving=True)
     ]
     assert borrower.streams[A].report == report(A)
 

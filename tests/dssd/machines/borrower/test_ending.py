@@ -61,7 +61,7 @@ def test_who_is_leaving_ends_with_the_last_final_report(holder: Holder) -> None:
     effects: Effects = []
     for stream in (A, B):
         assert effects == []
-        grants.take_report(holder, report(stream), Reported((), 0, use_finished=True))
+        grants.take_report(holder, report(stream), Reported((), 0, final=True))
         ending.leave_when_finished(holder, effects)
     assert effects[-1] == Ended("unsubscribed")
 

@@ -6,10 +6,10 @@ from dss_core.progress import Progress
 from dssd.machines.borrower import grants
 from dssd.machines.borrower.events import (
     DropStream,
-    FinishStream,
     InstallStream,
     ProgressDurable,
     Reported,
+    RevokeStream,
 )
 from dssd.machines.borrower.lease_state import LeaseBorrower
 from dssd.machines.borrower.state import Borrower, Effects, Holder
@@ -76,7 +76,7 @@ def test_a_stream_is_told_to_finish_once(holder: Holder) -> None:
     effects: Effects = []
     for deadline_ms in (800, 700):
         grants.finish(holder.streams[A], deadline_ms, effects)
-    assert effects == [FinishStream(A, 2, 800)]
+    assert effects == [RevokeStream(A, 2, 800)]
 
 
 def test_a_report_is_due_again_after_twice_the_time_up_to_a_quarter_of_the_lease(
@@ -104,7 +104,7 @@ def test_a_report_under_another_grant_is_not_taken(holder: Holder) -> None:
 def test_a_report_is_sent_until_it_is_durable_and_a_final_one_until_the_grant_is_over(
     holder: Holder, floor: int, final: bool, again: bool
 ) -> None:
-    grants.take_report(holder, report(floor=20), Reported((), 0, use_finished=final))
+    grants.take_report(holder, report(floor=20), Reported((), 0, final=final))
     effects: Effects = []
     grants.note_saved(holder, ProgressSaved(ME, 0, A, 2, Progress(floor)), 10, effects)
     assert effects == [ProgressDurable(A, 2, Progress(floor))]

@@ -14,13 +14,13 @@ from dssd.machines.borrower.events import (
     Disconnected,
     DropStream,
     Ended,
-    FinishStream,
     InstallStream,
     ProgressDurable,
     Received,
     Recreate,
     Reported,
     ResumeDelivery,
+    RevokeStream,
     Standing,
     Started,
     SuspendDelivery,
@@ -160,7 +160,7 @@ INPUTS_OF_EACH_KIND: list[BorrowerInput] = [
 FINISHED = RevokeFinished(ME, LEADER, A, 2)
 DURABLE = ProgressDurable(A, 2, Progress(10))
 GOODBYE = Disconnect(ME, LEADER, (report(A), report(B)))
-TAKEN_B = TakenState(report(B), fully_acked=False)
+TAKEN_B = TakenState(report(B), final=False)
 
 
 def dropped(reason: str) -> list[object]:
@@ -199,8 +199,8 @@ EXPECTED: dict[tuple[BorrowerState, str], tuple[BorrowerState, list[object]]] = 
         S.UNSUBSCRIBING,
         [
             states(3, report(A), report(B), leaving=True),
-            FinishStream(A, 2, 5_000),
-            FinishStream(B, 2, 5_000),
+            RevokeStream(A, 2, 5_000),
+            RevokeStream(B, 2, 5_000),
         ],
     ),
     (S.REPLAYING, "Disconnected"): (
@@ -219,7 +219,7 @@ EXPECTED: dict[tuple[BorrowerState, str], tuple[BorrowerState, list[object]]] = 
     (S.UPDATING, "Reported"): (S.UPDATING, [states(4, report(floor=12), old=3)]),
     (S.UPDATING, "Unsubscribed"): (
         S.UNSUBSCRIBING,
-        [states(4, report(A), leaving=True), FinishStream(A, 2, 5_000)],
+        [states(4, report(A), leaving=True), RevokeStream(A, 2, 5_000)],
     ),
     (S.UPDATING, "Disconnected"): (
         S.GONE,
@@ -233,7 +233,7 @@ EXPECTED: dict[tuple[BorrowerState, str], tuple[BorrowerState, list[object]]] = 
     (S.UNSUBSCRIBING, "Invalidate"): (S.GONE, [*dropped("stale"), Ended("stale")]),
     (S.UNSUBSCRIBING, "Reported"): (
         S.UNSUBSCRIBING,
-        [states(3, taken=[TakenState(report(floor=12), fully_acked=False)], leaving=True)],
+        [states(3, taken=[TakenState(report(floor=12), final=False)], leaving=True)],
     ),
     (S.UNSUBSCRIBING, "Disconnected"): (
         S.GONE,
@@ -276,7 +276,7 @@ def test_an_update_from_the_present_version_installs_and_takes_over() -> None:
     effects = after(borrower, updated(3, 7, granted(A), granted(C), taken=[B]))
     assert effects == [
         InstallStream(granted(C)),
-        FinishStream(B, 2, 10_000),
+        RevokeStream(B, 2, 10_000),
         states(7, report(C), old=3, taken=[TAKEN_B], asks=True),
     ]
     assert (borrower.state, borrower.version) == (S.UPDATING, 7)
@@ -345,11 +345,11 @@ def test_a_higher_grant_epoch_in_a_set_replaces_the_grant() -> None:
 def test_results_of_a_taken_over_stream_are_reported_until_it_is_accepted() -> None:
     borrower = borrower_in(S.UPDATING)
     assert after(borrower, Reported((report(B, floor=12),), 20)) == [
-        states(4, old=3, taken=[TakenState(report(B, floor=12), fully_acked=False)], at_ms=20)
+        states(4, old=3, taken=[TakenState(report(B, floor=12), final=False)], at_ms=20)
     ]
-    final = TakenState(report(B, floor=15, sent=15), fully_acked=True)
+    final = TakenState(report(B, floor=15, sent=15), final=True)
     flagged = states(4, old=3, taken=[final], at_ms=30)
-    assert after(borrower, Reported((report(B, floor=15),), 30, use_finished=True)) == [flagged]
+    assert after(borrower, Reported((report(B, floor=15),), 30, final=True)) == [flagged]
     step(borrower, Received(ProgressSaved(ME, LEADER, B, 2, Progress(15)), 40))
     again = [effect for effect in after(borrower, Ticked(280)) if effect == states(
         4, old=3, taken=[final], at_ms=280
@@ -366,7 +366,7 @@ def test_results_of_a_taken_over_stream_are_reported_until_it_is_accepted() -> N
 
 def test_a_renewal_that_accepts_the_last_one_ends_the_update() -> None:
     borrower = borrower_in(S.UPDATING)
-    step(borrower, Reported((report(B, floor=15),), 30, use_finished=True))
+    step(borrower, Reported((report(B, floor=15),), 30, final=True))
     after(borrower, renewed(4, accepted=[B]))
     assert borrower.state is S.REPLAYING
 
@@ -448,10 +448,10 @@ def test_a_report_is_sent_again_at_doubling_intervals_until_it_is_durable() -> N
 
 def test_unsubscribing_gives_every_stream_back_and_then_says_goodbye() -> None:
     borrower = borrower_in(S.UNSUBSCRIBING)
-    first = Reported((report(A, floor=20),), 10, use_finished=True)
-    back = TakenState(report(A, floor=20, sent=20), fully_acked=True)
+    first = Reported((report(A, floor=20),), 10, final=True)
+    back = TakenState(report(A, floor=20, sent=20), final=True)
     assert after(borrower, first) == [states(3, taken=[back], leaving=True)]
-    effects = after(borrower, Reported((report(B, floor=21),), 20, use_finished=True))
+    effects = after(borrower, Reported((report(B, floor=21),), 20, final=True))
     last = (report(A, floor=20, sent=20), report(B, floor=21, sent=21))
     assert Disconnect(ME, LEADER, last) in effects
     assert effects[-1] == Ended("unsubscribed")
@@ -464,7 +464,7 @@ def test_who_unsubscribes_takes_no_set_and_gives_back_what_is_new_in_it(
     set_message: ToBorrower,
 ) -> None:
     borrower = borrower_in(S.UNSUBSCRIBING)
-    unused = TakenState(report(C, sent=10), fully_acked=True)
+    unused = TakenState(report(C, sent=10), final=True)
     assert after(borrower, set_message) == [states(3, taken=[unused], leaving=True)]
     assert (borrower.version, set(borrower.streams)) == (3, {A, B})
 

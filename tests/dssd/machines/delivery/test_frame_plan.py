@@ -2,49 +2,49 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dss_core.progress import Range, Ranges, clipped, complement, normalised, total
-from dssd.machines.delivery.frame_plan import Class, FrameSpans, Room, plan
+from dssd.machines.delivery.frame_plan import Class, CreditLeft, FrameSpans, plan
 
 SPANS = FrameSpans(at=[0, 100, 250, 300], base=[10, 20, 35, 40])
 ALL = Class(10, 40, redelivered=False, attempt=1, records_max=30)
 
 
 def test_what_fits_goes_up_to_the_end_of_a_frame() -> None:
-    planned = plan(SPANS, ((10, 40),), ALL, Room(29, 1_000))
+    planned = plan(SPANS, ((10, 40),), ALL, CreditLeft(29, 1_000))
     assert (planned.first_byte, planned.last_byte, planned.records) == (0, 250, 25)
     assert (planned.base, planned.end, planned.mask) == (10, 35, ())
 
 
 def test_bytes_bound_a_delivery_like_records() -> None:
-    assert plan(SPANS, ((10, 40),), ALL, Room(100, 249)).last_byte == 100
-    assert plan(SPANS, ((10, 40),), ALL, Room(100, 250)).last_byte == 250
+    assert plan(SPANS, ((10, 40),), ALL, CreditLeft(100, 249)).last_byte == 100
+    assert plan(SPANS, ((10, 40),), ALL, CreditLeft(100, 250)).last_byte == 250
 
 
 def test_one_frame_goes_even_where_it_needs_more_than_is_left() -> None:
-    planned = plan(SPANS, ((22, 40),), ALL, Room(1, 1))
+    planned = plan(SPANS, ((22, 40),), ALL, CreditLeft(1, 1))
     assert (planned.base, planned.end, planned.picked) == (20, 35, ((22, 35),))
     assert planned.mask == ((20, 22),)
 
 
 def test_a_class_ends_a_delivery_within_a_frame() -> None:
     first = Class(10, 25, True, 2, 100)
-    planned = plan(SPANS, ((10, 40),), first, Room(100, 1_000))
+    planned = plan(SPANS, ((10, 40),), first, CreditLeft(100, 1_000))
     assert (planned.picked, planned.mask, planned.attempt) == (((10, 25),), ((25, 35),), 2)
 
 
 def test_a_class_that_is_bounded_lets_so_many_records_go() -> None:
     bounded = Class(10, 40, True, 3, 12)
-    planned = plan(SPANS, ((10, 15), (30, 40)), bounded, Room(100, 1_000))
+    planned = plan(SPANS, ((10, 15), (30, 40)), bounded, CreditLeft(100, 1_000))
     assert planned.picked == ((10, 15), (30, 37))
     assert planned.mask == ((15, 30), (37, 40))
 
 
 def test_a_frame_of_which_nothing_goes_ends_a_delivery() -> None:
-    planned = plan(SPANS, ((12, 14), (36, 38)), ALL, Room(100, 1_000))
+    planned = plan(SPANS, ((12, 14), (36, 38)), ALL, CreditLeft(100, 1_000))
     assert (planned.base, planned.end, planned.picked) == (10, 20, ((12, 14),))
 
 
 @st.composite
-def asked(draw: st.DrawFn) -> tuple[FrameSpans, Ranges, Room]:
+def asked(draw: st.DrawFn) -> tuple[FrameSpans, Ranges, CreditLeft]:
     at, base = [0], [draw(st.integers(0, 50))]
     for size, records in draw(
         st.lists(st.tuples(st.integers(1, 20), st.integers(1, 6)), min_size=1, max_size=12)
@@ -56,10 +56,14 @@ def asked(draw: st.DrawFn) -> tuple[FrameSpans, Ranges, Room]:
         wanted: Ranges = ((min(offsets), max(offsets) + 1),)
     else:
         wanted = normalised((offset, offset + 1) for offset in offsets)
-    return FrameSpans(at, base), wanted, Room(draw(st.integers(1, 40)), draw(st.integers(1, 150)))
+    return (
+        FrameSpans(at, base),
+        wanted,
+        CreditLeft(draw(st.integers(1, 40)), draw(st.integers(1, 150))),
+    )
 
 
-def frame_by_frame(spans: FrameSpans, wanted: Ranges, room: Room) -> Range:
+def frame_by_frame(spans: FrameSpans, wanted: Ranges, room: CreditLeft) -> Range:
     """First byte and last byte of the delivery, found by trying each frame."""
     frames = range(len(spans.base) - 1)
     inside = [total(clipped(wanted, spans.base[k], spans.base[k + 1])) for k in frames]
@@ -74,7 +78,7 @@ def frame_by_frame(spans: FrameSpans, wanted: Ranges, room: Room) -> Range:
 
 @given(asked())
 def test_bisection_takes_the_same_frames_as_one_look_at_each(
-    given_: tuple[FrameSpans, Ranges, Room],
+    given_: tuple[FrameSpans, Ranges, CreditLeft],
 ) -> None:
     spans, wanted, room = given_
     kind = Class(spans.base[0], spans.base[-1], False, 1, 1_000)

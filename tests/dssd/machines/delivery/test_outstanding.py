@@ -4,18 +4,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dss_core.progress import complement
-from dssd.machines.delivery.outstanding import Outstanding, Run
+from dssd.machines.delivery.outstanding import Outstanding, SentRange
 
 TAKES = st.lists(st.tuples(st.integers(0, 60), st.integers(1, 20)), max_size=20)
 
 
-def run(start: int, end: int, size: int) -> Run:
+def run(start: int, end: int, size: int) -> SentRange:
     gaps = tuple((at, at + 1) for at in range(start + 1, end - 1, 3))
     records = end - start - len(gaps)
-    return Run(start, end, gaps, records, size)
+    return SentRange(start, end, gaps, records, size)
 
 
-def offsets(piece: Run) -> set[int]:
+def offsets(piece: SentRange) -> set[int]:
     return {
         offset
         for start, end in complement(piece.gaps, piece.start, piece.end)
@@ -59,5 +59,5 @@ def test_runs_that_come_again_are_kept_in_order() -> None:
 def test_one_blamed_record_leaves_no_room_for_others() -> None:
     out = Outstanding()
     assert out.suspect_room(500) == 500
-    out.add(Run(0, 1, (), 1, 10, suspects_max=1))
+    out.add(SentRange(0, 1, (), 1, 10, suspects_max=1))
     assert out.suspect_room(500) == 0

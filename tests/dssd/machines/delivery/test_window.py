@@ -6,7 +6,6 @@ from dss_core.ids import StreamId
 from dss_core.progress import Progress, total
 from dssd.machines.delivery.events import (
     AnswerSettled,
-    AskRevoke,
     ChunkRead,
     Closing,
     Deliver,
@@ -21,9 +20,10 @@ from dssd.machines.delivery.events import (
     RefuseRange,
     Report,
     Resumed,
-    RevokeAsked,
+    RevokeBegun,
     RevokeFinished,
     Saved,
+    SendRevoke,
     Settle,
     Settles,
     ShowStalled,
@@ -158,7 +158,7 @@ def test_what_the_filter_rejects_behind_the_last_record_needs_no_word_of_the_cli
     client.install(1, Stream([4, 4], mask=((2, 5), (6, 8))))
     assert client.take() == [(((0, 2), (5, 6)), False, 1)]
     client.feed(Settle(1, ((0, 2), (5, 6)), frontier=6))
-    client.feed(RevokeAsked(1, 1_000), RevokeFinished(1))
+    client.feed(RevokeBegun(1, 1_000), RevokeFinished(1))
     assert client.reports[1].progress == Progress(8)
     assert client.reports[1].frontier == 8
 
@@ -431,8 +431,8 @@ def test_a_revoke_waits_for_the_client_and_reports_finally() -> None:
     client.install(1, Stream([4, 4]))
     client.feed(Settle(1, frontier=3))
     client.take()
-    client.feed(RevokeAsked(1, 10_000))
-    assert client.take_others() == [AskRevoke(1, 10_000)]
+    client.feed(RevokeBegun(1, 10_000))
+    assert client.take_others() == [SendRevoke(1, 10_000)]
     client.feed(Settle(1, ((0, 2),), token=5, frontier=3))
     client.feed(RevokeFinished(1))
     assert client.reports[1] == StreamReport(StreamId(1, 1), 1, Progress(2), 3)
@@ -446,7 +446,7 @@ def test_a_revoke_waits_for_the_client_and_reports_finally() -> None:
 def test_a_revoke_that_the_client_does_not_answer_is_reported_before_its_deadline() -> None:
     client = Client()
     client.install(1, Stream([4]))
-    client.feed(RevokeAsked(1, 10_000))
+    client.feed(RevokeBegun(1, 10_000))
     client.tick(9_999)
     assert client.reports[1].sent == 4
     assert client.take() == [(((0, 4),), False, 1)]
@@ -457,7 +457,7 @@ def test_nothing_comes_again_while_a_stream_is_revoked() -> None:
     client.install(1, Stream([4]))
     client.feed(Settle(1, naks=(Nak(0, 1),), frontier=4))
     client.take()
-    client.feed(RevokeAsked(1, 10_000))
+    client.feed(RevokeBegun(1, 10_000))
     client.feed(Settle(1, naks=(Nak(1, 2, 0),)))
     client.tick(5_000)
     assert client.take() == []

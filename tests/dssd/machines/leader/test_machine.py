@@ -95,7 +95,7 @@ class Run(LeaderRun):
 
     def report(self, name: bytes, at: int, floor: int, *, final: bool = False) -> UpdateProgress:
         report = StreamReport(stream(at), self.epoch(at), Progress(floor), floor, sent=floor)
-        return UpdateProgress(name, LEADER, (report,), use_finished=final)
+        return UpdateProgress(name, LEADER, (report,), final=final)
 
 
 # Who is gone, and what is finished

@@ -114,7 +114,7 @@ class Crowd:
                     self.tell(UpdateProgress(name, epoch, (report,)))
             case Revoke(name, epoch, stream, grant_epoch):
                 final = StreamReport(stream, grant_epoch, Progress(0), 0, sent=0)
-                self.tell(UpdateProgress(name, epoch, (final,), use_finished=True))
+                self.tell(UpdateProgress(name, epoch, (final,), final=True))
             case Revoked(name, epoch, stream, grant_epoch):
                 self.tell(RevokeFinished(name, epoch, stream, grant_epoch))
             case _:

@@ -11,14 +11,14 @@ from dssd.machines.leader.stream import (
     TRANSITIONS,
     Act,
     Acts,
+    GrantDecided,
     HolderLost,
-    Lent,
     LentStream,
     Overdue,
-    Recalled,
     Released,
     Reported,
     ResendDue,
+    RevokeDecided,
     Saved,
     Sealed,
     StreamEvent,
@@ -37,7 +37,7 @@ def stream_in(state: StreamState, *, durable: bool = True) -> LentStream:
     stored = StoredStream(STREAM, Progress(10), 10, 100, None, grant_epoch=EPOCH - (state in HELD))
     lent = LentStream(stored)
     if state in HELD:
-        step(lent, Lent(ANN, b"session of ann"))
+        step(lent, GrantDecided(ANN, b"session of ann"))
         lent.state = state
         lent.durable = durable
         lent.grant_unsaved = False
@@ -60,9 +60,9 @@ def reported(
 SAVED = Saved(EPOCH, Progress(10), current=True, measured_end=None)
 
 EXPECTED: dict[tuple[StreamState, StreamEvent], tuple[StreamState, Acts]] = {
-    (S.FREE, Lent(BOB, b"s")): (S.GRANTING, (Act.SAVE_NOW,)),
+    (S.FREE, GrantDecided(BOB, b"s")): (S.GRANTING, (Act.SAVE_NOW,)),
     (S.FREE, reported()): (S.FREE, (Act.SEND_INVALIDATE,)),
-    (S.FREE, Recalled(BOB)): (S.FREE, ()),
+    (S.FREE, RevokeDecided(BOB)): (S.FREE, ()),
     (S.FREE, Released(ANN, EPOCH)): (S.FREE, ()),
     (S.FREE, HolderLost()): (S.FREE, ()),
     (S.FREE, Overdue()): (S.FREE, ()),
@@ -70,12 +70,12 @@ EXPECTED: dict[tuple[StreamState, StreamEvent], tuple[StreamState, Acts]] = {
     (S.FREE, SAVED): (S.FREE, ()),
     (S.FREE, Sealed(11)): (S.FREE, ()),
     (S.FREE, Sealed(10)): (S.FINISHED, (Act.SAVE_SOON, Act.SHARE_ANEW)),
-    (S.GRANTING, Lent(BOB, b"s")): (S.GRANTING, ()),
+    (S.GRANTING, GrantDecided(BOB, b"s")): (S.GRANTING, ()),
     (S.GRANTING, reported()): (S.GRANTED, (Act.SAVE_SOON,)),
     (S.GRANTING, reported(by=BOB)): (S.GRANTING, (Act.SEND_INVALIDATE,)),
     (S.GRANTING, reported(epoch=EPOCH - 1)): (S.GRANTING, (Act.SEND_INVALIDATE,)),
     (S.GRANTING, reported(final=True)): (S.REVOKED, (Act.SAVE_NOW,)),
-    (S.GRANTING, Recalled(BOB)): (S.REVOKING, (Act.SEND_REVOKE,)),
+    (S.GRANTING, RevokeDecided(BOB)): (S.REVOKING, (Act.SEND_REVOKE,)),
     (S.GRANTING, Released(ANN, EPOCH)): (S.FREE, (Act.SAVE_SOON, Act.PLACE)),
     (S.GRANTING, Released(ANN, EPOCH - 1)): (S.GRANTING, ()),
     (S.GRANTING, HolderLost()): (S.FREE, (Act.SAVE_SOON, Act.PLACE)),
@@ -85,12 +85,12 @@ EXPECTED: dict[tuple[StreamState, StreamEvent], tuple[StreamState, Acts]] = {
     (S.GRANTING, replace(SAVED, current=False)): (S.GRANTING, ()),
     (S.GRANTING, replace(SAVED, grant_epoch=EPOCH - 1)): (S.GRANTING, ()),
     (S.GRANTING, Sealed(10)): (S.GRANTING, ()),
-    (S.GRANTED, Lent(BOB, b"s")): (S.GRANTED, ()),
+    (S.GRANTED, GrantDecided(BOB, b"s")): (S.GRANTED, ()),
     (S.GRANTED, reported()): (S.GRANTED, (Act.SAVE_SOON,)),
     (S.GRANTED, reported(by=BOB)): (S.GRANTED, (Act.SEND_INVALIDATE,)),
     (S.GRANTED, reported(epoch=EPOCH - 1)): (S.GRANTED, (Act.SEND_INVALIDATE,)),
     (S.GRANTED, reported(final=True)): (S.REVOKED, (Act.SAVE_NOW,)),
-    (S.GRANTED, Recalled(BOB)): (S.REVOKING, (Act.SEND_REVOKE,)),
+    (S.GRANTED, RevokeDecided(BOB)): (S.REVOKING, (Act.SEND_REVOKE,)),
     (S.GRANTED, Released(ANN, EPOCH)): (S.FREE, (Act.SAVE_SOON, Act.PLACE)),
     (S.GRANTED, Released(BOB, EPOCH)): (S.GRANTED, ()),
     (S.GRANTED, HolderLost()): (S.FREE, (Act.SAVE_SOON, Act.PLACE)),
@@ -99,20 +99,20 @@ EXPECTED: dict[tuple[StreamState, StreamEvent], tuple[StreamState, Acts]] = {
     (S.GRANTED, SAVED): (S.GRANTED, (Act.SEND_SAVED,)),
     (S.GRANTED, Sealed(11)): (S.GRANTED, ()),
     (S.GRANTED, Sealed(10)): (S.REVOKED, (Act.SAVE_NOW,)),
-    (S.REVOKING, Lent(BOB, b"s")): (S.REVOKING, ()),
+    (S.REVOKING, GrantDecided(BOB, b"s")): (S.REVOKING, ()),
     (S.REVOKING, reported()): (S.REVOKING, (Act.SAVE_SOON,)),
     (S.REVOKING, reported(final=True)): (S.REVOKED, (Act.SAVE_NOW,)),
-    (S.REVOKING, Recalled(BOB)): (S.REVOKING, ()),
+    (S.REVOKING, RevokeDecided(BOB)): (S.REVOKING, ()),
     (S.REVOKING, Released(ANN, EPOCH)): (S.FREE, (Act.SAVE_SOON, Act.PLACE)),
     (S.REVOKING, HolderLost()): (S.FREE, (Act.SAVE_SOON, Act.PLACE)),
     (S.REVOKING, Overdue()): (S.REVOKED, (Act.SAVE_NOW,)),
     (S.REVOKING, ResendDue()): (S.REVOKING, (Act.SEND_REVOKE,)),
     (S.REVOKING, SAVED): (S.REVOKING, (Act.SEND_SAVED,)),
     (S.REVOKING, Sealed(11)): (S.REVOKING, ()),
-    (S.REVOKED, Lent(BOB, b"s")): (S.REVOKED, ()),
+    (S.REVOKED, GrantDecided(BOB, b"s")): (S.REVOKED, ()),
     (S.REVOKED, reported(final=True)): (S.REVOKED, (Act.SAVE_NOW,)),
     (S.REVOKED, reported(by=BOB)): (S.REVOKED, (Act.SEND_INVALIDATE,)),
-    (S.REVOKED, Recalled(BOB)): (S.REVOKED, ()),
+    (S.REVOKED, RevokeDecided(BOB)): (S.REVOKED, ()),
     (S.REVOKED, Released(ANN, EPOCH)): (S.FREE, (Act.SAVE_SOON, Act.PLACE)),
     (S.REVOKED, HolderLost()): (S.FREE, (Act.SAVE_SOON, Act.PLACE)),
     (S.REVOKED, Overdue()): (S.REVOKED, ()),
@@ -120,9 +120,9 @@ EXPECTED: dict[tuple[StreamState, StreamEvent], tuple[StreamState, Acts]] = {
     (S.REVOKED, SAVED): (S.REVOKED, (Act.SEND_REVOKED,)),
     (S.REVOKED, replace(SAVED, current=False)): (S.REVOKED, ()),
     (S.REVOKED, Sealed(10)): (S.REVOKED, ()),
-    (S.FINISHED, Lent(BOB, b"s")): (S.FINISHED, ()),
+    (S.FINISHED, GrantDecided(BOB, b"s")): (S.FINISHED, ()),
     (S.FINISHED, reported()): (S.FINISHED, (Act.SEND_INVALIDATE,)),
-    (S.FINISHED, Recalled(BOB)): (S.FINISHED, ()),
+    (S.FINISHED, RevokeDecided(BOB)): (S.FINISHED, ()),
     (S.FINISHED, Released(ANN, EPOCH)): (S.FINISHED, ()),
     (S.FINISHED, HolderLost()): (S.FINISHED, ()),
     (S.FINISHED, Overdue()): (S.FINISHED, ()),
@@ -148,7 +148,7 @@ def test_the_table_is_total_and_every_pair_of_it_is_tested() -> None:
 
 def test_lending_raises_the_epoch_and_names_the_holder_in_the_next_commit() -> None:
     lent = stream_in(S.FREE)
-    step(lent, Lent(BOB, b"session of bob"))
+    step(lent, GrantDecided(BOB, b"session of bob"))
     assert lent.record().grant == GrantRecord(EPOCH + 1, b"session of bob", BOB)
 
 
@@ -187,7 +187,7 @@ def test_records_sent_beyond_the_frontier_come_marked_to_the_next_holder() -> No
     record = lent.record()
     assert record.grant is not None
     assert record.grant.borrower_id == ANN
-    step(lent, Lent(BOB, b"s"))
+    step(lent, GrantDecided(BOB, b"s"))
     assert lent.granted().frontier == 20
     assert lent.granted().suspect_end == 33
 
@@ -202,7 +202,7 @@ def test_a_grant_without_a_final_report_is_doubted_up_to_the_measured_end(
     for event in end:
         step(lent, event)
     assert not lent.is_exact()
-    step(lent, Lent(BOB, b"s"))
+    step(lent, GrantDecided(BOB, b"s"))
     step(lent, Saved(EPOCH + 1, Progress(10), current=True, measured_end=77))
     assert lent.granted().suspect_end == 77
     assert lent.granted().frontier == 10
@@ -212,13 +212,13 @@ def test_a_doubt_outlives_an_exact_grant_that_did_not_reach_it() -> None:
     lent = stream_in(S.GRANTED)
     step(lent, reported(final=True, sent=90))
     step(lent, HolderLost())
-    step(lent, Lent(BOB, b"s"))
+    step(lent, GrantDecided(BOB, b"s"))
     step(lent, reported(by=BOB, epoch=EPOCH + 1, floor=25, final=True, sent=25))
     step(lent, HolderLost())
     record = lent.record()
     assert record.grant is not None
     assert record.grant.borrower_id == BOB
-    step(lent, Lent(ANN, b"s"))
+    step(lent, GrantDecided(ANN, b"s"))
     assert lent.granted().suspect_end == 90
 
 

@@ -14,7 +14,7 @@ from dssd.machines.leader.events import (
 )
 from dssd.machines.leader.state import Leader
 from dssd.machines.leader.stream import HELD, StreamState
-from dssd.machines.leader.stream_set_state import Leases
+from dssd.machines.leader.stream_set_state import StreamSets
 from dssd.machines.messages import (
     Disconnect,
     GrantedStream,
@@ -50,8 +50,8 @@ def report(at: int, epoch: int = 1, floor: int = 10) -> StreamReport:
     return StreamReport(stream(at), epoch, Progress(floor), floor, sent=floor)
 
 
-def taken(at: int, epoch: int = 1, floor: int = 10, *, fully_acked: bool = False) -> TakenState:
-    return TakenState(report(at, epoch, floor), fully_acked)
+def taken(at: int, epoch: int = 1, floor: int = 10, *, final: bool = False) -> TakenState:
+    return TakenState(report(at, epoch, floor), final)
 
 
 def states(
@@ -71,7 +71,7 @@ class Run(LeaderRun):
     def __init__(
         self, *stored: StoredStream, versions: tuple[SetVersion, ...] = (), restarted: bool = False
     ) -> None:
-        leader = Leader(LEADER, leases=Leases())
+        leader = Leader(LEADER, stream_sets=StreamSets())
         super().__init__(leader, *stored, restarted=restarted, versions=versions)
 
     def ask(self, name: bytes) -> list[ToBorrower]:
@@ -195,7 +195,7 @@ def test_a_taken_over_stream_is_lent_on_only_once_it_is_fully_acked_and_durable(
     updating = run.tell(states(ANN, 2, over=(taken(1, floor=12),)))
     assert updating == [RenewStreamLease(ANN, LEADER, 2, 1, version_old=1)]
     assert run.state(1) is StreamState.REVOKING
-    assert of_kind(run.tell(states(ANN, 2, over=(taken(1, floor=15, fully_acked=True),))),
+    assert of_kind(run.tell(states(ANN, 2, over=(taken(1, floor=15, final=True),))),
                    LeaseStreams) == []  # fmt: skip
     run.tell(states(BOB, 1))
     sent = run.commit()
@@ -210,7 +210,7 @@ def test_a_taken_over_stream_is_lent_on_only_once_it_is_fully_acked_and_durable(
 def test_that_a_stream_was_accepted_is_said_until_the_member_names_it_no_more() -> None:
     run = two_members()
     run.commit_all()
-    final = states(ANN, 2, over=(taken(1, fully_acked=True),))
+    final = states(ANN, 2, over=(taken(1, final=True),))
     run.tell(final)
     run.commit_all()
     accepted = RenewStreamLease(ANN, LEADER, 2, 1, None, ((stream(1), 1),))
@@ -274,7 +274,7 @@ def test_a_finished_stream_leaves_the_set_and_is_accepted() -> None:
     [update] = of_kind(run.commit_all(), UpdateStreams)
     assert isinstance(update, UpdateStreams)
     assert (update.streams, [each.stream for each in update.taken_over]) == ((), [stream(0)])
-    answer = run.tell(states(ANN, 2, over=(taken(0, floor=20, fully_acked=True),)))
+    answer = run.tell(states(ANN, 2, over=(taken(0, floor=20, final=True),)))
     assert run.state(0) is StreamState.FINISHED
     assert RenewStreamLease(ANN, LEADER, 2, 1, None, ((stream(0), 1),)) in answer
 
@@ -368,7 +368,7 @@ def test_an_idle_leader_forgets_sessions_that_never_came_back() -> None:
 def test_a_settled_group_says_nothing_by_itself() -> None:
     run = two_members()
     run.commit_all()
-    run.tell(states(ANN, 2, over=(taken(1, fully_acked=True),)))
+    run.tell(states(ANN, 2, over=(taken(1, final=True),)))
     run.tell(states(BOB, 1))
     run.commit_all()
     run.tell(states(BOB, 2, report(1, 2)))
@@ -430,8 +430,8 @@ def test_any_inputs_in_any_order_keep_the_books_and_the_versions(
         held = {at for at, lent in run.leader.streams.items() if lent.state in HELD}
         books = [at for member in run.leader.members.values() for at in member.streams]
         assert sorted(books) == sorted(held)
-        assert run.leader.leases is not None
-        assert set(run.leader.leases.sets) == set(run.leader.members)
+        assert run.leader.stream_sets is not None
+        assert set(run.leader.stream_sets.by_member) == set(run.leader.members)
         said = check_sent(run, said)
 
 

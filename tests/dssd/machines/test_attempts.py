@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dss_core.progress import Progress
-from dssd.machines.hand_outs import merged_attempts, unacked_attempts
+from dssd.machines.attempts import merged_attempts, unacked_attempts
 from dssd.machines.messages import Attempts
 
 COUNTS = st.dictionaries(st.integers(0, 30), st.integers(1, 4))

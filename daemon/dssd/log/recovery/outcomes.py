@@ -17,7 +17,7 @@ from dss_core.errors import DiskFull
 from dssd.log.disk_errors import is_full
 from dssd.log.recovery import judge_segment
 from dssd.log.recovery.claimed_offsets import Claim
-from dssd.log.recovery.segment_content import Content
+from dssd.log.recovery.segment_content import SegmentContent
 from dssd.log.resume import snapshots
 from dssd.log.segment.file import HEADER_BYTES, SegmentId, SegmentPaths
 from dssd.log.segment.rows import row_id, unlink_segments
@@ -34,7 +34,7 @@ class Damaged:
     """A segment with bad bytes, until it is known what to claim for them."""
 
     row: SegmentRow
-    content: Content
+    content: SegmentContent
     watermark: int
 
 
@@ -69,7 +69,9 @@ class Outcomes:
             if not is_full(error):
                 raise
 
-    async def move_tail(self, row: SegmentRow, content: Content) -> tuple[list[Segment], bool]:
+    async def move_tail(
+        self, row: SegmentRow, content: SegmentContent
+    ) -> tuple[list[Segment], bool]:
         """Copy what is good above the watermark to a new file; the old one ends there.
 
         Returns the segments in order, and whether the last one takes more frames.
@@ -85,7 +87,7 @@ class Outcomes:
             return [await self._unsealed(row, content, content.good_end)], False
         return segments, True
 
-    async def _moved(self, row: SegmentRow, content: Content) -> list[Segment]:
+    async def _moved(self, row: SegmentRow, content: SegmentContent) -> list[Segment]:
         old = row_id(row)
         new, runs = await self._copy_above(old, content, goes=not content.kept)
         new.runs = runs
@@ -101,7 +103,7 @@ class Outcomes:
         return [new]
 
     async def _copy_above(
-        self, old: SegmentId, content: Content, *, goes: bool
+        self, old: SegmentId, content: SegmentContent, *, goes: bool
     ) -> tuple[Segment, Runs]:
         """A new segment, not in the store yet, with the frames above the watermark.
 
@@ -136,7 +138,7 @@ class Outcomes:
         await asyncio.to_thread(unlink_segments, self._paths, [old])
 
     async def seal(
-        self, row: SegmentRow, content: Content, claims: Sequence[Claim] = ()
+        self, row: SegmentRow, content: SegmentContent, claims: Sequence[Claim] = ()
     ) -> Segment:
         """Let a file whose frames are all below its watermark take no more of them."""
         runs, frames = content.kept, content.frames_kept
@@ -203,7 +205,7 @@ class Outcomes:
         segment.frames = frames
         return segment
 
-    async def _unsealed(self, row: SegmentRow, content: Content, size: int) -> Segment:
+    async def _unsealed(self, row: SegmentRow, content: SegmentContent, size: int) -> Segment:
         """The segment with its index in memory, and all its frames durable where they lie."""
         segment_id = row_id(row)
         await asyncio.to_thread(judge_segment.settle_tail, self._paths, segment_id, content)
@@ -220,11 +222,11 @@ def _claim(runs: Runs, claims: Sequence[Claim]) -> None:
         runs.setdefault(claim.partition, StreamRuns()).claim(claim.start, claim.end)
 
 
-def _torn(content: Content) -> str:
+def _torn(content: SegmentContent) -> str:
     return f"torn tail: {content.torn_bytes} bytes after byte {content.good_end} are no whole frame"
 
 
-def damage(content: Content, watermark: int, *, may_be_lost: bool) -> str:
+def damage(content: SegmentContent, watermark: int, *, may_be_lost: bool) -> str:
     """What is wrong with a damaged segment, whose frames may be lost before they are synced."""
     if content.header_reason:
         return f"damaged header: {content.header_reason}"
