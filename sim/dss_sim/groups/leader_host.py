@@ -213,7 +213,7 @@ class LeaderHost:
         owner = acting.group.session_id
         sets = stream_sets_of(acting.group)
         acting.leader = Leader(
-            epoch, owner_session=owner, timing=world.plan.timing, stream_sets=leases
+            epoch, owner_session=owner, timing=world.plan.timing, stream_sets=sets
         )
         stored = at_once(
             stored_streams(world.store.rows, world.catalogue, world.log, acting.group, AtOnce())
