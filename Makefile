@@ -5,6 +5,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
+# Each commit takes another sample of the mutants.
+TURN ?= $(shell git rev-list --count HEAD 2>/dev/null || echo 0)
 
 .PHONY: help install demo test sim sim-log sim-sessions scale mutants check lint format types contracts proto lock bench clean
 
@@ -39,8 +41,8 @@ sim-sessions: $(READY) ## run N seeds of the real sessions on virtual time (3,00
 scale: $(READY) ## one large world: 10,000 borrowers, 1,000 faults (or make scale FACTOR=0.1), and what steps cost
 	@$(BIN)/python -m dss_sim.scale --factor $(or $(FACTOR),1)
 
-mutants: $(READY) ## put each seeded bug into a copy of the daemon, and see which seed finds it
-	@$(BIN)/python -m dss_sim.mutants
+mutants: $(READY) ## put each seeded bug into a copy of the daemon, and see which seed finds it (SAMPLE=8: some, by turns)
+	@$(BIN)/python -m dss_sim.mutants $(if $(SAMPLE),--sample $(SAMPLE) --turn $(TURN))
 
 lint: $(READY)
 	$(BIN)/ruff check . && $(BIN)/ruff format --check .

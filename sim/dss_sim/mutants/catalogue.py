@@ -1,4 +1,4 @@
-"""Every mutant."""
+"""Every mutant, in groups by what it is a mistake in."""
 
 from dss_sim.mutants.in_borrowers import IN_BORROWERS
 from dss_sim.mutants.in_delivery import IN_DELIVERY
@@ -9,13 +9,14 @@ from dss_sim.mutants.in_lending import IN_LENDING
 from dss_sim.mutants.in_log import IN_LOG
 from dss_sim.mutants.in_sessions import IN_SESSIONS
 
-MUTANTS = (
-    *IN_LENDING,
-    *IN_LEADERS,
-    *IN_BORROWERS,
-    *IN_LEASE,
-    *IN_DELIVERY,
-    *IN_LOG,
-    *IN_DISK,
-    *IN_SESSIONS,
+GROUPS = (
+    IN_LENDING,
+    IN_LEADERS,
+    IN_BORROWERS,
+    IN_LEASE,
+    IN_DELIVERY,
+    IN_LOG,
+    IN_DISK,
+    IN_SESSIONS,
 )
+MUTANTS = tuple(mutant for group in GROUPS for mutant in group)

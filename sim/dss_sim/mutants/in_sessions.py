@@ -8,241 +8,305 @@ IN_SESSIONS = (
     Mutant(
         "expiry by the wall clock",
         "whether a session waited long enough is asked of a clock that people move",
-        "sessions/sessions.py",
-        """            now_ms = self._services.clock.now_ms()
-            if known is None or known.expires_at_ms is None or known.expires_at_ms > now_ms:""",
-        """            wall_ms = self._services.clock.wall_ms()
-            if known is None or known.expires_at_ms is None or (
-                _stay_ms(known.row) + (known.row.disconnected_at_ms or wall_ms) > wall_ms
-            ):""",
+        "Sessions._expire",
+        """
+        now_ms = self._services.clock.now_ms()
+        if known is None or known.expires_at_ms is None or known.expires_at_ms > now_ms:
+            return
+        """,
+        """
+        wall_ms = self._services.clock.wall_ms()
+        if (
+            known is None
+            or known.expires_at_ms is None
+            or (_stay_ms(known.row) + (known.row.disconnected_at_ms or wall_ms) > wall_ms)
+        ):
+            return
+        """,
         JUDGE,
     ),
     Mutant(
         "no grace",
         "a session of expiry 0 is gone before its client is back",
-        "sessions/sessions.py",
-        "    return max(row.expiry_ms, GRACE_MS)\n",
-        "    return row.expiry_ms\n",
+        "_stay_ms",
+        "max(row.expiry_ms, GRACE_MS)",
+        "row.expiry_ms",
         JUDGE,
     ),
     Mutant(
         "no grace after a restart",
         "a wall clock that jumped while the daemon was down ends every session",
-        "sessions/sessions.py",
-        "        stay_ms = max(GRACE_MS, _stay_ms(row) - gone_ms)\n",
-        "        stay_ms = max(0, _stay_ms(row) - gone_ms)\n",
+        "Sessions._load_one",
+        "max(GRACE_MS, _stay_ms(row) - gone_ms)",
+        "max(0, _stay_ms(row) - gone_ms)",
         JUDGE,
     ),
     Mutant(
         "date from the monotonic clock",
         "when a client left is written down in a time that the next daemon does not know",
-        "sessions/sessions.py",
-        "known.row = replace(known.row, disconnected_at_ms=self._services.clock.wall_ms())\n",
-        "known.row = replace(known.row, disconnected_at_ms=self._services.clock.now_ms())\n",
+        "Sessions.detach",
+        "self._services.clock.wall_ms",
+        "self._services.clock.now_ms",
         JUDGE,
     ),
     Mutant(
         "takeover without a new epoch",
         "two connections of a client have one epoch",
-        "sessions/sessions.py",
-        "            session_epoch=known.row.session_epoch + 1 if known is not None else 1,\n",
-        "            session_epoch=known.row.session_epoch if known is not None else 1,\n",
+        "Sessions._attach",
+        "known.row.session_epoch + 1",
+        "known.row.session_epoch",
         JUDGE,
     ),
     Mutant(
         "old connection not ended",
         "two connections of a client are served beside each other",
-        "sessions/sessions.py",
-        "            known.connection.end(SessionTakenOver(client_id=client_id))\n",
-        "            pass\n",
+        "Sessions._attach",
+        "known.connection.end(SessionTakenOver(client_id=client_id))",
+        "pass",
         JUDGE,
     ),
     Mutant(
         "old connection ended too early",
         "one that a full disk refuses ends the one that is there",
-        "sessions/sessions.py",
-        "        version = await self._put(row, None if known is None else known.version)\n",
-        "        if known is not None and known.connection is not None:\n"
-        "            known.connection.end(SessionTakenOver(client_id=client_id))\n"
-        "        version = await self._put(row, None if known is None else known.version)\n",
+        "Sessions._attach",
+        "version = await self._put(row, None if known is None else known.version)",
+        """
+        if known is not None and known.connection is not None:
+            known.connection.end(SessionTakenOver(client_id=client_id))
+        version = await self._put(row, None if known is None else known.version)
+        """,
         JUDGE,
     ),
     Mutant(
         "old connection still writes",
         "what a connection of before asked for is stored after the takeover",
-        "sessions/session.py",
-        "            await self._services.store.commit([write], [self._fence])\n",
-        "            await self._services.store.commit([write], [])\n",
+        "Session._commit",
+        "[self._fence]",
+        "[]",
         JUDGE,
     ),
     Mutant(
         "old connection still declares",
         "a private group is made for a session that is gone, or has no row of it",
-        "sessions/session.py",
-        "                fence=self._fence,\n",
-        "",
+        "Session._subscribe",
+        """
+        self._services.groups.join(
+            parsed,
+            start=item.start,
+            ack_wait_ms=item.ack_wait_ms,
+            session_id=self.session_id,
+            subscription=number,
+            fence=self._fence,
+            beside=lambda group: [Put(row_of(group))],
+        )
+        """,
+        """
+        self._services.groups.join(
+            parsed,
+            start=item.start,
+            ack_wait_ms=item.ack_wait_ms,
+            session_id=self.session_id,
+            subscription=number,
+            beside=lambda group: [Put(row_of(group))],
+        )
+        """,
         JUDGE,
     ),
     Mutant(
         "private group without its row",
         "a group is stored without the subscription that it is for: nobody can leave it",
-        "sessions/session.py",
-        "                beside=lambda group: [Put(row_of(group))],\n",
-        "                beside=lambda group: [],\n",
+        "Session._subscribe",
+        "[Put(row_of(group))]",
+        "[]",
         JUDGE,
     ),
     Mutant(
         "principal not checked",
         "whoever knows a client id takes its session over",
-        "sessions/admission.py",
-        "    if row.principal != opening.principal:\n",
-        "    if False:\n",
+        "check_owner",
+        "row.principal != opening.principal",
+        "False",
         JUDGE,
     ),
     Mutant(
         "clean start resumes",
         "who wants to begin anew gets what was",
-        "sessions/sessions.py",
-        "(bool(opening.session_id) or not opening.clean_start)\n",
-        "True\n",
+        "Sessions._attach",
+        "bool(opening.session_id) or not opening.clean_start",
+        "True",
         JUDGE,
     ),
     Mutant(
         "always present",
         "a client is told of a session that is not there",
-        "sessions/sessions.py",
-        "opened = self._opened(row, opening, present=resume)\n",
-        "opened = self._opened(row, opening, present=True)\n",
+        "Sessions._attach",
+        "self._opened(row, opening, present=resume)",
+        "self._opened(row, opening, present=True)",
         JUDGE,
     ),
     Mutant(
         "clean start discards nothing",
         "subscriptions and private groups of the old session stay",
-        "sessions/sessions.py",
-        """            elif known is not None:
-                await self._discard(known.row.session_id)
-""",
+        "Sessions._attach",
+        """
+        if known is not None:
+            await self._discard(known.row.session_id)
+        """,
         "",
         JUDGE,
     ),
     Mutant(
         "discarded once only",
         "what a full disk did not let go of stays",
-        "sessions/sessions.py",
-        "                await self._discard_left()\n",
+        "Sessions._keep",
+        "await self._discard_left()",
         "",
         JUDGE,
     ),
     Mutant(
         "belongings before the session",
         "a session that is half discarded can be resumed",
-        "sessions/sessions.py",
-        "# Its row goes first: without it nobody resumes a session that has lost a part.\n",
-        "await discard(self._services, known.row.session_id)\n",
+        "Sessions._expire",
+        "await self._services.store.commit([Delete(SessionRow, (client_id,))])",
+        """
+        await discard(self._services, known.row.session_id)
+        await self._services.store.commit([Delete(SessionRow, (client_id,))])
+        """,
         JUDGE,
     ),
     Mutant(
         "orphans kept",
         "what a crash left of sessions that are no more stays",
-        "sessions/sessions.py",
-        "        await discard_orphans(self._services, live)\n",
+        "Sessions._load",
+        "await discard_orphans(self._services, live)",
         "",
         JUDGE,
     ),
     Mutant(
         "cancelled attach leaves a connection",
         "a client that is gone before its answer is connected for ever",
-        "sessions/sessions.py",
-        "                    self.detach(made.connection)\n",
-        "                    pass\n",
+        "Sessions.attach",
+        "self.detach(made.connection)",
+        "pass",
         JUDGE,
     ),
     Mutant(
         "who comes is not counted",
         "clients that come together exceed the bound of sessions",
-        "sessions/sessions.py",
-        "        if len(self._known) + len(self._coming) >= SESSIONS_MAX:\n",
-        "        if len(self._known) >= SESSIONS_MAX:\n",
+        "Sessions._make_room",
+        "len(self._known) + len(self._coming)",
+        "len(self._known)",
         JUDGE,
     ),
     Mutant(
         "resume forgets a subscription",
         "a resumed session does not know all that it had",
-        "sessions/session.py",
-        "        for row, group in rows:\n",
-        "        for row, group in rows[1:]:\n",
+        "Session.resume",
+        """
+        for row, group in rows:
+            self._rows[row.subscription] = row, group
+        """,
+        """
+        for row, group in rows[1:]:
+            self._rows[row.subscription] = row, group
+        """,
         JUDGE,
     ),
     Mutant(
         "unsubscription only in memory",
         "a subscription that was left is there again after a reconnect",
-        "sessions/session.py",
-        "        if group.kind != EXCLUSIVE:\n            await self._commit(gone)\n",
-        "        if group.kind != EXCLUSIVE:\n",
+        "Session._forget",
+        """
+        await self._commit(gone)
+        return
+        """,
+        "return",
         JUDGE,
     ),
     Mutant(
         "private group outlives its subscription",
         "what is left keeps its group, and the group its records",
-        "sessions/session.py",
-        "        if group.kind != EXCLUSIVE:\n            await self._commit(gone)\n",
-        "        if True:\n            await self._commit(gone)\n",
+        "Session._forget",
+        "group.kind != EXCLUSIVE",
+        "True",
         JUDGE,
     ),
     Mutant(
         "destroyed group declared again by a member",
         "a member that comes back undoes what an operator did",
-        "leaders/groups.py",
-        "            joined = await self._declare(asked, over_tombstone=False)\n",
-        "            joined = await self._declare(asked, over_tombstone=True)\n",
+        "Groups.join",
+        "self._declare(asked, over_tombstone=False)",
+        "self._declare(asked, over_tombstone=True)",
         JUDGE,
     ),
     Mutant(
         "leaders not told to stop",
         "a daemon that is told to stop waits for its leaders for ever",
-        "leaders/registry.py",
-        "                actor.stop()\n",
-        "                pass\n",
+        "Registry.__aexit__",
+        "actor.stop()",
+        "pass",
         JUDGE,
     ),
     Mutant(
         "condition swallows a cancellation",
         "a caller that takes conditions lives on although it was cancelled",
-        "store/uninterrupted.py",
-        "        if failed is not None and not isinstance(failed, DssError):\n",
-        "        if failed is not None:\n",
+        "uninterrupted.finished",
+        "failed is not None and not isinstance(failed, DssError)",
+        "failed is not None",
         JUDGE,
     ),
     Mutant(
         "news beyond a step forgotten",
         "of the streams that grew at once only what one step takes is read on",
-        "sessions/scheduler.py",
-        "                self.feed(Grown(grant))\n",
-        "                self.feed(Grown(grant))\n            self._grown.clear()\n",
+        "Scheduler.pump",
+        "due_ms = self._window.wake_at_ms",
+        """
+        self._grown.clear()
+        due_ms = self._window.wake_at_ms
+        """,
         JUDGE,
     ),
     Mutant(
         "leader waits with mail",
         "what a leader does not take in one round waits until something else comes",
-        "leaders/actor.py",
-        "            while self._mailbox and not self._stopped:\n",
-        "            if self._mailbox and not self._stopped:\n",
+        "LeaderActor._lead",
+        """
+        while self._mailbox and not self._stopped:
+            for _ in range(min(len(self._mailbox), ROUND_INPUTS_MAX)):
+                if self._stopped:
+                    break
+                for effect in step(leader, self._mailbox.popleft())[1]:
+                    self._carry_out(effect, claimed, tasks)
+            await asyncio.sleep(0)
+        """,
+        """
+        if self._mailbox and not self._stopped:
+            for _ in range(min(len(self._mailbox), ROUND_INPUTS_MAX)):
+                if self._stopped:
+                    break
+                for effect in step(leader, self._mailbox.popleft())[1]:
+                    self._carry_out(effect, claimed, tasks)
+            await asyncio.sleep(0)
+        """,
         JUDGE,
     ),
     Mutant(
         "settle beyond a step forgotten",
         "of a settle of many ranges only the last step counts",
-        "sessions/session.py",
-        "                    self._scheduler.feed(Settles(tuple(step)))\n",
-        "",
+        "Session._settle",
+        """
+        self._scheduler.feed(Settles(tuple(step)))
+        await asyncio.sleep(0)
+        """,
+        "await asyncio.sleep(0)",
         JUDGE,
     ),
     Mutant(
         "one page read",
         "a start knows of as many rows as one scan gives",
-        "store/paging.py",
-        "        if len(page) < page_rows:\n",
-        "        if page or len(page) < page_rows:\n",
+        "scan_all",
+        "len(page) < page_rows",
+        "page or len(page) < page_rows",
         JUDGE,
     ),
 )

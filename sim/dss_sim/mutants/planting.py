@@ -3,17 +3,17 @@
 Invariant: the package that is imported here is only read; a copy holds exactly one change.
 """
 
+import ast
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import dssd
+from dss_sim.mutants.anchors import replaced
+from dss_sim.mutants.symbols import NotPlantable, symbols_of
 
 PACKAGE = Path(dssd.__file__).parent
-
-
-class NotPlantable(Exception):
-    """The text that a mutant replaces does not occur exactly once in its file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,38 +23,52 @@ class Mutant:
     name: str
     stands_for: str
     """The mistake that somebody could make, or made."""
-    file: str
-    """Below the package `dssd`."""
-    text: str
-    replacement: str
+    symbol: str
+    """What it is in: the end of a dotted path, as much as is unique in the package."""
+    before: str
+    """What it replaces there: an expression, or statements that follow each other."""
+    after: str
+    """What it puts there; nothing where statements are deleted."""
     judge: str = "dss_sim.groups.run"
     """The simulator that is to find it: a module whose ``run_seed`` gives the run of a seed, with
     the first ``violation`` or None, which names its ``invariant``."""
 
 
+class Mutated(NamedTuple):
+    """A file with the change of a mutant."""
+
+    file: Path
+    """Below the package."""
+    module: ast.Module
+
+    def source(self) -> str:
+        """As it is written, without comments."""
+        return ast.unparse(self.module) + "\n"
+
+
 def planted(mutant: Mutant, folder: Path) -> None:
-    """Put a copy of the package with this one change into the folder, as ``dssd``.
+    """Put a copy of the package with this one change into the folder.
 
     Raises:
-        NotPlantable: the text does not occur exactly once.
+        NotPlantable: it is not clear what the mutant changes.
     """
-    mended = mutated(mutant)
+    changed = mutated(mutant)
     copy = folder / PACKAGE.name
     # Compiled files are taken along, for they cost more than the seeds of most mutants; that of
     # the changed file is not, or a write within the same second would not be noticed.
-    stale = shutil.ignore_patterns(f"{Path(mutant.file).stem}.*.pyc")
+    stale = shutil.ignore_patterns(f"{changed.file.stem}.*.pyc")
     shutil.copytree(PACKAGE, copy, ignore=stale)
-    (copy / mutant.file).write_text(mended)
+    (copy / changed.file).write_text(changed.source())
 
 
-def mutated(mutant: Mutant) -> str:
+def mutated(mutant: Mutant) -> Mutated:
     """The mutant's file with its change.
 
     Raises:
-        NotPlantable: the text does not occur exactly once.
+        NotPlantable: it is not clear what the mutant changes.
     """
-    source = (PACKAGE / mutant.file).read_text()
-    times = source.count(mutant.text)
-    if times != 1:
-        raise NotPlantable(f"{mutant.name}: its text occurs {times} times in {mutant.file}")
-    return source.replace(mutant.text, mutant.replacement)
+    try:
+        symbol = symbols_of(PACKAGE).find(mutant.symbol)
+        return Mutated(symbol.file, replaced(symbol, mutant.before, mutant.after))
+    except NotPlantable as error:
+        raise NotPlantable(f"{mutant.name}: {error}") from error

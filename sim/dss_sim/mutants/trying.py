@@ -14,6 +14,7 @@ from statistics import median
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
+from dss_sim.mutants import trial
 from dss_sim.mutants.planting import Mutant, planted
 from dss_sim.mutants.trial import Found
 
@@ -56,15 +57,14 @@ def tried(
     """Run seeds on a copy with this mutant.
 
     Raises:
-        NotPlantable: its text does not occur exactly once.
+        NotPlantable: it is not clear what it changes.
         TrialFailed: its process did not run the copy to the end.
     """
     with TemporaryDirectory(prefix="dss-mutant-") as name:
         folder = Path(name).resolve()
         planted(mutant, folder)
-        module = "dss_sim.mutants.trial"
         asked = [str(folder), mutant.judge, str(seeds_max), *map(str, firsts)]
-        command = [sys.executable, "-m", module, *asked]
+        command = [sys.executable, "-m", trial.__name__, *asked]
         # The current directory comes before everything in a process started with -m.
         answer = subprocess.run(
             command,
@@ -81,15 +81,18 @@ def tried(
 
 
 def tried_all(
-    mutants: Iterable[Mutant], jobs: int, seeds_max: int = SEEDS_MAX
+    mutants: Iterable[Mutant],
+    jobs: int,
+    firsts: Sequence[int] = FIRST_SEEDS,
+    seeds_max: int = SEEDS_MAX,
 ) -> Iterator[Verdict]:
     """Verdicts as they come.
 
     Raises:
-        NotPlantable: the text of one does not occur exactly once.
+        NotPlantable: it is not clear what one changes.
         TrialFailed: the process of one did not run the copy to the end.
     """
     with ThreadPoolExecutor(jobs, thread_name_prefix="mutant") as pool:
-        asked = [pool.submit(tried, mutant, FIRST_SEEDS, seeds_max) for mutant in mutants]
+        asked = [pool.submit(tried, mutant, firsts, seeds_max) for mutant in mutants]
         for answered in as_completed(asked):
             yield answered.result()
