@@ -15,14 +15,13 @@ from dss_core import arrow_layout
 from dss_core.arrow_routing import hashes_of, partitions_of
 from dss_core.columns import Columns
 from dss_core.filters import check_subject
+from dss_core.limits import SUBJECT_BYTES_SHARED_MAX
 from dss_core.routing import Router, key_hash
 from dss_core.rows_layout import Headers
 
 Indexed = tuple[list[str], pa.UInt16Array]
 """Distinct subjects, and the index of each row's."""
 
-_SUBJECT_BYTES_SHARED = 16 << 10
-"""Distinct subjects of a batch up to this many bytes are not charged to its records."""
 
 _I64 = Struct("=q")
 
@@ -148,7 +147,7 @@ def _summed_sizes(columns: Columns) -> pa.Int64Array | None:
         sizes.append(pc.multiply(arrow_layout.header_counts(columns.headers), 8))
     if not isinstance(columns.subjects, str):
         subjects = _dictionary(columns.subjects)
-        if subjects.dictionary.nbytes > _SUBJECT_BYTES_SHARED:
+        if subjects.dictionary.nbytes > SUBJECT_BYTES_SHARED_MAX:
             sizes.append(pc.binary_length(subjects.dictionary).take(subjects.indices))
     if not sizes:
         return None

@@ -58,6 +58,7 @@ from xxhash import xxh3_64, xxh3_64_intdigest
 from dss_core import rows_layout
 from dss_core.errors import FrameCorrupt, FrameMisrouted, FrameTooLarge
 from dss_core.limits import (
+    CHECKSUM_COPY_BYTES_MAX,
     FRAME_BYTES_MAX,
     FRAME_RECORDS_MAX,
     FRAME_SUBJECTS_MAX,
@@ -94,9 +95,6 @@ _PRODUCED_END = 44
 _BODY_CHECKSUM_END = 52
 _STAMP_CHECKSUM_AT = 76
 _UNSTAMPED = bytes(HEADER_BYTES - _BODY_CHECKSUM_END)
-
-_COPY_BYTES_MAX = 4_096
-"""Up to here, joining the two checksummed parts is faster than feeding them one by one."""
 
 
 class Header(NamedTuple):
@@ -306,7 +304,7 @@ def _verify_body(buffer: Buffer, at: int, header: Header) -> None:
 
 
 def _body_checksum(buffer: Buffer, at: int, end: int) -> int:
-    if end - at <= _COPY_BYTES_MAX:
+    if end - at <= CHECKSUM_COPY_BYTES_MAX:
         produced = bytes(buffer[at : at + _PRODUCED_END])
         return xxh3_64_intdigest(produced + bytes(buffer[at + HEADER_BYTES : end]))
     with memoryview(buffer) as view:
@@ -353,7 +351,7 @@ def summaries_of(frames: bytes, *, checksums: bool) -> list[Summary]:
         if magic != _MAGIC_NUMBER or not table_at < end <= length:
             raise FrameCorrupt(reason=f"no whole frame stands at byte {at}")
         if checksums:
-            if frame_bytes <= _COPY_BYTES_MAX:
+            if frame_bytes <= CHECKSUM_COPY_BYTES_MAX:
                 actual = digest(frames[at : at + _PRODUCED_END] + frames[table_at:end])
             else:
                 actual = _body_checksum(frames, at, end)
@@ -383,7 +381,7 @@ def whole_frames(buffer: bytes, at: int, storage_topic_id: int) -> list[Stored]:
             break
         if digest(buffer[at : at + _STAMP_CHECKSUM_AT]) != fields[14]:
             break
-        if end - at <= _COPY_BYTES_MAX:
+        if end - at <= CHECKSUM_COPY_BYTES_MAX:
             checksum = digest(buffer[at : at + _PRODUCED_END] + buffer[table_at:end])
         else:
             checksum = _body_checksum(buffer, at, end)

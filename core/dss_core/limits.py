@@ -69,3 +69,13 @@ SESSION_GRACE_S = 10
 
 PRODUCER_WINDOW_SEQUENCES = 5
 """The last sequences per (producer, stream) whose answers the daemon can repeat."""
+
+CHECKSUM_COPY_BYTES_MAX = 4_096
+"""Up to here, joining the two checksummed parts is faster than feeding them one by one."""
+
+SUBJECT_BYTES_SHARED_MAX = 16 << 10
+"""Distinct subjects of a batch up to this many bytes are not charged to its records."""
+
+CACHED_TABLE_BYTES_MAX = 4_096
+CACHED_TABLES_MAX = 1_024
+"""Subject tables that a process keeps decoded: together at most 4 MiB, and their subjects."""

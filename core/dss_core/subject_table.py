@@ -12,18 +12,15 @@ from struct import Struct
 
 from dss_core.errors import FrameCorrupt, IllegalSubject
 from dss_core.filters import check_subject, check_subjects
+from dss_core.limits import CACHED_TABLE_BYTES_MAX, CACHED_TABLES_MAX
 
 Buffer = bytes | bytearray | memoryview | mmap.mmap
 
 _LENGTH = Struct("<H")
 _BROKEN = "its subject table is broken"
 
-_CACHED_TABLE_BYTES_MAX = 4_096
-_CACHED_TABLES_MAX = 1_024
-"""Together at most 4 MiB of tables, and their subjects."""
 
-
-@lru_cache(_CACHED_TABLES_MAX)
+@lru_cache(CACHED_TABLES_MAX)
 def encoded_subject(subject: str) -> bytes:
     """A subject as it stands in a table.
 
@@ -51,7 +48,7 @@ def subjects_of(table: bytes, count: int) -> tuple[str, ...]:
     Raises:
         FrameCorrupt: the table has not exactly that many entries, or one is not UTF-8.
     """
-    small = len(table) <= _CACHED_TABLE_BYTES_MAX
+    small = len(table) <= CACHED_TABLE_BYTES_MAX
     return (_decoded_once if small else _decoded)(table, count)
 
 
@@ -61,7 +58,7 @@ def verified_subjects(table: bytes, count: int) -> tuple[str, ...]:
     Raises:
         FrameCorrupt: the table has not exactly that many entries, each a legal subject.
     """
-    small = len(table) <= _CACHED_TABLE_BYTES_MAX
+    small = len(table) <= CACHED_TABLE_BYTES_MAX
     return (_verified_once if small else _verified)(table, count)
 
 
@@ -89,5 +86,5 @@ def _verified(table: bytes, count: int) -> tuple[str, ...]:
     return subjects
 
 
-_decoded_once = lru_cache(_CACHED_TABLES_MAX)(_decoded)
-_verified_once = lru_cache(_CACHED_TABLES_MAX)(_verified)
+_decoded_once = lru_cache(CACHED_TABLES_MAX)(_decoded)
+_verified_once = lru_cache(CACHED_TABLES_MAX)(_verified)

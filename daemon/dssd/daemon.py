@@ -38,7 +38,7 @@ from dssd.config import Config
 from dssd.data_directory import DataDirectory
 from dssd.descriptors import connections_max
 from dssd.leaders.groups import Groups
-from dssd.leaders.registry import Registry
+from dssd.leaders.registry import BOOT_ID_BYTES, Registry
 from dssd.leaders.retention_losses import RetentionLosses
 from dssd.leaders.topic_readers import readers_of
 from dssd.log.segment_log import SegmentLog
@@ -60,7 +60,6 @@ from dssd.version import version
 
 _LOG = logging.getLogger(__name__)
 
-BOOT_ID_BYTES = 16
 
 # Loaded with the daemon: at its first use it would hold the loop for some 100 ms.
 assert arrow_layout

@@ -28,6 +28,7 @@ from dss_core.errors import (
     IllegalConfig,
     NoRoomToStart,
 )
+from dssd.limits import FORMAT_FILE_BYTES_MAX
 from dssd.lock import LOCK_NAME, DirectoryLock
 
 FORMAT_NAME = "FORMAT"
@@ -39,7 +40,6 @@ STORE_NAME = "store.sqlite"
 LOG_NAME = "log"
 
 _FORMAT_PREFIX = "dssd data directory, format "
-_FORMAT_BYTES_MAX = 256
 
 
 class DataDirectory:
@@ -133,7 +133,7 @@ class DataDirectory:
 
     def _read_format(self, marker: Path) -> None:
         with marker.open("rb") as file:
-            line = file.read(_FORMAT_BYTES_MAX).decode("ascii", "replace")
+            line = file.read(FORMAT_FILE_BYTES_MAX).decode("ascii", "replace")
         number = line.removeprefix(_FORMAT_PREFIX).rstrip("\n")
         if not (line.startswith(_FORMAT_PREFIX) and number.isdigit()):
             raise IllegalConfig(source=marker, reason="it is not a format of a data directory")

@@ -32,6 +32,9 @@ RETENTION_MS_MAX = 100 * 366 * 24 * 3_600 * 1_000
 RETENTION_BYTES_MAX = 1 << 60
 """A century, an exbibyte: who wants to keep more leaves the limit out."""
 
+FORMAT_FILE_BYTES_MAX = 256
+"""What is read of the file that names the format of a data directory."""
+
 # The server
 
 CONCURRENT_STREAMS_MAX = 1_024
@@ -53,6 +56,10 @@ PEER_PING_INTERVAL_MIN_MS = 1_000
 
 HANDSHAKE_TIMEOUT_MS = 5_000
 """A connection that says nothing must not hold a descriptor for long."""
+
+ERROR_FIELD_BYTES_MAX = 512
+"""Trailing metadata is small, and a reply holds many refusals: a long field is cut, never a reason
+to fail."""
 
 CONNECTIONS_MAX = 4_096
 """Connections of all clients; fewer where the process may not have twice as many descriptors."""
@@ -177,6 +184,25 @@ STORE_RESERVE_SHARE = 16
 STORE_CHANGES_WAITING_MAX = 65_536
 """Changes that one watcher has not taken yet; twice the largest commit of progress."""
 
+PAGE_ROWS = 10_000
+"""Rows a page: some 10 ms of reading, which commits then wait for."""
+
+BLOCK_ROWS = 64
+"""Rows that one statement writes. Each step of a statement gives up the interpreter's lock and
+must win it back from a busy event loop; blocks are also a third faster when nobody contends."""
+
+INTEGRITY_ROWS_AT_ONCE = 4_096
+"""Rows that the check of a start holds in memory at once."""
+
+RESERVE_ROOM_FACTOR = 2
+"""How much more than what the database grows by must be free."""
+
+CHECKSUM_FUNCTIONS_MAX = 64
+"""Tables whose functions are kept. Compiling one takes 0.2 ms; tests open thousands of stores."""
+
+CHECK_FINDINGS_MAX = 100
+"""Findings of one kind that `dssd check` lists."""
+
 # The log
 
 SEGMENT_BYTES_MAX = 256 << 20
@@ -286,6 +312,28 @@ PRODUCER_FORGOTTEN_US = 24 * 3_600 * 1_000_000
 HOUSEKEEPING_WAITING_MAX = 65_536
 """Segments that wait to be sealed, rolled or marked: more than there are storage topics."""
 
+SEGMENT_BYTES_HARD_FACTOR = 2
+"""How far over its bound a file may grow while its successor is being made."""
+
+TAIL_COMPACT_ENTRIES = 64
+"""Entries that left before the list of a stream is shortened."""
+
+RUN_LOOKUPS_MAX = 4
+"""Lookups of one run: one that fails, one that fails while another reader replaces the index, one
+after each."""
+
+TRIM_ATTEMPTS_MAX = 16
+"""How often a low watermark is tried again when its row changed in between."""
+
+DAMAGED_PLACES_TOLD_MAX = 8
+"""Damaged places of a segment that the log names; the rest is counted."""
+
+TAIL_COPY_BYTES = 1 << 20
+"""What is copied at once where a start moves the good part of a tail to a new file."""
+
+REWRITE_PIECE_BYTES_MAX = 1 << 20
+"""What is read and written at once where bytes are written again after a failed sync."""
+
 # Delivering
 
 RESTING_RANGES_MAX = 4_096
@@ -297,6 +345,9 @@ costs as much as a quarter of a megabyte in it (measured)."""
 
 DELIVERY_BYTES_USUAL = 1 << 20
 """Deliveries of a stream that wait to be written go together up to this."""
+
+NAK_DELAY_MS_MAX = 24 * 3_600_000
+"""A nak cannot park a record for longer than a day; its stream's floor would stand still."""
 
 REPORT_INTERVAL_MS = 5
 """A session tells its borrowers how its grants stand at most this often."""
@@ -356,3 +407,9 @@ LEADER_MAILBOX_MAX = 65_536
 
 BORROWER_MAILBOX_MAX = 65_536
 """The same for one borrower: a grant of every stream of the largest group, twice."""
+
+ROUND_MESSAGES_MAX = 256
+"""Messages that are handed over before other tasks get their turn."""
+
+ROUND_INPUTS_MAX = 64
+"""Steps before other tasks get their turn."""

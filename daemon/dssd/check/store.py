@@ -16,14 +16,13 @@ import sqlite_utils
 
 from dss_core.errors import DataDirectoryNewer
 from dssd.check.findings import Report
+from dssd.limits import CHECK_FINDINGS_MAX
 from dssd.store import integrity, schema, wal_damage
 from dssd.store.checksums import Unsound
 from dssd.store.database import described
 from dssd.store.rows import Row
 
 R = TypeVar("R", bound=Row)
-
-_FINDINGS_MAX = 100
 
 
 class NotBegun(Exception):
@@ -112,7 +111,7 @@ def _is_ours(connection: sqlite3.Connection, path: Path, report: Report) -> bool
 
 def _is_sound(connection: sqlite3.Connection, path: Path, report: Report) -> bool:
     check = "integrity_check" if report.deep else "quick_check"
-    answers = [row[0] for row in connection.execute(f"PRAGMA {check}({_FINDINGS_MAX})")]
+    answers = [row[0] for row in connection.execute(f"PRAGMA {check}({CHECK_FINDINGS_MAX})")]
     if answers != ["ok"]:
         for answer in answers:
             report.damage(path, answer)

@@ -24,7 +24,7 @@ from dssd.leaders.takeover import (
     version_writes,
     writes_of,
 )
-from dssd.limits import FULL_DISK_RETRY_S, LEADER_MAILBOX_MAX
+from dssd.limits import FULL_DISK_RETRY_S, LEADER_MAILBOX_MAX, ROUND_INPUTS_MAX
 from dssd.log.port import Log
 from dssd.loop_yield import LoopTurn
 from dssd.machines.leader.events import (
@@ -50,9 +50,6 @@ from dssd.machines.messages import LeaderWanted, ToBorrower, ToLeader
 from dssd.store.port import PreconditionFailed, Store, Write
 from dssd.store.rows import GroupRow
 from dssd.topics.catalogue import Catalogue, Topic
-
-ROUND_INPUTS_MAX = 64
-"""Steps before other tasks get their turn."""
 
 
 class LeaderActor:

@@ -8,13 +8,10 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 
-from dssd.limits import BORROWER_MAILBOX_MAX
+from dssd.limits import BORROWER_MAILBOX_MAX, ROUND_MESSAGES_MAX
 from dssd.machines.messages import BorrowerId, ToBorrower
 
 Receive = Callable[[ToBorrower], None]
-
-ROUND_MESSAGES_MAX = 256
-"""Messages that are handed over before other tasks get their turn."""
 
 
 class BorrowerMailboxes:

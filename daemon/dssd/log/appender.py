@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
 from dss_core.errors import DiskFull, DssError, Overloaded
+from dssd.limits import SEGMENT_BYTES_HARD_FACTOR
 from dssd.log.handover import AppendCall, Batch, StoredFrames
 from dssd.log.port import Append, Appended
 from dssd.log.read.tail_cache import TailCache
@@ -23,9 +24,6 @@ from dssd.log.settings import LogSettings
 from dssd.log.topic_state import Segment, StorageTopicState, Stream
 from dssd.log.upkeep.housekeeper import Housekeeper
 from dssd.log.write.writer_thread import WriterThread
-
-_SEGMENT_BYTES_HARD_FACTOR = 2
-"""How far over its bound a file may grow while its successor is being made."""
 
 
 class Appender:
@@ -130,7 +128,7 @@ class Appender:
             return self._housekeeper.begin_roll(state)
         if self._is_full(state, last):
             rolled = self._housekeeper.begin_roll(state)
-            bytes_hard_max = self._settings.segment_bytes_max * _SEGMENT_BYTES_HARD_FACTOR
+            bytes_hard_max = self._settings.segment_bytes_max * SEGMENT_BYTES_HARD_FACTOR
             if state.claimed_bytes >= bytes_hard_max:
                 return rolled
         return None

@@ -12,12 +12,10 @@ import grpc.aio
 
 from dss_api.v1 import types_pb2
 from dss_core.errors import DssError
+from dssd.limits import ERROR_FIELD_BYTES_MAX
 
 ERROR_METADATA_KEY = "dss-error-bin"
 
-_FIELD_BYTES_MAX = 512
-"""Trailing metadata is small, and a reply holds many refusals: a long field is cut, never a reason
-to fail."""
 _ELLIPSIS = "…"
 
 
@@ -54,7 +52,7 @@ async def abort(context: "grpc.aio.ServicerContext[Any, Any]", error: DssError) 
 
 def _cut(text: str) -> str:
     encoded = text.encode()
-    if len(encoded) <= _FIELD_BYTES_MAX:
+    if len(encoded) <= ERROR_FIELD_BYTES_MAX:
         return text
-    kept = encoded[: _FIELD_BYTES_MAX - len(_ELLIPSIS.encode())]
+    kept = encoded[: ERROR_FIELD_BYTES_MAX - len(_ELLIPSIS.encode())]
     return kept.decode(errors="ignore") + _ELLIPSIS

@@ -11,7 +11,7 @@ from dss_api.v1 import sessions_pb2, types_pb2
 from dss_core.errors import DssError, IllegalArgument
 from dss_core.limits import SETTLE_RANGES_MAX
 from dss_core.progress import Range, Ranges
-from dssd.limits import SETTLE_STEP_RANGES
+from dssd.limits import NAK_DELAY_MS_MAX, SETTLE_STEP_RANGES
 from dssd.machines.delivery.events import Deliver, Nak, Settle, Settles, ranges_in
 from dssd.machines.delivery.retry import REDELIVERY_MS_MAX
 from dssd.rpc.errors import to_proto
@@ -38,8 +38,6 @@ from dssd.sessions.items import (
 
 _Down = sessions_pb2.SessionDown
 
-NAK_DELAY_MS_MAX = 24 * 3_600_000
-"""A nak cannot park a record for longer than a day; its stream's floor would stand still."""
 assert NAK_DELAY_MS_MAX >= REDELIVERY_MS_MAX
 
 _RANGES_TAKEN = SETTLE_RANGES_MAX + 1

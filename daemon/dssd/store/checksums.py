@@ -25,14 +25,14 @@ from typing import Any
 
 from xxhash import xxh3_64_intdigest
 
+from dssd.limits import CHECKSUM_FUNCTIONS_MAX
+
 CHECKSUM = "checksum"
 """The column that keeps it."""
 
 UNFIT = (struct.error, TypeError, AttributeError)
 """What summing raises where a value has not the type of its column, or is no 64-bit integer."""
 
-COMPILED_MAX = 64
-"""Tables whose functions are kept. Compiling one takes 0.2 ms; tests open thousands of stores."""
 
 _HALF = 1 << 63
 """SQLite's integers are signed."""
@@ -71,7 +71,7 @@ def checksum_of(table: str, columns: Sequence[Column]) -> Callable[..., int]:
     return compiled
 
 
-@lru_cache(COMPILED_MAX)
+@lru_cache(CHECKSUM_FUNCTIONS_MAX)
 def is_sound_of(table: str, columns: tuple[Column, ...]) -> Callable[..., bool]:
     """The function from the values of a row and the checksum that was found to whether they fit.
 

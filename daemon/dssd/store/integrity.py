@@ -19,6 +19,7 @@ from itertools import chain
 
 from xxhash import xxh3_64
 
+from dssd.limits import INTEGRITY_ROWS_AT_ONCE
 from dssd.store.checksums import CHECKSUM, UNFIT, Column, Unsound, checksum_of, is_sound_of
 
 SEQUENCES = "sequences"
@@ -30,7 +31,6 @@ SEAL_SQL = f'CREATE TABLE "{SEAL}" ("contents" INTEGER NOT NULL) STRICT'
 
 _TYPES = {"INTEGER": int, "TEXT": str, "BLOB": bytes}
 _WORD = struct.Struct("<q")
-_ROWS_AT_ONCE = 4_096
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +141,7 @@ def _contents(connection: sqlite3.Connection) -> int:
     summed = xxh3_64()
     for table in _tables(connection):
         found = connection.execute(table.select(CHECKSUM))
-        for rows in iter(partial(found.fetchmany, _ROWS_AT_ONCE), []):
+        for rows in iter(partial(found.fetchmany, INTEGRITY_ROWS_AT_ONCE), []):
             summed.update(struct.pack(f"<{len(rows)}q", *chain.from_iterable(rows)))
     (contents,) = _WORD.unpack(summed.digest())
     return int(contents)

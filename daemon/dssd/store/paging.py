@@ -6,14 +6,12 @@ as they are when their page is read.
 
 from typing import TypeVar
 
+from dssd.limits import PAGE_ROWS
 from dssd.store.keys import key_of
 from dssd.store.port import Key, Store, Versioned
 from dssd.store.rows import Row
 
 R = TypeVar("R", bound=Row)
-
-PAGE_ROWS = 10_000
-"""Rows a page: some 10 ms of reading, which commits then wait for."""
 
 
 async def scan_all(

@@ -17,6 +17,7 @@ import sqlite3
 from pathlib import Path
 
 from dssd.limits import (
+    RESERVE_ROOM_FACTOR,
     STORE_PAGES_BYTES_KEPT,
     STORE_RESERVE_SHARE,
     STORE_WAL_BYTES_KEPT,
@@ -24,9 +25,6 @@ from dssd.limits import (
 
 _ROOM = "room"
 """The table that takes pages, and gives them up at once."""
-
-_ROOM_FACTOR = 2
-"""How much more than what the database grows by must be free."""
 
 
 class Reserve:
@@ -81,9 +79,9 @@ class Reserve:
         By how much is bounded: what it grows by goes through the log first.
         """
         free_bytes = shutil.disk_usage(self._directory).free
-        if free_bytes < self._pages_bytes * _ROOM_FACTOR:
+        if free_bytes < self._pages_bytes * RESERVE_ROOM_FACTOR:
             return False
-        pages = free_bytes // _ROOM_FACTOR // _pragma(connection, "page_size")
+        pages = free_bytes // RESERVE_ROOM_FACTOR // _pragma(connection, "page_size")
         pages += _pragma(connection, "page_count")
         connection.execute(f"PRAGMA max_page_count = {pages}").fetchall()
         return True

@@ -15,6 +15,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import sqlite_utils
 
+from dssd.limits import BLOCK_ROWS
 from dssd.store.checksums import (
     CHECKSUM,
     UNFIT,
@@ -45,9 +46,6 @@ SQL_TYPES: Mapping[type, str] = {int: "INTEGER", bool: "INTEGER", str: "TEXT", b
 _BESIDE: dict[str, type] = {VERSION: int, CHECKSUM: int}
 """Columns of every table behind the fields of its kind."""
 
-BLOCK_ROWS = 64
-"""Rows that one statement writes. Each step of a statement gives up the interpreter's lock and
-must win it back from a busy event loop; blocks are also a third faster when nobody contends."""
 
 Migration = Callable[[sqlite_utils.Database], None]
 

@@ -21,13 +21,11 @@ from dss_sim.sessions.timeline import Timeline, VirtualLoop
 from dssd import limits
 from dssd.conditions import condition_in
 from dssd.leaders.groups import Groups
-from dssd.leaders.registry import Registry
+from dssd.leaders.registry import BOOT_ID_BYTES, Registry
 from dssd.machines.leader.state import LeaderTiming
 from dssd.rpc.sessions import SessionsServicer
 from dssd.sessions.sessions import Sessions
 from dssd.topics.catalogue import Catalogue
-
-BOOT_ID_BYTES = 16
 
 
 class Life:

@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
+from dssd.limits import RUN_LOOKUPS_MAX
 from dssd.log.read.file_reader import FileReader
 from dssd.log.segment.file import SegmentId, SegmentPaths
 from dssd.log.segment.index_file import (
@@ -28,8 +29,6 @@ from dssd.log.topic_state import Segment
 
 _BlockKey = tuple[SegmentId, int, int]
 T = TypeVar("T")
-_LOOKUPS_MAX = 4
-"""One that fails, one that fails while another reader replaces the index, one after each."""
 
 
 class Rebuild(Protocol):
@@ -106,7 +105,7 @@ class RunFinder:
         on_disk: "_Lookup[T]",
     ) -> T:
         """Look up where the index lies; where it turns out to be damaged, in a new one."""
-        for attempt in range(_LOOKUPS_MAX):
+        for attempt in range(RUN_LOOKUPS_MAX):
             if segment.runs is not None:
                 return in_memory(segment.runs[partition])
             summary = segment.summary

@@ -13,11 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dss_core.ids import StreamId
-from dssd.limits import TAIL_CACHE_OVERHEAD_BYTES
+from dssd.limits import TAIL_CACHE_OVERHEAD_BYTES, TAIL_COMPACT_ENTRIES
 from dssd.log.handover import FrameParts, StoredFrames
-
-COMPACT_AFTER = 64
-"""Entries that left before the list of a stream is shortened."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +48,7 @@ class _StreamTail:
     def drop_first(self) -> None:
         self.entries[self.gone] = None
         self.gone += 1
-        if self.gone >= COMPACT_AFTER and self.gone * 2 >= len(self.entries):
+        if self.gone >= TAIL_COMPACT_ENTRIES and self.gone * 2 >= len(self.entries):
             del self.bases[: self.gone]
             del self.entries[: self.gone]
             self.gone = 0

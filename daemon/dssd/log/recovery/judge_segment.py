@@ -37,6 +37,7 @@ from collections.abc import Iterator, Sequence
 from enum import Enum
 from pathlib import Path
 
+from dssd.limits import TAIL_COPY_BYTES
 from dssd.log.recovery.claimed_offsets import Loss, Place
 from dssd.log.recovery.segment_content import SegmentContent
 from dssd.log.segment import index_file
@@ -52,8 +53,6 @@ from dssd.log.segment.frame_scan import Bad
 from dssd.log.segment.rows import row_id
 from dssd.log.segment.run_index import Runs
 from dssd.store.rows import SegmentRow
-
-_COPY_BYTES = 1 << 20
 
 
 class Outcome(Enum):
@@ -144,7 +143,7 @@ def _pieces(source: int, spans: list[tuple[int, int]], header: bytes) -> Iterato
 
 def _pieces_of(source: int, start: int, end: int) -> Iterator[tuple[int, bytes]]:
     while start < end:
-        piece = os.pread(source, min(_COPY_BYTES, end - start), start)
+        piece = os.pread(source, min(TAIL_COPY_BYTES, end - start), start)
         if not piece:
             raise OSError(errno.EIO, "the file became shorter while it was read")
         yield start, piece

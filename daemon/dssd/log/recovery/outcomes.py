@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dss_core.errors import DiskFull
+from dssd.limits import DAMAGED_PLACES_TOLD_MAX
 from dssd.log.disk_errors import is_full
 from dssd.log.recovery import judge_segment
 from dssd.log.recovery.claimed_offsets import Claim
@@ -25,8 +26,6 @@ from dssd.log.segment.run_index import Runs, StreamRuns
 from dssd.log.topic_state import Segment
 from dssd.store.port import Delete, Put, Store
 from dssd.store.rows import SegmentRow
-
-_PLACES_NAMED_MAX = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +231,7 @@ def damage(content: SegmentContent, watermark: int, *, may_be_lost: bool) -> str
         return f"damaged header: {content.header_reason}"
     if content.size < watermark:
         return f"it ends at byte {content.size}, below its watermark {watermark}"
-    places = ", ".join(f"{bad.start}..{bad.end}" for bad in content.bad[:_PLACES_NAMED_MAX])
+    places = ", ".join(f"{bad.start}..{bad.end}" for bad in content.bad[:DAMAGED_PLACES_TOLD_MAX])
     if may_be_lost and all(bad.start >= watermark for bad in content.bad):
         return f"lost with the power: bytes {places} were not synced"
     return f"damaged bytes: {places}"

@@ -28,10 +28,9 @@ from typing import NamedTuple, Self
 
 import xxhash
 
-from dssd.limits import WRITEV_BUFFERS_MAX
+from dssd.limits import REWRITE_PIECE_BYTES_MAX, WRITEV_BUFFERS_MAX
 
 HEADER_BYTES = 64
-_REWRITE_BYTES = 1 << 20
 VERSION = 1
 _MAGIC = b"DSSSEG01"
 _HEADER = struct.Struct("<8sIIIQQ")
@@ -217,7 +216,7 @@ class SegmentWriter:
         """After a sync that failed the page cache may count as clean what the disk lacks."""
         at = self.synced
         while at < self.size:
-            piece = os.pread(fd, min(_REWRITE_BYTES, self.size - at), at)
+            piece = os.pread(fd, min(REWRITE_PIECE_BYTES_MAX, self.size - at), at)
             if not piece:
                 raise OSError(errno.EIO, "the file became shorter")
             write_all(fd, [piece], at)

@@ -18,8 +18,6 @@ from dssd.store.rows import CeilingRow, SegmentRow, StorageTopicRow
 
 _LOG = logging.getLogger(__name__)
 
-_ROWS_PER_SCAN = 10_000
-
 
 def row_id(row: SegmentRow) -> SegmentId:
     """The segment that a row names."""
@@ -40,14 +38,9 @@ def parse_ends(row: StorageTopicRow) -> list[int] | None:
 async def all_segment_rows(store: Store) -> defaultdict[int, list[SegmentRow]]:
     """All segment rows by storage topic, in order."""
     rows: defaultdict[int, list[SegmentRow]] = defaultdict(list)
-    after: tuple[int | str | bytes, ...] | None = None
-    while True:
-        page = await store.scan(SegmentRow, after=after, limit=_ROWS_PER_SCAN)
-        for versioned in page:
-            rows[versioned.row.storage_topic_id].append(versioned.row)
-        if len(page) < _ROWS_PER_SCAN:
-            return rows
-        after = tuple(row_id(page[-1].row))
+    for versioned in await scan_all(store, SegmentRow):
+        rows[versioned.row.storage_topic_id].append(versioned.row)
+    return rows
 
 
 async def all_ceilings(store: Store) -> defaultdict[int, dict[int, int]]:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from dss_core.errors import DiskFailed
 from dss_core.ids import StreamId
 from dss_core.progress import Range
+from dssd.limits import TRIM_ATTEMPTS_MAX
 from dssd.log.disk_errors import later
 from dssd.log.port import AboutToGo
 from dssd.log.read.file_reader import FileReader
@@ -24,9 +25,6 @@ from dssd.loop_yield import LoopTurn
 from dssd.store.paging import scan_all
 from dssd.store.port import PreconditionFailed, Put, Store, Versioned, VersionIs
 from dssd.store.rows import StorageTopicRow
-
-_TRIM_ATTEMPTS_MAX = 16
-"""How often a low watermark is tried again when its row changed in between."""
 
 
 class Trimmer:
@@ -104,7 +102,7 @@ class Trimmer:
 
     async def _store_starts(self, state: StorageTopicState, raised: Mapping[int, int]) -> bool:
         """Make low watermarks durable; False where the topic has no row: it is being removed."""
-        for _ in range(_TRIM_ATTEMPTS_MAX):
+        for _ in range(TRIM_ATTEMPTS_MAX):
             found = await self._topic_row(state.storage_topic_id)
             if found is None:
                 return False

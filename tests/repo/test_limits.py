@@ -1,0 +1,51 @@
+"""Every bound and time that somebody may tune stands in a limits module, with its reason."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+REPO = Path(__file__).resolve().parents[2]
+PACKAGES = ["cli/dssctl", "client/dss_client", "core/dss_core", "daemon/dssd"]
+TUNABLE = re.compile(r"_(MS|S|US|MAX|MIN|ROWS|FACTOR|SHARE|GRAINS|PERCENT|ATTEMPTS|MS_MAX)$")
+WHAT_A_FORMAT_CAN_SAY = {
+    "OFFSET_MAX",
+    "SEQUENCE_MAX",
+    "STORAGE_TOPIC_ID_MAX",
+    "SUBSCRIPTION_MAX",
+    "_TIME_US_MAX",
+    "LAYOUT_ROWS",
+}
+
+
+def constants(path: Path) -> Iterator[tuple[str, ast.stmt | None]]:
+    """Names in capitals that a module gives a number, and the statement behind each."""
+    body = ast.parse(path.read_text()).body
+    for node, behind in zip(body, [*body[1:], None], strict=True):
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            name = node.targets[0].id
+            if name.isupper() and not isinstance(node.value, ast.Name | ast.Dict | ast.Set):
+                yield name, behind
+
+
+def test_a_bound_that_may_be_tuned_stands_in_a_limits_module() -> None:
+    elsewhere = {
+        f"{path.relative_to(REPO)}: {name}"
+        for package in PACKAGES
+        for path in (REPO / package).rglob("*.py")
+        if path.name != "limits.py"
+        for name, _ in constants(path)
+        if TUNABLE.search(name) and name not in WHAT_A_FORMAT_CAN_SAY
+    }
+    assert elsewhere == set()
+
+
+def test_a_limit_has_its_reason_behind_it() -> None:
+    bare = []
+    for package in PACKAGES:
+        path = REPO / package / "limits.py"
+        for name, behind in constants(path):
+            reason = isinstance(behind, ast.Expr) and isinstance(behind.value, ast.Constant)
+            if not reason and not isinstance(behind, ast.Assign):
+                bare.append(f"{package}: {name}")
+    assert bare == []
