@@ -8,7 +8,7 @@ READY := $(VENV)/ready
 # Each commit takes another sample of the mutants.
 TURN ?= $(shell git rev-list --count HEAD 2>/dev/null || echo 0)
 
-.PHONY: help install demo test sim sim-log sim-sessions scale mutants check lint format types contracts proto lock bench clean
+.PHONY: help install demo test proof sim sim-log sim-sessions scale mutants check lint format types contracts proto lock bench clean
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -26,8 +26,11 @@ install: $(READY) ## make .venv with everything in it
 demo: $(READY) ## 336,776 flights through a durable log to three consumers, one of them killed
 	@$(BIN)/python scripts/demo.py
 
-test: $(READY) ## run the tests, on all cores
-	$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadfile
+test: $(READY) ## run the tests on all cores, with a sample of each kind of proof: five minutes
+	$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal
+
+proof: $(READY) ## run the whole proof, or go on with it: hours, with a report (ONLY=KIND: one kind)
+	@$(BIN)/python -m dss_sim.proof $(if $(ONLY),--only "$(ONLY)")
 
 sim: $(READY) ## run N seeds of the simulator (10,000), or replay one: make sim SEED=7
 	@$(BIN)/python -m dss_sim.groups $(if $(SEED),--seed $(SEED),--seeds $(or $(N),10000))

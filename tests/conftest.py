@@ -1,16 +1,59 @@
-"""What holds for every test.
+"""What holds for every test, and what a run says at its end.
 
 Hypothesis runs the same examples each time, and says what to reproduce on failure. Ctrl-C works
 in the programs that tests start, also where the tests run in the background: a shell starts
 background jobs with the signal ignored, and programs inherit that.
+
+A test may take five seconds; one that takes longer carries `@pytest.mark.slow("why")`. The end of a
+run names those that do not, and the proof that this machine cannot run.
 """
 
 import signal
+from collections import Counter
+from collections.abc import Sequence
 
+import pytest
 from hypothesis import settings
+
+from support.prerequisites import LEFT_OUT, need_strace
 
 settings.register_profile("dss", deadline=None, derandomize=True, print_blob=True)
 settings.load_profile("dss")
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+USUAL_S_MAX = 5.0
+
+
+def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
+    """Let the reports of slow tests carry their reason, also from another process."""
+    for item in items:
+        if mark := item.get_closest_marker("slow"):
+            item.user_properties.append(("slow", mark.args[0]))
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Leave out what needs strace where there is none."""
+    if item.get_closest_marker("needs_strace"):
+        need_strace()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say which proof was left out, and which tests took long without a reason."""
+    stats = terminalreporter.stats
+    skipped = [str(report.longrepr[2]) for report in stats.get("skipped", ())]
+    reasons = Counter(text.partition(LEFT_OUT)[2] for text in skipped if LEFT_OUT in text)
+    if reasons:
+        terminalreporter.section("PROOF LEFT OUT", sep="!", red=True, bold=True)
+        for why, count in reasons.items():
+            terminalreporter.line(f"{count} tests did not run: {why}", red=True)
+    slow = [
+        report
+        for report in stats.get("passed", ())
+        if report.duration > USUAL_S_MAX and "slow" not in dict(report.user_properties)
+    ]
+    if slow:
+        terminalreporter.section(f"over {USUAL_S_MAX:g} s without a reason")
+        for report in slow:
+            terminalreporter.line(f"{report.duration:6.1f} s  {report.nodeid}")

@@ -2,11 +2,9 @@
 
 A scripted run of the log and the store is traced; a model of a disk gives the states that a loss
 of power may leave, with lost, torn and reordered writes; a start on each is held against what had
-been acknowledged by then. ``DSS_CRASH_SHARE`` is the share of the states that is looked at: 1 is
-all of them.
+been acknowledged by then. `make test` looks at a share of the states, `make proof` at all of them.
 """
 
-import os
 import struct
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -16,7 +14,6 @@ from random import Random
 import pytest
 
 from dss_core.errors import DataDirectoryNewer, DiskFailed, StoreDamaged
-from dss_sim import strace
 from dss_sim.power_loss.checking import check, vanished
 from dss_sim.power_loss.crashes import State, final_image, states, without_syncs
 from dss_sim.power_loss.image import Content, Image
@@ -25,11 +22,12 @@ from dss_sim.power_loss.operations import Step, Tell
 from dss_sim.power_loss.promises import Promises
 from dss_sim.power_loss.recording import recorded
 from dssd.store import reserve
+from support.proof_share import share
 
-WHY_NOT = strace.why_not()
-pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
+pytestmark = pytest.mark.needs_strace
 
-SHARE = float(os.environ.get("DSS_CRASH_SHARE", "0.08"))
+SHARE = share(0.02, 1.0)
+"""Of the states, those that are looked at."""
 SEED = 1
 STATES_MIN = 5_000
 """Distinct states of one run, all together."""

@@ -20,8 +20,7 @@ from support.client_trial import Journal, perform
 from support.daemon_process import running, short_directory
 from support.syscall_faults import MISSED, Point
 
-WHY_NOT = strace.why_not()
-pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
+pytestmark = pytest.mark.needs_strace
 
 SMALL = (str(Path(__file__).parent / "programs" / "small_daemon.py"),)
 SYNCS = ("fdatasync", "fsync")

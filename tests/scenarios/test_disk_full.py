@@ -14,12 +14,12 @@ from dss_api.v1 import log_pb2, topics_pb2
 from dss_core.errors import ExitCode
 from dss_sim import strace
 from support.daemon_process import DaemonProcess, running, short_directory
+from support.prerequisites import MOUNT, leave_out
 from support.raw_stubs import Stubs, condition, connected, produced
 from support.raw_topic import Found, RawTopic
 from support.small_disk import CannotMount, fill, mounted
 
-WHY_NOT = strace.why_not()
-traceable = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
+traceable = pytest.mark.needs_strace
 
 DISK_BYTES = 48 << 20
 PAYLOAD = bytes(100_000)
@@ -43,7 +43,7 @@ def small_disk(directory: Path) -> Iterator[Path]:
         with mounted(directory / "disk", DISK_BYTES) as disk:
             yield disk
     except CannotMount as why:
-        pytest.skip(str(why))
+        leave_out(MOUNT, str(why))
 
 
 @asynccontextmanager

@@ -1,4 +1,4 @@
-"""A disk that is full from any of twenty points of a trial on, and has room again later.
+"""A disk that is full from some point of a trial on, and has room again later.
 
 While it is full, what adds something is refused, with the declared code, and everything else goes
 on: reads, deliveries, durable acknowledgements, the removal of topics. Once there is room the trial
@@ -15,11 +15,13 @@ from dss_core.errors import DiskFull
 from support import trial_verdict
 from support.client_trial import ORDERS, Journal, Step, Trial
 from support.daemon_process import running, short_directory
+from support.prerequisites import MOUNT, leave_out
+from support.proof_share import share
 from support.small_disk import CannotMount, fill, mounted
 
 SMALL = (str(Path(__file__).parent / "programs" / "small_daemon.py"),)
 DISK_BYTES = 32 << 20
-POINTS = range(1, 60, 3)
+POINTS = share(range(1, 60, 9), range(1, 60))
 JOINED = 13
 """Steps after which the member is in its group."""
 LEFT = 58
@@ -101,7 +103,7 @@ def mountable(tmp_path: Path) -> None:
         with mounted(tmp_path / "tried", DISK_BYTES):
             pass
     except CannotMount as why:
-        pytest.skip(str(why))
+        leave_out(MOUNT, str(why))
 
 
 @pytest.mark.usefixtures("mountable")

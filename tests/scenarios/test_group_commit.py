@@ -13,8 +13,7 @@ from support.daemon_process import DaemonProcess, running, short_directory
 from support.raw_stubs import connected
 from support.raw_topic import RawTopic
 
-WHY_NOT = strace.why_not()
-pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
+pytestmark = pytest.mark.needs_strace
 
 SENDS = 1_000
 PARTITIONS = 12

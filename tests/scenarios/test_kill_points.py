@@ -3,8 +3,8 @@
 A trial runs once to count the calls, and once for each point with the daemon killed as it enters
 that call: of the log, of the store, at the start, in the midst and while it stops. An offline
 check finds no damage in what is left; then a daemon starts on it, and one verdict judges.
-`DSS_ALL_POINTS=1` has all 800 points tried, half an hour on a busy machine; else a sample, in which
-nearly every kind of call on every kind of file has its place.
+`make proof` tries all 800 points, which takes a quarter of an hour; `make test` tries a sample, in
+which many kinds of call on many kinds of file have their place.
 """
 
 import signal
@@ -13,14 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from dss_sim import strace
 from support import syscall_faults, trial_verdict
 from support.client_trial import Journal, perform
 from support.daemon_process import running, short_directory
 from support.syscall_faults import MISSED, Point
 
-WHY_NOT = strace.why_not()
-pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
+pytestmark = pytest.mark.needs_strace
 
 SMALL = (str(Path(__file__).parent / "programs" / "small_daemon.py"),)
 SAMPLE = 32

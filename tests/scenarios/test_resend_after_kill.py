@@ -17,8 +17,7 @@ from support.daemon_process import DaemonProcess, running, short_directory
 from support.raw_stubs import Stubs, connected
 from support.raw_topic import RawTopic
 
-WHY_NOT = strace.why_not()
-pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
+pytestmark = pytest.mark.needs_strace
 
 HOLD_US = 60_000_000
 """Longer than any test; the kill ends it."""

@@ -7,7 +7,6 @@ Invariant: the daemon stays the child of whoever started it, so exit codes and s
 """
 
 import asyncio
-import os
 import random
 import re
 from collections import Counter, defaultdict
@@ -19,6 +18,7 @@ from dssd.check.directory import checked
 from dssd.check.findings import Finding, Weight
 from dssd.data_directory import FORMAT_NAME, DataDirectory
 from support.daemon_process import DaemonEnded, DaemonProcess
+from support.proof_share import FULL
 
 CALLS = (
     *("write", "pwrite64", "pwritev", "pwritev2", "fdatasync", "fsync"),
@@ -29,8 +29,6 @@ KILL = "signal=KILL"
 """The process ends as it enters the call, which is not done."""
 FAIL = "error=EIO"
 
-ALL_POINTS = "DSS_ALL_POINTS"
-"""The variable of the environment that has every point tried, not a sample."""
 AT_ONCE = 4
 """Runs beside each other: each spends half of its time waiting."""
 RUN_S_MAX = 90.0
@@ -104,9 +102,9 @@ def points_in(output: Path, data: Path, calls: Sequence[str] = CALLS) -> list[Po
 
 def chosen(points: Sequence[Point], count: int) -> Sequence[Point]:
     """So many of the points, the same each time: of every kind one, while there is room, and
-    others; or all of them where the environment asks for it.
+    others; or all of them in the full proof.
     """
-    if os.environ.get(ALL_POINTS):
+    if FULL:
         return points
     chance = random.Random(count)
     kinds: dict[tuple[str, str], list[Point]] = defaultdict(list)

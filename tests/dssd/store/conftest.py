@@ -3,7 +3,6 @@
 import os
 import random
 import shutil
-import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -16,6 +15,7 @@ from dssd.store.port import Store
 from dssd.store.rows import KINDS, Row
 from dssd.store.schema import columns_of
 from dssd.store.sqlite import SqliteStore
+from support.prerequisites import need_strace
 
 
 @pytest.fixture(params=["sqlite", "memory"])
@@ -76,12 +76,9 @@ def environment() -> dict[str, str]:
 
 
 @pytest.fixture(scope="session")
-def strace(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The path of strace; skips where it is missing or may not trace."""
+def strace() -> str:
+    """The path of strace; the proof is left out where it is missing or may not trace."""
+    need_strace()
     path = shutil.which("strace")
-    if path is None:
-        pytest.skip("strace is not installed")
-    log = tmp_path_factory.mktemp("strace") / "log"
-    if subprocess.run([path, "-o", str(log), "true"], check=False, capture_output=True).returncode:
-        pytest.skip("strace may not trace here")
+    assert path is not None
     return path

@@ -13,6 +13,7 @@ from dssd import limits
 from dssd.store.port import Put
 from dssd.store.rows import LeaderRow
 from dssd.store.sqlite import SqliteStore
+from support.prerequisites import MOUNT, leave_out
 from support.small_disk import CannotMount, fill, mounted
 
 DISK_BYTES = 48 << 20
@@ -27,7 +28,7 @@ def disk(tmp_path: Path) -> Iterator[Path]:
         with mounted(tmp_path / "disk", DISK_BYTES) as disk:
             yield disk
     except CannotMount as why:
-        pytest.skip(str(why))
+        leave_out(MOUNT, str(why))
 
 
 @pytest.fixture

@@ -1,0 +1,75 @@
+"""Run the whole proof, or go on with it: ``python -m dss_sim.proof``.
+
+Steps that passed on these sources are not run again; those that failed are. Ends with 0 once all
+have passed. The report is written after each step, to `.cache/proof/report.md`.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from time import perf_counter
+
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+
+from dss_sim.proof.ledger import Ended, Ledger, fingerprint
+from dss_sim.proof.report import report
+from dss_sim.proof.steps import STEPS, Step, kinds
+
+TAIL_LINES = 40
+
+
+def main(arguments: Sequence[str] | None = None, root: Path | None = None) -> int:
+    """Parse the arguments and run what is left."""
+    parser = argparse.ArgumentParser(prog="python -m dss_sim.proof", description=__doc__)
+    parser.add_argument("--only", metavar="KIND", help="the steps of one kind")
+    parser.add_argument("--list", action="store_true", help="list the kinds, and run nothing")
+    chosen = parser.parse_args(arguments)
+    if chosen.list:
+        print("\n".join(kinds()))
+        return 0
+    if chosen.only is not None and chosen.only not in kinds():
+        parser.error(f"no such kind: {chosen.only}; --list shows them")
+    steps = [step for step in STEPS if chosen.only in (None, step.kind)]
+    return prove(steps, root or Path.cwd())
+
+
+def prove(steps: Sequence[Step], root: Path) -> int:
+    """Run the steps that did not pass yet; the exit code, 1 where one failed."""
+    folder, sources = root / ".cache" / "proof", fingerprint(root)
+    ledger = Ledger(folder / f"{sources}.json")
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, disable=not sys.stderr.isatty()) as progress:
+        task = progress.add_task("proof", total=sum(step.minutes for step in steps))
+        for step in steps:
+            if not ledger.passed(step.name):
+                _run(step, root, ledger, progress, task)
+                (folder / "report.md").write_text(report(sources, steps, ledger.ended))
+            progress.advance(task, step.minutes)
+    print(report(sources, steps, ledger.ended), end="")
+    return 0 if all(ledger.passed(step.name) for step in steps) else 1
+
+
+def _run(step: Step, root: Path, ledger: Ledger, progress: Progress, task: TaskID) -> None:
+    progress.update(task, description=step.name)
+    began = perf_counter()
+    done = subprocess.run(
+        step.command,
+        cwd=root,
+        env=os.environ | {"DSS_PROOF": "full"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        check=False,
+    )
+    said = "\n".join(done.stdout.splitlines()[-TAIL_LINES:])
+    ledger.note(step.name, Ended(done.returncode == 0, perf_counter() - began, said))
+    if done.returncode:
+        progress.console.print(f"{step.name} failed", markup=False)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,63 @@
+"""Which steps of the proof ended, and how: one file for each state of the sources.
+
+Invariant: a step is written down once it ended, in one rename, so a kill between two steps loses
+nothing and a step that was interrupted is run again. The fingerprint covers the commit and every
+change over it: what was proven of other sources is not taken for proof of these.
+"""
+
+import json
+import subprocess
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A step that ran to its end."""
+
+    passed: bool
+    seconds: float
+    said: str
+    """Its last lines."""
+
+
+def fingerprint(root: Path) -> str:
+    """Of the sources in a checkout: the commit, with a digest of what differs from it."""
+    commit = _git(root, "rev-parse", "--short=12", "HEAD").strip()
+    changes = _git(root, "diff", "HEAD") + _untracked(root)
+    return f"{commit}-{sha256(changes.encode()).hexdigest()[:12]}" if changes else commit
+
+
+def _untracked(root: Path) -> str:
+    names = _git(root, "ls-files", "--others", "--exclude-standard").splitlines()
+    return "".join(f"{name}\0{(root / name).read_bytes().hex()}\0" for name in sorted(names))
+
+
+def _git(root: Path, *arguments: str) -> str:
+    return subprocess.run(
+        ["git", "-C", str(root), *arguments], check=True, capture_output=True, text=True
+    ).stdout
+
+
+class Ledger:
+    """The steps that ended, in a file."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.ended: dict[str, Ended] = {}
+        if path.exists():
+            known = json.loads(path.read_text())
+            self.ended = {name: Ended(**each) for name, each in known.items()}
+
+    def passed(self, name: str) -> bool:
+        """Whether the step needs no other run."""
+        return name in self.ended and self.ended[name].passed
+
+    def note(self, name: str, ended: Ended) -> None:
+        """Write down how a step ended."""
+        self.ended[name] = ended
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        new = self._path.with_suffix(".new")
+        new.write_text(json.dumps({name: asdict(each) for name, each in self.ended.items()}))
+        new.replace(self._path)

@@ -1,0 +1,81 @@
+"""What the whole proof consists of, cut into steps of some minutes each.
+
+Invariant: the steps of a kind together are all there is of that kind, and each is a command that
+ends with 0 where it holds.
+"""
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from dss_sim.mutants.catalogue import MUTANTS
+
+PYTEST = (sys.executable, "-m", "pytest", "-q", "-n", "auto", "--dist", "worksteal")
+MUTANTS_A_STEP = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One command of the proof."""
+
+    kind: str
+    """The row of the report that it belongs to."""
+    name: str
+    """Unique; what the ledger knows it by."""
+    command: tuple[str, ...]
+    minutes: float
+    """What it takes on two cores, measured; for the progress bar."""
+
+
+def _seeds(simulator: str, seeds: int, a_step: int, a_minute: int) -> Iterator[Step]:
+    for first in range(0, seeds, a_step):
+        last = first + a_step - 1
+        command = (sys.executable, "-m", f"dss_sim.{simulator}")
+        yield Step(
+            f"seeds of {simulator}",
+            f"{simulator} {first}-{last}",
+            (*command, "--first", str(first), "--seeds", str(a_step)),
+            a_step / a_minute,
+        )
+
+
+def _tests(kind: str, minutes: float, *paths: str) -> Step:
+    return Step(kind, kind, (*PYTEST, *paths), minutes)
+
+
+def _mutants() -> Iterator[Step]:
+    names = [mutant.name for mutant in MUTANTS]
+    for first in range(0, len(names), MUTANTS_A_STEP):
+        some = names[first : first + MUTANTS_A_STEP]
+        last = first + len(some) - 1
+        command = (sys.executable, "-m", "dss_sim.mutants", *some)
+        yield Step("mutants", f"mutants {first}-{last}", command, 0.05 * len(some))
+
+
+SCENARIOS = "tests/scenarios"
+LOG = "tests/dssd/log"
+
+STEPS: Sequence[Step] = (
+    _tests("every test, as make test runs them", 5, "tests"),
+    _tests("kill at every system call", 14, f"{SCENARIOS}/test_kill_points.py"),
+    _tests("every sync fails", 5, f"{SCENARIOS}/test_disk_errors.py"),
+    _tests("the disk is full at every step", 3, f"{SCENARIOS}/test_full_disk_points.py"),
+    _tests("every state after a loss of power", 60, f"{SCENARIOS}/test_crash_images.py"),
+    _tests(
+        "every bit flips",
+        10,
+        f"{LOG}/segment/test_bit_flips.py",
+        f"{LOG}/recovery/test_flips_over_restart.py",
+        "tests/dss_core/test_frame_corruption.py",
+    ),
+    *_seeds("groups", 10_000, 1_000, 3_600),
+    *_seeds("sessions", 3_000, 500, 1_500),
+    *_seeds("log", 2_000, 200, 780),
+    *_mutants(),
+    Step("scale", "scale", (sys.executable, "-m", "dss_sim.scale", "--factor", "1"), 10),
+)
+
+
+def kinds(steps: Iterable[Step] = STEPS) -> list[str]:
+    """The rows of the report, in order."""
+    return list(dict.fromkeys(step.kind for step in steps))

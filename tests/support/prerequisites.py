@@ -1,0 +1,31 @@
+"""What some proof needs of the machine: strace, or a file system that can be mounted.
+
+Without it that proof is left out, and the end of the run says so. `DSS_PREREQUISITES` names what
+the machine is known to have; proof that is left out there all the same fails instead, so that CI
+never passes on less than it could have shown.
+"""
+
+import os
+
+import pytest
+
+from dss_sim import strace
+
+STRACE = "strace"
+MOUNT = "mount"
+PROMISED = "DSS_PREREQUISITES"
+LEFT_OUT = "proof left out: "
+"""How the reason of every such skip begins."""
+
+
+def leave_out(what: str, why: str) -> None:
+    """Skip the test that runs, for the machine lacks this; fail it where the machine has it."""
+    if what in os.environ.get(PROMISED, "").split():
+        pytest.fail(f"{what} is promised by {PROMISED}, but {why}")
+    pytest.skip(f"{LEFT_OUT}{why}")
+
+
+def need_strace() -> None:
+    """Leave the test out where nothing can be traced."""
+    if why := strace.why_not():
+        leave_out(STRACE, why)
