@@ -21,7 +21,10 @@ PAGES = sorted(
     )
 )
 
-FOLDERS = ("bench", "cli", "client", "core", "daemon", "docs", "examples", "proto", "scripts", "sim", "tests")  # fmt: skip
+FOLDERS = (
+    "bench", "cli", "client", "core", "daemon", "docs", "examples", "proto", "scripts", "sim",
+    "tests",
+)  # fmt: skip
 PACKAGES = {
     "dss_api": "proto",
     "dss_client": "client",
