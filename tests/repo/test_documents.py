@@ -62,6 +62,8 @@ def is_met(pattern: str) -> bool:
 
 def names_a_file(code: str) -> bool:
     """Whether it is written as a path of this repository: from its root, or without any folder."""
+    if code.startswith(".cache/"):
+        return False  # written by a command, not kept
     if BARE_FILE.fullmatch(code):
         return True
     return bool(PATH.fullmatch(code)) and (
