@@ -3,7 +3,7 @@
 A trial runs once to count the syncs, and once for each point with that sync failing. What a failed
 sync left is unknown to everybody, so the daemon ends at once, with exit code 74, and answers
 nothing any more. Then the disk forgets what the segment file had not synced, and the next daemon
-must have all that was acknowledged. `DSS_ALL_POINTS=1` has all syncs tried, else a sample.
+must have all that was acknowledged. `make proof` tries all syncs, `make test` a sample.
 """
 
 import os

@@ -18,6 +18,8 @@ PROGRAM = Path(__file__).parent / "programs" / "member.py"
 FILTER = "$share/g/t/#"
 PARTITIONS = 4
 RECORDS = 400
+ELSEWHERE_NS_MAX = 1_000_000_000
+"""From the death of a member to its records at another one."""
 
 
 @pytest.fixture(params=["borrow", "lease"])
@@ -106,7 +108,7 @@ async def test_what_a_killed_member_held_goes_to_the_other_marked_and_counted(
     recorded.heard("lives", lives.lines)
     await judge(daemon, recorded, tmp_path / "history.jsonl")
     again = [record for record in lives.records if record.stream in orphaned]
-    assert min(record.at_ns for record in again) - killed_at_ns < LEASE_MS * 1_000_000 / 2
+    assert min(record.at_ns for record in again) - killed_at_ns < ELSEWHERE_NS_MAX
     handed_out = places(*held)
     assert {record.place for record in again if record.attempt == 2} == handed_out
     assert {record.attempt for record in again} == {1, 2}

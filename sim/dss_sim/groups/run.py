@@ -48,7 +48,7 @@ class Outcome:
 
 
 def run(plan: Plan, transcript: Callable[[int, str, object], None] | None = None) -> Outcome:
-    """SentRange a plan to its end, or to the first violation."""
+    """Run a plan to its end, or to the first violation."""
     world = World(plan)
     world.transcript = transcript
     if transcript is not None:
@@ -70,7 +70,7 @@ def run(plan: Plan, transcript: Callable[[int, str, object], None] | None = None
 
 
 def run_seed(seed: int) -> Outcome:
-    """SentRange what a seed brings."""
+    """Run what a seed brings."""
     return run(plan_of(seed))
 
 

@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 def at_once(awaited: Coroutine[Any, Any, T]) -> T:
-    """SentRange a coroutine that never has to wait, as those of the dictionary store."""
+    """Run a coroutine that never has to wait, as those of the dictionary store."""
     try:
         awaited.send(None)
     except StopIteration as ended:

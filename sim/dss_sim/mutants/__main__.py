@@ -1,7 +1,7 @@
 """Try every mutant, or some: ``python -m dss_sim.mutants [NAME...]``.
 
 With ``--sample N --turn K`` it tries N of them, others at each turn until all were tried, and from
-one first seed only. Prints the table of docs/testing.md as Markdown. Exit code 0 where each mutant
+one first seed only. Prints the table of docs/proof/mutants.md as Markdown. Exit code 0 where each mutant
 was found, 1 where one survived.
 """
 

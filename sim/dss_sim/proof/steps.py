@@ -67,6 +67,7 @@ STEPS: Sequence[Step] = (
         f"{LOG}/segment/test_bit_flips.py",
         f"{LOG}/recovery/test_flips_over_restart.py",
         "tests/dss_core/test_frame_corruption.py",
+        "tests/dssd/store/test_integrity.py",
     ),
     *_seeds("groups", 10_000, 1_000, 3_600),
     *_seeds("sessions", 3_000, 500, 1_500),

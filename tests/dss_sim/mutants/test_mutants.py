@@ -25,7 +25,7 @@ QUICK = {
 """Found by the first seeds, each by another part of the judge."""
 
 HARMLESS = Mutant("harmless", "nothing", "start_point.OFFSET_MAX", "1 << 63", "1 << 63")
-DOCS = Path(__file__).resolve().parents[3] / "docs" / "testing.md"
+DOCS = Path(__file__).resolve().parents[3] / "docs" / "proof" / "mutants.md"
 
 
 def test_what_every_mutant_changes_is_there_once() -> None:

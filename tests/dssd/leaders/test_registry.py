@@ -214,11 +214,17 @@ async def test_a_leader_that_lost_its_claim_writes_nothing_and_stops(plant: Plan
     leading = await leader_task(group)
     usurper = LeaderRow(group.group_id, b"another", 9, 0)
     await plant.store.commit([Put(usurper)])
-    ann.report(granted, 5)
+    held = ann.report(granted, 5)
     await asyncio.wait([leading])
     assert await stored_floor(plant, group, stream) == 0
-    ann.want()
+    ann.want(held)
     assert (await ann.next(LeaderConnectResponse)).leader_epoch == 10
+    # The next leader adopts the holder: what it reported counts, under the grant that it has.
+    while (await ann.next(ProgressSaved)).progress != Progress(5):
+        pass
+    assert await stored_floor(plant, group, stream) == 5
+    row = await stored_grant(plant, group, stream)
+    assert (row.grant_epoch, row.borrower_id) == (granted.grant_epoch, b"ann")
 
 
 async def test_a_graceful_stop_saves_progress_and_restores_each_sessions_streams(

@@ -1,6 +1,5 @@
 """A store whose file is not as it was written: found, harmless or refused, never silently wrong."""
 
-import os
 import random
 import sqlite3
 from collections.abc import Iterator
@@ -17,10 +16,10 @@ from dssd.store.port import Delete, Put, Versioned
 from dssd.store.reserve import Reserve
 from dssd.store.rows import KINDS, LeaderRow, Row, TopicNameRow
 from dssd.store.transactions import Applied, CommitRequest, IdRequest, Transactions
+from support.proof_share import share
 
 SEED = 1
-SHARE = float(os.environ.get("DSS_CRASH_SHARE", "0.08"))
-FLIPS = int(2_000 * min(1, 2.5 * SHARE))
+FLIPS = share(150, 4_000)
 """A flip takes some 5 ms."""
 
 Everything = tuple[dict[type[Row], list[Versioned[Row]]], int]

@@ -194,7 +194,11 @@ def load_summary(paths: SegmentPaths, segment: SegmentId) -> index_file.Summary:
     try:
         with paths.index(segment).open("rb") as file:
             head = file.read(index_file.HEAD_BYTES)
-            rest = file.read(index_file.summary_bytes(head) - len(head))
+            size = index_file.summary_bytes(head)
+            if size > os.fstat(file.fileno()).st_size:
+                # Nothing has checked the head yet: a flipped bit may ask for any length.
+                raise index_file.BadIndex("cut short")
+            rest = file.read(size - len(head))
     except OSError as error:
         raise _bad_index(error) from None
     return index_file.decode_summary(head + rest, segment)
