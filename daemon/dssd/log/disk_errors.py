@@ -24,7 +24,7 @@ def refusal(error: OSError) -> DssError | None:
     return shortage_in(error)
 
 
-def later(error: BaseException) -> DssError | None:
+def retry_reason(error: BaseException) -> DssError | None:
     """The same of whatever files and store may raise; None if trying again cannot help."""
     if isinstance(error, DiskFull | Overloaded):
         return error

@@ -318,7 +318,7 @@ class SegmentLog:
             await self._housekeeper.abandon()
         else:
             await self._housekeeper.stop()
-            await clean_close.leave(
+            await clean_close.close_log(
                 self._paths, self._store, self._writer, list(self._topics.values())
             )
         self._files.close()

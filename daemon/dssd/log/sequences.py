@@ -18,7 +18,7 @@ good. A frame that is known to be gone is not answered as stored, nor is an olde
 
 Invariant: a sequence is answered with what was stored first, or not at all. Pure: no clock, no
 file; the same frames in the same order give the same state. Frames whose producer is
-`NO_PRODUCER` are not followed. Over all states that share a `Followed`, no more than
+`NO_PRODUCER` are not followed. Over all states that share a `ProducerCount`, no more than
 `PRODUCERS_MAX` are.
 """
 
@@ -53,7 +53,7 @@ _VERSION = 2
 _VERSIONS_READ = (1, _VERSION)
 
 
-class Answer(NamedTuple):
+class FirstAnswer(NamedTuple):
     """Where a frame was stored."""
 
     base_offset: int
@@ -61,7 +61,7 @@ class Answer(NamedTuple):
     append_time_us: int
 
 
-class Covered(NamedTuple):
+class SnapshotPosition(NamedTuple):
     """The place in the log up to which a snapshot knows the frames."""
 
     storage_topic_id: int
@@ -84,16 +84,16 @@ class _Recent:
         self.in_doubt = False
         self.changed = False
         """Whether it is on the list of those that changed."""
-        self.answers: deque[Answer] = deque(maxlen=WINDOW)
+        self.answers: deque[FirstAnswer] = deque(maxlen=WINDOW)
 
-    def knows(self, answer: Answer) -> bool:
+    def knows(self, answer: FirstAnswer) -> bool:
         """Whether a frame with this answer was stored no later than the last one."""
         if self.answers:
             return answer.base_offset <= self.answers[-1].base_offset
         return answer.append_time_us <= self.time_us
 
 
-class Followed:
+class ProducerCount:
     """How many (partition, producer) are known to all storage topics of a log together."""
 
     __slots__ = ("_lock", "count")
@@ -119,7 +119,7 @@ class Producers:
         """Append time of the newest frame that a snapshot covers, for those behind it are no older.
 
         Whoever encodes one sets it: not every frame is followed."""
-        self._followed = Followed()
+        self._followed = ProducerCount()
         self._recent: dict[tuple[int, bytes], _Recent] = {}
         self._changed: list[tuple[int, bytes]] = []
 
@@ -127,7 +127,7 @@ class Producers:
         """How many (partition, producer) are known."""
         return len(self._recent)
 
-    def count_in(self, followed: Followed) -> None:
+    def count_in(self, followed: ProducerCount) -> None:
         """Share a bound with others from now on."""
         self._followed.add(-len(self._recent))
         self._followed = followed
@@ -138,7 +138,7 @@ class Producers:
         self._followed.add(1)
         return recent
 
-    def answer(self, partition: int, producer_id: bytes, sequence: int) -> Answer | None:
+    def answer(self, partition: int, producer_id: bytes, sequence: int) -> FirstAnswer | None:
         """The first answer of a repeated frame, or None for one that is to be stored.
 
         Raises:
@@ -177,7 +177,9 @@ class Producers:
     def _stream(self, partition: int) -> StreamId:
         return StreamId(self._storage_topic_id, partition)
 
-    def stored(self, partition: int, producer_id: bytes, sequence: int, answer: Answer) -> None:
+    def stored(
+        self, partition: int, producer_id: bytes, sequence: int, answer: FirstAnswer
+    ) -> None:
         """Remember a frame. One that is known already changes nothing."""
         if producer_id == NO_PRODUCER:
             return
@@ -253,7 +255,7 @@ class Producers:
             del self._recent[key]
         self._followed.add(-len(old))
 
-    def encode(self, covered: Covered) -> bytes:
+    def encode(self, covered: SnapshotPosition) -> bytes:
         """The state as a snapshot with its checksum."""
         body = b"".join(_encoded(key, recent) for key, recent in self._recent.items())
         head = _HEAD.pack(_MAGIC, _VERSION, WINDOW, *covered, len(self._recent))
@@ -281,7 +283,7 @@ class Producers:
             at = self._decode_entry(changes, at)
 
     @classmethod
-    def decode(cls, snapshot: bytes) -> tuple["Producers", Covered]:
+    def decode(cls, snapshot: bytes) -> tuple["Producers", SnapshotPosition]:
         """Read a snapshot.
 
         Raises:
@@ -303,7 +305,7 @@ class Producers:
             at += _NEWEST.size
         for _ in range(entries):
             at = producers._decode_entry(snapshot, at)
-        return producers, Covered(topic, segment, position)
+        return producers, SnapshotPosition(topic, segment, position)
 
     def _decode_entry(self, snapshot: bytes, at: int) -> int:
         partition, producer_id, last, time_us, answers = _ENTRY.unpack_from(snapshot, at)
@@ -315,7 +317,7 @@ class Producers:
         recent.in_doubt = bool(answers & _IN_DOUBT)
         recent.answers.clear()
         for _ in range(answers & ~_IN_DOUBT):
-            recent.answers.append(Answer(*_ANSWER.unpack_from(snapshot, at)))
+            recent.answers.append(FirstAnswer(*_ANSWER.unpack_from(snapshot, at)))
             at += _ANSWER.size
         return at
 

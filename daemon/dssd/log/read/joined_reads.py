@@ -12,9 +12,7 @@ from dssd.limits import READ_GAP_BYTES_MAX, READ_SPAN_BYTES_MAX
 from dssd.log.segment.run_index import Run
 
 
-def behind_neighbours(
-    runs: Sequence[Run], first: int, *, room_bytes: int, below: int | None
-) -> int:
+def joined_read_end(runs: Sequence[Run], first: int, *, room_bytes: int, below: int | None) -> int:
     """The number behind the last run that is read together with the first.
 
     All of them fit into the room, unless the first alone does not. Those behind it begin below the

@@ -28,13 +28,13 @@ from dssd.limits import READ_HEAD_BYTES
 from dssd.log.port import Chunk
 from dssd.log.read.chunk_builder import ChunkBuilder, Piece
 from dssd.log.read.file_reader import FileReader
-from dssd.log.read.joined_reads import behind_neighbours
+from dssd.log.read.joined_reads import joined_read_end
 from dssd.log.read.run_finder import RunFinder
 from dssd.log.read.run_walk import RunWalk
 from dssd.log.read.subject_matching import SubjectMatching
 from dssd.log.read.tail_cache import CachedFrames, TailCache
 from dssd.log.segment.file import SegmentPaths
-from dssd.log.segment.frame_scan import Found, scan_bytes
+from dssd.log.segment.frame_scan import FoundFrame, scan_bytes
 from dssd.log.segment.index_file import BadIndex
 from dssd.log.segment.run_index import Run
 from dssd.log.topic_state import Segment, StorageTopicState
@@ -179,7 +179,7 @@ class Reader:
                 chunk.full = True
             else:
                 below = self._tail.start(reading.stream)
-                behind = behind_neighbours(runs, number, room_bytes=chunk.room_bytes, below=below)
+                behind = joined_read_end(runs, number, room_bytes=chunk.room_bytes, below=below)
                 taken = await self._take_neighbours(reading, segment, path, runs[number:behind])
             if reading.over or not reading.still_there(segment):
                 return
@@ -223,7 +223,7 @@ class Reader:
         """Take what is whole of a run, pass over what is not."""
         chunk = reading.chunk
         for item in scan_bytes(data, reading.stream.storage_topic_id):
-            if not isinstance(item, Found):
+            if not isinstance(item, FoundFrame):
                 continue
             header = item.header
             end = header.base_offset + header.records
@@ -240,7 +240,7 @@ class Reader:
         if chunk.at < run.end:
             chunk.damage(run.end)
 
-    def _take_or_judge(self, reading: _Read, found: Found) -> None:
+    def _take_or_judge(self, reading: _Read, found: FoundFrame) -> None:
         header = found.header
         wanted = None
         if reading.matching is not None:
@@ -324,7 +324,7 @@ class Reader:
         except FrameCorrupt:
             data = await self._files.read(path, run.position, run.length)
             items = scan_bytes(data, segment.id.storage_topic_id)
-            return [item.header for item in items if isinstance(item, Found)]
+            return [item.header for item in items if isinstance(item, FoundFrame)]
         return headers
 
 

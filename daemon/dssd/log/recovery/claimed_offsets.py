@@ -19,7 +19,7 @@ from typing import NamedTuple
 from dss_core.frame import Header
 
 
-class Place(NamedTuple):
+class LogPosition(NamedTuple):
     """A place in the log of a storage topic; places rise in the order of the frames."""
 
     segment_id: int
@@ -27,10 +27,10 @@ class Place(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Loss:
+class LostBytes:
     """Bad bytes."""
 
-    place: Place
+    place: LogPosition
     bytes: int
     header: Header | None
     """Of a frame whose header is whole, though its body is not."""
@@ -39,16 +39,16 @@ class Loss:
 class Claim(NamedTuple):
     """Offsets of a stream, from its end on, and the bad bytes that may have held them."""
 
-    place: Place
+    place: LogPosition
     partition: int
     start: int
     end: int
 
 
 def claims_of(
-    losses: Iterable[Loss],
+    losses: Iterable[LostBytes],
     ends: Sequence[int],
-    last_frames: Mapping[int, Place],
+    last_frames: Mapping[int, LogPosition],
     sealed_ends: Sequence[int] | None = None,
 ) -> list[Claim]:
     """What to claim for losses, in the order in which they lie in the log.
@@ -71,12 +71,12 @@ def claims_of(
     return found
 
 
-def _is_proven(partition: int, loss: Loss, last_frames: Mapping[int, Place]) -> bool:
+def _is_proven(partition: int, loss: LostBytes, last_frames: Mapping[int, LogPosition]) -> bool:
     last = last_frames.get(partition)
     return last is not None and last > loss.place
 
 
-def _claimed_end(loss: Loss, partition: int, end: int) -> int:
+def _claimed_end(loss: LostBytes, partition: int, end: int) -> int:
     """Where a stream's offsets go on if the bad bytes held frames of it."""
     header = loss.header
     if header is not None:

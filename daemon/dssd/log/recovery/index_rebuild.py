@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from dss_core.errors import DiskFailed
-from dssd.log.disk_errors import later
+from dssd.log.disk_errors import retry_reason
 from dssd.log.read.file_reader import FileReader
 from dssd.log.recovery import judge_segment
 from dssd.log.recovery.segment_content import TopicScan, scan_segment
@@ -79,7 +79,7 @@ class IndexRebuilder:
         except BadIndex:
             return None
         except OSError as error:
-            if later(error) is None:
+            if retry_reason(error) is None:
                 raise DiskFailed(reason=f"{error.strerror} while writing an index") from error
             return None
 

@@ -37,7 +37,7 @@ from collections.abc import Iterator, Sequence
 from enum import Enum
 from pathlib import Path
 
-from dssd.log.recovery.claimed_offsets import Loss, Place
+from dssd.log.recovery.claimed_offsets import LogPosition, LostBytes
 from dssd.log.recovery.segment_content import SegmentContent
 from dssd.log.segment import index_file
 from dssd.log.segment.file import (
@@ -48,7 +48,7 @@ from dssd.log.segment.file import (
     write_all,
     write_durably,
 )
-from dssd.log.segment.frame_scan import Bad
+from dssd.log.segment.frame_scan import BadBytes
 from dssd.log.segment.rows import row_id
 from dssd.log.segment.run_index import Runs
 from dssd.store.rows import SegmentRow
@@ -111,17 +111,18 @@ def size_of(path: Path) -> int:
         return 0
 
 
-def losses_in(segment: SegmentId, content: SegmentContent, watermark: int) -> list[Loss]:
+def losses_in(segment: SegmentId, content: SegmentContent, watermark: int) -> list[LostBytes]:
     """The bad bytes of a damaged segment, those that are missing below its watermark too."""
     lost = list(content.bad)
     if content.size < watermark:
-        lost.append(Bad(content.size, watermark, None))
+        lost.append(BadBytes(content.size, watermark, None))
     return [
-        Loss(Place(segment.segment_id, bad.start), bad.end - bad.start, bad.header) for bad in lost
+        LostBytes(LogPosition(segment.segment_id, bad.start), bad.end - bad.start, bad.header)
+        for bad in lost
     ]
 
 
-def move_tail(
+def copy_tail(
     paths: SegmentPaths, old: SegmentId, new: SegmentId, content: SegmentContent, created_us: int
 ) -> Runs:
     """Copy the whole frames above the watermark to a new file, durably; returns its runs."""
@@ -151,7 +152,7 @@ def _pieces_of(source: int, start: int, end: int) -> Iterator[tuple[int, bytes]]
         start += len(piece)
 
 
-def settle_tail(paths: SegmentPaths, segment: SegmentId, content: SegmentContent) -> None:
+def make_tail_durable(paths: SegmentPaths, segment: SegmentId, content: SegmentContent) -> None:
     """Make the whole frames above the watermark durable where they lie.
 
     They are written once more, for the page cache may count as clean what the disk does not have.

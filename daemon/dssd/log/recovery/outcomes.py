@@ -114,7 +114,7 @@ class Outcomes:
         if goes:
             await asyncio.to_thread(snapshots.hand_down, self._paths, old, new)
         runs = await asyncio.to_thread(
-            judge_segment.move_tail, self._paths, old, new, content, now_us
+            judge_segment.copy_tail, self._paths, old, new, content, now_us
         )
         size = HEADER_BYTES + content.above_bytes
         segment = Segment(new, now_us // 1_000, None, None, size, size, size)
@@ -208,7 +208,7 @@ class Outcomes:
     async def _unsealed(self, row: SegmentRow, content: SegmentContent, size: int) -> Segment:
         """The segment with its index in memory, and all its frames durable where they lie."""
         segment_id = row_id(row)
-        await asyncio.to_thread(judge_segment.settle_tail, self._paths, segment_id, content)
+        await asyncio.to_thread(judge_segment.make_tail_durable, self._paths, segment_id, content)
         runs = judge_segment.joined(content)
         segment = Segment(
             segment_id, row.created_at_ms, runs, None, size, row.watermark_bytes, size

@@ -18,7 +18,7 @@ from dssd.log.ceilings import Ceilings
 from dssd.log.disk_errors import is_full
 from dssd.log.handover import WriterTopic
 from dssd.log.recovery import judge_segment
-from dssd.log.recovery.claimed_offsets import Place, claims_of
+from dssd.log.recovery.claimed_offsets import LogPosition, claims_of
 from dssd.log.recovery.judge_segment import Outcome
 from dssd.log.recovery.missing_frames import frames_there
 from dssd.log.recovery.outcomes import Damaged, Outcomes
@@ -29,11 +29,11 @@ from dssd.log.recovery.segment_content import (
     scan_segment,
 )
 from dssd.log.resume import marks, snapshots
-from dssd.log.resume.marks import Known
+from dssd.log.resume.marks import LoadedMarks
 from dssd.log.segment.file import HEADER_BYTES, SegmentId, SegmentPaths, SegmentWriter
 from dssd.log.segment.index_file import BadIndex
 from dssd.log.segment.rows import parse_ends, parse_starts, remove_if_room, row_id
-from dssd.log.sequences import Covered, Producers, forgotten_before
+from dssd.log.sequences import Producers, SnapshotPosition, forgotten_before
 from dssd.log.settings import LogSettings
 from dssd.log.topic_state import Segment, StorageTopicState, Stream
 from dssd.store.port import Store
@@ -70,7 +70,7 @@ class TopicRecovery:
         """Segments that hold nothing any more, but perhaps what producers had sent."""
         self._state: StorageTopicState
         self._scan: TopicScan
-        self._covered: Covered
+        self._covered: SnapshotPosition
 
     async def recover(
         self, topic: StorageTopicRow, rows: Sequence[SegmentRow]
@@ -112,12 +112,12 @@ class TopicRecovery:
     async def _let_go(self, producers: Producers) -> None:
         """Remove what holds nothing any more, once what producers had sent lies elsewhere."""
         last = self._state.last
-        covered = None if last is None else Covered(*last.id, last.size)
+        covered = None if last is None else SnapshotPosition(*last.id, last.size)
         sizes = {one: judge_segment.size_of(self._paths.segment(one)) for one in self._gone}
         there = [one for one in self._gone if sizes[one]]
         if covered is None and there and len(producers):
             # The newest of them stays until there is another one.
-            covered = Covered(*max(there), sizes[max(there)])
+            covered = SnapshotPosition(*max(there), sizes[max(there)])
             self._gone.remove(max(there))
         saved = True
         if covered is not None and (self._gone or not self._clean):
@@ -233,7 +233,7 @@ class TopicRecovery:
             assert extent is not None
             scan.ends[partition] = max(scan.ends[partition], extent.end)
             scan.last_us = max(scan.last_us, extent.last_us)
-            scan.last_frames[partition] = Place(segment.id.segment_id, segment.size)
+            scan.last_frames[partition] = LogPosition(segment.id.segment_id, segment.size)
 
     def _is_below_starts(self, segment: Segment) -> bool:
         """Whether retention had already given up all that a segment holds."""
@@ -283,7 +283,7 @@ class TopicRecovery:
         watermark: int,
         *,
         stop_at: int | None = None,
-        known: Known | None = None,
+        known: LoadedMarks | None = None,
     ) -> SegmentContent | None:
         return await asyncio.to_thread(
             scan_segment,
@@ -327,13 +327,13 @@ class TopicRecovery:
 
     # Producers
 
-    def _load_producers(self, rows: Sequence[SegmentRow]) -> tuple[Producers, Covered]:
+    def _load_producers(self, rows: Sequence[SegmentRow]) -> tuple[Producers, SnapshotPosition]:
         """The newest snapshot that is whole; else nothing, and every frame has to be read."""
         number = self._state.storage_topic_id
         found = snapshots.newest(self._paths, map(row_id, rows), self._report)
-        return found or (Producers(number), Covered(number, 0, 0))
+        return found or (Producers(number), SnapshotPosition(number, 0, 0))
 
-    def _save_producers(self, covered: Covered) -> bool:
+    def _save_producers(self, covered: SnapshotPosition) -> bool:
         """Spare the next start the reading; False where the disk is too full for that.
 
         A start can do without, as long as no frames go that only an older snapshot knows.

@@ -44,7 +44,7 @@ from dssd.log.segment.file import (
     write_all,
 )
 from dssd.log.segment.run_index import RUN_BYTES, Runs, StreamRuns
-from dssd.log.sequences import Covered
+from dssd.log.sequences import SnapshotPosition
 
 _MAGIC = b"DSSMARK1"
 _VERSION = 1
@@ -68,7 +68,7 @@ class Marks:
 
 
 @dataclass(slots=True)
-class Known:
+class LoadedMarks:
     """What marks tell of a segment."""
 
     marks: Marks = field(default_factory=Marks)
@@ -153,7 +153,9 @@ def _encoded(segment: SegmentId, start: int, runs: Runs, marked: Marked, changes
     return content + _CHECKSUM.pack(xxhash.xxh3_64_intdigest(content))
 
 
-def load(paths: SegmentPaths, segment: SegmentId, watermark: int, covered: Covered) -> Known:
+def load(
+    paths: SegmentPaths, segment: SegmentId, watermark: int, covered: SnapshotPosition
+) -> LoadedMarks:
     """What the marks of a segment tell of it below its watermark.
 
     ``covered`` is the place up to which the state of the producers is known from elsewhere.
@@ -161,7 +163,7 @@ def load(paths: SegmentPaths, segment: SegmentId, watermark: int, covered: Cover
     Raises:
         OSError: the disk failed in a way that does not mean that the marks are lost.
     """
-    known = Known()
+    known = LoadedMarks()
     try:
         content = paths.marks(segment).read_bytes()
     except OSError as error:
@@ -175,7 +177,7 @@ def load(paths: SegmentPaths, segment: SegmentId, watermark: int, covered: Cover
     return known
 
 
-def _learn(known: Known, mark: _Mark) -> None:
+def _learn(known: LoadedMarks, mark: _Mark) -> None:
     at = 0
     for partition, runs, last_us in mark.streams:
         size = runs * RUN_BYTES

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from dssd.log.segment.file import SegmentId, SegmentPaths, write_durably
-from dssd.log.sequences import BadSnapshot, Covered, Producers
+from dssd.log.sequences import BadSnapshot, Producers, SnapshotPosition
 
 
 def store(paths: SegmentPaths, segment: SegmentId, snapshot: bytes) -> None:
@@ -41,7 +41,7 @@ def hand_down(paths: SegmentPaths, old: SegmentId, new: SegmentId) -> None:
 
 def newest(
     paths: SegmentPaths, segments: Iterable[SegmentId], report: Callable[[Path, str], None]
-) -> tuple[Producers, Covered] | None:
+) -> tuple[Producers, SnapshotPosition] | None:
     """The newest snapshot that is whole, of segments in their order; None where there is none.
 
     Raises:

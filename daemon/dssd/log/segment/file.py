@@ -247,10 +247,10 @@ def write_all(fd: int, buffers: list[bytes | memoryview], position: int) -> None
         while chunk:
             written = os.pwritev(fd, chunk, position)
             position += written
-            chunk = _rest(chunk, written)
+            chunk = _unwritten(chunk, written)
 
 
-def _rest(buffers: list[bytes | memoryview], written: int) -> list[bytes | memoryview]:
+def _unwritten(buffers: list[bytes | memoryview], written: int) -> list[bytes | memoryview]:
     """The buffers without their first ``written`` bytes."""
     for index, buffer in enumerate(buffers):
         if written < len(buffer):

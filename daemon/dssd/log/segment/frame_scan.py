@@ -22,7 +22,7 @@ PAGE_BYTES = 4_096
 """What the disk gives or refuses at once."""
 
 
-class Found(NamedTuple):
+class FoundFrame(NamedTuple):
     """A whole frame and its bytes."""
 
     position: int
@@ -30,7 +30,7 @@ class Found(NamedTuple):
     frame: bytes
 
 
-class Stretch(NamedTuple):
+class FrameSpan(NamedTuple):
     """Whole frames end to end."""
 
     position: int
@@ -44,7 +44,7 @@ class Stretch(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Bad:
+class BadBytes:
     """Bytes that are no whole frame."""
 
     start: int
@@ -53,19 +53,21 @@ class Bad:
     """Of a frame whose header is whole, though its body is not."""
 
 
-def scan_bytes(buffer: bytes, storage_topic_id: int) -> Iterator[Found | Bad]:
+def scan_bytes(buffer: bytes, storage_topic_id: int) -> Iterator[FoundFrame | BadBytes]:
     """The frames in a buffer, with positions inside it."""
-    for item in _Scan(_Buffer(buffer), storage_topic_id, 0, len(buffer)).stretches():
-        if isinstance(item, Bad):
+    for item in _Scan(_Buffer(buffer), storage_topic_id, 0, len(buffer)).items():
+        if isinstance(item, BadBytes):
             yield item
             continue
         for at, end, *_ in item.frames:
-            yield Found(at, read_header(buffer, at), buffer[at:end])
+            yield FoundFrame(at, read_header(buffer, at), buffer[at:end])
 
 
-def scan_file(fd: int, storage_topic_id: int, start: int, end: int) -> Iterator[Stretch | Bad]:
+def scan_file(
+    fd: int, storage_topic_id: int, start: int, end: int
+) -> Iterator[FrameSpan | BadBytes]:
     """The frames in a part of a file, with positions in the file."""
-    yield from _Scan(_FileWindow(fd, end), storage_topic_id, start, end).stretches()
+    yield from _Scan(_FileWindow(fd, end), storage_topic_id, start, end).items()
 
 
 class _Buffer:
@@ -139,7 +141,7 @@ class _Scan:
         self._position = start
         self._end = end
 
-    def stretches(self) -> Iterator[Stretch | Bad]:
+    def items(self) -> Iterator[FrameSpan | BadBytes]:
         """All of it, in order, without a gap."""
         bad_start = self._position
         while self._position < self._end:
@@ -149,20 +151,20 @@ class _Scan:
                 self._position = self._next_candidate(position + 1)
                 continue
             if bad_start < position:
-                yield Bad(bad_start, position, None)
+                yield BadBytes(bad_start, position, None)
             yield found
             self._position = bad_start = _end_of(found)
         if bad_start < self._end:
-            yield Bad(bad_start, self._end, None)
+            yield BadBytes(bad_start, self._end, None)
 
-    def _frames_here(self, position: int) -> Stretch | None:
+    def _frames_here(self, position: int) -> FrameSpan | None:
         """All whole frames from there on, as far as bytes are held."""
         index = self._source.hold(position)
         buffer = self._source.bytes
         frames = whole_frames(buffer, index, self._storage_topic_id)
-        return Stretch(position, buffer, frames) if frames else None
+        return FrameSpan(position, buffer, frames) if frames else None
 
-    def _bad_frame_here(self, position: int) -> Bad | None:
+    def _bad_frame_here(self, position: int) -> BadBytes | None:
         """The frame that is not whole, if its header is."""
         index = self._source.hold(position)
         try:
@@ -171,7 +173,7 @@ class _Scan:
             return None
         if header.storage_topic_id != self._storage_topic_id:
             return None
-        return Bad(position, min(position + header.frame_bytes, self._end), header)
+        return BadBytes(position, min(position + header.frame_bytes, self._end), header)
 
     def _next_candidate(self, position: int) -> int:
         while position < self._end:
@@ -185,7 +187,7 @@ class _Scan:
         return self._end
 
 
-def _end_of(item: Stretch | Bad) -> int:
-    if isinstance(item, Bad):
+def _end_of(item: FrameSpan | BadBytes) -> int:
+    if isinstance(item, BadBytes):
         return item.end
     return item.position + item.frames[-1][1] - item.frames[0][0]

@@ -9,7 +9,7 @@ import logging
 from collections.abc import Iterable
 
 from dss_core.errors import DiskFailed, DiskFull, Overloaded
-from dssd.log.disk_errors import later
+from dssd.log.disk_errors import retry_reason
 from dssd.log.handover import Closed
 from dssd.log.resume import clean_marker, marks, snapshots
 from dssd.log.segment.file import SegmentPaths
@@ -21,7 +21,7 @@ from dssd.store.port import Put, Store
 _LOG = logging.getLogger(__name__)
 
 
-async def leave(
+async def close_log(
     paths: SegmentPaths, store: Store, writer: WriterThread, states: Iterable[StorageTopicState]
 ) -> None:
     """Stop the writer and store how far each topic's last file goes.
@@ -44,7 +44,7 @@ async def leave(
             await store.commit(rows)
         await asyncio.to_thread(clean_marker.leave, paths)
     except (DiskFull, Overloaded, OSError) as error:
-        reason = later(error)
+        reason = retry_reason(error)
         if reason is None:
             raise DiskFailed(reason=f"{error} while closing the log") from error
         _LOG.warning("the next start reads more of the log's newest files: %s", reason)

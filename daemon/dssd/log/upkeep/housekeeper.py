@@ -19,7 +19,7 @@ from functools import partial
 from dss_core.errors import DiskFailed, DiskFull, DssError, Overloaded, StreamNotFound
 from dss_core.ids import StreamId
 from dssd.limits import HOUSEKEEPING_WAITING_MAX, WATERMARK_FRAMES_ALL, WATERMARK_FRAMES_MIN
-from dssd.log.disk_errors import later
+from dssd.log.disk_errors import retry_reason
 from dssd.log.handover import StoredFrames, Switched, WrittenFile
 from dssd.log.recovery import judge_segment
 from dssd.log.resume import marks, snapshots
@@ -184,7 +184,7 @@ class Housekeeper:
         try:
             await self._give_file(state)
         except (DiskFull, Overloaded, OSError) as error:
-            outcome = later(error)
+            outcome = retry_reason(error)
             if outcome is None:
                 raise
         except StreamNotFound as gone:
@@ -213,7 +213,7 @@ class Housekeeper:
             state.segments[segment_id.segment_id] = segment
             switched = await self._writer.switch(state.storage_topic_id, file)
         except (DiskFull, Overloaded, OSError) as error:
-            if later(error) is not None:
+            if retry_reason(error) is not None:
                 state.segments.pop(segment_id.segment_id, None)
                 await self._take_back(segment_id)
             raise
@@ -231,7 +231,7 @@ class Housekeeper:
         try:
             await asyncio.to_thread(unlink_segments, self._paths, [segment_id])
         except OSError as error:
-            if later(error) is None:
+            if retry_reason(error) is None:
                 raise
         with suppress(DiskFull):
             await self._store.commit([Delete(SegmentRow, tuple(segment_id))])
@@ -241,7 +241,7 @@ class Housekeeper:
         try:
             await asyncio.to_thread(snapshots.store, self._paths, segment, switched.snapshot)
         except OSError as error:
-            if later(error) is None:
+            if retry_reason(error) is None:
                 raise
             return False
         return True
@@ -257,7 +257,7 @@ class Housekeeper:
             try:
                 await self._seal(segment)
             except (BadIndex, DiskFull, Overloaded, OSError) as error:
-                reason = error if isinstance(error, BadIndex) else later(error)
+                reason = error if isinstance(error, BadIndex) else retry_reason(error)
                 if reason is None:
                     raise
                 self._tell_put_off(segment, reason)
@@ -297,7 +297,7 @@ class Housekeeper:
             if segment is state.last and not state.removed:
                 await self._store_mark(state, segment)
         except (DiskFull, Overloaded, OSError) as error:
-            reason = later(error)
+            reason = retry_reason(error)
             if reason is None:
                 raise
             self._tell_put_off(segment, reason)

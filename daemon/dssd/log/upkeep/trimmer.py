@@ -11,7 +11,7 @@ from dataclasses import replace
 from dss_core.errors import DiskFailed
 from dss_core.ids import StreamId
 from dss_core.progress import Range
-from dssd.log.disk_errors import later
+from dssd.log.disk_errors import retry_reason
 from dssd.log.port import AboutToGo
 from dssd.log.read.file_reader import FileReader
 from dssd.log.segment.file import SegmentId, SegmentPaths
@@ -195,7 +195,7 @@ class Trimmer:
         try:
             await remove_segments(self._paths, self._store, [segment.id for segment in segments])
         except OSError as error:
-            reason = later(error)
+            reason = retry_reason(error)
             if reason is None:
                 reason = DiskFailed(reason=f"{error.strerror} while removing segments")
                 self._failed(reason)

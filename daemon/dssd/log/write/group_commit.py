@@ -38,7 +38,7 @@ from dssd.log.handover import (
 )
 from dssd.log.port import Append, Appended
 from dssd.log.segment.run_index import OpenRun, Run
-from dssd.log.sequences import Answer, forgotten_before
+from dssd.log.sequences import FirstAnswer, forgotten_before
 from dssd.log.write.append_descriptors import AppendDescriptors
 
 
@@ -143,7 +143,7 @@ class GroupCommit:
 
     def _known(
         self, topic: WriterTopic, header: FrameHeader, partition: int, now_us: int
-    ) -> Answer | None:
+    ) -> FirstAnswer | None:
         """The first answer of a frame that is a repeat; room is made for a new producer."""
         try:
             return topic.producers.answer(partition, header.producer_id, header.sequence)
@@ -255,7 +255,7 @@ def _refused_by_state(topic: WriterTopic, header: FrameHeader, partition: int) -
     return None
 
 
-def _place(pending: _PendingFile, append: Append, header: FrameHeader) -> Answer:
+def _place(pending: _PendingFile, append: Append, header: FrameHeader) -> FirstAnswer:
     """Give a frame the next offsets of its stream."""
     topic = pending.topic
     partition = header.partition
@@ -274,7 +274,7 @@ def _place(pending: _PendingFile, append: Append, header: FrameHeader) -> Answer
     stream.frames.append((head, memoryview(append.frame)[HEADER_BYTES:]))
     stream.bytes += header.frame_bytes
     topic.ends[partition] = base + header.records
-    answer = Answer(base, header.records, pending.time_us)
+    answer = FirstAnswer(base, header.records, pending.time_us)
     topic.producers.stored(partition, header.producer_id, header.sequence, answer)
     pending.placed.append((partition, header.producer_id, header.sequence))
     if append.durability == "os":

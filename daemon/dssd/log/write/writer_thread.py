@@ -32,7 +32,7 @@ from dssd.log.handover import (
     WrittenFile,
 )
 from dssd.log.segment.file import SegmentWriter
-from dssd.log.sequences import Covered, Followed
+from dssd.log.sequences import ProducerCount, SnapshotPosition
 from dssd.log.write.append_descriptors import AppendDescriptors
 from dssd.log.write.group_commit import GroupCommit
 from dssd.log.write.loop_reports import LoopReports
@@ -69,7 +69,7 @@ class WriterThread:
         self._published = published
         self._failed = failed
         self._open_files = AppendDescriptors(descriptors_max)
-        self._followed = Followed()
+        self._followed = ProducerCount()
         self._queue: SimpleQueue[AppendCall | Order | None] = SimpleQueue()
         self._topics: dict[int, WriterTopic] = {}
         self._group_commit = GroupCommit(
@@ -193,7 +193,7 @@ class WriterThread:
         left = self._leave(topic)
         topic.file = file
         topic.frames = 0
-        return Switched(left, _snapshot(topic, Covered(*file.segment, file.size)))
+        return Switched(left, _snapshot(topic, SnapshotPosition(*file.segment, file.size)))
 
     def _raise_ceilings(self, storage_topic_id: int, ceilings: Mapping[int, int]) -> None:
         topic = self._topics.get(storage_topic_id)
@@ -232,7 +232,7 @@ class WriterThread:
                 self._open_files.close(topic.file)
                 continue
             if left is not None:
-                snapshot = _snapshot(topic, Covered(*left.segment, left.size))
+                snapshot = _snapshot(topic, SnapshotPosition(*left.segment, left.size))
                 states[topic.storage_topic_id] = Closed(_marked(topic, left.size), snapshot)
         return states
 
@@ -247,12 +247,12 @@ class WriterThread:
         topic = self._topics.pop(storage_topic_id, None)
         if topic is None:
             return
-        topic.producers.count_in(Followed())
+        topic.producers.count_in(ProducerCount())
         if topic.file is not None:
             self._open_files.close(topic.file)
 
 
-def _snapshot(topic: WriterTopic, covered: Covered) -> bytes:
+def _snapshot(topic: WriterTopic, covered: SnapshotPosition) -> bytes:
     topic.producers.newest_us = topic.last_us
     return topic.producers.encode(covered)
 

@@ -7,7 +7,7 @@ import pytest
 from dss_core.ids import StreamId
 from dssd.limits import READ_GAP_BYTES_MAX, READ_SPAN_BYTES_MAX
 from dssd.log.read.file_reader import FileReader
-from dssd.log.read.joined_reads import behind_neighbours
+from dssd.log.read.joined_reads import joined_read_end
 from dssd.log.segment.run_index import Run
 from dssd.log.settings import LogSettings
 
@@ -27,7 +27,7 @@ def placed(*gaps: int, length: int = 100) -> list[Run]:
 
 
 def behind(runs: list[Run], first: int = 0, room: int = ROOMY, below: int | None = None) -> int:
-    return behind_neighbours(runs, first, room_bytes=room, below=below)
+    return joined_read_end(runs, first, room_bytes=room, below=below)
 
 
 def test_runs_that_lie_near_to_each_other_are_neighbours() -> None:

@@ -19,7 +19,7 @@ from dssd.log.port import Appended
 from dssd.log.resume import marks
 from dssd.log.segment.file import HEADER_BYTES, SegmentId, SegmentPaths, write_all
 from dssd.log.segment.frame_scan import scan_file
-from dssd.log.sequences import Covered
+from dssd.log.sequences import SnapshotPosition
 from dssd.log.settings import LogSettings
 from dssd.store.port import Delete, Put
 from dssd.store.rows import SegmentRow
@@ -366,7 +366,7 @@ async def test_no_run_reaches_over_a_mark(marked: Bench) -> None:
         SegmentPaths(marked.directory),
         SegmentId(7, int(path.stem[9:], 16)),
         path.stat().st_size,
-        Covered(7, 0, 0),
+        SnapshotPosition(7, 0, 0),
     )
     (segment,) = marked.log._topics[7].segments.values()
     assert known.marks == segment.marks
