@@ -1,11 +1,11 @@
-"""What a segment file holds, found by reading its frames, or told by its marks. Blocking.
+"""What a segment file holds, by reading its frames or from its marks. Blocking.
 
-Whole frames are taken span by span, and in a span those of a stream that lie side by side
-in one go: a start reads tens of thousands.
+Whole frames are taken span by span, and adjacent frames of one stream in a span together, because a
+start reads tens of thousands.
 
-Invariant: a frame follows the one before of its stream, whatever retention has given up meanwhile;
-one that does not lies in a wrong place, and counts as bad bytes. What a bad frame's producer sent
-counts as sent if it lies below the watermark. What becomes of a file is for `recovery`.
+Invariant: the offsets of a frame never lie below the end of its stream, even if retention removed
+records meanwhile; a frame that breaks this counts as bad bytes. A bad frame below the watermark
+counts as sent by its producer. This module must not decide about a file: `judge_segment` does.
 """
 
 import os
@@ -32,7 +32,7 @@ class SegmentContent:
     """What a scan found in a segment file."""
 
     size: int
-    """Of the file."""
+    """Bytes of the file."""
     kept: Runs = field(default_factory=dict)
     """Frames below the watermark."""
     above: Runs = field(default_factory=dict)
@@ -49,7 +49,7 @@ class SegmentContent:
     header_reason: str = ""
     """What is wrong with the file's header."""
     marks: Marks = field(default_factory=Marks)
-    """Those that told of frames instead of the frames."""
+    """The marks that replaced reading the frames below them."""
 
     @property
     def torn_bytes(self) -> int:
@@ -62,7 +62,7 @@ class SegmentContent:
         return sum(end - start for start, end in self.spans)
 
     def position_in_copy(self, position: int) -> int:
-        """Where a byte of a whole frame above the watermark lies once they were copied."""
+        """Where a byte of a whole frame above the watermark lies in the copy."""
         number = bisect_right(self.spans, position, key=lambda span: span[0]) - 1
         before = sum(end - start for start, end in self.spans[:number])
         return HEADER_BYTES + before + position - self.spans[number][0]
@@ -70,15 +70,15 @@ class SegmentContent:
 
 @dataclass(slots=True)
 class TopicScan:
-    """What recovery knows of a storage topic while it goes through its segments."""
+    """What recovery knows of a storage topic while it scans its segments."""
 
     storage_topic_id: int
     ends: list[int]
-    """Of each stream: where its last frame so far ends."""
+    """By partition: where the last frame so far ends."""
     producers: Producers
     last_us: int = 0
     last_frames: dict[int, LogPosition] = field(default_factory=dict)
-    """Of each stream that has one: where that frame lies."""
+    """By partition, for streams with a frame: where the last frame lies."""
     losses: list[LostBytes] = field(default_factory=list)
     """Bad bytes that may have held frames."""
 
@@ -93,9 +93,10 @@ def scan_segment(
     stop_at: int | None = None,
     known: LoadedMarks | None = None,
 ) -> SegmentContent | None:
-    """Read a segment file, or its first bytes; the topic learns its frames. None: no file.
+    """Read a segment file up to ``stop_at``, and enter its frames in ``topic``. None: no file.
 
-    What is ``known`` of it is not read, if the file is as whole as was promised.
+    The part that marks describe (``known``) is not read, unless the file is shorter than its
+    watermark or its header is damaged.
     """
     try:
         fd = os.open(paths.segment(segment), os.O_RDONLY | os.O_CLOEXEC)
@@ -136,7 +137,7 @@ class _Scanned:
         self._open_runs: dict[tuple[bool, int], OpenRun] = {}
 
     def skip(self, known: LoadedMarks) -> None:
-        """Take from marks what their frames would have told, if those belong here."""
+        """Take the frames below the marks as known, if they continue the topic's streams."""
         content, topic = self._content, self._topic
         for partition, runs in known.runs.items():
             if partition >= len(topic.ends) or runs[0].base < topic.ends[partition]:
@@ -157,7 +158,7 @@ class _Scanned:
         topic.last_us = max(topic.last_us, last_us)
 
     def read(self, fd: int) -> None:
-        """Take in what lies behind the marks."""
+        """Read the frames after the marks."""
         content = self._content
         start = content.marks.end
         for item in scan_file(fd, self._topic.storage_topic_id, start, content.size):
@@ -180,7 +181,7 @@ class _Scanned:
             number += 1
 
     def _take_neighbours(self, span: FrameSpan, first: int) -> int:
-        """Take frames of one stream that go on in one run; returns the number behind the last."""
+        """Take adjacent frames of one stream into one run; returns the number after the last."""
         frames = span.frames
         start, _, partition, _, _, _, base, first_us = frames[first]
         position = span.place(start)
@@ -226,7 +227,7 @@ class _Scanned:
 def replay_producers(
     paths: SegmentPaths, segment: SegmentId, start: int, end: int, producers: Producers
 ) -> None:
-    """Let the producers' state learn the frames in a part of a segment."""
+    """Enter the frames of a part of a segment in the producers' state."""
     try:
         fd = os.open(paths.segment(segment), os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:

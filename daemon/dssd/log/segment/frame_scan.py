@@ -1,9 +1,9 @@
-"""Finding the whole frames in bytes that may be damaged.
+"""Finds the whole frames in bytes that may be damaged.
 
 Invariant: a frame is reported only if both its checksums hold and it belongs to the storage
 topic; all other bytes are reported as bad. After bad bytes the search goes on at the next place
-that looks like a frame, except that a frame whose header is whole is skipped by its length: what
-lies inside its body is a producer's data, not ours.
+that looks like a frame. A bad frame whose header is whole is skipped by its length, because the
+producer's data in its body may look like a frame.
 """
 
 import errno
@@ -36,10 +36,10 @@ class FrameSpan(NamedTuple):
     position: int
     buffer: bytes
     frames: list[Stored]
-    """Where they begin and end is said of the buffer; the first one lies at the position."""
+    """With start and end in the buffer; the first frame lies at ``position`` in the file."""
 
     def place(self, at: int) -> int:
-        """Where a byte of the buffer lies."""
+        """Where a byte of the buffer lies in the file."""
         return self.position + at - self.frames[0][0]
 
 
@@ -50,7 +50,7 @@ class BadBytes:
     start: int
     end: int
     header: Header | None
-    """Of a frame whose header is whole, though its body is not."""
+    """The header, if it is whole and only the body is not."""
 
 
 def scan_bytes(buffer: bytes, storage_topic_id: int) -> Iterator[FoundFrame | BadBytes]:
@@ -71,7 +71,7 @@ def scan_file(
 
 
 class _Buffer:
-    """Bytes that are all there."""
+    """A source that is in memory as a whole."""
 
     def __init__(self, buffer: bytes) -> None:
         self.bytes = buffer
@@ -83,7 +83,7 @@ class _Buffer:
 
 
 class _FileWindow:
-    """The part of a file around a position that moves on."""
+    """A source that holds the part of a file around a position, which moves forward."""
 
     def __init__(self, fd: int, end: int) -> None:
         self._fd = fd
@@ -115,7 +115,7 @@ def _read_whole(fd: int, position: int, size: int) -> bytes:
 
 
 def _read(fd: int, size: int, position: int) -> bytes:
-    """Some bytes; zeros for a page that the disk cannot give: what lies there is damaged."""
+    """Read some bytes; zeros for a page that the disk cannot read, so that it counts as damaged."""
     try:
         return os.pread(fd, size, position)
     except OSError as error:
@@ -142,7 +142,7 @@ class _Scan:
         self._end = end
 
     def items(self) -> Iterator[FrameSpan | BadBytes]:
-        """All of it, in order, without a gap."""
+        """Spans of whole frames and bad bytes, in order, without a gap."""
         bad_start = self._position
         while self._position < self._end:
             position = self._position
@@ -158,14 +158,14 @@ class _Scan:
             yield BadBytes(bad_start, self._end, None)
 
     def _frames_here(self, position: int) -> FrameSpan | None:
-        """All whole frames from there on, as far as bytes are held."""
+        """The whole frames from a position on, as far as bytes are held."""
         index = self._source.hold(position)
         buffer = self._source.bytes
         frames = whole_frames(buffer, index, self._storage_topic_id)
         return FrameSpan(position, buffer, frames) if frames else None
 
     def _bad_frame_here(self, position: int) -> BadBytes | None:
-        """The frame that is not whole, if its header is."""
+        """The bad frame at a position, if its header is whole."""
         index = self._source.hold(position)
         try:
             header = verify_stamp(self._source.bytes, index)

@@ -1,7 +1,7 @@
-"""Closing a log in order, so that the next start need not read it.
+"""Closes a log cleanly, so that the next start does not read its frames.
 
-Invariant: the rows speak of what is durable, and the clean marker is left last. What finds no room
-is left out: the next start reads more.
+Invariant: the rows describe durable bytes only, and the clean marker is written last. On a full
+disk some of this is left out, and the next start reads more.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ _LOG = logging.getLogger(__name__)
 async def close_log(
     paths: SegmentPaths, store: Store, writer: WriterThread, states: Iterable[StorageTopicState]
 ) -> None:
-    """Stop the writer and store how far each topic's last file goes.
+    """Stop the writer, and store marks, snapshot and watermark of each topic's last file.
 
     Raises:
         DiskFailed: the disk refused; all that was acknowledged is durable.
