@@ -70,7 +70,7 @@ def test_an_unknown_producer_may_start_anywhere_but_at_the_end_of_numbers() -> N
     assert outcome(Producers(7), 0, SEQUENCE_MAX + 1) is SequenceGap
 
 
-def test_streams_are_counted_apart() -> None:
+def test_each_stream_has_its_own_sequences() -> None:
     producers = remembering(3)
     assert outcome(producers, 1, 0) is None
 
@@ -161,7 +161,7 @@ def test_a_repeat_of_a_lost_frame_is_too_old_and_those_after_it_are_answered() -
     assert outcome(unknown, 0, 4) is None
 
 
-def test_a_producer_in_doubt_says_where_it_goes_on_and_only_once() -> None:
+def test_a_producer_in_doubt_may_skip_sequences_once() -> None:
     producers = remembering(3)
     producers.doubt()
     assert outcome(producers, 0, 2) == FirstAnswer(2, 1, 100)
@@ -174,7 +174,7 @@ def test_a_producer_in_doubt_says_where_it_goes_on_and_only_once() -> None:
     assert outcome(producers, 0, 9) is SequenceGap
 
 
-def test_a_producer_in_doubt_that_goes_on_where_it_was_is_in_doubt_no_longer() -> None:
+def test_a_producer_in_doubt_that_continues_without_a_gap_is_no_longer_in_doubt() -> None:
     producers = remembering(3)
     producers.doubt()
     assert outcome(producers, 0, 3) is None
@@ -214,7 +214,7 @@ def test_answers_for_frames_that_are_gone_are_forgotten_with_the_older_ones() ->
 def test_changes_bring_a_state_up_to_date(
     frames: list[tuple[int, bytes, bool]], snapshot_at: int, seen_at: int
 ) -> None:
-    """Whether the snapshot was taken before or after the changes began, or in between."""
+    """The snapshot is taken before, among or after the changes."""
     producers = Producers(7)
     snapshot, changes = producers.encode(COVERED), b""
     sequences: dict[tuple[int, bytes], int] = {}
@@ -244,7 +244,7 @@ def sorted_entries(
     )
 
 
-def test_changes_are_of_those_that_sent_something_since_and_are_still_known() -> None:
+def test_changes_cover_producers_that_sent_since_and_are_still_known() -> None:
     producers = remembering(3)
     first = producers.take_changes()
     producers.stored(1, A, 0, FirstAnswer(9, 1, 500))
@@ -289,7 +289,7 @@ def test_a_snapshot_of_the_version_without_that_time_is_read() -> None:
 
 
 def test_a_start_learns_that_a_producer_was_forgotten_and_began_anew() -> None:
-    """It reads the frames of both times, and must know what was known before it."""
+    """A start reads the frames of both lives of the producer, after its snapshot."""
     producers = remembering(6)
     again = [FirstAnswer(20 + sequence, 1, 100) for sequence in range(2, 4)]
     for sequence, answer in enumerate(again, start=2):
@@ -301,7 +301,7 @@ def test_a_start_learns_that_a_producer_was_forgotten_and_began_anew() -> None:
     ]
 
 
-def test_a_start_takes_no_frame_that_it_knows_for_a_later_one() -> None:
+def test_a_start_does_not_take_a_known_frame_for_a_later_one() -> None:
     producers = remembering(6)
     producers.lost(0, A, 6, 100)
     before = producers.encode(COVERED)
@@ -348,7 +348,7 @@ async def test_producers_that_are_silent_for_long_make_room_without_a_roll(
     assert isinstance(await bench.append(newcomer), Appended)
 
 
-async def test_a_clock_that_jumped_back_does_not_put_off_that_producers_are_forgotten(
+async def test_a_clock_set_back_does_not_delay_forgetting_producers(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, make_frame: Callable[..., bytes]
 ) -> None:
     monkeypatch.setattr("dssd.log.sequences.PRODUCERS_MAX", 2)
