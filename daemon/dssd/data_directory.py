@@ -1,4 +1,4 @@
-"""A data directory: what lies where, which version wrote it, and that nobody else uses it.
+"""A data directory: its layout, its format version, and the lock that keeps others out.
 
 ::
 
@@ -9,8 +9,8 @@
     ├── store.sqlite (+ -wal, -shm)
     └── log/        segment files
 
-Invariant: a directory that is open here is locked, and its format is one that this version knows.
-A directory with other things in it is never made into a data directory.
+Invariant: an open directory is locked, and this version knows its format. A directory that holds
+other files never becomes a data directory.
 """
 
 import errno
@@ -48,7 +48,7 @@ class DataDirectory:
     Raises:
         DataDirectoryLocked: another daemon holds it.
         DataDirectoryNewer: a newer version wrote it.
-        IllegalConfig: it cannot be made or used, or it is something else.
+        IllegalConfig: it cannot be created or used, or it holds other files.
         NoRoomToStart, DiskFailed: the disk did not allow it.
     """
 
@@ -72,7 +72,7 @@ class DataDirectory:
 
     @classmethod
     def existing(cls, path: Path) -> Self:
-        """Lock a directory that a daemon has used, and change nothing in it.
+        """Lock a directory that a daemon has used, without changing anything in it.
 
         Raises:
             DataDirectoryLocked: a daemon holds it.
@@ -108,7 +108,7 @@ class DataDirectory:
         return self.path / LOG_NAME
 
     def __enter__(self) -> Self:
-        """Hold it."""
+        """The directory; its lock is held already."""
         return self
 
     def __exit__(
@@ -117,14 +117,14 @@ class DataDirectory:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Let go of it."""
+        """Release the lock."""
         self._lock.release()
 
     def _check_format(self, new: Sequence[Path]) -> None:
         marker = self.path / FORMAT_NAME
         if not marker.exists():
             self._refuse_strangers()
-            # Before the marker, so that whoever finds it need not do it.
+            # Synced before the marker exists: a start that finds a marker skips this.
             for folder in (self.path, *new):
                 _sync_parent(folder)
             self._write_marker(marker)
@@ -136,12 +136,12 @@ class DataDirectory:
             line = file.read(FORMAT_FILE_BYTES_MAX).decode("ascii", "replace")
         number = line.removeprefix(_FORMAT_PREFIX).rstrip("\n")
         if not (line.startswith(_FORMAT_PREFIX) and number.isdigit()):
-            raise IllegalConfig(source=marker, reason="it is not a format of a data directory")
+            raise IllegalConfig(source=marker, reason="it holds no data directory format")
         if int(number) > FORMAT:
             raise DataDirectoryNewer(path=self.path, found=number, known=FORMAT)
 
     def _refuse_strangers(self) -> None:
-        # A crash while it is adopted leaves at most these names; anything else belongs to somebody.
+        # A crash during the first start leaves at most these names.
         allowed = {LOCK_NAME, SOCKET_NAME, f"{FORMAT_NAME}.new"}
         strangers = sorted({entry.name for entry in self.path.iterdir()} - allowed)
         if strangers:
@@ -161,7 +161,7 @@ class DataDirectory:
 
 
 def _condition(error: OSError, path: Path) -> DssError:
-    """What an error means to whoever starts a daemon."""
+    """The condition to report to the operator who starts the daemon."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return NoRoomToStart(path=path)
     if error.errno == errno.EIO:
@@ -170,7 +170,7 @@ def _condition(error: OSError, path: Path) -> DssError:
 
 
 def _sync_parent(path: Path) -> None:
-    """Make the name of a directory durable. One whose parent we may not read is not our making."""
+    """Make the name of a directory durable. A parent that we may not read existed before us."""
     with suppress(PermissionError):
         sync_directory(path.parent)
 

@@ -1,7 +1,7 @@
-"""How many descriptors the process may have, and who gets how many of them.
+"""The limit on open files of the process, and the share of it that clients may take.
 
-Invariant: clients can take at most half of them, and at most `CONNECTIONS_MAX`; log and store find
-theirs among the rest. Where one is short all the same, a call is refused and the daemon goes on.
+Invariant: clients take at most half of the descriptors, and at most `CONNECTIONS_MAX`; log and
+store use the rest. When none is left, the call that needs one is refused and the daemon goes on.
 """
 
 import errno
@@ -14,13 +14,13 @@ _SHORT = frozenset({errno.EMFILE, errno.ENFILE})
 
 
 def raise_limit() -> None:
-    """Allow this process all the descriptors that it may ask for itself."""
+    """Raise the soft limit of open files to the hard limit."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def connections_max() -> int:
-    """Connections that all clients together may have, under the limit as it is now."""
+    """How many connections all clients together may have, under the current soft limit."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
         return CONNECTIONS_MAX
@@ -28,7 +28,7 @@ def connections_max() -> int:
 
 
 def shortage_in(error: BaseException) -> Overloaded | None:
-    """The condition of a caller for whom no descriptor was left; None for any other error."""
+    """The condition to answer when no descriptor was left; None for any other error."""
     if not isinstance(error, OSError) or error.errno not in _SHORT:
         return None
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)

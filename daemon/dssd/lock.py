@@ -1,7 +1,8 @@
-"""The lock of a data directory: whoever holds it is the only daemon there.
+"""The lock of a data directory: at most one daemon holds it.
 
 Invariant: it is taken before any other file in the directory is opened, and the kernel drops it
-when the process ends, however it ends. So a file of an earlier boot is always a dead one's.
+when the process ends, however it ends. So every file that is there at a start was left by a process
+that has ended.
 """
 
 import fcntl
@@ -33,11 +34,11 @@ class DirectoryLock:
             raise DataDirectoryLocked(path=directory) from error
 
     def release(self) -> None:
-        """Let another daemon have the directory. The file stays: removing it would be a race."""
+        """Release the lock. The file stays: removing it would be a race."""
         os.close(self._descriptor)
 
     def __enter__(self) -> Self:
-        """Hold it."""
+        """The lock; it is held already."""
         return self
 
     def __exit__(
@@ -46,5 +47,5 @@ class DirectoryLock:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Let go of it."""
+        """Release the lock."""
         self.release()

@@ -1,4 +1,4 @@
-"""``dssd check``: whether what lies in a data directory is whole, while no daemon runs on it.
+"""``dssd check``: whether a data directory is intact, while no daemon runs on it.
 
-Invariant: nothing in the directory is changed. What a start would mend by itself is no damage.
+Invariant: nothing in the directory is changed. What a start repairs by itself is not damage.
 """

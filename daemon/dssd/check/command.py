@@ -1,7 +1,7 @@
-"""The command ``dssd check``: locks the directory, looks, and says what it found.
+"""The command ``dssd check``: locks the directory, checks it, and prints the findings.
 
-stdout gets the findings, one a line, or one JSON document; stderr a sentence for people and, on a
-terminal, how far a deep check has come. Exit codes: 0 all is whole, 1 there is damage.
+stdout gets the findings, one per line, or one JSON document. stderr gets a summary for people and,
+on a terminal, the progress of a deep check. Exit codes: 0 no damage, 1 there is damage.
 """
 
 import json
@@ -20,7 +20,7 @@ from dssd.data_directory import DataDirectory
 API_VERSION = "dssd/v1"
 
 Progress = tuple[Callable[[int], None], Callable[[int], None]]
-"""Told how many bytes there are, and how many were looked at since the last time."""
+"""Told how many bytes there are; told how many more of them were checked."""
 
 
 def check(path: Path, *, deep: bool, as_json: bool) -> ExitCode:
@@ -29,7 +29,7 @@ def check(path: Path, *, deep: bool, as_json: bool) -> ExitCode:
     Raises:
         DataDirectoryLocked: a daemon runs on it.
         DataDirectoryNewer: a newer version wrote it.
-        IllegalConfig: it is no data directory.
+        IllegalConfig: it is not a data directory.
         DiskFailed: a file cannot be read.
     """
     with DataDirectory.existing(path) as directory, _shown(deep, sys.stderr) as (begun, advanced):
@@ -73,7 +73,7 @@ def _print(report: Report) -> None:
         found = f"all is whole, {_count(notes, 'note')}"
     sys.stderr.write(f"checked {looked}: {found}\n")
     if damages:
-        sys.stderr.write("  A start goes on behind damage and deletes none of it.\n")
+        sys.stderr.write("  A start continues after damaged parts and deletes none of them.\n")
     elif not report.deep:
         sys.stderr.write(
             "  Sealed segments were judged by their indexes; --deep reads all bytes.\n"
@@ -86,7 +86,7 @@ def _count(number: int, thing: str) -> str:
 
 @contextmanager
 def _shown(deep: bool, terminal: TextIO) -> Iterator[Progress]:
-    """A bar while all bytes are read, where somebody can see it."""
+    """Show a progress bar for a deep check on a terminal."""
     if not (deep and terminal.isatty()):
         yield _nothing, _nothing
         return
@@ -103,4 +103,4 @@ def _shown(deep: bool, terminal: TextIO) -> Iterator[Progress]:
 
 
 def _nothing(_: int) -> None:
-    """Nobody looks."""
+    """Show no progress."""

@@ -1,7 +1,7 @@
-"""A whole data directory: store, log, and what each says of the other.
+"""Checks a whole data directory: the store, the log, and whether they agree.
 
-Rows are brought together with files as a start does it (`log/recovery/open_log.py`), but nothing
-is mended. Invariant: the directory is locked by the caller for as long as this reads.
+Rows are matched with files as at a start (`log/recovery/open_log.py`), but nothing is repaired.
+Invariant: the caller holds the lock of the directory while this module reads.
 """
 
 import sqlite3
@@ -35,7 +35,7 @@ from dssd.store.rows import (
 )
 
 Ends = dict[int, tuple[str, list[int]]]
-"""By storage topic: how it is written, and where each of its streams ends."""
+"""By storage topic: its name as printed (TOPIC/ORDINAL), and the end offset of each stream."""
 
 
 def checked(
@@ -45,8 +45,8 @@ def checked(
     begun: Callable[[int], None],
     advanced: Callable[[int], None],
 ) -> Report:
-    """Look at everything. ``begun`` is told how many bytes of segments there are, ``advanced``
-    how many of them were looked at since the last time.
+    """Check everything. ``begun`` is told how many bytes of segments there are, ``advanced``
+    how many of them were checked since its last call.
 
     Raises:
         DataDirectoryNewer: a newer version wrote the store.
@@ -65,7 +65,7 @@ def checked(
         if any(paths.directory.glob(f"*{SEGMENT_SUFFIX}")):
             report.damage(directory.store_path, "it is missing, and the log has records")
         else:
-            report.note(directory.store_path, "no daemon has come so far as to make it")
+            report.note(directory.store_path, "no daemon has created it yet")
     except (sqlite3.Error, UnicodeDecodeError) as error:
         report.damage(directory.store_path, str(error))
     return report
@@ -113,7 +113,7 @@ def _check_names(rows: Rows, topics: dict[int, str], report: Report) -> None:
     named = {row.topic_id: row.name for row in rows.all(TopicNameRow)}
     for topic_id, name in topics.items():
         if named.get(topic_id) != name:
-            report.damage(name, "nothing holds its name")
+            report.damage(name, "no row reserves its name")
 
 
 def _check_strays(paths: SegmentPaths, named: set[SegmentId], report: Report) -> None:

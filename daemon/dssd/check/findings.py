@@ -1,4 +1,4 @@
-"""What a check found, and how much it looked at. Pure."""
+"""What a check found, and how much it read. Pure."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -9,14 +9,14 @@ class Weight(StrEnum):
     """What a finding means."""
 
     DAMAGE = "damage"
-    """Something that was stored cannot be had, or says what is not true."""
+    """Something that was stored cannot be read, or contradicts the rest."""
     NOTE = "note"
-    """A start copes with it by itself, or an earlier one has."""
+    """A start repairs it by itself, or an earlier start has."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that a person should know."""
+    """One thing that the operator should know."""
 
     weight: Weight
     where: str

@@ -1,8 +1,8 @@
-"""Segment files against their rows, their indexes and each other, one storage topic at a time.
+"""Compares segment files with their rows, their indexes and each other, by storage topic.
 
 A sealed segment is judged by its index, unless every byte is to be read; an active one is read
-whole, as a start does. What a start copes with (a torn tail, a missing index) is noted, not called
-damage. It reuses the scan of a start and must not repeat its rules.
+whole, as at a start. What a start repairs by itself (a torn tail, a missing index) is a note, not
+damage. This module reuses the scan of a start and must not repeat its rules.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -28,7 +28,7 @@ from dssd.store.rows import SegmentRow, StorageTopicRow
 
 
 class TopicCheck:
-    """One storage topic. Its segments are given in order; then `finish` tells its ends."""
+    """The check of one storage topic."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class TopicCheck:
         self._ends = list(self._starts)
 
     def check(self, rows: Sequence[SegmentRow], *, clean: bool) -> list[int]:
-        """Go through the segments; returns the ends of the streams."""
+        """Go through the segments, given in order; returns the end of each stream."""
         for row in rows:
             self._report.segments += 1
             if row.state == "active":
@@ -70,7 +70,7 @@ class TopicCheck:
         return self._ends
 
     def _left_out(self, partition: int, offset: int) -> None:
-        """A stream with a ceiling goes on there, or does so already."""
+        """Note the offsets that a stream with a ceiling skips up to ``offset``."""
         start = self._ends[partition]
         if offset > start:
             what = f"the offsets {start}..{offset} are left out: "
@@ -93,7 +93,7 @@ class TopicCheck:
             runs = judge_segment.load_runs(self._paths, segment, summary)
         except BadIndex as error:
             self._report.note(self._paths.index(segment), f"{error}: the next start makes it anew")
-            # What lies above has moved to the next file.
+            # Frames above the watermark have moved to the next file.
             self._by_bytes(row, row.watermark_bytes, stop_at=row.watermark_bytes)
             return
         if not path.exists():
@@ -131,7 +131,7 @@ class TopicCheck:
             self._report.note(path, f"{above} bytes were written last: the next start copies them")
 
     def _by_bytes(self, row: SegmentRow, watermark: int, stop_at: int | None = None) -> None:
-        """Read a file whole: there is no index that could be trusted."""
+        """Judge a file by all its bytes, because it has no index to trust."""
         segment = row_id(row)
         path = self._paths.segment(segment)
         content = self._scanned(segment, watermark, stop_at)
@@ -184,7 +184,7 @@ class TopicCheck:
             self._report.damage(path, f"its header: {error}")
 
     def _follow(self, partition: int, runs: Runs, end: int) -> None:
-        """See whether the offsets of a stream go on where they were."""
+        """Check that the offsets of a stream continue without a gap."""
         if partition >= len(self._ends):
             self._report.damage(self._stream(partition), "the topic has no such partition")
             return
@@ -210,7 +210,7 @@ class TopicCheck:
             self._report.damage(self._stream(partition), what)
 
     def _is_given_up(self, summary: Summary) -> bool:
-        """Whether retention had given up all that a segment held."""
+        """Whether all that a segment held lies below the low watermarks."""
         return all(
             entry.extent.end <= self._starts[partition]
             for partition, entry in summary.streams.items()

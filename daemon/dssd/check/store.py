@@ -1,7 +1,7 @@
-"""Reading the store of a daemon that does not run, without touching it.
+"""Reads and checks the store of a stopped daemon without changing it.
 
-A store that was closed has one file, which is read as it is. One that was left open has a
-write-ahead log, which SQLite reads only where it may write: then both are copied elsewhere first.
+A store that was closed is one file and is read in place. One that was not closed has a write-ahead
+log too, and SQLite reads that only where it may write: so both files are copied elsewhere first.
 """
 
 import shutil
@@ -26,11 +26,11 @@ R = TypeVar("R", bound=Row)
 
 
 class NotBegun(Exception):
-    """The database has nothing in it yet."""
+    """There is no database, or an empty one."""
 
 
 class Rows:
-    """All rows of a database that is sound enough to be asked."""
+    """All rows of a database that passed its own checks."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
@@ -45,10 +45,10 @@ class Rows:
 
 @contextmanager
 def opened_rows(path: Path, report: Report) -> Iterator[Rows | None]:
-    """The rows of a database, once it was checked by itself; None where it cannot be read.
+    """Check a database by itself and give its rows; None if it cannot be read.
 
     Raises:
-        NotBegun: there is none, or the daemon ended while it made it.
+        NotBegun: there is none, or the daemon ended while it created it.
         DataDirectoryNewer: a newer version wrote it.
         OSError: it cannot be copied.
     """
@@ -67,7 +67,7 @@ def opened_rows(path: Path, report: Report) -> Iterator[Rows | None]:
 
 
 def _is_log_damaged(log: Path, report: Report) -> bool:
-    """Whether commits would be forgotten. SQLite takes them for unfinished ones."""
+    """Whether SQLite would drop commits from a damaged log as if they were unfinished."""
     damage = wal_damage.damage_in(log.read_bytes()) if log.exists() else None
     if damage is not None:
         report.damage(log, damage)
@@ -76,7 +76,7 @@ def _is_log_damaged(log: Path, report: Report) -> bool:
 
 @contextmanager
 def _readable(path: Path) -> Iterator[str]:
-    """What to open, as SQLite names it."""
+    """The URI under which SQLite opens the database, or a copy of it."""
     log = path.with_name(f"{path.name}-wal")
     journal = path.with_name(f"{path.name}-journal")
     left = [file for file in (log, journal) if file.exists()]
@@ -98,7 +98,7 @@ def _is_ours(connection: sqlite3.Connection, path: Path, report: Report) -> bool
     if not application_id and not connection.execute("SELECT 1 FROM sqlite_schema").fetchone():
         raise NotBegun
     if application_id != schema.APPLICATION_ID:
-        report.damage(path, "it is not a store of a daemon")
+        report.damage(path, "it is not the store of a daemon")
         return False
     found: int = connection.execute("PRAGMA user_version").fetchone()[0]
     if found > schema.FORMAT:

@@ -1,14 +1,14 @@
-"""The way of frames through the event loop: to the writer, and what it stored to everybody.
+"""Passes frames to the writer thread, and makes visible what it stored.
 
     call ─▶ room in the queue? ─▶ a file with room? ─▶ WriterThread ─▶ Batch
     Batch ─▶ index, tail cache, end of the stream ─▶ its calls answered ─▶ watchers
 
-Calls for a topic wait until it has a file with room; a next one is asked for in time, so that few
-do.
+Calls for a topic wait until it has a file with room. The next file is requested early, so that few
+calls wait.
 
 Invariant: calls of one topic reach the writer in the order in which they were made. What waits is
-bounded in bytes. A call is answered after its frames can be read, and never once the log failed.
-This module must not know how a file comes to be, nor what makes a frame durable.
+bounded in bytes. A call is answered after its frames can be read; after the log failed no call is
+answered. This module must not know how a file is created, nor what makes a frame durable.
 """
 
 import asyncio
@@ -46,12 +46,12 @@ class Appender:
         self._settings = settings
         self._has_failed = has_failed
         self.queued_bytes = 0
-        """Of frames that are not answered yet."""
+        """Bytes of the frames that are not answered yet."""
         self.is_read_only = False
-        """Whether frames were refused for want of room, and none was stored since."""
+        """Whether frames were refused because the disk is full, and none was stored since."""
 
     async def append(self, appends: Sequence[Append]) -> list[Appended | BaseException]:
-        """One result or error a frame, in order; a call that is cancelled may have stored them."""
+        """One result or error per frame, in order. A cancelled call may have stored its frames."""
         size = sum(len(append.frame) for append in appends)
         limit = self._settings.writer_queue_bytes_max
         if self.queued_bytes and self.queued_bytes + size > limit:
@@ -95,7 +95,7 @@ class Appender:
     def _hand_over_waiting(
         self, state: StorageTopicState, rolled: "asyncio.Future[DssError | None]"
     ) -> None:
-        """Their topic got a file, or why not. On a full disk the writer answers repeats still."""
+        """Hand over the waiting calls. On a full disk too: the writer still answers repeats."""
         refused = rolled.result()
         while state.waiting:
             call = state.waiting.popleft()
@@ -111,17 +111,17 @@ class Appender:
             call.answered.set_result([refused for _ in call.appends])
 
     def _withdraw(self, storage_topic_id: int, call: AppendCall) -> None:
-        """Nobody waits for a call any more: it must not take room if it did not get far."""
+        """Drop a cancelled call that still waits for a file, and free its place in the queue."""
         state = self._topics.get(storage_topic_id)
         if state is not None and call in state.waiting:
             state.waiting.remove(call)
             self.queued_bytes -= call.bytes
 
     def _room_for(self, state: StorageTopicState) -> "asyncio.Future[DssError | None] | None":
-        """What to wait for until the topic has a file with room; see to a next one in time.
+        """The roll that a call has to wait for, if any. Requests the next file early.
 
         Raises:
-            Overloaded: too many files are to be made.
+            Overloaded: too many files wait to be created.
         """
         last = state.last
         if last is None or not state.writable:
@@ -140,7 +140,7 @@ class Appender:
         )
 
     def published(self, batch: Batch) -> Iterator[None]:
-        """What one group commit stored becomes visible, then its callers are answered."""
+        """Make visible what one group commit stored, then answer its callers, step by step."""
         if self._has_failed():
             return
         grown: list[Stream] = []

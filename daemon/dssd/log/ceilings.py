@@ -1,18 +1,19 @@
-"""Up to where the offsets of streams may have been given, whatever a loss of power leaves.
+"""Ceilings: bounds of the offsets that were assigned, which hold after a loss of power too.
 
-A frame of durability ``os`` is answered, read and acknowledged before it is durable. Should it be
-lost, its offsets must not be given to other records: groups have consumed them. So a stream that
-takes such frames has a *ceiling* in the store, raised ahead of use::
+A frame of durability ``os`` is answered, read and acknowledged before it is durable. If it is lost,
+its offsets must not be assigned to other records, because groups may have consumed them. So a
+stream that takes such frames has a *ceiling* in the store, raised ahead of use::
 
-         durable             may be lost            not given
+         durable             may be lost            unassigned
     ├────────────────────┼─────────────────────┼───────────────────┤
                        synced                 end               ceiling
 
-After a stop in order the ceiling is the end. After anything else the stream goes on at its ceiling,
-and what is missing below is its *gap*: offsets that nobody was given, or whose records are lost.
+After a clean stop the ceiling is the end. After any other stop the stream continues at its ceiling.
+The offsets that are missing below it are its *gap*: they were never assigned, or their records are
+lost.
 
-Invariant: of each offset that was reported, the ceiling in the store lies above it, or its frame
-is durable. Pure; lives on the event loop, and must not know store or writer.
+Invariant: an offset is reported only if its frame is durable or the ceiling in the store lies above
+it. Pure; used on the event loop; must not know store or writer.
 """
 
 import math
@@ -24,18 +25,18 @@ from dssd.limits import CEILING_AHEAD_MAX, CEILING_AHEAD_MIN, CEILING_LASTS_S
 
 @dataclass(slots=True, eq=False)
 class _Ceiling:
-    """One stream's."""
+    """The ceiling of one stream."""
 
     stored: int
-    """As the store has it; 0 where it has none."""
+    """The ceiling in the store; 0 if there is none."""
     ahead: int = CEILING_AHEAD_MIN
-    """How far above the end it is raised, in offsets."""
+    """How many offsets above the end it is raised."""
     raised_s: float = -math.inf
-    """When that was done last."""
+    """When it was raised last."""
 
 
 class Ceilings:
-    """Those of one storage topic, by partition."""
+    """The ceilings of one storage topic, by partition."""
 
     __slots__ = ("_ceilings", "_low", "raising")
 
@@ -43,7 +44,7 @@ class Ceilings:
         self._ceilings = {partition: _Ceiling(at) for partition, at in stored.items()}
         self._low: set[int] = set()
         self.raising = False
-        """Whether somebody is about to raise them."""
+        """Whether a job to raise them is pending."""
 
     def __contains__(self, partition: int) -> bool:
         """Whether the stream takes frames that may be lost."""
@@ -54,7 +55,7 @@ class Ceilings:
         return iter(self._ceilings)
 
     def is_low(self, partition: int, end: int) -> bool:
-        """Whether a ceiling is to be raised, now that frames that may be lost end there."""
+        """Whether the ceiling must be raised, now that frames that may be lost reach ``end``."""
         ceiling = self._ceilings.get(partition)
         if ceiling is None:
             ceiling = self._ceilings[partition] = _Ceiling(0)
@@ -64,9 +65,9 @@ class Ceilings:
         return True
 
     def raised(self, ends: Sequence[int], now_s: float) -> dict[int, int]:
-        """What to store for the streams whose ceilings are low; then tell it by `store`.
+        """The new ceilings of the streams whose ceilings are low; once committed, call `store`.
 
-        ``ends`` are those of all streams. One that is raised again soon is raised further.
+        ``ends`` are those of all streams. A ceiling that is raised again soon is raised further.
         """
         found: dict[int, int] = {}
         for partition in self._low:
@@ -81,7 +82,7 @@ class Ceilings:
         return found
 
     def lowered(self, ends: Sequence[int]) -> dict[int, int]:
-        """What to store once all frames up to the ends are durable, and no more can come."""
+        """The ceilings to store at a clean stop, where all frames up to ``ends`` are durable."""
         return {
             partition: ends[partition]
             for partition, ceiling in self._ceilings.items()
@@ -89,6 +90,6 @@ class Ceilings:
         }
 
     def store(self, stored: Mapping[int, int]) -> None:
-        """Know that the store has these."""
+        """Note that the store has these ceilings."""
         for partition, at in stored.items():
             self._ceilings[partition].stored = at

@@ -1,7 +1,7 @@
 """What an error of the operating system means for the log.
 
-Three kinds: there is no room, which refuses frames until there is; there are no descriptors, which
-refuses whatever needed one; all else means that the disk failed.
+There are three kinds. The disk is full: frames are refused until there is space. No descriptor is
+left: the call that needed one is refused. Anything else: the disk failed.
 """
 
 import errno
@@ -13,19 +13,19 @@ NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 def is_full(error: BaseException) -> bool:
-    """Whether a file, or the store, found no room."""
+    """Whether the error of a file or of the store says that the disk is full."""
     return isinstance(error, DiskFull) or (isinstance(error, OSError) and error.errno in NO_SPACE)
 
 
 def refusal(error: OSError) -> DssError | None:
-    """What to answer because of the error; None if the disk failed."""
+    """The condition to refuse a call with; None if the disk failed."""
     if error.errno in NO_SPACE:
         return DiskFull()
     return shortage_in(error)
 
 
-def later(error: BaseException) -> DssError | None:
-    """The same of whatever files and store may raise; None if trying again cannot help."""
+def retry_reason(error: BaseException) -> DssError | None:
+    """Why work with files and store must be tried again later; None if that cannot help."""
     if isinstance(error, DiskFull | Overloaded):
         return error
     return refusal(error) if isinstance(error, OSError) else None

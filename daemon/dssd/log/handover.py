@@ -1,7 +1,7 @@
 """What the event loop and the writer thread hand to each other.
 
-Invariant: whoever hands something over does not touch it again, except that the loop resolves the
-future of an `AppendCall` once its batch came back.
+Invariant: an object that was handed over is not touched again by the side that gave it, except that
+the loop resolves the future of an `AppendCall` once its batch came back.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ class AppendCall:
 
 
 class StoredFrames(NamedTuple):
-    """Frames of one stream that one batch stored, next to each other."""
+    """Adjacent frames of one stream that one batch stored."""
 
     segment: SegmentId
     partition: int
@@ -38,12 +38,12 @@ class StoredFrames(NamedTuple):
     end: int
     time_us: int
     run: Run
-    """The run that now ends with them."""
+    """The run that ends with these frames."""
     bases: list[int]
     frames: list[FrameParts]
     bytes: int
     may_be_lost: bool = False
-    """Whether some of them need not be durable."""
+    """Whether some of them may be reported before they are durable."""
 
 
 class WrittenFile(NamedTuple):
@@ -72,14 +72,14 @@ class Marked:
     last_us: int
     """Append time of the last one."""
     changes: bytes
-    """Of the producers since they were asked for last."""
+    """Changes of producers since the mark before (`Producers.take_changes`)."""
     ends: tuple[int, ...] = ()
-    """Of the streams, with these frames."""
+    """End of each stream, these frames included."""
 
 
 @dataclass(slots=True, eq=False)
 class WriterTopic:
-    """A storage topic as the writer sees it; handed over once, then the writer's own."""
+    """A storage topic as the writer sees it; handed over once, then used by the writer alone."""
 
     storage_topic_id: int
     ends: list[int]
@@ -89,15 +89,15 @@ class WriterTopic:
     sealed: bool = False
     file: SegmentWriter | None = None
     frames: int = 0
-    """In the file."""
+    """How many frames are in the file."""
     open_runs: dict[int, OpenRun] = field(default_factory=dict)
     ceilings: dict[int, int] = field(default_factory=dict)
-    """Of the streams that have one in the store."""
+    """By partition, for the streams that have one in the store."""
 
 
 @dataclass(frozen=True, slots=True)
 class Switched:
-    """The writer left one file and goes on in another."""
+    """The writer closed one file and continues in another."""
 
     left: WrittenFile | None
     snapshot: bytes
@@ -106,7 +106,7 @@ class Switched:
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """The writer left its last file."""
+    """The writer closed its last file."""
 
     marked: Marked
     snapshot: bytes

@@ -1,9 +1,9 @@
 """What the daemon asks of its log.
 
-A stream is named by `dss_core.ids.StreamId`. Positions inside it are offsets: they strictly
-increase; here they are also dense, but for gaps that a start leaves, which callers must not rely on
-(`Log.count` says how many records lie between two). Every call but `append`, `read`, `locate` and
-`close` answers from memory and never blocks.
+A stream is named by `dss_core.ids.StreamId`. Positions inside it are offsets, which strictly
+increase. Here they are also dense, except for gaps that a start leaves, but callers must not rely
+on that (`Log.count` says how many records lie between two offsets). Every call but `append`,
+`read`, `locate` and `close` answers from memory and never blocks.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -15,7 +15,7 @@ from dss_core.ids import StreamId
 from dss_core.progress import Range, Ranges
 
 AboutToGo = Callable[[Mapping[StreamId, Range]], Awaitable[None]]
-"""Told which offsets of which streams retention is about to take, before it takes the first."""
+"""Called with the offsets, by stream, that retention will delete, before it deletes the first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,18 +27,18 @@ class Append:
     topic_epoch: int
     """Stamped into the frame; the caller has checked it against the topic."""
     durability: str = "sync"
-    """sync or os, as the topic says."""
+    """``sync`` or ``os``, as the topic says."""
 
 
 @dataclass(frozen=True, slots=True)
 class Appended:
-    """Where a frame was stored; durable as its durability says."""
+    """Where a frame was stored, as durably as it asked for."""
 
     base_offset: int
     records: int
     append_time_us: int
     repeated: bool
-    """The producer had sent this sequence before: its first answer again."""
+    """Whether the producer had sent this sequence before: then this is its first answer again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class Chunk:
     """The offset of the frames' first record; equals next where there are none."""
     next: int
     """Where to read on. Offsets from the asked one up to next that the frames do not hold were
-    skipped: rejected by the filter, lost to retention or with the power, or damaged."""
+    skipped: rejected by the filter, lost to retention or a loss of power, or damaged."""
     damaged: Ranges
     """The skipped offsets that are unreadable."""
 
@@ -79,7 +79,7 @@ class Log(Protocol):
         """Make the streams of a new storage topic appendable."""
 
     async def append(self, appends: Sequence[Append]) -> list[Appended | BaseException]:
-        """Append frames, each on its own: one result or error a frame, in order.
+        """Append frames, each on its own: one result or error per frame, in order.
 
         The frames have passed `dss_core.frame.verify`. Idempotence: a repeated (producer,
         sequence) of a stream gets its first answer, checked before everything else. Errors:
@@ -115,7 +115,7 @@ class Log(Protocol):
         """Refuse further appends; returns the end of each partition once all is durable."""
 
     async def trim(self, stream: StreamId, offset: int) -> None:
-        """Forget records below the offset. Files go when nothing in them is kept."""
+        """Delete the records below the offset. A file goes once it holds no other records."""
 
     async def remove_storage_topic(self, storage_topic_id: int) -> None:
         """Delete its files and rows."""

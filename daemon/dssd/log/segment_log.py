@@ -5,9 +5,9 @@
     rolls, seals, watermarks ─▶ Housekeeper, one at a time
     low watermarks, removals ─▶ Trimmer
 
-Invariant: what `append` answered is durable as it says, what `read` gives was answered or could
-have been, and neither changes by a crash. This module knows offsets and ids; names, patterns,
-epochs and routing are its callers' business.
+Invariant: a frame that `append` answered is as durable as it asked for. `read` gives only frames
+that were answered or could have been. A crash changes neither. This module knows offsets and ids;
+it must not know names, patterns, epochs or routing.
 """
 
 import asyncio
@@ -127,8 +127,8 @@ class SegmentLog:
         """Recover what the directory holds and make it appendable.
 
         ``on_failure`` is called once, with `DiskFailed` when the disk failed, or with whatever else
-        ended a part of the log; in the thread that noticed, for a busy loop must not hold up the
-        end of the process. From then on no append returns.
+        ended a part of the log. It is called in the thread that noticed, because a busy loop must
+        not delay the end of the process. From then on no append returns.
 
         Raises:
             OSError: the directory cannot be read or written.
@@ -169,17 +169,17 @@ class SegmentLog:
         self._writer.add(WriterTopic(storage_topic_id, [0] * partitions, producers))
 
     async def append(self, appends: Sequence[Append]) -> list[Appended | BaseException]:
-        """Append frames, each on its own: one result or error a frame, in order.
+        """Append frames, each on its own: one result or error per frame, in order.
 
-        Calls take effect in the order in which they were made. One that is cancelled may have
-        stored its frames.
+        Calls take effect in the order in which they were made. A cancelled call may have stored
+        its frames.
         """
         if self._closing:
             return [Stopping() for _ in appends]
         return await self._appender.append(appends)
 
     def is_read_only(self) -> bool:
-        """Whether frames were refused for want of room, and none was stored since."""
+        """Whether frames were refused because the disk is full, and none was stored since."""
         return self._appender.is_read_only
 
     def _fail(self, failure: BaseException) -> None:
@@ -260,7 +260,7 @@ class SegmentLog:
         return await self._writer.seal(storage_topic_id)
 
     async def trim(self, stream: StreamId, offset: int) -> None:
-        """Forget records below the offset. Files go when nothing in them is kept.
+        """Delete the records below the offset. A file goes once it holds no other records.
 
         Raises:
             StreamNotFound: the storage topic was removed.
@@ -279,7 +279,7 @@ class SegmentLog:
     ) -> int:
         """Drop whole segments that are too old or too many; returns how many went.
 
-        ``about_to_go`` is told of their records before; again where it has to be tried again.
+        ``about_to_go`` is called with their records before, and again if it has to be retried.
 
         Raises:
             StreamNotFound: the storage topic was removed.
@@ -291,11 +291,11 @@ class SegmentLog:
         )
 
     async def roll(self, storage_topic_id: int) -> bool:
-        """Go on in a new segment file; False if there is no room for one.
+        """Continue in a new segment file; False if the disk is too full for one.
 
         Raises:
             StreamNotFound: the storage topic was removed.
-            Overloaded: too many files are to be made.
+            Overloaded: too many files wait to be created.
         """
         state = self._state(StreamId(storage_topic_id, 0))
         return await asyncio.shield(self._housekeeper.begin_roll(state)) is None
@@ -318,7 +318,7 @@ class SegmentLog:
             await self._housekeeper.abandon()
         else:
             await self._housekeeper.stop()
-            await clean_close.leave(
+            await clean_close.close_log(
                 self._paths, self._store, self._writer, list(self._topics.values())
             )
         self._files.close()

@@ -7,19 +7,19 @@ Of each (partition, producer) the last `WINDOW` sequences are kept with their an
     sequence  ...  4   5 │ 6   7   8   9   10  │   11   │ 12  13  ...
                          └── the last answers ─┘
 
-A producer that is not known may start at any sequence: what was known of it is forgotten
-`PRODUCER_FORGOTTEN_US` after its last append, and it must be able to go on after that silence. A
-fresh producer starts at 0 and cannot be mistaken, for its id is random.
+An unknown producer may start at any sequence: a producer is forgotten `PRODUCER_FORGOTTEN_US` after
+its last append, and must be able to continue afterwards. A new producer starts at 0, and its random
+id cannot be that of another one.
 
-What was acknowledged may be gone after a crash: frames that nobody can read any more, or that were
-only as durable as the machine. Nobody knows whose they were, so each producer that is *in doubt*
-says with its next frame where it goes on; to insist on the frames before would shut it out for
-good. A frame that is known to be gone is not answered as stored, nor is an older one.
+After a crash, acknowledged frames may be gone: they are damaged, or they were of durability ``os``
+and lost with the power. Their producers are unknown, so each producer is *in doubt*: its next frame
+may be of any higher sequence, and the producer continues from there. A gap error would repeat for
+ever. A frame that is known to be gone is not answered as stored, and neither is an older one.
 
 Invariant: a sequence is answered with what was stored first, or not at all. Pure: no clock, no
 file; the same frames in the same order give the same state. Frames whose producer is
-`NO_PRODUCER` are not followed. Over all states that share a `Followed`, no more than
-`PRODUCERS_MAX` are.
+`NO_PRODUCER` are not tracked. All states that share a `ProducerCount` together track at most
+`PRODUCERS_MAX` producers.
 """
 
 import struct
@@ -53,16 +53,16 @@ _VERSION = 2
 _VERSIONS_READ = (1, _VERSION)
 
 
-class Answer(NamedTuple):
-    """Where a frame was stored."""
+class FirstAnswer(NamedTuple):
+    """Where a frame was stored: the answer to its first append and to each repeat."""
 
     base_offset: int
     records: int
     append_time_us: int
 
 
-class Covered(NamedTuple):
-    """The place in the log up to which a snapshot knows the frames."""
+class SnapshotPosition(NamedTuple):
+    """The position in the log up to which a snapshot knows the frames."""
 
     storage_topic_id: int
     segment_id: int
@@ -83,17 +83,17 @@ class _Recent:
         self.time_us = time_us
         self.in_doubt = False
         self.changed = False
-        """Whether it is on the list of those that changed."""
-        self.answers: deque[Answer] = deque(maxlen=WINDOW)
+        """Whether it is on the list of changed producers."""
+        self.answers: deque[FirstAnswer] = deque(maxlen=WINDOW)
 
-    def knows(self, answer: Answer) -> bool:
+    def knows(self, answer: FirstAnswer) -> bool:
         """Whether a frame with this answer was stored no later than the last one."""
         if self.answers:
             return answer.base_offset <= self.answers[-1].base_offset
         return answer.append_time_us <= self.time_us
 
 
-class Followed:
+class ProducerCount:
     """How many (partition, producer) are known to all storage topics of a log together."""
 
     __slots__ = ("_lock", "count")
@@ -103,7 +103,7 @@ class Followed:
         self.count = 0
 
     def add(self, more: int) -> None:
-        """Count some in, or out where it is negative. Safe on any thread."""
+        """Add to the count; ``more`` may be negative. Safe on any thread."""
         with self._lock:
             self.count += more
 
@@ -116,10 +116,10 @@ class Producers:
     def __init__(self, storage_topic_id: int) -> None:
         self._storage_topic_id = storage_topic_id
         self.newest_us = 0
-        """Append time of the newest frame that a snapshot covers, for those behind it are no older.
+        """Append time of the newest frame that a snapshot covers; later frames are no older.
 
-        Whoever encodes one sets it: not every frame is followed."""
-        self._followed = Followed()
+        The caller of `encode` sets it, because frames without a producer are not tracked."""
+        self._followed = ProducerCount()
         self._recent: dict[tuple[int, bytes], _Recent] = {}
         self._changed: list[tuple[int, bytes]] = []
 
@@ -127,8 +127,8 @@ class Producers:
         """How many (partition, producer) are known."""
         return len(self._recent)
 
-    def count_in(self, followed: Followed) -> None:
-        """Share a bound with others from now on."""
+    def count_in(self, followed: ProducerCount) -> None:
+        """Share the bound of a count with other states from now on."""
         self._followed.add(-len(self._recent))
         self._followed = followed
         followed.add(len(self._recent))
@@ -138,13 +138,13 @@ class Producers:
         self._followed.add(1)
         return recent
 
-    def answer(self, partition: int, producer_id: bytes, sequence: int) -> Answer | None:
+    def answer(self, partition: int, producer_id: bytes, sequence: int) -> FirstAnswer | None:
         """The first answer of a repeated frame, or None for one that is to be stored.
 
         Raises:
             SequenceGap: frames before this one are missing.
             SequenceTooOld: it was answered once, but the answer is no longer known.
-            Overloaded: it is a new producer, and no more can be followed.
+            Overloaded: it is a new producer, and no more can be tracked.
         """
         if producer_id == NO_PRODUCER:
             return None
@@ -177,21 +177,23 @@ class Producers:
     def _stream(self, partition: int) -> StreamId:
         return StreamId(self._storage_topic_id, partition)
 
-    def stored(self, partition: int, producer_id: bytes, sequence: int, answer: Answer) -> None:
-        """Remember a frame. One that is known already changes nothing."""
+    def stored(
+        self, partition: int, producer_id: bytes, sequence: int, answer: FirstAnswer
+    ) -> None:
+        """Remember a frame. A frame that is known already changes nothing."""
         if producer_id == NO_PRODUCER:
             return
         recent = self._recent.get((partition, producer_id))
         if recent is None:
             recent = self._follow(partition, producer_id, sequence - 1, answer.append_time_us)
         if not recent.changed:
-            # Also by a frame that is known: who knows these changes need not have known it.
+            # Also by a known frame: the reader of these changes may not know it.
             recent.changed = True
             self._changed.append((partition, producer_id))
         if sequence <= recent.last:
             if recent.knows(answer):
                 return
-            # It was forgotten in between, and went on with what it had sent before.
+            # It was forgotten in between, and sent its old sequences again.
             recent.answers.clear()
         elif sequence != recent.last + 1:
             # Frames between were lost to damage or retention: their answers are unknown, and
@@ -202,7 +204,7 @@ class Producers:
         recent.answers.append(answer)
 
     def lost(self, partition: int, producer_id: bytes, sequence: int, time_us: int) -> None:
-        """A frame that was stored is damaged: a repeat of it is too old, whatever became of it."""
+        """A stored frame is damaged: a repeat of it is too old, and is not stored again."""
         if producer_id == NO_PRODUCER:
             return
         recent = self._recent.get((partition, producer_id))
@@ -218,12 +220,12 @@ class Producers:
             recent.answers.popleft()
 
     def doubt(self) -> None:
-        """Frames may be gone, of any producer: each says with its next one where it goes on."""
+        """Put all producers in doubt: frames of any of them may be gone."""
         for recent in self._recent.values():
             recent.in_doubt = True
 
     def forget_gone(self, is_there: Callable[[int, int], bool]) -> None:
-        """Forget the answers for frames that are gone, and older ones, which are too old then.
+        """Forget the answers for frames that are gone, and all older answers.
 
         ``is_there`` is asked with the partition and the first offset of a frame.
         """
@@ -235,7 +237,7 @@ class Producers:
                     break
 
     def taken_back(self, partition: int, producer_id: bytes, sequence: int) -> None:
-        """Forget the frame that was remembered last: it was not stored after all."""
+        """Forget the last frame of a producer: it was not stored after all."""
         if producer_id == NO_PRODUCER:
             return
         recent = self._recent[partition, producer_id]
@@ -253,7 +255,7 @@ class Producers:
             del self._recent[key]
         self._followed.add(-len(old))
 
-    def encode(self, covered: Covered) -> bytes:
+    def encode(self, covered: SnapshotPosition) -> bytes:
         """The state as a snapshot with its checksum."""
         body = b"".join(_encoded(key, recent) for key, recent in self._recent.items())
         head = _HEAD.pack(_MAGIC, _VERSION, WINDOW, *covered, len(self._recent))
@@ -261,9 +263,9 @@ class Producers:
         return head + body + _CHECKSUM.pack(xxhash.xxh3_64_intdigest(head + body))
 
     def take_changes(self) -> bytes:
-        """What is known now of all producers of which a frame came since this was asked last.
+        """The state of all producers that sent a frame since the last call.
 
-        `apply` takes it in. Changes may be joined end to end, and cover the frames of all.
+        `apply` takes it in. Changes may be joined end to end, and then cover the frames of all.
         """
         keys, self._changed = self._changed, []
         changes: list[bytes] = []
@@ -275,13 +277,13 @@ class Producers:
         return b"".join(changes)
 
     def apply(self, changes: bytes) -> None:
-        """Know what `take_changes` gave, instead of what was known of those producers before."""
+        """Replace the state of the producers in ``changes``, which `take_changes` gave."""
         at = 0
         while at < len(changes):
             at = self._decode_entry(changes, at)
 
     @classmethod
-    def decode(cls, snapshot: bytes) -> tuple["Producers", Covered]:
+    def decode(cls, snapshot: bytes) -> tuple["Producers", SnapshotPosition]:
         """Read a snapshot.
 
         Raises:
@@ -303,7 +305,7 @@ class Producers:
             at += _NEWEST.size
         for _ in range(entries):
             at = producers._decode_entry(snapshot, at)
-        return producers, Covered(topic, segment, position)
+        return producers, SnapshotPosition(topic, segment, position)
 
     def _decode_entry(self, snapshot: bytes, at: int) -> int:
         partition, producer_id, last, time_us, answers = _ENTRY.unpack_from(snapshot, at)
@@ -315,7 +317,7 @@ class Producers:
         recent.in_doubt = bool(answers & _IN_DOUBT)
         recent.answers.clear()
         for _ in range(answers & ~_IN_DOUBT):
-            recent.answers.append(Answer(*_ANSWER.unpack_from(snapshot, at)))
+            recent.answers.append(FirstAnswer(*_ANSWER.unpack_from(snapshot, at)))
             at += _ANSWER.size
         return at
 

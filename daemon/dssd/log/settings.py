@@ -1,4 +1,4 @@
-"""The limits a log runs with: the daemon's, unless a test wants smaller ones."""
+"""The limits of a log: by default the daemon's; tests use smaller ones."""
 
 import resource
 from dataclasses import dataclass

@@ -1,7 +1,7 @@
 """What the event loop knows of each storage topic: its streams, and the segments they lie in.
 
-Invariant: only what is stored as durably as its producer asked for is in here, so whoever reads
-these may show it to anyone. Only the event loop touches it; the writer thread reports to it.
+Invariant: this state holds only frames that are stored as durably as their producers asked for, so
+readers may show all of it. Only the event loop touches it; the writer thread reports to it.
 """
 
 import asyncio
@@ -28,22 +28,22 @@ class Segment:
     runs: dict[int, StreamRuns] | None = None
     summary: Summary | None = None
     size: int = HEADER_BYTES
-    """Up to here the file holds frames."""
+    """Where the last frame in the file ends."""
     watermark: int = HEADER_BYTES
     """The watermark in its row."""
     synced: int = HEADER_BYTES
     """Up to here the file is durable."""
     frames: int = 0
-    """How many it holds."""
+    """How many frames it holds."""
     marks: Marks = field(default_factory=Marks)
-    """What a start finds beside it while it is active."""
+    """How far its file of marks goes, while it is active."""
     marking: bool = False
-    """Whether its watermark is about to be stored."""
+    """Whether a job to store its watermark is pending."""
     removed: bool = False
     index_version: int = 0
-    """How often its index was made anew."""
+    """How often its index was rebuilt."""
     rebuilding: asyncio.Lock = field(default_factory=asyncio.Lock)
-    """Held while its index is made anew."""
+    """Held while its index is rebuilt."""
 
     def extent(self, partition: int) -> Extent | None:
         """What it holds of a stream, or None."""
@@ -79,12 +79,12 @@ class Segment:
 
 @dataclass(slots=True, eq=False)
 class Stream:
-    """One stream: its bounds, where it lies, who watches it."""
+    """One stream: its bounds, its segments, its watchers."""
 
     start: int = 0
     end: int = 0
     segments: list[Segment] = field(default_factory=list)
-    """Those that hold something of it, in order."""
+    """The segments that hold records of it, in order."""
     watchers: list[Callable[[], None]] = field(default_factory=list)
 
     def segment_at(self, partition: int, offset: int) -> Segment | None:
@@ -98,7 +98,7 @@ class Stream:
         return None
 
     def grow(self, segment: Segment, end: int) -> None:
-        """Frames up to an end were stored in a segment."""
+        """Note that frames up to ``end`` were stored in a segment."""
         if not self.segments or self.segments[-1] is not segment:
             self.segments.append(segment)
         self.end = end
@@ -129,9 +129,9 @@ class StorageTopicState:
     waiting: deque[AppendCall] = field(default_factory=deque)
     """Calls that wait for a file with room; later ones follow them."""
     trimming: asyncio.Lock = field(default_factory=asyncio.Lock)
-    """Held while its low watermarks rise and files go."""
+    """Held while its low watermarks rise and files are removed."""
     ceilings: Ceilings = field(default_factory=lambda: Ceilings({}))
-    """Of the streams that take frames that may be lost."""
+    """Of the streams that take frames of durability ``os``."""
 
     @property
     def last(self) -> Segment | None:
@@ -139,14 +139,14 @@ class StorageTopicState:
         return next(reversed(self.segments.values()), None)
 
     def forget(self, segment: Segment) -> None:
-        """A segment is gone."""
+        """Remove a segment from the topic and its streams."""
         del self.segments[segment.id.segment_id]
         for stream in self.streams:
             if segment in stream.segments:
                 stream.segments.remove(segment)
 
     def count(self, partition: int, start: int, end: int) -> int:
-        """How many offsets of a stream from one to another are in no gap."""
+        """How many offsets in ``[start, end)`` of a stream lie in no gap."""
         stream = self.streams[partition]
         start, end = max(start, stream.start), min(end, stream.end)
         if partition not in self.ceilings:

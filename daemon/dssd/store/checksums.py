@@ -1,4 +1,4 @@
-"""A checksum for every row: SQLite has none, so a flipped bit in a value reads as another value.
+"""A checksum for every row. SQLite has none: a flipped bit in a value reads as another value.
 
 ::
 
@@ -10,10 +10,10 @@
         str, bytes         its length in bytes, str as UTF-8; absent: -1
     bytes: those of the str and bytes columns, in the same order
 
-So no two rows of a table are summed as the same bytes, and a value of another type than its
-column's is not summed at all. The order in which a table came by its columns does not matter.
+So two different rows of a table never give the same bytes, and a value whose type is not its
+column's has no checksum. The order in which columns were added to a table does not matter.
 
-Invariant: pure. It must not know SQL. The functions are compiled for each table, as `dataclasses`
+Invariant: pure; must not know SQL. The functions are compiled for each table, as `dataclasses`
 does it: a commit of thousands of rows has 2 µs for each, and a loop over columns takes half of it.
 """
 
@@ -42,7 +42,7 @@ Stored = Callable[[Any, int], tuple[Any, ...]]
 
 
 class Unsound(Exception):
-    """The database is whole as SQLite sees it, but not as it was written."""
+    """SQLite finds no damage in the database, but it is not as it was written."""
 
     @classmethod
     def row(cls, table: str, key: Sequence[object]) -> "Unsound":
@@ -61,7 +61,7 @@ class Column:
 
 
 def checksum_of(table: str, columns: Sequence[Column]) -> Callable[..., int]:
-    """The function from the values of a row, in the order of the columns, to its checksum.
+    """A function that takes the values of a row, in column order, and returns its checksum.
 
     It raises one of `UNFIT` for values that are not of their columns' types.
     """
@@ -73,7 +73,7 @@ def checksum_of(table: str, columns: Sequence[Column]) -> Callable[..., int]:
 
 @lru_cache(CHECKSUM_FUNCTIONS_MAX)
 def is_sound_of(table: str, columns: tuple[Column, ...]) -> Callable[..., bool]:
-    """The function from the values of a row and the checksum that was found to whether they fit.
+    """A function that takes the values of a row and its stored checksum, and tells if they match.
 
     It raises as `checksum_of` does.
     """
@@ -84,7 +84,7 @@ def is_sound_of(table: str, columns: tuple[Column, ...]) -> Callable[..., bool]:
 
 
 def stored_of(table: str, columns: Sequence[Column]) -> Stored:
-    """The function from a row and its version to what is stored: all values, then the checksum.
+    """A function that takes a row and its version, and returns its values and checksum to store.
 
     The columns are the fields of the row, and then the version. It raises one of `UNFIT` for
     values that are not of their columns' types.
@@ -138,7 +138,7 @@ def _is_word(column: Column) -> bool:
 
 
 def _scope(table: str, columns: Sequence[Column], source: list[str]) -> dict[str, Any]:
-    """What a source defines, which comes of the columns alone, and what it works with."""
+    """Run a generated source; returns its names. The source depends on the columns alone."""
     words = sum(len(_words(at, column)) for at, column in enumerate(columns))
     scope: dict[str, Any] = {
         "digest": xxh3_64_intdigest,

@@ -1,8 +1,8 @@
-"""Opening the one connection to the database, and telling its errors apart.
+"""Opens the one connection to the database, and classifies its errors.
 
 The connection holds the database for itself (``locking_mode=EXCLUSIVE``): SQLite before 3.51.3
-can lose a write-ahead log that two connections write back, so there is never a second one, not
-in this process and not in another. It must not know kinds of rows.
+can lose a write-ahead log that two connections write back, so there is never a second connection,
+neither in this process nor in another. This module must not know kinds of rows.
 """
 
 import os
@@ -86,7 +86,7 @@ def primary_code(error: sqlite3.Error) -> int | None:
 
 
 def concerns_database(error: sqlite3.Error) -> bool:
-    """Whether the error says something of disk or database, not of one statement."""
+    """Whether the error concerns the disk or the whole database, not one statement."""
     code = primary_code(error)
     return code is not None and code not in REFUSED
 
@@ -97,8 +97,8 @@ def is_full(error: sqlite3.Error) -> bool:
 
 
 def raise_condition(error: Exception, path: Path) -> NoReturn:
-    """Raise what one of `READ_ERRORS` means: the only place that says so. A wrong call of SQLite
-    is a programmer's error and stays what it is.
+    """Raise the condition for one of `READ_ERRORS`; no other code maps them. A wrong call of SQLite
+    is a programmer's error and is raised unchanged.
     """
     if isinstance(error, sqlite3.Error):
         if isinstance(error, WRONG_CALLS):
@@ -119,19 +119,19 @@ def _condition(error: sqlite3.Error, path: Path) -> DssError:
 
 
 def described(error: sqlite3.Error) -> str:
-    """The error with SQLite's name for it."""
+    """SQLite's name of the error, and its text."""
     return f"{getattr(error, 'sqlite_errorname', type(error).__name__)}: {error}"
 
 
 def opened(
     path: Path, migrations: Sequence[schema.Migration] = schema.MIGRATIONS
 ) -> sqlite3.Connection:
-    """The connection, with every pragma asserted and the schema of this version.
+    """Open the connection, with all pragmas checked and the schema of this version.
 
     Raises:
         DataDirectoryNewer: a newer version wrote it; it is left as it was.
         DataDirectoryLocked: another process has it open.
-        StoreDamaged: it is no database, not ours, or not as it was written.
+        StoreDamaged: it is not a database, not ours, or not as it was written.
         DiskFull, DiskFailed: the disk did not allow it.
     """
     _check_log(_log_of(path))
@@ -157,7 +157,7 @@ def _prepare(
     if found > known:
         raise DataDirectoryNewer(path=path, found=found, known=known)
     for name, value, expected in PRAGMAS:
-        # To its end, for that is where it tells of an error.
+        # Fetched to the end, because a pragma reports its error there.
         connection.execute(f"PRAGMA {name} = {value}").fetchall()
         read_back = connection.execute(f"PRAGMA {name}").fetchone()[0]
         assert read_back == expected, (name, read_back, expected)
@@ -169,7 +169,7 @@ def _prepare(
     schema.migrate(connection, found, migrations)
     reserve = Reserve(path)
     reserve.keep_log()
-    # The names too: SQLite syncs the directory, but does not look at what comes of it.
+    # The directory too: SQLite syncs it, but ignores an error of that sync.
     _sync(path.parent)
     try:
         reserve.keep_pages(connection)
@@ -179,7 +179,7 @@ def _prepare(
 
 
 def _format(connection: sqlite3.Connection, path: Path) -> int:
-    """The format of an existing database, 0 of an empty one; nothing is written."""
+    """The format of an existing database, 0 if it is empty; nothing is written."""
     application_id = connection.execute("PRAGMA application_id").fetchone()[0]
     tables = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
     if application_id == 0 and tables == 0:
@@ -191,7 +191,7 @@ def _format(connection: sqlite3.Connection, path: Path) -> int:
 
 
 def _check_writable(connection: sqlite3.Connection) -> None:
-    """Have it refused here, not at the first commit: a beginning alone SQLite lets pass."""
+    """Fail here, not at the first commit, if the file is read-only. A bare BEGIN would succeed."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         connection.execute(f"PRAGMA application_id = {schema.APPLICATION_ID}")
@@ -226,7 +226,7 @@ def _sync(path: Path) -> None:
 
 
 def _check_log(log: Path) -> None:
-    """Before SQLite sees it, for what SQLite takes for an unfinished commit it forgets."""
+    """Check the log before SQLite opens it: SQLite drops what it takes for unfinished commits."""
     try:
         content = log.read_bytes()
     except FileNotFoundError:

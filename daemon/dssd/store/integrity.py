@@ -1,13 +1,12 @@
-"""Whether a database is as it was written: what SQLite does not look at itself.
+"""Whether a database is as it was written: the checks that SQLite does not make itself.
 
-Three things are looked at when it is opened, before anybody reads a row. Each row is held against
-its checksum. No row is newer than the sequence of versions. And if the database was closed in
-order, all rows are there: closing leaves a *seal*, the sum of all checksums, and the first commit
-takes it away. The seal finds what checksums cannot: a row that vanished, a page or a whole file
-that is older than the others.
+An open makes three checks before anybody reads a row. Each row must match its checksum. No row may
+be newer than the sequence of versions. And if the database was closed cleanly, all rows must be
+there: closing writes a *seal*, the hash of all checksums, and the first commit removes it. The seal
+finds what checksums cannot: a missing row, or a page or a whole file that is older than the others.
 
-Invariant: tables are taken as the database has them, for they are checked before a migration. It
-must not know kinds of rows.
+Invariant: tables are read as the database has them, because they are checked before a migration.
+This module must not know kinds of rows.
 """
 
 import sqlite3
@@ -56,7 +55,7 @@ class _Table:
 
 
 def check(connection: sqlite3.Connection) -> None:
-    """Hold all rows against their checksums, their versions and the seal.
+    """Check all rows against their checksums, the sequence of versions, and the seal.
 
     Raises:
         Unsound: something is not as it was written.
@@ -85,17 +84,17 @@ def fill(connection: sqlite3.Connection, table: str) -> None:
 
 
 def is_sealed(connection: sqlite3.Connection) -> bool:
-    """Whether nothing was committed since it was closed in order."""
+    """Whether nothing was committed since the last clean close."""
     return bool(_seals(connection))
 
 
 def seal(connection: sqlite3.Connection) -> None:
-    """Keep the sum of all rows, in the caller's transaction. There is no seal yet."""
+    """Write the seal, in the caller's transaction. There is none yet."""
     connection.execute(f'INSERT INTO "{SEAL}" VALUES (?)', (_contents(connection),))
 
 
 def unseal(connection: sqlite3.Connection) -> None:
-    """Take the seal away, in the transaction of the first change."""
+    """Remove the seal, in the transaction of the first change."""
     connection.execute(f'DELETE FROM "{SEAL}"')
 
 
@@ -129,7 +128,7 @@ def _last_version(connection: sqlite3.Connection) -> int:
 
 
 def _seals(connection: sqlite3.Connection) -> list[int]:
-    """The seal, if there is one; none in a format that has not got any."""
+    """The seal, if there is one; formats without a seal have none."""
     known = connection.execute("SELECT 1 FROM sqlite_schema WHERE name = ?", (SEAL,)).fetchone()
     if known is None:
         return []
@@ -137,7 +136,7 @@ def _seals(connection: sqlite3.Connection) -> list[int]:
 
 
 def _contents(connection: sqlite3.Connection) -> int:
-    """The sum of the checksums of all rows, in order; each tells its table and its key."""
+    """The hash of the checksums of all rows, in order; each checksum covers table and key."""
     summed = xxh3_64()
     for table in _tables(connection):
         found = connection.execute(table.select(CHECKSUM))

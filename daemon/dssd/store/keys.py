@@ -1,6 +1,6 @@
 """How rows are addressed, and whether a precondition holds: the same for every adapter.
 
-It must not know where rows are kept.
+This module must not know where rows are kept.
 """
 
 from collections.abc import Callable, Iterable
@@ -38,7 +38,7 @@ def key_of(row: Row) -> Key:
 
 
 def check_commit(writes: Iterable[Write], preconditions: Iterable[Precondition]) -> None:
-    """Assert that every kind has a table and every key is whole."""
+    """Assert that every kind has a table and every key has all its fields."""
     for write in writes:
         if isinstance(write, Put):
             assert type(write.row) in KNOWN, write
@@ -65,7 +65,7 @@ def check_scan(kind: type[Row], prefix: Key, after: Key | None, limit: int) -> N
 
 
 def holds(precondition: Precondition, version: int | None) -> bool:
-    """Whether it holds for a row with this version; None means that there is no row."""
+    """Whether a precondition holds for a row with this version; None: there is no row."""
     match precondition:
         case Absent():
             return version is None

@@ -1,6 +1,6 @@
 """The store as dictionaries, for tests and the simulator.
 
-Invariant: it answers exactly as the SQLite adapter does, but that nothing outlives the process.
+Invariant: it answers exactly as the SQLite adapter does, except that nothing outlives the process.
 A commit runs without yielding, so it is atomic by construction.
 """
 

@@ -1,7 +1,7 @@
-"""Reading more rows than one scan gives.
+"""Reads more rows than one scan gives.
 
-It must not know the adapter; pages are separate reads, so rows that change meanwhile are seen
-as they are when their page is read.
+Pages are separate reads, so a row that changes meanwhile is seen as it is when its page is read.
+This module must not know the adapter.
 """
 
 from typing import TypeVar

@@ -1,11 +1,11 @@
 """What the daemon asks of its store.
 
-Two calls matter. `Store.commit` applies writes if every precondition holds, all or nothing, and
-returns once they are durable. `Store.read` and `Store.scan` see what was committed. A row is a
+`Store.commit` applies writes if every precondition holds, all or nothing, and returns once they are
+durable. `Store.read` and `Store.scan` see what was committed. A row is a
 frozen dataclass of `dssd.store.rows`; its class names the kind, its ``KEY`` fields the row.
 
-Versions come from one sequence and are never used twice, so a row that was removed and made again
-cannot be mistaken for the old one. There is no global revision and no SQL outside an adapter.
+Versions come from one sequence and are never used twice, so a row that was removed and written
+again has another version than before. There is no global revision and no SQL outside an adapter.
 """
 
 from collections.abc import AsyncIterator, Sequence
@@ -112,13 +112,13 @@ class Store(Protocol):
     async def scan(
         self, kind: type[R], prefix: Key = (), *, after: Key | None = None, limit: int = 10_000
     ) -> list[Versioned[R]]:
-        """Rows whose key starts with the prefix, in key order, those after a key only."""
+        """Rows whose key starts with the prefix, in key order; with ``after``, only later keys."""
 
     def watch(self, kind: type[Row]) -> AsyncIterator[Change]:
         """Every change of a kind committed from now on, in commit order."""
 
     async def next_id(self) -> int:
-        """A number that this store has never given, durable before it is returned."""
+        """A number that this store never returned before, durable before it is returned."""
 
     async def close(self) -> None:
-        """Commit what was handed over, write the log back, close."""
+        """Commit the queued writes, write the write-ahead log back, close."""

@@ -1,13 +1,12 @@
-"""Space that the store holds before it needs it, so that it goes on when the disk is full.
+"""Disk space that the store reserves, so that it goes on when the disk is full.
 
-Two reserves. The write-ahead log has its blocks from the start: commits find room. The database
-has free pages that lie on the disk already, and takes its new rows from them; it grows only here,
-where there is room. So whatever is in the log can be written back, the log's blocks are used again,
-and rows are rewritten for as long as the disk is full. New rows find room until the free pages are
-used up; those are made again when the log is next written back on a disk with room.
+There are two reserves. The blocks of the write-ahead log are allocated at the start, so commits
+find room. The database has free pages that are on the disk already, and puts new rows into them; it
+grows only here, if the disk has room. So the log can always be written back and its blocks used
+again, and existing rows are rewritten however long the disk is full. New rows find room until the
+free pages are used up. Free pages are added when the log is next written back on a disk with room.
 
-Invariant: a disk that is too full for a reserve is no error, here or later. Nothing of this is
-seen in a row.
+Invariant: a disk that is too full for a reserve is no error, now or later. No row shows a reserve.
 """
 
 import errno
@@ -38,7 +37,7 @@ class Reserve:
         self._pages_bytes = min(STORE_PAGES_BYTES_KEPT, share_bytes)
 
     def keep_log(self) -> None:
-        """Take the space of the write-ahead log. SQLite does not mind zeros behind what it wrote.
+        """Allocate the blocks of the write-ahead log. SQLite ignores zeros after its own bytes.
 
         Raises:
             OSError: the disk failed.
@@ -47,21 +46,21 @@ class Reserve:
         try:
             os.posix_fallocate(descriptor, 0, self._log_bytes)
         except OSError as error:
-            # A store on a disk that is full already opens too; its commits say so.
+            # A store on a full disk opens too; its commits are refused.
             if error.errno not in (errno.ENOSPC, errno.EDQUOT):
                 raise
         finally:
             os.close(descriptor)
 
     def keep_pages(self, connection: sqlite3.Connection) -> None:
-        """Have the database own free pages, unless it has half of them still. In no transaction.
+        """Add free pages to the database if less than half of them are left. In no transaction.
 
-        From here on it does not grow.
+        Afterwards the database does not grow.
 
         Raises:
-            sqlite3.Error: disk or database failed; also that the disk is full.
+            sqlite3.Error: disk or database failed, or the disk is full.
         """
-        # One that a loss of power left behind.
+        # A table that a loss of power left behind.
         connection.execute(f'DROP TABLE IF EXISTS "{_ROOM}"')
         free_bytes = _pragma(connection, "freelist_count") * _pragma(connection, "page_size")
         missing_bytes = self._pages_bytes - free_bytes
@@ -70,13 +69,13 @@ class Reserve:
                 _take_pages(connection, missing_bytes)
         finally:
             connection.execute(f'DROP TABLE IF EXISTS "{_ROOM}"')
-            # Not below what it has.
+            # SQLite takes the current size if that is larger.
             connection.execute("PRAGMA max_page_count = 1").fetchall()
 
     def let_grow(self, connection: sqlite3.Connection) -> bool:
         """Let the database grow until `keep_pages`, if the disk has room for more than a reserve.
 
-        By how much is bounded: what it grows by goes through the log first.
+        The growth is bounded, because new pages go through the log first.
         """
         free_bytes = shutil.disk_usage(self._directory).free
         if free_bytes < self._pages_bytes * RESERVE_ROOM_FACTOR:
@@ -90,7 +89,7 @@ class Reserve:
 def _take_pages(connection: sqlite3.Connection, size_bytes: int) -> None:
     connection.execute(f'CREATE TABLE "{_ROOM}" (bytes BLOB)')
     connection.execute(f'INSERT INTO "{_ROOM}" VALUES (zeroblob(?))', (size_bytes,))
-    # A page has its place on the disk only once it was written back.
+    # A page has its blocks on the disk only after it was written back.
     connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
 

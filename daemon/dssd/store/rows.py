@@ -2,7 +2,7 @@
 
 An adapter derives its tables from these: the class name is the kind, ``KEY`` names the fields of
 its key, in order; field types are int, str, bytes, bool, or one of those or None. Structured
-values are encoded by the shell that owns the kind. Times end in ``_ms`` (wall clock, since 1970).
+values are encoded by the module that owns the kind. Times end in ``_ms`` (wall clock, since 1970).
 """
 
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ class TopicRow(Row):
     topic_id: int
     name: str
     patterns: str
-    """One a line."""
+    """One per line."""
     router: str
     """block or range."""
     durability: str
@@ -40,7 +40,7 @@ class TopicRow(Row):
 
 @dataclass(frozen=True, slots=True)
 class TopicNameRow(Row):
-    """Holds a topic's name, so that two creations of one name meet in one precondition."""
+    """Reserves a topic's name: of two creations of one name, a precondition fails the second."""
 
     KEY = ("name",)
     TABLE = "topic_names"
@@ -76,14 +76,14 @@ class SegmentRow(Row):
     state: str
     """active, sealed or ingested."""
     watermark_bytes: int
-    """Below it every byte was durable: damage there is quarantined, above it is a torn tail."""
+    """All bytes below it are durable: bad bytes below it are damage, above it a torn tail."""
     created_at_ms: int
 
 
 @dataclass(frozen=True, slots=True)
 class CeilingRow(Row):
-    """Up to where the offsets of a stream may have been given, if it takes frames that are answered
-    before they are durable. After a loss of power it goes on there."""
+    """An upper bound of the assigned offsets of a stream whose frames may be answered before they
+    are durable. After a loss of power the stream continues there."""
 
     KEY = ("storage_topic_id", "partition")
     TABLE = "ceilings"
@@ -116,7 +116,7 @@ class GroupRow(Row):
 
 @dataclass(frozen=True, slots=True)
 class GroupNameRow(Row):
-    """Holds (name, filter) of a group, or the tombstone of one that was removed."""
+    """Reserves (name, filter) for a group, or is the tombstone of a removed group."""
 
     KEY = ("name", "filter")
     TABLE = "group_names"
@@ -124,7 +124,7 @@ class GroupNameRow(Row):
     filter: str
     group_id: int
     destroyed_at_ms: int | None
-    """Not None: a tombstone; members that come back get a clear error."""
+    """Not None: a tombstone, so that returning members get a clear error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +141,7 @@ class LeaderRow(Row):
 
 @dataclass(frozen=True, slots=True)
 class GrantRow(Row):
-    """To whom a stream is lent; kept when it is free, for its epoch only grows."""
+    """Who borrows a stream. The row is kept while nobody does, because its epoch only grows."""
 
     KEY = ("group_id", "storage_topic_id", "partition")
     TABLE = "grants"
@@ -158,7 +158,7 @@ class GrantRow(Row):
 class StreamSetRow(Row):
     """How far the versions of a session's stream sets have come, in a group of the lease protocol.
 
-    It is there while the session has a member; one that comes later begins at 1 again.
+    The row exists while the session has a member; a later member starts at 1 again.
     """
 
     KEY = ("group_id", "session_id")
@@ -181,7 +181,7 @@ class ProgressRow(Row):
     ranges: bytes
     """Acked ranges above the floor: pairs of little-endian u64."""
     frontier: int
-    """Nothing at or above it was handed to a user, as far as was reported."""
+    """According to the reports, nothing at or above it was handed to a user."""
     attempts: bytes
     """Known hand-outs of unacked records: triples (start, end, attempts) of little-endian u64."""
     finished: bool

@@ -1,9 +1,9 @@
-"""Tables, derived from the kinds of rows, and how one format becomes the next.
+"""Tables, derived from the kinds of rows, and migrations from one format to the next.
 
-A kind becomes one STRICT table: a column a field, ``version`` and ``checksum`` beside them, the
-``KEY`` fields its primary key. A new database is made as the kinds are now; an older one is
+A kind becomes one STRICT table: a column per field, then ``version`` and ``checksum``; the ``KEY``
+fields are its primary key. A new database is created from the current kinds. An older one is
 migrated, one format at a time, each in one transaction that also raises ``user_version``. Either
-way the result is compared with what the kinds say. It must not know what rows mean.
+way the resulting tables are compared with the kinds. This module must not know what rows mean.
 """
 
 import sqlite3
@@ -51,10 +51,10 @@ Migration = Callable[[sqlite_utils.Database], None]
 
 
 def add_checksums(db: sqlite_utils.Database) -> None:
-    """Every row gets its checksum, and there is a place for the seal."""
+    """Add a checksum to every row, and the table of the seal."""
     for table in db.tables:
         if table.name == SEQUENCES or VERSION in table.columns_dict:
-            # Without a default no column can be added; every statement of ours gives a value.
+            # SQLite requires a default here; our statements always give a value.
             db.execute(
                 f'ALTER TABLE "{table.name}" ADD COLUMN "{CHECKSUM}" INTEGER NOT NULL DEFAULT 0'
             )
@@ -63,7 +63,7 @@ def add_checksums(db: sqlite_utils.Database) -> None:
 
 
 def add_lease_protocol(db: sqlite_utils.Database) -> None:
-    """Groups have a protocol, and stream sets have versions."""
+    """Add the protocol of groups, and the table of stream set versions."""
     db.execute("ALTER TABLE groups ADD COLUMN protocol TEXT NOT NULL DEFAULT 'borrow'")
     fill(db.conn, "groups")
     db.execute(
@@ -74,7 +74,7 @@ def add_lease_protocol(db: sqlite_utils.Database) -> None:
 
 
 def add_ceilings(db: sqlite_utils.Database) -> None:
-    """Streams have ceilings. None is known of frames from before: they go on where they end."""
+    """Add the table of ceilings. Existing streams have none and continue at their ends."""
     db.execute(
         "CREATE TABLE ceilings (storage_topic_id INTEGER NOT NULL, partition INTEGER NOT NULL, "
         "ceiling INTEGER NOT NULL, version INTEGER NOT NULL, checksum INTEGER NOT NULL, "
@@ -90,7 +90,7 @@ FORMAT = len(MIGRATIONS) + 1
 
 
 class SchemaDiffers(Exception):
-    """A table is not as its kind says. Carries which one and how."""
+    """A table does not match its kind. Carries its name."""
 
     def __init__(self, table: str, found: Mapping[str, str], wanted: Mapping[str, str]) -> None:
         super().__init__(f"table {table} has columns {dict(found)}, not {dict(wanted)}")
@@ -110,9 +110,9 @@ class Table:
     delete_sql: str
     read_sql: str
     stored: Callable[[Row, int], tuple[Any, ...]]
-    """What is kept of a row and its version: the fields in column order, both, and the checksum."""
+    """The values to store for a row and its version: fields, version, checksum."""
     is_sound: Callable[..., bool]
-    """Whether what a SELECT found is as it was written."""
+    """Whether the values of a SELECT match their checksum."""
     key: Callable[[Row], Key]
     bools: tuple[int, ...]
     """Which columns SQLite keeps as 0 and 1."""
@@ -138,7 +138,7 @@ class Table:
         )
 
     def scan_sql(self, prefix: int, *, after: bool) -> str:
-        """Rows whose key starts with so many given values; with ``after`` above a whole key."""
+        """Selects rows by their first ``prefix`` key fields; with ``after``, above a whole key."""
         key = self.kind.KEY
         names = [column.name for column in self.columns]
         conditions = [f'"{name}" = ?' for name in key[:prefix]]
@@ -179,7 +179,7 @@ def columns_of(kind: type[Row]) -> tuple[Column, ...]:
 
 
 def create(db: sqlite_utils.Database) -> None:
-    """Make all tables of a new database."""
+    """Create all tables of a new database."""
     for kind in KINDS:
         db.execute(create_sql(db, kind))
     db.execute(sequences_sql(db))
@@ -190,7 +190,7 @@ def create(db: sqlite_utils.Database) -> None:
 
 
 def create_sql(db: sqlite_utils.Database, kind: type[Row]) -> str:
-    """How the table of a kind is made."""
+    """The statement that creates the table of a kind."""
     columns = columns_of(kind)
     pk: Any = kind.KEY if len(kind.KEY) > 1 else kind.KEY[0]
     sql = db.create_table_sql(
@@ -204,7 +204,7 @@ def create_sql(db: sqlite_utils.Database, kind: type[Row]) -> str:
 
 
 def sequences_sql(db: sqlite_utils.Database) -> str:
-    """How the table of sequences is made."""
+    """The statement that creates the table of sequences."""
     columns = {"name": str, "last": int, CHECKSUM: int}
     not_null = {"last", CHECKSUM}
     sql = db.create_table_sql(SEQUENCES, columns, pk="name", not_null=not_null, strict=True)
@@ -259,7 +259,7 @@ def _column(name: str, hint: object) -> Column:
 
 
 def _without_rowid(sql: str) -> str:
-    """One tree a table, ordered by its key, instead of a table and an index."""
+    """One tree per table, ordered by its key, instead of a table and an index."""
     return f"{sql.rstrip().removesuffix(';')}, WITHOUT ROWID"
 
 

@@ -1,8 +1,8 @@
-"""The store in one SQLite database; the face that the event loop sees.
+"""The store in one SQLite database; the part that runs on the event loop.
 
-Commits of one turn of the loop, and all that come while a transaction runs, share the next one.
-Invariant: a commit returns after its sync; at most `STORE_COMMITS_WAITING_MAX` wait. All SQL is
-behind `dssd.store.writer`; nothing here blocks the loop.
+Commits of one turn of the loop, and all that come while a transaction runs, share the next
+transaction. Invariant: a commit returns after its sync; at most `STORE_COMMITS_WAITING_MAX` wait.
+All SQL is behind `dssd.store.writer`; nothing here blocks the loop.
 """
 
 import asyncio
@@ -40,17 +40,17 @@ class SqliteStore:
     async def open(
         cls, path: Path, *, on_failure: Callable[[BaseException], None] | None = None
     ) -> "SqliteStore":
-        """Open the database file, or make it.
+        """Open the database file; create it if it is missing.
 
-        ``on_failure`` is called once when disk or database failed, in the store's thread, for a
-        busy loop must not hold up the end of the process. From then on every call raises what it
-        was called with, DiskFailed or StoreDamaged, and only a restart finds out what is on the
-        disk. It is called with anything else where the thread met a programmer's error.
+        ``on_failure`` is called once when disk or database failed, with DiskFailed or StoreDamaged.
+        It is called in the store's thread, because a busy loop must not delay the end of the
+        process. From then on every call raises the same error, and only a restart finds out what
+        is on the disk. For a programmer's error in the thread it is called with that error.
 
         Raises:
             DataDirectoryNewer: a newer version wrote it.
             DataDirectoryLocked: another process has it open.
-            StoreDamaged: it is no database, not ours, or not as it was written.
+            StoreDamaged: it is not a database, not ours, or not as it was written.
             DiskFull, DiskFailed: the disk did not allow it.
         """
         store = cls(on_failure)
@@ -67,7 +67,7 @@ class SqliteStore:
             PreconditionFailed: nothing was written.
             DiskFull: nothing was written.
             DiskFailed: it may or may not have been written.
-            StoreDamaged: a row that a precondition names is not as it was written; nothing was.
+            StoreDamaged: a row of a precondition is not as it was written; nothing was written.
             Stopping: the store was closed; nothing was written.
         """
         request = CommitRequest(tuple(writes), tuple(preconditions))
@@ -89,7 +89,7 @@ class SqliteStore:
     async def scan(
         self, kind: type[R], prefix: Key = (), *, after: Key | None = None, limit: int = 10_000
     ) -> list[Versioned[R]]:
-        """Rows whose key starts with the prefix, in key order, those after a key only.
+        """Rows whose key starts with the prefix, in key order; with ``after``, only later keys.
 
         Raises:
             StoreDamaged, DiskFailed, Stopping: as for a read.
@@ -103,7 +103,7 @@ class SqliteStore:
         return self._watchers.watch(kind)
 
     async def next_id(self) -> int:
-        """A number that this store has never given, durable before it is returned.
+        """A number that this store never returned before, durable before it is returned.
 
         Raises:
             DiskFull, DiskFailed, Stopping: as for a commit.
@@ -111,7 +111,7 @@ class SqliteStore:
         return cast("int", await self._ask(IdRequest()))
 
     async def close(self) -> None:
-        """Commit what was handed over, write the log back, close.
+        """Commit the queued writes, write the write-ahead log back, close.
 
         Raises:
             DiskFailed: the disk failed meanwhile.
@@ -200,7 +200,7 @@ class SqliteStore:
 
 
 def _for_a_caller(failure: BaseException) -> Exception:
-    """An error of its own for each: one that many raise would gather the tracebacks of all."""
+    """A new error for each caller: a shared one would collect the tracebacks of all."""
     if isinstance(failure, DssError):
         return type(failure)(**failure.fields)
     ended = RuntimeError("the store's thread ended")

@@ -1,4 +1,4 @@
-"""Applying commits to the database: many in one transaction, each in a savepoint of its own.
+"""Applies commits to the database: many in one transaction, each in its own savepoint.
 
 ::
 
@@ -9,9 +9,9 @@
         sequences
     COMMIT                                                           one sync for all
 
-Invariant: a version is given once, also where its transaction was rolled back; what the sequences
-say is durable with the first commit that used it; no row is answered that is not as it was written.
-Everything here runs in the thread that owns the connection; it must not know asyncio.
+Invariant: a version is assigned once, even if its transaction is rolled back; the sequences are
+durable with the first commit that used their numbers; a row that is not as it was written is never
+returned. Everything here runs in the thread that owns the connection; it must not know asyncio.
 """
 
 import sqlite3
@@ -45,7 +45,7 @@ class CommitRequest:
 
 @dataclass(frozen=True, slots=True)
 class IdRequest:
-    """A number never given before."""
+    """A request for a number that was never returned before."""
 
 
 Request = CommitRequest | IdRequest
@@ -86,7 +86,7 @@ class Transactions:
 
         Raises:
             sqlite3.Error: disk or database failed. All is rolled back; if the error came from
-                the commit's sync, it may still have happened.
+                the commit's sync, the commit may still be durable.
             StoreDamaged: a row that a precondition names is not as it was written.
         """
         version, id_ = self._version, self._id
@@ -137,18 +137,18 @@ class Transactions:
             raise_condition(error, self._path)
 
     def write_back_if_due(self) -> None:
-        """Write the log back into the database once enough of it gathered."""
+        """Write the log back into the database if it has grown enough."""
         if self._log.due():
             self.make_room()
 
     def make_room(self) -> None:
-        """Write the log back, and see to free pages where the disk has some to give."""
+        """Write the log back, and add free pages if the disk has room."""
         self.write_back()
         self._reserve.keep_pages(self._connection)
 
     def let_grow(self) -> bool:
-        """Let the next transaction take pages that the database does not own yet, if the disk has
-        room for them. `make_room` is to follow.
+        """Let the next transaction grow the database, if the disk has room. Call `make_room`
+        afterwards.
         """
         return self._reserve.let_grow(self._connection)
 
@@ -160,8 +160,8 @@ class Transactions:
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
 
     def close(self) -> None:
-        """Seal what was written, write the log back, and close the connection; on a full disk the
-        log stays as it is.
+        """Seal the database, write the log back, and close the connection; on a full disk the log
+        stays as it is.
         """
         try:
             self._seal()
@@ -259,11 +259,10 @@ class Transactions:
 
 
 class LogSize:
-    """Guesses how many pages the write-ahead log holds, for SQLite tells only when it is asked
-    to write it back.
+    """Estimates how many pages the write-ahead log holds, because SQLite reports that only when
+    the log is written back.
 
-    Many rows share a page in one commit, few in another: what a row costs is learnt from each
-    write-back.
+    The rows per page differ from commit to commit, so each write-back updates the estimate.
     """
 
     def __init__(self, page_bytes: int) -> None:
@@ -272,17 +271,17 @@ class LogSize:
         self._pages_per_row = 1.0
 
     def add(self, rows: int) -> None:
-        """A transaction wrote so many rows; two pages more are its sequences and its root."""
+        """Count the rows of a transaction, and two more for its sequences and its root."""
         self._rows += rows + 2
 
     def due(self) -> bool:
-        """Whether about a write-back's worth of pages gathered."""
+        """Whether the log holds about as many pages as a write-back is due for."""
         return self._rows * self._pages_per_row >= STORE_CHECKPOINT_PAGES
 
     def measured(self, pages: int) -> bool:
-        """SQLite wrote back so many pages; returns whether the log should give up its space."""
+        """Update the estimate after a write-back; returns whether the log should be truncated."""
         if self._rows:
-            # At least 1/64, so that a change of habits is noticed within 64,000 rows.
+            # At least 1/64, so that a change of load is noticed within 64,000 rows.
             self._pages_per_row = min(8.0, max(1 / 64, pages / self._rows))
         self._rows = 0
         return pages * self._frame_bytes > STORE_WAL_BYTES_MAX

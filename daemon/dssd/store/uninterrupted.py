@@ -1,7 +1,7 @@
-"""Changes that run to their end although their caller goes away.
+"""Runs changes to their end although their caller is cancelled.
 
 A call may be cancelled between a commit and the step that makes memory agree with it. Work that
-must not stop there runs in a task of its own, and its caller is told of the cancellation after.
+must not stop there runs in its own task, and the cancellation reaches the caller afterwards.
 """
 
 import asyncio
@@ -15,11 +15,12 @@ T = TypeVar("T")
 
 
 async def finished(work: Coroutine[Any, Any, T], *, name: str) -> T:
-    """Run the work to its end, however often it is cancelled, and only then be cancelled.
+    """Run the work to its end, however often the caller is cancelled; then raise the cancellation.
 
     Raises:
-        BaseException: what the work raised. Where the caller was cancelled too, that comes first,
-            or a caller that takes conditions would live on; but not before a programmer's error.
+        BaseException: what the work raised. If the caller was cancelled too, the cancellation
+            replaces a condition, because a caller that handles conditions would go on otherwise.
+            It does not replace a programmer's error.
     """
     task = asyncio.create_task(work, name=name)
     try:

@@ -1,9 +1,9 @@
-"""Telling a damaged write-ahead log from one whose last commit was not finished.
+"""Tells a damaged write-ahead log from one whose last commit is unfinished.
 
-SQLite ends a log at the first frame that does not hold, and forgets whatever follows. After a loss
-of power that is right: one commit at most was not synced, and only its frames can be bad. But where
-a commit lies *behind* the one with the bad frame, that one had been synced; then acknowledged
-commits would be forgotten without a word.
+SQLite ends a log at the first bad frame and drops whatever follows. After a loss of power that is
+right: at most one commit was not synced, and only its frames can be bad. But if another commit
+*follows* the one with the bad frame, the first one had been synced. Then SQLite would silently drop
+acknowledged commits.
 
 ::
 
@@ -11,12 +11,12 @@ commits would be forgotten without a word.
     magic version page_bytes seq      page commit salt salt sum sum | page
     salt salt sum sum                 (each u32, big endian)
 
-A frame's sums go over its first two fields and its page, and on from the sums of the frame before;
-so it can be checked against its neighbour although frames before are bad. Frames of an earlier
-round of the log have other salts.
+The sums of a frame cover its first two fields and its page, and continue the sums of the frame
+before. So a frame can be checked against its predecessor even if earlier frames are bad. Frames of
+an earlier round of the log have other salts.
 
-Invariant: pure; nothing that a loss of power can leave is taken for damage. Bad bytes in the very
-last commit cannot be told from an unfinished one.
+Invariant: pure; nothing that a loss of power can leave counts as damage. Bad bytes in the very last
+commit cannot be told from an unfinished commit.
 """
 
 import struct
@@ -45,7 +45,7 @@ class _Frame(NamedTuple):
 
 
 def damage_in(log: bytes) -> str | None:
-    """What is wrong with a log that commits would be forgotten for; None if nothing is."""
+    """The damage for which SQLite would drop commits; None if there is none."""
     if len(log) < _HEADER.size:
         return None
     found = _Log(log)
@@ -67,7 +67,7 @@ class _Log:
         self.is_header_whole = magic | 1 == _MAGIC | 1 and _summed(words, (0, 0)) == self._sums
 
     def damage(self) -> str | None:
-        """Find the first bad frame, then a commit behind the one that it belongs to."""
+        """Find the first bad frame, then a commit after the one that the frame belongs to."""
         first, before = 0, self._sums
         while first < self._frames and self._holds(first, before):
             before = self._frame(first).sums
@@ -76,7 +76,7 @@ class _Log:
             frame, after = self._frame(number), self._frame(number + 1)
             if not frame.commits or {frame.salts, after.salts} != {self._salts}:
                 continue
-            # Half of a head may be of an earlier round, and so what it says of a commit.
+            # A header over two sectors may be half of an earlier round, with its commit field.
             if not (frame.is_header_in_one_sector or self._follows(frame)):
                 continue
             sums = self._summed(number, before) if number == first else frame.sums
@@ -85,7 +85,7 @@ class _Log:
         return None
 
     def damage_under_bad_header(self) -> str | None:
-        """A header is synced before the first frame is written: where frames are, it was whole."""
+        """Find whole frames: the log's header was synced before the first frame was written."""
         for number in range(1, self._frames):
             frame = self._frame(number)
             same_round = any(frame.salts) and frame.salts == self._frame(number - 1).salts
@@ -104,7 +104,7 @@ class _Log:
         return frame.salts == self._salts and frame.sums == self._summed(number, before)
 
     def _follows(self, frame: _Frame) -> bool:
-        """Whether a frame holds if the sums of the one before do."""
+        """Whether a frame's sums are right, given the stored sums of the frame before."""
         before = self._sums if frame.number == 0 else self._frame(frame.number - 1).sums
         return frame.sums == self._summed(frame.number, before)
 

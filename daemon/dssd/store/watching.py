@@ -1,7 +1,7 @@
-"""Telling watchers what was committed.
+"""Tells watchers what was committed.
 
-Invariant: a watcher sees every change of its kind from the moment it was made, in commit order,
-or an exception; it never sees a gap. It must not know what rows mean or where they are kept.
+Invariant: a watcher sees every change of its kind from its creation on, in commit order, or an
+exception; it never sees a gap. This module must not know what rows mean or where they are kept.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from dssd.store.rows import Row
 
 
 class WatcherFellBehind(AssertionError):
-    """A watcher let too many changes wait: its loop does more than it may per change."""
+    """A watcher left too many changes waiting: its loop takes too long per change."""
 
     def __init__(self, kind: type[Row]) -> None:
         super().__init__(
@@ -68,7 +68,7 @@ class Watch:
         self._wake()
 
     def end(self, reason: BaseException) -> None:
-        """There will be no more changes; raised once the waiting ones are taken."""
+        """End the watch: ``reason`` is raised after the waiting changes were taken."""
         self._end = self._end or reason
         self._wake()
 
@@ -78,7 +78,7 @@ class Watch:
 
 
 class Watchers:
-    """All watches of a store. Held weakly: a watch that its consumer dropped is gone."""
+    """All watches of a store. Held weakly, so a watch ends when its consumer drops it."""
 
     def __init__(self) -> None:
         # By number, not a set: watchers are told in the order in which they came.
@@ -106,7 +106,7 @@ class Watchers:
                 watch.offer(change)
 
     def close(self, failure: Exception | None = None) -> None:
-        """End all watches: in peace, or with what made the store fail."""
+        """End all watches: normally, or with the failure of the store."""
         self._end = self._end or failure or StopAsyncIteration()
         for watches in self._watches.values():
             for watch in list(watches.values()):

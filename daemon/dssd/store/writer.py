@@ -1,9 +1,9 @@
 """The thread ``store-writer``: the only place where the database is touched.
 
-It takes whatever waits, answers the questions from what is committed, applies the commits in one
-transaction, and reports all answers in one call. Invariant: an answer is reported only once what
-it says is durable; after a failure of the disk nothing is written any more. It must not know
-asyncio: how an answer reaches its caller is given to it.
+It takes all waiting jobs, answers the questions from committed rows, applies the commits in one
+transaction, and reports all answers in one call. Invariant: an answer is reported only after what
+it says is durable; after a failure of the disk nothing is written any more. This module must not
+know asyncio: ``answered`` brings an answer to its caller.
 """
 
 import sqlite3
@@ -34,7 +34,7 @@ class Open:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Read something of what is committed."""
+    """Read committed rows."""
 
     ask: Callable[[Transactions], object]
 
@@ -46,7 +46,7 @@ class Close:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Job:
-    """Something to do, and to whom its answer goes."""
+    """A task, and who gets its answer."""
 
     task: CommitRequest | IdRequest | Question | Open | Close
     caller: Any
@@ -82,7 +82,7 @@ class Writer:
         self._thread.join()
 
     def hand_over(self, jobs: Sequence[Job]) -> None:
-        """Queue jobs; those handed over together share a transaction where they fit."""
+        """Queue jobs; those of one call share a transaction if they fit into one."""
         self._jobs.put(jobs)
 
     def _run(self) -> None:
@@ -105,8 +105,8 @@ class Writer:
                 transactions.close()
                 self._answered([(job, None) for job in closing])
                 return
-            # A full disk takes nothing back: what was committed stays in the log, and the next
-            # transaction tries again.
+            # On a full disk what was committed stays in the log, and the next transaction tries
+            # again.
             _unless_full(transactions.write_back_if_due)
 
     def _opened(self) -> Transactions | None:
@@ -123,7 +123,7 @@ class Writer:
         return transactions
 
     def _gathered(self) -> list[Job]:
-        """What waits, at least one job: what came during the last sync shares the next."""
+        """The waiting jobs, at least one: those that came during the last sync share the next."""
         jobs = list(self._jobs.get())
         while len(jobs) < STORE_COMMITS_PER_SYNC_MAX:
             try:
@@ -151,7 +151,7 @@ def _answer(transactions: Transactions, question: Question) -> object:
 
 
 def _commits(transactions: Transactions, jobs: Sequence[Job]) -> Answers:
-    """Apply the commits; on a full disk those that find room."""
+    """Apply the commits; on a full disk, those that find room."""
     commits = [(job, job.task) for job in jobs if isinstance(job.task, CommitRequest | IdRequest)]
     if not commits:
         return []
@@ -167,8 +167,8 @@ def _applied_on_full_disk(
 ) -> Sequence[object]:
     """Make room and try again: together, then with a larger database, then each on its own.
 
-    Once the log is written back its space is used again, so acknowledgements, which rewrite rows
-    that exist, go on while the disk is full. They are not to suffer from new rows beside them.
+    After the log is written back its space is used again. So acknowledgements, which rewrite
+    existing rows, go on while the disk is full; new rows in the same batch must not stop them.
     """
     _unless_full(transactions.make_room)
     outcomes = _unless_full(lambda: transactions.apply(requests))
@@ -186,7 +186,7 @@ def _applied_alone(transactions: Transactions, request: CommitRequest | IdReques
 
 
 def _unless_full(work: Callable[[], T]) -> T | None:
-    """What the work returns; None if the disk was full, and nothing was done."""
+    """The result of the work; None if the disk was full and nothing was done."""
     try:
         return work()
     except sqlite3.Error as error:

@@ -19,7 +19,7 @@ from dss_sim.groups.frame_queue import AnyFrameQueue, FrameQueue, PendingFrame
 from dss_sim.groups.history import Published, Unpublished
 from dss_sim.groups.schedule import Host
 from dss_sim.groups.writing import Asked, Outcome
-from dssd.log.sequences import Answer
+from dssd.log.sequences import FirstAnswer
 
 if TYPE_CHECKING:
     from dss_sim.groups.world import World
@@ -179,7 +179,7 @@ class Producer:
     ) -> None:
         if call is not self._call or not call.open:
             return
-        if isinstance(outcome, Answer):
+        if isinstance(outcome, FirstAnswer):
             if self._queues[stream].acked(sequence) is not None:
                 self._tell_published(stream, sequence, outcome, repeated)
         elif isinstance(outcome, TOPIC_MOVED):
@@ -190,7 +190,7 @@ class Producer:
         self._pump(stream)
 
     def _tell_published(
-        self, stream: StreamId, sequence: int, answer: Answer, repeated: bool
+        self, stream: StreamId, sequence: int, answer: FirstAnswer, repeated: bool
     ) -> None:
         world = self._world
         if stream in world.log:

@@ -22,8 +22,8 @@ from random import Random
 from typing import NamedTuple
 
 from dss_core.frame import Header
-from dssd.log.recovery.claimed_offsets import Claim, Loss, Place, claims_of
-from dssd.log.sequences import Answer, Covered, Producers
+from dssd.log.recovery.claimed_offsets import Claim, LogPosition, LostBytes, claims_of
+from dssd.log.sequences import FirstAnswer, Producers, SnapshotPosition
 
 CEILING_OFFSETS = 24
 """How far above its stream's end a ceiling is raised, so that most frames find it high enough."""
@@ -126,7 +126,7 @@ class TopicFile:
         frame = Frame(partition, base, records, producer_id, sequence, content, now_us)
         self.frames.append(frame)
         self.ends[partition] = frame.end
-        answer = Answer(frame.base, records, now_us)
+        answer = FirstAnswer(frame.base, records, now_us)
         self.producers.stored(partition, producer_id, sequence, answer)
         return frame
 
@@ -212,8 +212,8 @@ class TopicFile:
         self._snapshot_at = len(self.frames)
         self._snapshot = self.producers.encode(self._covered())
 
-    def _covered(self) -> Covered:
-        return Covered(self.storage_topic_id, _SEGMENT, len(self.frames))
+    def _covered(self) -> SnapshotPosition:
+        return SnapshotPosition(self.storage_topic_id, _SEGMENT, len(self.frames))
 
     # What goes wrong
 
@@ -267,20 +267,20 @@ class TopicFile:
         self.visible = len(self.frames)
         return Found(survived, damaged, lost)
 
-    def _read(self) -> tuple[list[Loss], list[Claim]]:
+    def _read(self) -> tuple[list[LostBytes], list[Claim]]:
         """Know again what the frames tell: by marks, then frame by frame."""
         producers, _ = Producers.decode(self._snapshot)
         for end, changes in self._marks:
             if end > self._snapshot_at:
                 producers.apply(changes)
-        ends, places, losses = list(self._begin_ends), dict[int, Place](), list[Loss]()
+        ends, places, losses = list(self._begin_ends), dict[int, LogPosition](), list[LostBytes]()
         for number in range(self._begin, len(self.frames)):
-            frame, place = self.frames[number], Place(_SEGMENT, number)
+            frame, place = self.frames[number], LogPosition(_SEGMENT, number)
             if number >= self._marked:
                 if number in self._bad:
                     losses.append(self._loss(number, place, producers))
                     continue
-                answer = Answer(frame.base, frame.records, frame.time_us)
+                answer = FirstAnswer(frame.base, frame.records, frame.time_us)
                 producers.stored(frame.partition, frame.producer_id, frame.sequence, answer)
             ends[frame.partition], places[frame.partition] = frame.end, place
         claims = claims_of(losses, ends, places, self.sealed_ends)
@@ -291,12 +291,12 @@ class TopicFile:
         self.ends, self.producers = ends, producers
         return losses, claims
 
-    def _loss(self, number: int, place: Place, producers: Producers) -> Loss:
+    def _loss(self, number: int, place: LogPosition, producers: Producers) -> LostBytes:
         frame = self.frames[number]
         header = frame.header() if self._bad[number] else None
         if header is not None and number < self._watermark:
             producers.lost(frame.partition, frame.producer_id, frame.sequence, frame.time_us)
-        return Loss(place, BYTES_A_RECORD * frame.records, header)
+        return LostBytes(place, BYTES_A_RECORD * frame.records, header)
 
     def _is_there(self, partition: int, offset: int) -> bool:
         """Of the segment in which damage was found; the others are trusted."""

@@ -26,7 +26,7 @@ from dss_core.ids import StreamId
 from dss_sim.groups.history import Damaged, Disturbed, Lost, Stored
 from dss_sim.groups.store import COMMIT_US
 from dss_sim.groups.topic_file import Frame, TopicFile
-from dssd.log.sequences import Answer
+from dssd.log.sequences import FirstAnswer
 from dssd.rpc.producer_fencing import ProducerFencing
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ MARK_SHARE = 0.25
 ROLL_SHARE = 0.05
 """And those behind which a new segment begins."""
 
-Outcome = Answer | DssError
+Outcome = FirstAnswer | DssError
 Answered = Callable[[Outcome, bool], None]
 """Told what became of a frame, and whether it is a repeat."""
 
@@ -161,7 +161,7 @@ class Writer:
         now_us = self._world.schedule.now_us
         sent = (asked.producer_id, asked.sequence, asked.content, asked.records)
         placed = file.place(partition, *sent, now_us)
-        return asked, Answer(placed.base, placed.records, now_us), False
+        return asked, FirstAnswer(placed.base, placed.records, now_us), False
 
     def _taken_back(self, batch: list[Placed], firsts: dict[int, int]) -> list[Placed]:
         refused: set[tuple[int, int, int]] = set()
@@ -171,7 +171,7 @@ class Writer:
         # A repeat within the batch was answered by what is taken back, so it is refused as well.
         return [
             (asked, DiskFull(), False)
-            if isinstance(outcome, Answer) and (*asked.stream, outcome.base_offset) in refused
+            if isinstance(outcome, FirstAnswer) and (*asked.stream, outcome.base_offset) in refused
             else (asked, outcome, repeated)
             for asked, outcome, repeated in batch
         ]

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from dss_sim.log.acts import Retain
 from dssd.log.segment.file import HEADER_BYTES, SEGMENT_SUFFIX, SegmentId, parse_name
-from dssd.log.segment.frame_scan import Found, scan_bytes
+from dssd.log.segment.frame_scan import FoundFrame, scan_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ def _file(path: Path, segment: SegmentId) -> FileFound:
     frames = scan_bytes(content[HEADER_BYTES:], segment.storage_topic_id)
     held = (
         Held(head.partition, head.base_offset, head.append_time_us, head.frame_bytes)
-        for head in (one.header for one in frames if isinstance(one, Found))
+        for head in (one.header for one in frames if isinstance(one, FoundFrame))
     )
     return FileFound(segment, len(content), tuple(held))
 

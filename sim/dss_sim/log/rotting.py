@@ -7,7 +7,7 @@ from dss_sim.log.ledger import FrameHit, Rotten
 from dss_sim.power_loss import operations
 from dss_sim.power_loss.operations import Step
 from dssd.log.segment.file import HEADER_BYTES, QUARANTINE, SEGMENT_SUFFIX, parse_name
-from dssd.log.segment.frame_scan import Found, scan_bytes
+from dssd.log.segment.frame_scan import FoundFrame, scan_bytes
 
 
 def rot(era: Era, act: Rot) -> None:
@@ -23,7 +23,7 @@ def rot(era: Era, act: Rot) -> None:
     if segment is not None and is_segment:
         bodies = {frame.body: frame for frame in era.ledger.frames.values()}
         for item in scan_bytes(bytes(content[HEADER_BYTES:]), segment.storage_topic_id):
-            if not isinstance(item, Found):
+            if not isinstance(item, FoundFrame):
                 continue
             at = HEADER_BYTES + item.position
             if at <= offset < at + len(item.frame):

@@ -1,8 +1,8 @@
 """Try every mutant, or some: ``python -m dss_sim.mutants [NAME...]``.
 
 With ``--sample N --turn K`` it tries N of them, others at each turn until all were tried, and from
-one first seed only. Prints the table of docs/proof/mutants.md as Markdown. Exit code 0 where each mutant
-was found, 1 where one survived.
+one first seed only. Prints the table of docs/proof/mutants.md as Markdown. Exit code 0 where each
+mutant was found, 1 where one survived.
 """
 
 import os

@@ -115,11 +115,11 @@ IN_DISK = (
         "torn frame taken as whole",
         "of the last frame of a file only the head is checked",
         "_Scan._bad_frame_here",
-        "return Bad(position, min(position + header.frame_bytes, self._end), header)",
+        "return BadBytes(position, min(position + header.frame_bytes, self._end), header)",
         r"""
         end = index + header.frame_bytes
         if end < len(self._source.bytes):
-            return Bad(position, min(position + header.frame_bytes, self._end), header)
+            return BadBytes(position, min(position + header.frame_bytes, self._end), header)
         said = (header.partition, header.producer_id, header.sequence, header.records)
         frame = (index, end, *said, header.base_offset, header.append_time_us)
         self._source.bytes = self._source.bytes.ljust(end, b"\0")
@@ -204,7 +204,7 @@ IN_DISK = (
         "producers not read",
         "a start does not learn from the frames what producers had sent",
         "_Scanned._take_neighbours",
-        "remember(partition, producer, sequence, Answer(own_base, records, time_us))",
+        "remember(partition, producer, sequence, FirstAnswer(own_base, records, time_us))",
         "",
     ),
     OnDisk(

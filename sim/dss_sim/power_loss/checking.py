@@ -24,7 +24,7 @@ from dss_sim.power_loss.opening import DATA, Parts, opened
 from dss_sim.power_loss.promises import Promises
 from dssd.log.port import Append, Appended
 from dssd.log.segment.file import HEADER_BYTES, QUARANTINE, SEGMENT_SUFFIX, parse_name
-from dssd.log.segment.frame_scan import Bad, Found, scan_bytes
+from dssd.log.segment.frame_scan import BadBytes, FoundFrame, scan_bytes
 from dssd.machines.delivery.events import Deliver
 from dssd.sessions.items import Granted, Opening
 from dssd.store.rows import GrantRow, ProgressRow, SessionRow
@@ -180,12 +180,14 @@ def _whole_frames(found: dict[StreamId, StreamFound], image: Image, root: Path) 
         if name.stem in aside:
             continue
         for item in scan_bytes(bytes(file)[HEADER_BYTES:], segment.storage_topic_id):
-            one = isinstance(item, Found) and found.get(StreamId(segment[0], item.header.partition))
-            if isinstance(item, Found) and one:
+            one = isinstance(item, FoundFrame) and found.get(
+                StreamId(segment[0], item.header.partition)
+            )
+            if isinstance(item, FoundFrame) and one:
                 yield from (f"{text} was whole in {name.name}" for text in _lost(item, one))
 
 
-def _lost(frame: Found, one: StreamFound) -> Iterator[str]:
+def _lost(frame: FoundFrame, one: StreamFound) -> Iterator[str]:
     for offset, payload in enumerate(decode(frame.frame).payloads, frame.header.base_offset):
         if offset >= one.start and one.records.get(offset) != bytes(payload).decode():
             yield f"record {offset} of partition {frame.header.partition} is lost, and"
@@ -314,6 +316,8 @@ def vanished(before: Image, after: Image) -> Iterator[str]:
         if segment is None or not path.endswith(SEGMENT_SUFFIX):
             continue
         content = bytes(file)[HEADER_BYTES:]
-        bad = any(isinstance(one, Bad) for one in scan_bytes(content, segment.storage_topic_id))
+        bad = any(
+            isinstance(one, BadBytes) for one in scan_bytes(content, segment.storage_topic_id)
+        )
         if bad and (Path(path).stem, file) not in kept:
             yield f"{path} has bad bytes and is gone"

@@ -6,7 +6,7 @@ import pytest
 
 from dss_core.errors import SequenceTooOld
 from dss_sim.groups.topic_file import CEILING_OFFSETS, Frame, Jump, TopicFile
-from dssd.log.sequences import Answer
+from dssd.log.sequences import FirstAnswer
 
 A, B = (1).to_bytes(16), (2).to_bytes(16)
 
@@ -36,7 +36,7 @@ def test_what_was_synced_survives_the_machine_and_is_answered_again() -> None:
     dies(file, power=True)
     assert file.restart(clean=False) == ([], [], [])
     assert file.ends == [4, 0]
-    assert file.producers.answer(0, A, 1) == Answer(2, 2, 7)
+    assert file.producers.answer(0, A, 1) == FirstAnswer(2, 2, 7)
     assert file.producers.answer(0, A, 2) is None
 
 
@@ -74,7 +74,7 @@ def test_a_start_knows_all_producers_whatever_was_marked_before_it(marked: bool)
     dies(file)
     file.restart(clean=False)
     for sequence in range(4):
-        assert file.producers.answer(0, A, sequence) == Answer(2 * sequence, 2, 7)
+        assert file.producers.answer(0, A, sequence) == FirstAnswer(2 * sequence, 2, 7)
 
 
 def test_after_a_clean_stop_nobody_is_in_doubt_and_after_any_other_everybody() -> None:
@@ -133,7 +133,7 @@ def test_damage_that_marks_hide_is_not_noticed_by_a_start() -> None:
     file.rot(0, 0, 1, heads=True)
     dies(file)
     assert file.restart(clean=False).damaged == []
-    assert file.producers.answer(0, A, 0) == Answer(0, 2, 7)
+    assert file.producers.answer(0, A, 0) == FirstAnswer(0, 2, 7)
 
 
 def test_an_os_topic_goes_on_at_its_ceiling_above_all_that_was_shown() -> None:
@@ -188,5 +188,5 @@ def test_producers_of_one_stream_do_not_touch_each_other() -> None:
     file.show()
     dies(file)
     file.restart(clean=False)
-    assert file.producers.answer(0, B, 0) == Answer(4, 2, 7)
-    assert file.producers.answer(1, B, 0) == Answer(0, 2, 7)
+    assert file.producers.answer(0, B, 0) == FirstAnswer(4, 2, 7)
+    assert file.producers.answer(1, B, 0) == FirstAnswer(0, 2, 7)

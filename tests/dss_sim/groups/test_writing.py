@@ -24,7 +24,7 @@ from dss_sim.groups.topic_file import CEILING_OFFSETS, TopicFile
 from dss_sim.groups.world import World
 from dss_sim.groups.writing import Asked
 from dss_sim.groups.writing import Outcome as Answered
-from dssd.log.sequences import Answer
+from dssd.log.sequences import FirstAnswer
 
 STREAM = StreamId(1, 0)
 ME = (1).to_bytes(16)
@@ -67,7 +67,7 @@ class Asker:
 
     def bases(self) -> list[int | str]:
         return [
-            outcome.base_offset if isinstance(outcome, Answer) else type(outcome).__name__
+            outcome.base_offset if isinstance(outcome, FirstAnswer) else type(outcome).__name__
             for _, outcome, _ in self.heard
         ]
 

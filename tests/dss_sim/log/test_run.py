@@ -34,7 +34,7 @@ from dssd.log.handover import WriterTopic
 from dssd.log.recovery import judge_segment, open_log
 from dssd.log.recovery.topic import TopicRecovery
 from dssd.log.segment.file import SegmentWriter
-from dssd.log.sequences import Answer, Producers
+from dssd.log.sequences import FirstAnswer, Producers
 
 SEEDS = 200
 REPEATED = 12
@@ -146,7 +146,9 @@ def test_an_answer_after_the_disk_failed_is_found(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_repeat_that_is_stored_again_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    def unknown(self: Producers, partition: int, producer: bytes, sequence: int) -> Answer | None:
+    def unknown(
+        self: Producers, partition: int, producer: bytes, sequence: int
+    ) -> FirstAnswer | None:
         return None
 
     monkeypatch.setattr(Producers, "answer", unknown)

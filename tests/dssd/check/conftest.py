@@ -1,4 +1,4 @@
-"""Data directories of real daemons, with several sealed segments, to be harmed by tests."""
+"""Data directories of real daemons, with several sealed segments, for tests to damage."""
 
 import asyncio
 import shutil
@@ -14,7 +14,7 @@ from support.raw_topic import RawTopic
 SMALL = (str(Path(__file__).parents[2] / "scenarios" / "programs" / "small_daemon.py"),)
 PAYLOAD = bytes(10_000)
 FRAMES = 30
-"""Several files of 32 KiB and more: frames are taken while the next file is made."""
+"""Several files of 32 KiB and more: a file takes frames until the next one is ready."""
 
 
 def newest(data: Path) -> Path:

@@ -1,4 +1,4 @@
-"""``dssd check`` on directories that are whole, harmed, in use, or something else."""
+"""``dssd check`` on directories that are whole, damaged, in use, or no data directory."""
 
 import errno
 import io
@@ -46,18 +46,18 @@ def segments(directory: Path) -> list[Path]:
 
 
 def records(directory: Path) -> int:
-    """How many records the frames of all files say that they have."""
+    """How many records the frames of all files have, by their headers."""
     contents = (path.read_bytes()[HEADER_BYTES:] for path in segments(directory))
     return sum(header.records for content in contents for _, header in headers_of(content))
 
 
 def within_a_frame() -> int:
-    """A place in the payload of a segment's first frame."""
+    """A position in the payload of a segment's first frame."""
     return HEADER_BYTES + FRAME_HEADER_BYTES + 5_000
 
 
 def change(directory: Path, sql: str, *values: object, table: str = "sequences") -> None:
-    """As a daemon with a mistake would do it: the checksums of the table are right."""
+    """Change the store as a faulty daemon would: the checksums of the table are right."""
     connection = sqlite3.connect(directory / STORE_NAME)
     with connection:
         connection.execute(sql, values)
@@ -91,7 +91,7 @@ def test_what_a_daemon_leaves_is_whole_however_it_ended_and_a_check_changes_noth
     assert contents(directory) == before
 
 
-def test_a_document_says_the_same_to_programs(killed: Path, capsys: Capture) -> None:
+def test_the_json_document_has_the_same_findings(killed: Path, capsys: Capture) -> None:
     assert check(killed, "--deep", "-o", "json") == ExitCode.OK
     said = capsys.readouterr()
     assert said.err == ""
@@ -134,7 +134,7 @@ def test_offsets_that_a_loss_of_power_left_out_are_noted_and_no_damage(
     assert re.search(r"note: orders/0/1: the offsets \d+\.\.5000 are left out: ", said)
 
 
-# Harmed segments
+# Damaged segments
 
 
 def test_a_flipped_bit_in_a_sealed_segment_is_found_by_a_deep_check(
@@ -182,7 +182,7 @@ def test_a_file_that_was_cut_or_is_gone_is_damage(
 
 
 @pytest.mark.parametrize("harm", ["missing", "flipped"])
-def test_an_index_can_be_made_anew_so_its_loss_is_no_damage(
+def test_a_lost_index_is_no_damage_because_it_can_be_rebuilt(
     stopped: Path, capsys: Capture, harm: str
 ) -> None:
     index = segments(stopped)[0].with_suffix(".idx")
@@ -196,7 +196,7 @@ def test_an_index_can_be_made_anew_so_its_loss_is_no_damage(
     assert f"{records(stopped)} records: all is whole" in said.err
 
 
-def test_marks_are_a_cache_so_damage_to_them_is_none_and_strange_ones_are_noted(
+def test_damaged_marks_are_no_damage_and_stray_marks_are_noted(
     stopped: Path, capsys: Capture
 ) -> None:
     (marks,) = (stopped / "log").glob("*.marks")
@@ -318,7 +318,7 @@ def test_a_damaged_write_ahead_log_is_damage(killed: Path, capsys: Capture) -> N
     assert f"damage: {log.name}: " in capsys.readouterr().out
 
 
-def test_text_of_the_store_that_is_none_is_damage(stopped: Path, capsys: Capture) -> None:
+def test_invalid_text_in_the_store_is_damage(stopped: Path, capsys: Capture) -> None:
     change(stopped, "UPDATE topics SET name = CAST(x'ff' AS TEXT)")
     assert check(stopped) == ExitCode.FAILED
     assert f"damage: {STORE_NAME}: OperationalError: Could not decode" in capsys.readouterr().out
@@ -347,7 +347,7 @@ def test_a_directory_of_a_newer_version_is_refused(stopped: Path, capsys: Captur
     assert capsys.readouterr().err.count("DSS5006") == 2
 
 
-def test_what_is_no_data_directory_is_refused_and_left_as_it_is(
+def test_a_directory_that_is_no_data_directory_is_refused_and_left_unchanged(
     tmp_path: Path, capsys: Capture
 ) -> None:
     for directory in (tmp_path, tmp_path / "nowhere"):
@@ -356,7 +356,7 @@ def test_what_is_no_data_directory_is_refused_and_left_as_it_is(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_store_that_cannot_be_copied_is_told_as_a_failing_disk(
+def test_a_store_that_cannot_be_copied_is_reported_as_a_failed_disk(
     killed: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     def full(*_: object) -> None:

@@ -37,7 +37,7 @@ def frame(
     return build_frame(columns, partition=partition, producer_id=producer, sequence=sequence)
 
 
-# A read ends early when its time on the loop is up; what it answers must not hang on the machine.
+# A read ends early when its time on the loop is up; answers must not depend on the machine.
 READ_LOOP_US = 60_000_000
 
 
@@ -84,7 +84,7 @@ class Bench:
         self.log._closing = True
 
     async def lose_power(self, chance: Random | None = None) -> None:
-        """What was not synced is gone, or a part of it that chance chooses; then open again."""
+        """Lose all or a random part of the unsynced bytes, then open again."""
         file = self.log._writer._topics[TOPIC].file
         synced, size = (0, 0) if file is None else (file.synced, file.size)
         await self.crash()
@@ -116,20 +116,20 @@ class Bench:
         return result
 
     async def settle(self) -> None:
-        """Let the housekeeping finish what waits now."""
+        """Wait for the jobs of the housekeeper that wait now."""
         await self.log._housekeeper.settle()
 
     async def promise(self, watermark: int) -> None:
-        """Say that the last file is durable up to there."""
+        """Set the watermark of the last file."""
         row = (await self.rows())[-1]
         await self.store.commit([Put(replace(row, watermark_bytes=watermark))])
 
     async def roll(self) -> None:
-        """Go on in a new segment."""
+        """Continue in a new segment."""
         assert await self.log.roll(TOPIC)
 
     async def seal(self) -> list[int]:
-        """Seal the storage topic and say so in its row; returns where its streams end."""
+        """Seal the storage topic and its row; returns the ends of its streams."""
         ends = await self.log.seal(TOPIC)
         (found,) = await self.store.scan(StorageTopicRow)
         await self.store.commit([Put(replace(found.row, ends=",".join(map(str, ends))))])
@@ -143,7 +143,7 @@ class Bench:
         return result
 
     async def payloads(self, partition: int = 0, offset: int = 0) -> dict[int, bytes]:
-        """All that the stream gives, by offset, read to its end."""
+        """All payloads of the stream by offset, read to its end."""
         found: dict[int, bytes] = {}
         stream = StreamId(TOPIC, partition)
         end = self.log.bounds(stream).end
@@ -193,7 +193,7 @@ async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
 
 @pytest.fixture
 async def make_bench(tmp_path: Path) -> AsyncIterator[Callable[[LogSettings], Bench]]:
-    """Makes benches with other settings; whoever makes one opens it."""
+    """Makes benches with other settings; the test opens them."""
     benches: list[Bench] = []
 
     def make(settings: LogSettings) -> Bench:
@@ -214,7 +214,7 @@ def make_frame() -> Callable[..., bytes]:
 
 @pytest.fixture
 def run_log(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., object]:
-    """Runs a story over a log of its own, in a loop of its own: for property tests."""
+    """Runs a story on a new log in a new event loop: for property tests."""
 
     def run(story: Callable[[Bench], Awaitable[object]], settings: LogSettings) -> object:
         async def whole() -> object:

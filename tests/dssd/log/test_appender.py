@@ -1,4 +1,4 @@
-"""Who waits for whom before frames reach the writer, and what a call that gives up leaves."""
+"""Which calls wait before frames reach the writer, and what a cancelled call leaves."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -22,7 +22,7 @@ MakeFrame = Callable[..., bytes]
 
 
 class SlowStore:
-    """Holds up the making of files of one storage topic."""
+    """Blocks the creation of files of one storage topic."""
 
     def __init__(
         self, monkeypatch: pytest.MonkeyPatch, bench: Bench, storage_topic_id: int
@@ -139,7 +139,7 @@ async def test_a_topic_that_is_removed_while_it_gets_a_file_leaves_nothing(
     assert await bench.rows() == []
 
 
-async def test_a_file_whose_making_was_refused_leaves_nothing(
+async def test_a_file_whose_creation_was_refused_leaves_nothing(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await bench.put(b"a")
@@ -193,7 +193,7 @@ async def test_a_batch_of_many_streams_is_shown_with_others_in_between(
 
 
 @pytest.mark.usefixtures("short_turns")
-async def test_a_file_is_left_only_after_all_that_it_took_was_shown(bench: Bench) -> None:
+async def test_a_roll_leaves_a_file_only_after_all_its_frames_were_shown(bench: Bench) -> None:
     for _ in range(3):
         putting = [asyncio.create_task(bench.put(b"x", partition=at)) for at in range(PARTITIONS)]
         await bench.roll()

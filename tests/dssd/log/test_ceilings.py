@@ -1,4 +1,4 @@
-"""When ceilings are raised and how far, as a calculation."""
+"""When ceilings are raised and how far, without a log."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -28,7 +28,7 @@ def test_a_ceiling_that_is_raised_when_it_is_low_stays_above_the_end(
         assert stored >= end + CEILING_AHEAD_MIN // 2
 
 
-def test_one_that_is_raised_again_soon_is_raised_further_and_less_far_after_a_rest() -> None:
+def test_a_ceiling_rises_further_if_raised_again_soon_and_less_far_after_a_pause() -> None:
     ceilings, end, now_s = Ceilings({}), 0, 0.0
 
     def room(after_s: float) -> int:
@@ -49,7 +49,7 @@ def test_one_that_is_raised_again_soon_is_raised_further_and_less_far_after_a_re
     assert rests[-1] == CEILING_AHEAD_MIN
 
 
-def test_only_low_ones_are_raised() -> None:
+def test_only_low_ceilings_are_raised() -> None:
     ceilings = Ceilings({0: 10 * CEILING_AHEAD_MIN})
     assert not ceilings.is_low(0, 5)
     assert ceilings.is_low(2, 5)
@@ -58,13 +58,13 @@ def test_only_low_ones_are_raised() -> None:
     assert (1 in ceilings, 2 in ceilings) == (False, True)
 
 
-def test_one_that_could_not_be_stored_is_asked_for_again() -> None:
+def test_a_ceiling_that_could_not_be_stored_is_raised_again() -> None:
     ceilings = Ceilings({})
     assert ceilings.is_low(0, 5)
     ceilings.raised([5], 0)
     assert ceilings.is_low(0, 5)
 
 
-def test_when_all_is_durable_they_are_the_ends() -> None:
+def test_after_a_clean_stop_ceilings_are_the_ends() -> None:
     ceilings = Ceilings({0: 7, 1: 100, 3: 0})
     assert ceilings.lowered([7, 40, 9, 2]) == {1: 40, 3: 2}

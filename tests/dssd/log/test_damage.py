@@ -1,4 +1,4 @@
-"""Damage costs the records that it hit, nobody else's, and no repeat is answered for them."""
+"""Damage costs only the records that it hit, and no repeat of them is answered as stored."""
 
 import errno
 import os
@@ -64,7 +64,7 @@ async def test_a_repeat_of_a_damaged_frame_that_was_durable_is_not_answered_as_s
     assert isinstance(following, Appended), "the producer goes on behind it"
 
 
-async def test_a_producer_goes_on_behind_its_last_frame_that_nobody_can_read(
+async def test_a_producer_continues_after_its_last_frame_became_unreadable(
     bench: Bench, make_frame: MakeFrame
 ) -> None:
     for sequence in range(2):
@@ -82,7 +82,7 @@ async def test_a_producer_goes_on_behind_its_last_frame_that_nobody_can_read(
     assert (stored[0], stored[following.base_offset]) == (b"x0", b"x2")
 
 
-async def test_a_producer_goes_on_behind_frames_that_a_crash_of_the_machine_took(
+async def test_a_producer_continues_after_frames_that_were_lost_with_the_power(
     bench: Bench, make_frame: MakeFrame
 ) -> None:
     await bench.append(make_frame(b"x0"), durability="os")
@@ -99,14 +99,16 @@ async def test_a_producer_goes_on_behind_frames_that_a_crash_of_the_machine_took
     assert isinstance(await bench.append(make_frame(b"x4", sequence=4)), SequenceGap)
 
 
-async def test_after_a_clean_stop_a_gap_is_a_gap(bench: Bench, make_frame: MakeFrame) -> None:
+async def test_a_clean_stop_leaves_no_producer_in_doubt(
+    bench: Bench, make_frame: MakeFrame
+) -> None:
     await bench.append(make_frame(b"x0"))
     await bench.reopen()
     assert isinstance(await bench.append(make_frame(b"x2", sequence=2)), SequenceGap)
 
 
 async def known_by_a_snapshot(bench: Bench, make_frame: MakeFrame) -> list[bytes]:
-    """Three frames that are stored, and that the snapshot which a start has left knows."""
+    """Three stored frames, known by the snapshot of a start."""
     frames = [make_frame(b"x%d" % sequence, sequence=sequence) for sequence in range(3)]
     for each in frames:
         await bench.append(each)
@@ -114,7 +116,7 @@ async def known_by_a_snapshot(bench: Bench, make_frame: MakeFrame) -> list[bytes
     return frames
 
 
-async def test_a_repeat_that_only_a_snapshot_knows_is_not_answered_for_a_frame_that_rotted(
+async def test_a_repeat_that_only_a_snapshot_knows_is_not_answered_if_its_frame_is_damaged(
     bench: Bench, make_frame: MakeFrame
 ) -> None:
     repeats = await known_by_a_snapshot(bench, make_frame)
@@ -132,7 +134,7 @@ async def test_a_repeat_that_only_a_snapshot_knows_is_not_answered_for_a_frame_t
     assert await bench.payloads() == {0: b"x0", 2: b"x2"}
 
 
-async def test_a_repeat_of_what_retention_took_is_answered_although_there_is_damage(
+async def test_a_repeat_of_a_frame_that_retention_removed_is_answered_despite_damage(
     bench: Bench, make_frame: MakeFrame
 ) -> None:
     repeats = await known_by_a_snapshot(bench, make_frame)
@@ -199,7 +201,7 @@ async def test_offsets_claimed_behind_damage_stay_claimed_over_a_second_crash(
     assert sorted((await bench.payloads()).values()) == [b"torn", b"x0", b"x2", b"x3"]
 
 
-async def test_frames_above_the_watermark_of_a_damaged_file_are_made_durable_before_repeats(
+async def test_frames_above_the_watermark_of_a_damaged_file_are_durable_before_repeats_are_answered(
     bench: Bench, make_frame: MakeFrame, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for number in range(3):
@@ -244,7 +246,7 @@ async def test_a_trim_inside_the_active_file_is_no_damage_after_a_kill(
 
 
 @pytest.mark.parametrize("left", ["nothing", "header"])
-async def test_a_file_that_lost_all_that_was_promised_is_damage_not_a_new_beginning(
+async def test_a_file_that_lost_all_durable_frames_is_damaged_not_new(
     bench: Bench, make_frame: MakeFrame, left: str
 ) -> None:
     await bench.put(b"first")
@@ -270,7 +272,7 @@ async def test_a_file_that_lost_all_that_was_promised_is_damage_not_a_new_beginn
     assert (await bench.payloads())[stored.base_offset] == b"new"
 
 
-async def test_a_page_that_the_disk_cannot_give_costs_the_frames_in_it(
+async def test_an_unreadable_page_costs_the_frames_in_it(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for number in range(200):

@@ -20,7 +20,7 @@ STREAM = StreamId(7, 0)
 
 
 class FaultyDisk:
-    """Makes a system call of the writer fail from now on, after it did what it usually does."""
+    """Makes a system call of the writer fail from now on, after doing its usual work."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, call: str, error: int) -> None:
         self._usual = getattr(os, call)
@@ -65,7 +65,7 @@ async def test_a_full_disk_refuses_frames_and_takes_them_when_there_is_room(
     assert bench.failures == []
 
 
-async def test_no_room_for_a_first_file_refuses_frames_until_there_is(
+async def test_frames_are_refused_until_there_is_room_for_a_first_file(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, make_frame: Callable[..., bytes]
 ) -> None:
     disk = FaultyDisk(monkeypatch, "fsync", errno.ENOSPC)
@@ -159,7 +159,7 @@ async def test_a_stop_on_a_full_disk_leaves_the_log_for_the_next_start_to_read(
     assert bench.failures == []
 
 
-async def test_a_stop_on_a_disk_that_fails_is_told_as_that(
+async def test_a_stop_on_a_failing_disk_reports_the_failure(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await bench.put(b"durable")
@@ -183,7 +183,7 @@ async def test_a_removal_on_a_disk_that_fails_stops_the_log(
     await bench.log.close()
 
 
-async def test_a_store_without_room_puts_a_watermark_off(
+async def test_a_full_store_delays_a_watermark(
     make_bench: Callable[[LogSettings], Bench], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bench = make_bench(LogSettings(watermark_bytes=1))
@@ -230,7 +230,7 @@ async def test_a_file_that_could_not_be_sealed_is_sealed_later_and_then_can_go(
 
 
 class FullDisk:
-    """All that takes new space fails; what overwrites does not."""
+    """Make every call fail that takes new space; overwriting still works."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, bench: Bench) -> None:
         self.broken = True
@@ -354,7 +354,7 @@ async def test_more_topics_take_frames_than_files_are_open(
 
 
 @pytest.mark.parametrize("part", ["writer", "housekeeper"])
-async def test_a_mistake_in_the_log_is_reported_as_what_it_is(
+async def test_a_programmers_error_in_the_log_is_reported_as_such(
     bench: Bench,
     monkeypatch: pytest.MonkeyPatch,
     make_frame: Callable[..., bytes],

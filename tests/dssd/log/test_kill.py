@@ -1,4 +1,4 @@
-"""kill -9 of a real process between the sync of a frame and its reply."""
+"""SIGKILL of a real process between the sync of a frame and its reply."""
 
 import asyncio
 import importlib.util
@@ -51,7 +51,7 @@ async def test_a_frame_synced_but_not_answered_keeps_its_offset_when_sent_again(
     await store.close()
 
 
-async def test_a_kill_costs_no_record_that_need_not_be_durable_and_no_offset_is_given_again(
+async def test_a_kill_loses_no_record_of_durability_os_and_no_offset_is_assigned_twice(
     tmp_path: Path,
 ) -> None:
     process = await asyncio.to_thread(

@@ -28,7 +28,7 @@ async def test_what_was_appended_is_read_back_with_its_offsets(bench: Bench) -> 
     assert await bench.payloads() == {0: b"a", 1: b"b", 2: b"c"}
 
 
-async def test_streams_of_a_topic_count_for_themselves(bench: Bench) -> None:
+async def test_streams_of_a_topic_have_their_own_offsets(bench: Bench) -> None:
     await bench.put(b"a", partition=0)
     await bench.put(b"b", partition=3)
     assert await bench.payloads(0) == {0: b"a"}

@@ -17,17 +17,17 @@ from dssd.log.port import Append, Appended
 from dssd.log.sequences import (
     NO_PRODUCER,
     SEQUENCE_MAX,
-    Answer,
     BadSnapshot,
-    Covered,
-    Followed,
+    FirstAnswer,
+    ProducerCount,
     Producers,
+    SnapshotPosition,
 )
 
 Bench = Any
 A = b"a" * 16
 B = b"b" * 16
-COVERED = Covered(7, 3, 64)
+COVERED = SnapshotPosition(7, 3, 64)
 
 
 def outcome(producers: Producers, partition: int, sequence: int) -> object:
@@ -40,14 +40,14 @@ def outcome(producers: Producers, partition: int, sequence: int) -> object:
 def remembering(count: int, start: int = 0) -> Producers:
     producers = Producers(7)
     for sequence in range(start, start + count):
-        producers.stored(0, A, sequence, Answer(sequence, 1, 100))
+        producers.stored(0, A, sequence, FirstAnswer(sequence, 1, 100))
     return producers
 
 
 @given(st.lists(st.integers(0, 12), max_size=60))
 def test_every_sequence_is_stored_once_and_answered_alike(sent: list[int]) -> None:
     producers = Producers(7)
-    stored: dict[int, Answer] = {}
+    stored: dict[int, FirstAnswer] = {}
     for sequence in sent:
         last = max(stored, default=None)
         expected: object
@@ -61,7 +61,7 @@ def test_every_sequence_is_stored_once_and_answered_alike(sent: list[int]) -> No
             expected = SequenceTooOld
         assert outcome(producers, 0, sequence) == expected
         if expected is None:
-            stored[sequence] = Answer(len(stored), 1, 50)
+            stored[sequence] = FirstAnswer(len(stored), 1, 50)
             producers.stored(0, A, sequence, stored[sequence])
 
 
@@ -70,14 +70,14 @@ def test_an_unknown_producer_may_start_anywhere_but_at_the_end_of_numbers() -> N
     assert outcome(Producers(7), 0, SEQUENCE_MAX + 1) is SequenceGap
 
 
-def test_streams_are_counted_apart() -> None:
+def test_each_stream_has_its_own_sequences() -> None:
     producers = remembering(3)
     assert outcome(producers, 1, 0) is None
 
 
 def test_frames_without_a_producer_are_never_repeats() -> None:
     producers = Producers(7)
-    producers.stored(0, NO_PRODUCER, 0, Answer(0, 1, 1))
+    producers.stored(0, NO_PRODUCER, 0, FirstAnswer(0, 1, 1))
     assert producers.answer(0, NO_PRODUCER, 0) is None
     assert len(producers) == 0
 
@@ -90,21 +90,21 @@ def test_frames_taken_back_can_be_stored_again(known: int, new: int) -> None:
     assert outcome(producers, 0, known) is None
     assert outcome(producers, 0, known + 1) is SequenceGap
     for sequence in range(known):
-        assert outcome(producers, 0, sequence) in (SequenceTooOld, Answer(sequence, 1, 100))
+        assert outcome(producers, 0, sequence) in (SequenceTooOld, FirstAnswer(sequence, 1, 100))
 
 
 def test_learning_a_frame_twice_changes_nothing() -> None:
     producers = remembering(4)
     before = producers.encode(COVERED)
     for sequence in range(4):
-        producers.stored(0, A, sequence, Answer(sequence, 1, 100))
+        producers.stored(0, A, sequence, FirstAnswer(sequence, 1, 100))
     assert producers.encode(COVERED) == before
 
 
 def test_a_hole_left_by_damage_does_not_shift_answers() -> None:
     producers = remembering(3)
-    producers.stored(0, A, 7, Answer(70, 1, 100))
-    assert outcome(producers, 0, 7) == Answer(70, 1, 100)
+    producers.stored(0, A, 7, FirstAnswer(70, 1, 100))
+    assert outcome(producers, 0, 7) == FirstAnswer(70, 1, 100)
     assert outcome(producers, 0, 6) is SequenceTooOld
 
 
@@ -124,7 +124,7 @@ def test_a_snapshot_gives_the_same_state(keys: list[tuple[int, bytes]], count: i
     producers = Producers(7)
     for partition, producer_id in keys:
         for sequence in range(count):
-            producers.stored(partition, producer_id, sequence, Answer(sequence, 2, 9))
+            producers.stored(partition, producer_id, sequence, FirstAnswer(sequence, 2, 9))
     snapshot = producers.encode(COVERED)
     again, covered = Producers.decode(snapshot)
     assert covered == COVERED
@@ -151,7 +151,7 @@ def test_a_repeat_of_a_lost_frame_is_too_old_and_those_after_it_are_answered() -
     producers = remembering(4)
     producers.lost(0, A, 1, 100)
     assert outcome(producers, 0, 1) is SequenceTooOld
-    assert outcome(producers, 0, 2) == Answer(2, 1, 100)
+    assert outcome(producers, 0, 2) == FirstAnswer(2, 1, 100)
     producers.lost(0, A, 5, 100)
     assert outcome(producers, 0, 5) is SequenceTooOld
     assert outcome(producers, 0, 6) is None
@@ -161,20 +161,20 @@ def test_a_repeat_of_a_lost_frame_is_too_old_and_those_after_it_are_answered() -
     assert outcome(unknown, 0, 4) is None
 
 
-def test_a_producer_in_doubt_says_where_it_goes_on_and_only_once() -> None:
+def test_a_producer_in_doubt_may_skip_sequences_once() -> None:
     producers = remembering(3)
     producers.doubt()
-    assert outcome(producers, 0, 2) == Answer(2, 1, 100)
+    assert outcome(producers, 0, 2) == FirstAnswer(2, 1, 100)
     assert outcome(producers, 0, SEQUENCE_MAX + 1) is SequenceGap
     assert outcome(producers, 0, 7) is None
     assert outcome(producers, 0, 8) is SequenceGap, "the frame before was not stored"
-    producers.stored(0, A, 7, Answer(9, 1, 100))
-    assert outcome(producers, 0, 7) == Answer(9, 1, 100)
+    producers.stored(0, A, 7, FirstAnswer(9, 1, 100))
+    assert outcome(producers, 0, 7) == FirstAnswer(9, 1, 100)
     assert outcome(producers, 0, 5) is SequenceTooOld
     assert outcome(producers, 0, 9) is SequenceGap
 
 
-def test_a_producer_in_doubt_that_goes_on_where_it_was_is_in_doubt_no_longer() -> None:
+def test_a_producer_in_doubt_that_continues_without_a_gap_is_no_longer_in_doubt() -> None:
     producers = remembering(3)
     producers.doubt()
     assert outcome(producers, 0, 3) is None
@@ -184,26 +184,26 @@ def test_a_producer_in_doubt_that_goes_on_where_it_was_is_in_doubt_no_longer() -
 def test_a_snapshot_keeps_the_doubt() -> None:
     producers = remembering(WINDOW)
     producers.doubt()
-    producers.stored(1, A, 0, Answer(0, 1, 100))
+    producers.stored(1, A, 0, FirstAnswer(0, 1, 100))
     again, _ = Producers.decode(producers.encode(COVERED))
     assert outcome(again, 1, 2) is SequenceGap
-    assert outcome(again, 0, WINDOW - 1) == Answer(WINDOW - 1, 1, 100)
+    assert outcome(again, 0, WINDOW - 1) == FirstAnswer(WINDOW - 1, 1, 100)
     assert outcome(again, 0, WINDOW + 3) is None
 
 
 def test_answers_for_frames_that_are_gone_are_forgotten_with_the_older_ones() -> None:
     producers = remembering(5)
-    producers.stored(1, A, 0, Answer(2, 1, 100))
+    producers.stored(1, A, 0, FirstAnswer(2, 1, 100))
     producers.forget_gone(lambda partition, offset: (partition, offset) != (0, 2))
     assert [outcome(producers, 0, sequence) for sequence in range(5)] == [
         SequenceTooOld,
         SequenceTooOld,
         SequenceTooOld,
-        Answer(3, 1, 100),
-        Answer(4, 1, 100),
+        FirstAnswer(3, 1, 100),
+        FirstAnswer(4, 1, 100),
     ]
     assert outcome(producers, 0, 5) is None
-    assert outcome(producers, 1, 0) == Answer(2, 1, 100)
+    assert outcome(producers, 1, 0) == FirstAnswer(2, 1, 100)
 
 
 @given(
@@ -214,7 +214,7 @@ def test_answers_for_frames_that_are_gone_are_forgotten_with_the_older_ones() ->
 def test_changes_bring_a_state_up_to_date(
     frames: list[tuple[int, bytes, bool]], snapshot_at: int, seen_at: int
 ) -> None:
-    """Whether the snapshot was taken before or after the changes began, or in between."""
+    """The snapshot is taken before, among or after the changes."""
     producers = Producers(7)
     snapshot, changes = producers.encode(COVERED), b""
     sequences: dict[tuple[int, bytes], int] = {}
@@ -227,7 +227,7 @@ def test_changes_bring_a_state_up_to_date(
         if damaged:
             producers.lost(partition, producer, sequence, number)
         else:
-            producers.stored(partition, producer, sequence, Answer(number, 1, number))
+            producers.stored(partition, producer, sequence, FirstAnswer(number, 1, number))
     changes += producers.take_changes()
     again, _ = Producers.decode(snapshot)
     again.apply(changes)
@@ -237,36 +237,36 @@ def test_changes_bring_a_state_up_to_date(
 
 def sorted_entries(
     producers: Producers,
-) -> list[tuple[tuple[int, bytes], int, int, list[Answer]]]:
+) -> list[tuple[tuple[int, bytes], int, int, list[FirstAnswer]]]:
     return sorted(
         (key, recent.last, recent.time_us, list(recent.answers))
         for key, recent in producers._recent.items()
     )
 
 
-def test_changes_are_of_those_that_sent_something_since_and_are_still_known() -> None:
+def test_changes_cover_producers_that_sent_since_and_are_still_known() -> None:
     producers = remembering(3)
     first = producers.take_changes()
-    producers.stored(1, A, 0, Answer(9, 1, 500))
-    producers.stored(2, A, 0, Answer(9, 1, 400))
+    producers.stored(1, A, 0, FirstAnswer(9, 1, 500))
+    producers.stored(2, A, 0, FirstAnswer(9, 1, 400))
     producers.forget_before(500)
     changes = producers.take_changes()
     again = Producers(7)
     again.apply(changes)
     assert len(again) == 1
-    assert outcome(again, 1, 0) == Answer(9, 1, 500)
+    assert outcome(again, 1, 0) == FirstAnswer(9, 1, 500)
     again.apply(first)
-    assert outcome(again, 0, 2) == Answer(2, 1, 100)
+    assert outcome(again, 0, 2) == FirstAnswer(2, 1, 100)
     assert len(again) == 2
 
 
 def test_a_frame_that_is_known_already_counts_as_a_change() -> None:
     producers, _ = Producers.decode(remembering(3).encode(COVERED))
     assert producers.take_changes() == b""
-    producers.stored(0, A, 1, Answer(1, 1, 100))
+    producers.stored(0, A, 1, FirstAnswer(1, 1, 100))
     again = Producers(7)
     again.apply(producers.take_changes())
-    assert outcome(again, 0, 2) == Answer(2, 1, 100)
+    assert outcome(again, 0, 2) == FirstAnswer(2, 1, 100)
 
 
 def test_a_snapshot_keeps_the_time_of_the_newest_frame() -> None:
@@ -289,9 +289,9 @@ def test_a_snapshot_of_the_version_without_that_time_is_read() -> None:
 
 
 def test_a_start_learns_that_a_producer_was_forgotten_and_began_anew() -> None:
-    """It reads the frames of both times, and must know what was known before it."""
+    """A start reads the frames of both lives of the producer, after its snapshot."""
     producers = remembering(6)
-    again = [Answer(20 + sequence, 1, 100) for sequence in range(2, 4)]
+    again = [FirstAnswer(20 + sequence, 1, 100) for sequence in range(2, 4)]
     for sequence, answer in enumerate(again, start=2):
         producers.stored(0, A, sequence, answer)
     assert [outcome(producers, 0, sequence) for sequence in range(1, 5)] == [
@@ -301,19 +301,19 @@ def test_a_start_learns_that_a_producer_was_forgotten_and_began_anew() -> None:
     ]
 
 
-def test_a_start_takes_no_frame_that_it_knows_for_a_later_one() -> None:
+def test_a_start_does_not_take_a_known_frame_for_a_later_one() -> None:
     producers = remembering(6)
     producers.lost(0, A, 6, 100)
     before = producers.encode(COVERED)
     for sequence in range(6):
-        producers.stored(0, A, sequence, Answer(sequence, 1, 100))
+        producers.stored(0, A, sequence, FirstAnswer(sequence, 1, 100))
     assert producers.encode(COVERED) == before
 
 
 def test_a_producer_is_as_old_as_its_last_append() -> None:
     producers = remembering(3)
-    producers.stored(0, A, 2, Answer(9, 1, 500))
-    producers.stored(1, A, 0, Answer(0, 1, 100))
+    producers.stored(0, A, 2, FirstAnswer(9, 1, 500))
+    producers.stored(1, A, 0, FirstAnswer(0, 1, 100))
     producers.lost(1, A, 1, 500)
     producers.forget_before(500)
     assert len(producers) == 2
@@ -323,14 +323,14 @@ def test_a_producer_is_as_old_as_its_last_append() -> None:
 
 def test_all_topics_of_a_log_share_one_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dssd.log.sequences.PRODUCERS_MAX", 2)
-    followed = Followed()
+    followed = ProducerCount()
     first, second, third = (remembering(1) if number < 2 else Producers(7) for number in range(3))
     for producers in (first, second, third):
         producers.count_in(followed)
     assert outcome(third, 0, 0) is Overloaded
     first.forget_before(101)
     assert outcome(third, 0, 0) is None
-    second.count_in(Followed())
+    second.count_in(ProducerCount())
     assert followed.count == 0
 
 
@@ -348,7 +348,7 @@ async def test_producers_that_are_silent_for_long_make_room_without_a_roll(
     assert isinstance(await bench.append(newcomer), Appended)
 
 
-async def test_a_clock_that_jumped_back_does_not_put_off_that_producers_are_forgotten(
+async def test_a_clock_set_back_does_not_delay_forgetting_producers(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, make_frame: Callable[..., bytes]
 ) -> None:
     monkeypatch.setattr("dssd.log.sequences.PRODUCERS_MAX", 2)

@@ -36,7 +36,7 @@ async def sqlite_store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
 
 @pytest.fixture
 def some_rows() -> list[Row]:
-    """A few of every kind, with all that a column may hold."""
+    """A few rows of every kind, with every sort of value that a column may hold."""
     chance = random.Random(1)
     return [
         kind(*(a_value(column, number, column.name in kind.KEY, chance) for column in columns))
@@ -47,7 +47,7 @@ def some_rows() -> list[Row]:
 
 
 def a_value(column: Column, number: int, is_key: bool, chance: random.Random) -> object:
-    """For a row with this number; those of keys tell the numbers apart."""
+    """The value of a column for a row number; values of key columns differ by number."""
     if column.optional and chance.random() < 0.3:
         return None
     if column.type is int:

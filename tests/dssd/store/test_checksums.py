@@ -1,4 +1,4 @@
-"""What the checksum of a row tells apart: everything."""
+"""The checksum of a row tells any two rows apart."""
 
 import struct
 from collections.abc import Callable
@@ -125,7 +125,7 @@ def test_the_order_in_which_a_table_has_its_columns_does_not_matter() -> None:
 
 
 @pytest.mark.parametrize("value", [2**63, -(2**63) - 1, "1", 1.0, None])
-def test_what_is_no_integer_of_64_bits_is_not_summed(value: object) -> None:
+def test_a_value_that_is_no_64_bit_integer_has_no_checksum(value: object) -> None:
     with pytest.raises(UNFIT):
         kept(SegmentRow, (1, 2, "active", value, 4, 5))
 

@@ -1,4 +1,4 @@
-"""What every adapter of the store does alike."""
+"""The contract that every adapter of the store keeps."""
 
 import asyncio
 
@@ -60,14 +60,14 @@ async def test_values_that_are_absent_are_not_those_that_are_empty(store: Store)
     assert [found.row for found in await store.scan(SessionRow)] == [absent, present]
 
 
-async def test_a_boolean_comes_back_as_one(store: Store) -> None:
+async def test_a_boolean_is_read_back_as_a_boolean(store: Store) -> None:
     await store.commit([Put(progress(1, 1, finished=True))])
     found = await store.read(ProgressRow, (1, 1, 1))
     assert found is not None
     assert found.row.finished is True
 
 
-async def test_a_row_that_is_not_there_is_none(store: Store) -> None:
+async def test_a_missing_row_is_none(store: Store) -> None:
     assert await store.read(LeaderRow, (1,)) is None
 
 
@@ -201,7 +201,7 @@ async def test_text_and_bytes_are_ordered_by_their_bytes(store: Store) -> None:
     assert [each.row.session_id for each in await store.scan(SubscriptionRow)] == sorted(ids)
 
 
-async def test_all_pages_together_are_the_whole(store: Store) -> None:
+async def test_all_pages_together_give_every_row(store: Store) -> None:
     await store.commit([Put(progress(1, part)) for part in range(25)])
     for page_rows in (1, 5, 24, 25, 26):
         found = await scan_all(store, ProgressRow, (1,), page_rows=page_rows)

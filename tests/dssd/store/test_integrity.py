@@ -1,4 +1,4 @@
-"""A store whose file is not as it was written: found, harmless or refused, never silently wrong."""
+"""A store file that is not as it was written: found, harmless or refused, never silently wrong."""
 
 import random
 import sqlite3
@@ -69,7 +69,7 @@ def found(path: Path) -> Everything:
 
 
 def flips(content: bytes) -> Iterator[bytes]:
-    """The content with one bit changed, in bytes that say something."""
+    """The content with one bit changed, in bytes that carry data."""
     chance = random.Random(SEED)
     places = [place for place, byte in enumerate(content) if byte]
     for place in chance.choices(places, k=FLIPS):
@@ -130,7 +130,7 @@ def fill_with_leaders(path: Path) -> None:
     store.close()
 
 
-def test_a_row_under_another_key_is_noticed_before_somebody_looks_for_it_in_vain(
+def test_a_row_under_another_key_is_noticed_at_the_start(
     path: Path,
 ) -> None:
     fill_with_leaders(path)
@@ -139,7 +139,7 @@ def test_a_row_under_another_key_is_noticed_before_somebody_looks_for_it_in_vain
         open_(path)
 
 
-# What no checksum of a row can find
+# Damage that no checksum of a row can find
 
 
 def test_a_row_that_vanished_from_a_closed_store_is_noticed(path: Path) -> None:
@@ -149,7 +149,7 @@ def test_a_row_that_vanished_from_a_closed_store_is_noticed(path: Path) -> None:
         open_(path)
 
 
-def test_a_row_of_an_earlier_life_in_a_closed_store_is_noticed(path: Path) -> None:
+def test_an_older_row_in_a_closed_store_is_noticed(path: Path) -> None:
     fill_with_leaders(path)
     connection = sqlite3.connect(path)
     query = "SELECT version, checksum FROM leaders WHERE group_id = 30"
@@ -203,7 +203,7 @@ def test_a_store_that_is_opened_and_closed_stays_sealed(path: Path) -> None:
         assert seals(path) == 1
 
 
-def test_the_first_commit_takes_the_seal_away_and_no_other_row(path: Path) -> None:
+def test_the_first_commit_removes_the_seal_and_no_other_row(path: Path) -> None:
     fill_with_leaders(path)
     store = open_(path)
     put(store, TopicNameRow("a", 1))

@@ -14,7 +14,7 @@ ACKNOWLEDGED_BEFORE_KILL = 400
 
 
 def run_and_kill(command: list[str], environment: dict[str, str]) -> list[tuple[int, ...]]:
-    """Kill the process in mid-commits; returns what it told: task, epoch, version, id."""
+    """Kill the process while it commits; returns what it printed: task, epoch, version, id."""
     process = subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, text=True)
     assert process.stdout is not None
     told = [process.stdout.readline() for _ in range(ACKNOWLEDGED_BEFORE_KILL)]
@@ -41,7 +41,7 @@ async def test_kill_9_loses_no_acknowledged_commit_and_reuses_no_number(
             found = await store.read(LeaderRow, (task,))
             assert found is not None
             acknowledged = max(epoch for at, epoch, *_ in told if at == task)
-            # One more may have been committed than could be told.
+            # One more may have been committed than was printed.
             assert found.row.leader_epoch in (acknowledged, acknowledged + 1)
             version_max = max(version_max, found.version)
         (version,) = await store.commit([Put(LeaderRow(99, b"", 1, 0))])

@@ -1,4 +1,4 @@
-"""Stores of every format that there was, opened by this version."""
+"""Stores of every earlier format, opened by this version."""
 
 import sqlite3
 from dataclasses import fields
@@ -82,7 +82,7 @@ async def test_a_store_of_an_older_format_opens_and_keeps_every_row(
 
 
 def common(row: Row, format_: int) -> dict[str, object]:
-    """What a row says that a table of this format has a place for."""
+    """The values of a row that a table of this format has columns for."""
     recorded = Path(__file__).with_name(f"schema_{format_}.sql").read_text()
     table = recorded.split(f'CREATE TABLE "{row.TABLE}" (')[1].split(";")[0]
     names = [field.name for field in fields(row)]  # type: ignore[arg-type] # every kind is a dataclass
@@ -90,7 +90,7 @@ def common(row: Row, format_: int) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("format_", range(1, 3))
-async def test_groups_that_were_declared_before_there_were_protocols_borrow(
+async def test_groups_from_before_protocols_use_the_borrow_protocol(
     tmp_path: Path, format_: int, some_rows: list[Row]
 ) -> None:
     path = tmp_path / "store.sqlite"

@@ -55,7 +55,7 @@ async def test_rows_that_exist_are_rewritten_on_a_full_disk_for_as_long_as_it_is
 
 
 async def added_until_full(store: SqliteStore, first: int) -> int:
-    """Add rows until none finds room; the bytes in them."""
+    """Add rows until none finds room; returns the bytes in them."""
     for number in range(first, ROWS_MAX):
         try:
             await store.commit([row(number)])
@@ -64,7 +64,7 @@ async def added_until_full(store: SqliteStore, first: int) -> int:
     raise AssertionError("the disk is never full")
 
 
-async def test_new_rows_find_room_on_a_full_disk_until_the_reserve_is_used_up_and_old_ones_after_it(
+async def test_new_rows_use_up_the_reserve_of_a_full_disk_and_old_rows_are_still_rewritten(
     store: SqliteStore, disk: Path
 ) -> None:
     await store.commit([row(number) for number in range(200)])
@@ -120,7 +120,7 @@ async def test_a_store_opens_on_a_full_disk(disk: Path) -> None:
         await store.close()
 
 
-async def test_a_store_opens_where_the_last_daemon_died_while_it_took_room(tmp_path: Path) -> None:
+async def test_a_store_opens_after_a_crash_while_the_reserve_was_made(tmp_path: Path) -> None:
     path = tmp_path / "store.sqlite"
     await (await SqliteStore.open(path)).close()
     with closing(sqlite3.connect(path)) as connection:

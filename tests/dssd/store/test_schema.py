@@ -1,4 +1,4 @@
-"""The tables as they are on disk: whoever changes one sees it here."""
+"""The tables as they are on disk: a change of one fails here."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Gathering the answer of one read: consecutive frames, what of them is masked, what was skipped.
+"""Builds the answer of one read: consecutive frames, masked offsets, skipped offsets.
 
     asked          base                        held end         next
       │ skipped      │ frames, end to end         │ skipped       │
@@ -7,7 +7,7 @@
       or damaged       or rejected
 
 Invariant: frames in an answer follow each other without a gap, so `base` and the number of records
-say exactly which offsets they hold. Whatever would break that ends the answer before it.
+say exactly which offsets they hold. An answer ends before a frame that would break that.
 """
 
 from collections.abc import Iterable
@@ -53,12 +53,12 @@ class ChunkBuilder:
 
     @property
     def holds_frames(self) -> bool:
-        """Whether there is something in the answer."""
+        """Whether the answer holds frames."""
         return bool(self._pieces)
 
     @property
     def room_bytes(self) -> int:
-        """How much more fits; the first frame is taken whatever its size."""
+        """How many more bytes fit; the first frame is taken whatever its size."""
         return self._bytes_max - self._bytes
 
     def take(
@@ -79,7 +79,7 @@ class ChunkBuilder:
         self._held_end = self.at = end
 
     def _take_bridge(self) -> bool:
-        """Take in the rejected frames since the last match, masked, where they are small."""
+        """Take in the rejected frames since the last match, masked, if they are small."""
         if self._bridge_bytes > READ_BRIDGE_BYTES_MAX:
             return False
         self._pieces += self._bridge

@@ -1,12 +1,12 @@
-"""Reading parts of files: from the page cache on the event loop, else on a reader thread.
+"""Reads parts of files: from the page cache on the event loop, else on a reader thread.
 
-`preadv2(RWF_NOWAIT)` answers from the page cache or not at all, so the loop never waits for a
-disk; what it does not have, a thread named ``log-reader`` fetches. Files are never mapped: a
-truncated one would kill the process.
+`preadv2(RWF_NOWAIT)` reads from the page cache or not at all, so the loop never waits for a disk. A
+thread named ``log-reader`` reads what the page cache lacks. Files are never mapped: a truncated one
+would kill the process.
 
 Invariant: at most `descriptors_max` descriptors stay open between reads; one in use is not
-closed. Where the process has none left, reads wait for one as they wait for a disk. `bytes_read`
-counts what was asked of the kernel and given.
+closed. If the process has none left, reads wait for one as they wait for a disk. `bytes_read`
+counts the bytes that the kernel returned.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ class FileReader:
     def __init__(self, descriptors_max: int) -> None:
         self._descriptors_max = descriptors_max
         self._open: OrderedDict[str, _OpenFile] = OrderedDict()
-        """By path; to look up a `Path` takes as long as to read a page."""
+        """By path as text: hashing a `Path` takes as long as reading a page."""
         self._threads = ThreadPoolExecutor(LOG_READER_THREADS, thread_name_prefix="log-reader")
         self.bytes_read = 0
 
@@ -48,7 +48,7 @@ class FileReader:
         return bytes(await self.view(path, position, size))
 
     async def view(self, path: Path, position: int, size: int) -> memoryview:
-        """The same without a copy; the view holds all memory of the read."""
+        """As `read`, without a copy; the view keeps all memory of the read."""
         try:
             file = await self._opened(str(path))
         except FileNotFoundError:
@@ -69,7 +69,7 @@ class FileReader:
         return view[:done]
 
     def drop(self, path: Path) -> None:
-        """Close a file that is about to go; reads in progress finish first."""
+        """Close a file that will be removed; reads in progress finish first."""
         self._drop(str(path))
 
     def _drop(self, path: str) -> None:
@@ -100,7 +100,7 @@ class FileReader:
             return self._keep(path, fd)
 
     async def _make_way(self) -> None:
-        """Close the file that was read longest ago; where there is none, let others close one."""
+        """Close the file that was read longest ago; if there is none, wait for a descriptor."""
         if self._open:
             self._drop(next(iter(self._open)))
         else:
@@ -118,7 +118,7 @@ class FileReader:
 
 
 def _read_now(fd: int, view: memoryview, position: int) -> int:
-    """What the page cache has, without waiting."""
+    """Read what the page cache has, without waiting; returns how many bytes."""
     try:
         return os.preadv(fd, [view], position, os.RWF_NOWAIT)
     except OSError as error:
@@ -128,7 +128,7 @@ def _read_now(fd: int, view: memoryview, position: int) -> int:
 
 
 def _read_waiting(fd: int, view: memoryview, position: int) -> int:
-    """All of it, or up to where the file ends or cannot be read."""
+    """Read up to where the view or the file ends or cannot be read; returns how many bytes."""
     done = 0
     while done < len(view):
         try:
@@ -142,7 +142,7 @@ def _read_waiting(fd: int, view: memoryview, position: int) -> int:
 
 
 def _unreadable(error: OSError) -> int:
-    """A part that the disk cannot give counts as missing: its records are damaged, not the log.
+    """Count a part that the disk cannot read as missing: its records are damaged, the log is not.
 
     Raises:
         OSError: any other error, which is a mistake of the caller.

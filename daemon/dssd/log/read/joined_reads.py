@@ -1,9 +1,10 @@
 """Which runs of a stream are read together: those that lie near to each other in their file.
 
-A group commit puts a short run of each stream behind the other. To read a few kilobytes that
-belong to others costs less than to ask the kernel once a run.
+A group commit writes one short run per stream. Reading a few kilobytes of other streams costs less
+than one system call per run.
 
-Invariant: neighbours follow each other without a lost record. Pure: no file, no clock.
+Invariant: runs that are read together follow each other without a lost record. Pure: no file, no
+clock.
 """
 
 from collections.abc import Sequence
@@ -12,13 +13,11 @@ from dssd.limits import READ_GAP_BYTES_MAX, READ_SPAN_BYTES_MAX
 from dssd.log.segment.run_index import Run
 
 
-def behind_neighbours(
-    runs: Sequence[Run], first: int, *, room_bytes: int, below: int | None
-) -> int:
-    """The number behind the last run that is read together with the first.
+def joined_read_end(runs: Sequence[Run], first: int, *, room_bytes: int, below: int | None) -> int:
+    """The number after the last run that is read together with run ``first``.
 
-    All of them fit into the room, unless the first alone does not. Those behind it begin below the
-    offset, where one is given: from there on the stream is read from elsewhere.
+    All of them together fit into ``room_bytes``; the first is read in any case. The others start
+    below the offset ``below``, if it is given: from there on the stream is read from memory.
     """
     last = runs[first]
     stop_at = last.position + READ_SPAN_BYTES_MAX

@@ -1,8 +1,8 @@
-"""Reading streams: from memory at the tail, else from segment files, through their index.
+"""Reads streams: from memory at the tail, else from segment files through their index.
 
-Invariant: bytes leave here only if their checksums hold; offsets that are not there are passed
-over and said to be damaged. A read returns what it has before it could hold up the event loop. Of
-a frame whose subjects the filter rejects, no more is read than its head.
+Invariant: bytes are returned only if their checksums hold; missing offsets are skipped and reported
+as damaged. A read returns what it has before it blocks the event loop for too long. If the filter
+rejects the subjects of a frame, only its head is read.
 """
 
 import time
@@ -28,13 +28,13 @@ from dssd.limits import READ_HEAD_BYTES
 from dssd.log.port import Chunk
 from dssd.log.read.chunk_builder import ChunkBuilder, Piece
 from dssd.log.read.file_reader import FileReader
-from dssd.log.read.joined_reads import behind_neighbours
+from dssd.log.read.joined_reads import joined_read_end
 from dssd.log.read.run_finder import RunFinder
 from dssd.log.read.run_walk import RunWalk
 from dssd.log.read.subject_matching import SubjectMatching
 from dssd.log.read.tail_cache import CachedFrames, TailCache
 from dssd.log.segment.file import SegmentPaths
-from dssd.log.segment.frame_scan import Found, scan_bytes
+from dssd.log.segment.frame_scan import FoundFrame, scan_bytes
 from dssd.log.segment.index_file import BadIndex
 from dssd.log.segment.run_index import Run
 from dssd.log.topic_state import Segment, StorageTopicState
@@ -62,13 +62,13 @@ class _Read:
 
     @property
     def over(self) -> bool:
-        """Whether to answer now. Not before there is progress, however slow the disk is."""
+        """Whether to answer now. A read makes progress first, however slow the disk is."""
         if self.chunk.full:
             return True
         return self.chunk.at > self.offset and time.monotonic_ns() > self.deadline_ns
 
     def still_there(self, segment: Segment) -> bool:
-        """Whether the segment was not removed while the read waited."""
+        """Whether the segment is still in the log after the read waited."""
         return segment.id.segment_id in self.topic.segments
 
 
@@ -147,7 +147,7 @@ class Reader:
         extent = None if segment is None else segment.extent(partition)
         if segment is None or extent is None or chunk.at < extent.start:
             end = stream.end if extent is None else extent.start
-            # Between segments nothing is damaged where a stream has a ceiling: it is its gap.
+            # A stream with a ceiling has its gaps between segments; they are no damage.
             pass_over = chunk.lose if partition in reading.topic.ceilings else chunk.damage
             pass_over(end)
             return
@@ -179,7 +179,7 @@ class Reader:
                 chunk.full = True
             else:
                 below = self._tail.start(reading.stream)
-                behind = behind_neighbours(runs, number, room_bytes=chunk.room_bytes, below=below)
+                behind = joined_read_end(runs, number, room_bytes=chunk.room_bytes, below=below)
                 taken = await self._take_neighbours(reading, segment, path, runs[number:behind])
             if reading.over or not reading.still_there(segment):
                 return
@@ -188,7 +188,7 @@ class Reader:
     async def _take_neighbours(
         self, reading: _Read, segment: Segment, path: Path, runs: list[Run]
     ) -> int:
-        """Take the runs with one read, but from a damaged one on; returns how many were taken."""
+        """Read the runs at once, and take those before a damaged one; returns how many."""
         chunk = reading.chunk
         first = runs[0]
         if len(runs) > 1 and chunk.at == first.base:
@@ -196,7 +196,7 @@ class Reader:
             data = await self._files.view(path, first.position, size)
             if not reading.still_there(segment):
                 return 0
-            # Copied, so that what lies between them is not held.
+            # Copied, so that the bytes between them are not kept in memory.
             pieces = [bytes(data[run.position - first.position :][: run.length]) for run in runs]
             whole = sum(1 for _ in takewhile(_is_whole, zip(runs, pieces, strict=True)))
             if whole:
@@ -220,10 +220,10 @@ class Reader:
             _take_part(chunk, data)
 
     def _take_damaged_run(self, reading: _Read, run: Run, data: bytes) -> None:
-        """Take what is whole of a run, pass over what is not."""
+        """Take the whole frames of a damaged run; skip the rest."""
         chunk = reading.chunk
         for item in scan_bytes(data, reading.stream.storage_topic_id):
-            if not isinstance(item, Found):
+            if not isinstance(item, FoundFrame):
                 continue
             header = item.header
             end = header.base_offset + header.records
@@ -240,7 +240,7 @@ class Reader:
         if chunk.at < run.end:
             chunk.damage(run.end)
 
-    def _take_or_judge(self, reading: _Read, found: Found) -> None:
+    def _take_or_judge(self, reading: _Read, found: FoundFrame) -> None:
         header = found.header
         wanted = None
         if reading.matching is not None:
@@ -324,7 +324,7 @@ class Reader:
         except FrameCorrupt:
             data = await self._files.read(path, run.position, run.length)
             items = scan_bytes(data, segment.id.storage_topic_id)
-            return [item.header for item in items if isinstance(item, Found)]
+            return [item.header for item in items if isinstance(item, FoundFrame)]
         return headers
 
 
@@ -371,7 +371,7 @@ def _reject(chunk: ChunkBuilder, header: Header, frame: bytes | None) -> None:
 def _judge(
     chunk: ChunkBuilder, header: Header, frame: bytes, wanted: frozenset[int] | None
 ) -> None:
-    """Take a frame, with what the filter rejects of it masked; pass over it if that is all."""
+    """Take a frame with its rejected records masked; skip it if all are rejected."""
     base = header.base_offset
     end = base + header.records
     if wanted is None:

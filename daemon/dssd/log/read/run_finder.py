@@ -1,9 +1,9 @@
-"""Finding the runs of a stream in a segment, in memory or through its index file.
+"""Finds the runs of a stream in a segment, in memory or through its index file.
 
 Invariant: a lookup by offset or time in a sealed segment reads at most two index blocks, the
-stream's root and one leaf, unless records were lost between two leaves. A damaged or missing
-index is made anew from its segment, if need be in memory, and the lookup goes on; so a lookup fails
-only where the segment itself is gone.
+stream's root and one leaf, unless records were lost between two leaves. A damaged or missing index
+is rebuilt from its segment, in memory if necessary, and the lookup is tried again. So a lookup
+fails only if the segment itself is gone.
 """
 
 from bisect import bisect_left
@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 
 class Rebuild(Protocol):
-    """Replaces a damaged index of a segment, unless that was done already."""
+    """Rebuilds the damaged index of a segment, unless that was done already."""
 
     async def __call__(self, segment: Segment, known: Summary, *, on_disk: bool) -> None:
         """``known`` is the summary of the index that was found damaged."""
@@ -51,7 +51,7 @@ _Lookup = Callable[[_Index, Root], Awaitable[T]]
 
 
 class RunFinder:
-    """Lookups in all segments, with the index blocks they needed last."""
+    """Lookups in all segments, with a cache of the index blocks that were read last."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class RunFinder:
         self.blocks_read = 0
 
     async def from_offset(self, segment: Segment, partition: int, offset: int) -> list[Run]:
-        """Runs that end above the offset, from the first on, some of them; none if all end below.
+        """The first runs that end above the offset; none if all end below it.
 
         Raises:
             BadIndex: the segment is gone.
@@ -81,7 +81,7 @@ class RunFinder:
         return await self._look_up(segment, partition, in_memory, _from_offset(self, offset))
 
     async def before_time(self, segment: Segment, partition: int, time_us: int) -> Run:
-        """The last run that starts before the time, else the first.
+        """The last run that starts before the time; the first run if none does.
 
         Raises:
             BadIndex: the segment is gone.
@@ -93,7 +93,7 @@ class RunFinder:
         return await self._look_up(segment, partition, in_memory, _before_time(self, time_us))
 
     def forget(self, segment: SegmentId) -> None:
-        """Drop the blocks of a segment whose index changed or went."""
+        """Drop the cached blocks of a segment whose index changed or was removed."""
         for key in [key for key in self._blocks if key[0] == segment]:
             del self._blocks[key]
 
@@ -104,7 +104,7 @@ class RunFinder:
         in_memory: Callable[[StreamRuns], T],
         on_disk: "_Lookup[T]",
     ) -> T:
-        """Look up where the index lies; where it turns out to be damaged, in a new one."""
+        """Look up in memory or on disk; rebuild a damaged index and look again."""
         for attempt in range(RUN_LOOKUPS_MAX):
             if segment.runs is not None:
                 return in_memory(segment.runs[partition])

@@ -1,7 +1,7 @@
-"""Walking over the frames of a run on disk, reading their heads only.
+"""Walks over the frames of a run on disk and reads their heads only.
 
-Invariant: a header is given only if its stamp's checksum holds. What follows the heads is read
-when it is asked for, except that small frames come many at a time.
+Invariant: a header is given only if its stamp's checksum holds. The rest of a frame is read on
+request, except that small frames are read many at a time.
 """
 
 from pathlib import Path
@@ -74,7 +74,7 @@ class RunWalk:
         return frame if len(frame) == self.header.frame_bytes else None
 
     async def _hold(self, size: int) -> int:
-        """Have that much from the frame's start on in memory; returns where it starts there."""
+        """Hold ``size`` bytes of the frame in memory; returns the index where it starts."""
         index = self._at - self._held_at
         if len(self._held) - index < size:
             wanted = min(max(size, self._step), self._stop - self._at)

@@ -1,6 +1,6 @@
 """Which records of a frame a filter wants, by the frame's subject table.
 
-Invariant: a verdict depends on the filter and the table's bytes only, so it is kept under them.
+Invariant: a verdict depends only on the filter and the table's bytes, which are its cache key.
 """
 
 from dss_core.filters import TopicFilter
@@ -13,7 +13,7 @@ Verdict = frozenset[int] | None
 
 
 class SubjectMatching:
-    """SubjectMatching on the subject tables that readers met."""
+    """Verdicts on the subject tables that readers met, in a bounded cache."""
 
     __slots__ = ("_kept",)
 

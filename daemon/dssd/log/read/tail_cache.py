@@ -1,10 +1,10 @@
 """The newest frames of all streams, in memory, so that readers at the tail touch no file.
 
-What one batch stored of one stream is one entry. Entries leave in the order they came, whoever
-reads them, once all together are over the bound. Those of a removed stream leave in their turn
-too, so that to remove a stream costs nothing, however many others there are.
+The frames of one stream in one batch are one entry. Once all entries exceed the bound, the oldest
+are dropped, whatever readers use. Entries of a removed stream are dropped in the same order, so
+removing a stream costs nothing, however many others there are.
 
-Invariant: the entries of a stream are consecutive; a stream's entries reach up to its end.
+Invariant: the entries of a stream are consecutive and reach up to its end.
 """
 
 from bisect import bisect_right
@@ -64,15 +64,15 @@ class TailCache:
         self._bytes = 0
         self._streams: dict[StreamId, _StreamTail] = {}
         self._order: deque[tuple[_StreamTail, int]] = deque()
-        """Each entry's stream and what it takes, the oldest first."""
+        """The stream and the bytes of each entry, the oldest first."""
 
     @property
     def bytes(self) -> int:
-        """What the entries take."""
+        """The bytes that all entries take."""
         return self._bytes
 
     def add(self, stored: StoredFrames) -> None:
-        """Take in what was stored; the oldest entries leave for it."""
+        """Add stored frames, and drop the oldest entries over the bound."""
         stream = StreamId(stored.segment.storage_topic_id, stored.partition)
         tail = self._streams.get(stream)
         if tail is None:
@@ -113,7 +113,7 @@ class TailCache:
         return None if tail is None else tail.bases[tail.gone]
 
     def forget(self, stream: StreamId) -> None:
-        """Know no entry of a stream that was removed any more."""
+        """Find no entry of a removed stream any more."""
         self._streams.pop(stream, None)
 
 

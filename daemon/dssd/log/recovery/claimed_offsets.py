@@ -1,15 +1,15 @@
-"""Which offsets are never given again because the frames that had them are damaged. Pure.
+"""Which offsets are never assigned again because the frames that had them are damaged. Pure.
 
-Where the header of a bad frame is whole, its records are known. Where not, nobody can say whose
-frames the bad bytes were: every stream that has no later frame to prove where it stands moves on by
-as many offsets as the bytes could at most have held, also one of which no frame is left at all::
+If the header of a bad frame is whole, its records are known. If not, the bad bytes may have been
+frames of any stream. A later frame of a stream proves where the stream stood. Every other stream
+skips as many offsets as the bytes could have held at most, even if it has no frame left::
 
     stream 0   ▒▒▒▒ a ▒▒▒▒ b  bad      c        c proves where the stream stood: nothing to claim
     stream 1   ▒▒▒▒▒▒▒ d ▒▒▒  bad ─────┄┄┄┄┄    claimed: d's end + bad bytes
 
-Invariant: a claim starts at its stream's end and never reaches over a frame that is there, in
-whichever later segment that lies, nor over the end at which its stream was sealed. So claims can be
-made only once all segments were read.
+Invariant: a claim starts at its stream's end. It never covers the offsets of a frame that is there,
+in whichever later segment, and never passes the end at which its stream was sealed. So claims are
+made only after all segments were read.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,42 +19,42 @@ from typing import NamedTuple
 from dss_core.frame import Header
 
 
-class Place(NamedTuple):
-    """A place in the log of a storage topic; places rise in the order of the frames."""
+class LogPosition(NamedTuple):
+    """A position in the log of a storage topic; positions rise in the order of the frames."""
 
     segment_id: int
     position: int
 
 
 @dataclass(frozen=True, slots=True)
-class Loss:
-    """Bad bytes."""
+class LostBytes:
+    """Bad bytes that may have held frames."""
 
-    place: Place
+    place: LogPosition
     bytes: int
     header: Header | None
-    """Of a frame whose header is whole, though its body is not."""
+    """The header, if it is whole and only the body is not."""
 
 
 class Claim(NamedTuple):
-    """Offsets of a stream, from its end on, and the bad bytes that may have held them."""
+    """Offsets of a stream from its end on, and where the bad bytes lie that may have held them."""
 
-    place: Place
+    place: LogPosition
     partition: int
     start: int
     end: int
 
 
 def claims_of(
-    losses: Iterable[Loss],
+    losses: Iterable[LostBytes],
     ends: Sequence[int],
-    last_frames: Mapping[int, Place],
+    last_frames: Mapping[int, LogPosition],
     sealed_ends: Sequence[int] | None = None,
 ) -> list[Claim]:
-    """What to claim for losses, in the order in which they lie in the log.
+    """The claims for lost bytes, which are given in the order in which they lie in the log.
 
-    ``ends`` are those of the streams without the losses, ``last_frames`` where the frames lie that
-    prove them, ``sealed_ends`` where the streams of a sealed storage topic end for good.
+    ``ends`` are the ends of the streams without the lost bytes, ``last_frames`` the positions of
+    the frames that prove these ends, ``sealed_ends`` the final ends of a sealed storage topic.
     """
     found: list[Claim] = []
     moved = list(ends)
@@ -71,13 +71,13 @@ def claims_of(
     return found
 
 
-def _is_proven(partition: int, loss: Loss, last_frames: Mapping[int, Place]) -> bool:
+def _is_proven(partition: int, loss: LostBytes, last_frames: Mapping[int, LogPosition]) -> bool:
     last = last_frames.get(partition)
     return last is not None and last > loss.place
 
 
-def _claimed_end(loss: Loss, partition: int, end: int) -> int:
-    """Where a stream's offsets go on if the bad bytes held frames of it."""
+def _claimed_end(loss: LostBytes, partition: int, end: int) -> int:
+    """Where the offsets of a stream continue if the bad bytes held frames of it."""
     header = loss.header
     if header is not None:
         return header.base_offset + header.records if header.partition == partition else end

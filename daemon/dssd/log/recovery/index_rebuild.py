@@ -1,8 +1,7 @@
-"""Making the index of a sealed segment anew, from its frames, when it turns out to be damaged.
+"""Rebuilds the damaged index of a sealed segment from its frames.
 
-Invariant: offsets that an index had given out stay given out, readable or not. An index is made
-anew once, however many readers met the damage; where the disk has no room for it, it stays in
-memory.
+Invariant: the offset ranges of the old index are kept, readable or not. An index is rebuilt once,
+however many readers met the damage; if the disk is too full for it, it stays in memory.
 """
 
 import asyncio
@@ -10,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from dss_core.errors import DiskFailed
-from dssd.log.disk_errors import later
+from dssd.log.disk_errors import retry_reason
 from dssd.log.read.file_reader import FileReader
 from dssd.log.recovery import judge_segment
 from dssd.log.recovery.segment_content import TopicScan, scan_segment
@@ -25,7 +24,7 @@ from dssd.log.topic_state import Segment
 class IndexRebuilder:
     """Runs on the event loop; blocking work goes to threads.
 
-    ``quarantined`` takes in what was made anew, and why.
+    ``quarantined`` receives each rebuilt file and the reason.
     """
 
     def __init__(
@@ -43,9 +42,9 @@ class IndexRebuilder:
         self.index_changed: Callable[[SegmentId], None] = lambda _: None
 
     async def rebuild(self, segment: Segment, known: Summary, *, on_disk: bool) -> None:
-        """Replace an index that turned out to be damaged, unless that was done already.
+        """Replace a damaged index, whose summary is ``known``, unless that was done already.
 
-        It stays in memory if the disk has no room for it, or on demand.
+        It stays in memory if ``on_disk`` is false or the disk is full.
 
         Raises:
             BadIndex: the segment is missing too.
@@ -79,12 +78,12 @@ class IndexRebuilder:
         except BadIndex:
             return None
         except OSError as error:
-            if later(error) is None:
+            if retry_reason(error) is None:
                 raise DiskFailed(reason=f"{error.strerror} while writing an index") from error
             return None
 
     def is_new(self, segment: Segment) -> None:
-        """What was read of the old index must not be taken for the new one's."""
+        """Make readers drop what they hold of the old index of a segment."""
         segment.index_version += 1
         self._files.drop(self._paths.index(segment.id))
         self.index_changed(segment.id)
@@ -95,7 +94,7 @@ def rebuilt_runs(
 ) -> tuple[Runs, int]:
     """The runs of a sealed segment, and how many frames they hold, read from its frames. Blocking.
 
-    What the summary said of each stream stays said, and is not lost where all its frames are.
+    The extents in the summary are kept, even for streams whose frames are all lost.
 
     Raises:
         BadIndex: there is no segment file either.

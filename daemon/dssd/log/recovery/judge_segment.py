@@ -1,32 +1,31 @@
-"""What a start makes of the files it finds. Blocking; runs on a thread, before anything else.
+"""What a start decides about each segment file. Blocking; runs on a thread, before anything else.
 
-A sealed segment is trusted by its index, and an active one as far as its marks go, which is up to
-its durable watermark W or a little less. What lies behind them is read, all of it where they are
-lost, and what is found against W decides::
+A sealed segment is trusted by its index. An active one is trusted as far as its marks go, up to its
+durable watermark W or a little less. The bytes after the marks are read; without marks, all bytes
+are. What is found, compared with W, decides::
 
     found                                        outcome
     ───────────────────────────────────────────  ────────────────────────────────────────────────
-    no file                                      never existed: its row goes
-    empty file, nothing promised below W         never existed: quarantined, its row goes
-    header only                                  taken up again, empty
-    whole frames, ending at W                    taken up again
+    no file                                      never existed: its row is deleted
+    empty file, W promises no frame              never existed: quarantined, its row is deleted
+    header only                                  reopened for appends, empty
+    whole frames, ending at W                    reopened for appends
     whole frames above W                         copied to a new file; the old one ends at W
-    bad bytes above W, no whole frame after      torn tail: as above; the bad bytes stay behind
+    bad bytes above W, no whole frame after      torn tail: the same; the bad bytes are not copied
     bad bytes below W, or whole frames after     damage: the old file ends at W, whole frames above
                                                  are copied, the gap in the offsets shows as
                                                  damaged; never cut, never deleted
     file missing, or ends below W                damage: sealed as it is, reported
 
-Frames above W are copied because the page cache may show what the disk does not have. An old file
-that holds nothing below W is moved to quarantine if there is something bad in it, else removed:
-every byte of it is in its successor. Where a full disk has no room for a copy, the frames are
-written once more where they lie.
+Frames above W are copied because the page cache may hold bytes that the disk does not have. An old
+file without frames below W is quarantined if it has bad bytes, else removed: all its frames are in
+the new file. If a full disk has no room for a copy, the frames are rewritten in place.
 
-A frame follows the one before of its stream, whatever retention has given up meanwhile. What a bad
-frame's producer sent counts as sent if it lies below W, so a repeat is never answered as stored and
-never stored twice; above W it may never have been acknowledged, so it may come again. Whose frames
-were in bytes that nobody can read, and what the machine took with it, nobody knows: after any but
-a clean stop each producer says where it goes on (`producers`).
+The offsets of a frame never lie below the end of its stream, even if retention removed records
+meanwhile. A bad frame below W counts as sent by its producer, so a repeat is neither answered as
+stored nor stored twice. A bad frame above W may never have been acknowledged, so it may be sent
+again. The producers of unreadable bytes and of frames lost with the power are unknown: after any
+stop but a clean one, each producer is in doubt (`sequences`).
 
 Invariant: no whole frame is lost, none below W is ever moved, nothing bad is ever read as good.
 """
@@ -38,7 +37,7 @@ from enum import Enum
 from pathlib import Path
 
 from dssd.limits import TAIL_COPY_BYTES
-from dssd.log.recovery.claimed_offsets import Loss, Place
+from dssd.log.recovery.claimed_offsets import LogPosition, LostBytes
 from dssd.log.recovery.segment_content import SegmentContent
 from dssd.log.segment import index_file
 from dssd.log.segment.file import (
@@ -49,7 +48,7 @@ from dssd.log.segment.file import (
     write_all,
     write_durably,
 )
-from dssd.log.segment.frame_scan import Bad
+from dssd.log.segment.frame_scan import BadBytes
 from dssd.log.segment.rows import row_id
 from dssd.log.segment.run_index import Runs
 from dssd.store.rows import SegmentRow
@@ -63,15 +62,15 @@ class Outcome(Enum):
     NEVER_BEGUN = "never begun"
     """The file has no header and nothing was promised: it never existed."""
     WHOLE = "whole"
-    """Everything is below the watermark: it is taken up again."""
+    """Everything is below the watermark: it is reopened for appends."""
     TAIL = "tail"
-    """There is something above the watermark, torn or not: the good part moves on."""
+    """There are bytes above the watermark, torn or not: whole frames are copied to a new file."""
     DAMAGED = "damaged"
     """Bad bytes where good ones were promised, or between good ones: it takes no more frames."""
 
 
 def judge(content: SegmentContent | None, watermark: int) -> Outcome:
-    """What an active segment is, by what was found in it and what was promised of it."""
+    """The outcome of an active segment, by its content and its watermark."""
     if content is None:
         return Outcome.MISSING
     if content.header_reason:
@@ -87,8 +86,8 @@ def judge(content: SegmentContent | None, watermark: int) -> Outcome:
 def never_begun(paths: SegmentPaths, rows: Sequence[SegmentRow]) -> list[SegmentRow]:
     """Active segments of a storage topic that never took a frame, though another one is active.
 
-    A crash while rolling leaves two; an empty second one never existed. Nor did one without a file,
-    which is no first one then.
+    A crash during a roll leaves two active ones. An empty one behind the first never existed, and
+    neither did one without a file, which does not count as the first.
     """
     active = [row for row in rows if row.state == "active"]
     files = {row.segment_id: paths.segment(row_id(row)) for row in active}
@@ -110,17 +109,18 @@ def size_of(path: Path) -> int:
         return 0
 
 
-def losses_in(segment: SegmentId, content: SegmentContent, watermark: int) -> list[Loss]:
-    """The bad bytes of a damaged segment, those that are missing below its watermark too."""
+def losses_in(segment: SegmentId, content: SegmentContent, watermark: int) -> list[LostBytes]:
+    """The bad bytes of a damaged segment, and the bytes missing below its watermark."""
     lost = list(content.bad)
     if content.size < watermark:
-        lost.append(Bad(content.size, watermark, None))
+        lost.append(BadBytes(content.size, watermark, None))
     return [
-        Loss(Place(segment.segment_id, bad.start), bad.end - bad.start, bad.header) for bad in lost
+        LostBytes(LogPosition(segment.segment_id, bad.start), bad.end - bad.start, bad.header)
+        for bad in lost
     ]
 
 
-def move_tail(
+def copy_tail(
     paths: SegmentPaths, old: SegmentId, new: SegmentId, content: SegmentContent, created_us: int
 ) -> Runs:
     """Copy the whole frames above the watermark to a new file, durably; returns its runs."""
@@ -150,10 +150,10 @@ def _pieces_of(source: int, start: int, end: int) -> Iterator[tuple[int, bytes]]
         start += len(piece)
 
 
-def settle_tail(paths: SegmentPaths, segment: SegmentId, content: SegmentContent) -> None:
+def make_tail_durable(paths: SegmentPaths, segment: SegmentId, content: SegmentContent) -> None:
     """Make the whole frames above the watermark durable where they lie.
 
-    They are written once more, for the page cache may count as clean what the disk does not have.
+    They are rewritten, because the page cache may count as clean what the disk does not have.
 
     Raises:
         OSError: the disk refused.
@@ -171,7 +171,7 @@ def settle_tail(paths: SegmentPaths, segment: SegmentId, content: SegmentContent
 
 
 def joined(content: SegmentContent) -> Runs:
-    """All runs of a file, those above the watermark too."""
+    """All runs of a file, below and above the watermark."""
     runs = dict(content.kept)
     for partition, above in content.above.items():
         runs[partition] = runs[partition].joined(above) if partition in runs else above
@@ -218,7 +218,7 @@ def load_runs(paths: SegmentPaths, segment: SegmentId, summary: index_file.Summa
 
 
 def _bad_index(error: OSError) -> index_file.BadIndex:
-    """An index that is not there or that the disk cannot give is made anew.
+    """The error of an index that is missing or unreadable, and will be rebuilt.
 
     Raises:
         OSError: any other error.

@@ -1,10 +1,10 @@
 """Which frames are still there, after a start has found damage.
 
-A snapshot of producers may know frames that it did not have to read. Those of damaged segments are
-looked up in the index that was made of what could be read; other segments are trusted.
+A snapshot of producers may know frames that a start does not read. Such frames in damaged segments
+are looked up in the index of the readable frames; other segments are trusted.
 
-Invariant: a frame that retention took is not gone, for it was stored. Blocking where an index lies
-on disk. It must not know producers.
+Invariant: a frame that retention removed does not count as gone, because it was stored. Blocking if
+an index lies on disk. This module must not know producers.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,7 +20,7 @@ from dssd.log.topic_state import Segment, StorageTopicState
 def frames_there(
     paths: SegmentPaths, state: StorageTopicState, damaged: Sequence[Segment]
 ) -> Callable[[int, int], bool]:
-    """Tells of a partition and an offset whether the frame that had it is still there."""
+    """A function that tells whether the frame at a partition and an offset is still there."""
     runs = {segment.id: _runs_of(paths, segment) for segment in damaged}
 
     def is_there(partition: int, offset: int) -> bool:
@@ -38,7 +38,7 @@ def frames_there(
 
 
 def _runs_of(paths: SegmentPaths, segment: Segment) -> Runs:
-    """Of an index that cannot be read, nothing: then nobody can say what is there."""
+    """The readable runs of a segment; none if its index cannot be read."""
     if segment.runs is not None:
         return segment.runs
     assert segment.summary is not None

@@ -1,9 +1,9 @@
-"""Opening a log: rows and files are brought together, topic by topic, before anything is served.
+"""Opens a log: matches rows with files, topic by topic, before anything is served.
 
 Invariant: afterwards every segment row has its file, every segment file in the directory has its
 row, and each storage topic has at most one active segment, the last; on a full disk some segments
-wait for room to be sealed. Files that no row names are moved to quarantine. What becomes of one
-storage topic is `topic_recovery`'s; this module knows the whole directory.
+are sealed later. Files that no row names are moved to quarantine. This module knows the whole
+directory; `recovery.topic` recovers one storage topic.
 """
 
 import asyncio
@@ -47,7 +47,7 @@ class Recovered:
     quarantined: list[tuple[Path, str]] = field(default_factory=list)
 
     def report(self, path: Path, reason: str) -> None:
-        """Note a file that was set aside, or found damaged, or made anew."""
+        """Note a file that was set aside, found damaged, or rebuilt."""
         self.quarantined.append((path, reason))
 
 
@@ -95,7 +95,7 @@ async def _forget(store: Store, storage_topic_id: int, ceilings: Mapping[int, in
 def _quarantine_strays(
     paths: SegmentPaths, named: set[SegmentId], active: set[SegmentId], recovered: Recovered
 ) -> None:
-    """Move files that no row names aside; remove what only caches or never got its name."""
+    """Quarantine files that no row names; remove caches and temporary files among them."""
     for path in sorted(paths.directory.iterdir()):
         if path.name == QUARANTINE:
             continue

@@ -1,11 +1,11 @@
-"""Carrying out what a start decided of one segment: its frames moved on, or its file sealed.
+"""Carries out what a start decided about one segment: copies its tail, or seals its file.
 
-Where the disk is full, a segment is kept *unsealed*: its index in memory, its frames durable where
-they lie, its row as it was. So the log can be read and every repeat answered; the housekeeping
-seals it once there is room, and a start before that finds what this one found.
+If the disk is full, a segment stays *unsealed*: its index is in memory, its frames are durable in
+place, its row is unchanged. So the log can be read and every repeat answered. The housekeeper seals
+it once there is room; a start before that finds what this one found.
 
-Invariant: rows change only after what they speak of is durable. Every frame of a segment that is
-returned is durable.
+Invariant: a row changes only after the bytes that it describes are durable. Every frame of a
+returned segment is durable.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ from dssd.store.rows import SegmentRow
 
 @dataclass(frozen=True, slots=True)
 class Damaged:
-    """A segment with bad bytes, until it is known what to claim for them."""
+    """A damaged segment, kept until its claims are known."""
 
     row: SegmentRow
     content: SegmentContent
@@ -38,7 +38,7 @@ class Damaged:
 
 
 class Outcomes:
-    """One storage topic's."""
+    """Carries out the outcomes of one storage topic."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class Outcomes:
         self._may_be_lost = may_be_lost
 
     async def forget(self, row: SegmentRow, *, existed: bool) -> None:
-        """A segment never existed: its file goes to quarantine, its row goes."""
+        """Remove a segment that never existed: quarantine its file, delete its row."""
         segment_id = row_id(row)
         try:
             if existed:
@@ -71,7 +71,7 @@ class Outcomes:
     async def move_tail(
         self, row: SegmentRow, content: SegmentContent
     ) -> tuple[list[Segment], bool]:
-        """Copy what is good above the watermark to a new file; the old one ends there.
+        """Copy the whole frames above the watermark to a new file; the old file ends there.
 
         Returns the segments in order, and whether the last one takes more frames.
         """
@@ -106,14 +106,14 @@ class Outcomes:
     ) -> tuple[Segment, Runs]:
         """A new segment, not in the store yet, with the frames above the watermark.
 
-        Where the old file goes, its snapshot of the producers lies beside the new one before.
+        If the old file ``goes``, its snapshot of producers is first copied beside the new one.
         """
         now_us = self._wall_us()
         new = SegmentId(old.storage_topic_id, await self._store.next_id())
         if goes:
             await asyncio.to_thread(snapshots.hand_down, self._paths, old, new)
         runs = await asyncio.to_thread(
-            judge_segment.move_tail, self._paths, old, new, content, now_us
+            judge_segment.copy_tail, self._paths, old, new, content, now_us
         )
         size = HEADER_BYTES + content.above_bytes
         segment = Segment(new, now_us // 1_000, None, None, size, size, size)
@@ -121,7 +121,7 @@ class Outcomes:
         return segment, runs
 
     async def _commit_or_drop(self, new: Segment, writes: list[Put | Delete]) -> None:
-        """Make rows of a move durable; a copy that got no row goes, for all in it is elsewhere."""
+        """Commit the rows of a move; remove the copy if the disk is too full for its row."""
         try:
             await self._store.commit(writes)
         except (DiskFull, OSError) as error:
@@ -130,7 +130,7 @@ class Outcomes:
             raise
 
     async def _retire(self, old: SegmentId, bad: str) -> None:
-        """Every good byte of a file is in its successor. One with bad bytes is kept aside."""
+        """Remove a file whose frames were all copied; quarantine it if it has bad bytes."""
         if bad:
             path = self._paths.segment(old)
             self._report(await asyncio.to_thread(self._paths.quarantine, path), bad)
@@ -139,7 +139,7 @@ class Outcomes:
     async def seal(
         self, row: SegmentRow, content: SegmentContent, claims: Sequence[Claim] = ()
     ) -> Segment:
-        """Let a file whose frames are all below its watermark take no more of them."""
+        """Seal a file whose frames are all below its watermark."""
         runs, frames = content.kept, content.frames_kept
         _claim(runs, claims)
         try:
@@ -153,9 +153,9 @@ class Outcomes:
         return segment
 
     async def seal_damaged(self, damaged: Damaged, claims: Sequence[Claim]) -> list[Segment]:
-        """Let a damaged file take no more frames; those above its watermark are copied.
+        """Seal a damaged file; whole frames above its watermark are copied.
 
-        The copy takes none either, for only the index of a sealed segment can hold claims.
+        The copy is sealed too, because only the index of a sealed segment can hold claims.
         """
         row, content = damaged.row, damaged.content
         reason = damage(content, damaged.watermark, may_be_lost=self._may_be_lost)
@@ -194,7 +194,7 @@ class Outcomes:
         return [kept, copy]
 
     async def _indexed(self, row: SegmentRow, size: int, runs: Runs, frames: int) -> Segment:
-        """A sealed segment whose index was just written."""
+        """Write the index of a segment; returns it sealed."""
         segment_id = row_id(row)
         await asyncio.to_thread(
             judge_segment.write_index, self._paths, segment_id, size, runs, frames
@@ -205,9 +205,9 @@ class Outcomes:
         return segment
 
     async def _unsealed(self, row: SegmentRow, content: SegmentContent, size: int) -> Segment:
-        """The segment with its index in memory, and all its frames durable where they lie."""
+        """Keep a segment unsealed: its index in memory, its frames made durable in place."""
         segment_id = row_id(row)
-        await asyncio.to_thread(judge_segment.settle_tail, self._paths, segment_id, content)
+        await asyncio.to_thread(judge_segment.make_tail_durable, self._paths, segment_id, content)
         runs = judge_segment.joined(content)
         segment = Segment(
             segment_id, row.created_at_ms, runs, None, size, row.watermark_bytes, size
@@ -226,7 +226,9 @@ def _torn(content: SegmentContent) -> str:
 
 
 def damage(content: SegmentContent, watermark: int, *, may_be_lost: bool) -> str:
-    """What is wrong with a damaged segment, whose frames may be lost before they are synced."""
+    """The reason to report for a damaged segment.
+
+    ``may_be_lost``: the topic takes frames that are reported before they are synced."""
     if content.header_reason:
         return f"damaged header: {content.header_reason}"
     if content.size < watermark:

@@ -1,11 +1,11 @@
-"""What a segment file holds, found by reading its frames, or told by its marks. Blocking.
+"""What a segment file holds, by reading its frames or from its marks. Blocking.
 
-Whole frames are taken stretch by stretch, and in a stretch those of a stream that lie side by side
-in one go: a start reads tens of thousands.
+Whole frames are taken span by span, and adjacent frames of one stream in a span together, because a
+start reads tens of thousands.
 
-Invariant: a frame follows the one before of its stream, whatever retention has given up meanwhile;
-one that does not lies in a wrong place, and counts as bad bytes. What a bad frame's producer sent
-counts as sent if it lies below the watermark. What becomes of a file is for `recovery`.
+Invariant: the offsets of a frame never lie below the end of its stream, even if retention removed
+records meanwhile; a frame that breaks this counts as bad bytes. A bad frame below the watermark
+counts as sent by its producer. This module must not decide about a file: `judge_segment` does.
 """
 
 import os
@@ -13,8 +13,8 @@ from bisect import bisect_right
 from dataclasses import dataclass, field
 
 from dss_core.frame import Header
-from dssd.log.recovery.claimed_offsets import Loss, Place
-from dssd.log.resume.marks import Known, Marks
+from dssd.log.recovery.claimed_offsets import LogPosition, LostBytes
+from dssd.log.resume.marks import LoadedMarks, Marks
 from dssd.log.segment.file import (
     HEADER_BYTES,
     BadSegmentHeader,
@@ -22,9 +22,9 @@ from dssd.log.segment.file import (
     SegmentPaths,
     check_header,
 )
-from dssd.log.segment.frame_scan import Bad, Stretch, scan_file
+from dssd.log.segment.frame_scan import BadBytes, FrameSpan, scan_file
 from dssd.log.segment.run_index import OpenRun, Run, Runs, StreamRuns
-from dssd.log.sequences import Answer, Producers
+from dssd.log.sequences import FirstAnswer, Producers
 
 
 @dataclass(slots=True)
@@ -32,7 +32,7 @@ class SegmentContent:
     """What a scan found in a segment file."""
 
     size: int
-    """Of the file."""
+    """Bytes of the file."""
     kept: Runs = field(default_factory=dict)
     """Frames below the watermark."""
     above: Runs = field(default_factory=dict)
@@ -42,14 +42,14 @@ class SegmentContent:
     good_end: int = HEADER_BYTES
     """Where the last whole frame ends."""
     spans: list[tuple[int, int]] = field(default_factory=list)
-    """Start and end of each stretch of whole frames above the watermark."""
-    bad: list[Bad] = field(default_factory=list)
+    """Start and end of each span of whole frames above the watermark."""
+    bad: list[BadBytes] = field(default_factory=list)
     frames_kept: int = 0
     frames_above: int = 0
     header_reason: str = ""
     """What is wrong with the file's header."""
     marks: Marks = field(default_factory=Marks)
-    """Those that told of frames instead of the frames."""
+    """The marks that replaced reading the frames below them."""
 
     @property
     def torn_bytes(self) -> int:
@@ -62,7 +62,7 @@ class SegmentContent:
         return sum(end - start for start, end in self.spans)
 
     def position_in_copy(self, position: int) -> int:
-        """Where a byte of a whole frame above the watermark lies once they were copied."""
+        """Where a byte of a whole frame above the watermark lies in the copy."""
         number = bisect_right(self.spans, position, key=lambda span: span[0]) - 1
         before = sum(end - start for start, end in self.spans[:number])
         return HEADER_BYTES + before + position - self.spans[number][0]
@@ -70,16 +70,16 @@ class SegmentContent:
 
 @dataclass(slots=True)
 class TopicScan:
-    """What recovery knows of a storage topic while it goes through its segments."""
+    """What recovery knows of a storage topic while it scans its segments."""
 
     storage_topic_id: int
     ends: list[int]
-    """Of each stream: where its last frame so far ends."""
+    """By partition: where the last frame so far ends."""
     producers: Producers
     last_us: int = 0
-    last_frames: dict[int, Place] = field(default_factory=dict)
-    """Of each stream that has one: where that frame lies."""
-    losses: list[Loss] = field(default_factory=list)
+    last_frames: dict[int, LogPosition] = field(default_factory=dict)
+    """By partition, for streams with a frame: where the last frame lies."""
+    losses: list[LostBytes] = field(default_factory=list)
     """Bad bytes that may have held frames."""
 
 
@@ -91,11 +91,12 @@ def scan_segment(
     run_bytes_max: int,
     *,
     stop_at: int | None = None,
-    known: Known | None = None,
+    known: LoadedMarks | None = None,
 ) -> SegmentContent | None:
-    """Read a segment file, or its first bytes; the topic learns its frames. None: no file.
+    """Read a segment file up to ``stop_at``, and enter its frames in ``topic``. None: no file.
 
-    What is ``known`` of it is not read, if the file is as whole as was promised.
+    The part that marks describe (``known``) is not read, unless the file is shorter than its
+    watermark or its header is damaged.
     """
     try:
         fd = os.open(paths.segment(segment), os.O_RDONLY | os.O_CLOEXEC)
@@ -135,8 +136,8 @@ class _Scanned:
         self._run_bytes_max = run_bytes_max
         self._open_runs: dict[tuple[bool, int], OpenRun] = {}
 
-    def skip(self, known: Known) -> None:
-        """Take from marks what their frames would have told, if those belong here."""
+    def skip(self, known: LoadedMarks) -> None:
+        """Take the frames below the marks as known, if they continue the topic's streams."""
         content, topic = self._content, self._topic
         for partition, runs in known.runs.items():
             if partition >= len(topic.ends) or runs[0].base < topic.ends[partition]:
@@ -153,37 +154,37 @@ class _Scanned:
     def _learn(self, partition: int, end: int, position: int, last_us: int) -> None:
         topic = self._topic
         topic.ends[partition] = end
-        topic.last_frames[partition] = Place(self._segment.segment_id, position)
+        topic.last_frames[partition] = LogPosition(self._segment.segment_id, position)
         topic.last_us = max(topic.last_us, last_us)
 
     def read(self, fd: int) -> None:
-        """Take in what lies behind the marks."""
+        """Read the frames after the marks."""
         content = self._content
         start = content.marks.end
         for item in scan_file(fd, self._topic.storage_topic_id, start, content.size):
-            if isinstance(item, Stretch):
+            if isinstance(item, FrameSpan):
                 self._take(item)
                 continue
             content.bad.append(item)
             if item.header is not None and item.start < self._watermark:
                 _count_as_sent(self._topic.producers, item.header)
 
-    def _take(self, stretch: Stretch) -> None:
+    def _take(self, span: FrameSpan) -> None:
         number = 0
-        while number < len(stretch.frames):
-            at, end, partition, _, _, _, base, _ = stretch.frames[number]
+        while number < len(span.frames):
+            at, end, partition, _, _, _, base, _ = span.frames[number]
             ends = self._topic.ends
             if partition < len(ends) and base >= ends[partition]:
-                number = self._take_neighbours(stretch, number)
+                number = self._take_neighbours(span, number)
                 continue
-            self._content.bad.append(Bad(stretch.place(at), stretch.place(end), None))
+            self._content.bad.append(BadBytes(span.place(at), span.place(end), None))
             number += 1
 
-    def _take_neighbours(self, stretch: Stretch, first: int) -> int:
-        """Take frames of one stream that go on in one run; returns the number behind the last."""
-        frames = stretch.frames
+    def _take_neighbours(self, span: FrameSpan, first: int) -> int:
+        """Take adjacent frames of one stream into one run; returns the number after the last."""
+        frames = span.frames
         start, _, partition, _, _, _, base, first_us = frames[first]
-        position = stretch.place(start)
+        position = span.place(start)
         below = position < self._watermark
         open_run = self._open_runs.setdefault((below, partition), OpenRun())
         run_bytes_left = self._run_bytes_max
@@ -197,17 +198,17 @@ class _Scanned:
             at, end, own, producer, sequence, records, own_base, time_us = frames[number]
             if own != partition or own_base != offset or at - start >= run_bytes_left:
                 break
-            remember(partition, producer, sequence, Answer(own_base, records, time_us))
+            remember(partition, producer, sequence, FirstAnswer(own_base, records, time_us))
             last, offset, last_us = at, own_base + records, time_us
         else:
             number, at = len(frames), end
         run = Run(base, offset, position, at - start, first_us, 0)
-        with memoryview(stretch.buffer) as view:
+        with memoryview(span.buffer) as view:
             grown = open_run.add(run, (view[start:at],), self._run_bytes_max)
         runs = self._content.kept if below else self._content.above
         runs.setdefault(partition, StreamRuns()).put(grown, last_us)
-        self._learn(partition, offset, stretch.place(last), last_us)
-        self._count(position, stretch.place(at), number - first, below=below)
+        self._learn(partition, offset, span.place(last), last_us)
+        self._count(position, span.place(at), number - first, below=below)
         return number
 
     def _count(self, start: int, end: int, frames: int, *, below: bool) -> None:
@@ -226,16 +227,16 @@ class _Scanned:
 def replay_producers(
     paths: SegmentPaths, segment: SegmentId, start: int, end: int, producers: Producers
 ) -> None:
-    """Let the producers' state learn the frames in a part of a segment."""
+    """Enter the frames of a part of a segment in the producers' state."""
     try:
         fd = os.open(paths.segment(segment), os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
         return
     try:
         for item in scan_file(fd, segment.storage_topic_id, start, min(end, os.fstat(fd).st_size)):
-            if isinstance(item, Stretch):
+            if isinstance(item, FrameSpan):
                 for _, _, partition, producer, sequence, records, base, time_us in item.frames:
-                    answer = Answer(base, records, time_us)
+                    answer = FirstAnswer(base, records, time_us)
                     producers.stored(partition, producer, sequence, answer)
             elif item.header is not None:
                 _count_as_sent(producers, item.header)

@@ -1,12 +1,12 @@
-"""Opening one storage topic: its segments brought to rest in their order, then its bounds.
+"""Opens one storage topic: recovers its segments in order, then the bounds of its streams.
 
-`recovery` decides about single segments, `outcomes` carries out; this module
-knows all of a topic's: what damage in one may have held of the others' streams, where each stream
-ends, what producers had sent.
+`judge_segment` decides about single segments and `outcomes` carries the decisions out. This module
+knows all segments of a topic: what damaged bytes may have held, where each stream ends, what
+producers had sent.
 
 Invariant: afterwards at most one segment takes frames, the last; no stream ends below an offset
-that was given. What holds nothing any more goes once what producers had sent in it lies elsewhere.
-Other topics, and files that no row names, are `startup`'s.
+that was assigned. A segment without records is removed only after its producers are stored
+elsewhere. This module must not know other topics, nor files that no row names: `open_log` does.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from dssd.log.ceilings import Ceilings
 from dssd.log.disk_errors import is_full
 from dssd.log.handover import WriterTopic
 from dssd.log.recovery import judge_segment
-from dssd.log.recovery.claimed_offsets import Place, claims_of
+from dssd.log.recovery.claimed_offsets import LogPosition, claims_of
 from dssd.log.recovery.judge_segment import Outcome
 from dssd.log.recovery.missing_frames import frames_there
 from dssd.log.recovery.outcomes import Damaged, Outcomes
@@ -29,11 +29,11 @@ from dssd.log.recovery.segment_content import (
     scan_segment,
 )
 from dssd.log.resume import marks, snapshots
-from dssd.log.resume.marks import Known
+from dssd.log.resume.marks import LoadedMarks
 from dssd.log.segment.file import HEADER_BYTES, SegmentId, SegmentPaths, SegmentWriter
 from dssd.log.segment.index_file import BadIndex
 from dssd.log.segment.rows import parse_ends, parse_starts, remove_if_room, row_id
-from dssd.log.sequences import Covered, Producers, forgotten_before
+from dssd.log.sequences import Producers, SnapshotPosition, forgotten_before
 from dssd.log.settings import LogSettings
 from dssd.log.topic_state import Segment, StorageTopicState, Stream
 from dssd.store.port import Store
@@ -43,7 +43,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class TopicRecovery:
-    """One storage topic. ``report`` is told of files that are set aside, damaged or rebuilt."""
+    """Recovers one storage topic. ``report`` is told of quarantined, damaged and rebuilt files."""
 
     def __init__(
         self,
@@ -67,15 +67,15 @@ class TopicRecovery:
         self._file: SegmentWriter | None = None
         self._damaged: list[Damaged] = []
         self._gone: list[SegmentId] = []
-        """Segments that hold nothing any more, but perhaps what producers had sent."""
+        """Segments without records, whose producers may not be stored elsewhere yet."""
         self._state: StorageTopicState
         self._scan: TopicScan
-        self._covered: Covered
+        self._covered: SnapshotPosition
 
     async def recover(
         self, topic: StorageTopicRow, rows: Sequence[SegmentRow]
     ) -> tuple[StorageTopicState, WriterTopic]:
-        """Go through its segments in order; returns it as readers and as the writer are to see it.
+        """Recover its segments in order; returns its state for readers and for the writer.
 
         Raises:
             OSError: the disk failed.
@@ -110,14 +110,14 @@ class TopicRecovery:
         return self._state, self._finished(sealed=topic.ends is not None)
 
     async def _let_go(self, producers: Producers) -> None:
-        """Remove what holds nothing any more, once what producers had sent lies elsewhere."""
+        """Remove the segments without records, once their producers are stored elsewhere."""
         last = self._state.last
-        covered = None if last is None else Covered(*last.id, last.size)
+        covered = None if last is None else SnapshotPosition(*last.id, last.size)
         sizes = {one: judge_segment.size_of(self._paths.segment(one)) for one in self._gone}
         there = [one for one in self._gone if sizes[one]]
         if covered is None and there and len(producers):
-            # The newest of them stays until there is another one.
-            covered = Covered(*max(there), sizes[max(there)])
+            # The newest of them stays until there is another segment.
+            covered = SnapshotPosition(*max(there), sizes[max(there)])
             self._gone.remove(max(there))
         saved = True
         if covered is not None and (self._gone or not self._clean):
@@ -135,10 +135,10 @@ class TopicRecovery:
                 stream.grow(segment, max(stream.end, extent.end))
 
     def _go_on_at_ceilings(self, ends: Sequence[int] | None) -> None:
-        """Give no offset again that a lost frame had; nor, once sealed, end before the end.
+        """Continue each stream with a ceiling above all offsets that were assigned.
 
-        A stream's gap lies between two segments, for within one it would count as damage: so a
-        file that holds frames of it takes no more.
+        A sealed stream ends where it was sealed. A gap lies between two segments, because inside
+        one it would count as damage: so a file that holds frames of the stream takes no more.
         """
         state = self._state
         state.ceilings = Ceilings(self._ceilings)
@@ -194,7 +194,7 @@ class TopicRecovery:
             return
         found = judge_segment.size_of(path)
         if found == 0 and size == HEADER_BYTES:
-            # It took no frame, and its removal was not finished.
+            # It never took a frame, and its removal was not finished.
             self._gone.append(segment_id)
             return
         if found < size:
@@ -204,7 +204,7 @@ class TopicRecovery:
         await asyncio.to_thread(self._replay, segment_id, size)
 
     async def _sealed_without_index(self, row: SegmentRow, reason: str) -> None:
-        """Make the index anew from the frames below the watermark."""
+        """Rebuild the index from the frames below the watermark."""
         segment_id, watermark = row_id(row), row.watermark_bytes
         content = await self._scanned(segment_id, watermark, stop_at=watermark)
         if content is None:
@@ -233,10 +233,10 @@ class TopicRecovery:
             assert extent is not None
             scan.ends[partition] = max(scan.ends[partition], extent.end)
             scan.last_us = max(scan.last_us, extent.last_us)
-            scan.last_frames[partition] = Place(segment.id.segment_id, segment.size)
+            scan.last_frames[partition] = LogPosition(segment.id.segment_id, segment.size)
 
     def _is_below_starts(self, segment: Segment) -> bool:
-        """Whether retention had already given up all that a segment holds."""
+        """Whether all that a segment holds lies below the low watermarks."""
         extents = [(number, segment.extent(number)) for number in segment.partitions()]
         return bool(extents) and all(
             extent is not None and extent.end <= self._state.streams[number].start
@@ -249,7 +249,7 @@ class TopicRecovery:
         segment_id = row_id(row)
         watermark = row.watermark_bytes
         if not is_last:
-            # The next file took frames only once this one was durable to its end.
+            # The next file took frames only after this one was durable to its end.
             watermark = max(watermark, judge_segment.size_of(self._paths.segment(segment_id)))
         known = await asyncio.to_thread(
             marks.load, self._paths, segment_id, watermark, self._covered
@@ -283,7 +283,7 @@ class TopicRecovery:
         watermark: int,
         *,
         stop_at: int | None = None,
-        known: Known | None = None,
+        known: LoadedMarks | None = None,
     ) -> SegmentContent | None:
         return await asyncio.to_thread(
             scan_segment,
@@ -297,7 +297,7 @@ class TopicRecovery:
         )
 
     def _take_up(self, segment: Segment) -> None:
-        """Go on appending to a file all of which is durable."""
+        """Reopen a file for appends; all of it is durable."""
         self._file = SegmentWriter.reopen(self._paths, segment.id, segment.size)
 
     # Damaged segments
@@ -307,9 +307,9 @@ class TopicRecovery:
         self._scan.losses += judge_segment.losses_in(row_id(row), content, watermark)
 
     async def _settle_damaged(self, sealed_ends: Sequence[int] | None) -> list[Segment]:
-        """Seal what is damaged, now that every frame is known and so what may be claimed.
+        """Seal the damaged segments, now that all frames are known and claims can be made.
 
-        Returns what has become of it.
+        Returns the segments that replace them.
         """
         settled: list[Segment] = []
         if not self._damaged:
@@ -327,16 +327,16 @@ class TopicRecovery:
 
     # Producers
 
-    def _load_producers(self, rows: Sequence[SegmentRow]) -> tuple[Producers, Covered]:
-        """The newest snapshot that is whole; else nothing, and every frame has to be read."""
+    def _load_producers(self, rows: Sequence[SegmentRow]) -> tuple[Producers, SnapshotPosition]:
+        """The newest snapshot that is whole; if there is none, every frame has to be read."""
         number = self._state.storage_topic_id
         found = snapshots.newest(self._paths, map(row_id, rows), self._report)
-        return found or (Producers(number), Covered(number, 0, 0))
+        return found or (Producers(number), SnapshotPosition(number, 0, 0))
 
-    def _save_producers(self, covered: Covered) -> bool:
-        """Spare the next start the reading; False where the disk is too full for that.
+    def _save_producers(self, covered: SnapshotPosition) -> bool:
+        """Store a snapshot for the next start; False if the disk is too full.
 
-        A start can do without, as long as no frames go that only an older snapshot knows.
+        A start works without it, unless frames were removed that only an older snapshot knows.
         """
         segment_id = SegmentId(covered.storage_topic_id, covered.segment_id)
         self._scan.producers.newest_us = self._scan.last_us
@@ -349,7 +349,7 @@ class TopicRecovery:
         return True
 
     def _replay(self, segment_id: SegmentId, size: int) -> None:
-        """Read the frames of a segment that the snapshot does not know."""
+        """Read the frames of a segment that the snapshot does not cover."""
         covered = self._covered
         if segment_id.segment_id < covered.segment_id:
             return

@@ -1,7 +1,7 @@
-"""The file that says that the log was closed in order.
+"""The clean marker: a file that says that the log was closed cleanly.
 
-Invariant: it lies there only while all is as a stop in order left it; whoever opens the log takes
-it before anything else is changed. Blocking; this module knows nothing of what was closed.
+Invariant: it exists only while the log is as a clean stop left it; a start removes it before it
+changes anything else. Blocking; this module must not know what was closed.
 """
 
 from dssd.log.segment.file import SegmentPaths, sync_directory, write_durably
@@ -10,7 +10,7 @@ CLEAN_MARKER = "CLEAN"
 
 
 def leave(paths: SegmentPaths) -> None:
-    """Say, durably, that the log is closed.
+    """Create the marker, durably.
 
     Raises:
         OSError: the disk refused.
@@ -19,7 +19,7 @@ def leave(paths: SegmentPaths) -> None:
 
 
 def take(paths: SegmentPaths) -> bool:
-    """Whether the log was closed in order. It no longer counts as such from here on.
+    """Remove the marker, durably; returns whether it was there.
 
     Raises:
         OSError: the directory cannot be read or written.

@@ -1,29 +1,29 @@
-"""What was known of an active segment when its watermark was stored, so that a start need not ask
-the frames below it again.
+"""Marks: the runs and producers of an active segment, stored with its watermark. A start does not
+read the frames below them.
 
-Beside the segment lies a file of *marks*. Each tells of the part of the segment between the mark
-before and itself::
+Beside the segment lies a file of *marks*. Each mark describes the part of the segment from the mark
+before up to its own end::
 
     segment   ║ frames ........ │ frames ........ │ frames ...
            header          mark 1            mark 2            a start reads from here on
 
-Little endian; a mark follows the one before in the file as its part does in the segment, and the
-first part begins behind the segment's header::
+Little endian. Marks lie in the file in the order of their parts; the first part starts after the
+segment's header::
 
     ┌ head, 64 bytes ──────────────────────────────────────────────────────────────────┐
     │ magic DSSMARK1 │ u32 version │ u32 storage topic │ u64 segment │ u64 start │ u64 end │
     │ u64 frames of the segment up to the end │ u32 streams │ u32 runs │ u64 bytes of changes │
-    ├ one a stream with runs in the part, 16 bytes ────────────────────────────────────┤
+    ├ one per stream with runs in the part, 16 bytes ──────────────────────────────────┤
     │ u32 partition │ u32 runs │ u64 append time of its last frame                         │
     ├ the runs, stream after stream, 48 bytes each (fields of Run) ────────────────────┤
     │ changes of producers (`Producers.take_changes`)                                      │
     │ u64 checksum of all above (xxh3-64)                                                  │
     └──────────────────────────────────────────────────────────────────────────────────┘
 
-Invariant: a mark is written after its part of the segment is durable, and counts only where the
-watermark in the segment's row covers it. What `load` gives is what was written, up to the first
-mark that is torn, damaged, missing or above the watermark: so the file is a cache and need not be
-durable. Blocking; this module knows no frames.
+Invariant: a mark is written after its part of the segment is durable, and counts only if the
+watermark in the segment's row covers it. `load` gives what was written, up to the first mark that
+is torn, damaged, missing or above the watermark. So the file is a cache and need not be durable.
+Blocking; this module must not know frames.
 """
 
 import errno
@@ -44,7 +44,7 @@ from dssd.log.segment.file import (
     write_all,
 )
 from dssd.log.segment.run_index import RUN_BYTES, Runs, StreamRuns
-from dssd.log.sequences import Covered
+from dssd.log.sequences import SnapshotPosition
 
 _MAGIC = b"DSSMARK1"
 _VERSION = 1
@@ -60,21 +60,21 @@ class Marks:
     size: int = 0
     """Bytes of whole marks in it."""
     end: int = HEADER_BYTES
-    """Up to here they know the segment."""
+    """Where the last part that they describe ends in the segment."""
     frames: int = 0
-    """How many lie below."""
+    """How many frames of the segment lie below that."""
     unstored: bytes = b""
-    """Changes of producers in a mark that could not be written, for the next one."""
+    """Changes of producers of a mark that could not be written; the next mark has them."""
 
 
 @dataclass(slots=True)
-class Known:
-    """What marks tell of a segment."""
+class LoadedMarks:
+    """The content of the marks of a segment."""
 
     marks: Marks = field(default_factory=Marks)
     runs: Runs = field(default_factory=dict)
     changes: list[bytes] = field(default_factory=list)
-    """Of the producers, in order; those that their snapshot knows are left out."""
+    """Changes of producers, in order, without those that the snapshot covers."""
 
 
 class _Mark(NamedTuple):
@@ -97,13 +97,13 @@ def add(
     *,
     durably: bool = False,
 ) -> None:
-    """Add a mark of the segment's frames up to where ``marked`` says.
+    """Add a mark of the segment's frames up to ``marked.size``.
 
-    ``runs`` are all of the segment's; no run reaches over that place, and those below it do not
-    change any more, though later ones may come meanwhile.
+    ``runs`` are all runs of the segment. No run reaches over that position, and the runs below it
+    do not change any more; later runs may be added meanwhile.
 
     Raises:
-        OSError: the disk refused. The marks before are whole, and it may be tried again.
+        OSError: the disk refused. The marks before are whole, and the call may be repeated.
     """
     if marked.size == marks.end:
         marks.unstored += marked.changes
@@ -128,7 +128,7 @@ def add(
 def _encoded(segment: SegmentId, start: int, runs: Runs, marked: Marked, changes: bytes) -> bytes:
     entries: list[bytes] = []
     packed: list[bytes] = []
-    # A copy, for streams may come meanwhile.
+    # A copy, because streams may be added meanwhile.
     for partition, own in list(runs.items()):
         first, behind = own.between(start, marked.size)
         if first == behind:
@@ -153,15 +153,17 @@ def _encoded(segment: SegmentId, start: int, runs: Runs, marked: Marked, changes
     return content + _CHECKSUM.pack(xxhash.xxh3_64_intdigest(content))
 
 
-def load(paths: SegmentPaths, segment: SegmentId, watermark: int, covered: Covered) -> Known:
-    """What the marks of a segment tell of it below its watermark.
+def load(
+    paths: SegmentPaths, segment: SegmentId, watermark: int, covered: SnapshotPosition
+) -> LoadedMarks:
+    """Load the marks of a segment below its watermark.
 
-    ``covered`` is the place up to which the state of the producers is known from elsewhere.
+    ``covered`` is the position up to which a snapshot knows the producers.
 
     Raises:
         OSError: the disk failed in a way that does not mean that the marks are lost.
     """
-    known = Known()
+    known = LoadedMarks()
     try:
         content = paths.marks(segment).read_bytes()
     except OSError as error:
@@ -175,7 +177,7 @@ def load(paths: SegmentPaths, segment: SegmentId, watermark: int, covered: Cover
     return known
 
 
-def _learn(known: Known, mark: _Mark) -> None:
+def _learn(known: LoadedMarks, mark: _Mark) -> None:
     at = 0
     for partition, runs, last_us in mark.streams:
         size = runs * RUN_BYTES
@@ -187,7 +189,7 @@ def _learn(known: Known, mark: _Mark) -> None:
 
 
 def _marks_in(content: bytes, segment: SegmentId, watermark: int) -> Iterator[_Mark]:
-    """The whole marks from the first on, as long as one goes on where the one before ended."""
+    """The whole marks from the first on, as long as each starts where the one before ended."""
     at, end = 0, HEADER_BYTES
     while (mark := _mark_at(content, at, segment, end)) is not None and mark.end <= watermark:
         yield mark

@@ -1,10 +1,10 @@
-"""Snapshots of what producers had sent, each beside the segment that goes on from there.
+"""Snapshots of what producers had sent, each beside the segment that continues from there.
 
-A start takes the newest one that is whole and learns the rest from frames and marks. Of frames that
-retention took, only a snapshot knows who sent them.
+A start loads the newest snapshot that is whole, and learns the rest from frames and marks. Only a
+snapshot knows who sent the frames that retention removed.
 
 Invariant: a snapshot is whole and durable, or not there. Blocking; this module must not know when
-one is due, nor what producers may do with it (`producers`).
+one is due, nor how a repeat is answered (`sequences`).
 """
 
 import errno
@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from dssd.log.segment.file import SegmentId, SegmentPaths, write_durably
-from dssd.log.sequences import BadSnapshot, Covered, Producers
+from dssd.log.sequences import BadSnapshot, Producers, SnapshotPosition
 
 
 def store(paths: SegmentPaths, segment: SegmentId, snapshot: bytes) -> None:
-    """Keep an encoded snapshot beside a segment, durably.
+    """Store an encoded snapshot beside a segment, durably.
 
     Raises:
         OSError: the disk refused; the one before is as it was.
@@ -25,7 +25,7 @@ def store(paths: SegmentPaths, segment: SegmentId, snapshot: bytes) -> None:
 
 
 def hand_down(paths: SegmentPaths, old: SegmentId, new: SegmentId) -> None:
-    """Keep the snapshot of a segment that goes beside its successor too.
+    """Copy the snapshot of a segment that will be removed beside its successor.
 
     Raises:
         OSError: the disk refused.
@@ -41,8 +41,8 @@ def hand_down(paths: SegmentPaths, old: SegmentId, new: SegmentId) -> None:
 
 def newest(
     paths: SegmentPaths, segments: Iterable[SegmentId], report: Callable[[Path, str], None]
-) -> tuple[Producers, Covered] | None:
-    """The newest snapshot that is whole, of segments in their order; None where there is none.
+) -> tuple[Producers, SnapshotPosition] | None:
+    """The newest whole snapshot of the segments, which are given in order; None if there is none.
 
     Raises:
         OSError: the disk failed in a way that does not mean that the snapshot is lost.

@@ -1,7 +1,7 @@
-"""Segment files: their names, their header, and how one comes to be or is set aside.
+"""Segment files: their names, their header, how one is created, written and quarantined.
 
-A segment file belongs to one storage topic. It starts with a header and goes on with stamped
-frames of any of its partitions, end to end (`dss_core.frame` knows their bits). Little endian::
+A segment file belongs to one storage topic. It starts with a header, followed by stamped
+frames of any of its partitions, end to end (`dss_core.frame` has their format). Little endian::
 
      0        8        12       16       20                28               36       44
      +--------+--------+--------+--------+-----------------+----------------+--------+
@@ -12,9 +12,9 @@ frames of any of its partitions, end to end (`dss_core.frame` knows their bits).
 
 The checksum is xxh3-64 of bytes 0..36.
 
-Invariant: a file under its final name has a whole, durable header, for it is written under a
-temporary name, synced, renamed, and its directory synced. Names are hexadecimal ids and never
-come from a user. This module knows nothing of frames, indexes or rows.
+Invariant: a file under its final name has a whole, durable header: it is written under a temporary
+name, synced and renamed, and its directory is synced. Names are hexadecimal ids and never come from
+a user. This module must not know frames, indexes or rows.
 """
 
 import errno
@@ -65,7 +65,7 @@ class SegmentPaths:
     directory: Path
 
     def segment(self, segment: SegmentId) -> Path:
-        """The frames."""
+        """The file of frames."""
         return self.directory / (_stem(segment) + SEGMENT_SUFFIX)
 
     def index(self, segment: SegmentId) -> Path:
@@ -77,14 +77,14 @@ class SegmentPaths:
         return self.directory / (_stem(segment) + PRODUCERS_SUFFIX)
 
     def marks(self, segment: SegmentId) -> Path:
-        """What was known of an active segment when its watermark was stored."""
+        """The marks of an active segment (`resume.marks`)."""
         return self.directory / (_stem(segment) + MARKS_SUFFIX)
 
     def quarantine(self, path: Path) -> Path:
-        """Move a file aside, durably; returns where it lies now. Nothing there is overwritten."""
+        """Move a file to quarantine, durably; returns its new path. Overwrites nothing."""
         folder = self.directory / QUARANTINE
         folder.mkdir(exist_ok=True)
-        # Before anything moves into it: else its name may be lost, and the file with it.
+        # Before the move: otherwise a crash could lose the folder, and the file with it.
         sync_directory(self.directory)
         target = folder / path.name
         count = 0
@@ -98,7 +98,7 @@ class SegmentPaths:
 
 
 def parse_name(path: Path) -> SegmentId | None:
-    """The segment that a file's name says, None where it is no name of ours."""
+    """The segment that a file's name says; None if the name has another form."""
     topic, dash, segment = path.stem.partition("-")
     if not dash or len(topic) != 8 or len(segment) != 16:
         return None
@@ -142,7 +142,7 @@ def check_header(buffer: bytes, segment: SegmentId) -> None:
 class SegmentWriter:
     """A segment file that takes frames, used by one thread at a time.
 
-    Its descriptor may be closed while all in it is durable; `open` comes before `write`.
+    Its descriptor may be closed while all in it is durable. Call `open` before `write`.
     """
 
     __slots__ = ("_doubtful", "_fd", "_path", "segment", "size", "synced")
@@ -151,7 +151,7 @@ class SegmentWriter:
         self.segment = segment
         self.size = size
         self.synced = size
-        """Up to here all is durable."""
+        """Bytes up to here are durable."""
         self._path = path
         self._fd: int | None = None
         self._doubtful = False
@@ -169,7 +169,7 @@ class SegmentWriter:
 
     @classmethod
     def reopen(cls, paths: SegmentPaths, segment: SegmentId, size: int) -> Self:
-        """Go on in an existing file after its first ``size`` bytes, which are durable."""
+        """Append to an existing file after its first ``size`` bytes, which are durable."""
         return cls(segment, paths.segment(segment), size)
 
     @property
@@ -178,10 +178,10 @@ class SegmentWriter:
         return self._fd is not None
 
     def open(self) -> None:
-        """Give it a descriptor.
+        """Open its descriptor.
 
         Raises:
-            OSError: there is none left, or the file cannot be opened.
+            OSError: no descriptor is left, or the file cannot be opened.
         """
         assert self._fd is None
         self._fd = os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
@@ -200,7 +200,7 @@ class SegmentWriter:
         """Make what was written durable.
 
         Raises:
-            OSError: unknown what is durable. Only for want of space may it be tried again.
+            OSError: unknown what is durable. The call may be repeated only after a full disk.
         """
         if self.synced == self.size:
             return
@@ -213,7 +213,7 @@ class SegmentWriter:
         self.synced = self.size
 
     def _write_again(self, fd: int) -> None:
-        """After a sync that failed the page cache may count as clean what the disk lacks."""
+        """Write again what a failed sync may have left in the page cache only, marked clean."""
         at = self.synced
         while at < self.size:
             piece = os.pread(fd, min(REWRITE_PIECE_BYTES_MAX, self.size - at), at)
@@ -223,7 +223,7 @@ class SegmentWriter:
             at += len(piece)
 
     def cut_back(self, size: int) -> None:
-        """Take back what was written after ``size`` and was never acknowledged."""
+        """Truncate to ``size`` what was written and never acknowledged."""
         if self._fd is None:
             assert size == self.size
             return
@@ -240,16 +240,16 @@ class SegmentWriter:
 
 
 def write_all(fd: int, buffers: list[bytes | memoryview], position: int) -> None:
-    """Write all buffers at the position, whatever single calls accept."""
+    """Write all buffers at the position, with as many calls as it takes."""
     for first in range(0, len(buffers), WRITEV_BUFFERS_MAX):
         chunk = buffers[first : first + WRITEV_BUFFERS_MAX]
         while chunk:
             written = os.pwritev(fd, chunk, position)
             position += written
-            chunk = _rest(chunk, written)
+            chunk = _unwritten(chunk, written)
 
 
-def _rest(buffers: list[bytes | memoryview], written: int) -> list[bytes | memoryview]:
+def _unwritten(buffers: list[bytes | memoryview], written: int) -> list[bytes | memoryview]:
     """The buffers without their first ``written`` bytes."""
     for index, buffer in enumerate(buffers):
         if written < len(buffer):
@@ -260,7 +260,7 @@ def _rest(buffers: list[bytes | memoryview], written: int) -> list[bytes | memor
 
 
 def write_durably(path: Path, pieces: Iterable[bytes]) -> int:
-    """Make the file hold the pieces, all or nothing across a crash; returns its size.
+    """Replace the file by one with the pieces, atomically and durably; returns its size.
 
     Raises:
         OSError: the disk refused; the final name is as it was.
@@ -285,10 +285,10 @@ def write_durably(path: Path, pieces: Iterable[bytes]) -> int:
 
 
 def write_back(path: Path) -> None:
-    """Bring most of a file to the disk, so that the sync of whoever writes it finds little to do.
+    """Write most of a file back to the disk, so that the writer's own sync is short.
 
-    Promises nothing: an error is the writer's to meet, for the system tells it to each descriptor
-    that was open when it happened.
+    Promises nothing. An error is ignored here, because the kernel reports it to the writer's own
+    descriptor too.
     """
     with suppress(OSError):
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)

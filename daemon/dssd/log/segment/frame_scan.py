@@ -1,9 +1,9 @@
-"""Finding the whole frames in bytes that may be damaged.
+"""Finds the whole frames in bytes that may be damaged.
 
 Invariant: a frame is reported only if both its checksums hold and it belongs to the storage
 topic; all other bytes are reported as bad. After bad bytes the search goes on at the next place
-that looks like a frame, except that a frame whose header is whole is skipped by its length: what
-lies inside its body is a producer's data, not ours.
+that looks like a frame. A bad frame whose header is whole is skipped by its length, because the
+producer's data in its body may look like a frame.
 """
 
 import errno
@@ -22,7 +22,7 @@ PAGE_BYTES = 4_096
 """What the disk gives or refuses at once."""
 
 
-class Found(NamedTuple):
+class FoundFrame(NamedTuple):
     """A whole frame and its bytes."""
 
     position: int
@@ -30,46 +30,48 @@ class Found(NamedTuple):
     frame: bytes
 
 
-class Stretch(NamedTuple):
+class FrameSpan(NamedTuple):
     """Whole frames end to end."""
 
     position: int
     buffer: bytes
     frames: list[Stored]
-    """Where they begin and end is said of the buffer; the first one lies at the position."""
+    """With start and end in the buffer; the first frame lies at ``position`` in the file."""
 
     def place(self, at: int) -> int:
-        """Where a byte of the buffer lies."""
+        """Where a byte of the buffer lies in the file."""
         return self.position + at - self.frames[0][0]
 
 
 @dataclass(frozen=True, slots=True)
-class Bad:
+class BadBytes:
     """Bytes that are no whole frame."""
 
     start: int
     end: int
     header: Header | None
-    """Of a frame whose header is whole, though its body is not."""
+    """The header, if it is whole and only the body is not."""
 
 
-def scan_bytes(buffer: bytes, storage_topic_id: int) -> Iterator[Found | Bad]:
+def scan_bytes(buffer: bytes, storage_topic_id: int) -> Iterator[FoundFrame | BadBytes]:
     """The frames in a buffer, with positions inside it."""
-    for item in _Scan(_Buffer(buffer), storage_topic_id, 0, len(buffer)).stretches():
-        if isinstance(item, Bad):
+    for item in _Scan(_Buffer(buffer), storage_topic_id, 0, len(buffer)).items():
+        if isinstance(item, BadBytes):
             yield item
             continue
         for at, end, *_ in item.frames:
-            yield Found(at, read_header(buffer, at), buffer[at:end])
+            yield FoundFrame(at, read_header(buffer, at), buffer[at:end])
 
 
-def scan_file(fd: int, storage_topic_id: int, start: int, end: int) -> Iterator[Stretch | Bad]:
+def scan_file(
+    fd: int, storage_topic_id: int, start: int, end: int
+) -> Iterator[FrameSpan | BadBytes]:
     """The frames in a part of a file, with positions in the file."""
-    yield from _Scan(_FileWindow(fd, end), storage_topic_id, start, end).stretches()
+    yield from _Scan(_FileWindow(fd, end), storage_topic_id, start, end).items()
 
 
 class _Buffer:
-    """Bytes that are all there."""
+    """A source that is in memory as a whole."""
 
     def __init__(self, buffer: bytes) -> None:
         self.bytes = buffer
@@ -81,7 +83,7 @@ class _Buffer:
 
 
 class _FileWindow:
-    """The part of a file around a position that moves on."""
+    """A source that holds the part of a file around a position, which moves forward."""
 
     def __init__(self, fd: int, end: int) -> None:
         self._fd = fd
@@ -113,7 +115,7 @@ def _read_whole(fd: int, position: int, size: int) -> bytes:
 
 
 def _read(fd: int, size: int, position: int) -> bytes:
-    """Some bytes; zeros for a page that the disk cannot give: what lies there is damaged."""
+    """Read some bytes; zeros for a page that the disk cannot read, so that it counts as damaged."""
     try:
         return os.pread(fd, size, position)
     except OSError as error:
@@ -139,8 +141,8 @@ class _Scan:
         self._position = start
         self._end = end
 
-    def stretches(self) -> Iterator[Stretch | Bad]:
-        """All of it, in order, without a gap."""
+    def items(self) -> Iterator[FrameSpan | BadBytes]:
+        """Spans of whole frames and bad bytes, in order, without a gap."""
         bad_start = self._position
         while self._position < self._end:
             position = self._position
@@ -149,21 +151,21 @@ class _Scan:
                 self._position = self._next_candidate(position + 1)
                 continue
             if bad_start < position:
-                yield Bad(bad_start, position, None)
+                yield BadBytes(bad_start, position, None)
             yield found
             self._position = bad_start = _end_of(found)
         if bad_start < self._end:
-            yield Bad(bad_start, self._end, None)
+            yield BadBytes(bad_start, self._end, None)
 
-    def _frames_here(self, position: int) -> Stretch | None:
-        """All whole frames from there on, as far as bytes are held."""
+    def _frames_here(self, position: int) -> FrameSpan | None:
+        """The whole frames from a position on, as far as bytes are held."""
         index = self._source.hold(position)
         buffer = self._source.bytes
         frames = whole_frames(buffer, index, self._storage_topic_id)
-        return Stretch(position, buffer, frames) if frames else None
+        return FrameSpan(position, buffer, frames) if frames else None
 
-    def _bad_frame_here(self, position: int) -> Bad | None:
-        """The frame that is not whole, if its header is."""
+    def _bad_frame_here(self, position: int) -> BadBytes | None:
+        """The bad frame at a position, if its header is whole."""
         index = self._source.hold(position)
         try:
             header = verify_stamp(self._source.bytes, index)
@@ -171,7 +173,7 @@ class _Scan:
             return None
         if header.storage_topic_id != self._storage_topic_id:
             return None
-        return Bad(position, min(position + header.frame_bytes, self._end), header)
+        return BadBytes(position, min(position + header.frame_bytes, self._end), header)
 
     def _next_candidate(self, position: int) -> int:
         while position < self._end:
@@ -185,7 +187,7 @@ class _Scan:
         return self._end
 
 
-def _end_of(item: Stretch | Bad) -> int:
-    if isinstance(item, Bad):
+def _end_of(item: FrameSpan | BadBytes) -> int:
+    if isinstance(item, BadBytes):
         return item.end
     return item.position + item.frames[-1][1] - item.frames[0][0]

@@ -1,20 +1,20 @@
-"""The run index of a segment on disk: a cache that is rebuilt from the segment when in doubt.
+"""The run index of a segment on disk: a cache that is rebuilt from the segment if damaged.
 
 Little endian; every part carries its own xxh3-64 checksum::
 
     ┌ head, 40 bytes ──────────────────────────────────────────────────────────────────┐
     │ magic DSSIDX01 │ u32 version │ u32 storage topic │ u64 segment │ u64 segment bytes │
     │ u32 streams │ u32 frames                                                          │
-    ├ one a stream, 64 bytes ──────────────────────────────────────────────────────────┤
+    ├ one per stream, 64 bytes ────────────────────────────────────────────────────────┤
     │ u32 partition │ u32 runs │ u64 start │ u64 end │ u64 first time │ u64 last time    │
     │ u64 bytes │ u64 position of its root │ u64 position of its first leaf              │
     ├ u64 checksum of all above ───────────────────────────────────────────────────────┤
     │ leaves: each at most 85 runs of 48 bytes (fields of Run), checksum               │
-    │ roots: one a stream: base and time of each leaf's first run, checksum              │
+    │ roots: one per stream: base and time of each leaf's first run, checksum            │
     └──────────────────────────────────────────────────────────────────────────────────┘
 
 Finding an offset or a time in a stream reads its root and one leaf. "Segment bytes" is how much of
-the segment the index knows: a longer file has an unreadable or unknown tail.
+the segment the index covers: a longer file has an unreadable or unknown tail.
 
 Invariant: what `decode_*` returns is what `encode` was given, or `BadIndex` is raised.
 """
@@ -52,7 +52,7 @@ class BadIndex(Exception):
 
 @dataclass(frozen=True, slots=True)
 class StreamEntry:
-    """What an index says of one stream, and where its parts lie."""
+    """The extent of one stream, and where its root and leaves lie in the index file."""
 
     extent: Extent
     runs: int
@@ -157,7 +157,7 @@ def summary_bytes(head: bytes) -> int:
     """Size of the summary whose first `HEAD_BYTES` these are.
 
     Raises:
-        BadIndex: they are too few.
+        BadIndex: the head is too short.
     """
     if len(head) < HEAD_BYTES:
         raise BadIndex("cut short")

@@ -1,7 +1,8 @@
-"""Segments and ceilings as the store names them, and their removal.
+"""The rows of segments and ceilings, and the removal of segments.
 
-Invariant: frames go before their rows, so that no file of them is ever without one. Indexes go
-after them: a row whose file is gone tells a start by its index that nothing in it was kept.
+Invariant: a segment file is deleted before its row, so that no segment file is ever without a row.
+Its index is deleted after the row: if a row has no file, the index tells a start that no record in
+it was to be kept.
 """
 
 import asyncio
@@ -66,7 +67,7 @@ async def remove_segments(paths: SegmentPaths, store: Store, segments: Sequence[
 
 
 async def remove_if_room(paths: SegmentPaths, store: Store, segments: Sequence[SegmentId]) -> None:
-    """The same; on a full disk what is left of them waits for the next start.
+    """As `remove_segments`; on a full disk the next start removes what is left.
 
     Raises:
         OSError: the disk failed.
@@ -76,7 +77,7 @@ async def remove_if_room(paths: SegmentPaths, store: Store, segments: Sequence[S
     except (DiskFull, OSError) as error:
         if not is_full(error):
             raise
-        _LOG.warning("the disk is too full to forget segments: %s", segments)
+        _LOG.warning("the disk is too full to delete the rows of segments: %s", segments)
 
 
 def unlink_segments(paths: SegmentPaths, segments: Sequence[SegmentId]) -> None:
@@ -94,6 +95,6 @@ def _unlink_frames(paths: SegmentPaths, segments: Sequence[SegmentId]) -> None:
 
 
 def _unlink_indexes(paths: SegmentPaths, segments: Sequence[SegmentId]) -> None:
-    """Nothing waits for these to be gone: a start deletes an index that no row names."""
+    """Delete indexes, without a sync: a start deletes an index that no row names."""
     for segment in segments:
         paths.index(segment).unlink(missing_ok=True)

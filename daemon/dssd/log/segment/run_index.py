@@ -1,18 +1,17 @@
 """Where in a segment the frames of a stream lie: the run index, in memory.
 
 A *run* is a stretch of a segment file that holds consecutive frames of one stream and nothing
-else; its entry has its offsets, its place in the file, the append time of its first frame, and
-the checksum of its bytes, by which a reader trusts all its frames at once::
+else. Its entry has its offsets, its position in the file, the append time of its first frame, and
+the checksum of its bytes, by which a reader checks all its frames at once::
 
     file   ║ run of stream 3 ║ run of 0 ║ run of 7 │ run of 7 ║ run of 3 ║
            └ one group commit ──────────────────────┘ └ the next ─────────┘
 
 Runs of a stream rise in offset, position and time. Frames inside a run are found by walking over
-their headers, which is why a run closes at a bounded length.
+their headers, so the length of a run is bounded.
 
-Invariant: offsets inside a run are dense, and those of a stream are where nothing was lost: a run
-that starts above the end of the one before says that the offsets between are damaged. Pure: no
-file, no clock.
+Invariant: offsets inside a run are dense. If a run starts above the end of the one before, the
+offsets between them are damaged. Pure: no file, no clock.
 """
 
 import sys
@@ -70,7 +69,7 @@ class OpenRun:
         self.run: Run | None = None
 
     def joins(self, base: int, position: int, bytes_max: int) -> bool:
-        """Whether frames with such a first offset, at such a place, join the run."""
+        """Whether frames that start at this offset and position join the run."""
         last = self.run
         return (
             last is not None
@@ -80,9 +79,9 @@ class OpenRun:
         )
 
     def add(self, new: Run, pieces: Iterable[bytes | memoryview], bytes_max: int) -> Run:
-        """Take frames in, whose run has no checksum yet; returns the run that now ends with them.
+        """Add frames, given as a run without a checksum; returns the run that ends with them.
 
-        It starts where the run before did if they join it; else it is a new one.
+        It is the open run, extended, if they join it; else a new one.
         """
         last = self.run
         if last is None or not self.joins(new.base, new.position, bytes_max):
@@ -115,7 +114,7 @@ class StreamRuns:
         return Run._make(column[number] for column in self._columns)
 
     def put(self, run: Run, last_us: int) -> None:
-        """Take a run in, or the longer form of the last one.
+        """Append a run, or replace the last one by its extended form.
 
         ``last_us`` is the append time of its last frame.
         """
@@ -136,13 +135,13 @@ class StreamRuns:
             self.restore(run)
 
     def claim(self, start: int, end: int) -> None:
-        """Count offsets as given although no run holds them: their frames are damaged."""
+        """Extend the extent over offsets that no run holds: their frames are damaged."""
         if self.extent is None:
             self.extent = Extent(start, end, 0, 0, 0)
         self.extent.end = end
 
     def restore(self, run: Run) -> None:
-        """Append a run as an index file has it; the caller sets the extent."""
+        """Append a run of an index file; the caller sets the extent."""
         for column, value in zip(self._columns, run, strict=True):
             column.append(value)
 
@@ -169,7 +168,7 @@ class StreamRuns:
         return list(map(made_run, zip(*columns, strict=True)))
 
     def between(self, start: int, end: int) -> tuple[int, int]:
-        """Numbers of the runs that begin in a part of the file: the first, and behind the last."""
+        """Numbers of the runs that start in a part of the file: the first, and the last plus 1."""
         positions = self._columns[2]
         if not positions or positions[-1] < start:
             return 0, 0
@@ -192,7 +191,7 @@ class StreamRuns:
             column.extend(mixed[number :: len(self._columns)])
 
     def extend_packed(self, packed: bytes | memoryview, last_us: int) -> None:
-        """Take in runs that `packed` gave, which follow these ones.
+        """Append runs that `packed` gave, and extend the extent.
 
         ``last_us`` is the append time of their last frame.
         """
@@ -206,7 +205,7 @@ class StreamRuns:
         extent.bytes += sum(self._columns[3][before:])
 
     def moved(self, position_of: Callable[[int], int]) -> "StreamRuns":
-        """The same runs where their bytes lie in another file."""
+        """The same runs at their positions in another file."""
         moved = StreamRuns()
         moved.extent = self.extent
         positions = array("Q", map(position_of, self._columns[2]))
@@ -226,7 +225,7 @@ Runs = dict[int, StreamRuns]
 
 
 def _little_endian(numbers: "array[int]") -> "array[int]":
-    """The same numbers as files have them, or back."""
+    """Convert numbers to or from little endian."""
     if sys.byteorder == "big":
         numbers = numbers[:]
         numbers.byteswap()

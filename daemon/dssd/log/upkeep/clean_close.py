@@ -1,7 +1,7 @@
-"""Closing a log in order, so that the next start need not read it.
+"""Closes a log cleanly, so that the next start does not read its frames.
 
-Invariant: the rows speak of what is durable, and the clean marker is left last. What finds no room
-is left out: the next start reads more.
+Invariant: the rows describe durable bytes only, and the clean marker is written last. On a full
+disk some of this is left out, and the next start reads more.
 """
 
 import asyncio
@@ -9,7 +9,7 @@ import logging
 from collections.abc import Iterable
 
 from dss_core.errors import DiskFailed, DiskFull, Overloaded
-from dssd.log.disk_errors import later
+from dssd.log.disk_errors import retry_reason
 from dssd.log.handover import Closed
 from dssd.log.resume import clean_marker, marks, snapshots
 from dssd.log.segment.file import SegmentPaths
@@ -21,10 +21,10 @@ from dssd.store.port import Put, Store
 _LOG = logging.getLogger(__name__)
 
 
-async def leave(
+async def close_log(
     paths: SegmentPaths, store: Store, writer: WriterThread, states: Iterable[StorageTopicState]
 ) -> None:
-    """Stop the writer and store how far each topic's last file goes.
+    """Stop the writer, and store marks, snapshot and watermark of each topic's last file.
 
     Raises:
         DiskFailed: the disk refused; all that was acknowledged is durable.
@@ -44,7 +44,7 @@ async def leave(
             await store.commit(rows)
         await asyncio.to_thread(clean_marker.leave, paths)
     except (DiskFull, Overloaded, OSError) as error:
-        reason = later(error)
+        reason = retry_reason(error)
         if reason is None:
             raise DiskFailed(reason=f"{error} while closing the log") from error
         _LOG.warning("the next start reads more of the log's newest files: %s", reason)

@@ -1,7 +1,7 @@
-"""Which segments of a storage topic are too old or too many. Pure.
+"""Which segments of a storage topic retention removes, by age and by bytes. Pure.
 
-Invariant: only whole segments go, the oldest first, and none before an older one. A segment is as
-old as its last frame. What goes for want of bytes leaves at least the limit behind, never less.
+Invariant: only whole segments are removed, none before an older one. The age of a segment is that
+of its last frame. Removal by bytes never leaves fewer bytes than the limit.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ def expired(
     retention_bytes: int | None,
     now_us: int,
 ) -> int:
-    """How many segments, oldest first, may go. None keeps everything."""
+    """How many segments, oldest first, are to be removed. A limit of None removes nothing."""
     by_age = 0
     if retention_ms is not None:
         oldest_kept_us = now_us - retention_ms * 1_000

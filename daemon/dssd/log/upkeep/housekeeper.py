@@ -1,13 +1,13 @@
-"""What changes files and rows beside appending: rolling, sealing, marking.
+"""Rolls, seals and marks segments: all changes of files and rows apart from appending.
 
-One task does these, one after the other. A segment that takes no more frames but could not be
-sealed, for want of room, keeps its index in memory, and each roll and mark of its topic tries
-again.
+One task runs these jobs, one after the other. A segment that takes no more frames but could not be
+sealed because the disk was full keeps its index in memory; each roll and each mark of its topic
+tries again.
 
-Invariant: a row is committed before its file takes a frame. The index, the rows, the watermarks
-and the marks here only ever speak of bytes that are durable. Want of room or of descriptors puts
-off; any other error of the disk ends the log, and so does a programmer's. It must not know who
-reads: ``index_is_new`` is told of each index that is written.
+Invariant: a row is committed before its file takes a frame. Indexes, rows, watermarks and marks
+describe durable bytes only. If the disk is full or no descriptor is left, a job is done later; any
+other disk error ends the log, and so does a programmer's error. This module must not know readers:
+``index_is_new`` is called for each index that is written.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from functools import partial
 from dss_core.errors import DiskFailed, DiskFull, DssError, Overloaded, StreamNotFound
 from dss_core.ids import StreamId
 from dssd.limits import HOUSEKEEPING_WAITING_MAX, WATERMARK_FRAMES_ALL, WATERMARK_FRAMES_MIN
-from dssd.log.disk_errors import later
+from dssd.log.disk_errors import retry_reason
 from dssd.log.handover import StoredFrames, Switched, WrittenFile
 from dssd.log.recovery import judge_segment
 from dssd.log.resume import marks, snapshots
@@ -79,26 +79,26 @@ class Housekeeper:
         )
 
     def start(self) -> None:
-        """Start working off what waits."""
+        """Start the task that runs the jobs."""
         self._task = asyncio.create_task(self._work(), name="log-housekeeper")
         self._task.add_done_callback(self._ended)
 
     async def stop(self) -> None:
-        """Finish what waits, then end."""
+        """Run the waiting jobs, then end the task."""
         assert self._task is not None
         self.unsynced.stop()
         await self._waiting.put(None)
         await self._task
 
     async def abandon(self) -> None:
-        """End at once, whatever waits: the disk failed, and the writer answers no more."""
+        """End the task at once, whatever waits: the disk failed and the writer answers no more."""
         assert self._task is not None
         self.unsynced.stop()
         self._task.cancel()
         await asyncio.wait([self._task])
 
     async def settle(self) -> None:
-        """Return once all is done that waits now."""
+        """Return after all jobs that wait now are done."""
         assert self._task is not None
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
@@ -123,12 +123,12 @@ class Housekeeper:
     # Rolling
 
     def begin_roll(self, state: StorageTopicState) -> "asyncio.Future[DssError | None]":
-        """Give the topic a new file; the outcome is why that has to wait, or None.
+        """Give the topic a new file. The future gives None, or why the roll has to be tried again.
 
-        A topic is rolled once, however many ask meanwhile: nobody may cancel the future.
+        All callers that ask meanwhile share one roll and its future, so nobody may cancel it.
 
         Raises:
-            Overloaded: too much waits already.
+            Overloaded: too many jobs wait already.
         """
         rolled = self._rolls.get(state.storage_topic_id)
         if rolled is None:
@@ -150,7 +150,7 @@ class Housekeeper:
         segment.frames += len(stored.frames)
 
     def note_written(self, state: StorageTopicState | None, file: WrittenFile) -> None:
-        """A file grew; its watermark and its marks follow when they are far behind."""
+        """Note that a file grew; mark it if its watermark or its marks are far behind."""
         if state is None:
             return
         segment = state.segments[file.segment.segment_id]
@@ -171,7 +171,7 @@ class Housekeeper:
             segment.marking = self._submit(partial(self._mark, state, segment))
 
     def _submit(self, job: Job) -> bool:
-        """Let a job wait for its turn, if there is room."""
+        """Queue a job; False if the queue is full."""
         if self._waiting.full():
             return False
         self._waiting.put_nowait(job)
@@ -184,7 +184,7 @@ class Housekeeper:
         try:
             await self._give_file(state)
         except (DiskFull, Overloaded, OSError) as error:
-            outcome = later(error)
+            outcome = retry_reason(error)
             if outcome is None:
                 raise
         except StreamNotFound as gone:
@@ -194,7 +194,7 @@ class Housekeeper:
             rolled.set_result(outcome)
 
     async def _give_file(self, state: StorageTopicState) -> None:
-        """Row, file, switch; then the file before it is sealed.
+        """Commit the row, create the file, switch the writer to it, then seal the file before.
 
         Raises:
             StreamNotFound: the topic was removed meanwhile.
@@ -209,11 +209,11 @@ class Housekeeper:
         before = state.last
         try:
             file = await asyncio.to_thread(SegmentWriter.create, self._paths, segment_id, now_us)
-            # Known before the switch, for frames in it may be reported before that is.
+            # Before the switch, because frames in it may be reported before the switch is.
             state.segments[segment_id.segment_id] = segment
             switched = await self._writer.switch(state.storage_topic_id, file)
         except (DiskFull, Overloaded, OSError) as error:
-            if later(error) is not None:
+            if retry_reason(error) is not None:
                 state.segments.pop(segment_id.segment_id, None)
                 await self._take_back(segment_id)
             raise
@@ -227,27 +227,27 @@ class Housekeeper:
             self._paths.producers(before.id).unlink(missing_ok=True)
 
     async def _take_back(self, segment_id: SegmentId) -> None:
-        """Forget a file that came to nothing; what is left of it a start takes for never begun."""
+        """Remove a file that took no frame. A start treats what is left of it as never begun."""
         try:
             await asyncio.to_thread(unlink_segments, self._paths, [segment_id])
         except OSError as error:
-            if later(error) is None:
+            if retry_reason(error) is None:
                 raise
         with suppress(DiskFull):
             await self._store.commit([Delete(SegmentRow, tuple(segment_id))])
 
     async def _saved_producers(self, segment: SegmentId, switched: Switched) -> bool:
-        """Store what producers had sent; without it a start reads more."""
+        """Store a snapshot of producers; False if it has to wait, and a start reads more."""
         try:
             await asyncio.to_thread(snapshots.store, self._paths, segment, switched.snapshot)
         except OSError as error:
-            if later(error) is None:
+            if retry_reason(error) is None:
                 raise
             return False
         return True
 
     async def seal_waiting(self, state: StorageTopicState) -> None:
-        """Try again to seal what could not be sealed; returns when that was tried."""
+        """Try again to seal the unsealed segments; returns after the attempt."""
         if any(True for _ in _unsealed(state)):
             await self._waiting.put(partial(self._seal_waiting, state))
             await self.settle()
@@ -257,20 +257,20 @@ class Housekeeper:
             try:
                 await self._seal(segment)
             except (BadIndex, DiskFull, Overloaded, OSError) as error:
-                reason = error if isinstance(error, BadIndex) else later(error)
+                reason = error if isinstance(error, BadIndex) else retry_reason(error)
                 if reason is None:
                     raise
                 self._tell_put_off(segment, reason)
                 return
 
     def _tell_put_off(self, segment: Segment, reason: Exception) -> None:
-        """Say once that the index or the watermark of a segment is stored later."""
+        """Log once that the index or the watermark of a segment will be stored later."""
         if segment.id not in self._put_off:
             self._put_off.add(segment.id)
             _LOG.warning("%s: stored later: %s", self._paths.index(segment.id), reason)
 
     async def _seal(self, segment: Segment) -> None:
-        """Store the index of a file that takes no more frames, then say so in its row."""
+        """Store the index of a file that takes no more frames, then mark its row as sealed."""
         assert segment.runs is not None
         await asyncio.to_thread(
             judge_segment.write_index,
@@ -291,13 +291,13 @@ class Housekeeper:
         self._index_is_new(segment)
 
     async def _mark(self, state: StorageTopicState, segment: Segment) -> None:
-        """Store the watermark of an active file; where there is no room, a later mark does."""
+        """Store the watermark of an active file; if the disk is full, a later mark does."""
         await self._seal_waiting(state)
         try:
             if segment is state.last and not state.removed:
                 await self._store_mark(state, segment)
         except (DiskFull, Overloaded, OSError) as error:
-            reason = later(error)
+            reason = retry_reason(error)
             if reason is None:
                 raise
             self._tell_put_off(segment, reason)
@@ -307,7 +307,7 @@ class Housekeeper:
             self.unsynced.sync_soon(state, segment)
 
     async def _store_mark(self, state: StorageTopicState, segment: Segment) -> None:
-        """The mark first: it counts once the row covers it."""
+        """Write the mark, then the row: the mark counts once the row covers it."""
         if segment.synced < segment.size:
             await asyncio.to_thread(write_back, self._paths.segment(segment.id))
         marked = await self._writer.mark(state.storage_topic_id)

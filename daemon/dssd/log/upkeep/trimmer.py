@@ -1,7 +1,7 @@
-"""What makes a log shorter: low watermarks, retention, and the removal of storage topics.
+"""Shortens a log: raises low watermarks, enforces retention, removes storage topics.
 
 Invariant: one such change of a storage topic at a time. A low watermark is committed before a file
-below it goes; without a row to hold it, nothing goes. A roll never waits for any of this.
+below it is removed; if the topic's row is gone, no file is removed. A roll never waits for this.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ from dss_core.errors import DiskFailed
 from dss_core.ids import StreamId
 from dss_core.progress import Range
 from dssd.limits import TRIM_ATTEMPTS_MAX
-from dssd.log.disk_errors import later
+from dssd.log.disk_errors import retry_reason
 from dssd.log.port import AboutToGo
 from dssd.log.read.file_reader import FileReader
 from dssd.log.segment.file import SegmentId, SegmentPaths
@@ -60,7 +60,7 @@ class Trimmer:
             await self._trim(state, offsets)
 
     async def _trim(self, state: StorageTopicState, offsets: Mapping[int, int]) -> int:
-        """The same; returns how many segments went."""
+        """As `trim`; returns how many segments were removed."""
         raised = {
             partition: min(offset, state.streams[partition].end)
             for partition, offset in offsets.items()
@@ -82,12 +82,12 @@ class Trimmer:
         return len(gone)
 
     async def _keep_producers(self, state: StorageTopicState, gone: Sequence[Segment]) -> bool:
-        """Whether what producers had sent lies beside a segment that stays; if not, roll once.
+        """Whether a segment that stays has a snapshot of producers; if not, roll once for one.
 
-        A snapshot may be missing where a roll found no room for it. The next trim tries again.
+        It may be missing because a roll met a full disk. The next trim tries again.
 
         Raises:
-            Overloaded: too many files are to be made.
+            Overloaded: too many files wait to be created.
         """
         if not await self._has_producers(state, gone):
             await asyncio.shield(self._housekeeper.begin_roll(state))
@@ -101,7 +101,7 @@ class Trimmer:
         return await asyncio.to_thread(self._paths.producers(last.id).exists)
 
     async def _store_starts(self, state: StorageTopicState, raised: Mapping[int, int]) -> bool:
-        """Make low watermarks durable; False where the topic has no row: it is being removed."""
+        """Make low watermarks durable; False if the topic is being removed and has no row."""
         for _ in range(TRIM_ATTEMPTS_MAX):
             found = await self._topic_row(state.storage_topic_id)
             if found is None:
@@ -122,7 +122,7 @@ class Trimmer:
         raise AssertionError("the row of a storage topic never stands still")
 
     async def _topic_row(self, storage_topic_id: int) -> Versioned[StorageTopicRow] | None:
-        """The row of a storage topic; None where its topic is being removed."""
+        """The row of a storage topic; None if its topic is being removed."""
         key = self._row_keys.get(storage_topic_id)
         if key is None:
             for found in await scan_all(self._store, StorageTopicRow):
@@ -139,9 +139,9 @@ class Trimmer:
         now_us: int,
         about_to_go: AboutToGo | None,
     ) -> int:
-        """Drop whole segments, oldest first; an active one that is too old is rolled first.
+        """Remove whole segments, oldest first; an active one that is too old is rolled first.
 
-        ``about_to_go`` is told of their records before.
+        ``about_to_go`` is called with their records before.
 
         Raises:
             DiskFull, Overloaded: it has to be tried again later.
@@ -193,7 +193,7 @@ class Trimmer:
         try:
             await remove_segments(self._paths, self._store, [segment.id for segment in segments])
         except OSError as error:
-            reason = later(error)
+            reason = retry_reason(error)
             if reason is None:
                 reason = DiskFailed(reason=f"{error.strerror} while removing segments")
                 self._failed(reason)
@@ -201,7 +201,7 @@ class Trimmer:
 
 
 async def _ages_of(segments: Sequence[Segment]) -> list[tuple[Segment, SegmentAge]]:
-    """Size and age of each; one none of whose frames has a time is as old as what follows it."""
+    """Size and age of each; one without append times is as old as its successor's file."""
     ages: list[tuple[Segment, SegmentAge]] = []
     successors = [*segments[1:], *segments[-1:]]
     turn = LoopTurn()

@@ -1,8 +1,8 @@
-"""Which of the files that take frames have a descriptor: those that took some last.
+"""The open descriptors of files that take frames: those of the files that were used last.
 
-There is a file for every topic in use, and far fewer descriptors. The writer thread's own.
+Every topic in use has a file, and there are far fewer descriptors. Used by the writer thread alone.
 
-Invariant: a file is closed only once all in it is durable.
+Invariant: a file is closed only after all in it is durable.
 """
 
 from collections import OrderedDict
@@ -13,7 +13,7 @@ from dssd.log.segment.file import SegmentWriter
 
 
 class AppendDescriptors:
-    """At most so many at a time, as far as the disk takes what is in the others."""
+    """At most ``descriptors_max`` open files, unless a full disk prevents closing one."""
 
     __slots__ = ("_descriptors_max", "_open")
 
@@ -26,7 +26,7 @@ class AppendDescriptors:
         return len(self._open)
 
     def use(self, file: SegmentWriter) -> None:
-        """See to it that a file has a descriptor.
+        """Open a file unless it is open; close others for it if necessary.
 
         Raises:
             OSError: no descriptor is left, or the disk failed.
@@ -52,7 +52,7 @@ class AppendDescriptors:
         file.close()
 
     def _close_one(self) -> bool:
-        """Close the file that was used longest ago, one that needs no sync if there is any."""
+        """Close the file that was used longest ago, if possible one that needs no sync."""
         whole = (file for file in self._open if file.synced == file.size)
         first = next(whole, None)
         for file in [first] if first is not None else list(self._open):

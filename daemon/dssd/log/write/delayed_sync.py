@@ -1,11 +1,11 @@
-"""What is owed to frames that were reported before they are durable: a ceiling, and a sync soon.
+"""Raises ceilings and schedules syncs for frames that were reported before they are durable.
 
-Their streams' ceilings are raised ahead of use, and `OS_SYNC_S` after the first of them their file
-is synced and marked. The writer waits for neither: a frame that outruns its ceiling is synced
-before it is reported.
+The ceilings of their streams are raised ahead of use. Their file is synced and marked `OS_SYNC_S`
+after the first such frame. The writer waits for neither: a frame that ends above its ceiling is
+synced before it is reported.
 
-Invariant: the writer knows a ceiling only once the store has it. All work is done by the
-housekeeper, one job at a time; this module decides when, and must not know files.
+Invariant: the writer learns a ceiling only after the store has it. The housekeeper does all work,
+one job at a time; this module decides when, and must not know files.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ Job = Callable[[], Awaitable[None]]
 class DelayedSync:
     """Runs on the event loop.
 
-    ``submit`` gives the housekeeper a job and tells whether it has room for one; ``mark`` lets it
+    ``submit`` queues a job of the housekeeper and returns whether there was room; ``mark`` makes it
     sync and mark a file.
     """
 
@@ -49,7 +49,7 @@ class DelayedSync:
         self._stopped = False
 
     def stop(self) -> None:
-        """Let nothing begin any more."""
+        """Start nothing any more."""
         self._stopped = True
         for timer in self._timers.values():
             timer.cancel()
@@ -58,7 +58,7 @@ class DelayedSync:
     # Syncing
 
     def sync_soon(self, state: StorageTopicState, segment: Segment) -> None:
-        """A file holds frames that are not durable."""
+        """Schedule a sync of a file that holds frames that are not durable."""
         if segment.id not in self._timers and not self._stopped:
             loop = asyncio.get_running_loop()
             due = partial(self._sync, state, segment)
@@ -74,13 +74,13 @@ class DelayedSync:
     # Ceilings
 
     def stored(self, state: StorageTopicState, partition: int, end: int) -> None:
-        """Frames of a stream that may be lost were reported, up to an end."""
+        """Raise a low ceiling, now that frames that may be lost reach ``end``."""
         ceilings = state.ceilings
         if ceilings.is_low(partition, end) and not ceilings.raising:
             ceilings.raising = self._submit(partial(self._raise, state))
 
     async def _raise(self, state: StorageTopicState) -> None:
-        """Raise the low ceilings of a topic; on a full disk its frames are synced meanwhile."""
+        """Raise the low ceilings of a topic; until that succeeds, its frames are synced."""
         ceilings = state.ceilings
         loop = asyncio.get_running_loop()
         if state.removed:

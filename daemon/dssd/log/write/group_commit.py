@@ -1,15 +1,15 @@
-"""One group commit: the frames of many calls placed, written, synced, and told of together.
+"""One group commit: places, writes, syncs and reports the frames of many calls together.
 
     calls ─▶ place: offsets, stamps, producers
              write: a pwritev a file
              sync:  one fdatasync a file
              enter: runs, ends ─▶ the batch, to be reported
 
-Invariant: what a batch says is stored is as durable as it was asked to be; of frames that may be
-lost, none that ends above its stream's ceiling is in it before it is synced. Want of room or of
-descriptors takes back what a batch placed in that file: offsets, sequences, answers. Any other
-error of the disk passes on, and then nothing of the batch may be told. This module must not know
-the event loop, the store or the index.
+Invariant: the frames that a batch reports are stored as durably as they asked for; a frame that may
+be lost and ends above its stream's ceiling is reported only after a sync. If the disk is full or no
+descriptor is left, the frames that the batch placed in that file are taken back: offsets,
+sequences, answers. Any other disk error is raised, and then nothing of the batch may be reported.
+This module must not know the event loop, the store or the index.
 """
 
 from collections.abc import Callable, Mapping
@@ -38,7 +38,7 @@ from dssd.log.handover import (
 )
 from dssd.log.port import Append, Appended
 from dssd.log.segment.run_index import OpenRun, Run
-from dssd.log.sequences import Answer, forgotten_before
+from dssd.log.sequences import FirstAnswer, forgotten_before
 from dssd.log.write.append_descriptors import AppendDescriptors
 
 
@@ -61,9 +61,9 @@ class _PendingFile:
     time_us: int
     streams: dict[int, _Pending] = field(default_factory=dict)
     placed: list[tuple[int, bytes, int]] = field(default_factory=list)
-    """Partition, producer, sequence of each frame, to take them back."""
+    """Partition, producer, sequence of each frame, for taking them back."""
     answers: list[tuple[list[Result], int, int]] = field(default_factory=list)
-    """Results that hold only if the file takes the frames, each with its partition."""
+    """Results that depend on the write: their list, their number in it, their partition."""
     wants_sync: bool = False
     size_before: int = 0
 
@@ -71,7 +71,7 @@ class _PendingFile:
 class GroupCommit:
     """Carries out one batch after the other. Used by the writer thread alone.
 
-    ``topics`` are the writer's, by storage topic; ``open_files`` has room for the file of each.
+    ``topics`` are the writer's, by storage topic; ``open_files`` opens their files.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class GroupCommit:
         self._swept_us = -PRODUCERS_SWEEP_US
 
     def carry_out(self, calls: list[AppendCall]) -> Batch:
-        """Place, write, sync; returns what is to be reported.
+        """Place, write, sync; returns the batch to report.
 
         Raises:
             OSError: the disk failed. None of the calls may be answered.
@@ -116,7 +116,7 @@ class GroupCommit:
         now_us: int,
         results: list[Result],
     ) -> Result:
-        """Give a frame its offsets, or say why not; it joins its file's part of the batch."""
+        """Give a frame its offsets and add it to its file's part of the batch, or refuse it."""
         topic = self._topics.get(append.stream.storage_topic_id)
         partition = append.stream.partition
         if topic is None or partition >= len(topic.ends):
@@ -143,8 +143,8 @@ class GroupCommit:
 
     def _known(
         self, topic: WriterTopic, header: FrameHeader, partition: int, now_us: int
-    ) -> Answer | None:
-        """The first answer of a frame that is a repeat; room is made for a new producer."""
+    ) -> FirstAnswer | None:
+        """The first answer of a repeated frame. May forget silent producers to track a new one."""
         try:
             return topic.producers.answer(partition, header.producer_id, header.sequence)
         except Overloaded:
@@ -154,11 +154,11 @@ class GroupCommit:
         return topic.producers.answer(partition, header.producer_id, header.sequence)
 
     def _is_sweep_due(self, now_us: int, after_us: int) -> bool:
-        """Whether the last one is so long ago; who knows how long, if the clock went back."""
+        """Whether the last sweep is that long ago, or the clock was set back since."""
         return not self._swept_us <= now_us < self._swept_us + after_us
 
     def _sweep(self, now_us: int) -> None:
-        """Forget the producers that were silent for long enough, of all topics."""
+        """Forget the producers of all topics that were silent for long enough."""
         self._swept_us = now_us
         for topic in list(self._topics.values()):
             topic.producers.forget_before(forgotten_before(now_us))
@@ -181,7 +181,7 @@ class GroupCommit:
         return True
 
     def _sync(self, pending: _PendingFile) -> bool:
-        """Sync a file if its frames want it; False if the disk is full."""
+        """Sync a file if its frames need it; False if the disk is full."""
         file = pending.topic.file
         assert file is not None
         if pending.wants_sync:
@@ -193,7 +193,7 @@ class GroupCommit:
         return True
 
     def _take_back(self, pending: _PendingFile, error: OSError) -> None:
-        """Refuse a file's part for want of space or of descriptors; any other error passes on.
+        """Refuse a file's part if the disk is full or no descriptor is left.
 
         Raises:
             OSError: another error, or the file could not be cut back.
@@ -255,7 +255,7 @@ def _refused_by_state(topic: WriterTopic, header: FrameHeader, partition: int) -
     return None
 
 
-def _place(pending: _PendingFile, append: Append, header: FrameHeader) -> Answer:
+def _place(pending: _PendingFile, append: Append, header: FrameHeader) -> FirstAnswer:
     """Give a frame the next offsets of its stream."""
     topic = pending.topic
     partition = header.partition
@@ -274,7 +274,7 @@ def _place(pending: _PendingFile, append: Append, header: FrameHeader) -> Answer
     stream.frames.append((head, memoryview(append.frame)[HEADER_BYTES:]))
     stream.bytes += header.frame_bytes
     topic.ends[partition] = base + header.records
-    answer = Answer(base, header.records, pending.time_us)
+    answer = FirstAnswer(base, header.records, pending.time_us)
     topic.producers.stored(partition, header.producer_id, header.sequence, answer)
     pending.placed.append((partition, header.producer_id, header.sequence))
     if append.durability == "os":

@@ -1,11 +1,11 @@
-"""What the writer thread reports, taken in on the event loop: in order, a turn at a time.
+"""Runs the reports of the writer thread on the event loop: in order, a turn at a time.
 
-One group commit may touch every stream of a topic, and to show all of them in one go would hold
-the loop. So a report is a row of small steps; where its turn is over, the rest waits for the
-loop's next round, and so does whatever was reported after it.
+One group commit may touch every stream of a topic, and showing all of them at once would block the
+loop. So a report is a series of small steps. When its turn is over, the rest waits for the loop's
+next round, and so do all later reports.
 
-Invariant: a report begins after the last step of the one before, and none does after one that
-failed, which is a programmer's error. It must not know what it carries.
+Invariant: a report starts after the last step of the one before. After a step that raised, which is
+a programmer's error, no report runs. This module must not know what a report does.
 """
 
 import asyncio
@@ -16,11 +16,11 @@ from time import perf_counter
 from dssd.limits import LOOP_TURN_S
 
 Report = Iterator[None]
-"""Does a small step whenever it is asked for the next item."""
+"""Does a small step for each item."""
 
 
 class LoopReports:
-    """Lives on the event loop. ``failed`` is told of a step that raised."""
+    """Runs on the event loop. ``failed`` is called with the error of a step that raised."""
 
     __slots__ = ("_failed", "_loop", "_waiting")
 
@@ -30,10 +30,10 @@ class LoopReports:
         self._loop = loop
         self._failed = failed
         self._waiting: deque[Report] = deque()
-        """The first one is under way. Bounded by what the log lets wait for the writer."""
+        """The first one is in progress. Bounded by the queue of the writer."""
 
     def take(self, report: Report) -> None:
-        """Do the steps of a report, at once where no other one is under way."""
+        """Run a report, at once if no other one is in progress."""
         self._waiting.append(report)
         if len(self._waiting) == 1:
             self._go_on()

@@ -1,4 +1,4 @@
-"""The one thread that writes frames: its queue, and what is done between two group commits.
+"""The one thread that writes frames: its queue, and the orders between two group commits.
 
     event loop          log-writer                               disk
     append ─┐
@@ -7,10 +7,10 @@
             ◀────────── one report answers all
     switch, seal, mark … ─▶ orders, each in its turn
 
-Invariant: offsets, stamps and sequences are given in the order of the queue, by this thread alone,
-and what it reports comes in that order too. After a disk error nothing is reported any more, nor
-after a programmer's error. Want of room or of descriptors refuses. What becomes of a frame is
-`group_commit`'s; this thread knows neither store nor index.
+Invariant: offsets, stamps and sequences are assigned in the order of the queue, by this thread
+alone, and its reports come in that order too. After a disk error or a programmer's error nothing is
+reported any more. If the disk is full or no descriptor is left, frames and orders are refused.
+`group_commit` decides about frames; this module must not know store or index.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ from dssd.log.handover import (
     WrittenFile,
 )
 from dssd.log.segment.file import SegmentWriter
-from dssd.log.sequences import Covered, Followed
+from dssd.log.sequences import ProducerCount, SnapshotPosition
 from dssd.log.write.append_descriptors import AppendDescriptors
 from dssd.log.write.group_commit import GroupCommit
 from dssd.log.write.loop_reports import LoopReports
@@ -49,9 +49,9 @@ class Order:
 class WriterThread:
     """The writer thread. Public methods are called on the event loop.
 
-    What ``published`` gives for a batch is done there too, step by step, before whatever the
-    writer reports after it. ``failed`` is called in the writer thread, whose last act it is, or
-    by a step that raised.
+    The steps that ``published`` gives for a batch run there too, before later reports of the
+    writer. ``failed`` is called by the writer thread as its last act, or on the loop for a step
+    that raised.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class WriterThread:
         self._published = published
         self._failed = failed
         self._open_files = AppendDescriptors(descriptors_max)
-        self._followed = Followed()
+        self._followed = ProducerCount()
         self._queue: SimpleQueue[AppendCall | Order | None] = SimpleQueue()
         self._topics: dict[int, WriterTopic] = {}
         self._group_commit = GroupCommit(
@@ -82,26 +82,26 @@ class WriterThread:
         self._thread.start()
 
     def append(self, call: AppendCall) -> None:
-        """Hand frames over; the future of the call is resolved by whoever gets the batch."""
+        """Queue frames; the receiver of the batch resolves the future of the call."""
         self._queue.put(call)
 
     def add(self, topic: WriterTopic) -> None:
-        """Make a storage topic known; appends handed over later find it."""
+        """Add a storage topic; appends that are queued later find it."""
         topic.producers.count_in(self._followed)
         self._topics[topic.storage_topic_id] = topic
 
     async def switch(self, storage_topic_id: int, file: SegmentWriter) -> Switched:
-        """Go on in another file, once what was handed over before is durable in the old one.
+        """Continue in another file, after all frames queued before are durable in the old one.
 
         Raises:
-            DiskFull: it cannot be made durable; the topic goes on in the old file.
+            DiskFull: they cannot be made durable; the topic continues in the old file.
         """
         outcome = await self._order(lambda: self._switch(storage_topic_id, file))
         assert isinstance(outcome, Switched)
         return outcome
 
     async def seal(self, storage_topic_id: int) -> list[int]:
-        """Refuse appends from here on; returns the ends once all before is durable.
+        """Refuse appends from now on; returns the ends after all frames before are durable.
 
         Raises:
             DiskFull: it cannot be made durable; appends are still taken.
@@ -111,9 +111,9 @@ class WriterThread:
         return outcome
 
     async def mark(self, storage_topic_id: int) -> Marked | None:
-        """How far the topic's file is durable, all of it; None where there is none.
+        """Sync the topic's file and return its state; None if it has no file.
 
-        Runs end there: those in the part of the file behind what was marked before are new.
+        The open runs end here, so no run reaches over the mark.
 
         Raises:
             DiskFull: it cannot be made durable.
@@ -134,7 +134,7 @@ class WriterThread:
         await self._order(lambda: self._remove(storage_topic_id))
 
     async def stop(self) -> dict[int, Closed]:
-        """Make all durable, close all files, end the thread; returns the state of each topic."""
+        """Sync and close all files, end the thread; returns the state of each topic."""
         outcome = await self._order(self._leave_all)
         self._queue.put(None)
         await self._loop.run_in_executor(None, self._thread.join)
@@ -193,7 +193,7 @@ class WriterThread:
         left = self._leave(topic)
         topic.file = file
         topic.frames = 0
-        return Switched(left, _snapshot(topic, Covered(*file.segment, file.size)))
+        return Switched(left, _snapshot(topic, SnapshotPosition(*file.segment, file.size)))
 
     def _raise_ceilings(self, storage_topic_id: int, ceilings: Mapping[int, int]) -> None:
         topic = self._topics.get(storage_topic_id)
@@ -227,12 +227,12 @@ class WriterThread:
             except OSError as error:
                 if refusal(error) is None:
                     raise
-                # The next start finds its row behind its file, and reads it.
+                # The file is ahead of its row: the next start reads it.
                 assert topic.file is not None
                 self._open_files.close(topic.file)
                 continue
             if left is not None:
-                snapshot = _snapshot(topic, Covered(*left.segment, left.size))
+                snapshot = _snapshot(topic, SnapshotPosition(*left.segment, left.size))
                 states[topic.storage_topic_id] = Closed(_marked(topic, left.size), snapshot)
         return states
 
@@ -247,12 +247,12 @@ class WriterThread:
         topic = self._topics.pop(storage_topic_id, None)
         if topic is None:
             return
-        topic.producers.count_in(Followed())
+        topic.producers.count_in(ProducerCount())
         if topic.file is not None:
             self._open_files.close(topic.file)
 
 
-def _snapshot(topic: WriterTopic, covered: Covered) -> bytes:
+def _snapshot(topic: WriterTopic, covered: SnapshotPosition) -> bytes:
     topic.producers.newest_us = topic.last_us
     return topic.producers.encode(covered)
 
@@ -263,7 +263,7 @@ def _marked(topic: WriterTopic, size: int) -> Marked:
 
 
 def _outcome_of(order: Order) -> object:
-    """What an order gives, or why it was refused.
+    """The result of an order, or why it was refused.
 
     Raises:
         OSError: the disk failed.

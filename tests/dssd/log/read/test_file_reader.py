@@ -71,7 +71,7 @@ async def test_a_half_cached_part_is_completed_by_a_thread(
     assert await reader.read(path, 0, 10) == b"0123456789"
 
 
-async def test_bytes_that_the_disk_cannot_give_count_as_missing(
+async def test_unreadable_bytes_count_as_missing(
     reader: FileReader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "file"

@@ -57,7 +57,7 @@ def test_the_newest_entries_of_all_streams_stay_within_the_bound(
         assert tail.at(StreamId(7, partition), ends[partition]) is None
 
 
-def test_the_entries_of_a_forgotten_stream_are_not_found_and_leave_in_their_turn() -> None:
+def test_the_entries_of_a_forgotten_stream_are_not_found_and_are_dropped_in_order() -> None:
     cost = 100 + TAIL_CACHE_OVERHEAD_BYTES
     tail = TailCache(3 * cost)
     tail.add(stored(0, 0, 1, 100))
@@ -76,7 +76,7 @@ def test_the_entries_of_a_forgotten_stream_are_not_found_and_leave_in_their_turn
 
 
 class CountedAccess(deque[Any]):
-    """Counts how many of its elements were looked at one after the other."""
+    """Counts how many of its elements were iterated over."""
 
     walked = 0
 
@@ -86,7 +86,7 @@ class CountedAccess(deque[Any]):
             yield item
 
 
-def test_forgetting_a_stream_does_not_walk_over_those_of_others(
+def test_forgetting_a_stream_does_not_scan_the_entries_of_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("dssd.log.read.tail_cache.deque", CountedAccess)

@@ -59,7 +59,7 @@ async def write(bench: Bench, make_frame: MakeFrame) -> list[Sent]:
 
 
 async def set_scene(bench: Bench, scene: str, watermark: str) -> Path:
-    """Make the files what a kill may leave; returns the one in which a bit is to flip."""
+    """Make the files what a kill may leave; returns the one to flip a bit in."""
     files: list[Path] = bench.segments()
     first, last = files
     rows = await bench.rows()
@@ -135,7 +135,7 @@ async def test_one_flipped_bit_costs_the_record_that_it_hit(
 
 
 async def check_reads(bench: Bench, sent: list[Sent], hit: set[bytes]) -> list[int]:
-    """All but what was hit can be read where it was stored; returns the ends."""
+    """Assert that all other records are readable at their offsets; returns the ends."""
     ends = []
     for partition in PARTITIONS:
         found = await bench.payloads(partition)

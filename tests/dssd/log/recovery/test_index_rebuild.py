@@ -1,4 +1,4 @@
-"""An index is a cache: while its segment is there, no damage to it costs a record."""
+"""An index is a cache: no damage to it costs a record while its segment is there."""
 
 import asyncio
 import errno
@@ -45,7 +45,7 @@ def read_all(bench: Bench, partition: int) -> "asyncio.Task[Any]":
     return asyncio.create_task(reading)
 
 
-async def test_readers_that_meet_while_an_index_is_made_anew_miss_nothing(
+async def test_readers_that_meet_during_an_index_rebuild_miss_nothing(
     sealed: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     damage_root(sealed, 0)
@@ -109,7 +109,7 @@ async def test_an_index_that_is_damaged_again_and_again_is_kept_in_memory(
     assert (await read_all(sealed, 0)).records == RECORDS
 
 
-async def test_an_index_that_the_disk_cannot_give_does_not_stop_a_start(
+async def test_an_unreadable_index_does_not_stop_a_start(
     sealed: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await sealed.crash()

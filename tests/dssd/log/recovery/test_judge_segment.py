@@ -1,4 +1,4 @@
-"""What each state of the files after a crash becomes. Frames of one record, 7 bytes of payload."""
+"""The outcome of each state of the files after a crash. Frames have one record of 7 bytes."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -35,13 +35,13 @@ async def killed(bench: Bench, count: int) -> Path:
 async def sent_again(
     bench: Bench, make_frame: Callable[..., bytes], number: int
 ) -> tuple[int, bool]:
-    """Send a frame once more; returns its offset, and whether it counted as a repeat."""
+    """Send a frame again; returns its offset, and whether it counted as a repeat."""
     again = await bench.append(make_frame(b"rec %03d" % number, sequence=number))
     assert isinstance(again, Appended)
     return again.base_offset, again.repeated
 
 
-async def test_a_clean_stop_is_taken_up_without_reading_frames(
+async def test_a_start_after_a_clean_stop_reads_no_frames(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await fill(bench, 3)
@@ -75,7 +75,7 @@ async def test_a_tail_above_the_watermark_moves_to_a_new_file(bench: Bench) -> N
     assert row.watermark_bytes == after.stat().st_size
 
 
-async def test_what_lies_below_the_watermark_stays_in_its_file(bench: Bench) -> None:
+async def test_frames_below_the_watermark_stay_in_their_file(bench: Bench) -> None:
     old = await killed(bench, 4)
     cut = frame_places(old)[2]
     await bench.promise(cut)
@@ -100,7 +100,7 @@ async def test_a_torn_tail_leaves_the_good_part_in_a_new_file(bench: Bench, torn
     assert bench.reasons() == [f"torn tail: {torn} bytes after byte {last} are no whole frame"]
 
 
-async def test_a_torn_tail_over_a_watermark_stays_behind_it(bench: Bench) -> None:
+async def test_a_torn_tail_above_the_watermark_stays_in_the_old_file(bench: Bench) -> None:
     old = await killed(bench, 4)
     positions = frame_places(old)
     await bench.promise(positions[2])
@@ -150,7 +150,7 @@ async def test_damage_in_the_last_frame_below_the_watermark_is_no_torn_tail(
     assert bench.log.bounds(STREAM).end == 4
 
 
-async def test_offsets_of_a_frame_that_nobody_can_read_are_never_given_again(
+async def test_offsets_of_an_unreadable_frame_are_never_assigned_again(
     bench: Bench,
 ) -> None:
     old = await killed(bench, 4)
@@ -167,7 +167,7 @@ async def test_offsets_of_a_frame_that_nobody_can_read_are_never_given_again(
         assert bench.log.bounds(STREAM).end == 3 + bad_bytes
 
 
-async def test_a_sealed_stream_goes_on_nowhere_though_nobody_can_read_its_last_frame(
+async def test_a_sealed_stream_keeps_its_end_even_if_its_last_frame_is_unreadable(
     bench: Bench,
 ) -> None:
     await fill(bench, 4)
@@ -209,7 +209,7 @@ async def test_an_empty_active_file_never_existed(bench: Bench) -> None:
     assert isinstance(await bench.put(b"next"), Appended)
 
 
-async def test_a_header_only_file_is_taken_up_empty(bench: Bench) -> None:
+async def test_a_header_only_file_is_reopened_empty(bench: Bench) -> None:
     old = await killed(bench, 1)
     old.write_bytes(old.read_bytes()[:HEADER_BYTES])
     old.with_suffix(".prod").unlink()
@@ -281,7 +281,7 @@ async def fill_more(bench: Bench, count: int) -> None:
         await bench.put(b"more %d" % number)
 
 
-async def test_a_crash_before_the_new_file_took_a_frame_goes_on_in_the_old_order(
+async def test_a_crash_before_the_new_file_took_a_frame_keeps_the_order(
     bench: Bench,
 ) -> None:
     await fill(bench, 3)

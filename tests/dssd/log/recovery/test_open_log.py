@@ -29,7 +29,7 @@ def die(self: TopicRecovery, last: object) -> bool:
 
 
 async def started_again_in_vain(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Die after rows were changed, before what producers had sent is stored anew."""
+    """Die after rows were changed, before the snapshot of producers is stored."""
     await bench.crash()
     with monkeypatch.context() as patched:
         patched.setattr(TopicRecovery, "_save_producers", die)
@@ -38,7 +38,7 @@ async def started_again_in_vain(bench: Bench, monkeypatch: pytest.MonkeyPatch) -
     await bench.open()
 
 
-async def test_a_file_of_which_all_is_moved_on_does_not_take_producers_along(
+async def test_removing_a_file_whose_frames_were_copied_keeps_its_producers(
     bench: Bench, make_frame: MakeFrame, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     early = make_frame(b"early", producer=EARLY)
@@ -52,7 +52,7 @@ async def test_a_file_of_which_all_is_moved_on_does_not_take_producers_along(
     assert (repeated.base_offset, repeated.repeated) == (first.base_offset, True)
 
 
-async def test_a_file_below_the_low_watermark_does_not_take_producers_along(
+async def test_removing_a_file_below_the_low_watermark_keeps_its_producers(
     make_bench: Callable[[LogSettings], Bench],
     make_frame: MakeFrame,
     monkeypatch: pytest.MonkeyPatch,
@@ -72,10 +72,10 @@ async def test_a_file_below_the_low_watermark_does_not_take_producers_along(
     assert (repeated.base_offset, repeated.repeated) == (first.base_offset, True)
 
 
-async def test_an_empty_file_is_the_first_one_where_the_one_before_has_a_row_only(
+async def test_an_empty_file_counts_as_the_first_if_the_one_before_has_only_a_row(
     bench: Bench, make_frame: MakeFrame
 ) -> None:
-    """A start died while it removed the one before; what producers had sent lies beside this."""
+    """A start died while it removed the file before; the snapshot lies beside this file."""
     early = make_frame(b"early", producer=EARLY)
     first = await bench.append(early)
     [before] = await bench.rows()
@@ -90,10 +90,10 @@ async def test_an_empty_file_is_the_first_one_where_the_one_before_has_a_row_onl
     assert (repeated.base_offset, repeated.repeated) == (first.base_offset, True)
 
 
-async def test_an_empty_file_stays_where_only_its_snapshot_knows_what_producers_had_sent(
+async def test_an_empty_file_stays_if_only_its_snapshot_knows_the_producers(
     bench: Bench, make_frame: MakeFrame
 ) -> None:
-    """A kill in a roll left two files without a frame, and the first of them was harmed since."""
+    """A kill in a roll left two files without a frame; the first was damaged afterwards."""
     early = make_frame(b"early", producer=EARLY)
     first = await bench.append(early)
     await bench.roll()

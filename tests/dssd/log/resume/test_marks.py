@@ -1,6 +1,6 @@
-"""What marks spare a start, and that it never finds anything else with them than without.
+"""Marks save a start from reading frames, and never change what it finds.
 
-Frames of one record; a mark every ten of them, so most lie below one.
+Frames have one record; there is a mark every ten frames, so most frames lie below one.
 """
 
 import errno
@@ -19,7 +19,7 @@ from dssd.log.port import Appended
 from dssd.log.resume import marks
 from dssd.log.segment.file import HEADER_BYTES, SegmentId, SegmentPaths, write_all
 from dssd.log.segment.frame_scan import scan_file
-from dssd.log.sequences import Covered
+from dssd.log.sequences import SnapshotPosition
 from dssd.log.settings import LogSettings
 from dssd.store.port import Delete, Put
 from dssd.store.rows import SegmentRow
@@ -128,7 +128,7 @@ async def test_marks_go_on_where_those_of_the_process_before_ended(
     assert [segment.frames for segment in marked.log._topics[7].segments.values()] == [40, 7]
 
 
-async def test_a_start_finds_the_same_whatever_has_become_of_the_marks(
+async def test_a_start_finds_the_same_whatever_happened_to_the_marks(
     marked: Bench, make_frame: MakeFrame
 ) -> None:
     await fill(marked)
@@ -195,7 +195,7 @@ async def test_producers_of_all_marks_are_known_after_a_kill(
         assert (again.base_offset, again.repeated) == (offset, True)
 
 
-async def test_where_there_are_many_storage_topics_each_is_marked_sooner(
+async def test_with_many_storage_topics_each_is_marked_sooner(
     marked: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("dssd.log.upkeep.housekeeper.WATERMARK_FRAMES_ALL", 15)
@@ -233,7 +233,7 @@ async def test_a_mark_above_the_watermark_does_not_count(
 
 
 @pytest.mark.parametrize("written_bytes", [0, 100])
-async def test_a_mark_that_finds_no_room_is_made_up_for_by_the_next(
+async def test_a_mark_that_meets_a_full_disk_is_covered_by_the_next(
     marked: Bench,
     make_frame: MakeFrame,
     monkeypatch: pytest.MonkeyPatch,
@@ -276,14 +276,14 @@ async def test_a_disk_that_fails_under_a_mark_ends_the_log(
     assert len(marked.failures) == 1
 
 
-async def test_marks_go_when_their_segment_is_sealed(marked: Bench) -> None:
+async def test_marks_are_removed_when_their_segment_is_sealed(marked: Bench) -> None:
     await fill(marked)
     await marked.roll()
     await marked.settle()
     assert list(marked.directory.glob("*.marks")) == []
 
 
-async def test_marks_that_a_seal_left_behind_go_at_the_next_start(marked: Bench) -> None:
+async def test_marks_that_a_seal_left_behind_are_removed_at_the_next_start(marked: Bench) -> None:
     await fill(marked)
     path = marks_of(marked)
     held = path.read_bytes()
@@ -295,7 +295,7 @@ async def test_marks_that_a_seal_left_behind_go_at_the_next_start(marked: Bench)
     await check_streams(marked)
 
 
-async def test_marks_of_no_segment_go_at_the_next_start(marked: Bench) -> None:
+async def test_marks_of_no_segment_are_removed_at_the_next_start(marked: Bench) -> None:
     path = SegmentPaths(marked.directory).marks(SegmentId(7, 0xFFFF))
     path.write_bytes(b"whatever")
     await marked.reopen(crash=True)
@@ -303,7 +303,7 @@ async def test_marks_of_no_segment_go_at_the_next_start(marked: Bench) -> None:
     assert marked.log.quarantined() == []
 
 
-async def test_damage_that_marks_let_a_start_pass_over_costs_the_record_that_it_hit(
+async def test_damage_below_the_marks_costs_only_the_record_that_it_hit(
     marked: Bench,
 ) -> None:
     await fill(marked)
@@ -318,7 +318,7 @@ async def test_damage_that_marks_let_a_start_pass_over_costs_the_record_that_it_
     assert await marked.payloads(1) == expected(1)
 
 
-async def test_marks_are_not_believed_of_a_file_that_lost_what_was_promised(
+async def test_marks_are_ignored_if_their_file_ends_below_its_watermark(
     marked: Bench,
 ) -> None:
     await fill(marked, 40)
@@ -332,7 +332,7 @@ async def test_marks_are_not_believed_of_a_file_that_lost_what_was_promised(
     assert sorted(found) == [payload(number) for number in range(35)]
 
 
-async def test_marks_are_not_believed_of_a_file_with_a_damaged_header(marked: Bench) -> None:
+async def test_marks_are_ignored_if_the_header_of_their_file_is_damaged(marked: Bench) -> None:
     await fill(marked)
     await marked.crash()
     (path,) = marked.segments()
@@ -366,7 +366,7 @@ async def test_no_run_reaches_over_a_mark(marked: Bench) -> None:
         SegmentPaths(marked.directory),
         SegmentId(7, int(path.stem[9:], 16)),
         path.stat().st_size,
-        Covered(7, 0, 0),
+        SnapshotPosition(7, 0, 0),
     )
     (segment,) = marked.log._topics[7].segments.values()
     assert known.marks == segment.marks
@@ -377,7 +377,7 @@ async def test_no_run_reaches_over_a_mark(marked: Bench) -> None:
         assert held[len(runs)].position >= known.marks.end
 
 
-async def test_frames_that_need_not_be_durable_are_not_marked_before_they_are(
+async def test_frames_of_durability_os_are_marked_only_once_they_are_durable(
     marked: Bench, make_frame: MakeFrame
 ) -> None:
     for sequence in range(3 * EVERY_FRAMES):

@@ -17,7 +17,7 @@ SEGMENT_BYTES = 4_096
 
 
 async def sealed(bench: Bench) -> tuple[Path, dict[int, bytes], list[tuple[int, int]]]:
-    """A sealed segment of 4 KiB: its path, its records, and the place of each one's frame."""
+    """A sealed segment of 4 KiB: its path, its records, and the position of each one's frame."""
     number = 0
     while True:
         await bench.put(b"payload of record %04d" % number)
@@ -62,7 +62,7 @@ def flips_of(content: bytes) -> Iterator[bytes]:
             yield content[:position] + flipped + content[position + 1 :]
 
 
-async def test_a_flipped_bit_of_the_index_is_noticed_and_mended(bench: Bench) -> None:
+async def test_a_flipped_bit_of_the_index_is_noticed_and_repaired(bench: Bench) -> None:
     path, expected, _ = await sealed(bench)
     index = path.with_suffix(".idx")
     content = index.read_bytes()

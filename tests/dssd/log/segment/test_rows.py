@@ -1,4 +1,4 @@
-"""Segments that are given up, and a process that ends in the middle of it."""
+"""The removal of segments, and a process that ends in the middle of it."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -27,7 +27,7 @@ class DyingStore(MemoryStore):
 
 
 async def give_up_first(bench: Bench, *, kept_from: int) -> None:
-    """Let the process die after the files of the first segment went, before its row did."""
+    """Let the process die after the files of the first segment were removed, before its row."""
     [first, *_] = await bench.rows()
     await bench.crash()
     [topic] = [found.row for found in await bench.store.scan(StorageTopicRow)]
@@ -39,7 +39,7 @@ async def give_up_first(bench: Bench, *, kept_from: int) -> None:
     assert len(list(bench.directory.glob("*.idx"))) == len(await bench.rows()) - 1
 
 
-async def test_a_start_finishes_a_removal_and_blames_no_disk(bench: Bench) -> None:
+async def test_a_start_finishes_a_removal_and_reports_no_damage(bench: Bench) -> None:
     await bench.put(b"given up")
     await bench.roll()
     await bench.put(b"kept")

@@ -25,7 +25,7 @@ SEGMENT = SegmentId(7, 9)
 RUN_BYTES_MAX = 300
 
 Frames = list[tuple[int, int, int, int]]
-"""Records, bytes, pause since the frame before in us, bytes of other streams in between."""
+"""Records, bytes, microseconds since the frame before, bytes of other streams in between."""
 
 frames = st.lists(
     st.tuples(
@@ -97,7 +97,7 @@ def test_an_offset_is_found_in_its_run(written: Frames, offset: int) -> None:
 
 
 @given(frames, st.integers(990, 1_200))
-def test_nothing_of_a_time_lies_before_the_run_that_is_found(written: Frames, time: int) -> None:
+def test_no_record_of_a_time_lies_before_the_run_that_is_found(written: Frames, time: int) -> None:
     runs, single = indexed(written)
     run = runs[runs.before_time(time)]
     expected = next((frame for frame in single if frame.time_us >= time), None)

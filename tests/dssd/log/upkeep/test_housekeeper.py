@@ -1,4 +1,4 @@
-"""What changes files beside appending, where it meets other changes."""
+"""Jobs of the housekeeper that meet other changes."""
 
 import asyncio
 from collections.abc import Callable
@@ -12,7 +12,7 @@ Bench = Any
 REMOVED = 9
 
 
-async def test_a_frame_for_a_topic_under_removal_is_not_refused_for_want_of_room(
+async def test_a_frame_for_a_topic_that_is_being_removed_is_not_refused_as_disk_full(
     bench: Bench, make_frame: Callable[..., bytes]
 ) -> None:
     bench.log.open_storage_topic(REMOVED, 1)

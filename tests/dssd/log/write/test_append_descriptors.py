@@ -50,7 +50,7 @@ def test_a_file_that_is_not_durable_yet_is_closed_last_and_synced_first(
     assert len(held) <= 3
 
 
-def test_without_descriptors_others_are_closed_until_there_is_one(
+def test_without_a_descriptor_other_files_are_closed_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, second = files(tmp_path, 2)

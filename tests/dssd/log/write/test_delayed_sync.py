@@ -1,4 +1,4 @@
-"""Frames of durability os: what a loss of power may take of them, and what it may not."""
+"""Frames of durability os: what a loss of power may lose, and what it may not."""
 
 import asyncio
 import errno
@@ -32,7 +32,7 @@ REFUSED = 3
 
 
 async def opened(make_bench: MakeBench, os_sync_s: float) -> Bench:
-    """A log that syncs frames so long after they came."""
+    """A log that syncs frames after the given delay."""
     bench = make_bench(LogSettings(os_sync_s=os_sync_s, read_loop_us=60_000_000))
     await bench.prepare()
     await bench.open()
@@ -47,14 +47,14 @@ async def unsynced(make_bench: MakeBench) -> Bench:
 
 @pytest.fixture
 async def filled(unsynced: Bench) -> Bench:
-    """The same with three records, of which all but the first may be lost."""
+    """As ``unsynced``, with three records, of which all but the first may be lost."""
     for number in range(3):
         await put(unsynced, number)
     return unsynced
 
 
 async def put(bench: Bench, number: int, partition: int = 0) -> int:
-    """Append one record that need not be durable, and raise its ceiling; returns its offset."""
+    """Append one record of durability os, and raise its ceiling; returns its offset."""
     appended = await bench.put(b"record %d" % number, partition=partition, durability="os")
     await bench.settle()
     assert isinstance(appended, Appended)
@@ -71,7 +71,7 @@ async def at_once(_: Sequence[Write]) -> None:
 
 
 class Commits:
-    """Tells of rows that were committed; ``before`` may hold a commit up or refuse it."""
+    """Reports committed rows; ``before`` may delay a commit or refuse it."""
 
     def __init__(
         self,
@@ -94,7 +94,7 @@ class Commits:
         return versions
 
     async def next(self, kind: type[Row]) -> None:
-        """Wait for the next one of a kind."""
+        """Wait for the next committed row of a kind."""
         async with asyncio.timeout(PATIENCE_S):
             while await self._kinds.get() is not kind:
                 pass
@@ -124,7 +124,7 @@ async def test_offsets_that_were_given_to_lost_records_are_not_given_again(unsyn
     assert await unsynced.payloads() == {0: b"record 0", ceiling: b"record 5"}
 
 
-async def test_what_lies_in_a_gap_is_passed_over_and_not_called_damaged(filled: Bench) -> None:
+async def test_offsets_in_a_gap_are_skipped_and_not_reported_as_damaged(filled: Bench) -> None:
     await filled.lose_power()
     gap = await filled.log.read(STREAM, 1, bytes_max=1 << 20)
     assert (gap.frames, gap.next, gap.damaged) == (b"", await ceiling_of(filled), ())
@@ -148,13 +148,13 @@ async def test_a_kill_leaves_all_records_and_one_gap_however_often(filled: Bench
 
 
 async def test_a_stop_leaves_no_gap(filled: Bench) -> None:
-    for crash in (False, True):  # The second is a kill before anything came.
+    for crash in (False, True):  # The second is a kill before anything was appended.
         await filled.reopen(crash=crash)
         assert filled.log.bounds(STREAM).end == 3
     assert await put(filled, 3) == 3
 
 
-async def test_a_stop_behind_a_gap_does_not_forget_it(filled: Bench) -> None:
+async def test_a_stop_after_a_gap_keeps_it(filled: Bench) -> None:
     await filled.lose_power()
     end = filled.log.bounds(STREAM).end
     for crash in (False, False, True):
@@ -162,7 +162,7 @@ async def test_a_stop_behind_a_gap_does_not_forget_it(filled: Bench) -> None:
         assert filled.log.bounds(STREAM).end == end
 
 
-async def test_only_streams_that_take_such_frames_have_a_gap(unsynced: Bench) -> None:
+async def test_only_streams_with_frames_of_durability_os_have_a_gap(unsynced: Bench) -> None:
     await unsynced.put(b"durable", partition=1)
     await put(unsynced, 0)
     await unsynced.lose_power()
@@ -252,7 +252,7 @@ async def test_a_file_is_synced_and_marked_soon_after_it_grew(
     assert segment_of(bench).marks.end == row.watermark_bytes, "no frame had to be read"
 
 
-async def test_a_sync_that_found_no_room_is_tried_again(
+async def test_a_sync_that_met_a_full_disk_is_tried_again(
     make_bench: MakeBench,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -300,7 +300,7 @@ async def test_a_sealed_stream_ends_where_it_was_sealed(filled: Bench) -> None:
     assert filled.log.bounds(STREAM).end == 3
 
 
-async def test_one_that_was_sealed_behind_a_gap_ends_behind_it(filled: Bench) -> None:
+async def test_a_stream_that_was_sealed_after_a_gap_ends_after_it(filled: Bench) -> None:
     await filled.lose_power()
     end = filled.log.bounds(STREAM).end
     await filled.seal()
@@ -331,7 +331,7 @@ def test_whatever_happens_no_offset_is_given_twice(
 
 
 class _Life:
-    """What was seen of a stream, and what is there of it, while things happened to its log."""
+    """What readers saw of a stream, compared with what is there, while its log changes."""
 
     def __init__(self, bench: Bench, make_frame: MakeFrame, chance: Random) -> None:
         self.bench = bench

@@ -1,4 +1,4 @@
-"""LoopReports of the writer: step by step, in order, with turns for others."""
+"""Reports on the event loop: step by step, in order, with turns for others."""
 
 import asyncio
 from collections.abc import Iterator

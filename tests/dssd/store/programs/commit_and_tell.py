@@ -1,4 +1,4 @@
-"""Commits from several tasks, and tells of each only once it was acknowledged, until killed."""
+"""Commits from several tasks, and prints each after it was acknowledged, until killed."""
 
 import asyncio
 import os

@@ -49,7 +49,7 @@ async def test_a_partial_match_is_a_mask(bench: Bench) -> None:
         await bench.reopen()
 
 
-async def test_small_frames_between_two_matches_go_along_masked(bench: Bench) -> None:
+async def test_small_frames_between_two_matches_are_included_masked(bench: Bench) -> None:
     for number in range(10):
         await bench.put(b"x", subjects="eu" if number % 2 else "us")
     for _ in range(2):

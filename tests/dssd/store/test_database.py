@@ -1,4 +1,4 @@
-"""What the store makes of the file that it finds."""
+"""Opening the store on each kind of file."""
 
 import errno
 import os
@@ -60,7 +60,7 @@ def overwrite(path: Path, at: int, garbage_bytes: int) -> None:
 
 
 def leave_log(path: Path) -> None:
-    """What a killed process leaves behind: it makes the next start look closely."""
+    """What a killed process leaves: the next start checks the file."""
     path.with_name(f"{path.name}-wal").write_bytes(b"torn")
 
 
@@ -257,7 +257,7 @@ async def test_what_was_committed_is_there_after_reopening(path: Path) -> None:
     await store.close()
 
 
-async def test_the_room_of_the_log_is_taken_at_the_start(path: Path) -> None:
+async def test_the_blocks_of_the_log_are_allocated_at_the_start(path: Path) -> None:
     store = await SqliteStore.open(path)
     await store.commit([Put(LeaderRow(1, b"", 1, 0))])
     log = path.with_name("store.sqlite-wal").stat()
@@ -265,7 +265,7 @@ async def test_the_room_of_the_log_is_taken_at_the_start(path: Path) -> None:
     await store.close()
 
 
-async def test_a_store_opens_where_there_is_no_room_for_its_log(
+async def test_a_store_opens_without_room_for_its_log(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object) -> None:
