@@ -10,7 +10,6 @@ run names those that do not, and the proof that this machine cannot run.
 
 import signal
 from collections import Counter
-from collections.abc import Sequence
 
 import pytest
 from hypothesis import settings
@@ -26,11 +25,12 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 USUAL_S_MAX = 5.0
 
 
-def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
-    """Let the reports of slow tests carry their reason, also from another process."""
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the slow tests, and let their reports carry the reason."""
     for item in items:
         if mark := item.get_closest_marker("slow"):
             item.user_properties.append(("slow", mark.args[0]))
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

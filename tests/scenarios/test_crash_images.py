@@ -24,7 +24,11 @@ from dss_sim.power_loss.recording import recorded
 from dssd.store import reserve
 from support.proof_share import share
 
-pytestmark = pytest.mark.needs_strace
+pytestmark = [
+    pytest.mark.needs_strace,
+    pytest.mark.slow("a start for each state"),
+    pytest.mark.xdist_group("crash images"),
+]
 
 SHARE = share(0.02, 1.0)
 """Of the states, those that are looked at."""

@@ -12,6 +12,9 @@ from support.recorded_run import Place, Recorded
 from support.revived_daemon import RevivedDaemon, revived
 from support.trial_verdict import read
 
+pytestmark = pytest.mark.slow("several lives of a daemon")
+
+
 KILLS = 5
 PATIENCE_S = 30.0
 FILTER = "$share/g/t/#"

@@ -20,7 +20,7 @@ from support.client_trial import Journal, perform
 from support.daemon_process import running, short_directory
 from support.syscall_faults import MISSED, Point
 
-pytestmark = pytest.mark.needs_strace
+pytestmark = [pytest.mark.needs_strace, pytest.mark.slow("a daemon for each point")]
 
 SMALL = (str(Path(__file__).parent / "programs" / "small_daemon.py"),)
 SYNCS = ("fdatasync", "fsync")
@@ -28,7 +28,7 @@ WRITES = ("pwritev2",)
 IGNORED = ("fdatasync", ".")
 """SQLite does not look at what comes of syncing a directory; what it would have made durable, the
 daemon has synced before."""
-SAMPLE = 20
+SAMPLE = 10
 WRITTEN = re.compile(r", (\d+), 0$")
 """Position and flags of a pwritev2."""
 

@@ -19,6 +19,9 @@ from support.prerequisites import MOUNT, leave_out
 from support.proof_share import share
 from support.small_disk import CannotMount, fill, mounted
 
+pytestmark = pytest.mark.slow("a daemon for each point")
+
+
 SMALL = (str(Path(__file__).parent / "programs" / "small_daemon.py"),)
 DISK_BYTES = 32 << 20
 POINTS = share(range(1, 60, 9), range(1, 60))

@@ -17,6 +17,9 @@ from support.recorded_run import SYNC_EVERY, Recorded
 from support.revived_daemon import RevivedDaemon, revived
 from support.trial_verdict import read
 
+pytestmark = pytest.mark.slow("several lives of members")
+
+
 PROGRAM = Path(__file__).parent / "programs" / "member.py"
 FILTER = "$share/g/t/#"
 PARTITIONS = 12

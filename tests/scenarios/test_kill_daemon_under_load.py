@@ -11,11 +11,16 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import dss_client
 from dss_client import Ack
 from support.daemon_process import DaemonProcess, short_directory
 from support.recorded_run import Place, Recorded
 from support.trial_verdict import read
+
+pytestmark = pytest.mark.slow("several lives of a daemon")
+
 
 KILLS = 20
 PARTITIONS = 4

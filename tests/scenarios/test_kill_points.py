@@ -18,10 +18,10 @@ from support.client_trial import Journal, perform
 from support.daemon_process import running, short_directory
 from support.syscall_faults import MISSED, Point
 
-pytestmark = pytest.mark.needs_strace
+pytestmark = [pytest.mark.needs_strace, pytest.mark.slow("a daemon for each point")]
 
 SMALL = (str(Path(__file__).parent / "programs" / "small_daemon.py"),)
-SAMPLE = 32
+SAMPLE = 16
 
 
 @pytest.fixture(autouse=True)

@@ -15,6 +15,9 @@ from support.recorded_run import Place, Recorded
 from support.revived_daemon import revived
 from support.trial_verdict import read
 
+pytestmark = pytest.mark.slow("lost messages wait for leases")
+
+
 PROGRAM = Path(__file__).parent / "programs" / "lossy_daemon.py"
 FILTER = "$share/g/t/#"
 PARTITIONS = 6

@@ -5,11 +5,16 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import pytest
+
 import dss_client
 from support.member_process import MemberProcess, member, until_together
 from support.recorded_run import SYNC_EVERY, Recorded
 from support.revived_daemon import RevivedDaemon, revived
 from support.trial_verdict import read
+
+pytestmark = pytest.mark.slow("reserved streams wait for their members")
+
 
 PROGRAM = Path(__file__).parent / "programs" / "member.py"
 FILTER = "$share/g/t/#"

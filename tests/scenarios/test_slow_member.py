@@ -15,6 +15,9 @@ from support.member_process import PATIENCE_S, member
 from support.raw_stubs import connected
 from support.revived_daemon import RevivedDaemon, revived
 
+pytestmark = pytest.mark.slow("a revoke has to end")
+
+
 PROGRAM = Path(__file__).parent / "programs" / "member.py"
 FILTER = "$share/g/t/#"
 GROWTH_BYTES_MAX = 32 << 20

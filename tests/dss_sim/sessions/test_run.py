@@ -17,8 +17,10 @@ from dss_sim.sessions.plan import plan_of
 from dss_sim.sessions.run import Outcome, run, run_seed, shrunk
 from dssd.sessions import sessions
 from dssd.store.rows import SessionRow
+from support.proof_share import share
 
-SEEDS = 400
+SEEDS = share(120, 400)
+AT_A_TIME = 40
 
 ONCE_FAILED = {
     92: "a group that was removed on a full disk ended the connections of its members",
@@ -39,10 +41,10 @@ ONCE_FAILED = {
 """Seeds that found a defect of ours, and the defect. Their plans may have changed since."""
 
 
-def test_every_invariant_holds_in_some_hundred_seeds() -> None:
-    failed = [
-        seed for seed, _, failed in outcomes(SIMULATOR, 0, SEEDS, os.cpu_count() or 1) if failed
-    ]
+@pytest.mark.slow("many seeds")
+@pytest.mark.parametrize("first", range(0, SEEDS, AT_A_TIME))
+def test_every_invariant_holds_in_seed_after_seed(first: int) -> None:
+    failed = [seed for seed, _, failed in outcomes(SIMULATOR, first, AT_A_TIME, 1) if failed]
     assert not failed, described(failed[0], shrunk(run_seed(failed[0])))
 
 
