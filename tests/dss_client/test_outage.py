@@ -4,7 +4,8 @@ import pytest
 
 import dss_client
 from dss_client._outage import Outage
-from dss_client.testing.memory_daemon import MemoryDaemon, until
+from dss_client.testing import MemoryDaemon
+from dss_client.testing.memory_session import until
 from dss_core.errors import OutcomeUnknown, Unreachable
 
 
