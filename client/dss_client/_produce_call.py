@@ -18,10 +18,10 @@ from dss_api.v1 import log_pb2 as wire
 from dss_client._backoff import Backoff
 from dss_client._connection import PASSING, Connection, ConnectionLostError, error_from_wire
 from dss_client._frame_queue import Ack, FrameQueue, PendingFrame
-from dss_client._heap import keep_heap
-from dss_client._outage import Outage
+from dss_client._malloc_heap import keep_heap
+from dss_client._outage_log import Outage
 from dss_client._routes import Routes
-from dss_client._spawn import Spawn
+from dss_client._task_spawner import Spawn
 from dss_client.limits import (
     CROWDED_FRAMES,
     FAILURES_KEPT_MAX,

@@ -12,8 +12,8 @@ from contextlib import aclosing
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from dss_client._outage import Outage
-from dss_client._start import Start, start_to_wire, time_us
+from dss_client._outage_log import Outage
+from dss_client._start_point import Start, start_to_wire, time_us
 from dss_client.record import Batch, Record
 from dss_core.errors import (
     DssError,

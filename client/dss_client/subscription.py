@@ -14,7 +14,7 @@ from time import monotonic
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
 
-from dss_client._start import Start
+from dss_client._start_point import Start
 from dss_client.limits import ENDED_GRANTS_MAX, FLUSH_RECORDS, YIELD_EVERY_S
 from dss_core.errors import DssError
 from dss_core.progress import total

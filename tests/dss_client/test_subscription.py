@@ -10,8 +10,8 @@ from dss_api.v1 import sessions_pb2
 from dss_client import DeliveredRecord, GrantNotice, Subscription
 from dss_client.limits import YIELD_EVERY_S
 from dss_client.session import Session
-from dss_client.testing import MemoryDaemon
-from dss_client.testing.memory_session import Down, until
+from dss_client.testing import MemoryDaemon, until
+from dss_client.testing.memory_session import Down
 from dss_core.build import build_frame
 from dss_core.columns import Columns
 from dss_core.errors import (

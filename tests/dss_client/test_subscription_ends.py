@@ -10,8 +10,8 @@ import dss_client
 import dss_client.subscription as subscription_module
 from dss_api.v1 import sessions_pb2
 from dss_client import Client, DeliveredRecord, GrantNotice, Subscription
-from dss_client.testing import MemoryDaemon
-from dss_client.testing.memory_session import until, wire_error
+from dss_client.testing import MemoryDaemon, until
+from dss_client.testing.memory_session import wire_error
 from dss_core.build import build_frame
 from dss_core.columns import Columns
 from dss_core.errors import AckOutOfRange, GrantNotHeld, GroupDestroyed

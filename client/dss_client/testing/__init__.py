@@ -17,12 +17,14 @@
         assert daemon.acknowledged() == 1
 
 A test can end every call with `MemoryDaemon.cut` and begin again with `start`, refuse frames with
-`refuse`, withhold answers with `mute_acks` and its like, and take a stream back with `revoke`.
+`refuse`, withhold answers with `mute_acks` and its like, take a stream back with `revoke`, and wait for what
+a daemon has heard with `until`.
 
 Invariant: what it answers, a real daemon answers too. What it does not have it refuses
 (``UNIMPLEMENTED``): groups, topics other than ``t``, plain publishing, the daemon's status.
 """
 
 from dss_client.testing.memory_daemon import MemoryDaemon
+from dss_client.testing.memory_session import until
 
-__all__ = ["MemoryDaemon"]
+__all__ = ["MemoryDaemon", "until"]
