@@ -61,7 +61,7 @@ class Registry:
         self._clock = clock
         self._boot_id = boot_id or secrets.token_bytes(BOOT_ID_BYTES)
         self._timing = timing or LeaderTiming()
-        self._office = BorrowerMailboxes()
+        self._borrower_mailboxes = BorrowerMailboxes()
         self._actors: dict[int, LeaderActor] = {}
         self._leading: dict[int, asyncio.Task[None]] = {}
         self._tasks = asyncio.TaskGroup()
@@ -72,7 +72,9 @@ class Registry:
     async def __aenter__(self) -> Self:
         """Begin to carry messages."""
         await self._tasks.__aenter__()
-        self._handing_over = self._tasks.create_task(self._office.run(), name="post office")
+        self._handing_over = self._tasks.create_task(
+            self._borrower_mailboxes.run(), name="borrower mailboxes"
+        )
         self._stop_watching = [
             self._catalogue.watch(self._topic_changed),
             self._groups.watch_removed(self._group_removed),
@@ -106,11 +108,11 @@ class Registry:
         self, borrower_id: BorrowerId, receive: Callable[[ToBorrower], None]
     ) -> Callable[[], None]:
         """Deliver what is sent to this borrower to ``receive``; returns how to stop."""
-        return self._office.attach(borrower_id, receive)
+        return self._borrower_mailboxes.attach(borrower_id, receive)
 
     def to_borrower(self, group_id: int, message: ToBorrower) -> None:
         """Send to the borrower that the message names; lost where it is gone."""
-        self._office.put(message)
+        self._borrower_mailboxes.put(message)
 
     def to_leader(self, group_id: int, message: ToLeader) -> None:
         """Send to the leader of the group; `LeaderWanted` starts it where there is none."""
@@ -166,7 +168,7 @@ class Registry:
             group = self._groups.get(group_id)
         except DssError as error:
             epoch = wanted.leader_epoch
-            self._office.put(Invalidate(wanted.borrower_id, epoch, error.code))
+            self._borrower_mailboxes.put(Invalidate(wanted.borrower_id, epoch, error.code))
             return None
         actor = LeaderActor(
             group,
@@ -175,7 +177,7 @@ class Registry:
             log=self._log,
             clock=self._clock,
             boot_id=self._boot_id,
-            send=self._office.put,
+            send=self._borrower_mailboxes.put,
             timing=self._timing,
         )
         self._actors[group_id] = actor

@@ -165,7 +165,7 @@ class Gates:
     """The gates of all topics, made at first use and dropped when their topic changes."""
 
     def __init__(self, catalogue: Catalogue) -> None:
-        self.calls = ProducerFencing()
+        self.fencing = ProducerFencing()
         """Who may still bring frames of a producer through any of them."""
         self._catalogue = catalogue
         self._gates: dict[str, Gate] = {}

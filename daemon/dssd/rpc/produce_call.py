@@ -75,12 +75,12 @@ class ProduceCall:
     """Run `read` as a task and iterate over `replies`; `stop` ends both gracefully."""
 
     def __init__(
-        self, gates: Gates, log: TakesFrames, room: AppendBudget, tasks: asyncio.TaskGroup
+        self, gates: Gates, log: TakesFrames, budget: AppendBudget, tasks: asyncio.TaskGroup
     ) -> None:
         self._gates = gates
-        self._number = gates.calls.begin()
+        self._number = gates.fencing.begin()
         self._log = log
-        self._room = room
+        self._budget = budget
         self._tasks = tasks
         self._topic = ""
         self._flights: deque[_Flight] = deque()
@@ -133,8 +133,8 @@ class ProduceCall:
 
     async def _take_in(self, taken: list[bytes], topic_epoch: int) -> None:
         """Hand the frames of a request to the log, as soon as there is room for all of them."""
-        room_bytes = sum(map(_cost, taken))
-        await self._room.take(room_bytes)
+        budget_bytes = sum(map(_cost, taken))
+        await self._budget.take(budget_bytes)
         done = 0
         unjudged: _Unjudged | None = None
         try:
@@ -147,10 +147,10 @@ class ProduceCall:
                     taken[done : done + FLIGHT_FRAMES_MAX], topic_epoch
                 )
                 done += count
-                room_bytes -= size_bytes
+                budget_bytes -= size_bytes
                 await self._wait_for_answers()
         finally:
-            self._room.give_back(room_bytes)
+            self._budget.give_back(budget_bytes)
 
     def _launch(
         self, taken: Sequence[bytes], topic_epoch: int
@@ -172,7 +172,7 @@ class ProduceCall:
                 if gate is None:
                     raise missing or _no_topic()
                 header, append = gate.admit(frame, topic_epoch)
-                self._gates.calls.check(header.producer_id, self._number, now_s)
+                self._gates.fencing.check(header.producer_id, self._number, now_s)
             except Unjudged as late:
                 assert gate is not None
                 unjudged = _Unjudged(gate, late.verified, late.hash_keys)
@@ -192,10 +192,10 @@ class ProduceCall:
 
     def _appended(self, appends: list[Append], size_bytes: int) -> "asyncio.Task[Results] | None":
         if not appends:
-            self._room.give_back(size_bytes)
+            self._budget.give_back(size_bytes)
             return None
         results = self._tasks.create_task(self._log.append(appends), name="append")
-        results.add_done_callback(lambda _: self._room.give_back(size_bytes))
+        results.add_done_callback(lambda _: self._budget.give_back(size_bytes))
         return results
 
     def _gate(self) -> tuple[Gate | None, DssError | None]:

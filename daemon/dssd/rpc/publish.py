@@ -42,9 +42,9 @@ class _Share:
 class Publisher:
     """Publishes plain records through the log."""
 
-    def __init__(self, log: Log, room: AppendBudget, clock: Clock) -> None:
+    def __init__(self, log: Log, budget: AppendBudget, clock: Clock) -> None:
         self._log = log
-        self._room = room
+        self._budget = budget
         self._clock = clock
         self._keyless = 0
         """Counts records without a key, which go round the partitions."""
@@ -80,11 +80,11 @@ class Publisher:
 
     async def _append(self, appends: list[Append]) -> list[Appended | BaseException]:
         size_bytes = sum(len(append.frame) for append in appends)
-        await self._room.take(size_bytes)
+        await self._budget.take(size_bytes)
         try:
             return await self._log.append(appends)
         finally:
-            self._room.give_back(size_bytes)
+            self._budget.give_back(size_bytes)
 
     async def _routed(
         self, topic: Topic, records: Sequence[types_pb2.Record], turn: LoopTurn

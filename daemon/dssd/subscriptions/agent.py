@@ -113,7 +113,7 @@ class Agent:
         subscription: int,
         group: GroupRow,
         subscriber: Subscriber,
-        post: Mailboxes,
+        mailboxes: Mailboxes,
         delivery: Delivery,
     ) -> None:
         self.subscription = subscription
@@ -121,7 +121,7 @@ class Agent:
         self.filter = TopicFilter.parse(group.filter)
         self.leaving = False
         self._subscriber = subscriber
-        self._post = post
+        self._mailboxes = mailboxes
         self._delivery = delivery
         self._incarnations: dict[bytes, _Incarnation] = {}
 
@@ -140,7 +140,7 @@ class Agent:
         def receive(message: ToBorrower) -> None:
             self._delivery.mailed(self, borrower_id, message)
 
-        detach = self._post.attach_borrower(borrower_id, receive)
+        detach = self._mailboxes.attach_borrower(borrower_id, receive)
         self._incarnations[borrower_id] = _Incarnation(machine, detach)
         self._feed(borrower_id, Started(now_ms))
 
@@ -197,7 +197,7 @@ class Agent:
     ) -> None:
         match effect:
             case SendToRegistry(message) | SendToLeader(message):
-                self._post.to_leader(self.group.group_id, message)
+                self._mailboxes.to_leader(self.group.group_id, message)
             case WakeAt(at_ms):
                 incarnation.wake_at_ms = at_ms
             case Recreate():

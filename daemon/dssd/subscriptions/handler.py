@@ -14,9 +14,9 @@ from dssd.subscriptions.agent import Agent, Delivery, Subscriber
 class Handler:
     """The subscriptions of one connected session."""
 
-    def __init__(self, subscriber: Subscriber, post: Mailboxes, delivery: Delivery) -> None:
+    def __init__(self, subscriber: Subscriber, mailboxes: Mailboxes, delivery: Delivery) -> None:
         self._subscriber = subscriber
-        self._post = post
+        self._mailboxes = mailboxes
         self._delivery = delivery
         self._agents: dict[int, Agent] = {}
         self._holders: dict[int, tuple[Agent, bytes]] = {}
@@ -42,7 +42,7 @@ class Handler:
     def begin(self, subscription: int, group: GroupRow, now_ms: int) -> None:
         """Start borrowing for a subscription."""
         assert subscription not in self._agents, subscription
-        agent = Agent(subscription, group, self._subscriber, self._post, self._delivery)
+        agent = Agent(subscription, group, self._subscriber, self._mailboxes, self._delivery)
         self._agents[subscription] = agent
         agent.start(now_ms)
 
