@@ -1,7 +1,7 @@
 """The servicer of `Log`: decodes, calls, encodes.
 
-It knows the calls that run, so that a stopping daemon can end each of them in its own way: what a
-`Produce` has read is answered, a `Read` ends where it is, and both say that the daemon stops.
+It knows the running calls, so that a stopping daemon can end each of them in order: a `Produce`
+answers what it has read, a `Read` ends where it is, and both end with `Stopping`.
 """
 
 import asyncio

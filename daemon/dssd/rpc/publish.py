@@ -1,7 +1,7 @@
 """`Publish`: plain records from callers without the frame format; the daemon builds the frames.
 
-The caller cannot number its calls, so nobody can tell a repeated one: these frames have no
-producer, and a call whose answer was lost may be stored twice by its repetition.
+The caller does not number its calls, so the daemon cannot recognise a repeated one: these frames
+have no producer, and repeating a call whose answer was lost may store its records twice.
 
 Invariant: the records of one stream travel in one frame, so all of them are stored, or none.
 """
@@ -137,7 +137,7 @@ def _subject(record: types_pb2.Record, topic: str) -> str:
 
 
 def _row(topic: str, record: types_pb2.Record, now_us: int) -> _Row:
-    # One more than is allowed is enough to be refused, however many there are.
+    # One more than is allowed is enough for the refusal, however many there are.
     headers = record.headers[: HEADERS_MAX + 1]
     return (
         record.payload,

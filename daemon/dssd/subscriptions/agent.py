@@ -1,8 +1,8 @@
 """The agent of one subscription: its borrowers, one per incarnation.
 
-The borrowers speak the protocol of the group; what they ask of the agent is the same in both.
-The leader may end a borrower while the subscription lives on; then the agent makes a new one under
-a new id. One that is leaving may stand beside its successor until it has said goodbye.
+A borrower runs the protocol of its group, borrow or lease; its effects are the same in both. The
+leader may end a borrower while the subscription lives on; then the agent makes a new one under a
+new id. A leaving borrower may exist beside its successor until it has ended.
 
 Invariant: at most one borrower of a subscription is not leaving. The agent carries out what the
 borrower machine asks, in order, and decides nothing itself. It knows no wire and no clock: the
@@ -48,7 +48,7 @@ from dssd.store.rows import GroupRow
 
 
 class Delivery(Protocol):
-    """What an agent tells the session."""
+    """What an agent asks of the session."""
 
     def install(self, agent: "Agent", borrower_id: bytes, granted: GrantedStream) -> int:
         """Read and deliver the stream; returns the number of the grant."""

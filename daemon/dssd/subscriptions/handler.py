@@ -1,7 +1,7 @@
-"""The handler: the session's one way to all its subscriptions.
+"""The handler: the agents of all subscriptions of a session.
 
-It knows which agent a grant belongs to, brings reports to the right borrower, and gathers when any
-of them wants to be woken. Invariant: a subscription has one agent from `begin` until its agent
+It knows which agent holds a grant, brings reports to the right borrower, and knows when the next
+agent wants to be woken. Invariant: a subscription has one agent from `begin` until its agent
 reports that it is over.
 """
 
@@ -81,6 +81,6 @@ class Handler:
         return min((at_ms for at_ms in times if at_ms is not None), default=None)
 
     def tick(self, now_ms: int) -> None:
-        """Let those borrowers act whose time has come."""
+        """Wake the borrowers whose time has come."""
         for agent in list(self._agents.values()):
             agent.tick(now_ms)
