@@ -1,8 +1,8 @@
 """Plain reading of a log: no group, no acks, no session.
 
 Invariant: records of a stream come in order, each once; between streams there is no order. After a
-lost connection a reading that follows goes on where it was, stream by stream; any other ends with
-an error.
+lost connection a reader that follows resumes each stream where it was; any other ends with an
+error.
 """
 
 import asyncio

@@ -128,7 +128,7 @@ async def test_a_request_that_was_taken_in_part_gives_its_whole_budget_back(
         await log.was_asked(1)
         reader.cancel()
         log.may_go_on.set()
-    await asyncio.wait_for(room.take(sum(map(len, frames))), 1)
+    await asyncio.wait_for(budget.take(sum(map(len, frames))), 1)
 
 
 async def test_frames_of_an_old_call_are_not_stored_after_a_newer_call_sent_some(
