@@ -1,9 +1,9 @@
 """Processes of the bench: a daemon on a fresh directory, and programs that print what they find.
 
-Invariant: whoever starts a process ends it, whatever happens. What a process prints is read as it
-comes, by tasks that live as long as it does: a pipe that nobody reads stops its writer, and asyncio
-takes no notice of the end of a process whose output it has stopped reading. Every wait has a bound
-and names itself when that runs out.
+Invariant: every process that was started is ended, whatever happens. Tasks that live as long as a
+process read its output as it comes: an unread pipe blocks its writer, and asyncio does not notice
+the end of a process whose output it has stopped reading. Every wait has a timeout, whose error says
+what was waited for.
 """
 
 import asyncio

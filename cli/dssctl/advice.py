@@ -1,4 +1,4 @@
-"""What a command notes beside its data: things that are no error, yet leave a person waiting.
+"""Notes beside a command's data: things that are no error, but may leave a person waiting.
 
 Invariant: it is written to stderr, and changes nothing about what the command does.
 """

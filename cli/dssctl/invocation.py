@@ -2,7 +2,7 @@
 
 Commands return nothing and raise conditions; here each becomes an exit code and a report.
 (`return typer.Exit(1)` would exit 0 in silence, so a returned value is a programmer error.)
-A broken pipe is how a reader says that it has enough: no words, and the shell's own code for it.
+A broken pipe means that the reader has enough: no message, and the shell's own exit code for it.
 """
 
 import os

@@ -1,8 +1,8 @@
-"""One Attach call, from its opening to its loss: grants, acks on their way, pings.
+"""One Attach call, from its opening to its loss: grants, acks in flight, pings.
 
-Three tasks share it: one reads, one writes, one pings. Invariant: what a grant has to say goes out
-before the end of its revoke; after the call is lost nothing of it is left, every grant is over,
-and whoever waited for an ack knows.
+Three tasks share it: one reads, one writes, one pings. Invariant: the last report of a grant goes
+out before the end of its revoke. Once the call is lost, every grant is over and everyone who waited
+for an ack has an answer.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class Taker(Protocol):
-    """Who takes what comes for a subscription: the subscription itself."""
+    """The subscription, as the call knows it: it takes grants and records."""
 
     state: str
 
@@ -66,7 +66,7 @@ class Taker(Protocol):
 
 
 class Listener(Protocol):
-    """Who owns the subscriptions: the session."""
+    """The session, as the call knows it: it owns the subscriptions."""
 
     def subscription(self, number: int) -> Taker | None:
         """The subscription of the number, if it is still wanted."""
@@ -130,20 +130,20 @@ class Attachment:
         return reasons[0]
 
     def send(self, item: wire.SessionUp) -> None:
-        """Queue an item; what grants have to say goes out before it."""
+        """Queue an item; the reports of grants go out before it."""
         self._outbox.append(item)
         self._wake.set()
 
     def flush(self) -> None:
-        """Report now what grants have to say."""
+        """Send the reports of grants now."""
         if self._dirty:
             self._wake.set()
 
     def flush_if_worth_it(self) -> None:
-        """Report now if what was taken and not reported is half of the credit.
+        """Send reports now if the records taken since the last report are half of the credit.
 
-        Where it is less, more is on its way, or there is no more. Said at once, each few acks
-        would bring a few records, and those a few acks, and so on.
+        If they are fewer, more records are in flight, or there are none. Reporting at once would
+        trade a few acks for a few records, again and again.
         """
         records = sum(grant.held_records for grant in self._dirty.values())
         if (
@@ -153,7 +153,7 @@ class Attachment:
             self._wake.set()
 
     def close(self) -> None:
-        """Say what is left, then end the call from this side; `run` returns."""
+        """Send the last reports, then end the call from this side; `run` returns."""
         self._closing = True
         self._wake.set()
 
@@ -194,7 +194,7 @@ class Attachment:
         while True:
             item = await self._connection.read(self._call)
             now = monotonic()
-            # What was on its way while we stood still tells nothing about now.
+            # Items that arrived while this process stood still do not prove that the daemon lives.
             self._doubtful = self._doubtful or now - self._heard_at > silence_s
             self._heard_at = now
             self._take(item)
@@ -311,7 +311,7 @@ class Attachment:
     # Grants that end.
 
     def _stop(self, grant: HeldGrant) -> bool:
-        """Hand out no more of it; whether that is new."""
+        """Hand out no more of it; returns whether this is the first time."""
         if grant.stopped:
             return False
         subscription = self._listener.subscription(grant.subscription)
@@ -321,7 +321,7 @@ class Attachment:
         return True
 
     def _tell_revoked(self, grant: HeldGrant) -> None:
-        """Call what the user gave; last, when all else is in order."""
+        """Call the user's callback; last, once the state is consistent."""
         subscription = self._listener.subscription(grant.subscription)
         if subscription is not None:
             subscription.revoked(grant)
@@ -331,14 +331,14 @@ class Attachment:
             self._give_back(grant)
 
     def _give_back(self, grant: HeldGrant) -> None:
-        """Say what is left, and that nothing more comes; who waits for it still gets an answer."""
+        """Send the final report of a grant; those who wait for its acks still get an answer."""
         self._stop(grant)
         self._collect(grant)
         self._drop(grant, GrantNotHeld(grant=grant.stream))
         self.send(wire.SessionUp(revoke_finished=wire.RevokeFinished(grant=grant.number)))
 
     def _finish(self, grant: HeldGrant, reason: DssError) -> None:
-        """It is over for the daemon too: no answer comes any more."""
+        """The grant is over for the daemon too: no answer comes any more."""
         stopped = self._stop(grant)
         self._drop(grant, reason)
         self._refuse_acks(grant.number)
@@ -358,7 +358,7 @@ class Attachment:
             subscription.ended(grant)
 
     def _refuse_acks(self, grant: int) -> None:
-        """Tell those who wait for acks that the grant reported: they may not be durable."""
+        """Fail those who wait for reported acks of the grant: the acks may not be durable."""
         for token in [t for t, (holder, _) in self._settling.items() if holder.number == grant]:
             holder, waiters = self._settling.pop(token)
             _fail(waiters, GrantNotHeld(grant=holder.stream))

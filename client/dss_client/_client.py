@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from dss_client._endpoint import Endpoint, resolve
 from dss_client._session_options import SessionOptions
-from dss_client._start import Start
+from dss_client._start_point import Start
 from dss_client.daemon import Daemon
 from dss_client.groups import Grants, Groups
 from dss_client.limits import PRODUCER_BUFFER_BYTES

@@ -1,6 +1,6 @@
-"""The way to one daemon: its channel, its options, and what its failures mean.
+"""The connection to one daemon: its channel, its options, and what its failures mean.
 
-Invariant: nothing of gRPC passes this module upwards as an error; callers see `DssError`.
+Invariant: no gRPC error leaves this module; callers see `DssError`.
 """
 
 import asyncio
@@ -139,7 +139,7 @@ class Connection:
         """The next item of a call that does not end by itself.
 
         Raises:
-            ConnectionLostError: there is none, for the call is over.
+            ConnectionLostError: the call is over.
         """
         item = await self.read_or_end(call)
         if item is None:

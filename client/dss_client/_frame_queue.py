@@ -38,7 +38,7 @@ class Ack:
     durability: str
     """What this promises: ``sync``, it is on disk; ``os``, it is lost with the machine."""
     repeated: bool
-    """It had been stored before: a resend after a lost connection."""
+    """Whether it had been stored before: this answers a resend after a lost connection."""
     records: int = 1
 
     @property
@@ -241,8 +241,8 @@ class FrameQueue:
     def refused(self, sequence: int, error: DssError) -> PendingFrame | None:
         """The frame that failed by this refusal; None where it will be sent again instead.
 
-        The daemon stored neither the refused frame nor, as their sequences leave a gap now, those
-        behind it. They come back refused too, and are sent again under new sequences.
+        The daemon stored neither the refused frame nor those behind it, whose sequences now follow
+        a gap. They are refused too, and are sent again under new sequences.
         """
         frame = self.in_flight.get(sequence)
         if frame is None:

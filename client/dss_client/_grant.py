@@ -1,9 +1,9 @@
-"""What this client holds of one lent stream, and what it still has to say about it.
+"""One grant that this client holds: the acks and naks of its records until they are reported.
 
-User code leaves acks here one by one; the session collects them, as ranges, every few
-milliseconds. Invariant: once `over`, a grant says nothing more and takes nothing more: what comes
-late is counted. Offsets handed out only grow within a grant, redeliveries aside; of those it says
-that work on them began, for the frontier has passed them.
+User code leaves acks here one by one; the session collects them, as ranges, every few milliseconds.
+Invariant: once `over`, a grant reports nothing and takes nothing: late acks are counted. Within a
+grant the offsets handed out only grow, except for redeliveries; those are reported as in progress,
+because they lie below the frontier.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ NakRange = tuple[int, int, int | None]
 
 @dataclass(frozen=True, slots=True)
 class GrantReport:
-    """What a grant has to say at one moment."""
+    """What a grant reports at one moment."""
 
     grant: int
     acked: Ranges
@@ -35,7 +35,7 @@ class GrantReport:
     def pieces(self, ranges_max: int) -> "list[GrantReport]":
         """The same in several reports of so many ranges at most; the last has the token.
 
-        What a nak is about, the daemon knows from the records in progress: those go before.
+        Ranges in progress go before naks: the daemon accepts a nak only for records in progress.
         """
         if len(self.acked) + len(self.naks) + len(self.in_progress) <= ranges_max:
             return [self]
@@ -51,8 +51,8 @@ class GrantReport:
 class HeldGrant:
     """A stream lent to one subscription of this client.
 
-    ``touched`` is called with the grant when it has something to say, and again after each report
-    as long as that is so; ``urgent`` tells whether someone waits for it.
+    ``touched`` is called with the grant when it has something to report, and again after each
+    report as long as that is so; ``urgent`` tells whether someone waits for it.
     """
 
     __slots__ = (
@@ -203,7 +203,7 @@ class HeldGrant:
         await waiter
 
     def report(self, next_token: Callable[[list[asyncio.Future[None]]], int]) -> GrantReport | None:
-        """What is to be said now, if anything; it is considered said.
+        """What is to be reported now, if anything; it then counts as reported.
 
         ``next_token`` gives a token to those who wait for the acks in this report.
         """

@@ -116,7 +116,7 @@ class Handout:
         return DeliveredBatch(remaining, remaining.decoded)
 
     def release(self) -> None:
-        """Every record is handed out: keep only what they share, not their neighbours' bytes."""
+        """Every record is handed out: drop the frames, keep only what the records share."""
         self._decoded = None
         self._rows = None
         self._frames = b""

@@ -1,11 +1,11 @@
 """Running a handler over records: many at once, those of one key one after the other.
 
 A *chain* is the records of one key under one grant. Its order is kept across failures: a record is
-handled only when no earlier one of its chain waits to come again; else it is refused too, and
-follows it. What a handler itself acknowledged or refused stands, however it ends. What waits here
-when its stream is taken back is not handled. Records without a key are chains of their own.
-Invariant: at most `concurrency` handlers run, and a bounded number of records waits for a slot or
-for its key.
+handled only when no earlier record of its chain waits for redelivery; else it is refused too, and
+comes after that one. A record that a handler itself acknowledged or refused stays so, however the
+handler ends. Records that wait here when their stream is taken back are not handled. Each record
+without a key is a chain of its own. Invariant: at most `concurrency` handlers run, and a bounded
+number of records waits for a slot or for its key.
 """
 
 import asyncio
@@ -47,8 +47,8 @@ class Chain:
 
     def follows_a_refused(self, record: "DeliveredRecord") -> bool:
         """Whether an earlier record of the chain is to come again first."""
-        # What comes meanwhile tells nothing about it: each was refused with a delay of its own.
-        # But who holds a refused record may have acknowledged it after all.
+        # Each refused record has its own delay, so later arrivals do not say when it comes. But
+        # user code may have acknowledged a refused record after all.
         for offset, refused in list(self._refused.items()):
             if refused.acked:
                 del self._refused[offset]
@@ -142,7 +142,7 @@ class KeyedRunner:
 
     async def _handle(self, chain: Chain, record: "DeliveredRecord") -> None:
         if record.grant_over:
-            # Somebody else is handed it, perhaps at this moment, and its ack would count nothing.
+            # Another member may be handling it by now, and an ack from here would be refused.
             return
         if chain.follows_a_refused(record):
             chain.refused(record)
@@ -154,7 +154,7 @@ class KeyedRunner:
             worker = asyncio.current_task()
             if worker is not None and worker.cancelling():
                 raise
-            # Not we were cancelled, but something that the handler waited for.
+            # The worker was not cancelled, but something that the handler awaited was.
             await self._failed(chain, record)
         except Exception:  # noqa: BLE001 - a handler may raise anything; its record comes again
             await self._failed(chain, record)
@@ -168,10 +168,10 @@ class KeyedRunner:
     async def _failed(self, chain: Chain, record: "DeliveredRecord") -> None:
         """The handler raised what is being handled."""
         if record.acked:
-            _LOG.exception("the handler failed for %r after its ack", record)
+            _LOG.exception("the handler failed for %r after acknowledging it", record)
             chain.handled(record)
             return
-        _LOG.exception("the handler failed for %r; it will come again", record)
+        _LOG.exception("the handler failed for %r; it will be redelivered", record)
         chain.refused(record)
         if not record.refused:
             await record.nak()

@@ -18,10 +18,10 @@ from dss_api.v1 import log_pb2 as wire
 from dss_client._backoff import Backoff
 from dss_client._connection import PASSING, Connection, ConnectionLostError, error_from_wire
 from dss_client._frame_queue import Ack, FrameQueue, PendingFrame
-from dss_client._heap import keep_heap
-from dss_client._outage import Outage
+from dss_client._malloc_heap import keep_heap
+from dss_client._outage_log import Outage
 from dss_client._routes import Routes
-from dss_client._spawn import Spawn
+from dss_client._task_spawner import Spawn
 from dss_client.limits import (
     CROWDED_FRAMES,
     FAILURES_KEPT_MAX,
@@ -202,7 +202,7 @@ class ProduceCall:
     # The call.
 
     async def _run(self) -> None:
-        # A group of tasks that ends by an exception may swallow the cancellation of its parent.
+        # A task group that ends by an exception may swallow the cancellation of its parent.
         while not self._stopped:
             reason = await self._serve()
             for queue in self._queues:
@@ -278,7 +278,7 @@ class ProduceCall:
         return frames
 
     def _next_encoded(self) -> bytes:
-        """A frame of the queue whose turn it is; nothing where that has none to send."""
+        """A frame of the next queue in turn; empty where that queue has none to send."""
         partition = next(iter(self._ready))
         queue = self._ready.pop(partition)
         frame = queue.take()
@@ -319,7 +319,7 @@ class ProduceCall:
                 self._on_ack(ack)
             for refusal in reply.refusals:
                 self._on_refusal(refusal)
-            # Not before: a daemon that only puts off is not there again, and is left in peace.
+            # Not before an answer: a daemon that only accepts connections is not back yet.
             self._backoff.reset()
             self._outage.ended()
             self._after_answers()

@@ -1,7 +1,7 @@
-"""Where each record of a producer goes, by the topic's description.
+"""Routes the records of a producer to partitions, by the topic's description.
 
-Invariant: as long as the description stands, a key goes to one partition only. What was worked
-out for a key or a subject is remembered, up to a bound.
+Invariant: under one description a key goes to one partition only. The partitions of keys and the
+checks of subjects are cached, up to a bound.
 """
 
 from collections.abc import Iterable, Iterator

@@ -6,7 +6,7 @@ Invariant: values in, frozen values out; no wire message leaves this module.
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dss_client._start import Start, start_to_wire
+from dss_client._start_point import Start, start_to_wire
 from dss_client.limits import CALL_TIMEOUT_S
 from dss_core.errors import IllegalArgument
 from dss_core.progress import Progress

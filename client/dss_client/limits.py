@@ -16,7 +16,7 @@ REQUEST_BYTES_USUAL = 1_000 << 10
 both sides, and of a sync in the daemon."""
 
 HEAP_KEPT_BYTES = 16 << 20
-"""What malloc is made to keep for messages, see `dss_client._heap`."""
+"""What malloc is made to keep for messages, see `dss_client._malloc_heap`."""
 
 COLUMNS_SLICE_RECORDS_MAX = 16_384
 """`send_columns` works in slices of this size, so that the loop is held a few milliseconds."""

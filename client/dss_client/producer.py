@@ -13,8 +13,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
 
 from dss_client._frame_queue import Ack, PendingFrame
-from dss_client._spawn import Spawn
-from dss_client._start import time_us
+from dss_client._start_point import time_us
+from dss_client._task_spawner import Spawn
 from dss_client.limits import (
     COLUMNS_SLICE_RECORDS_MAX,
     PRODUCER_BUFFER_BYTES,

@@ -1,8 +1,8 @@
 """Plain reading of a log: no group, no acks, no session.
 
 Invariant: records of a stream come in order, each once; between streams there is no order. After a
-lost connection a reading that follows goes on where it was, stream by stream; any other ends with
-an error.
+lost connection a reader that follows resumes each stream where it was; any other ends with an
+error.
 """
 
 import asyncio
@@ -12,8 +12,8 @@ from contextlib import aclosing
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from dss_client._outage import Outage
-from dss_client._start import Start, start_to_wire, time_us
+from dss_client._outage_log import Outage
+from dss_client._start_point import Start, start_to_wire, time_us
 from dss_client.record import Batch, Record
 from dss_core.errors import (
     DssError,

@@ -16,11 +16,11 @@ from dss_api.v1 import sessions_pb2 as wire
 from dss_client._attachment import Attachment
 from dss_client._backoff import Backoff
 from dss_client._connection import PASSING, Connection, ConnectionLostError, error_from_wire
-from dss_client._heap import keep_heap
-from dss_client._outage import Outage
+from dss_client._malloc_heap import keep_heap
+from dss_client._outage_log import Outage
 from dss_client._session_options import SessionOptions
-from dss_client._spawn import Spawn
-from dss_client._start import start_to_wire
+from dss_client._start_point import start_to_wire
+from dss_client._task_spawner import Spawn
 from dss_client.limits import CALL_TIMEOUT_S, CLOSE_TIMEOUT_S
 from dss_core.errors import DssError, NotSubscribed, SessionNotFound, TimedOut
 
@@ -133,7 +133,7 @@ class Session:
             return
 
     def _begin_leaving(self, number: int) -> "asyncio.Future[None] | None":
-        """Tell the daemon to end a subscription; done once it has. None where there is none."""
+        """Tell the daemon to end a subscription; done once it has; None where there is none."""
         if self._wanted.pop(number, None) is None or self.failed is not None:
             return None
         left: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -177,7 +177,7 @@ class Session:
             async with asyncio.timeout(CLOSE_TIMEOUT_S):
                 await self._attachment.settled(subscription.number)
         except TimeoutError:
-            # Acks are not promised: what was not settled comes again, marked.
+            # Acks are not guaranteed: records that were not settled are redelivered, marked.
             return
 
     async def wait_sure(self) -> None:
@@ -190,7 +190,7 @@ class Session:
         self._closing = True
         if self._attachment is not None:
             for number in self._wanted:
-                # Told so, the daemon knows that nothing else of what it sent ahead was handed out.
+                # From these reports the daemon knows that no other record was handed out.
                 self._attachment.park(number)
             self._attachment.close()
             await asyncio.wait([self._task], timeout=CLOSE_TIMEOUT_S)

@@ -14,7 +14,7 @@ from time import monotonic
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
 
-from dss_client._start import Start
+from dss_client._start_point import Start
 from dss_client.limits import ENDED_GRANTS_MAX, FLUSH_RECORDS, YIELD_EVERY_S
 from dss_core.errors import DssError
 from dss_core.progress import total
@@ -50,7 +50,7 @@ class SubscriptionOptions:
 
 
 class Keeper(Protocol):
-    """Who keeps a subscription with the daemon: the session."""
+    """The session, as a subscription knows it."""
 
     async def subscribe(self, subscription: "Subscription") -> None:
         """Add it and wait until the daemon has taken it."""
@@ -257,7 +257,7 @@ class Subscription:
         self._arrived.set()
 
     def _stop_current(self) -> None:
-        """Hand out no more of what is being handed out; what was, is noted."""
+        """Hand out no more of the current piece; the records handed out before are noted."""
         if self._current is not None:
             self.note_current()
             self._current.grant.touch()
@@ -338,7 +338,7 @@ class Subscription:
         handout.release()
 
     async def _breathe(self) -> None:
-        """Let the loop run, and after a silence make sure that what is held is still ours."""
+        """Let the loop run, and after a silence check that the grants are still held."""
         await self._session.wait_sure()
         self._unflushed_records = 0
         self._touch_current()
@@ -347,7 +347,7 @@ class Subscription:
         # Its frontier moves on from here, perhaps without any ack.
         self._touch_current()
         if self._current is not None:
-            # What is handed out from now on is to be told too, though it were never acknowledged.
+            # Records handed out from now on must be reported too, even if never acknowledged.
             self._current.grant.touch()
         self._resume_at = monotonic() + YIELD_EVERY_S
 
@@ -413,7 +413,7 @@ class Subscription:
     def _call_back(
         self, callback: Callable[[GrantNotice], None] | None, grant: "HeldGrant"
     ) -> None:
-        """Call what the user gave; what it raises belongs to the user's task, not to ours."""
+        """Call the user's callback; its exception is raised in the user's task, not in ours."""
         if callback is None:
             return
         try:

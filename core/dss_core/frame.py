@@ -1,8 +1,8 @@
 """Frames: the unit of append, storage, fetch and transfer.
 
-This is where the bits are drawn, all of them: `subject_table`, `rows_layout` and `arrow_layout`
-write and read their parts as drawn here, and nobody else takes a frame apart. All numbers are
-little endian. A frame is a header, a subject table, and the records in one of two layouts::
+This docstring defines every byte. `subject_table`, `rows_layout` and `arrow_layout` write and read
+their parts as defined here; no other module takes a frame apart. All numbers are little endian. A
+frame is a header, a subject table, and the records in one of two layouts::
 
     0        4        8  9  10   12       16   18   20               36       44       52
     +--------+--------+--+--+----+--------+----+----+----------------+--------+--------+
@@ -131,8 +131,8 @@ class Verified(NamedTuple):
 
 Summary = tuple[int, int, int, int, int, int, int]
 """Of a frame among others: layout, where its subject table begins, where the frame ends, subjects,
-records, base offset, append time in microseconds. A plain tuple, for there is one a frame, also
-where a frame is a record: named tuples take five times as long to make."""
+records, base offset, append time in microseconds. A plain tuple, because one is made per frame, and
+a frame may hold a single record: named tuples take five times as long to make."""
 
 Stored = tuple[int, int, int, bytes, int, int, int, int]
 """Of a stored frame among others: where it begins and ends, partition, producer, sequence, records,

@@ -1,8 +1,8 @@
 """The rows layout: up to 31 records as fixed row heads and bytes, read without Arrow.
 
-The bits are drawn in `dss_core.frame`. Invariant: `verify` and the readers never look past the
-end they are given, and let only FrameCorrupt and RecordTooLarge out. This module knows nothing of
-frame headers, checksums or stamps: it is told where the rows begin.
+`dss_core.frame` defines the bytes. Invariant: `verify` and the readers never read past the end that
+they are given, and raise only FrameCorrupt and RecordTooLarge. This module knows nothing of frame
+headers, checksums or stamps: it is told where the rows begin.
 """
 
 from collections.abc import Iterable, Iterator

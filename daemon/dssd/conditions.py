@@ -1,4 +1,4 @@
-"""Telling conditions, which callers may meet, from programmer's errors, inside exception groups."""
+"""Finds the condition in an exception group, or says that it has a programmer's error."""
 
 from dss_core.errors import DssError
 

@@ -1,6 +1,6 @@
-"""What a daemon is told at its start: from the command line, then the file, then the defaults.
+"""The configuration of a daemon: the command line wins over the file, the file over the defaults.
 
-Invariant: a `Config` that exists is sound. Nothing else of the daemon reads the environment, the
+Invariant: a `Config` that exists is valid. No other part of the daemon reads the environment, the
 command line or the file.
 """
 
@@ -19,7 +19,7 @@ FILE_KEYS = ("data_dir", "listen")
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """What a daemon is told."""
+    """The configuration of a daemon."""
 
     data_dir: Path
     listen: tuple[Address, ...]
@@ -32,7 +32,7 @@ def configure(
     file: Path | None,
     environment: Mapping[str, str],
 ) -> Config:
-    """Put the sources together: what the command line leaves open, the file says.
+    """Combine the sources: the file fills in what the command line leaves open.
 
     Raises:
         IllegalConfig: a value has another form or is out of bounds, or the file is unreadable.

@@ -6,9 +6,9 @@
          stop: health not serving ▸ calls end with exact reports ▸ server ▸ sessions ▸ registry
                ▸ log ▸ store ▸ lock
 
-Invariant: one task group owns every task of the servicers and the daemon, and what escapes from
-any of them ends `run` with that exception. Nothing is half open: a part that cannot be opened
-closes those before it.
+Invariant: one task group owns every task of the servicers and the daemon, and an exception that
+escapes from a task ends `run` with that exception. If a part cannot be opened, the parts opened
+before it are closed.
 """
 
 import asyncio
@@ -67,7 +67,7 @@ assert arrow_layout
 
 @dataclass(frozen=True, slots=True)
 class Hooks:
-    """What a daemon tells its process."""
+    """What a daemon reports to its process."""
 
     listening: Callable[[tuple[Address, ...]], None]
     """It serves on these addresses."""
@@ -196,7 +196,7 @@ class Daemon:
             async with asyncio.timeout(limits.STOP_CALLS_S):
                 await sessions.stop()
         except TimeoutError:
-            _LOG.warning("some sessions did not report in time; their records come again")
+            _LOG.warning("some sessions did not report in time; their records are redelivered")
 
     def _registers(self, parts: _Parts, log_servicer: LogServicer) -> list[Register]:
         topics = TopicsServicer(

@@ -1,4 +1,4 @@
-"""Giving way to other tasks in the middle of a long loop.
+"""Yielding to other tasks in the middle of a long loop.
 
 A client chooses how long some loops are: over the records of a publish, the streams of a topic.
 Invariant: such a loop holds the event loop for about `LOOP_TURN_S` at a time.
@@ -11,7 +11,7 @@ from dssd.limits import LOOP_TURN_S
 
 
 class LoopTurn:
-    """A task's turn on the event loop, since it was made or gave way last."""
+    """A task's turn on the event loop: it began when this was made, or yielded last."""
 
     __slots__ = ("_until",)
 
@@ -19,7 +19,7 @@ class LoopTurn:
         self._until = perf_counter() + LOOP_TURN_S
 
     async def give_way(self) -> None:
-        """Let the others run, if the turn is over. To be called in each round of a loop."""
+        """Let other tasks run if the turn is over. Call it in each round of a loop."""
         if perf_counter() >= self._until:
             await asyncio.sleep(0)
             self._until = perf_counter() + LOOP_TURN_S

@@ -1,7 +1,7 @@
-"""What a daemon does to its own process: event loop, signals, file modes, and sudden ends.
+"""The daemon's process: event loop, signals, file modes, and sudden ends.
 
-Invariant: however a stop goes, the process is gone 12 s after the first signal, and at once after
-the second. A sudden end loses nothing that was acknowledged: that is durable already.
+Invariant: the process ends within 12 s of the first signal, and at once after the second. A sudden
+end loses no acknowledged record: acknowledged records are durable already.
 """
 
 import asyncio
@@ -73,7 +73,7 @@ def serve(config: Config, *, temporary: Path | None = None) -> None:
 
 
 def collect_seldom() -> None:
-    """Have Python look for dead cycles among many objects less often than it would."""
+    """Run Python's cyclic garbage collector less often than by default."""
     gc.set_threshold(COLLECT_AFTER_OBJECTS, COLLECT_MIDDLE_AFTER, COLLECT_ALL_AFTER)
 
 
@@ -113,7 +113,7 @@ def _end_in_time() -> None:
 
 
 def _announce(addresses: tuple[Address, ...], *, paste: bool) -> None:
-    """Say where; where nobody can know the address beforehand, also as a line to paste."""
+    """Print the addresses; for an address chosen at random, also a line to paste."""
     where = ", ".join(str(address) for address in addresses)
     gc.freeze()  # What a start makes stays: nobody needs to look for dead cycles in it.
     sys.stderr.write(f"dssd {version()} listening on {where}\n")

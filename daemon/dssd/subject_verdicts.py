@@ -1,10 +1,10 @@
-"""Verdicts on subject tables, kept under what they depend on.
+"""A cache of verdicts on subject tables.
 
-The tables of a producer repeat from frame to frame, so to judge one twice is a waste; a large one
-is judged anew each time, for all that are kept together must stay small.
+A producer's subject tables repeat from frame to frame, so a verdict is cached. A large table is
+judged each time, so that the cache stays small.
 
-Invariant: at most so many verdicts are kept, each on a table of at most
-`SUBJECT_TABLE_CACHED_BYTES_MAX`; the oldest leaves for a new one.
+Invariant: at most `entries_max` verdicts are kept, each on a table of at most
+`SUBJECT_TABLE_CACHED_BYTES_MAX`; a new one replaces the oldest.
 """
 
 from collections.abc import Hashable

@@ -1,11 +1,10 @@
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, cast
 
 import pytest
 
-from dss_client.testing.memory_daemon import MemoryDaemon
+from dss_client.testing import MemoryDaemon
 
 
 @pytest.fixture
@@ -18,8 +17,5 @@ def socket() -> Iterator[Path]:
 @pytest.fixture
 async def daemon(socket: Path) -> AsyncIterator[MemoryDaemon]:
     """A daemon in memory that listens."""
-    # Abstract to a type checker alone: the generated bases refuse each call that it lacks.
-    daemon: MemoryDaemon = cast(Any, MemoryDaemon)(socket)
-    await daemon.start()
-    yield daemon
-    await daemon.cut()
+    async with MemoryDaemon(socket) as daemon:
+        yield daemon

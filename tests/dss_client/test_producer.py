@@ -8,7 +8,7 @@ import pytest
 import dss_client
 from dss_client import Client, Delivery
 from dss_client.limits import RECORD_OVERHEAD_BYTES
-from dss_client.testing.memory_daemon import MemoryDaemon, until
+from dss_client.testing import MemoryDaemon, until
 from dss_core.errors import (
     BufferFull,
     DiskFull,

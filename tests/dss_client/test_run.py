@@ -8,7 +8,7 @@ import pytest
 
 from dss_client import DeliveredRecord
 from dss_client._keyed_runner import KeyedRunner
-from dss_client.testing.memory_daemon import until
+from dss_client.testing import until
 from dss_core.errors import DssError, IllegalArgument, SessionTakenOver
 
 

@@ -10,7 +10,8 @@ from dss_api.v1 import sessions_pb2
 from dss_client import DeliveredRecord, GrantNotice, Subscription
 from dss_client.limits import YIELD_EVERY_S
 from dss_client.session import Session
-from dss_client.testing.memory_daemon import Down, MemoryDaemon, until
+from dss_client.testing import MemoryDaemon, until
+from dss_client.testing.memory_session import Down
 from dss_core.build import build_frame
 from dss_core.columns import Columns
 from dss_core.errors import (
@@ -275,6 +276,7 @@ async def test_late_acks_are_quiet_and_counted(daemon: MemoryDaemon) -> None:
 async def test_five_losses_stay_unseen_and_duplicates_are_marked(daemon: MemoryDaemon) -> None:
     seen: dict[int, int] = {}
     unmarked: list[int] = []
+    daemon.marks_redelivered = False
     async with subscribed(daemon) as subscription:
 
         async def consume() -> None:

@@ -10,7 +10,8 @@ import dss_client
 import dss_client.subscription as subscription_module
 from dss_api.v1 import sessions_pb2
 from dss_client import Client, DeliveredRecord, GrantNotice, Subscription
-from dss_client.testing.memory_daemon import MemoryDaemon, until, wire_error
+from dss_client.testing import MemoryDaemon, until
+from dss_client.testing.memory_session import wire_error
 from dss_core.build import build_frame
 from dss_core.columns import Columns
 from dss_core.errors import AckOutOfRange, GrantNotHeld, GroupDestroyed
@@ -194,7 +195,7 @@ async def test_a_sync_ack_reported_with_the_end_of_a_revoke_still_gets_its_answe
     daemon: MemoryDaemon,
 ) -> None:
     fill(daemon, 1)
-    daemon.mute_settled = True
+    daemon.mute_settled = daemon.mute_revoked = True
     async with subscribed(daemon) as subscription:
         (record,) = await subscription.fetch(1)
         daemon.say(revoke=sessions_pb2.Revoke(grant=1, deadline_ms=60_000))

@@ -1,4 +1,4 @@
-"""Making text of strangers safe to print.
+"""Making untrusted text safe to print.
 
 A record's payload may hold escape sequences that repaint a terminal, or characters that reverse
 the reading order. Invariant: what leaves here holds neither.

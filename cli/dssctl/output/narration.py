@@ -1,4 +1,4 @@
-"""What is told to a person while data goes elsewhere.
+"""Notes to a person on stderr, while data goes to stdout.
 
 Invariant: where a program reads along, each line on stderr is a JSON document.
 """

@@ -1,4 +1,4 @@
-"""A bound is reached: later, or smaller (DSS3xxx).
+"""A limit is reached: the caller tries later, or with less (DSS3xxx).
 
 Invariant: leaves only; each states its sentence, its hint, its gRPC status and its exit code.
 """

@@ -1,7 +1,7 @@
-"""What a condition is, the registry of all of them, and the way back from the wire.
+"""The base class of conditions, their registry, and how an error from the wire is raised again.
 
-Invariant: a code names one class, forever. It knows one condition only: the code that it does
-not know.
+Invariant: a code names one class, forever. The only condition defined here is the one for a code
+that this version does not know.
 """
 
 from collections.abc import Mapping
@@ -75,7 +75,7 @@ REGISTRY: dict[str, type[DssError]] = {}
 
 
 def registered(leaf: type[DssError]) -> type[DssError]:
-    """Enter a leaf under its code. Programmer error: the code is taken."""
+    """Register a leaf under its code. A code that is taken is a programmer's error."""
     assert leaf.code not in REGISTRY, leaf.code
     REGISTRY[leaf.code] = leaf
     return leaf

@@ -1,4 +1,4 @@
-"""What there is does not allow it: it exists already, is in use, has moved on (of DSS2xxx).
+"""The current state conflicts with the request: exists, in use, changed (of DSS2xxx).
 
 Invariant: leaves only; each states its sentence, its hint, its gRPC status and its exit code.
 """
@@ -77,7 +77,7 @@ class GroupAmbiguous(DssError):
     """Fields: group, candidates."""
 
     code = "DSS2013"
-    sentence = "The name {group} is that of several groups: {candidates}."
+    sentence = "Several groups have the name {group}: {candidates}."
     hint = "Write NAME@FILTER."
     grpc_status = "INVALID_ARGUMENT"
     exit_code = ExitCode.USAGE

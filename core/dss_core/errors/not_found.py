@@ -1,4 +1,4 @@
-"""What is asked for is not there (of DSS2xxx).
+"""The requested thing does not exist (of DSS2xxx).
 
 Invariant: leaves only; each states its sentence, its hint, its gRPC status and its exit code.
 """

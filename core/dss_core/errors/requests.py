@@ -1,4 +1,4 @@
-"""The request is wrong: the caller mends it and calls again (DSS1xxx).
+"""The request is wrong: the caller corrects it and calls again (DSS1xxx).
 
 Invariant: leaves only; each states its sentence, its hint, its gRPC status and its exit code.
 """
@@ -136,7 +136,7 @@ class BrokenInputLine(DssError):
 
     code = "DSS1011"
     sentence = "Line {line} of the input is broken: {reason}."
-    hint = "Lines before it were published, none after it. Mend the line and go on from there."
+    hint = "Lines before it were published, none after it. Correct the line and go on from there."
     grpc_status = "INVALID_ARGUMENT"
     exit_code = ExitCode.FAILED
 

@@ -1,4 +1,4 @@
-"""The daemon, the disk below it, or the way to it (DSS5xxx).
+"""The daemon, its disk, or the connection to it failed (DSS5xxx).
 
 Invariant: leaves only; each states its sentence, its hint, its gRPC status and its exit code.
 """
@@ -81,7 +81,7 @@ class DiskFailed(DssError):
     code = "DSS5007"
     sentence = "The disk failed: {reason}."
     hint = (
-        "The daemon stops rather than promise what it cannot keep. Check the disk, then "
+        "The daemon stops, because it can no longer keep records safe. Check the disk, then "
         "start it again."
     )
     grpc_status = "UNAVAILABLE"

@@ -1,8 +1,8 @@
-"""The shell of one leader: a mailbox in front of the machine, its effects carried out behind.
+"""The shell of one leader: it feeds its mailbox to the leader machine and carries out the effects.
 
-Invariant: one step at a time, effects in order, and one commit under way at most. A commit whose
-precondition fails means that somebody else leads, or that the group is gone: the actor stops and
-writes nothing more. It must not know its peers: messages go through the post.
+Invariant: one step at a time, effects in order, and at most one commit in flight. A commit whose
+precondition fails means that another leader took over, or that the group is gone: the actor stops
+and writes nothing more. It must not know its peers: messages go through mailboxes.
 """
 
 import asyncio
@@ -83,7 +83,7 @@ class LeaderActor:
         self._stopped = False
         self._stop_asked = asyncio.Event()
         self.lost = 0
-        """Messages that came to a full mailbox."""
+        """Messages lost because the mailbox was full."""
 
     async def run(self, tasks: asyncio.TaskGroup) -> None:
         """Take over, load, lead; return when nothing is left to lead. Commits run in ``tasks``."""
@@ -92,7 +92,7 @@ class LeaderActor:
         except PreconditionFailed:
             return
         except DiskFull:
-            # Nobody leads without a durable epoch; the borrowers ask again after a while.
+            # A leader needs a durable epoch; the borrowers ask for a leader again later.
             self._mailbox.clear()
             return
         try:
@@ -128,7 +128,7 @@ class LeaderActor:
         self._put(Destroyed(self._clock.now_ms()))
 
     def stop(self) -> None:
-        """Save everything that the disk has room for, then return from `run`."""
+        """Save the progress, as far as the disk has room, then return from `run`."""
         self._stop_asked.set()
         self._put(StopAsked(self._clock.now_ms()))
 
@@ -139,7 +139,7 @@ class LeaderActor:
         return view(self._leader, self._clock.now_ms())
 
     def unanswered(self) -> list[LeaderWanted]:
-        """After `run`: requests for a leader that came too late for this one."""
+        """After `run`: requests for a leader that arrived when this one was ending."""
         return [
             given.message
             for given in self._mailbox
@@ -156,7 +156,7 @@ class LeaderActor:
             timing=self._timing,
             stream_sets=stream_sets_of(group),
         )
-        # What came while rows were read is behind it in the mailbox, and changes nothing twice.
+        # Changes that came while rows were read follow in the mailbox; repeating one is harmless.
         self._mailbox.appendleft(
             TookOver(self._clock.now_ms(), streams, claimed.restarted, versions)
         )
@@ -211,7 +211,7 @@ class LeaderActor:
         self._put(Committed(persist.commit_id, self._clock.now_ms(), ends))
 
     async def _stops_before_retry(self) -> bool:
-        """Nothing was written: wait until there may be room, unless this leader is to stop."""
+        """Nothing was written: wait until there may be room, or this leader is to stop."""
         try:
             async with asyncio.timeout(FULL_DISK_RETRY_S):
                 await self._stop_asked.wait()
@@ -223,7 +223,7 @@ class LeaderActor:
         return True
 
     async def _lose_leadership(self) -> None:
-        """Stop; members of a group that was removed are told before."""
+        """Stop; if the group was removed, its members are told first."""
         if await self._store.read(GroupRow, (self.group.group_id,)) is None:
             self.destroy()
         else:
@@ -236,7 +236,7 @@ class LeaderActor:
             try:
                 ends.append((stream, self._log.bounds(stream).end))
             except StreamNotFound:
-                # Its topic was removed meanwhile; the leader hears of that as well.
+                # Its topic was removed meanwhile; the leader is notified of that too.
                 continue
         return ends
 
@@ -249,7 +249,7 @@ class LeaderActor:
     def _tick(self, at_ms: int) -> None:
         now_ms = self._clock.now_ms()
         if now_ms < at_ms:
-            # The loop's clock is finer than ours: it may ring within the millisecond before.
+            # The loop's clock is finer than ours: the timer may fire within the millisecond before.
             self._wake_at(at_ms)
             return
         self._put(Ticked(now_ms))

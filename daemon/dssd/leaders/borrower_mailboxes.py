@@ -1,7 +1,7 @@
-"""The borrowers' mailboxes: what is put in is handed over later, on one task, in order.
+"""The borrowers' mailboxes: one task hands messages to their receivers, in order of arrival.
 
-Invariant: `put` never runs the receiver, so no machine is entered from inside another one's step.
-A full mailbox loses what comes, as any network may; the protocol makes up for it.
+Invariant: `put` never runs the receiver, so no machine is entered during another one's step. A full
+mailbox drops new messages, as a network may; the group protocol tolerates lost messages.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ class BorrowerMailboxes:
         """All mailboxes, in the order of arrival; each is bounded by `_waiting`."""
         self._bell = asyncio.Event()
         self.lost = 0
-        """Messages that came to a full mailbox."""
+        """Messages dropped because their mailbox was full."""
 
     def attach(self, borrower_id: BorrowerId, receive: Receive) -> Callable[[], None]:
         """Hand this borrower's messages to ``receive``; returns how to stop."""

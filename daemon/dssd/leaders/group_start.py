@@ -1,7 +1,7 @@
 """Where each stream of a new group begins.
 
-A start is resolved once, when the group is declared, over the streams that its filter selects
-then; streams that are born later begin at 0. It knows the log, not the store.
+A start is resolved once, when the group is declared, for the streams that its filter selects at
+that moment; streams created later begin at 0. It knows the log, not the store.
 """
 
 from contextlib import suppress
@@ -22,7 +22,7 @@ async def resolved_start(
     """The first offset of each stream that the filter selects.
 
     Raises:
-        IllegalArgument: an offset, and not exactly one stream.
+        IllegalArgument: the start is an offset, and the filter does not select exactly one stream.
         OffsetOutOfRange: the stream does not hold the offset.
     """
     topics = catalogue.meeting(wanted)

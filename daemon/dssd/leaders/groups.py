@@ -1,11 +1,12 @@
-"""The groups that are declared: answers from memory, changes through the store.
+"""The declared groups: answers from memory, changes through the store.
 
-A group is (name, filter). The first subscription declares a shared one; a queue is declared by an
-operator; a private subscription is an exclusive group, named after its session. Removal leaves a
-tombstone, so that members that come back do not resurrect what an operator destroyed.
+A group is (name, filter). The first subscription declares a shared group; an operator declares a
+queue; a private subscription is an exclusive group, named after its session. Removing a group
+leaves a tombstone, so that returning members do not declare it again.
 
-Invariant: memory equals what is committed; a name row says who owns (name, filter), so two
-declarations of one group meet in its precondition. It must not know leaders: the registry watches.
+Invariant: memory equals the committed rows. A name row says which group owns (name, filter); its
+precondition lets only one of two concurrent declarations win. This module must not know leaders:
+the registry watches it.
 """
 
 import asyncio
@@ -82,7 +83,7 @@ def _nothing_beside(group: GroupRow) -> Sequence[Write]:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What a declaration shall make."""
+    """The group that a declaration asks for."""
 
     name: str
     filter: TopicFilter
@@ -141,7 +142,7 @@ class Groups:
             del self._destroyed[group_id]
 
     async def keep(self) -> NoReturn:
-        """Collect old tombstones now and then, until it is cancelled."""
+        """Collect old tombstones periodically, until cancelled."""
         while True:
             await asyncio.sleep(TOMBSTONE_SWEEP_S)
             with suppress(DiskFull):  # the next time will do
@@ -254,7 +255,7 @@ class Groups:
         """The group of a subscription; the first use declares a shared one.
 
         A plain filter gives an exclusive group that the session owns. Nothing is declared unless
-        the fence holds; what is declared is written together with what shall be beside it.
+        the fence holds; a new group is written in one commit with the rows of ``beside``.
 
         Raises:
             PreconditionFailed: the fence does not hold.
@@ -282,7 +283,7 @@ class Groups:
     ) -> None:
         """Remove a group with its rows; a shared one or a queue leaves a tombstone.
 
-        What shall be written beside it is, if it is removed; neither is unless the fence holds.
+        One commit removes it and writes ``beside``; neither happens unless the fence holds.
 
         Raises:
             GroupDestroyed, GroupNotFound: there is no such group any more, or never was.
@@ -317,7 +318,7 @@ class Groups:
             raise GroupDestroyed(group=tombstone.name)
 
     async def _declare(self, asked: _Asked, *, over_tombstone: bool) -> Joined:
-        """Make the group; one that somebody else made meanwhile is returned as it is."""
+        """Make the group; if another declaration made it meanwhile, that group is returned."""
         if not over_tombstone:
             self._refuse_tombstone(asked)
         ack_wait_ms = ACK_WAIT_MS if asked.ack_wait_ms is None else asked.ack_wait_ms
@@ -372,7 +373,7 @@ class Groups:
         return Joined(row, declared=True)
 
     async def _made_meanwhile(self, asked: _Asked) -> Joined:
-        """The group that another declaration made, or removed again, while ours was on its way."""
+        """The group that a concurrent declaration made, or a removal removed again."""
         name = await self._store.read(GroupNameRow, asked.key)
         if name is None or name.row.destroyed_at_ms is not None:
             raise GroupDestroyed(group=asked.name)
@@ -407,7 +408,7 @@ class Groups:
             self._bury(name)
         for removed in tuple(self._watchers.values()):
             removed(group)
-        # The leader's claim is gone, so it writes no more; but it may have until then.
+        # The leader's row is gone, so it writes no more; but it may have written until then.
         late = await self._stream_deletes(group.group_id)
         if late:
             await self._store.commit(late)

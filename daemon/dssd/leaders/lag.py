@@ -1,9 +1,9 @@
-"""How far a group is behind, for people: from its rows, or from the memory of its live leader.
+"""The lag of a group, for people: from its rows, or from the memory of its live leader.
 
 LAG counts the records between the floor and the end of each stream, less the acknowledged ranges
-above the floor. It is an upper bound, and says so, where the filter does not select whole topics
-(records that it rejects are counted until they are passed) or where the log cannot count exactly.
-OLDEST is the append time of the oldest record at a floor. Nothing here starts a leader.
+above the floor. It is an upper bound, and marked as one, where the filter does not select whole
+topics (rejected records count until the floor has passed them) or where the log cannot count
+exactly. OLDEST is the append time of the oldest record at a floor. Nothing here starts a leader.
 """
 
 from collections.abc import Collection
@@ -155,8 +155,8 @@ def _survey_stream(
 ) -> StreamSurvey:
     bounds = log.bounds(view.stream)
     start = max(view.progress.floor, bounds.start)
-    # What lies between is counted, not the whole: acknowledged ranges reach over offsets that no
-    # record has.
+    # The gaps between acknowledged ranges are counted, not the whole less the ranges: ranges also
+    # cover offsets that no record has.
     unacked = complement(view.progress.ranges, start, bounds.end)
     counts = [log.count(view.stream, low, high) for low, high in unacked]
     lag, exact = sum(count for count, _ in counts), all(exact for _, exact in counts)
@@ -175,7 +175,7 @@ async def _oldest_us(survey: StreamSurvey, log: Log) -> int | None:
 def _state(view: LeaderView, streams: list[StreamSurvey]) -> tuple[str, str]:
     for stream in streams:
         progress = stream.view.progress
-        # The holder knows first; without one, who comes next will find it at the cap.
+        # The holder's report decides; without a holder, the next one will find it at the cap.
         if stream.view.stalled or len(progress.ranges) >= ACKED_RANGES_MAX:
             return "stalled", f"{stream.name} waits for the record at {progress.floor}"
     if not view.members:

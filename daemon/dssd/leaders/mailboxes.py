@@ -1,7 +1,7 @@
-"""How leaders and borrowers reach each other: mailboxes only, also within one process.
+"""How leaders and borrowers reach each other: through mailboxes only, also within one process.
 
-Delivery is asynchronous: a call to send returns at once, the receiver runs later on the loop, and
-nothing promises that a message arrives, once, or in order. The machines hold by themselves.
+Delivery is asynchronous: sending returns at once, and the receiver runs later on the loop. A
+message may be lost, repeated or reordered; the machines tolerate that.
 """
 
 from collections.abc import Callable

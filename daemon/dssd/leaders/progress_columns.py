@@ -1,6 +1,6 @@
-"""How the structured columns of progress rows are written: runs of little-endian u64.
+"""The packed columns of progress rows: sequences of little-endian u64.
 
-Invariant: each reading function gives back what its writing function was given.
+Invariant: each `unpacked_` function gives back what its `packed_` function was given.
 """
 
 import struct
@@ -35,7 +35,7 @@ def unpacked_attempts(packed: bytes) -> Attempts:
 
 
 def progress_of(row: ProgressRow | None) -> Progress:
-    """The progress that a row holds; a stream without one was born after the declaration."""
+    """The progress in a row; a stream without a row was created after the declaration."""
     return Progress(0) if row is None else Progress(row.floor, unpacked_ranges(row.ranges))
 
 

@@ -1,8 +1,8 @@
-"""The registry of leaders: finds or starts the leader of a group, and carries the post.
+"""The registry of leaders: finds or starts the leader of a group, and carries messages.
 
-Invariant: at most one live leader a group in this process, one task each, in this registry's task
-group; a leader that ended is started again by the next `LeaderWanted`. A group without members has
-no leader after a while, so it costs nothing. It must not know what leaders do.
+Invariant: at most one live leader per group in this process, each in one task of this registry's
+task group. The next `LeaderWanted` starts a leader that ended. A group without members loses its
+leader after a while, so it costs nothing. The registry must not know what leaders do.
 """
 
 import asyncio
@@ -37,10 +37,10 @@ BOOT_ID_BYTES = 16
 
 
 class Registry:
-    """Implements `post.Post`.
+    """Implements `dssd.leaders.mailboxes.Mailboxes`.
 
     ``async with registry:`` runs its leaders; leaving it stops them with all progress saved, so
-    leave it after the sessions have said goodbye.
+    leave it after all sessions have ended.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class Registry:
         self._clock = clock
         self._boot_id = boot_id or secrets.token_bytes(BOOT_ID_BYTES)
         self._timing = timing or LeaderTiming()
-        self._office = BorrowerMailboxes()
+        self._borrower_mailboxes = BorrowerMailboxes()
         self._actors: dict[int, LeaderActor] = {}
         self._leading: dict[int, asyncio.Task[None]] = {}
         self._tasks = asyncio.TaskGroup()
@@ -72,7 +72,9 @@ class Registry:
     async def __aenter__(self) -> Self:
         """Begin to carry messages."""
         await self._tasks.__aenter__()
-        self._handing_over = self._tasks.create_task(self._office.run(), name="post office")
+        self._handing_over = self._tasks.create_task(
+            self._borrower_mailboxes.run(), name="borrower mailboxes"
+        )
         self._stop_watching = [
             self._catalogue.watch(self._topic_changed),
             self._groups.watch_removed(self._group_removed),
@@ -85,7 +87,7 @@ class Registry:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Stop the leaders, each with its progress saved, then the post.
+        """Stop the leaders, each with its progress saved, then the mailboxes.
 
         Raises:
             BaseExceptionGroup: a leader failed.
@@ -106,11 +108,11 @@ class Registry:
         self, borrower_id: BorrowerId, receive: Callable[[ToBorrower], None]
     ) -> Callable[[], None]:
         """Deliver what is sent to this borrower to ``receive``; returns how to stop."""
-        return self._office.attach(borrower_id, receive)
+        return self._borrower_mailboxes.attach(borrower_id, receive)
 
     def to_borrower(self, group_id: int, message: ToBorrower) -> None:
         """Send to the borrower that the message names; lost where it is gone."""
-        self._office.put(message)
+        self._borrower_mailboxes.put(message)
 
     def to_leader(self, group_id: int, message: ToLeader) -> None:
         """Send to the leader of the group; `LeaderWanted` starts it where there is none."""
@@ -121,7 +123,7 @@ class Registry:
             actor.receive(message)
 
     def session_closed(self, session_id: bytes, group_ids: Collection[int]) -> None:
-        """A client's connection closed: its borrowers end at once, in the groups it has any in.
+        """A client's connection closed: its borrowers end at once, in each of the groups.
 
         Call it after each borrower's `Disconnect` was sent, so that final reports count.
         """
@@ -136,9 +138,9 @@ class Registry:
         return None if actor is None else actor.view()
 
     async def survey(self, group: GroupRow, turn: LoopTurn | None = None) -> GroupSurvey:
-        """How the group stands, for people; starts no leader.
+        """The state of the group, for people; starts no leader.
 
-        Others run in between, by the turn of a caller that surveys many.
+        Other tasks run in between, by the turn of a caller that asks for many groups.
         """
         turn = turn or LoopTurn()
         live = self.snapshot(group.group_id)
@@ -150,9 +152,9 @@ class Registry:
     async def progress(
         self, group: GroupRow, storage_topic_ids: Collection[int]
     ) -> dict[StreamId, Progress]:
-        """How far the group is in streams of the storage topics; starts no leader.
+        """The group's progress in streams of the storage topics; starts no leader.
 
-        A stream that nobody has read of is left out.
+        A stream without progress is left out.
         """
         live = self.snapshot(group.group_id)
         if live is None:
@@ -166,7 +168,7 @@ class Registry:
             group = self._groups.get(group_id)
         except DssError as error:
             epoch = wanted.leader_epoch
-            self._office.put(Invalidate(wanted.borrower_id, epoch, error.code))
+            self._borrower_mailboxes.put(Invalidate(wanted.borrower_id, epoch, error.code))
             return None
         actor = LeaderActor(
             group,
@@ -175,7 +177,7 @@ class Registry:
             log=self._log,
             clock=self._clock,
             boot_id=self._boot_id,
-            send=self._office.put,
+            send=self._borrower_mailboxes.put,
             timing=self._timing,
         )
         self._actors[group_id] = actor

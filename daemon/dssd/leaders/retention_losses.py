@@ -1,11 +1,12 @@
-"""What retention takes from groups that have not acknowledged it: told and counted before it goes.
+"""Retention losses: unacknowledged records that retention deletes, counted and logged per group.
 
-An *episode* of a topic and a group begins when records go that the group has not acknowledged. It
-ends when records go and none of them was such. Its beginning is told in the daemon's log at once,
-as the event `EVENT`; that it goes on, at most once in `UNREAD_TOLD_EVERY_MS`.
+An *episode* of a topic and a group begins when retention deletes records that the group has not
+acknowledged, and ends at a deletion without such records. The start of an episode is logged at
+once, as the event `EVENT`; while it lasts, the event is repeated at most once in
+`UNREAD_TOLD_EVERY_MS`.
 
-Invariant: a record counts once a group, however often its going has to be tried again. It must
-not decide what goes, and it starts no leader.
+Invariant: a record counts once per group, however often its deletion is retried. This module does
+not decide what is deleted, and starts no leader.
 """
 
 import logging
@@ -39,14 +40,14 @@ class UnreadLoss:
     filter: str
     records: int
     exact: bool
-    """Whether the filter selects all that went; else at most so many were for the group."""
+    """Whether the filter selects whole topics; else the count is an upper bound."""
     last_at_ms: int
-    """When the last ones went, by the wall clock."""
+    """When the last ones were deleted, by the wall clock."""
 
 
 @dataclass(slots=True, eq=False)
 class _Losses:
-    """Of one topic and one group."""
+    """The losses of one topic and one group."""
 
     topic: Topic
     group: GroupRow
@@ -73,7 +74,7 @@ class RetentionLosses:
         self._losses: dict[tuple[int, int], _Losses] = {}
         """By topic and group, as long as both are there."""
         self.records = 0
-        """All that were counted since the start."""
+        """Records counted since the start, over all groups."""
         catalogue.watch(self._topic_changed)
         groups.watch_removed(self._group_removed)
 
@@ -93,7 +94,7 @@ class RetentionLosses:
         return sorted(found, key=lambda each: each.last_at_ms)
 
     async def about_to_go(self, topic: Topic, going: Mapping[StreamId, Range]) -> None:
-        """Tell and count what groups have not acknowledged of these offsets of a topic."""
+        """Count and log the offsets of a topic that groups have not acknowledged."""
         storage_topic_ids = {stream.storage_topic_id for stream in going}
         turn = LoopTurn()
         for group in await readers_of(topic, self._groups.groups):
@@ -141,7 +142,7 @@ class RetentionLosses:
         losses.told_ms = now_ms
         _LOG.warning(
             "%s topic=%s group=%s filter=%r records=%d records_since_start=%d exact=%s: "
-            "retention takes what the group has not acknowledged",
+            "retention deletes records that the group has not acknowledged",
             EVENT,
             losses.topic.name,
             losses.group.name,

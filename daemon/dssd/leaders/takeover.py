@@ -1,8 +1,9 @@
-"""How a leader takes over: the claim that fences every other leader, and what the group has.
+"""Takeover: the commit that fences every earlier leader, then the rows of the group.
 
-The claim is a commit of the leader row with its epoch raised, on the condition that nobody else
-claimed since it was read. Rows are read after it, so no commit of an earlier leader can follow.
-Invariant: every later commit of this leader has the version of that row as its precondition.
+A leader takes over by a commit that raises the epoch in the leader row, on the condition that the
+row has not changed since it was read. The group's rows are read after that commit, so no commit of
+an earlier leader can follow. Invariant: every later commit of this leader has the version of the
+leader row as its precondition.
 """
 
 from contextlib import suppress
@@ -59,13 +60,13 @@ class Takeover:
     """There was a leader before, of another run of the daemon."""
 
     def still_holds(self) -> Precondition:
-        """What every commit of this leader depends on."""
+        """The precondition of every commit of this leader."""
         return VersionIs(LeaderRow, (self.row.group_id,), self.version)
 
 
 @dataclass(frozen=True, slots=True)
 class TakeoverCommit:
-    """The commit that would make somebody the leader."""
+    """The commit that a leader takes over by."""
 
     row: LeaderRow
     conditions: tuple[Precondition, ...]
@@ -76,7 +77,7 @@ class TakeoverCommit:
 def next_takeover(
     group_id: int, known: Versioned[LeaderRow] | None, boot_id: bytes
 ) -> TakeoverCommit:
-    """How to lead a group after the leader whose row is known, if there was one."""
+    """The takeover of a group from the leader of a known row, if there was one."""
     unchanged: Precondition = Absent(LeaderRow, (group_id,))
     epoch = 1
     if known is not None:
@@ -124,9 +125,9 @@ class GivesWay(Protocol):
 async def stored_streams(
     store: Store, catalogue: Selecting, log: Bounded, group: GroupRow, turn: GivesWay
 ) -> tuple[StoredStream, ...]:
-    """What the store and the log have of every stream that the group's filter selects.
+    """The stored state and bounds of every stream that the group's filter selects.
 
-    Rows of streams that are gone are left alone: they cost nothing and select nothing.
+    Rows of removed streams are ignored: they cost nothing and select nothing.
     """
     key = (group.group_id,)
     grants = {_stream_of(found.row): found.row for found in await scan_all(store, GrantRow, key)}
@@ -136,7 +137,7 @@ async def stored_streams(
     for topic in catalogue.meeting(wanted):
         for present in present_streams(topic):
             await turn.give_way()
-            # Its topic may be removed meanwhile; the leader hears of that as well.
+            # Its topic may be removed meanwhile; the leader is notified of that too.
             with suppress(StreamNotFound):
                 row, grant = rows.get(present.stream), grants.get(present.stream)
                 streams.append(_stored(present, row, grant, log))

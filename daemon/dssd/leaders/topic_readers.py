@@ -9,10 +9,10 @@ from dssd.topics.catalogue import Topic
 
 
 async def readers_of(topic: Topic, groups: Callable[[], Sequence[GroupRow]]) -> list[GroupRow]:
-    """The groups whose filter meets a pattern of the topic, by id.
+    """The groups whose filter overlaps a pattern of the topic, by id.
 
-    ``groups`` gives all of them by id. One that is declared while others get their turn is found
-    too: nothing comes between the last look and the answer.
+    ``groups`` gives all groups by id. A group that is declared while other tasks have their turn is
+    found too: no task runs between the last check and the answer.
     """
     readers: list[GroupRow] = []
     turn = LoopTurn()

@@ -1,9 +1,9 @@
-"""How many bytes all calls together may have handed to the log without an answer.
+"""Backpressure: how many bytes all calls together may have in flight to the log.
 
-The log refuses what its queue has no room for; a refused frame would be a gap for those behind
-it. So callers wait here instead, in the order in which they came, and a slow disk slows them down.
+The log refuses a frame when its queue is full, and a refused frame leaves a gap in the sequence of
+its producer. So calls wait here, first come, first served, and a slow disk slows producers down.
 
-Invariant: at most the maximum is taken, except by a single taker who takes more than that.
+Invariant: no more than the maximum is taken, except by a single call that needs more than that.
 """
 
 import asyncio
@@ -11,7 +11,7 @@ from collections import deque
 
 
 class AppendBudget:
-    """A bounded number of bytes, given to takers first come, first served."""
+    """A bounded number of bytes, lent first come, first served."""
 
     def __init__(self, bytes_max: int) -> None:
         self._bytes_max = bytes_max
@@ -19,7 +19,7 @@ class AppendBudget:
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
 
     async def take(self, size_bytes: int) -> None:
-        """Wait for room and take it."""
+        """Wait until so many bytes are free, and take them."""
         if not self._waiting and self._fits(size_bytes):
             self._taken_bytes += size_bytes
             return
@@ -36,7 +36,7 @@ class AppendBudget:
             raise
 
     def give_back(self, size_bytes: int) -> None:
-        """Return what was taken."""
+        """Return bytes that were taken."""
         self._taken_bytes -= size_bytes
         assert self._taken_bytes >= 0
         self._admit()

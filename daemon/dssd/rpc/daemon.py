@@ -38,7 +38,7 @@ class DaemonFacts:
     unread_records_gone: int
     """Records that retention took before a group had acknowledged them, since the start."""
     unread_losses: tuple[UnreadLoss, ...]
-    """Which, the latest last."""
+    """By topic and group, the latest last."""
 
 
 class DaemonServicer(daemon_pb2_grpc.DaemonServicer):

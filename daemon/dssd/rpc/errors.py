@@ -2,7 +2,7 @@
 
 A unary call, and a streaming one that ends by an error, is aborted with the condition's status;
 the condition itself, serialised, is in the trailing metadata ``dss-error-bin``. On a bidirectional
-call conditions of single items are items of the answer, made by `to_proto`.
+call a condition that concerns one item is itself an item of the answer, made by `to_proto`.
 """
 
 from typing import Any, NoReturn

@@ -1,8 +1,10 @@
-"""What the daemon checks of a frame before the log may have it.
+"""What the daemon checks of a frame before it hands the frame to the log.
 
-One `Gate` a topic, as that topic stands now: a changed topic gets a new gate. A frame that passed
-is whole, belongs to the stream that it names, and holds only subjects that its topic owns. This is
-the hottest path of the daemon: what repeats from frame to frame (subject tables) is judged once.
+There is one `Gate` per topic; a topic that changes gets a new gate. This is the hottest path of the
+daemon, so a subject table that repeats from frame to frame is checked once.
+
+Invariant: a frame that passed is whole, belongs to the stream that it names, and holds only
+subjects that its topic owns.
 """
 
 from typing import NamedTuple
@@ -29,7 +31,7 @@ _ACCEPTED = None
 
 
 class Unjudged(Exception):
-    """A frame has so many subjects or keys that `Gate.judge` must see it before `Gate.admit`."""
+    """A frame has so many subjects or keys that `Gate.judge` must check it before `Gate.admit`."""
 
     def __init__(self, verified: Verified, *, hash_keys: bool) -> None:
         super().__init__()
@@ -38,7 +40,7 @@ class Unjudged(Exception):
 
 
 class _Judged(NamedTuple):
-    """What `Gate.judge` found in the frame that it saw last."""
+    """The verdict of `Gate.judge` on the frame that it checked last."""
 
     frame: bytes
     verdict: _Verdict
@@ -68,9 +70,9 @@ class Gate:
 
         Raises:
             FrameCorrupt, FrameTooLarge, RecordTooLarge: the frame is broken or over a limit.
-            StaleTopicEpoch, StreamNotFound, FrameMisrouted: it was routed by another topic.
-            SubjectOutsideTopic: a record is about what the topic does not own.
-            Unjudged: to find out takes longer than the event loop may be held.
+            StaleTopicEpoch, StreamNotFound, FrameMisrouted: it was routed by another description.
+            SubjectOutsideTopic: the topic does not own the subject of a record.
+            Unjudged: the check would hold the event loop for too long.
         """
         verified = frames.examine(frame)
         header, topic = verified.header, self.topic
@@ -86,7 +88,7 @@ class Gate:
         return header, Append(stream, frame, topic.topic_epoch, topic.durability)
 
     async def judge(self, verified: Verified, *, hash_keys: bool) -> None:
-        """Check a frame, giving way to others; it is to be admitted right after it."""
+        """Check a frame in steps, giving way to other tasks; call `admit` right after it."""
         verdict: _Verdict = _ACCEPTED
         turn = LoopTurn()
         try:
@@ -115,7 +117,7 @@ class Gate:
             )
 
     def named(self, error: DssError, partition: int) -> DssError:
-        """A condition from the log, which knows ids only, in the words of people."""
+        """A condition of the log, which knows only ids, with the names of topic and stream."""
         names: dict[str, object] = {
             "stream": StreamName(self.topic.name, self.ordinal, partition),
             "topic": self.topic.name,
@@ -165,8 +167,8 @@ class Gates:
     """The gates of all topics, made at first use and dropped when their topic changes."""
 
     def __init__(self, catalogue: Catalogue) -> None:
-        self.calls = ProducerFencing()
-        """Who may still bring frames of a producer through any of them."""
+        self.fencing = ProducerFencing()
+        """Which call may still bring frames of a producer, for all gates together."""
         self._catalogue = catalogue
         self._gates: dict[str, Gate] = {}
         catalogue.watch(self._changed)

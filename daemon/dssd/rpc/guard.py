@@ -1,11 +1,11 @@
-"""What stands around every call: who may make it, and how its errors end.
+"""The guard around every call: it checks who may call, and turns errors into statuses.
 
-The one place where conditions become statuses. A servicer raises a `DssError` and is done; what it
-raises else, except its own cancellation, is a programmer's error and stops the daemon, for nobody
-knows any more what state it left.
+This is the only place where conditions become gRPC statuses. A servicer raises a `DssError` and is
+done. Any other exception, except its own cancellation, is a programmer's error and stops the
+daemon, because the state that it left is unknown.
 
-Streaming handlers are driven from here instead of by gRPC, so that an answer's generator is closed
-in the task that ran it, at once, when the peer goes away.
+The guard drives streaming handlers itself instead of leaving that to gRPC, so that an answer's
+generator is closed at once, in the task that ran it, when the peer goes away.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """The servicer of `Log`: decodes, calls, encodes.
 
-It knows the calls that run, so that a stopping daemon can end each of them in its own way: what a
-`Produce` has read is answered, a `Read` ends where it is, and both say that the daemon stops.
+It knows the running calls, so that a stopping daemon can end each of them in order: a `Produce`
+answers what it has read, a `Read` ends where it is, and both end with `Stopping`.
 """
 
 import asyncio
@@ -46,8 +46,8 @@ class LogServicer(log_pb2_grpc.LogServicer):
         self._clock = clock
         self._tasks = tasks
         self._gates = Gates(catalogue)
-        self._room = AppendBudget(APPEND_BYTES_IN_FLIGHT_MAX)
-        self._publisher = Publisher(log, self._room, clock)
+        self._budget = AppendBudget(APPEND_BYTES_IN_FLIGHT_MAX)
+        self._publisher = Publisher(log, self._budget, clock)
         self._calls: set[_Call] = set()
         self._stopping = False
 
@@ -61,7 +61,7 @@ class LogServicer(log_pb2_grpc.LogServicer):
         self, request_iterator: AsyncIterator[log_pb2.ProduceRequest], context: Context
     ) -> AsyncIterator[log_pb2.ProduceReply]:
         """Frames in, acks and refusals out."""
-        call = ProduceCall(self._gates, self._log, self._room, self._tasks)
+        call = ProduceCall(self._gates, self._log, self._budget, self._tasks)
         with self._running(call):
             reader = self._tasks.create_task(call.read(request_iterator), name="produce reader")
             try:

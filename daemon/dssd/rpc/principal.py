@@ -1,9 +1,9 @@
 """Who calls: derived by the daemon from the transport, never from what the caller says.
 
-A unix socket in a directory of mode 0700 is reached only by the daemon's own user (and root), so
-its callers are that user. TCP is loopback only, reachable by every user of the machine: its
-callers are one principal without a name. Both may do everything, for the socket's directory and
-the loopback rule are the gate; other transports have no principal and are denied.
+Only the daemon's own user (and root) can reach a unix socket in a directory of mode 0700, so its
+callers are that user. TCP is loopback only, and every user of the machine can reach it: its
+callers are one principal without a name. Both may do everything, because the socket's directory
+and the loopback rule restrict access; other transports have no principal and are denied.
 """
 
 import getpass

@@ -1,17 +1,18 @@
 """One `Produce` call: frames in, answers out, with neither waiting for the other.
 
-A reader checks the frames of each request and hands them to the log at once, as long as there is
-room; answers leave in the order of the requests, so in order within a stream, and all that are
+A reader checks the frames of each request and hands them to the log, as long as the append budget
+lasts. Answers leave in the order of the requests, so in order within a stream, and all that are
 ready leave together::
 
     requests ──► reader: AppendBudget, Gate.admit ──► log.append ──► flights (bounded) ──► answers
 
-A request of many frames goes in several flights, so that neither its checks nor its answers hold
-the event loop for long, whatever a client packs together.
+A *flight* is a group of frames that was handed to the log together and waits for its answers. A
+request of many frames goes in several flights, so that neither its checks nor its answers hold the
+event loop for long, whatever a client packs together.
 
 Invariant: every frame of a request is answered exactly once, by an ack or a refusal, unless the
-call itself ends first. A call that stops answers what it has handed to the log. Nothing is handed
-over of a producer that goes on over a newer call (`newest`).
+call itself ends first. A call that stops answers what it has handed to the log. It hands over no
+frame of a producer that already sends over a newer call (`producer_fencing`).
 """
 
 import asyncio
@@ -64,7 +65,7 @@ class _Flight(NamedTuple):
 
 
 class _Unjudged(NamedTuple):
-    """A frame that its gate must look at for longer."""
+    """A frame that its gate must check in steps."""
 
     gate: Gate
     verified: Verified
@@ -75,12 +76,12 @@ class ProduceCall:
     """Run `read` as a task and iterate over `replies`; `stop` ends both gracefully."""
 
     def __init__(
-        self, gates: Gates, log: TakesFrames, room: AppendBudget, tasks: asyncio.TaskGroup
+        self, gates: Gates, log: TakesFrames, budget: AppendBudget, tasks: asyncio.TaskGroup
     ) -> None:
         self._gates = gates
-        self._number = gates.calls.begin()
+        self._number = gates.fencing.begin()
         self._log = log
-        self._room = room
+        self._budget = budget
         self._tasks = tasks
         self._topic = ""
         self._flights: deque[_Flight] = deque()
@@ -108,14 +109,14 @@ class ProduceCall:
                 await self._take_in(list(request.frames), request.topic_epoch)
         except DssError as error:
             self._broken = error
-        # Not where this task blunders: then the call must not end as if all were well.
+        # Not in a finally: after a programmer's error the call must not end as if all were well.
         self.stop()
 
     async def replies(self) -> AsyncGenerator[log_pb2.ProduceReply, None]:
         """The answers, until all that was read is answered and no more will be read.
 
         Raises:
-            MessageUnreadable: that was a request which is none.
+            MessageUnreadable: the last request could not be read.
         """
         while await self._flight_waits():
             reply = log_pb2.ProduceReply()
@@ -132,9 +133,9 @@ class ProduceCall:
             raise self._broken
 
     async def _take_in(self, taken: list[bytes], topic_epoch: int) -> None:
-        """Hand the frames of a request to the log, as soon as there is room for all of them."""
-        room_bytes = sum(map(_cost, taken))
-        await self._room.take(room_bytes)
+        """Hand the frames of a request to the log once the budget has room for all of them."""
+        budget_bytes = sum(map(_cost, taken))
+        await self._budget.take(budget_bytes)
         done = 0
         unjudged: _Unjudged | None = None
         try:
@@ -147,18 +148,18 @@ class ProduceCall:
                     taken[done : done + FLIGHT_FRAMES_MAX], topic_epoch
                 )
                 done += count
-                room_bytes -= size_bytes
+                budget_bytes -= size_bytes
                 await self._wait_for_answers()
         finally:
-            self._room.give_back(room_bytes)
+            self._budget.give_back(budget_bytes)
 
     def _launch(
         self, taken: Sequence[bytes], topic_epoch: int
     ) -> tuple[int, int, "_Unjudged | None"]:
-        """Hand a flight over: so many of the frames as can be checked without holding the loop.
+        """Hand a flight over: as many frames as can be checked without holding the loop.
 
-        Returns their number and room, which is given back from here, and what must be done for
-        the next one first.
+        Returns their number, their budget in bytes, which the flight gives back by itself, and the
+        next frame where it must be judged first.
         """
         unjudged: _Unjudged | None = None
         gate, missing = self._gate()
@@ -172,7 +173,7 @@ class ProduceCall:
                 if gate is None:
                     raise missing or _no_topic()
                 header, append = gate.admit(frame, topic_epoch)
-                self._gates.calls.check(header.producer_id, self._number, now_s)
+                self._gates.fencing.check(header.producer_id, self._number, now_s)
             except Unjudged as late:
                 assert gate is not None
                 unjudged = _Unjudged(gate, late.verified, late.hash_keys)
@@ -192,10 +193,10 @@ class ProduceCall:
 
     def _appended(self, appends: list[Append], size_bytes: int) -> "asyncio.Task[Results] | None":
         if not appends:
-            self._room.give_back(size_bytes)
+            self._budget.give_back(size_bytes)
             return None
         results = self._tasks.create_task(self._log.append(appends), name="append")
-        results.add_done_callback(lambda _: self._room.give_back(size_bytes))
+        results.add_done_callback(lambda _: self._budget.give_back(size_bytes))
         return results
 
     def _gate(self) -> tuple[Gate | None, DssError | None]:
@@ -221,7 +222,7 @@ class ProduceCall:
 
     async def _answer_oldest(self, reply: log_pb2.ProduceReply) -> None:
         flight = self._flights[0]
-        # Shielded: whoever goes away, what was handed to the log is appended and its task ends.
+        # Shielded: even when the client goes away, the append runs to its end.
         results = await asyncio.shield(flight.results) if flight.results else []
         self._flights.popleft()
         self._answered.set()
@@ -275,6 +276,6 @@ def _refuse(reply: log_pb2.ProduceReply, refused: _Refused) -> None:
 def _refused(frame: bytes, error: DssError) -> _Refused:
     try:
         header = frames.read_header(frame)
-    except FrameCorrupt:  # the client told its frames apart by what it can no longer tell us
+    except FrameCorrupt:  # without a readable header nobody can say which frame it was
         return _Refused(0, 0, error)
     return _Refused(header.partition, header.sequence, error)

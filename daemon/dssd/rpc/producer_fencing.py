@@ -1,14 +1,14 @@
-"""The newest `Produce` call of each producer: what an older one still brings comes too late.
+"""Producer fencing: only the newest `Produce` call of a producer may bring its frames.
 
-A client whose connection is gone sends what is in flight again over a new call, while the daemon
-may still have requests of the old one in its buffers. A frame that is already stored is known by
-its sequence. But one that was refused meanwhile has given its sequence to another, and those behind
-it were numbered anew: were the old requests taken in after that, a record would be stored twice,
-or though its producer was told that it is not.
+A client that loses its connection sends what was in flight again over a new call, while requests of
+the old call may still wait in the daemon's buffers. A frame that is already stored is recognised by
+its sequence. But after a refusal the client gives the refused sequence to another frame and numbers
+the frames behind it anew. If the daemon took the old requests in after that, it would store a
+record twice, or store one that its producer was told is not stored.
 
-Invariant: once a call has brought a frame of a producer, nothing that an older call brings of it is
-taken. That is known for `PRODUCE_CALLS_KEPT_S` at least after the last frame, which is longer than
-the requests of a dead connection can wait. Reads no clock, knows no frames.
+Invariant: once a call has brought a frame of a producer, frames of that producer from older calls
+are refused. The newest call is remembered for at least `PRODUCE_CALLS_KEPT_S` after its last frame,
+which is longer than the requests of a dead connection can wait. Reads no clock, knows no frames.
 """
 
 import math
@@ -19,7 +19,7 @@ from dssd.log.sequences import NO_PRODUCER
 
 
 class ProducerFencing:
-    """Those of a daemon."""
+    """The newest call of every producer of a daemon."""
 
     __slots__ = ("_before", "_begun", "_newest", "_turned_s")
 
@@ -27,7 +27,7 @@ class ProducerFencing:
         self._begun = 0
         self._newest: dict[bytes, int] = {}
         self._before: dict[bytes, int] = {}
-        """As it was when that turned over last."""
+        """The older half: what `_newest` held when it was last replaced."""
         self._turned_s = -math.inf
 
     def begin(self) -> int:
@@ -39,7 +39,7 @@ class ProducerFencing:
         """A call brings a frame of a producer; ``now_s`` is monotonic.
 
         Raises:
-            OutcomeUnknown: a newer call did before; the client knows better by that one.
+            OutcomeUnknown: a newer call did before; the client learns the outcome over that one.
             Overloaded: too many producers sent frames within a short time.
         """
         newest = self._newest.get(producer_id)

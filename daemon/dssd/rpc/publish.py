@@ -1,7 +1,7 @@
 """`Publish`: plain records from callers without the frame format; the daemon builds the frames.
 
-The caller cannot number its calls, so nobody can tell a repeated one: these frames have no
-producer, and a call whose answer was lost may be stored twice by its repetition.
+The caller does not number its calls, so the daemon cannot recognise a repeated one: these frames
+have no producer, and repeating a call whose answer was lost may store its records twice.
 
 Invariant: the records of one stream travel in one frame, so all of them are stored, or none.
 """
@@ -42,9 +42,9 @@ class _Share:
 class Publisher:
     """Publishes plain records through the log."""
 
-    def __init__(self, log: Log, room: AppendBudget, clock: Clock) -> None:
+    def __init__(self, log: Log, budget: AppendBudget, clock: Clock) -> None:
         self._log = log
-        self._room = room
+        self._budget = budget
         self._clock = clock
         self._keyless = 0
         """Counts records without a key, which go round the partitions."""
@@ -80,11 +80,11 @@ class Publisher:
 
     async def _append(self, appends: list[Append]) -> list[Appended | BaseException]:
         size_bytes = sum(len(append.frame) for append in appends)
-        await self._room.take(size_bytes)
+        await self._budget.take(size_bytes)
         try:
             return await self._log.append(appends)
         finally:
-            self._room.give_back(size_bytes)
+            self._budget.give_back(size_bytes)
 
     async def _routed(
         self, topic: Topic, records: Sequence[types_pb2.Record], turn: LoopTurn
@@ -137,7 +137,7 @@ def _subject(record: types_pb2.Record, topic: str) -> str:
 
 
 def _row(topic: str, record: types_pb2.Record, now_us: int) -> _Row:
-    # One more than is allowed is enough to be refused, however many there are.
+    # One more than is allowed is enough for the refusal, however many there are.
     headers = record.headers[: HEADERS_MAX + 1]
     return (
         record.payload,

@@ -1,10 +1,10 @@
-"""One `Read` call: a range of some streams, or their tail, fairly over the streams.
+"""One `Read` call: a range of some streams, or their tail, with fair turns between the streams.
 
-Each stream has a `_Cursor`. Those with something to read stand in a queue and get one chunk a
-turn; the others wait until the log says that they grew. Nothing polls.
+Each stream has a `_Cursor`. Cursors with something to read stand in a queue and get one chunk a
+turn; the others wait until the log says that their stream grew. Nothing polls.
 
-Invariant: a record below the start, from the end on, or rejected by the filter never leaves
-unmasked, and every other record leaves once, in order within its stream, or is told as damaged.
+Invariant: a record outside the range, or rejected by the filter, is always masked. Every other
+record is sent once, in order within its stream, or reported as damaged.
 """
 
 import asyncio
@@ -262,7 +262,7 @@ class ReadCall:
         )
 
     async def _end_by_time(self, cursor: _Cursor) -> None:
-        """Fix the end after each chunk, so that none that came later slips through."""
+        """Fix the end after each chunk, so that no record appended after the end time is sent."""
         end_time_us = self._reading.end_time_us
         if cursor.end is not None or end_time_us is None:
             return
@@ -301,7 +301,7 @@ def _ranges(ranges: Ranges) -> list[types_pb2.Range]:
 
 
 def _named(streams: Sequence[str]) -> Iterator[log_pb2.ReadReply]:
-    """The names of streams, in answers that have room for them; at least one."""
+    """The names of streams, split over as many answers as they need; at least one answer."""
     for at in range(0, max(1, len(streams)), READ_NAMES_PER_REPLY_MAX):
         yield log_pb2.ReadReply(streams=streams[at : at + READ_NAMES_PER_REPLY_MAX])
 

@@ -1,7 +1,7 @@
 """The gRPC server: its options, its addresses, and the order in which it stops.
 
 Invariant: nothing is served before the caller says so, and an address is bound only if nobody else
-listens there. gRPC itself would bind a unix socket over that of a living daemon without a word.
+listens there. gRPC itself would silently bind a unix socket over that of a running daemon.
 """
 
 from collections.abc import Callable, Sequence

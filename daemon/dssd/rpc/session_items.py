@@ -1,7 +1,7 @@
 """Items of a session to and from the wire.
 
-Numbers of a client are passed on as they came: the session checks them. Only what cannot be said
-in the session's own types is refused here.
+Numbers of a client are passed on unchecked: the session checks them. Only what the session's own
+types cannot express is refused here.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -58,10 +58,10 @@ def opening_from(message: sessions_pb2.Open, principal: str) -> Opening:
 
 
 def items_from(message: sessions_pb2.SessionUp) -> Iterable[Up]:
-    """An item of the client; what it says of many grants or records comes in several.
+    """An item of the client; settles of many ranges are split into several items.
 
     Raises:
-        IllegalArgument: it is none, or one that cannot be here.
+        IllegalArgument: it is empty, unknown, or a second `open`.
     """
     if message.WhichOneof("item") == "settle":
         return _settles_from(message.settle.settles)
@@ -151,7 +151,7 @@ def _ranges(ranges: Iterable[Range]) -> list[types_pb2.Range]:
 
 
 def _deliver(item: Deliver) -> sessions_pb2.SessionDown:
-    # Filled in place: a message that is given to another is copied into it, with all its bytes.
+    # Filled in place: protobuf copies a message, with all its bytes, into its parent.
     down = _Down()
     deliver = down.deliver
     deliver.grant = item.grant

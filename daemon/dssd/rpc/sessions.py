@@ -73,7 +73,7 @@ class SessionsServicer(sessions_pb2_grpc.SessionsServicer):
             ends = (running, reading, writing)
             await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
             self._sessions.detach(session)
-            # What is queued, the reason of the end among it, still goes where a client listens.
+            # Queued items, the reason of the end among them, are still sent to a live client.
             await asyncio.wait((writing,), timeout=SESSION_FAREWELL_S)
             for task in (reading, writing):
                 task.cancel()

@@ -1,13 +1,15 @@
-"""Cuts connections whose peer takes nothing any more out of a socket that has something for it.
+"""Slow consumers: cuts a connection whose peer has stopped reading from its socket.
 
-gRPC's keepalive ping waits behind what is being written. Where a peer freezes with its socket full,
-the ping never leaves, so its absence is never noticed, and a member would keep its streams for
-ever. The kernel knows: what lies in that socket does not change.
+gRPC's keepalive ping waits behind the data that is being written. If a peer freezes while its
+socket is full, the ping never leaves, gRPC never notices the missing answer, and the member would
+keep its streams for ever. The kernel shows it: the number of unread bytes in that socket does not
+change.
 
-Invariant: only a connection of this daemon is cut, and only after the same number of unread bytes,
-above 0, at so many looks in a row. A peer that runs empties its socket within milliseconds even
-while its program computes: gRPC's own threads read it, and HTTP/2 holds the rest back on our side.
-It must not know what the connections are for; whoever serves one finds it lost.
+Invariant: only a connection of this daemon is cut, and only after a number of consecutive looks
+found the same number of unread bytes, above 0. A running peer empties its socket within
+milliseconds even while its program computes: gRPC's own threads read it, and HTTP/2 flow control
+holds the rest back in the daemon. This module must not know what the connections are for; the call
+on a connection that was cut finds it lost.
 """
 
 import asyncio
@@ -31,8 +33,8 @@ _LOG = logging.getLogger(__name__)
 
 DESCRIPTORS = Path("/proc/self/fd")
 
-_Sight = tuple[int, int]
-"""The inode of a socket, and the bytes in it."""
+_SocketState = tuple[int, int]
+"""The inode of a socket, and the number of unread bytes in it."""
 
 
 class SlowConsumerWatch:
@@ -41,7 +43,7 @@ class SlowConsumerWatch:
     def __init__(self, addresses: Sequence[Address]) -> None:
         self._paths = {str(each.path) for each in addresses if isinstance(each, UnixAddress)}
         self._ports = {each.port for each in addresses if not isinstance(each, UnixAddress)}
-        self._looks: dict[_Sight, int] = {}
+        self._looks: dict[_SocketState, int] = {}
         """At how many looks in a row each was seen."""
 
     async def run(self) -> NoReturn:
@@ -53,38 +55,38 @@ class SlowConsumerWatch:
     async def look(self) -> None:
         """Look at every socket once; cut those that have not changed for `CLOG_LOOKS_MAX` looks.
 
-        Looks, not time, are counted: after a pause of the whole machine a peer has had none either.
+        Looks are counted, not time: while the whole machine pauses, a peer cannot read either.
         """
         try:
             descriptors = _descriptors()
         except OSError as error:  # none is left to look with
-            _LOG.debug("no look at the sockets: %s", error)
+            _LOG.debug("cannot look at the sockets now: %s", error)
             return
-        looks: dict[_Sight, int] = {}
+        looks: dict[_SocketState, int] = {}
         turn = LoopTurn()
         for descriptor in descriptors:
             await turn.give_way()
-            sight = _sight(descriptor)
-            if sight is None:
+            state = _socket_state(descriptor)
+            if state is None:
                 continue
-            looks[sight] = self._looks.get(sight, 0) + 1
-            if looks[sight] >= CLOG_LOOKS_MAX:
-                self._cut(descriptor, sight)
+            looks[state] = self._looks.get(state, 0) + 1
+            if looks[state] >= CLOG_LOOKS_MAX:
+                self._cut(descriptor, state)
         self._looks = looks
 
-    def _cut(self, descriptor: int, sight: _Sight) -> None:
-        # gRPC may close the descriptor at any time and the kernel give it to another file. It
-        # cannot take a duplicate from us, so that is what is looked at again.
+    def _cut(self, descriptor: int, state: _SocketState) -> None:
+        # gRPC may close the descriptor at any time, and the kernel may reuse its number. A
+        # duplicate stays ours, so the state is checked again on the duplicate.
         try:
             own = os.dup(descriptor)
         except OSError:  # gRPC has closed it, or none is left: the next look tries again
             return
-        if _sight(own) != sight:
+        if _socket_state(own) != state:
             os.close(own)
             return
         with socket.socket(fileno=own) as connection, suppress(OSError):  # the peer has left
             if self._is_of_this_daemon(connection):
-                _LOG.warning("a peer takes nothing any more: cutting its connection")
+                _LOG.warning("slow consumer: a peer stopped reading, its connection is cut")
                 connection.shutdown(socket.SHUT_RDWR)
 
     def _is_of_this_daemon(self, connection: socket.socket) -> bool:
@@ -96,7 +98,7 @@ def _descriptors() -> list[int]:
     return [int(entry.name) for entry in DESCRIPTORS.iterdir()]
 
 
-def _sight(descriptor: int) -> _Sight | None:
+def _socket_state(descriptor: int) -> _SocketState | None:
     """What lies in a socket for its peer; None where there is nothing, or no socket."""
     unread_bytes = array("i", [0])
     try:

@@ -1,1 +1,1 @@
-"""Sessions: what the daemon keeps for a consumer, with its connection and its delivery."""
+"""Sessions: the state that the daemon keeps for a client, its connection and its deliveries."""

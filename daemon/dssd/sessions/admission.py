@@ -1,7 +1,7 @@
-"""What a client's opening must be before anything is done for it.
+"""The checks of a client's opening, before anything is done for it.
 
-Invariant: nothing here changes anything; what passes is in its bounds, and its principal owns the
-session.
+Invariant: nothing here changes any state; an opening that passed is within its bounds, and its
+principal owns the session.
 """
 
 from dss_core.errors import IllegalArgument, PermissionDenied
@@ -13,9 +13,9 @@ SESSION_ID_BYTES = 16
 
 
 def check_owner(row: SessionRow, opening: Opening) -> None:
-    """Check that a session belongs to who opens it.
+    """Check that the principal who opens a session owns it.
 
-    A client id is no secret: without this, whoever knows it could take the session over.
+    A client id is no secret: without this check, anyone who knows it could take the session over.
 
     Raises:
         PermissionDenied: it belongs to another principal.
@@ -31,7 +31,7 @@ def check_opening(opening: Opening) -> None:
     """Check the bounds of what a client asks for.
 
     Raises:
-        IllegalArgument: something is out of them.
+        IllegalArgument: a value is out of its bounds.
     """
     if not 0 <= opening.expiry_s <= SESSION_EXPIRY_S_MAX:
         raise IllegalArgument(argument="session_expiry_s", rule=f"0 to {SESSION_EXPIRY_S_MAX}")

@@ -1,7 +1,7 @@
-"""What passes between a session and its client, as values; the servicer turns them into wire.
+"""The items that pass between a session and its client, as values; the servicer encodes them.
 
-Invariant: an item that came from a client (`Up`) has the right types and nothing else: every
-number in it is untrusted. An item for the client (`Down`) is complete; encoding adds nothing.
+Invariant: of an item from a client (`Up`) only the types are checked: every number in it is
+untrusted. An item for the client (`Down`) is complete; encoding adds nothing.
 """
 
 from dataclasses import dataclass, field

@@ -1,10 +1,11 @@
 """The queue of items for a client.
 
-Records in it are bounded by the session's credit. Other items answer the client or tell of its
-grants; a client that causes them and reads none is ended at a named bound.
+The session's credit bounds the records in it. Other items are answers or concern grants; a client
+that causes them without reading them is disconnected at a named bound.
 
-Deliveries of a stream that wait here go together: a message costs the client and the transport as
-much as a hundred records. Invariant: a delivery passes those of other grants only.
+Consecutive deliveries of a stream that wait here are joined into one message, because a message
+costs the client and the transport as much as a hundred records. Invariant: joining moves a delivery
+ahead of deliveries of other grants only, never ahead of another item.
 """
 
 import asyncio
@@ -17,7 +18,7 @@ from dssd.sessions.items import Down
 
 
 class _Pile:
-    """Deliveries of one grant that go as one."""
+    """Deliveries of one grant that are sent as one message."""
 
     __slots__ = ("bytes", "deliveries")
 
@@ -58,7 +59,7 @@ class Outgoing:
         self._changed = asyncio.Event()
 
     def put(self, item: Down) -> bool:
-        """Queue an item; False where the client left too many unread. After `close`: dropped."""
+        """Queue an item; False where too many wait unread. After `close` the item is dropped."""
         if self._closed:
             return True
         if isinstance(item, Deliver):
@@ -79,7 +80,7 @@ class Outgoing:
             self._items.append(pile)
 
     def close(self) -> None:
-        """Take no more items; those that are queued, records apart, still go."""
+        """Take no more items; queued items are still sent, except records."""
         self._closed = True
         self._items = deque(item for item in self._items if type(item) is not _Pile)
         self._changed.set()

@@ -1,8 +1,9 @@
-"""What a session owns beside its row: its subscriptions, and the groups of its private ones.
+"""The rows that a session owns beside its own: subscriptions, and groups of private ones.
 
-Invariant: a private group is of use only with the row of its subscription; the two come, and go
-when the client leaves, in one commit. A session is discarded in several: what a crash leaves of it
-goes when it is resumed, discarded again, or not there at the next start.
+Invariant: a private group is never kept without the row of its subscription. One commit writes
+both, and one commit removes both when the client leaves. Discarding a session takes several
+commits: rows that a crash leaves behind are removed when the session is resumed or discarded again,
+or at the next start, where no session owns them.
 """
 
 from contextlib import suppress
@@ -18,9 +19,10 @@ from dssd.store.rows import GroupRow, SubscriptionRow
 async def taken_up(
     services: Services, session_id: bytes
 ) -> tuple[list[tuple[SubscriptionRow, GroupRow]], list[tuple[int, DssError]]]:
-    """The subscriptions of a session that is resumed, and those whose groups are gone, with why.
+    """The subscriptions of a resumed session, and the lost ones, each with its error.
 
-    Rows without a group and private groups without a row are removed.
+    A subscription is lost when its group is gone. Rows without a group and private groups without
+    a row are removed.
     """
     there: list[tuple[SubscriptionRow, GroupRow]] = []
     lost: list[tuple[int, DssError]] = []
@@ -47,7 +49,7 @@ async def discard(services: Services, session_id: bytes) -> None:
 
 
 async def discard_orphans(services: Services, live: set[bytes]) -> None:
-    """Remove what sessions owned that are no more: a crash came in between."""
+    """Remove the rows of sessions that do not exist any more, left behind by a crash."""
     for group in services.groups.groups():
         if group.kind == EXCLUSIVE and group.session_id not in live:
             await remove_group(services.groups, group.group_id)

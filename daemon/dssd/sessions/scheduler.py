@@ -1,12 +1,12 @@
-"""The scheduler of a connected session: carries out what its delivery window and borrowers ask.
+"""The scheduler of a connected session: carries out the effects of its window and borrowers.
 
-Everything that happens is an input of the window or of a borrower, taken at once on the loop;
-effects are carried out before the next input. Two kinds of task wait for it: a *pump* for time,
-messages of leaders and growth of streams, and *readers* for the log.
+Everything that happens is an input of the delivery window or of a borrower. The scheduler feeds it
+at once, on the loop, and carries out the effects before the next input. Two kinds of task serve it:
+the *pump* brings time, messages of leaders and growth of streams, and *readers* read the log.
 
-Invariant: after `close`, every borrower was told the last state of its grants and is gone, nothing
-is read, and nothing more goes to the client. The scheduler knows no client protocol; it hands
-items to the outgoing queue.
+Invariant: after `close`, every borrower has reported the last state of its grants and has ended,
+nothing is read, and nothing more goes to the client. The scheduler knows no client protocol; it
+hands items to the outgoing queue.
 """
 
 import asyncio
@@ -113,7 +113,7 @@ class Scheduler:
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at_ms = 0
         self._borrowers_heard = False
-        """Since the timer was armed: they may want to be woken at another time."""
+        """Agents that were fed since the timer was armed: their wake-up may have changed."""
 
     # What the session tells
 
@@ -138,9 +138,9 @@ class Scheduler:
         self._arm(now_ms)
 
     def leave(self, subscription: int) -> None:
-        """Let the client settle what it was handed, then let the borrower say goodbye.
+        """Wait for the client to settle the records that it was handed, then end the borrower.
 
-        Does nothing where that has begun, or nothing is borrowed for the subscription.
+        Does nothing where that has begun already, or the subscription has no borrower.
         """
         agent = self.handler.agent(subscription)
         if agent is not None and not agent.leaving:
@@ -149,7 +149,7 @@ class Scheduler:
             self._arm(now_ms)
 
     def drain(self, deadline_ms: int) -> None:
-        """Ask the client to drop what it has not handed out; `drained` is set when it has."""
+        """Ask the client to drop records that it has not handed out; it sets `drained`."""
         self._draining = True
         self.feed(Draining(deadline_ms))
 

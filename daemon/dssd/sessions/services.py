@@ -1,4 +1,4 @@
-"""What a session works with: the parts of the daemon that it is given."""
+"""The parts of the daemon that a session uses."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,12 +1,13 @@
-"""One connection of a session, as its client sees it: what it asks, and what it is told.
+"""One connection of a session: takes the client's items and answers them.
 
 Invariant: every item of the client is untrusted; a wrong one is answered by an error and changes
-nothing, and the session lives on. After `end` nothing that the client says is heard. What outlives
+nothing, and the session lives on. After `end`, items of the client are ignored. State that outlives
 the connection is in the store and with the leaders, not here.
 
-A subscription borrows streams only while this client wants it: since it subscribed to the number
-on this connection, until it leaves, or drops a grant of it unasked because it does not know it.
-One of before that it has not named yet rests; its records stay with the group.
+A subscription borrows streams only while the client uses it: from the moment it subscribes to the
+number on this connection, until it unsubscribes, or gives back a grant unasked because it does not
+know the subscription. A subscription of an earlier connection *rests* until the client subscribes
+to it again; its records stay with the group.
 """
 
 import asyncio
@@ -62,7 +63,7 @@ SUBSCRIPTION_MAX = (1 << 63) - 1
 
 
 class Session:
-    """One connection. `run` its tasks; give it what the client says by `take`."""
+    """One connection. `run` runs its tasks; `take` takes an item of the client."""
 
     def __init__(self, opened: Opened, services: Services, fence: VersionIs) -> None:
         self.client_id = opened.client_id
@@ -72,13 +73,13 @@ class Session:
         self.ended = asyncio.Event()
         self._services = services
         self._fence = fence
-        """No later connection of this client id has begun."""
+        """The precondition that no later connection of this client id has begun."""
         self._rows: dict[int, tuple[SubscriptionRow, GroupRow]] = {}
         """What is stored of each subscription, by number, and its group."""
         self._leaving: set[int] = set()
         """Numbers that the client left."""
         self._wanted_again: set[int] = set()
-        """Numbers that it subscribed to while their borrowers were saying goodbye."""
+        """Numbers that it subscribed to again while their borrowers were still ending."""
         self._scheduler = Scheduler(opened, services, send=self._send, over=self._over)
         self._ended_agents: asyncio.Queue[tuple[Agent, str]] = asyncio.Queue()
         """Bounded by the subscriptions."""
@@ -105,7 +106,7 @@ class Session:
                 task.cancel()
 
     def resume(self, rows: Sequence[tuple[SubscriptionRow, GroupRow]]) -> None:
-        """Know the subscriptions that the session had before; each rests until it is wanted."""
+        """Take over the subscriptions of earlier connections; each rests until it is used."""
         for row, group in rows:
             self._rows[row.subscription] = row, group
 
@@ -114,7 +115,7 @@ class Session:
         self._send(Refused(error, subscription=subscription, final=final))
 
     async def take(self, item: Up) -> None:
-        """Take an item of the client; what is wrong with it is told to the client."""
+        """Take an item of the client; a wrong one is answered by an error."""
         if self.ended.is_set():
             return
         match item:
@@ -134,7 +135,7 @@ class Session:
                     self.refuse(error, subscription=item.subscription)
 
     async def drain(self, seconds: float) -> None:
-        """Let the client say how far it handed out, for so long at most."""
+        """Wait at most so long for the client to report how far it handed out."""
         self._scheduler.drain(int(seconds * 1_000))
         waits = [self._scheduler.drained.wait(), self.ended.wait()]
         with suppress(TimeoutError):
@@ -219,7 +220,7 @@ class Session:
             self._wanted_again.add(number)
 
     async def _forget_resting(self, subscription: int) -> None:
-        """Its group was removed while it rested; only a borrower would have heard of that."""
+        """Forget it: its group was removed while it rested, and no borrower could notice."""
         known = self._rows.get(subscription)
         if known is not None and self._scheduler.handler.agent(subscription) is None:
             await finished(self._forget(*known), name=f"forget resting {subscription}")
@@ -232,7 +233,7 @@ class Session:
         self._leaving.add(subscription)
         self._wanted_again.discard(subscription)
         try:
-            # Durable first: should the connection be lost now, a resumed session must not have it.
+            # Durable first: if the connection is lost now, a resumed session must not have it.
             await finished(self._forget(*known), name=f"forget subscription {subscription}")
         except DssError:
             self._leaving.discard(subscription)
@@ -254,7 +255,7 @@ class Session:
         self._ended_agents.put_nowait((agent, error_code))
 
     async def _forget_ended(self) -> None:
-        """Let go of subscriptions whose agents are gone, or take them up again."""
+        """Forget subscriptions whose agents have ended, or start them again where wanted."""
         while True:
             agent, error_code = await self._ended_agents.get()
             subscription = agent.subscription
@@ -267,9 +268,9 @@ class Session:
                 try:
                     await finished(self._forget(*known), name=f"forget ended {subscription}")
                 except SessionTakenOver:
-                    return  # the newer connection finds the same and tells its client
+                    return  # the newer connection finds the same and reports it to its client
                 except DiskFull:
-                    # Its row stays for a while; what the client has beside it goes on.
+                    # Its row is removed later; the client's other subscriptions go on.
                     again = asyncio.get_running_loop().call_later
                     again(FULL_DISK_RETRY_S, self._ended_agents.put_nowait, (agent, error_code))
                     continue
@@ -280,7 +281,7 @@ class Session:
                 self._scheduler.begin(subscription, self._rows[subscription][1])
 
     async def _forget(self, row: SubscriptionRow, group: GroupRow) -> None:
-        """Remove what is stored of a subscription, in one with the group of a private one."""
+        """Remove the row of a subscription; one commit removes a private one and its group."""
         gone = Delete(SubscriptionRow, (self.session_id, row.subscription))
         if group.kind != EXCLUSIVE:
             await self._commit(gone)

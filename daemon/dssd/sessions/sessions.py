@@ -3,9 +3,10 @@
 A session is a row; while its client is connected there is a `Session` beside it. The newest
 connection of a client id wins: it ends the one before, whose epoch is then too low to write.
 
-Invariant: at most one connection per client id is heard, and what is done to one client id is done
-one after the other. Expiry is measured on the monotonic clock, so a jump of the wall clock ends
-nothing; across a restart of the daemon only the stored wall time is left, and a grace is given.
+Invariant: at most one connection per client id is served, and operations on one client id run one
+after the other. Expiry is measured on the monotonic clock, so a jump of the wall clock ends no
+session. Only the stored wall time survives a restart of the daemon, so each session then gets at
+least the grace period.
 """
 
 import asyncio
@@ -89,11 +90,11 @@ class Sessions:
         self._changed = asyncio.Event()
         """A connection closed: there is a row to write and an expiry to keep."""
         self._closed: dict[str, _Known] = {}
-        """Disconnected, and not yet written down."""
+        """Disconnected, and the row does not say so yet."""
         self._coming: set[str] = set()
-        """Client ids without a session whose first one is on its way."""
+        """Client ids whose first session is being opened."""
         self._over: dict[bytes, None] = {}
-        """Ids of sessions that are no more, of which something is left."""
+        """Ids of removed sessions that still own rows."""
         self._expiries: Deadlines[str] = Deadlines()
         """When to look at which session; `_Known.expires_at_ms` says whether it is over."""
         self._tasks = asyncio.TaskGroup()
@@ -111,7 +112,7 @@ class Sessions:
         *,
         random_bytes: Callable[[int], bytes] = token_bytes,
     ) -> "Sessions":
-        """Load what outlived the last daemon."""
+        """Load the sessions that the store has."""
         sessions = cls(Services(store, catalogue, log, groups, registry, clock, random_bytes))
         await sessions._load()
         return sessions
@@ -148,7 +149,7 @@ class Sessions:
                 name = f"drain {session.client_id}"
                 tasks.create_task(session.drain(SESSION_DRAIN_S), name=name)
         self._end_all()
-        # A session that was not written down counts as disconnected when the daemon starts.
+        # A session whose row was not written counts as disconnected when the daemon starts.
         with suppress(DiskFull):
             await self._write_closed()
 
@@ -186,7 +187,7 @@ class Sessions:
             try:
                 return await finished(work, name=f"attach {client_id}")
             except asyncio.CancelledError:
-                # The client is gone, and the session that it made has nobody to run it.
+                # The client is gone, and nobody runs the connection that it opened.
                 made = self._known.get(client_id)
                 if made is not None and made.connection not in (None, before):
                     self.detach(made.connection)
@@ -195,7 +196,7 @@ class Sessions:
                 self._coming.discard(client_id)
 
     async def discard_expired(self) -> None:
-        """Discard the sessions that waited for their client long enough."""
+        """Discard the sessions whose expiry has passed."""
         due = self._expiries.due(self._services.clock.now_ms())
         try:
             while due:
@@ -241,7 +242,7 @@ class Sessions:
         )
         version = await self._put(row, None if known is None else known.version)
         if known is not None and known.connection is not None:
-            # Not before: where the disk is full, the newest has not come, and this one stays.
+            # Not before the commit: if the disk is full, the new connection fails and this stays.
             known.connection.end(SessionTakenOver(client_id=client_id))
         opened = self._opened(row, opening, present=resume)
         fence = VersionIs(SessionRow, (client_id,), version)
@@ -301,7 +302,7 @@ class Sessions:
             self.detach(session)
 
     async def _keep(self) -> None:
-        """Write down what disconnected, and discard what expired."""
+        """Write the rows of disconnected sessions, and discard expired ones."""
         while True:
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._next_expiry_s()):
@@ -312,7 +313,7 @@ class Sessions:
                 await self.discard_expired()
                 await self._discard_left()
             except DiskFull:
-                # Nothing is lost meanwhile: it is done when there is room again.
+                # Nothing is lost: it is tried again until the disk has room.
                 await asyncio.sleep(FULL_DISK_RETRY_S)
                 self._changed.set()
 
@@ -329,7 +330,7 @@ class Sessions:
 
     async def _write_closed(self) -> None:
         while self._closed:
-            # In one order for whoever holds several, so that nobody waits for each other.
+            # Locks are always taken in one order, so that there is no deadlock.
             chosen = sorted(islice(self._closed, CLOSED_ROWS_MAX))
             async with AsyncExitStack() as locks:
                 for client_id in chosen:
@@ -366,7 +367,7 @@ class Sessions:
             await self._discard(known.row.session_id)
 
     async def _discard(self, session_id: bytes) -> None:
-        """Remove what a session owned that is no more; on a full disk the keeper does it later."""
+        """Remove the rows of a removed session; on a full disk the keeper does it later."""
         self._over[session_id] = None
         try:
             await discard(self._services, session_id)

@@ -1,8 +1,8 @@
 """The agent of one subscription: its borrowers, one per incarnation.
 
-The borrowers speak the protocol of the group; what they ask of the agent is the same in both.
-The leader may end a borrower while the subscription lives on; then the agent makes a new one under
-a new id. One that is leaving may stand beside its successor until it has said goodbye.
+A borrower runs the protocol of its group, borrow or lease; its effects are the same in both. The
+leader may end a borrower while the subscription lives on; then the agent makes a new one under a
+new id. A leaving borrower may exist beside its successor until it has ended.
 
 Invariant: at most one borrower of a subscription is not leaving. The agent carries out what the
 borrower machine asks, in order, and decides nothing itself. It knows no wire and no clock: the
@@ -48,7 +48,7 @@ from dssd.store.rows import GroupRow
 
 
 class Delivery(Protocol):
-    """What an agent tells the session."""
+    """What an agent asks of the session."""
 
     def install(self, agent: "Agent", borrower_id: bytes, granted: GrantedStream) -> int:
         """Read and deliver the stream; returns the number of the grant."""
@@ -113,7 +113,7 @@ class Agent:
         subscription: int,
         group: GroupRow,
         subscriber: Subscriber,
-        post: Mailboxes,
+        mailboxes: Mailboxes,
         delivery: Delivery,
     ) -> None:
         self.subscription = subscription
@@ -121,7 +121,7 @@ class Agent:
         self.filter = TopicFilter.parse(group.filter)
         self.leaving = False
         self._subscriber = subscriber
-        self._post = post
+        self._mailboxes = mailboxes
         self._delivery = delivery
         self._incarnations: dict[bytes, _Incarnation] = {}
 
@@ -140,7 +140,7 @@ class Agent:
         def receive(message: ToBorrower) -> None:
             self._delivery.mailed(self, borrower_id, message)
 
-        detach = self._post.attach_borrower(borrower_id, receive)
+        detach = self._mailboxes.attach_borrower(borrower_id, receive)
         self._incarnations[borrower_id] = _Incarnation(machine, detach)
         self._feed(borrower_id, Started(now_ms))
 
@@ -197,7 +197,7 @@ class Agent:
     ) -> None:
         match effect:
             case SendToRegistry(message) | SendToLeader(message):
-                self._post.to_leader(self.group.group_id, message)
+                self._mailboxes.to_leader(self.group.group_id, message)
             case WakeAt(at_ms):
                 incarnation.wake_at_ms = at_ms
             case Recreate():

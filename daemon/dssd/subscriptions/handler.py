@@ -1,7 +1,7 @@
-"""The handler: the session's one way to all its subscriptions.
+"""The handler: the agents of all subscriptions of a session.
 
-It knows which agent a grant belongs to, brings reports to the right borrower, and gathers when any
-of them wants to be woken. Invariant: a subscription has one agent from `begin` until its agent
+It knows which agent holds a grant, brings reports to the right borrower, and knows when the next
+agent wants to be woken. Invariant: a subscription has one agent from `begin` until its agent
 reports that it is over.
 """
 
@@ -14,9 +14,9 @@ from dssd.subscriptions.agent import Agent, Delivery, Subscriber
 class Handler:
     """The subscriptions of one connected session."""
 
-    def __init__(self, subscriber: Subscriber, post: Mailboxes, delivery: Delivery) -> None:
+    def __init__(self, subscriber: Subscriber, mailboxes: Mailboxes, delivery: Delivery) -> None:
         self._subscriber = subscriber
-        self._post = post
+        self._mailboxes = mailboxes
         self._delivery = delivery
         self._agents: dict[int, Agent] = {}
         self._holders: dict[int, tuple[Agent, bytes]] = {}
@@ -42,7 +42,7 @@ class Handler:
     def begin(self, subscription: int, group: GroupRow, now_ms: int) -> None:
         """Start borrowing for a subscription."""
         assert subscription not in self._agents, subscription
-        agent = Agent(subscription, group, self._subscriber, self._post, self._delivery)
+        agent = Agent(subscription, group, self._subscriber, self._mailboxes, self._delivery)
         self._agents[subscription] = agent
         agent.start(now_ms)
 
@@ -81,6 +81,6 @@ class Handler:
         return min((at_ms for at_ms in times if at_ms is not None), default=None)
 
     def tick(self, now_ms: int) -> None:
-        """Let those borrowers act whose time has come."""
+        """Wake the borrowers whose time has come."""
         for agent in list(self._agents.values()):
             agent.tick(now_ms)

@@ -1,1 +1,1 @@
-"""Topics: what there is to publish to and to read from, known in memory, kept in the store."""
+"""Topics: what can be published to and read from; kept in the store, answered from memory."""

@@ -1,8 +1,8 @@
-"""The topics there are: answers from memory, changes through the store.
+"""The catalogue of topics: answers from memory, changes through the store.
 
-Invariant: memory equals what is committed, and no two topics own one subject. A change is
-committed first, then the log is told, then memory, then the watchers; it runs to its end even
-if its caller goes away. It must not know groups or sessions: those watch.
+Invariant: memory equals the committed rows, and no two topics own one subject. A change is
+committed first, then applied to the log, then to memory, then the watchers are told; it runs to its
+end even if its caller goes away. The catalogue must not know groups or sessions: they watch it.
 """
 
 import asyncio
@@ -117,7 +117,7 @@ class Catalogue:
         return self._owner(stream)[0]
 
     def meeting(self, wanted: TopicFilter) -> tuple[Topic, ...]:
-        """The topics of which a pattern meets the filter, by name."""
+        """The topics that have a pattern overlapping the filter, by name."""
         return tuple(
             topic
             for topic in self._perhaps_meeting(wanted)
@@ -125,7 +125,7 @@ class Catalogue:
         )
 
     def _perhaps_meeting(self, wanted: TopicFilter) -> list[Topic]:
-        """The topics of which a pattern may begin as the filter does, by name."""
+        """The topics that have a pattern which may begin like the filter, by name."""
         first = _first_level(wanted)
         if first == ANY_LEVEL:
             return list(self.topics())

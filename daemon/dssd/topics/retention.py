@@ -1,11 +1,11 @@
 """When retention is enforced: at start, then at intervals, topic after topic.
 
-Invariant: one topic at a time, so that retention never competes with itself for the disk. What
-cannot be done for want of room is tried again at the next interval. Nothing goes for its age once
-the wall clock has run ahead of the time that passed since the start: a clock that was set wrong
-must not delete what is young. Until the next start takes its word, or it is set back, only bounds
-on bytes are enforced. Those who read a topic are told before records of it go. How segments
-are chosen is the log's business.
+Invariant: one topic at a time, so that retention never competes with itself for the disk. When the
+disk has no room for a deletion, it is retried at the next interval. If the wall clock ran ahead of
+the time that passed since the start, nothing is deleted for its age: a clock that was set wrong
+must not delete young records. Until the clock is set back, or the next start accepts it, only
+bounds on bytes are enforced. The readers of a topic are told before its records are deleted. The
+log chooses the segments.
 """
 
 import asyncio
@@ -40,10 +40,10 @@ class Trimmed(Protocol):
 
 
 class Readers(Protocol):
-    """What retention tells before records go."""
+    """Told before retention deletes records."""
 
     async def about_to_go(self, topic: Topic, going: Mapping[StreamId, Range]) -> None:
-        """These offsets go next; again where it has to be tried again."""
+        """These offsets are deleted next; told again when the deletion is retried."""
 
 
 class RetentionSchedule:

@@ -13,15 +13,15 @@ def message(name: bytes, number: int) -> PingResponse:
 
 
 @pytest.fixture
-async def office() -> AsyncIterator[BorrowerMailboxes]:
+async def mailboxes() -> AsyncIterator[BorrowerMailboxes]:
     made = BorrowerMailboxes()
-    task = asyncio.create_task(made.run(), name="post office")
+    task = asyncio.create_task(made.run(), name="borrower mailboxes")
     yield made
     task.cancel()
     await asyncio.wait([task])
 
 
-async def test_messages_come_later_and_in_order(office: BorrowerMailboxes) -> None:
+async def test_messages_come_later_and_in_order(mailboxes: BorrowerMailboxes) -> None:
     inbox: list[ToBorrower] = []
     done = asyncio.Event()
 
@@ -30,39 +30,39 @@ async def test_messages_come_later_and_in_order(office: BorrowerMailboxes) -> No
         if len(inbox) == 1_000:
             done.set()
 
-    office.attach(b"ann", receive)
+    mailboxes.attach(b"ann", receive)
     for number in range(1_000):
-        office.put(message(b"ann", number))
+        mailboxes.put(message(b"ann", number))
     assert inbox == []
     async with asyncio.timeout(5):
         await done.wait()
     assert inbox == [message(b"ann", number) for number in range(1_000)]
 
 
-async def test_a_message_without_a_receiver_is_lost(office: BorrowerMailboxes) -> None:
-    office.put(message(b"nobody", 1))
+async def test_a_message_without_a_receiver_is_lost(mailboxes: BorrowerMailboxes) -> None:
+    mailboxes.put(message(b"nobody", 1))
     inbox: asyncio.Queue[ToBorrower] = asyncio.Queue()
-    office.attach(b"nobody", inbox.put_nowait)
-    office.put(message(b"nobody", 2))
+    mailboxes.attach(b"nobody", inbox.put_nowait)
+    mailboxes.put(message(b"nobody", 2))
     async with asyncio.timeout(5):
         assert await inbox.get() == message(b"nobody", 2)
 
 
-async def test_what_waits_for_a_receiver_that_left_is_lost(office: BorrowerMailboxes) -> None:
+async def test_what_waits_for_a_receiver_that_left_is_lost(mailboxes: BorrowerMailboxes) -> None:
     gone: list[ToBorrower] = []
-    detach = office.attach(b"ann", gone.append)
+    detach = mailboxes.attach(b"ann", gone.append)
     inbox: asyncio.Queue[ToBorrower] = asyncio.Queue()
-    office.attach(b"bob", inbox.put_nowait)
-    office.put(message(b"ann", 1))
+    mailboxes.attach(b"bob", inbox.put_nowait)
+    mailboxes.put(message(b"ann", 1))
     detach()
-    office.put(message(b"bob", 2))
+    mailboxes.put(message(b"bob", 2))
     async with asyncio.timeout(5):
         await inbox.get()
     assert gone == []
 
 
 async def test_a_full_mailbox_loses_its_own_messages_only(
-    office: BorrowerMailboxes, monkeypatch: pytest.MonkeyPatch
+    mailboxes: BorrowerMailboxes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(borrower_mailboxes, "BORROWER_MAILBOX_MAX", 2)
     counts = {b"ann": 0, b"bob": 0}
@@ -73,12 +73,12 @@ async def test_a_full_mailbox_loses_its_own_messages_only(
         if received.borrower_id == b"bob":
             done.set()
 
-    office.attach(b"ann", receive)
-    office.attach(b"bob", receive)
+    mailboxes.attach(b"ann", receive)
+    mailboxes.attach(b"bob", receive)
     for number in range(5):
-        office.put(message(b"ann", number))
-    office.put(message(b"bob", 9))
+        mailboxes.put(message(b"ann", number))
+    mailboxes.put(message(b"bob", 9))
     async with asyncio.timeout(5):
         await done.wait()
     assert counts == {b"ann": 2, b"bob": 1}
-    assert office.lost == 3
+    assert mailboxes.lost == 3

@@ -51,7 +51,7 @@ def test_each_refusal_is_an_error_of_its_own_with_the_same_facts() -> None:
     assert first.fields == second.fields == facts
 
 
-def test_a_frame_about_what_the_topic_owns_passes_again_and_again() -> None:
+def test_a_frame_with_owned_subjects_passes_each_time() -> None:
     asked, frame = gate(), frame_about("t/1")
     for _ in range(2):
         header, append = asked.admit(frame, 1)

@@ -167,7 +167,7 @@ async def test_removing_tells_whether_there_was_anything(
         ("$share/g/a/#/b", IllegalFilter),
     ],
 )
-async def test_what_names_no_group_is_refused(
+async def test_text_that_names_no_group_is_refused(
     groups: GroupsServicer, text: str, error: type[Exception]
 ) -> None:
     with pytest.raises(error):

@@ -64,7 +64,7 @@ def is_cut(own: socket.socket) -> bool:
 
 
 @pytest.mark.parametrize("listening", [on_a_unix_socket, on_a_port])
-async def test_a_peer_that_takes_nothing_is_cut_at_the_last_look(listening: Listening) -> None:
+async def test_a_peer_that_reads_nothing_is_cut_at_the_last_look(listening: Listening) -> None:
     with listening() as (listener, address), connection(listener) as (own, peer):
         watch = SlowConsumerWatch([address])
         fill(own)
@@ -78,7 +78,7 @@ async def test_a_peer_that_takes_nothing_is_cut_at_the_last_look(listening: List
         await watch.look()
 
 
-async def test_a_peer_that_takes_some_is_not_cut() -> None:
+async def test_a_peer_that_reads_some_is_not_cut() -> None:
     with on_a_unix_socket() as (listener, address), connection(listener) as (own, peer):
         watch = SlowConsumerWatch([address])
         fill(own)
@@ -88,7 +88,7 @@ async def test_a_peer_that_takes_some_is_not_cut() -> None:
         assert not is_cut(own)
 
 
-async def test_a_peer_is_given_all_looks_again_once_it_has_taken_some() -> None:
+async def test_the_looks_are_counted_anew_once_the_peer_has_read_some() -> None:
     with on_a_unix_socket() as (listener, address), connection(listener) as (own, peer):
         watch = SlowConsumerWatch([address])
         fill(own)
@@ -99,7 +99,7 @@ async def test_a_peer_is_given_all_looks_again_once_it_has_taken_some() -> None:
         assert not is_cut(own)
 
 
-async def test_a_peer_for_whom_there_is_nothing_is_not_cut() -> None:
+async def test_a_peer_without_unread_bytes_is_not_cut() -> None:
     with on_a_unix_socket() as (listener, address), connection(listener) as (own, _):
         watch = SlowConsumerWatch([address])
         for _ in range(3 * CLOG_LOOKS_MAX):
@@ -121,7 +121,7 @@ async def test_a_full_socket_that_does_not_belong_to_the_daemon_is_left_alone() 
             assert not is_cut(elsewhere)
 
 
-async def test_where_no_descriptor_is_left_to_look_with_it_looks_again_later(
+async def test_without_a_free_descriptor_it_looks_again_later(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with on_a_unix_socket() as (listener, address), connection(listener) as (own, _):

@@ -1,4 +1,4 @@
-"""The agent between a session that records what it is told and a post that records letters."""
+"""The agent between a session that records what it is told and mailboxes that record messages."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -33,8 +33,8 @@ GROUP = GroupRow(7, "g", "orders/#", "shared", "now", None, 30_000, 0, 0)
 STREAM = StreamId(1, 0)
 
 
-class Letters:
-    """A post that delivers nothing."""
+class RecordedMailboxes:
+    """Mailboxes that deliver nothing."""
 
     def __init__(self) -> None:
         self.sent: list[ToLeader] = []
@@ -59,8 +59,8 @@ class Session:
 
     def __init__(self) -> None:
         self.told: list[tuple[object, ...]] = []
-        self.post = Letters()
-        self.handler = Handler(Subscriber(b"s", "c", 6_000), self.post, self)
+        self.mailboxes = RecordedMailboxes()
+        self.handler = Handler(Subscriber(b"s", "c", 6_000), self.mailboxes, self)
         self.borrowers = 0
         self.grants = 0
 
@@ -101,14 +101,14 @@ class Session:
         return bytes([self.borrowers])
 
     def hear(self, message: ToBorrower) -> None:
-        self.post.boxes[message.borrower_id](message)
+        self.mailboxes.boxes[message.borrower_id](message)
 
     def take(self) -> list[tuple[object, ...]]:
         told, self.told = self.told, []
         return told
 
-    def letters(self, kind: type[ToLeader]) -> list[ToLeader]:
-        return [letter for letter in self.post.sent if isinstance(letter, kind)]
+    def messages(self, kind: type[ToLeader]) -> list[ToLeader]:
+        return [message for message in self.mailboxes.sent if isinstance(message, kind)]
 
 
 def granted_session() -> Session:
@@ -127,16 +127,16 @@ def report(floor: int) -> StreamReport:
 def test_a_subscription_begins_by_looking_for_the_leader() -> None:
     session = Session()
     session.handler.begin(1, GROUP, 0)
-    assert session.post.sent == [LeaderWanted(b"\x01", 0, b"s", "c")]
+    assert session.mailboxes.sent == [LeaderWanted(b"\x01", 0, b"s", "c")]
     assert session.handler.wake_at_ms() == 1_000
     assert session.handler.group_ids() == {GROUP.group_id}
 
 
 def test_reports_reach_the_borrower_that_holds_the_grant() -> None:
     session = granted_session()
-    session.post.sent.clear()
+    session.mailboxes.sent.clear()
     session.handler.report(((1, report(5)), (99, report(9))), 10, final=False)
-    [update] = session.post.sent
+    [update] = session.mailboxes.sent
     assert isinstance(update, UpdateProgress)
     assert [each.progress for each in update.reports] == [Progress(5)]
 
@@ -148,22 +148,22 @@ def test_a_revoke_is_finished_by_the_session_and_then_dropped() -> None:
     session.handler.report(((1, report(5)),), 10, final=True)
     session.hear(Revoked(b"\x01", 1, STREAM, 3, Progress(5)))
     assert session.take() == [("saved", 1, Progress(5)), ("drop", 1, "revoked")]
-    assert session.letters(RevokeFinished) == [RevokeFinished(b"\x01", 1, STREAM, 3)]
+    assert session.messages(RevokeFinished) == [RevokeFinished(b"\x01", 1, STREAM, 3)]
 
 
 def test_an_invalid_borrower_is_followed_by_a_new_one_under_a_new_id() -> None:
     session = granted_session()
     session.hear(Invalidate(b"\x01", 1, "unknown borrower"))
     assert session.take() == [("drop", 1, "unknown borrower"), ("resume", 1)]
-    assert list(session.post.boxes) == [b"\x02"]
-    assert session.post.sent[-1] == LeaderWanted(b"\x02", 0, b"s", "c")
+    assert list(session.mailboxes.boxes) == [b"\x02"]
+    assert session.mailboxes.sent[-1] == LeaderWanted(b"\x02", 0, b"s", "c")
 
 
 def test_a_removed_group_ends_the_subscription_for_good() -> None:
     session = granted_session()
     session.hear(Invalidate(b"\x01", 1, "DSS2006"))
     assert session.take() == [("drop", 1, "DSS2006"), ("over", 1, "DSS2006")]
-    assert session.post.boxes == {}
+    assert session.mailboxes.boxes == {}
     assert len(session.handler) == 0
 
 
@@ -177,18 +177,18 @@ def test_leaving_waits_for_the_final_report_and_is_not_undone() -> None:
     assert session.take() == []
     session.handler.report(((1, report(2)),), 10, final=True)
     assert session.take() == [("drop", 1, "unsubscribed"), ("over", 1, "")]
-    assert session.letters(Disconnect) != []
-    assert session.post.boxes == {}
+    assert session.messages(Disconnect) != []
+    assert session.mailboxes.boxes == {}
 
 
 def test_a_lost_connection_ends_every_borrower_with_its_last_report() -> None:
     session = granted_session()
     session.handler.report(((1, report(5)),), 10, final=False)
     session.handler.disconnect(20)
-    [goodbye] = session.letters(Disconnect)
+    [goodbye] = session.messages(Disconnect)
     assert isinstance(goodbye, Disconnect)
     assert [each.progress for each in goodbye.reports] == [Progress(5)]
-    assert session.post.boxes == {}
+    assert session.mailboxes.boxes == {}
 
 
 def test_a_silent_leader_suspends_delivery_and_then_costs_the_lease() -> None:
@@ -212,7 +212,7 @@ def test_the_borrowers_of_a_lease_group_hold_sets_and_the_session_is_told_the_sa
     session.hear(UpdateStreams(b"\x01", 1, 1, 2, (), (Taken(STREAM, 3, 9_000),), 0))
     assert session.take() == [("finish", 1, 9_000)]
     session.handler.report(((1, report(5)),), 10, final=True)
-    last = session.letters(UpdateStreamStates)[-1]
+    last = session.messages(UpdateStreamStates)[-1]
     assert isinstance(last, UpdateStreamStates)
     assert [each.final for each in last.taken_over] == [True]
     session.hear(RenewStreamLease(b"\x01", 1, 2, 0, None, ((STREAM, 3),)))

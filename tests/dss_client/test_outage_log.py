@@ -3,8 +3,8 @@ import logging
 import pytest
 
 import dss_client
-from dss_client._outage import Outage
-from dss_client.testing.memory_daemon import MemoryDaemon, until
+from dss_client._outage_log import Outage
+from dss_client.testing import MemoryDaemon, until
 from dss_core.errors import OutcomeUnknown, Unreachable
 
 

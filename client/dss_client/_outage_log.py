@@ -1,6 +1,6 @@
-"""Telling the operator of a lost connection: one warning at its start, one at its end.
+"""Logs a lost connection: one warning when it is lost, one when it is back.
 
-Invariant: however many attempts an outage takes, it is two lines in the log of ``dss_client``.
+Invariant: an outage is two lines in the log of ``dss_client``, however many attempts it takes.
 """
 
 import logging
@@ -11,7 +11,7 @@ _LOG = logging.getLogger("dss_client")
 
 
 class Outage:
-    """Whether one call that is kept open is away."""
+    """The outages of one long-lived call."""
 
     __slots__ = ("_away", "_endpoint", "_what")
 
@@ -24,7 +24,7 @@ class Outage:
         """The connection is lost, and tried for again."""
         if not self._away:
             self._away = True
-            said = "%s lost its connection to %s and goes on trying: %s"
+            said = "%s lost its connection to %s and keeps trying: %s"
             _LOG.warning(said, self._what, self._endpoint, reason.message)
 
     def ended(self) -> None:

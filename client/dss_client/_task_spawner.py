@@ -1,4 +1,4 @@
-"""How the parts of a client start their tasks: in the task group of their client, named."""
+"""How the parts of a client start tasks: by name, in the task group of the client."""
 
 import asyncio
 from collections.abc import Callable, Coroutine

@@ -1,0 +1,322 @@
+"""The one session of a daemon in memory, with its grants and deliveries.
+
+Invariant: a stream is lent to the newest subscription; what was sent under an earlier grant, and
+may have been handed out, is marked when it is sent again.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+from dss_api.v1 import sessions_pb2, types_pb2
+from dss_client.testing.memory_stream import MemoryStream
+from dss_core import frame as frames
+from dss_core.errors import (
+    AckOutOfRange,
+    DssError,
+    GrantNotHeld,
+    IllegalArgument,
+    NotOpened,
+    NotSubscribed,
+    SessionNotFound,
+    SessionTakenOver,
+)
+from dss_core.filters import SubscriptionFilter, TopicFilter
+from dss_core.progress import Ranges
+
+Down = asyncio.Queue[sessions_pb2.SessionDown]
+
+SESSION_ID = b"s" * 16
+NAK_DELAY_MS = 100
+"""After it a refused record comes again where the client names no delay."""
+
+
+@dataclass
+class _Lent:
+    """A stream that is lent to the session."""
+
+    partition: int
+    subscription: int
+    matching: TopicFilter
+
+
+class MemorySession:
+    """The session half of a `MemoryDaemon`."""
+
+    def __init__(self, partitions: int) -> None:
+        self.streams = [MemoryStream(f"t/0/{partition}") for partition in range(partitions)]
+        self.settles: list[sessions_pb2.Settle] = []
+        self.opens: list[sessions_pb2.Open] = []
+        self.subscribes: list[sessions_pb2.Subscribe] = []
+        self.unsubscribes: list[int] = []
+        self.pings = 0
+        self.revoke_finished: list[int] = []
+        self.mute_settled = False
+        """Acks of records are taken, and not answered."""
+        self.mute_revoked = False
+        """The end of a revoke is heard, and not answered."""
+        self.mute_subscribed = False
+        """Subscriptions are heard, and not answered."""
+        self.hold_back = False
+        """Neither grants nor new frames nor naks bring records; a test delivers them."""
+        self.marks_redelivered = True
+        """Unset, only what the client itself marks as redelivered is marked."""
+        self.lease_ms = 6_000
+        self._down: Down | None = None
+        self._filters: dict[int, TopicFilter] = {}
+        self._groups: set[str] = set()
+        self._grants = count(1)
+        self._lent: dict[int, _Lent] = {}
+
+    async def attach(
+        self, items: AsyncIterator[sessions_pb2.SessionUp]
+    ) -> AsyncIterator[sessions_pb2.SessionDown]:
+        """One session, the same for every client; a newer connection takes it over."""
+        down: Down = asyncio.Queue()
+        reading = asyncio.create_task(self._read_session(items, down))
+        try:
+            while (item := await down.get()).WhichOneof("item"):
+                yield item
+        finally:
+            reading.cancel()
+            if self._down is down:
+                self._down = None
+
+    async def _read_session(self, items: AsyncIterator[sessions_pb2.SessionUp], down: Down) -> None:
+        async for up in items:
+            try:
+                self.take_up(up, down)
+            except DssError as error:
+                number = getattr(getattr(up, up.WhichOneof("item") or "", None), "subscription", 0)
+                down.put_nowait(_refusal(error, subscription=number))
+        down.put_nowait(sessions_pb2.SessionDown())
+
+    def take_up(self, up: sessions_pb2.SessionUp, down: Down) -> None:
+        """An item came from the client.
+
+        Raises:
+            DssError: it is refused.
+        """
+        kind = up.WhichOneof("item")
+        if self._down is not down:
+            if kind != "open":
+                raise NotOpened
+            self._on_open(up.open, down)
+            return
+        match kind:
+            case "subscribe":
+                self._on_subscribe(up.subscribe)
+            case "unsubscribe":
+                self._on_unsubscribe(up.unsubscribe.subscription)
+            case "settle":
+                for settle in up.settle.settles:
+                    self.on_settle(settle)
+            case "ping":
+                self.pings += 1
+                self.say(pong=sessions_pb2.Pong(token=up.ping.token))
+            case "revoke_finished":
+                self._on_revoke_finished(up.revoke_finished.grant)
+            case "open":
+                rule = "it comes once, as the first item"
+                raise IllegalArgument(argument="open", rule=rule)
+            case _:
+                raise IllegalArgument(argument="item", rule="one that this daemon knows")
+
+    def _on_open(self, item: sessions_pb2.Open, down: Down) -> None:
+        client_id = item.client_id or "chosen"
+        if item.session_id not in (b"", SESSION_ID):
+            down.put_nowait(_refusal(SessionNotFound(client_id=client_id), final=True))
+            down.put_nowait(sessions_pb2.SessionDown())
+            return
+        if self._down is not None:
+            self._down.put_nowait(_refusal(SessionTakenOver(client_id=client_id), final=True))
+            self._down.put_nowait(sessions_pb2.SessionDown())
+        resumed = item.session_id == SESSION_ID or bool(self.opens and not item.clean_start)
+        if not resumed:
+            self._filters.clear()
+        for grant in list(self._lent):
+            self._end(grant, reported=False)
+        self._down = down
+        self.opens.append(item)
+        opened = sessions_pb2.Opened(
+            client_id=client_id,
+            session_id=SESSION_ID,
+            session_epoch=len(self.opens),
+            session_present=resumed,
+            lease_ms=self.lease_ms,
+            credit_records=1_000,
+            credit_bytes=8 << 20,
+        )
+        self.say(opened=opened)
+
+    def _on_subscribe(self, item: sessions_pb2.Subscribe) -> None:
+        self.subscribes.append(item)
+        parsed = SubscriptionFilter.parse(item.filter)
+        number = item.subscription
+        if not number:
+            raise IllegalArgument(argument="subscription", rule=f"1 to {(1 << 63) - 1}")
+        self._filters[number] = parsed.filter
+        if self.mute_subscribed:
+            return
+        group = parsed.group or f"~{SESSION_ID.hex()[:12]}/{number}"
+        declared = group not in self._groups
+        self._groups.add(group)
+        self.say(
+            subscribed=sessions_pb2.Subscribed(subscription=number, group=group, declared=declared)
+        )
+        self.grant_all(number)
+
+    def _on_unsubscribe(self, number: int) -> None:
+        self.unsubscribes.append(number)
+        if self._filters.pop(number, None) is None:
+            raise NotSubscribed(subscription=number)
+        for grant, lent in list(self._lent.items()):
+            if lent.subscription == number:
+                self._end(grant, reported=False)
+        self.say(unsubscribed=sessions_pb2.Unsubscribed(subscription=number))
+
+    def _on_revoke_finished(self, grant: int) -> None:
+        self.revoke_finished.append(grant)
+        if grant in self._lent and not self.mute_revoked:
+            self._end(grant, reported=True)
+            self.say(revoked=sessions_pb2.Revoked(grant=grant, reason="revoked"))
+
+    def on_settle(self, settle: sessions_pb2.Settle) -> None:
+        """Acks, naks and a frontier came."""
+        self.settles.append(settle)
+        grant = settle.grant
+        lent = self._lent.get(grant)
+        if lent is None:
+            self.say(error=_refusal(GrantNotHeld(grant=grant), grant=grant).error)
+            return
+        stream = self.streams[lent.partition]
+        settled = [(each.start, each.end) for each in settle.acked]
+        settled += [(each.start, each.end) for each in settle.naks]
+        for start, end in settled:
+            if end > stream.sent_end:
+                error = AckOutOfRange(start=start, end=end, grant=grant)
+                self.say(error=_refusal(error, grant=grant).error)
+                return
+        stream.progress = stream.progress.with_acked([(a.start, a.end) for a in settle.acked])
+        stream.frontier = max(stream.frontier, settle.frontier)
+        if not self.hold_back:
+            for nak in settle.naks:
+                self._on_nak(grant, nak)
+        if settle.token and not self.mute_settled:
+            self.say(settled=sessions_pb2.Settled(token=settle.token))
+
+    def _on_nak(self, grant: int, nak: sessions_pb2.Nak) -> None:
+        attempts = self.streams[self._lent[grant].partition].attempts
+        for offset in range(nak.start, nak.end):
+            attempts[offset] = attempts.get(offset, 0) + 1
+        delay_s = (nak.delay_ms if nak.HasField("delay_ms") else NAK_DELAY_MS) / 1_000
+        loop = asyncio.get_running_loop()
+        loop.call_later(delay_s, self._deliver_again, grant, nak.start, nak.end)
+
+    def _deliver_again(self, grant: int, start: int, end: int) -> None:
+        if grant in self._lent and self._down is not None:
+            self.deliver_part(grant, start, end, redelivered=True)
+
+    def say(self, **item: Any) -> None:  # noqa: ANN401 - any one item of the wire
+        """Send one item down the live session."""
+        assert self._down is not None, "no client has a session open"
+        self._down.put_nowait(sessions_pb2.SessionDown(**item))
+
+    def revoke(self, grant: int, *, deadline_ms: int = 10_000) -> None:
+        """Ask for a stream back; it is over once the client has finished."""
+        self.say(revoke=sessions_pb2.Revoke(grant=grant, deadline_ms=deadline_ms))
+
+    def grant_all(self, subscription: int) -> None:
+        """Lend every stream and deliver what is not acknowledged."""
+        for partition in range(len(self.streams)):
+            grant = self.grant(subscription, partition)
+            if not self.hold_back:
+                self.deliver(grant)
+
+    def grant(self, subscription: int, partition: int) -> int:
+        """Lend a stream; the number of the grant."""
+        grant = next(self._grants)
+        progress = self.streams[partition].progress
+        matching = self._filters.get(subscription, TopicFilter.parse("t/#"))
+        self._lent[grant] = _Lent(partition, subscription, matching)
+        self.say(
+            granted=sessions_pb2.Granted(
+                grant=grant,
+                subscription=subscription,
+                stream=self.streams[partition].name,
+                grant_epoch=grant,
+                progress=types_pb2.Progress(
+                    floor=progress.floor, ranges=_wire_ranges(progress.ranges)
+                ),
+            )
+        )
+        return grant
+
+    def _end(self, grant: int, *, reported: bool) -> None:
+        """A grant is over; whether its client has said how far it handed out."""
+        stream = self.streams[self._lent.pop(grant).partition]
+        seen_below = stream.frontier if reported else stream.sent_end
+        stream.redelivered_below = max(stream.redelivered_below, seen_below)
+
+    def deliver_new(self, partition: int, base: int) -> None:
+        """A frame was stored: send it to whoever the stream is lent to."""
+        grants = [grant for grant, lent in self._lent.items() if lent.partition == partition]
+        if grants:
+            self._deliver(grants[-1], ((0, base),))
+
+    def deliver(self, grant: int, redelivered: bool = False) -> None:
+        """Send what the grant's stream holds, acknowledged offsets masked."""
+        self._deliver(grant, (), redelivered=redelivered)
+
+    def deliver_part(self, grant: int, start: int, end: int, *, redelivered: bool = False) -> None:
+        """Send the frames that hold some offsets, all others masked."""
+        stream = self.streams[self._lent[grant].partition]
+        self._deliver(grant, ((0, start), (end, stream.end)), redelivered=redelivered)
+
+    def _deliver(self, grant: int, mask: Ranges, *, redelivered: bool = False) -> None:
+        lent = self._lent[grant]
+        stream = self.streams[lent.partition]
+        done = ((0, stream.progress.floor), *stream.progress.ranges)
+        for base, frame, masked in stream.visible(lent.matching, (*done, *mask)):
+            end = base + frames.read_header(frame).records
+            known = self.marks_redelivered and base < stream.redelivered_below
+            refused = max(stream.attempts.get(offset, 0) for offset in range(base, end))
+            stream.sent_end = max(stream.sent_end, end)
+            self.say(
+                deliver=sessions_pb2.Deliver(
+                    grant=grant,
+                    frames=frame,
+                    mask=_wire_ranges(masked),
+                    redelivered=redelivered or known,
+                    attempt=1 + refused,
+                )
+            )
+
+
+async def until(condition: Callable[[], object]) -> None:
+    """Let the loop run until the condition holds, for at most five seconds."""
+    async with asyncio.timeout(5):
+        while not condition():  # noqa: ASYNC110 - no event tells what another task has seen
+            await asyncio.sleep(0)
+
+
+def wire_error(error: DssError) -> types_pb2.Error:
+    """An error as the wire has it."""
+    return types_pb2.Error(
+        code=error.code, message=error.message, fields=error.fields, definite=error.definite
+    )
+
+
+def _refusal(
+    error: DssError, *, subscription: int = 0, grant: int = 0, final: bool = False
+) -> sessions_pb2.SessionDown:
+    item = sessions_pb2.SessionError(
+        error=wire_error(error), subscription=subscription, grant=grant, final=final
+    )
+    return sessions_pb2.SessionDown(error=item)
+
+
+def _wire_ranges(ranges: Ranges) -> list[types_pb2.Range]:
+    return [types_pb2.Range(start=start, end=end) for start, end in ranges if start < end]

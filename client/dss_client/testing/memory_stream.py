@@ -1,0 +1,88 @@
+"""One stream of a daemon in memory: its frames, its producers, and how far consumers are.
+
+Invariant: offsets rise by one a record; a frame that was stored is not stored again.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from dss_core import frame as frames
+from dss_core.decode import decode
+from dss_core.errors import SequenceGap, SubjectOutsideTopic
+from dss_core.filters import TopicFilter
+from dss_core.progress import Progress, Ranges, normalised
+
+APPEND_TIME_US = 7
+"""When every frame was stored: a test needs no clock."""
+
+
+@dataclass
+class MemoryStream:
+    """One stream's stamped frames, and what consumers have acknowledged."""
+
+    name: str = "t/0/0"
+    pattern: TopicFilter = field(default_factory=lambda: TopicFilter.parse("t/#"))
+    """The subjects that the topic owns."""
+    end: int = 0
+    """The next offset."""
+    frames: list[tuple[int, bytes]] = field(default_factory=list)
+    """Base offset and bytes."""
+    producers: dict[bytes, dict[int, tuple[int, int]]] = field(default_factory=dict)
+    """By producer and sequence: base offset and records."""
+    progress: Progress = field(default_factory=lambda: Progress(0))
+    frontier: int = 0
+    """Every offset below it was handed to the user, as the client reported."""
+    sent_end: int = 0
+    """Behind the last offset that was sent to a client."""
+    redelivered_below: int = 0
+    """Offsets below it are perhaps seen before."""
+    attempts: dict[int, int] = field(default_factory=dict)
+    """By offset: how often it was refused."""
+
+    def append(self, frame: bytes) -> tuple[int, int, bool]:
+        """Store a frame; its base offset, its records, and whether it was stored before.
+
+        Raises:
+            FrameCorrupt, FrameTooLarge, RecordTooLarge: the frame is broken or over a limit.
+            SubjectOutsideTopic: the topic does not own a subject.
+            SequenceGap: a frame of this producer before it is missing.
+        """
+        verified = frames.examine(frame)
+        header = verified.header
+        for subject in verified.subjects:
+            if not self.pattern.matches(subject):
+                raise SubjectOutsideTopic(subject=subject, topic="t", patterns=self.pattern)
+        known = self.producers.setdefault(header.producer_id, {})
+        if header.sequence in known:
+            return (*known[header.sequence], True)
+        if known and header.sequence != max(known) + 1:
+            raise SequenceGap(given=header.sequence, expected_after=max(known), stream=self.name)
+        stamp = frames.stamped(
+            frame,
+            base_offset=self.end,
+            append_time_us=APPEND_TIME_US,
+            topic_epoch=1,
+            storage_topic_id=1,
+        )
+        known[header.sequence] = (self.end, header.records)
+        self.frames.append((self.end, stamp + frame[len(stamp) :]))
+        base, self.end = self.end, self.end + header.records
+        return base, header.records, False
+
+    def visible(self, matching: TopicFilter, mask: Ranges) -> Iterator[tuple[int, bytes, Ranges]]:
+        """Frames with something that matches: base offset, bytes, and what of them is masked."""
+        for base, frame in self.frames:
+            subjects = decode(frame).subjects
+            hidden = (
+                (base + at, base + at + 1)
+                for at, s in enumerate(subjects)
+                if not matching.matches(s)
+            )
+            masked = normalised([*mask, *hidden])
+            if not any(start <= base and base + len(subjects) <= end for start, end in masked):
+                yield base, frame, masked
+
+    def payloads(self) -> list[bytes]:
+        """What it holds, in order."""
+        joined = b"".join(frame for _, frame in self.frames)
+        return list(decode(joined).payloads) if joined else []
