@@ -15,6 +15,7 @@ code 0 where every invariant holds, else 1, with the violation on stdout.
     S4  a record that comes again is marked, and no older grant hands out after a newer one
     S7  the log keeps what it has, and nothing is handed out that it does not have, or that the
         filter rejects; what a producer is told is stored lies there once (`log_rules`)
+    S20 a record is handed out with the key that it was appended with; absent is a key of its own
     S8  offsets are given once, without a gap, in the order of each producer's sequences
     I17 what was durably acknowledged when a stream was granted does not come under that grant
     S10 an attempt counts hand-outs that there were, and under one grant all of them
@@ -188,6 +189,7 @@ class Checker:
         lent = group.streams[event.stream]
         offset = event.offset
         self._check_due(event, group, lent)
+        self._log.check_key(event)
         self._check_grant(event, lent)
         known = lent.hands.get(offset, 0)
         if not known:

@@ -5,7 +5,8 @@ tests with real processes write one from what producers, consumers and operators
 kept as JSON lines: ``["HandedOut", at_us, group, ...]``, fields in the order of their class.
 
 Invariant: reading what was written gives equal events. A stream is named by its text, offsets are
-half-open ranges, times are microseconds of one clock that all observers share.
+half-open ranges, times are microseconds of one clock that all observers share. Ordering keys are
+text; None is a record without a key, "" is a key.
 """
 
 import json
@@ -14,6 +15,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dss_core.progress import Ranges
+
+Key = str | None
+"""The ordering key of a record; None: it has none."""
 
 
 class Declared(NamedTuple):
@@ -54,6 +58,8 @@ class Appended(NamedTuple):
     at_us: int
     stream: str
     end: int
+    keys: tuple[Key, ...] = ()
+    """Of the last records before the end; () where nobody says."""
 
 
 class Stored(NamedTuple):
@@ -69,6 +75,8 @@ class Stored(NamedTuple):
     """Which of the producer's frames it is, whatever sequence it has."""
     durability: str
     """sync: nothing but the disk itself takes it back; os: the machine may."""
+    keys: tuple[Key, ...] = ()
+    """Of the records; () where nobody says."""
 
 
 class Published(NamedTuple):
@@ -122,6 +130,7 @@ class HandedOut(NamedTuple):
     grant_epoch: int
     attempt: int
     redelivered: bool
+    key: Key = None
 
 
 class Acked(NamedTuple):

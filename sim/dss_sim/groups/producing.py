@@ -146,7 +146,8 @@ class Producer:
     def _send(self, call: Call, stream: StreamId, frame: PendingFrame) -> None:
         world, writer = self._world, self._world.writer
         answered = partial(self._answer, call, stream, frame.sequence)
-        sent = (frame.sequence, frame.content, frame.records)
+        keys = world.keys_of(stream, self._id, frame.content, frame.records)
+        sent = (frame.sequence, frame.content, keys)
         asked = Asked(stream, call.number, self._id, *sent, answered)
         world.say(self.name, asked)
         late = world.chance.strike("late_request")

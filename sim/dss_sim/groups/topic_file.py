@@ -22,6 +22,7 @@ from random import Random
 from typing import NamedTuple
 
 from dss_core.frame import Header
+from dss_sim.groups.history import Key
 from dssd.log.recovery.claimed_offsets import Claim, Loss, Place, claims_of
 from dssd.log.sequences import Answer, Covered, Producers
 
@@ -44,6 +45,8 @@ class Frame(NamedTuple):
     sequence: int
     content: int
     """Which of its producer's frames it is: a refused one gives its sequence to another."""
+    keys: tuple[Key, ...]
+    """Of its records."""
     time_us: int
 
     @property
@@ -118,12 +121,12 @@ class TopicFile:
         producer_id: bytes,
         sequence: int,
         content: int,
-        records: int,
+        keys: tuple[Key, ...],
         now_us: int,
     ) -> Frame:
-        """Write a frame behind the others."""
-        base = self.ends[partition]
-        frame = Frame(partition, base, records, producer_id, sequence, content, now_us)
+        """Write a frame of records with these keys behind the others."""
+        base, records = self.ends[partition], len(keys)
+        frame = Frame(partition, base, records, producer_id, sequence, content, keys, now_us)
         self.frames.append(frame)
         self.ends[partition] = frame.end
         answer = Answer(frame.base, records, now_us)

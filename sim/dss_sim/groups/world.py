@@ -28,6 +28,7 @@ from dss_sim.groups.history import (
     Declared,
     Disturbed,
     Event,
+    Key,
 )
 from dss_sim.groups.leader_host import LeaderHost, Leading
 from dss_sim.groups.leader_steps import Sight, seen_before
@@ -41,6 +42,7 @@ from dss_sim.groups.schedule import Act, Crashed, Host, Schedule
 from dss_sim.groups.session_host import SimulatedSession
 from dss_sim.groups.store import SimulatedStore, at_once, progress_in
 from dss_sim.groups.writing import Writer
+from dss_sim.ordering_keys import OrderingKeys, keys_of_stream, text_of
 from dssd.leaders.progress_columns import progress_of
 from dssd.machines.leader.events import LeaderInput
 from dssd.machines.messages import BorrowerId, GrantedStream, ToBorrower, ToLeader
@@ -56,6 +58,8 @@ STOP_US = 500_000
 """What a daemon takes to stop, at most; then it is ended."""
 RESTART_US = 300_000
 PRODUCERS_NOTICE_US = 5_000
+KEYS_APART = 101
+"""How far apart the keys of two producers begin, in frames."""
 
 
 class World:
@@ -74,6 +78,8 @@ class World:
         self.history: list[Event] = []
         self.transcript: Callable[[int, str, object], None] | None = None
         self.names: dict[StreamId, str] = {}
+        self._keys = OrderingKeys(plan.seed)
+        self._stream_keys: dict[StreamId, tuple[Key, ...]] = {}
         self.groups: dict[str, GroupRow] = {}
         self.every: dict[str, int] = {}
         self.sessions: dict[str, SimulatedSession] = {}
@@ -352,6 +358,8 @@ class World:
         self.writer.open(part.storage_topic_id, part.partitions, topic.durability)
         for stream in part.streams():
             self.names[stream] = f"{topic.name}/{part.ordinal}/{stream.partition}"
+            keys = keys_of_stream(stream.partition, part.partitions)
+            self._stream_keys[stream] = tuple(text_of(key) for key in keys)
 
     def selecting(self, topic: Topic) -> list[GroupRow]:
         """The groups that read the topic."""
@@ -378,6 +386,13 @@ class World:
     def append(self, stream: StreamId, records: int, producer: int = 0) -> None:
         """A producer sends a frame."""
         self.producers[producer % len(self.producers)].publish(stream, records)
+
+    def keys_of(
+        self, stream: StreamId, producer_id: bytes, content: int, records: int
+    ) -> tuple[Key, ...]:
+        """The keys of the records of a producer's frame, the same however often it is sent."""
+        number = int.from_bytes(producer_id) * KEYS_APART + content
+        return self._keys.of_frame(self._stream_keys[stream], number, records)
 
     def change_topic(self, topic: Topic, part: StorageTopic | None = None) -> None:
         """A topic changed, perhaps by a new part; leaders hear of it."""

@@ -23,7 +23,7 @@ from dss_core.errors import (
     StreamNotFound,
 )
 from dss_core.ids import StreamId
-from dss_sim.groups.history import Damaged, Disturbed, Lost, Stored
+from dss_sim.groups.history import Damaged, Disturbed, Key, Lost, Stored
 from dss_sim.groups.store import COMMIT_US
 from dss_sim.groups.topic_file import Frame, TopicFile
 from dssd.log.sequences import Answer
@@ -54,7 +54,8 @@ class Asked(NamedTuple):
     sequence: int
     content: int
     """Which of the producer's frames it is, whatever sequence it has now."""
-    records: int
+    keys: tuple[Key, ...]
+    """Of its records."""
     answered: Answered
 
 
@@ -159,7 +160,7 @@ class Writer:
             number = file.storage_topic_id
             return asked, StorageTopicSealed(topic=f"id {number}", ordinal="?"), False
         now_us = self._world.schedule.now_us
-        sent = (asked.producer_id, asked.sequence, asked.content, asked.records)
+        sent = (asked.producer_id, asked.sequence, asked.content, asked.keys)
         placed = file.place(partition, *sent, now_us)
         return asked, Answer(placed.base, placed.records, now_us), False
 
@@ -226,8 +227,8 @@ class Writer:
         producer = world.producer_names[frame.producer_id]
         place = (world.names[stream], frame.base, frame.records)
         sent, now_us = (producer, frame.sequence, frame.content), world.schedule.now_us
-        world.tell(Stored(now_us, *place, *sent, durability=file.durability))
-        world.log.enter(stream, frame.base, frame.end)
+        world.tell(Stored(now_us, *place, *sent, file.durability, frame.keys))
+        world.log.enter(stream, frame.base, frame.keys)
 
     def _raise_ceilings(self, file: TopicFile) -> None:
         """Nobody waits for them: what outruns a ceiling meanwhile is synced before it is shown."""

@@ -8,8 +8,6 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 
-from dss_core.build import build_frame
-from dss_core.columns import Columns
 from dss_core.errors import (
     DiskFull,
     Overloaded,
@@ -41,7 +39,7 @@ from dss_sim.log.acts import (
 )
 from dss_sim.log.era import Era
 from dss_sim.log.journal import JournaledStore
-from dss_sim.log.judging import TOPIC_EPOCH, name_of, stamped_at
+from dss_sim.log.judging import name_of, stamped_at
 from dss_sim.log.ledger import (
     ANONYMOUS,
     GONE,
@@ -55,7 +53,9 @@ from dss_sim.log.ledger import (
     Sealed,
 )
 from dss_sim.log.looking import frames_of
+from dss_sim.log.new_frame import append_of, new_frame
 from dss_sim.log.retaining import files_of, left_wrongly, taken_wrongly
+from dss_sim.ordering_keys import OrderingKeys, keys_of_stream
 from dss_sim.power_loss.promises import (
     RemovalAsked,
     TopicAsked,
@@ -64,7 +64,7 @@ from dss_sim.power_loss.promises import (
     TrimAsked,
     Trimmed,
 )
-from dssd.log.port import Append, Appended
+from dssd.log.port import Appended
 from dssd.log.segment_log import SegmentLog
 from dssd.store.port import PreconditionFailed, Put, VersionIs
 from dssd.store.rows import StorageTopicRow
@@ -84,6 +84,7 @@ class Doing:
         log: SegmentLog,
         catalogue: Catalogue,
         store: JournaledStore,
+        keys: OrderingKeys,
         is_full: Callable[[], bool],
         broken: Callable[[str, str], None],
     ) -> None:
@@ -91,6 +92,7 @@ class Doing:
         self._log = log
         self._catalogue = catalogue
         self._store = store
+        self._keys = keys
         self._is_full = is_full
         """Whether anything found the disk full in this life."""
         self._broken = broken
@@ -229,6 +231,8 @@ class Doing:
             if frame is None or found.content != stamped_at(frame, found.base, found.time_us):
                 self._broken("whole", f"{name_of(stream)}: nobody sent what was read: {found}")
                 return
+            if found.keys != frame.keys:
+                self._broken("keys", f"{frame} was sent with {frame.keys}, not {found.keys}")
             known = self._era.ledger.places_of(frame.number)
             self._note_stored(frame, Place(found.base, found.time_us), known)
 
@@ -255,8 +259,10 @@ class Doing:
         if len(frames) < PRODUCER_WINDOW_SEQUENCES:
             number = len(ledger.frames)
             sequence = ledger.next_sequence(stream, producer)
-            durability = self._catalogue.topic_of(stream).durability
-            frames.append(new_frame(number, stream, sequence, sending, durability))
+            topic = self._catalogue.topic_of(stream)
+            of_stream = keys_of_stream(stream.partition, topic.producing.partitions)
+            keys = self._keys.of_frame(of_stream, number, sending.records)
+            frames.append(new_frame(number, stream, sequence, sending, keys, topic.durability))
         for frame in frames:
             self._era.tell(FrameSent(frame))
         return frames
@@ -367,29 +373,3 @@ class Doing:
 def _stream_of(topic: Topic, partition: int) -> StreamId:
     streams = topic.producing.streams()
     return streams[partition % len(streams)]
-
-
-def append_of(frame: Frame) -> Append:
-    """What is sent of a frame."""
-    return Append(frame.stream, frame.content, TOPIC_EPOCH, frame.durability)
-
-
-def new_frame(
-    number: int, stream: StreamId, sequence: int, sending: Sending, durability: str = "sync"
-) -> Frame:
-    """A frame like no other."""
-    payloads = [f"{number}.{at}".ljust(sending.length, ".") for at in range(sending.records)]
-    columns = Columns([text.encode() for text in payloads], None, "t", None, 1)
-    content = build_frame(
-        columns,
-        partition=stream.partition,
-        producer_id=producer_id(sending.producer),
-        sequence=0 if sending.producer == ANONYMOUS else sequence,
-    )
-    producer, records = sending.producer, sending.records
-    return Frame(number, stream, producer, sequence, records, content, durability)
-
-
-def producer_id(producer: int) -> bytes:
-    """Zeros for the one that is none."""
-    return (producer + 1).to_bytes(16)

@@ -2,6 +2,7 @@
 
 ========  ==========================================================================================
 acked     what was answered as stored is there, in its place, byte for byte
+keys      a record is read with the key with which it was sent, and without one if it had none
 once      nothing is there twice, and no two records have one offset
 whole     only whole frames that were sent, none that was refused or that a start had given up
 order     the frames of a producer lie in the order of their sequences
@@ -120,6 +121,8 @@ class _Stream:
             yield "whole", f"{frame} is there, though {why}"
         if found.content != stamped_at(frame, found.base, found.time_us):
             yield "acked", f"{frame} is not what was sent"
+        elif found.keys != frame.keys:
+            yield "keys", f"{frame} was sent with {frame.keys}, and is read with {found.keys}"
 
     def _order(self) -> Iterator[tuple[str, str]]:
         last: defaultdict[int, int] = defaultdict(lambda: -1)

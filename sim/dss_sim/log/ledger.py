@@ -48,6 +48,8 @@ class Frame:
     sequence: int
     records: int
     content: bytes = field(repr=False)
+    keys: tuple[bytes | None, ...] = field(repr=False)
+    """Of its records."""
     durability: str = "sync"
 
     @property

@@ -33,6 +33,7 @@ from dss_sim.log.ledger import (
 from dss_sim.log.looking import StreamFound, look
 from dss_sim.log.one_thread import Died, SteppedLoop, Stuck, one_thread
 from dss_sim.log.rotting import rot
+from dss_sim.ordering_keys import OrderingKeys
 from dssd.log.segment.file import SEGMENT_SUFFIX, SegmentId, parse_name
 from dssd.log.segment.rows import all_segment_rows, row_id
 from dssd.log.segment_log import SegmentLog
@@ -95,7 +96,13 @@ class Life:
             return
         await self._look()
         doing = Doing(
-            self._era, self._log, self._catalogue, self._store, self._is_full, self._broken
+            self._era,
+            self._log,
+            self._catalogue,
+            self._store,
+            OrderingKeys(self._seed),
+            self._is_full,
+            self._broken,
         )
         while acts and not self.violations:
             if isinstance(acts[0].act, ENDS):

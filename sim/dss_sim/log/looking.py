@@ -6,6 +6,7 @@ Invariant: it only reads. What the chunks of a read say is taken as it is, for o
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from dss_core.decode import decode
 from dss_core.frame import HEADER_BYTES, read_header
 from dss_core.ids import StreamId
 from dss_core.progress import Range
@@ -30,6 +31,15 @@ class FoundFrame:
     def body(self) -> bytes:
         """What was sent."""
         return self.content[HEADER_BYTES:]
+
+    @property
+    def keys(self) -> tuple[bytes | None, ...]:
+        """The keys of its records as a reader has them.
+
+        Raises:
+            FrameCorrupt: it is not whole.
+        """
+        return tuple(decode(self.content).keys)
 
 
 @dataclass(slots=True)

@@ -8,7 +8,7 @@ import asyncio
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import lru_cache
 from random import Random
 
 from dss_core.build import build_frame
@@ -17,6 +17,7 @@ from dss_core.errors import StreamNotFound
 from dss_core.filters import TopicFilter
 from dss_core.frame import stamped
 from dss_core.ids import StreamId
+from dss_sim.ordering_keys import OrderingKeys, keys_of_stream
 from dss_sim.sessions.timeline import VirtualLoop
 from dssd.log.port import Append, Appended, Bounds, Chunk
 
@@ -24,10 +25,15 @@ FRAMES_A_READ = 3
 LATE_READ_SHARE = 0.3
 READ_S = 0.004
 HEADER_STAMPED_BYTES = 84
+FRAMES_KEPT_MAX = 4_096
+STREAM_APART = 17
+"""How far apart the keys of two streams begin, in records."""
 
 
 @dataclass(slots=True)
 class _Stream:
+    keys: tuple[bytes, ...]
+    """Those that route to it."""
     frames: list[bytes] = field(default_factory=list)
     bases: list[int] = field(default_factory=list)
     end: int = 0
@@ -36,13 +42,22 @@ class _Stream:
 class Records:
     """What every life of the daemon finds."""
 
-    def __init__(self) -> None:
+    def __init__(self, seed: int) -> None:
         self.streams: dict[StreamId, _Stream] = {}
+        self._keys = OrderingKeys(seed)
 
-    def append(self, stream: StreamId, records: int) -> int:
-        """A frame of so many records is durable; returns the new end."""
+    def create(self, storage_topic_id: int, partitions: int) -> None:
+        """Streams are born, empty."""
+        for partition in range(partitions):
+            stream = StreamId(storage_topic_id, partition)
+            self.streams[stream] = _Stream(keys_of_stream(partition, partitions))
+
+    def append(self, stream: StreamId, records: int) -> tuple[int, tuple[bytes | None, ...]]:
+        """A frame of so many records is durable; returns the new end, and the keys of these."""
         found = self.streams[stream]
-        frame = _frame(stream.partition, records)
+        number = found.end + STREAM_APART * sum(stream)
+        keys = self._keys.of_frame(found.keys, number, records)
+        frame = _frame(stream.partition, keys)
         head = stamped(
             frame,
             base_offset=found.end,
@@ -53,7 +68,7 @@ class Records:
         found.frames.append(head + frame[len(head) :])
         found.bases.append(found.end)
         found.end += records
-        return found.end
+        return found.end, keys
 
 
 class MemoryLog:
@@ -73,8 +88,7 @@ class MemoryLog:
 
     def open_storage_topic(self, storage_topic_id: int, partitions: int) -> None:
         """As the port says."""
-        for partition in range(partitions):
-            self._records.streams[StreamId(storage_topic_id, partition)] = _Stream()
+        self._records.create(storage_topic_id, partitions)
 
     async def read(
         self, stream: StreamId, offset: int, *, bytes_max: int, matching: TopicFilter | None = None
@@ -162,8 +176,8 @@ class MemoryLog:
         return found
 
 
-@cache
-def _frame(partition: int, records: int) -> bytes:
-    """A frame as a producer built it; what it says of records does not matter here."""
-    columns = Columns([b"x"] * records, None, "t", None, 1)
+@lru_cache(FRAMES_KEPT_MAX)
+def _frame(partition: int, keys: tuple[bytes | None, ...]) -> bytes:
+    """A frame as a producer built it. A key takes the place of a payload: all have one size."""
+    columns = Columns([b"" if key else b"x" for key in keys], keys, "t", None, 1)
     return build_frame(columns, partition=partition, producer_id=bytes(16), sequence=0)

@@ -14,8 +14,10 @@ from dataclasses import dataclass, field
 from random import Random
 
 from dss_api.v1 import sessions_pb2, types_pb2
+from dss_core.decode import decode
 from dss_core.progress import Ranges, complement, normalised
-from dss_sim.groups.history import AckDurable, Acked, Event, HandedOut, Nakked
+from dss_sim.groups.history import AckDurable, Acked, Event, HandedOut, Key, Nakked
+from dss_sim.ordering_keys import text_of
 from dss_sim.sessions.plan import Habits
 from dss_sim.sessions.timeline import Timeline
 from dssd.sessions.scheduler import cut_frames
@@ -72,7 +74,7 @@ class User:
         self._say = say
         self._tell = tell
         self._grants: dict[int, _Held] = {}
-        self._inbox: deque[tuple[_Held, int, int, bool]] = deque()
+        self._inbox: deque[tuple[_Held, int, int, bool, Key]] = deque()
         self._tokens: dict[int, tuple[_Held, Ranges]] = {}
         self._token = 0
         self._turning = self._settling = False
@@ -134,11 +136,11 @@ class User:
         held = self._grants.get(item.grant)
         if held is None or held.revoked or held.left:
             return
-        spans = cut_frames(item.frames)
+        spans, keys = cut_frames(item.frames), _keys_in(item.frames)
         mask = normalised((each.start, each.end) for each in item.mask)
         for start, end in complement(mask, spans.base[0], spans.base[-1]):
             for offset in range(start, end):
-                self._inbox.append((held, offset, item.attempt, item.redelivered))
+                self._inbox.append((held, offset, item.attempt, item.redelivered, keys[offset]))
         self._turn_soon()
 
     def revoke(self, item: sessions_pb2.Revoke) -> None:
@@ -205,10 +207,12 @@ class User:
         self._settle_soon()
         self._turn_soon()
 
-    def _hand_out(self, held: _Held, offset: int, attempt: int, redelivered: bool) -> None:
+    def _hand_out(
+        self, held: _Held, offset: int, attempt: int, redelivered: bool, key: Key
+    ) -> None:
         now_us = self._timeline.now_us
         handed = (held.group, held.stream, offset, self._name, held.grant_epoch)
-        self._tell(HandedOut(now_us, *handed, attempt, redelivered))
+        self._tell(HandedOut(now_us, *handed, attempt, redelivered, key))
         if offset < held.frontier:
             held.again.append(offset)
         held.frontier = max(held.frontier, offset + 1)
@@ -274,6 +278,12 @@ class User:
         held.acked, held.naks, held.again = [], [], []
         held.reported = held.frontier
         return settle
+
+
+def _keys_in(frames: bytes) -> dict[int, Key]:
+    """The keys of all records in some frames, by offset."""
+    batch = decode(frames)
+    return dict(zip(batch.offsets, map(text_of, batch.keys), strict=True))
 
 
 def _has_news(held: _Held) -> bool:

@@ -20,6 +20,7 @@ from dss_sim.groups.history import (
     Event,
     Led,
 )
+from dss_sim.ordering_keys import text_of
 from dss_sim.sessions.books import Books
 from dss_sim.sessions.call import Call
 from dss_sim.sessions.client import NOTICED_US, Client
@@ -55,7 +56,7 @@ class World:
         self.wall = Wall(self.timeline)
         self.disk = Disk(self.chance("disk"))
         self.disk.committed = self._committed
-        self.records = Records()
+        self.records = Records(plan.seed)
         self.checker = Checker()
         self.books = Books(self.timeline, self.wall, self, plan.sessions_max)
         self.history: list[Event] = []
@@ -296,8 +297,9 @@ class World:
 
     def append(self, stream: StreamId, records: int) -> None:
         """A producer's frame is durable."""
-        end = self.records.append(stream, records)
-        self.tell(Appended(self.timeline.now_us, self.names[stream], end))
+        end, keys = self.records.append(stream, records)
+        name, now_us = self.names[stream], self.timeline.now_us
+        self.tell(Appended(now_us, name, end, tuple(text_of(key) for key in keys)))
         if self.life is not None:
             self.life.log.grown(stream)
 

@@ -29,6 +29,8 @@ from dssd.log.sequences import Answer
 STREAM = StreamId(1, 0)
 ME = (1).to_bytes(16)
 """The id of the world's first producer."""
+KEYS = ("a", None)
+"""Of the two records of each frame."""
 
 
 def plan_of_a_script() -> Plan:
@@ -63,7 +65,7 @@ class Asker:
             def answered(outcome: Answered, repeated: bool, sequence: int = sequence) -> None:
                 self.heard.append((sequence, outcome, repeated))
 
-            self._world.writer.append(Asked(stream, 1, ME, sequence, sequence, 2, answered))
+            self._world.writer.append(Asked(stream, 1, ME, sequence, sequence, KEYS, answered))
 
     def bases(self) -> list[int | str]:
         return [

@@ -7,7 +7,6 @@ import pytest
 from dss_core.frame import HEADER_BYTES
 from dss_core.ids import StreamId
 from dss_sim.log.acts import Sending
-from dss_sim.log.doing import new_frame
 from dss_sim.log.judging import (
     gap_in,
     judged,
@@ -34,6 +33,7 @@ from dss_sim.log.ledger import (
     Rotten,
 )
 from dss_sim.log.looking import FoundFrame, StreamFound
+from dss_sim.log.new_frame import new_frame
 from dss_sim.power_loss.promises import (
     RemovalAsked,
     TopicAsked,
@@ -45,10 +45,11 @@ from dss_sim.power_loss.promises import (
 
 STREAM = StreamId(2, 0)
 NOW_US = 1_000
+KEYS = (b"a", None)
 
 
 def sent(number: int, sequence: int, producer: int = 0) -> Frame:
-    return new_frame(number, STREAM, sequence, Sending(0, 0, producer, records=2, length=9))
+    return new_frame(number, STREAM, sequence, Sending(0, 0, producer, records=2, length=9), KEYS)
 
 
 FIRST, SECOND = sent(0, 0), sent(1, 1)
@@ -93,6 +94,12 @@ def test_a_byte_of_a_frame_is_another() -> None:
     content[HEADER_BYTES - 1] ^= 1
     changed = replace(lying(FIRST, 0), content=bytes(content))
     assert rules(found(changed), FrameSent(FIRST)) == ["acked"]
+
+
+@pytest.mark.parametrize("sent_with", [(b"b", None), (b"a", b""), (None, b"a")])
+def test_a_record_is_read_with_another_key(sent_with: tuple[bytes | None, ...]) -> None:
+    other = replace(FIRST, keys=sent_with)
+    assert rules(found(lying(FIRST, 0)), FrameSent(other)) == ["keys"]
 
 
 def test_a_frame_is_there_twice() -> None:

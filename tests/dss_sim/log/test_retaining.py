@@ -4,8 +4,8 @@ from pathlib import Path
 
 from dss_core.ids import StreamId
 from dss_sim.log.acts import Retain, Sending
-from dss_sim.log.doing import new_frame
 from dss_sim.log.judging import stamped_at
+from dss_sim.log.new_frame import new_frame
 from dss_sim.log.retaining import (
     FileFound,
     Held,
@@ -79,7 +79,8 @@ def test_by_age_it_leaves_no_file_all_of_which_is_old() -> None:
 
 
 def test_files_are_read_as_they_lie(tmp_path: Path) -> None:
-    sent = new_frame(0, StreamId(7, 2), 0, Sending(0, 0, producer=0, records=2, length=9))
+    sending = Sending(0, 0, producer=0, records=2, length=9)
+    sent = new_frame(0, StreamId(7, 2), 0, sending, (b"a", None))
     content = stamped_at(sent, 6, OLD_US)
     for number in (2, 1):
         path = SegmentPaths(tmp_path).segment(SegmentId(7, number))
