@@ -13,7 +13,7 @@ from dss_sim.groups.run import run_seed
 from dss_sim.log.acts import Sending
 from dss_sim.log.new_frame import new_frame
 from dss_sim.ordering_keys import KEYS_A_STREAM, OrderingKeys, keys_of_stream
-from dss_sim.sessions.records import Records
+from dss_sim.sessions.memory_log import Records
 
 TOPICS = [(partition, partitions) for partitions in (1, 2, 3, 4) for partition in range(partitions)]
 

@@ -1,4 +1,4 @@
-"""SentRange seeds, or replay one: ``python -m dss_sim.groups --seeds 10000``.
+"""Run seeds, or replay one: ``python -m dss_sim.groups --seeds 10000``.
 
 Exit code 0 where every seed held, 1 where one did not; each that failed is shrunk and printed with
 its seed, its fault tape and the command that replays it.

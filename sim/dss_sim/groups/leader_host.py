@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, assert_never
 
 from dss_core.errors import GroupDestroyed
 from dss_core.ids import StreamId
-from dss_sim.groups.books import check_moved, check_written
-from dss_sim.groups.borrower_books import says_leaving
+from dss_sim.groups.borrower_rules import says_leaving
 from dss_sim.groups.history import Disturbed, Led
 from dss_sim.groups.leader_steps import check_staying, check_step, epochs_of
 from dss_sim.groups.leader_times import check_times, times_before
+from dss_sim.groups.machine_rules import check_moved, check_written
 from dss_sim.groups.store import AtOnce, at_once
 from dssd.leaders.registry import BOOT_ID_BYTES
 from dssd.leaders.takeover import (

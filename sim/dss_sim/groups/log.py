@@ -4,7 +4,7 @@ Of each stream it keeps where the frames lie that can be read. A frame is here o
 as its topic asks. What is damaged is left out, so offsets between two frames that no frame has are
 damaged, as in the real index, unless they are known to be *lost*: gone with the machine, or never
 given. A read is gathered by the real `ChunkBuilder`. What disks and producers do to the log is in
-`writing` and `topic_file`.
+`log_writer` and `topic_file`.
 
 What is read of a frame is a stand-in of 12 bytes, that has the keys of its records::
 

@@ -5,7 +5,7 @@ is an act on the receiving host; a host that crashed meanwhile never sees it, on
 again does, as a datagram would be delivered to whoever listens now.
 """
 
-from dss_sim.groups.chance import Chance
+from dss_sim.groups.randomness import Randomness
 from dss_sim.groups.schedule import Act, Host, Schedule
 
 LATENCY_US = (200, 3_000)
@@ -16,7 +16,7 @@ LATE_US = (5_000, 1_500_000)
 class Network:
     """The links between hosts."""
 
-    def __init__(self, schedule: Schedule, chance: Chance) -> None:
+    def __init__(self, schedule: Schedule, chance: Randomness) -> None:
         self._schedule = schedule
         self._chance = chance
         self._latency = chance.of("latency")

@@ -3,16 +3,16 @@
 Each seed enables its own random subset of faults at its own intensities (swarm testing), so some
 runs are calm, some have one fault over and over, some have everything. Whatever happens at a time
 of its own is a `Timed`; what happens to single messages and commits is a rate, asked for by
-`Chance.strike`. Both can be cut down when a failure is shrunk.
+`Randomness.strike`. Both can be cut down when a failure is shrunk.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from random import Random
 
-from dss_sim.groups.chance import Strike
 from dss_sim.groups.client import Habits
-from dss_sim.groups.strict import LEADER_FAULTS, STRICT_SHARE, cut_to_strict
+from dss_sim.groups.randomness import Strike
+from dss_sim.groups.strict_plans import LEADER_FAULTS, STRICT_SHARE, cut_to_strict
 from dss_sim.small_limits import MACHINES, SmallLimit, small_limits
 from dssd.machines.leader.state import LeaderTiming
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Coroutine, Iterator, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
-from dss_sim.groups.chance import Chance
+from dss_sim.groups.randomness import Randomness
 from dss_sim.groups.schedule import Host, Schedule
 from dssd.store.memory import MemoryStore
 from dssd.store.port import Precondition, PreconditionFailed, Put, Write
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 def at_once(awaited: Coroutine[Any, Any, T]) -> T:
-    """SentRange a coroutine that never has to wait, as those of the dictionary store."""
+    """Run a coroutine that never has to wait, as those of the dictionary store."""
     try:
         awaited.send(None)
     except StopIteration as ended:
@@ -55,7 +55,7 @@ def progress_in(writes: Sequence[Write]) -> Iterator[tuple[ProgressRow, int]]:
 class SimulatedStore:
     """Commits that take a while."""
 
-    def __init__(self, schedule: Schedule, chance: Chance) -> None:
+    def __init__(self, schedule: Schedule, chance: Randomness) -> None:
         self.rows = MemoryStore()
         self._schedule = schedule
         self._chance = chance

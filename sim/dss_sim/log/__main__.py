@@ -47,7 +47,7 @@ def described(outcome: Outcome) -> str:
     return "\n".join(
         [
             *(f"seed {seed}: {violation}" for violation in outcome.violations[:3]),
-            f"  {crash}; after {where.era} losses of power; replay: make sim-log SEED={seed}",
+            f"  {crash}; after {where.cycle} losses of power; replay: make sim-log SEED={seed}",
             *(f"  {line}" for line in acts_of(outcome)),
             *(f"  step: {step}" for step in where.last),
         ]

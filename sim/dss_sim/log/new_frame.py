@@ -11,8 +11,8 @@ from dss_core.columns import Columns
 from dss_core.ids import StreamId
 from dss_core.limits import ROWS_LAYOUT_RECORDS_BELOW
 from dss_sim.log.acts import Sending
-from dss_sim.log.judging import TOPIC_EPOCH
 from dss_sim.log.ledger import ANONYMOUS, Frame
+from dss_sim.log.rules import TOPIC_EPOCH
 from dssd.log.port import Append
 
 ARROW_PADDING_BYTES = 8

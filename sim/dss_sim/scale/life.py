@@ -14,9 +14,9 @@ from random import Random
 from time import thread_time
 
 from dss_sim.groups.client import Client
-from dss_sim.groups.happenings import happen
 from dss_sim.groups.plan import SECOND_US, Plan, Timed
 from dss_sim.groups.run import heal
+from dss_sim.groups.timed_events import happen
 from dss_sim.scale.world import GROUPS, TOPICS, LargeWorld
 
 FAULTS_COUNT = 1_000

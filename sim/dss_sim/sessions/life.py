@@ -15,8 +15,8 @@ from typing import Any
 from dss_core.errors import DiskFull
 from dss_sim.sessions.call import Call
 from dss_sim.sessions.clocks import LifeClock
-from dss_sim.sessions.disk import ASKER, Disk, SlowStore
-from dss_sim.sessions.records import MemoryLog, Records
+from dss_sim.sessions.memory_log import MemoryLog, Records
+from dss_sim.sessions.slow_store import ASKER, Disk, SlowStore
 from dss_sim.sessions.timeline import Timeline, VirtualLoop
 from dssd import limits
 from dssd.conditions import condition_in

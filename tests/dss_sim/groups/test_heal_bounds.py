@@ -1,7 +1,7 @@
 from dataclasses import replace
 
-from dss_sim.groups.bounds import bounds_of
 from dss_sim.groups.client import Habits
+from dss_sim.groups.heal_bounds import bounds_of
 from dss_sim.groups.plan import Timed, plan_of
 from dssd.machines.borrower.ending import UNSUBSCRIBE_MS
 from dssd.machines.leader.state import LeaderTiming

@@ -1,6 +1,6 @@
 """What must hold of sessions, judged at every commit and at every word to a client.
 
-The books know what is stored because they see each commit take effect, and on whose behalf; they
+The rules know what is stored because they see each commit take effect, and on whose behalf; they
 know what clients saw because clients tell. They never ask the daemon. Names are those of
 docs/testing.md.
 
@@ -48,7 +48,7 @@ FAREWELL_US = int(SESSION_FAREWELL_S * 1e6) + 100_000
 
 
 class Lives(Protocol):
-    """What the books know of the daemon's lives."""
+    """What the rules know of the daemon's lives."""
 
     began_us: int
     """When the present one was started."""
@@ -84,7 +84,7 @@ class _Expected:
     """By subscription."""
 
 
-class Books:
+class Rules:
     """Takes what happens; raises `Violation`."""
 
     def __init__(self, timeline: Timeline, wall: Wall, lives: Lives, sessions_max: int) -> None:

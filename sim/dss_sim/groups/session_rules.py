@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 from dss_core.ids import StreamId
 from dss_core.progress import Progress, Ranges, complement, normalised
-from dss_sim.groups.books import LATE_MS, check_blame, records_of
-from dss_sim.groups.borrower_books import check_lease, check_limits
-from dss_sim.groups.coming_again import ComingAgain
+from dss_sim.groups.borrower_rules import check_lease, check_limits
 from dss_sim.groups.ledger import Ledger
 from dss_sim.groups.log import SimulatedLog
+from dss_sim.groups.machine_rules import LATE_MS, check_blame, records_of
+from dss_sim.groups.redelivery_rules import RedeliveryRules
 from dss_sim.groups.violation import Violation
 from dssd.machines.attempts import merged_attempts, unacked_attempts
 from dssd.machines.borrower.ending import UNSUBSCRIBE_MS
@@ -51,7 +51,7 @@ class HeldGrant:
     unwatch: Callable[[], None]
 
 
-class SessionBooks:
+class SessionRules:
     """The notes on one session."""
 
     def __init__(self, session: "SimulatedSession") -> None:
@@ -72,7 +72,7 @@ class SessionBooks:
 
         self._counted: dict[int, Attempts] = {}
         """Hand-outs of records that deliveries told of."""
-        self._again = ComingAgain()
+        self._again = RedeliveryRules()
 
     # Notes
 

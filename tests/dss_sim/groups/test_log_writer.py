@@ -17,13 +17,13 @@ from dss_sim.groups.history import (
     Unpublished,
 )
 from dss_sim.groups.log_rules import LogRules
+from dss_sim.groups.log_writer import Asked
+from dss_sim.groups.log_writer import Outcome as Answered
 from dss_sim.groups.plan import Dies, Plan, Timed
 from dss_sim.groups.run import Outcome, run
 from dss_sim.groups.scenarios import SCENARIOS
 from dss_sim.groups.topic_file import CEILING_OFFSETS, TopicFile
 from dss_sim.groups.world import World
-from dss_sim.groups.writing import Asked
-from dss_sim.groups.writing import Outcome as Answered
 from dssd.log.sequences import Answer
 
 STREAM = StreamId(1, 0)

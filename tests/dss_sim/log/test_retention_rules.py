@@ -4,15 +4,15 @@ from pathlib import Path
 
 from dss_core.ids import StreamId
 from dss_sim.log.acts import Retain, Sending
-from dss_sim.log.judging import stamped_at
 from dss_sim.log.new_frame import new_frame
-from dss_sim.log.retaining import (
+from dss_sim.log.retention_rules import (
     FileFound,
     Held,
     files_of,
     left_wrongly,
     taken_wrongly,
 )
+from dss_sim.log.rules import stamped_at
 from dssd.log.segment.file import HEADER_BYTES, SegmentId, SegmentPaths, encode_header
 
 FRAME_BYTES = 136

@@ -31,7 +31,7 @@ from dss_core.frame import HEADER_BYTES, stamped
 from dss_core.ids import StreamId
 from dss_core.progress import Range
 from dss_sim.log.ledger import ANONYMOUS, GONE, Frame, Ledger, Place
-from dss_sim.log.looking import FoundFrame, StreamFound
+from dss_sim.log.stream_contents import FoundFrame, StreamFound
 
 TOPIC_EPOCH = 1
 

@@ -13,7 +13,7 @@ from dssd.machines.delivery.events import Deliver, Settle
 from dssd.machines.delivery.retry import REDELIVERY_MS
 
 
-class ComingAgain:
+class RedeliveryRules:
     """The notes on all grants of a session."""
 
     def __init__(self) -> None:

@@ -29,7 +29,7 @@ ANSWERED_WITHIN_MS = 4_000
 
 
 def check_leader(leader: Leader) -> None:
-    """S1: each stream that is held has one holder, a member, and both books say the same.
+    """S1: each stream that is held has one holder, a member, and its member lists it.
 
     Raises:
         Violation: they do not, or somebody is a member who may not be.
@@ -37,17 +37,17 @@ def check_leader(leader: Leader) -> None:
     if leader.state is not LeaderState.LEADING:
         return
     held = {stream: lent.holder for stream, lent in leader.streams.items() if lent.state in HELD}
-    books = 0
+    listed = 0
     for borrower_id, member in leader.members.items():
         if leader.owner_session not in (None, member.session_id):
             raise Violation("S1", f"{member.client_id} is a member of a group of another session")
         if borrower_id in leader.departed:
             raise Violation("S1", f"{member.client_id} is a member by a borrower that is gone")
-        books += len(member.streams)
+        listed += len(member.streams)
         for stream in member.streams:
             if held.get(stream) != borrower_id:
-                raise Violation("S1", f"{stream} is in the books of a member that does not hold it")
-    if books != len(held):
+                raise Violation("S1", f"{stream} is listed by a member that does not hold it")
+    if listed != len(held):
         raise Violation("S1", "a stream is held by nobody the leader knows")
 
 

@@ -1,8 +1,8 @@
-from dss_sim.groups.chance import Chance
+from dss_sim.groups.randomness import Randomness
 
 
 def struck(seed: int, kept: frozenset[tuple[str, int]] | None = None) -> list[tuple[str, int]]:
-    chance = Chance(seed, {"lose": 0.3}, kept)
+    chance = Randomness(seed, {"lose": 0.3}, kept)
     for _ in range(100):
         chance.strike("lose")
     return chance.struck
@@ -15,7 +15,10 @@ def test_a_seed_strikes_where_it_struck_before_and_another_elsewhere() -> None:
 
 
 def test_a_kept_part_of_the_tape_strikes_alone_with_the_details_that_it_had() -> None:
-    whole, part = Chance(1, {"lose": 0.3}), Chance(1, {"lose": 0.3}, frozenset(struck(1)[1:2]))
+    whole, part = (
+        Randomness(1, {"lose": 0.3}),
+        Randomness(1, {"lose": 0.3}, frozenset(struck(1)[1:2])),
+    )
     details = {at: found.random() for at in range(100) if (found := whole.strike("lose"))}
     again = {at: found.random() for at in range(100) if (found := part.strike("lose"))}
     assert len(again) == 1
@@ -23,7 +26,7 @@ def test_a_kept_part_of_the_tape_strikes_alone_with_the_details_that_it_had() ->
 
 
 def test_nothing_strikes_that_has_no_rate_or_once_it_is_calm() -> None:
-    chance = Chance(1, {"lose": 1.0})
+    chance = Randomness(1, {"lose": 1.0})
     assert chance.strike("double") is None
     assert chance.strike("lose") is not None
     chance.calm()

@@ -54,7 +54,7 @@ class _Held:
     """Its subscription is left: what comes is dropped."""
 
 
-class User:
+class Consumer:
     """The records of one connection. ``say`` sends to the daemon, ``tell`` to the history."""
 
     def __init__(

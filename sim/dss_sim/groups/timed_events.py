@@ -11,9 +11,9 @@ from functools import partial
 from dss_sim.groups.client import Client
 from dss_sim.groups.history import Destroyed, Disturbed, Gone
 from dss_sim.groups.plan import Dies, Timed
-from dss_sim.groups.producing import Producer
+from dss_sim.groups.producers import Producer
 from dss_sim.groups.store import at_once
-from dss_sim.groups.strict import LEADER_FAULTS, LEAVES, SLOWING, UNDISTURBING
+from dss_sim.groups.strict_plans import LEADER_FAULTS, LEAVES, SLOWING, UNDISTURBING
 from dss_sim.groups.world import World
 from dssd.sessions.items import Subscribe
 from dssd.store.keys import key_of

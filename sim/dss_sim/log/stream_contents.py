@@ -54,14 +54,14 @@ class StreamFound:
     """Where a read made no progress."""
 
 
-async def look(
+async def read_streams(
     log: Log, streams: Iterable[StreamId], bytes_max: int
 ) -> dict[StreamId, StreamFound]:
     """All that streams hold."""
-    return {stream: await look_into(log, stream, bytes_max) for stream in streams}
+    return {stream: await read_stream(log, stream, bytes_max) for stream in streams}
 
 
-async def look_into(log: Log, stream: StreamId, bytes_max: int) -> StreamFound:
+async def read_stream(log: Log, stream: StreamId, bytes_max: int) -> StreamFound:
     """All that a stream holds."""
     bounds = log.bounds(stream)
     found = StreamFound(bounds.start, bounds.end)

@@ -2,17 +2,17 @@
 
 from dss_core.frame import HEADER_BYTES as FRAME_HEADER_BYTES
 from dss_sim.log.acts import Rot
-from dss_sim.log.era import Era
 from dss_sim.log.ledger import FrameHit, Rotten
+from dss_sim.log.power_cycle import PowerCycle
 from dss_sim.power_loss import operations
 from dss_sim.power_loss.operations import Step
 from dssd.log.segment.file import HEADER_BYTES, QUARANTINE, SEGMENT_SUFFIX, parse_name
 from dssd.log.segment.frame_scan import Found, scan_bytes
 
 
-def rot(era: Era, act: Rot) -> None:
+def rot(cycle: PowerCycle, act: Rot) -> None:
     """Flip a bit in one of the files, if there are any with bytes."""
-    files = sorted(path for path in era.root.rglob("*") if path.is_file() and path.stat().st_size)
+    files = sorted(path for path in cycle.root.rglob("*") if path.is_file() and path.stat().st_size)
     if not files:
         return
     path = files[act.file % len(files)]
@@ -21,17 +21,17 @@ def rot(era: Era, act: Rot) -> None:
     segment = parse_name(path)
     is_segment = path.suffix == SEGMENT_SUFFIX and QUARANTINE not in path.parts
     if segment is not None and is_segment:
-        bodies = {frame.body: frame for frame in era.ledger.frames.values()}
+        bodies = {frame.body: frame for frame in cycle.ledger.frames.values()}
         for item in scan_bytes(bytes(content[HEADER_BYTES:]), segment.storage_topic_id):
             if not isinstance(item, Found):
                 continue
             at = HEADER_BYTES + item.position
             if at <= offset < at + len(item.frame):
-                era.tell(FrameHit(bodies[item.frame[FRAME_HEADER_BYTES:]].number))
-    era.tell(Rotten(path.name))
+                cycle.tell(FrameHit(bodies[item.frame[FRAME_HEADER_BYTES:]].number))
+    cycle.tell(Rotten(path.name))
     content[offset] ^= 1 << act.bit
     with path.open("r+b") as file:
         file.write(content)
-    at = len(era.steps)
-    named = str(path.relative_to(era.root))
-    era.steps.append(Step(operations.Rot(named, offset, act.bit), at, at))
+    at = len(cycle.steps)
+    named = str(path.relative_to(cycle.root))
+    cycle.steps.append(Step(operations.Rot(named, offset, act.bit), at, at))

@@ -19,8 +19,8 @@ from dss_core.filters import TopicFilter
 from dss_core.ids import StreamId, StreamName
 from dss_core.progress import Ranges
 from dss_sim.played_sessions import Attached, offsets_of
+from dss_sim.power_loss.daemon_parts import DATA, Parts, opened
 from dss_sim.power_loss.image import Image
-from dss_sim.power_loss.opening import DATA, Parts, opened
 from dss_sim.power_loss.promises import Promises
 from dssd.log.port import Append, Appended
 from dssd.log.segment.file import HEADER_BYTES, QUARANTINE, SEGMENT_SUFFIX, parse_name

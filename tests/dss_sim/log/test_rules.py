@@ -7,13 +7,6 @@ import pytest
 from dss_core.frame import HEADER_BYTES
 from dss_core.ids import StreamId
 from dss_sim.log.acts import Sending
-from dss_sim.log.judging import (
-    gap_in,
-    judged,
-    report_violations,
-    stamped_at,
-    topic_violations,
-)
 from dss_sim.log.ledger import (
     BETWEEN_READS_US,
     FORGOTTEN_AFTER_US,
@@ -32,8 +25,15 @@ from dss_sim.log.ledger import (
     PowerLost,
     Rotten,
 )
-from dss_sim.log.looking import FoundFrame, StreamFound
 from dss_sim.log.new_frame import new_frame
+from dss_sim.log.rules import (
+    gap_in,
+    judged,
+    report_violations,
+    stamped_at,
+    topic_violations,
+)
+from dss_sim.log.stream_contents import FoundFrame, StreamFound
 from dss_sim.power_loss.promises import (
     RemovalAsked,
     TopicAsked,

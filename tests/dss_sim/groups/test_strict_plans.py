@@ -2,11 +2,10 @@ from dataclasses import replace
 from random import Random
 
 from dss_sim.groups.client import Habits
-from dss_sim.groups.happenings import KINDS
 from dss_sim.groups.history import Disturbed
 from dss_sim.groups.plan import LOG_RATES, RATES, REQUEST_RATES, Timed, plan_of
 from dss_sim.groups.run import run
-from dss_sim.groups.strict import (
+from dss_sim.groups.strict_plans import (
     LASTING_MS,
     LEADER_FAULTS,
     LEAVES,
@@ -17,6 +16,7 @@ from dss_sim.groups.strict import (
     cut_to_strict,
     disturbs_by_plan,
 )
+from dss_sim.groups.timed_events import KINDS
 
 DEATH = Timed(3_000_000, "lose_leader", 0, 0)
 LIVELY = replace(

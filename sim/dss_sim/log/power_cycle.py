@@ -1,4 +1,4 @@
-"""One time between two losses of power: a disk, the steps that were done to it, the facts.
+"""The time between two losses of power: a disk, the steps that were done to it, the facts.
 
 Invariant: the files below the root are what the steps make of the image they started from.
 """
@@ -25,7 +25,7 @@ class NotUnderstood(AssertionError):
 
 
 @dataclass(slots=True)
-class Era:
+class PowerCycle:
     """Built by `begin`."""
 
     root: Path
@@ -39,7 +39,7 @@ class Era:
     """What was learned after how many steps."""
     ledger: Ledger = field(default_factory=Ledger)
 
-    def begin(self) -> "Era":
+    def begin(self) -> "PowerCycle":
         """Make the files what they are at the start."""
         write_image(self.start, self.root)
         self.ledger = Ledger.of(self.before)
@@ -66,12 +66,12 @@ class Era:
             differs = sorted({path for path, _ in left.files.items() ^ model.files.items()})
             raise NotUnderstood(f"files that the steps do not explain: {differs}")
 
-    def crashed(self, crash: Crash, image: Image, root: Path, chance: Random) -> "Era":
+    def crashed(self, crash: Crash, image: Image, root: Path, chance: Random) -> "PowerCycle":
         """What follows a crash, below another root."""
         place = crash.after
         facts = (*self.before, *(fact for at, fact in self.facts if at <= place))
         journal = self.journal.after_crash(place, chance)
-        return Era(root, Clock(self.clock.now_us), image, journal, (*facts, PowerLost()))
+        return PowerCycle(root, Clock(self.clock.now_us), image, journal, (*facts, PowerLost()))
 
     def crashes_after(self, places: Sequence[int], chance: Random) -> list[tuple[Crash, Image]]:
         """For each of these numbers of steps one crash that the disk may suffer after so many."""

@@ -15,9 +15,9 @@ from dss_core.errors import (
     SessionTakenOver,
 )
 from dss_sim.groups.checker import Violation
-from dss_sim.sessions.books import GRACE_MS, Books
 from dss_sim.sessions.clocks import WALL_START_MS, Wall
 from dss_sim.sessions.connection import Connection
+from dss_sim.sessions.rules import GRACE_MS, Rules
 from dss_sim.sessions.timeline import Timeline
 from dssd.store.port import Delete, Put
 from dssd.store.rows import GroupNameRow, GroupRow, SessionRow, SubscriptionRow
@@ -27,7 +27,7 @@ SECOND_US = 1_000_000
 
 
 class Person:
-    """A client, as far as the books look at it."""
+    """A client, as far as the rules look at it."""
 
     def __init__(self) -> None:
         self.name = "ann"
@@ -38,7 +38,7 @@ class Person:
 
 
 class Talk:
-    """A connection, as far as the books look at it."""
+    """A connection, as far as the rules look at it."""
 
     def __init__(self, person: Person, *, clean: bool = False, session_id: bytes = b"") -> None:
         self.client = person
@@ -55,7 +55,7 @@ class Talk:
 
 
 class Story:
-    """What happens, told to the books."""
+    """What happens, told to the rules."""
 
     def __init__(self, sessions_max: int = 9) -> None:
         self.timeline = Timeline()
@@ -63,7 +63,7 @@ class Story:
         self.began_us = 0
         self.wall_began_ms = WALL_START_MS
         self.stopping_us: int | None = None
-        self.books = Books(self.timeline, self.wall, self, sessions_max)
+        self.rules = Rules(self.timeline, self.wall, self, sessions_max)
         self.person = Person()
         self.row = SessionRow("ann", SESSION_ID, 1, 0, None, "ann")
 
@@ -83,20 +83,20 @@ class Story:
         item = sessions_pb2.Opened(
             session_id=row.session_id, session_epoch=row.session_epoch, session_present=present
         )
-        self.books.opened(cast("Connection", talk), item)
+        self.rules.opened(cast("Connection", talk), item)
         talk.session_id = row.session_id
 
     def put(self, row: Any, talk: Talk | None = None) -> None:  # noqa: ANN401 # any row
-        self.books.committed([Put(row)], cast("Connection", talk))
+        self.rules.committed([Put(row)], cast("Connection", talk))
 
     def delete(self, kind: Any, key: Any, talk: Talk | None = None) -> None:  # noqa: ANN401 # any row
-        self.books.committed([Delete(kind, key)], cast("Connection", talk))
+        self.rules.committed([Delete(kind, key)], cast("Connection", talk))
 
     def refuse(self, talk: Talk, error: type[DssError], subscription: int = 0) -> None:
         item = sessions_pb2.SessionError(
             error=types_pb2.Error(code=error.code), subscription=subscription
         )
-        self.books.refused(cast("Connection", talk), item)
+        self.rules.refused(cast("Connection", talk), item)
 
     def expire(self) -> None:
         self.delete(SessionRow, ("ann",))
@@ -116,7 +116,7 @@ def subscribed(story: Story, owned: GroupRow) -> Talk:
     talk = story.attach()
     story.opened(talk, present=False)
     row = SubscriptionRow(SESSION_ID, 1, "t/#", owned.group_id)
-    story.books.committed([Put(owned), Put(row)], cast("Connection", talk))
+    story.rules.committed([Put(owned), Put(row)], cast("Connection", talk))
     return talk
 
 
@@ -139,7 +139,7 @@ def an_old_connection_writes(story: Story) -> None:
 def an_old_connection_removes(story: Story) -> None:
     old = subscribed(story, group())
     story.attach(later(story.row, 2))
-    story.books.unsubscribes.add((SESSION_ID, 1))
+    story.rules.unsubscribes.add((SESSION_ID, 1))
     story.delete(SubscriptionRow, (SESSION_ID, 1), old)
 
 
@@ -180,7 +180,7 @@ def discarded_before_the_grace(story: Story) -> None:
 def discarded_before_its_expiry_after_a_restart(story: Story) -> None:
     story.attach(later(story.row, 1, expiry_ms=60_000))
     story.began_us = story.timeline.now_us
-    story.books.new_life()
+    story.rules.new_life()
     story.wait(59)
     story.expire()
 
@@ -194,7 +194,7 @@ def written_as_gone_while_connected(story: Story) -> None:
 def a_subscription_lost(story: Story) -> None:
     talk = subscribed(story, group())
     story.person.session_id, story.person.sure = SESSION_ID, {1, 2}
-    story.books.group_ids[SESSION_ID, 2] = 1
+    story.rules.group_ids[SESSION_ID, 2] = 1
     talk.left_us = story.timeline.now_us
     second = later(story.row, 2)
     story.opened(story.attach(second), second, present=True)
@@ -235,7 +235,7 @@ def a_date_that_no_clock_showed(story: Story) -> None:
 def a_client_that_is_gone_counts_as_connected(story: Story) -> None:
     talk = story.attach()
     talk.left_us = story.timeline.now_us
-    story.books.check_left(cast("Connection", talk))
+    story.rules.check_left(cast("Connection", talk))
 
 
 def a_shared_group_goes_with_a_session(story: Story) -> None:
@@ -259,14 +259,14 @@ def a_private_group_comes_without_its_subscription(story: Story) -> None:
 
 def a_private_group_is_left_over(story: Story) -> None:
     talk = subscribed(story, group(session_id=SESSION_ID))
-    story.books.unsubscribes.add((SESSION_ID, 1))
+    story.rules.unsubscribes.add((SESSION_ID, 1))
     story.delete(SubscriptionRow, (SESSION_ID, 1), talk)
 
 
 def a_destroyed_group_comes_back(story: Story) -> None:
     talk = subscribed(story, group())
-    story.books.removals.add(1)
-    story.books.committed(
+    story.rules.removals.add(1)
+    story.rules.committed(
         [Delete(GroupRow, (1,)), Put(GroupNameRow("g", "t/#", 1, destroyed_at_ms=5))], None
     )
     story.put(group(2), talk)
@@ -277,7 +277,7 @@ def an_old_connection_lives_on(story: Story) -> None:
     second = later(story.row, 2)
     newest = story.attach(second)
     story.opened(newest, second, present=True)
-    story.books.check_newest(cast("Connection", newest))
+    story.rules.check_newest(cast("Connection", newest))
 
 
 def the_newest_is_told_that_it_was_taken_over(story: Story) -> None:
@@ -359,7 +359,7 @@ def test_a_session_that_comes_goes_and_is_taken_over_breaks_nothing() -> None:
     story.refuse(first, SessionTakenOver)
     first.is_live = False
     story.opened(newest, second, present=True)
-    story.books.check_newest(cast("Connection", newest))
+    story.rules.check_newest(cast("Connection", newest))
     newest.left_us = story.timeline.now_us
     story.wait(1)
     story.put(later(second, 2, disconnected_at_ms=story.wall.ms() - 500))
@@ -367,7 +367,7 @@ def test_a_session_that_comes_goes_and_is_taken_over_breaks_nothing() -> None:
     story.expire()
     story.delete(GroupRow, (1,))
     story.delete(SubscriptionRow, (SESSION_ID, 1))
-    assert story.books.live == {}
+    assert story.rules.live == {}
 
 
 def test_a_clock_that_jumped_while_the_daemon_was_down_leaves_the_grace() -> None:
@@ -377,7 +377,7 @@ def test_a_clock_that_jumped_while_the_daemon_was_down_leaves_the_grace() -> Non
     story.put(later(story.row, 1, expiry_ms=60_000, disconnected_at_ms=story.wall.ms()))
     story.wall.move(3_600_000)
     story.began_us, story.wall_began_ms = story.timeline.now_us, story.wall.ms()
-    story.books.new_life()
+    story.rules.new_life()
     story.wait(GRACE_MS / 1_000)
     story.expire()
-    assert story.books.live == {}
+    assert story.rules.live == {}

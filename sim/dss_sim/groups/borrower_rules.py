@@ -64,7 +64,7 @@ class Hearing(NamedTuple):
     """The grant epochs."""
 
 
-class BorrowerBooks:
+class BorrowerRules:
     """The notes on all borrowers of a session, living and gone."""
 
     def __init__(self) -> None:

@@ -7,10 +7,10 @@ import pytest
 
 from dss_client._frame_queue import FrameQueue as ClientFrameQueue
 from dss_core.ids import StreamId
-from dss_sim.groups import producing
+from dss_sim.groups import producers
 from dss_sim.groups.history import Event, Published, Stored, Unpublished
 from dss_sim.groups.plan import LOG_FAULTS, Plan, Timed, plan_of
-from dss_sim.groups.producing import Producer
+from dss_sim.groups.producers import Producer
 from dss_sim.groups.run import run, run_seed
 from dss_sim.groups.scenarios import SCENARIOS
 from dss_sim.groups.world import World
@@ -146,7 +146,7 @@ def test_what_a_dead_connection_still_brings_is_stored_once(
 ) -> None:
     if queue != "ours":
         monkeypatch.setattr(
-            producing, "new_queue", lambda stream: ClientFrameQueue(stream.partition)
+            producers, "new_queue", lambda stream: ClientFrameQueue(stream.partition)
         )
     found = [run(hard_on_requests(seed)).violation for seed in LATE]
     assert [str(each) for each in found if each is not None] == []
@@ -163,7 +163,7 @@ def test_without_a_fence_between_connections_a_record_is_stored_twice(
 def test_the_frame_queue_of_the_client_keeps_every_invariant(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(producing, "new_queue", lambda stream: ClientFrameQueue(stream.partition))
+    monkeypatch.setattr(producers, "new_queue", lambda stream: ClientFrameQueue(stream.partition))
     hard = [
         seed
         for seed in range(600)

@@ -15,7 +15,7 @@ Strike = tuple[str, int]
 """The kind of a fault, and which question of that kind it answers, from 1."""
 
 
-class Chance:
+class Randomness:
     """Generators by purpose, and the fault tape."""
 
     def __init__(

@@ -7,9 +7,9 @@ import pytest
 
 from dss_core.ids import StreamId
 from dss_core.progress import Progress
-from dss_sim.groups.borrower_books import (
+from dss_sim.groups.borrower_rules import (
     RESETS_MAX,
-    BorrowerBooks,
+    BorrowerRules,
     Incarnations,
     Machine,
     check_lease,
@@ -77,14 +77,14 @@ def judged(
     then: Callable[[Borrower], object] = lambda borrower: None,
 ) -> None:
     """Judge a step in which the borrower hears the message, says that and changes like this."""
-    books, borrower = BorrowerBooks(), borrower_in(state)
-    books.installed(ME, granted())
-    hearing = books.about_to_hear(borrower, message)
+    rules, borrower = BorrowerRules(), borrower_in(state)
+    rules.installed(ME, granted())
+    hearing = rules.about_to_hear(borrower, message)
     assert hearing is not None
     then(borrower)
     for each in said:
-        books.said(each)
-    books.check_heard(hearing)
+        rules.said(each)
+    rules.check_heard(hearing)
 
 
 # Leaders
@@ -137,26 +137,26 @@ def test_a_report_that_is_not_durable_must_be_sent_again() -> None:
 
 
 def test_what_is_called_durable_must_be_what_the_leader_said() -> None:
-    books = BorrowerBooks()
-    books.about_to_hear(borrower_in(BorrowerState.CONNECTED), Revoked(ME, 4, A, 2, Progress(9)))
-    books.saved(Progress(9))
+    rules = BorrowerRules()
+    rules.about_to_hear(borrower_in(BorrowerState.CONNECTED), Revoked(ME, 4, A, 2, Progress(9)))
+    rules.saved(Progress(9))
     with broken("S2"):
-        books.saved(Progress(10))
+        rules.saved(Progress(10))
 
 
 # Grants
 
 
 def test_a_grant_that_was_over_must_not_come_back() -> None:
-    books = BorrowerBooks()
-    books.installed(ME, granted())
-    books.dropped(ME, A, 2)
-    books.installed(ME, granted(epoch=3))
-    books.dropped(ME, A, 3)
+    rules = BorrowerRules()
+    rules.installed(ME, granted())
+    rules.dropped(ME, A, 2)
+    rules.installed(ME, granted(epoch=3))
+    rules.dropped(ME, A, 3)
     for epoch in (2, 3):
         with broken("S4"):
-            books.installed(ME, granted(epoch=epoch))
-    books.installed(b"another", granted())
+            rules.installed(ME, granted(epoch=epoch))
+    rules.installed(b"another", granted())
 
 
 @pytest.mark.parametrize(
@@ -171,9 +171,9 @@ def test_a_grant_that_was_over_must_not_come_back() -> None:
     ids=["final", "presented", "goodbye", "fully acked", "another grant"],
 )
 def test_a_final_report_may_be_said_again_as_one(said: ToLeader) -> None:
-    books = BorrowerBooks()
-    books.reported_last(ME, report(sent=14))
-    books.said(said)
+    rules = BorrowerRules()
+    rules.reported_last(ME, report(sent=14))
+    rules.said(said)
 
 
 @pytest.mark.parametrize(
@@ -187,25 +187,25 @@ def test_a_final_report_may_be_said_again_as_one(said: ToLeader) -> None:
     ids=["ordinary", "ordinary in a set", "less was sent", "less was acknowledged"],
 )
 def test_a_final_report_must_not_become_another(invariant: str, said: ToLeader) -> None:
-    books = BorrowerBooks()
-    books.reported_last(ME, report(sent=14))
+    rules = BorrowerRules()
+    rules.reported_last(ME, report(sent=14))
     with broken(invariant):
-        books.said(said)
-    books.closing()
-    books.said(said)
+        rules.said(said)
+    rules.closing()
+    rules.said(said)
 
 
 # Leaving
 
 
 def test_who_leaves_must_say_so_at_once() -> None:
-    books, borrower = BorrowerBooks(), borrower_in(BorrowerState.UNSUBSCRIBING)
-    books.said(UpdateProgress(b"another", 4, (report(),), leaving=True))
-    books.said(UpdateProgress(ME, 4, (report(),)))
+    rules, borrower = BorrowerRules(), borrower_in(BorrowerState.UNSUBSCRIBING)
+    rules.said(UpdateProgress(b"another", 4, (report(),), leaving=True))
+    rules.said(UpdateProgress(ME, 4, (report(),)))
     with broken("L1"):
-        books.check_left([borrower])
-    books.said(UpdateProgress(ME, 4, (report(),), leaving=True))
-    books.check_left([borrower])
+        rules.check_left([borrower])
+    rules.said(UpdateProgress(ME, 4, (report(),), leaving=True))
+    rules.check_left([borrower])
 
 
 def test_who_leaves_must_give_back_what_it_is_granted() -> None:

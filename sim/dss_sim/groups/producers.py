@@ -17,8 +17,8 @@ from dss_core.errors import DiskFull, DssError, StorageTopicSealed, StreamNotFou
 from dss_core.ids import StreamId
 from dss_sim.groups.frame_queue import AnyFrameQueue, FrameQueue, PendingFrame
 from dss_sim.groups.history import Published, Unpublished
+from dss_sim.groups.log_writer import Asked, Outcome
 from dss_sim.groups.schedule import Host
-from dss_sim.groups.writing import Asked, Outcome
 from dssd.log.sequences import Answer
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ class Producer:
     def _send(self, call: Call, stream: StreamId, frame: PendingFrame) -> None:
         world, writer = self._world, self._world.writer
         answered = partial(self._answer, call, stream, frame.sequence)
-        keys = world.keys_of(stream, self._id, frame.content, frame.records)
+        keys = world.keys.of_frame(stream, self._id, frame.content, frame.records)
         sent = (frame.sequence, frame.content, keys)
         asked = Asked(stream, call.number, self._id, *sent, answered)
         world.say(self.name, asked)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dss_core.errors import DiskFull, Stopping
-from dss_sim.sessions.disk import Disk, SlowStore
+from dss_sim.sessions.slow_store import Disk, SlowStore
 from dss_sim.sessions.timeline import Timeline, VirtualLoop
 from dssd.store.port import Absent, PreconditionFailed, Put
 from dssd.store.rows import SubscriptionRow

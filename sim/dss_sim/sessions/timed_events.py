@@ -18,8 +18,8 @@ from dss_core.limits import SESSION_GRACE_S
 from dss_sim.groups.plan import Timed
 from dss_sim.sessions.client import NOTICED_US, Client
 from dss_sim.sessions.connection import Connection
+from dss_sim.sessions.consumer import Up
 from dss_sim.sessions.plan import JUMPS_MS, SECOND_US, shared_filters
-from dss_sim.sessions.user import Up
 from dss_sim.sessions.world import World
 from dssd.leaders.groups import EXCLUSIVE
 from dssd.leaders.takeover import LEASE
@@ -171,12 +171,12 @@ def _freeze(world: World, timed: Timed, chance: Random) -> None:
         return
     world.disturb("freeze")
     call = connection.call
-    connection.user.stand_still()
+    connection.consumer.stand_still()
     call.freeze()
 
     def thaw() -> None:
         call.thaw()
-        connection.user.doubt()
+        connection.consumer.doubt()
 
     world.timeline.after(chance.randint(*STAND_STILL_US), thaw)
 
@@ -214,7 +214,7 @@ def _remove_one(world: World, timed: Timed, *, private: bool) -> None:
     if groups:
         world.disturb("remove")
         group_id = groups[timed.who % len(groups)].group_id
-        world.books.removals.add(group_id)
+        world.rules.removals.add(group_id)
         life.run(_tolerant(life.groups.remove(group_id)), "remove")
 
 

@@ -37,9 +37,7 @@ from dss_sim.log.acts import (
     Trim,
     Wait,
 )
-from dss_sim.log.era import Era
 from dss_sim.log.journal import JournaledStore
-from dss_sim.log.judging import name_of, stamped_at
 from dss_sim.log.ledger import (
     ANONYMOUS,
     GONE,
@@ -52,9 +50,11 @@ from dss_sim.log.ledger import (
     SealAsked,
     Sealed,
 )
-from dss_sim.log.looking import frames_of
 from dss_sim.log.new_frame import append_of, new_frame
-from dss_sim.log.retaining import files_of, left_wrongly, taken_wrongly
+from dss_sim.log.power_cycle import PowerCycle
+from dss_sim.log.retention_rules import files_of, left_wrongly, taken_wrongly
+from dss_sim.log.rules import name_of, stamped_at
+from dss_sim.log.stream_contents import frames_of
 from dss_sim.ordering_keys import OrderingKeys, keys_of_stream
 from dss_sim.power_loss.promises import (
     RemovalAsked,
@@ -75,12 +75,12 @@ PROBED_BACK = 7
 """How many frames of a producer are sent once more: more than the log knows the answers of."""
 
 
-class Doing:
+class ActRunner:
     """Whoever does the acts of one life."""
 
     def __init__(
         self,
-        era: Era,
+        cycle: PowerCycle,
         log: SegmentLog,
         catalogue: Catalogue,
         store: JournaledStore,
@@ -88,7 +88,7 @@ class Doing:
         is_full: Callable[[], bool],
         broken: Callable[[str, str], None],
     ) -> None:
-        self._era = era
+        self._cycle = cycle
         self._log = log
         self._catalogue = catalogue
         self._store = store
@@ -122,9 +122,9 @@ class Doing:
         number = topic.producing.storage_topic_id
         match act:
             case RemoveTopic():
-                self._era.tell(RemovalAsked(topic.name))
+                self._cycle.tell(RemovalAsked(topic.name))
                 await self._catalogue.remove(topic.name)
-                self._era.tell(TopicRemoved(topic.name))
+                self._cycle.tell(TopicRemoved(topic.name))
             case Roll():
                 await self._log.roll(number)
             case Seal():
@@ -146,7 +146,7 @@ class Doing:
             if not self._is_full():
                 self._broken("answers", f"there is room, and yet: {refused!r}")
         except (StreamNotFound, TopicNotFound) as refused:
-            if not self._era.ledger.maybe and not self._era.ledger.removals:
+            if not self._cycle.ledger.maybe and not self._cycle.ledger.removals:
                 self._broken("answers", f"nothing was removed, and yet: {refused!r}")
 
     def _topic(self, act: Act | Sending) -> Topic | None:
@@ -157,18 +157,18 @@ class Doing:
     # Topics
 
     async def _make(self, name: str, act: MakeTopic) -> None:
-        self._era.tell(TopicAsked(name))
+        self._cycle.tell(TopicAsked(name))
         new = NewTopic(name, act.partitions, durability=act.durability)
         topic = await self._catalogue.create(new)
         number = topic.producing.storage_topic_id
-        self._era.tell(TopicMade(name, topic.topic_id, number, act.partitions, act.durability))
+        self._cycle.tell(TopicMade(name, topic.topic_id, number, act.partitions, act.durability))
 
     async def _seal(self, topic: Topic) -> None:
         part = topic.producing
-        self._era.tell(SealAsked(part.storage_topic_id))
+        self._cycle.tell(SealAsked(part.storage_topic_id))
         ends = await self._log.seal(part.storage_topic_id)
         for stream, end in zip(part.streams(), ends, strict=True):
-            self._era.tell(EndSeen(stream, end))
+            self._cycle.tell(EndSeen(stream, end))
         written = ",".join(map(str, ends))
         while True:
             found = await self._store.read(StorageTopicRow, (topic.topic_id, part.ordinal))
@@ -182,7 +182,7 @@ class Doing:
                 )
             except PreconditionFailed:
                 continue
-            self._era.tell(Sealed(part.storage_topic_id))
+            self._cycle.tell(Sealed(part.storage_topic_id))
             return
 
     # Making it shorter
@@ -190,9 +190,9 @@ class Doing:
     async def _trim(self, stream: StreamId, share: float) -> None:
         bounds = self._log.bounds(stream)
         offset = bounds.start + round(share * (bounds.end - bounds.start))
-        self._era.tell(TrimAsked(*stream, offset))
+        self._cycle.tell(TrimAsked(*stream, offset))
         await self._log.trim(stream, offset)
-        self._era.tell(Trimmed(*stream, offset))
+        self._cycle.tell(Trimmed(*stream, offset))
 
     async def _retain(self, storage_topic_id: int, act: Retain, *, is_alone: bool) -> None:
         going: dict[StreamId, Range] = {}
@@ -200,18 +200,18 @@ class Doing:
         async def about_to_go(ranges: Mapping[StreamId, Range]) -> None:
             going.update(ranges)
             for stream, (_, end) in ranges.items():
-                self._era.tell(TrimAsked(*stream, end))
+                self._cycle.tell(TrimAsked(*stream, end))
 
-        now_us = self._era.clock()
-        before = files_of(self._era.root, storage_topic_id)
+        now_us = self._cycle.clock()
+        before = files_of(self._cycle.root, storage_topic_id)
         await self._log.enforce_retention(
             storage_topic_id, act.age_ms, act.bytes, now_us, about_to_go
         )
         for stream, (_, end) in going.items():
-            self._era.tell(Trimmed(*stream, end))
+            self._cycle.tell(Trimmed(*stream, end))
         # A full disk puts off; a bit that flipped makes a file look like another.
-        if is_alone and not self._is_full() and not self._era.ledger.rotten:
-            after = files_of(self._era.root, storage_topic_id)
+        if is_alone and not self._is_full() and not self._cycle.ledger.rotten:
+            after = files_of(self._cycle.root, storage_topic_id)
             oldest_us = now_us - (act.age_ms or 0) * 1_000
             for text in (
                 *taken_wrongly(before, after, act, oldest_us),
@@ -225,7 +225,7 @@ class Doing:
         bounds = self._log.bounds(stream)
         offset = bounds.start + int(act.share * (bounds.end - bounds.start))
         chunk = await self._log.read(stream, offset, bytes_max=act.bytes_max)
-        bodies = {frame.body: frame for frame in self._era.ledger.frames.values()}
+        bodies = {frame.body: frame for frame in self._cycle.ledger.frames.values()}
         for found in frames_of(chunk):
             frame = bodies.get(found.body)
             if frame is None or found.content != stamped_at(frame, found.base, found.time_us):
@@ -233,15 +233,15 @@ class Doing:
                 return
             if found.keys != frame.keys:
                 self._broken("keys", f"{frame} was sent with {frame.keys}, not {found.keys}")
-            known = self._era.ledger.places_of(frame.number)
+            known = self._cycle.ledger.places_of(frame.number)
             self._note_stored(frame, Place(found.base, found.time_us), known)
 
     def _note_stored(self, frame: Frame, place: Place, known: set[Place]) -> None:
         """It is at a place, which is to be one of those that are known, if any is."""
-        ledger = self._era.ledger
+        ledger = self._cycle.ledger
         if known and place not in known and not ledger.may_be_forgotten(frame):
             self._broken("repeats", f"{frame} is at {place.base}, and was at {sorted(known)}")
-        self._era.tell(FrameStored(frame.number, place))
+        self._cycle.tell(FrameStored(frame.number, place))
 
     # Appending
 
@@ -254,7 +254,7 @@ class Doing:
 
     def _frames_to(self, stream: StreamId, sending: Sending) -> list[Frame]:
         """A producer has no more on their way than the log knows the answers of."""
-        ledger, producer = self._era.ledger, sending.producer
+        ledger, producer = self._cycle.ledger, sending.producer
         frames = [] if producer == ANONYMOUS else ledger.unanswered(stream, producer)
         if len(frames) < PRODUCER_WINDOW_SEQUENCES:
             number = len(ledger.frames)
@@ -264,11 +264,11 @@ class Doing:
             keys = self._keys.of_frame(of_stream, number, sending.records)
             frames.append(new_frame(number, stream, sequence, sending, keys, topic.durability))
         for frame in frames:
-            self._era.tell(FrameSent(frame))
+            self._cycle.tell(FrameSent(frame))
         return frames
 
     async def _repeat(self, stream: StreamId, act: Repeat) -> None:
-        ledger = self._era.ledger
+        ledger = self._cycle.ledger
         stored = ledger.stored(stream, act.producer)
         if act.back >= len(stored):
             return
@@ -278,7 +278,7 @@ class Doing:
 
     async def _resend(self, frames: list[Frame]) -> None:
         """Send frames again that are stored; their answers are known, or too old."""
-        lapsed = frozenset(self._era.ledger.lapsed)
+        lapsed = frozenset(self._cycle.ledger.lapsed)
         results = await self._log.append([append_of(frame) for frame in frames])
         for frame, result in zip(frames, results, strict=True):
             if isinstance(result, Appended):
@@ -288,7 +288,7 @@ class Doing:
 
     def _may_be_refused(self, frame: Frame, error: BaseException, *, is_new: bool) -> bool:
         """Whether one that is sent again may be; it is new where its producer was forgotten."""
-        ledger = self._era.ledger
+        ledger = self._cycle.ledger
         match error:
             case SequenceTooOld():
                 allowed = is_new or not ledger.is_answer_known(frame)
@@ -307,7 +307,7 @@ class Doing:
         streams = [stream for topic in self._catalogue.topics() for stream in topic.streams()]
         for stream in streams:
             for producer in range(PRODUCERS):
-                stored = self._era.ledger.stored(stream, producer)
+                stored = self._cycle.ledger.stored(stream, producer)
                 for frame in stored[-PROBED_BACK:]:
                     await self._resend([frame])
         for number, stream in enumerate(streams):
@@ -318,7 +318,7 @@ class Doing:
         frames = [frame for own in sent for frame in own]
         if not frames:
             return
-        sealed = frozenset(self._era.ledger.sealed)
+        sealed = frozenset(self._cycle.ledger.sealed)
         results = await self._log.append([append_of(frame) for frame in frames])
         for frame, result in zip(frames, results, strict=True):
             if isinstance(result, Appended):
@@ -329,7 +329,7 @@ class Doing:
                 self._refused(frame, result)
 
     def _answered(self, frame: Frame, result: Appended) -> None:
-        ledger = self._era.ledger
+        ledger = self._cycle.ledger
         if result.repeated and ledger.refused.get(frame.number) == GONE:
             self._broken("repeats", f"{frame} is answered as stored, though {GONE}")
         if result.records != frame.records:
@@ -339,7 +339,7 @@ class Doing:
         self._note_stored(frame, Place(result.base_offset, result.append_time_us), known)
 
     def _refused(self, frame: Frame, error: BaseException) -> None:
-        ledger = self._era.ledger
+        ledger = self._cycle.ledger
         match error:
             case DiskFull() | Overloaded():
                 allowed = self._is_full()
@@ -358,10 +358,10 @@ class Doing:
                 allowed = False
         if not allowed:
             self._broken("answers", f"{frame} was refused: {error!r}")
-        self._era.tell(FrameRefused(frame.number, f"it was refused: {type(error).__name__}"))
+        self._cycle.tell(FrameRefused(frame.number, f"it was refused: {type(error).__name__}"))
 
     def _is_one_before_missing(self, frame: Frame) -> bool:
-        ledger = self._era.ledger
+        ledger = self._cycle.ledger
         sent = ledger.sent[frame.stream, frame.producer]
         before = sent[: sent.index(frame.number)]
         return any(number not in ledger.places for number in before) or (
