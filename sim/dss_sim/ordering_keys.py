@@ -1,7 +1,8 @@
 """The ordering keys of the records of a run.
 
-Some records have none, and absent is not empty; the others have one of a handful a stream, mostly
-the same. A key has one byte at most, and routes to the partition that its record is in.
+Some records have no key, which is not the empty key. The others have one of a handful of keys of
+their stream, most often the same one. A key has at most one byte, and routes to the partition of
+its record.
 
 Invariant: keys follow from the seed of the run, the stream and the number of the frame. They are
 drawn apart from all other chance, so nothing else depends on them.

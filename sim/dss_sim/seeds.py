@@ -71,7 +71,7 @@ def parser_of(simulator: Simulator, text: str | None) -> argparse.ArgumentParser
 
 
 def run_seeds(simulator: Simulator, first: int, seeds: int, jobs: int) -> int:
-    """Run many seeds, with a progress bar where somebody looks; the exit code, 1 if one failed."""
+    """Run many seeds, with a progress bar on a terminal; the exit code, 1 if one failed."""
     began = perf_counter()
     size = failures = 0
     with Progress(disable=not sys.stderr.isatty()) as progress:

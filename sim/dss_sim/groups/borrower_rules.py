@@ -1,7 +1,7 @@
 """What a session's borrowers were told and said, and what follows from it for each of their steps.
 
-Each rule is judged on the step that breaks it, for what would follow is often hidden by another
-line of defence. Invariant: it takes notes and looks; nothing that a borrower does depends on it.
+Each rule is judged on the step that breaks it, because its consequence is often hidden by another
+line of defence. Invariant: this takes notes and looks; nothing that a borrower does depends on it.
 """
 
 from collections import Counter
@@ -312,10 +312,10 @@ def check_repeated_until_saved(machine: Machine, message: ProgressSaved, saved: 
 
 
 def check_limits(machine: Machine) -> None:
-    """S4, I22: nobody lives without a lease, or leaves without an end.
+    """S4, I22: no borrower lives without a lease, or takes forever to leave.
 
     Raises:
-        Violation: somebody does.
+        Violation: one does.
     """
     leaves = machine.state is BorrowerState.UNSUBSCRIBING
     if (leaves or machine.state in SERVED) and machine.timers.at_ms(Timer.LEASE) is None:

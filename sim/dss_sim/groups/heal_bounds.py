@@ -1,9 +1,9 @@
 """How long a world may take once it has healed, derived from what its plan may have left behind.
 
-The protocol's part is in leases (reference: every stream granted within 2 L, all consumed within
-3 L and the work). Besides, users who sat on records keep them for their ack wait, refused ones
-rest, and a revoke waits for whoever does not give back. All of that runs on the clocks of the
-hosts, of which the slowest counts.
+The protocol's part is counted in leases (docs/protocol.md: every stream is granted within 2 L,
+everything is consumed within 3 L plus the work). Besides, records that users sat on stay out until
+their ack wait ends, refused records rest, and a revoke waits for a holder that does not give back.
+All of that runs on the clocks of the hosts; the slowest clock counts.
 
 Invariant: nothing here is measured from runs.
 """
@@ -34,7 +34,7 @@ class Bounds:
     settled_us: int
     """L2: from heal until all is consumed."""
     given_back_us: int
-    """From heal until nobody keeps what it was asked for, or what it left."""
+    """From heal until every stream that was asked back or left is given back."""
     calm_us: int
     """Behind both: until what was on its way has come, and who is gone was missed; for L3."""
 

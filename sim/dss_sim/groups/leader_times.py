@@ -1,6 +1,6 @@
 """What a leader does in time: leases, rebalances, commits; seen before a step, judged after it.
 
-A clock that is set too far ahead costs nothing in most runs: somebody else's timer, or the next
+A timer that is set too late has no effect in most runs: another timer, or the next
 message, hides it. So each is judged on the step that sets it. Invariant: it looks at the leader
 and changes nothing; of the leader's own bounds only those that it is configured with are believed.
 """

@@ -1,9 +1,9 @@
 """The log of a run as its readers see it; part of `dssd.log.port.Log`.
 
-Of each stream it keeps where the frames lie that can be read. A frame is here once it is as durable
-as its topic asks. What is damaged is left out, so offsets between two frames that no frame has are
-damaged, as in the real index, unless they are known to be *lost*: gone with the machine, or never
-given. A read is gathered by the real `ChunkBuilder`. What disks and producers do to the log is in
+For each stream it keeps the readable frames. A frame is here once it is as durable as its topic
+asks. Damaged frames are left out, so offsets between two frames are damaged, as in the real index,
+unless they are known to be *lost*: the machine lost them, or they were never given. A read is
+gathered by the real `ChunkBuilder`. What disks and producers do to the log is in
 `log_writer` and `topic_file`.
 
 What is read of a frame is a stand-in of 12 bytes, that has the keys of its records::
@@ -129,7 +129,7 @@ class SimulatedLog:
         found.end = end
 
     def claim(self, stream: StreamId, end: int) -> None:
-        """The stream goes on at an offset, for bad bytes may have held those before it."""
+        """The stream goes on at an offset, because bad bytes may have held those before it."""
         self._streams[stream].end = end
 
     def remove(self, streams: Sequence[StreamId]) -> None:

@@ -1,4 +1,4 @@
-"""What a log promises to producers and readers, judged by what it has and what producers heard.
+"""What a log promises to producers and readers, judged by what it stored and what it answered.
 
 It keeps of each stream where it ends, which offsets hold nothing and which keys its records have,
 and of each producer what it stored there. Damage and the loss of a machine excuse what they took
@@ -33,7 +33,7 @@ class _Sent:
     def __init__(self) -> None:
         self.stored: dict[int, Place] = {}
         self.damaged: dict[int, Place] = {}
-        """Cannot be read any more; whether they are stored, nobody needs to know."""
+        """Frames that cannot be read any more, and may be answered either way."""
         self.contents: dict[int, int] = {}
         """The sequence under which each of its frames is stored."""
         self.last = -1
@@ -52,9 +52,9 @@ class LogRules:
         )
         self._durability: dict[str, str] = {}
         self._keys: defaultdict[str, dict[int, Key]] = defaultdict(dict)
-        """Of each stream, by offset; an offset that is missing has a key that nobody told."""
+        """Of each stream, by offset; the key of a missing offset is not known."""
         self._hurt: set[str] = set()
-        """Storage topics of which something is gone: their producers may be left in doubt."""
+        """Storage topics that lost something: their producers may be left in doubt."""
 
     def end(self, stream: str) -> int:
         """Where a stream ends."""

@@ -95,7 +95,7 @@ class Writer:
         self._files[storage_topic_id] = TopicFile(storage_topic_id, partitions, durability)
 
     def append(self, asked: Asked) -> None:
-        """Store a frame; whoever asked hears of it unless the daemon dies."""
+        """Store a frame; the producer is answered unless the daemon dies."""
         try:
             self.calls.check(asked.producer_id, asked.call, self._world.schedule.now_us / 1e6)
         except OutcomeUnknown as superseded:
@@ -221,7 +221,7 @@ class Writer:
             self._commit()
 
     def _show(self, file: TopicFile, frame: Frame) -> None:
-        """Told before sessions can hear of it, for that is the order of things."""
+        """Tell of a frame before sessions can hear of it, and let them read it."""
         world = self._world
         stream = StreamId(file.storage_topic_id, frame.partition)
         producer = world.producer_names[frame.producer_id]
@@ -231,7 +231,7 @@ class Writer:
         world.log.enter(stream, frame.base, frame.keys)
 
     def _raise_ceilings(self, file: TopicFile) -> None:
-        """Nobody waits for them: what outruns a ceiling meanwhile is synced before it is shown."""
+        """Appends do not wait for it: a frame above the ceiling is synced before it is shown."""
         number = file.storage_topic_id
         if number not in self._raising and (ceilings := file.low_ceilings()):
             self._raising.add(number)

@@ -32,7 +32,7 @@ def check_leader(leader: Leader) -> None:
     """S1: each stream that is held has one holder, a member, and its member lists it.
 
     Raises:
-        Violation: they do not, or somebody is a member who may not be.
+        Violation: they do not, or a member may not be one.
     """
     if leader.state is not LeaderState.LEADING:
         return
@@ -52,7 +52,7 @@ def check_leader(leader: Leader) -> None:
 
 
 def check_moved(leader: Leader, stream: StreamId, now_ms: int) -> None:
-    """I9: who is asked for a stream has more than its share without it.
+    """I9: a member that is asked for a stream keeps its fair share without it.
 
     Raises:
         Violation: it was asked for needlessly.

@@ -2,7 +2,7 @@
 
 Each direction between two hosts is a link of its own, so a partition may be one-sided. A message
 is an act on the receiving host; a host that crashed meanwhile never sees it, one that was started
-again does, as a datagram would be delivered to whoever listens now.
+again does, as a datagram is delivered to the process that listens now.
 """
 
 from dss_sim.groups.randomness import Randomness
@@ -22,7 +22,7 @@ class Network:
         self._latency = chance.of("latency")
         self._blocked_until_us: dict[tuple[str, str], int] = {}
         self.sent = 0
-        """Messages that somebody wanted to send."""
+        """Messages that hosts sent, delivered or not."""
 
     def send(self, source: Host, target: Host, receive: Act) -> None:
         """Let ``receive`` happen on the target, once, twice or never."""

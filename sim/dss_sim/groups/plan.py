@@ -117,7 +117,7 @@ class CrashPoint:
     """A crash in the middle of a step."""
 
     effect: int
-    """After the effect of this number, from 1, whoever carries it out."""
+    """After the effect of this number, counted from 1 over all hosts."""
     whole_daemon: bool
     """Leaders and sessions die together; else the host that carried it out dies alone."""
 

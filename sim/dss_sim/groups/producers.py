@@ -1,13 +1,13 @@
-"""Producers: they publish to streams, and send again what nobody answered.
+"""Producers: they publish to streams, and send unanswered frames again.
 
-A producer has one connection for all its queues. The connection is in order and may be cut, each
-side noticing at its own time: what is sent into a cut is lost, and so are the answers on their way;
-but requests that are late may arrive after the next connection's. It connects again, and what is in
-flight is sent again with its sequences. Frames that were refused for want of room are published
-again a while later, as new ones. A producer that dies leaves what it sent behind; the next one has
-a new id.
+A producer has one connection for all its queues. The connection keeps the order and may be cut;
+each side notices at its own time. What is sent into a cut is lost, and so are the answers under
+way, but a late request may arrive after requests of the next connection. The producer connects
+again, and sends what is in flight again with the same sequences. Frames that a full disk refused
+are published again a while later, as new ones. A producer that dies leaves what it sent behind; the
+next one has a new id.
 
-Invariant: what a producer was told is told to the history at the moment at which it hears of it.
+Invariant: an answer is told to the history at the moment at which its producer hears it.
 """
 
 from functools import partial
@@ -83,7 +83,7 @@ class Producer:
         self._world.producer_names[self._id] = self.name
         self._connect()
 
-    # What befalls it
+    # What happens to it
 
     def kill(self, away_us: int) -> None:
         """The process dies; another one begins later."""

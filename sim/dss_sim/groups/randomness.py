@@ -1,10 +1,10 @@
-"""All chance of a run, drawn from its seed.
+"""All randomness of a run, drawn from its seed.
 
-Ordinary chance (latencies, what a user does next) comes from one generator for each purpose.
-Chance that hurts is asked for by kind: the n-th question of a kind strikes or it does not, and
-which ones struck is the *fault tape* of the run. A replay may keep a part of the tape: every other
-question then finds no fault, and the details of a kept strike are what they were, for they are
-drawn from its own name.
+Ordinary randomness (latencies, what a user does next) comes from one generator for each purpose.
+Faults are asked for by kind: the n-th question of a kind strikes or it does not, and the list of
+those that struck is the *fault tape* of the run. A replay may keep a part of the tape: every other
+question then finds no fault. The details of a kept strike stay the same, because they are drawn
+from the name of the strike.
 """
 
 from collections import defaultdict

@@ -1,8 +1,8 @@
-"""Records that come again in one session: not before the wait that their user was given.
+"""Redelivery within one session: no record comes again before its user had the wait it was given.
 
 A record comes again under the same grant because it was refused, and then rests first, or because
-its ack wait ran out. Invariant: it takes notes of what the client said, on the session's clock, and
-looks at what is delivered; what comes again of grants before is not its business.
+its ack wait ran out. Invariant: this takes notes of what the client said, on the session's clock,
+and looks at what is delivered. Redelivery across grants is judged elsewhere.
 """
 
 from collections import defaultdict

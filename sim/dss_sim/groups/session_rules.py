@@ -1,6 +1,6 @@
-"""What a session owes, kept beside it: what it must give back, end, or not send.
+"""What a session must give back, end, or not send, judged from notes on what it did.
 
-Invariant: it only takes notes and looks; nothing that a session does depends on it.
+Invariant: this only takes notes and looks; nothing that a session does depends on it.
 """
 
 from collections import defaultdict
@@ -64,11 +64,11 @@ class SessionRules:
         """Grants that are to be given back, and when their final report is due."""
         self._suspended: set[int] = set()
         self._confirmed: set[int] = set()
-        """Grants of which the client said that it dropped what it has not handed out."""
+        """Grants whose undelivered records the client said it dropped."""
         self._acked: defaultdict[int, list[Ranges]] = defaultdict(list)
         """What the client acknowledged under each grant."""
         self._tokens: dict[int, tuple[HeldGrant, Progress]] = {}
-        """Of acks that are to be answered once durable: all that was acknowledged by then."""
+        """Acks that are answered once durable, by token: all that was acknowledged by then."""
 
         self._counted: dict[int, Attempts] = {}
         """Hand-outs of records that deliveries told of."""

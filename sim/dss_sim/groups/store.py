@@ -2,7 +2,7 @@
 
 A differential test holds that adapter equal to the SQLite adapter. A commit takes effect at one
 moment between its request and its answer; a daemon that crashes in between may or may not have made
-it, and nobody is told. A full disk does not hinder it (docs/decisions/0014).
+it, and no caller learns which. A full disk does not prevent it (docs/decisions/0014).
 """
 
 from collections.abc import Callable, Coroutine, Iterator, Sequence
@@ -32,7 +32,7 @@ def at_once(awaited: Coroutine[Any, Any, T]) -> T:
 
 
 class AtOnce:
-    """A turn that never ends: nobody else waits for the loop."""
+    """A turn that never ends: no other task waits for the loop."""
 
     async def give_way(self) -> None:
         """Go on."""

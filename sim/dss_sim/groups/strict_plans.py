@@ -1,11 +1,11 @@
-"""What makes no record come twice, and plans that hold nothing else.
+"""Strict plans: those in which nothing may make a record come twice.
 
-Where nothing disturbs, the judge is at its strictest: each record comes once, unmarked, in its
-time. One run in ten is cut down to what disturbs nothing, and of those half have their leaders die
-besides, so that this is asked of runs with faults too.
+The checker is strictest in such a run: each record must come once, unmarked, in its time. One run
+in ten is cut down to events that disturb nothing; in half of these a leader dies as well, so that
+runs with faults are held to the strict rules too.
 
-Invariant: whatever is named here may strike a member that stays and acknowledges everything, and
-costs it no record. What is not named here disturbs.
+Invariant: an event or a rate that is named here never makes a record come twice to a member that
+stays and acknowledges everything. Every other one counts as a disturbance.
 """
 
 from dataclasses import replace
@@ -33,7 +33,7 @@ UNDISTURBING = (
     | LEADER_FAULTS
     | LEAVES
 )  # fmt: skip
-"""A new leader adopts who lives and what they acknowledged, so even its death costs nothing."""
+"""A new leader adopts the living members and their acks, so even its death repeats no record."""
 UNDISTURBING_RATES = frozenset({"double", "late", "slow_commit", "slow_sync", "late_request"})
 """What happens to messages and commits at these rates never makes a record come twice."""
 
@@ -56,9 +56,9 @@ def disturbs_by_plan(plan: "Plan") -> bool:
 
 
 def cut_to_strict(plan: "Plan", chance: Random, death: "Timed") -> "Plan":
-    """The plan without what disturbs; in half of the cases a leader dies, once, and nobody leaves.
+    """The plan without disturbances; in half of the cases a leader dies once, and no member leaves.
 
-    For what a member says as it leaves is said once, and deaths in a row may outlast a lease.
+    A goodbye is sent only once, so a dead leader may miss it; deaths in a row may outlast a lease.
     """
     dies = chance.random() < LEADERLESS_SHARE
     kinds = UNDISTURBING - LEADER_FAULTS - (LEAVES if dies else frozenset())

@@ -45,12 +45,12 @@ def happen(world: World, timed: Timed) -> None:
 
 
 def _loses_goodbyes(world: World, timed: Timed) -> bool:
-    """A goodbye is said once: unheard, or unsaved by a leader that dies, it leaves a doubt."""
+    """A goodbye is sent once; if a dying leader misses it or does not save it, a doubt remains."""
     return timed.kind in LEAVES and any(each.kind in LEADER_FAULTS for each in world.plan.timed)
 
 
 def _outlasts_leases(world: World, timed: Timed) -> bool:
-    """A lease may end unheard: one is slow to find the next leader, or that one dies so soon."""
+    """A lease may end before a new leader is found: the way is slow, or that one dies soon too."""
     if timed.kind not in LEADER_FAULTS:
         return False
     if SLOWING & world.plan.rates.keys():
@@ -95,7 +95,7 @@ def _join(world: World, timed: Timed) -> None:
 def _leave(world: World, timed: Timed) -> None:
     client = _client(world, timed)
     if client.host.frozen_until_us > world.schedule.now_us:
-        # Who stands still cannot go.
+        # A client that stands still cannot leave.
         return
     others = [each for each in world.clients if each is not client and each.staying]
     for group in client.wanted.values():
@@ -244,7 +244,7 @@ def _kill_client(world: World, timed: Timed) -> None:
 def _cut_pipe(world: World, timed: Timed) -> None:
     """The session notices before its client only by a silence in which that one began to doubt.
 
-    Who stands still notices nothing before it goes on.
+    A client that stands still notices nothing before it goes on.
     """
     client = _client(world, timed)
     if client.pipe is None:

@@ -12,9 +12,9 @@ Frames are numbered in the order in which they were written, whatever their stre
 producers is the real one, `dssd.log.sequences`, and so is its way through a crash: snapshot, marks,
 frames, doubt. So are the offsets that damage takes along (`dssd.log.recovery.claimed_offsets`).
 
-Invariant: what was synced survives everything but rot, which strikes below the watermark only: at
-the end of a file, above it, nobody can tell rot from a torn write. This module knows nobody who
-reads or writes, and no time.
+Invariant: what was synced survives everything but rot. Rot strikes below the watermark only:
+above it, at the end of a file, rot cannot be told from a torn write. This module knows no readers,
+no writers and no time.
 """
 
 from collections.abc import Mapping, Sequence
@@ -74,9 +74,9 @@ class Found(NamedTuple):
     """What a start found."""
 
     survived: Sequence[Frame]
-    """Frames that nobody could read before."""
+    """Frames that could not be read before."""
     damaged: Sequence[Jump]
-    """Offsets that are given to nobody, for bad bytes may have held them."""
+    """Offsets that are never given, because bad bytes may have held them."""
     lost: Sequence[Jump]
     """Offsets that went with the machine or were never given, up to where the stream goes on."""
 

@@ -1,4 +1,4 @@
-"""One run: hosts, store, log, network, and whoever lives among them.
+"""One run: hosts, store, log, network, and the clients, producers and daemon among them.
 
 Invariant: everything that happens is an event of the schedule; every event is followed by a look
 at the machines that it touched, and every 50th by a look at all of them.
@@ -144,7 +144,7 @@ class World:
             self.transcript(self.schedule.now_us, who, given)
 
     def noticed(self, what: object) -> None:
-        """Something for people; nobody looks but the transcript."""
+        """Something worth showing to people: only the transcript has it."""
         self.say("notice", what)
 
     def await_leader(self, acting: Leading, given: LeaderInput) -> Sight | None:
@@ -260,7 +260,7 @@ class World:
         """Sessions say goodbye, leaders save what they have; then the process ends and restarts."""
         if not self.leaders.up:
             return
-        # First, for a host may die of saying goodbye.
+        # Scheduled first, because a host may die while it says goodbye.
         self.schedule.after(STOP_US, self._stopped)
         self.leaders.stop()
         for session in list(self.sessions.values()):

@@ -1,7 +1,8 @@
-"""The acts of a run, done to a log and its catalogue, with every fact told.
+"""Does the acts of a run to a log and its catalogue, and tells every fact.
 
-Invariant: what is asked for is told before it is asked, and what was answered right after; an
-answer that no rule allows is a violation. What an act is about is chosen among what there is.
+Invariant: a request is told before it is made, an answer right after it came; an answer that no
+rule allows is a violation. The topic, stream or producer of an act is chosen among those that are
+there.
 """
 
 import asyncio
@@ -76,7 +77,7 @@ PROBED_BACK = 7
 
 
 class ActRunner:
-    """Whoever does the acts of one life."""
+    """Does the acts of one life."""
 
     def __init__(
         self,
@@ -209,7 +210,7 @@ class ActRunner:
         )
         for stream, (_, end) in going.items():
             self._cycle.tell(Trimmed(*stream, end))
-        # A full disk puts off; a bit that flipped makes a file look like another.
+        # A full disk postpones retention; a flipped bit makes a file look like another one.
         if is_alone and not self._is_full() and not self._cycle.ledger.rotten:
             after = files_of(self._cycle.root, storage_topic_id)
             oldest_us = now_us - (act.age_ms or 0) * 1_000
@@ -273,7 +274,7 @@ class ActRunner:
         if act.back >= len(stored):
             return
         again = stored[-1 - act.back :]
-        # Who may be forgotten has to send all that came after, or is shut out by a gap.
+        # A producer that may be forgotten sends all later frames too; else a gap shuts it out.
         await self._resend(again if again[0].number in ledger.lapsed else again[:1])
 
     async def _resend(self, frames: list[Frame]) -> None:

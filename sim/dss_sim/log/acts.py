@@ -1,7 +1,7 @@
 """What a run does, as values, and how a seed draws it.
 
-Topics, producers and partitions are chosen by a number, taken modulo what there is when the act's
-turn comes; so a run stays one if acts are left out. Invariant: a plan follows from its seed.
+An act names a topic, producer or partition by a number, taken modulo how many there are when its
+turn comes; so a run stays valid if acts are left out. Invariant: a plan follows from its seed.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Bits that flip in files, and whom that concerns. Invariant: one bit a time."""
+"""Flips bits in files, and tells which frames are hit. Invariant: one bit at a time."""
 
 from dss_core.frame import HEADER_BYTES as FRAME_HEADER_BYTES
 from dss_sim.log.acts import Rot

@@ -1,9 +1,9 @@
 """What a run asked for, what it was told, and what it has seen: the facts, and what they promise.
 
-Time costs this: a producer of whose frames none was appended for `FORGOTTEN_AFTER_US`, by any look
-at the wall clock, may be forgotten. Then what it sent before, sent again, may be stored once more,
-be refused as too old or as behind a gap, or get an answer that it had before. Nothing else is
-forgotten for time alone, whatever the clock does.
+A producer may be forgotten once none of its frames was appended for `FORGOTTEN_AFTER_US`, by any
+reading of the wall clock. A frame that it sent before may then, when it is sent again, be stored
+once more, be refused as too old or as behind a gap, or get its earlier answer. Nothing else is
+forgotten because time passed, whatever the clock does.
 
 Invariant: facts only add up; the ledger of a crash is that of the facts before it. It must not
 know how the log works.
@@ -90,7 +90,7 @@ class FrameRefused:
 
 @dataclass(frozen=True, slots=True)
 class FrameHit:
-    """Its bytes are not what they were: nobody can ask for it."""
+    """Bit rot changed its bytes: it need not be readable any more."""
 
     number: int
 
@@ -170,7 +170,7 @@ class Ledger:
 
     topics: dict[str, TopicMade] = field(default_factory=dict)
     maybe: set[str] = field(default_factory=set)
-    """Topics of which it is open whether they exist."""
+    """Topics that may or may not exist."""
     removals: int = 0
     """How many were asked for."""
     frames: dict[int, Frame] = field(default_factory=dict)

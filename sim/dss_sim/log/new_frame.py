@@ -51,8 +51,8 @@ def new_frame(
 def _of_one_size(keys: Sequence[bytes | None]) -> tuple[bytes | None, ...]:
     """The keys, fewer in a frame of the Arrow layout: that one pads keys and payloads apart.
 
-    So it has one-byte keys in eights. And one record without a key at least, for else its columns
-    have no bitmaps of what is absent.
+    So the number of its one-byte keys is a multiple of 8. At least one record has no key, because
+    without absent values Arrow leaves out the validity bitmaps.
     """
     if len(keys) < ROWS_LAYOUT_RECORDS_BELOW:
         return tuple(keys)

@@ -1,10 +1,10 @@
-"""What retention may take of a topic's files, and what it must, by the files themselves. Pure.
+"""What retention may take of a topic's files, and what it must take, judged by the files. Pure.
 
-What it takes, by bytes, leaves at least the limit behind; by age, nothing that is younger goes.
-Afterwards no whole file is left, of the oldest, that is over either limit.
+Retention by bytes leaves at least the limit behind; retention by age takes nothing younger than
+the limit. Afterwards the oldest file is not one that either limit would remove as a whole.
 
-Invariant: it errs to the side of the log, where a file holds frames that were copied to a newer
-one, or bytes that are no frames. It must not know how the log counts.
+Invariant: where a file holds frames that were copied to a newer one, or bytes that are no frames,
+the log is given the benefit of the doubt. This module must not know how the log counts.
 """
 
 from collections.abc import Iterator, Sequence

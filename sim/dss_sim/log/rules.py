@@ -4,22 +4,22 @@
 acked     what was answered as stored is there, in its place, byte for byte
 keys      a record is read with the key with which it was sent, and without one if it had none
 once      nothing is there twice, and no two records have one offset
-whole     only whole frames that were sent, none that was refused or that a start had given up
+whole     every frame is whole and was sent; none was refused, and none was given up by a start
 order     the frames of a producer lie in the order of their sequences
 times     append times of a stream never fall, whatever the clock did
-dense     every offset of a stream has its record, or is named as damaged, for a reason; of topics
-          that answer before a sync, the power may have taken some
-starts    what was trimmed stays so, and nothing else does
+dense     every offset of a stream has its record, or is reported as damaged for a reason; a power
+          loss may have taken records of topics that answer before a sync
+starts    what was trimmed stays trimmed, and nothing else is
 offsets   a stream does not end below an offset that was given
 topics    topics that were made are there, those that were removed are gone
-reports   nothing is set aside or called damaged but for what a crash explains
+reports   a start sets aside or calls damaged only what a crash explains
 files     each segment file has its row, each row its file; nothing bad is deleted
-retained  retention takes nothing that its settings keep, and leaves no whole file that they do not
+retained  retention takes nothing that its settings keep, and leaves no whole file that they drop
 repeats   a frame that is sent again gets its first answer, or is stored if it was not; for as long
           as its producer is remembered
 answers   a frame is refused only for a reason; nothing is answered after the disk failed
 starting  the log starts, and raises nothing, whatever was lost
-settled   a second start finds nothing more to mend
+settled   a second start finds nothing more to repair
 ========  ==========================================================================================
 """
 
@@ -50,7 +50,7 @@ class Violation(NamedTuple):
 
     @property
     def invariant(self) -> str:
-        """As those who look for mutants call the rule."""
+        """The rule, under the name that the search for mutants uses."""
         return self.rule
 
     def __str__(self) -> str:

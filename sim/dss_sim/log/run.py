@@ -178,7 +178,7 @@ class _Run:
 
 
 def _vanished(before: Image, topics: Collection[int], root: Path) -> list[Violation]:
-    """Files with bad bytes that a start made away with, of topics of which all is to be there."""
+    """Files with bad bytes that a start deleted, of topics that must be complete."""
     kept = {
         path: file
         for path, file in before.files.items()

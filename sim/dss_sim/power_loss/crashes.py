@@ -161,7 +161,7 @@ def final_image(steps: Sequence[Step], start: Image | None = None) -> Image:
 def without_syncs(steps: Sequence[Step], ignored: Callable[[str], bool]) -> list[Step]:
     """The same run on a disk that ignores the syncs of files and directories of some paths.
 
-    Whoever cannot tell its states from those of the real run sees nothing.
+    A check that accepts these states as those of the real run would find nothing.
     """
     deaf: set[int] = set()
     kept: list[Step] = []

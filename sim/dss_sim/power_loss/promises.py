@@ -265,5 +265,5 @@ class Promises:
                 self.epochs_min[key] = fact.grant_epoch
 
     def _given(self, stream: StreamId, end: int) -> None:
-        """Somebody has seen the offsets below the end."""
+        """The offsets below the end were seen from outside."""
         self.ends_min[stream] = max(end, self.ends_min.get(stream, 0))

@@ -6,8 +6,8 @@ and nothing as told too late. A sync covers what had *returned* before it began 
 
 A call that the end of the process interrupted has happened or not; its step ends `NEVER`.
 
-Invariant: a call that changes a file below the root and is not understood is an error, as is one
-of which strace did not show everything. The trace must come from `-f -xx` with all `CALLS`.
+Invariant: a call that changes a file below the root and is not understood is an error, and so is a
+call that strace did not show in full. The trace must come from `-f -xx` with all `CALLS`.
 """
 
 import re

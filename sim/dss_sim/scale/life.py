@@ -33,7 +33,7 @@ FAULTS = {
     "crash_at_effect": 2,
     "crash_daemon": 2,
 }
-"""Of a thousand faults. What stops everybody comes seldom, or nobody would ever be settled."""
+"""Of a thousand faults. Those that stop everything are rare, so that groups settle in between."""
 
 LOAD, UNDER_FAULTS, CHANGES, STEADY = 0.05, 0.7, 0.1, 0.1
 """Of the whole time; the rest is there to converge in."""

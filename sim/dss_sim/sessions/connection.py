@@ -80,7 +80,7 @@ class Connection:
 
     @property
     def principal(self) -> str:
-        """Who it is, as the daemon takes it from the transport."""
+        """The principal, as the daemon learns it from the transport."""
         assert self.call is not None
         return str(principal_of(self.call))
 

@@ -4,8 +4,8 @@ The library hands out what was delivered, in order; it says how far it handed ou
 a revoke it drops what it has not handed out; after it stood still it hands out nothing before a
 ping was answered. The user acks at once, later, refuses, or sits on a record.
 
-Invariant: every hand-out and every ack is told to the history when it happens, but for the acks of
-a connection that was taken over: nobody may hear those.
+Invariant: every hand-out and every ack is told to the history when it happens, except the acks of a
+connection that was taken over: the daemon may not receive those.
 """
 
 from collections import deque
@@ -100,7 +100,7 @@ class Consumer:
         self._turn_soon()
 
     def taken_over(self) -> None:
-        """The newer one is there: acks are still tried, but nobody may hear them."""
+        """The newer one is there: acks are still sent, but the daemon may not receive them."""
         self._resting = self._taken_over = True
 
     def stand_still(self) -> None:

@@ -56,7 +56,7 @@ class Life:
         self.serving = False
         self.stopping = False
         self.failure = ""
-        """Of a part, or of a call: what nobody expects."""
+        """An unexpected error of a part or of a call."""
         self.calls: dict[Call, asyncio.Task[None]] = {}
         self._operators: list[asyncio.Task[object]] = []
         self._chance = chance

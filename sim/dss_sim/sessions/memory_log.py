@@ -143,7 +143,7 @@ class MemoryLog:
     async def close(self) -> None:
         """As the port says."""
 
-    # What nobody asks for here
+    # What no part of these runs asks for
 
     async def append(self, appends: Sequence[Append]) -> list[Appended | BaseException]:
         """Producers are the world's own: `Records.append`."""

@@ -1,10 +1,10 @@
-"""The store as a daemon meets it: rows that outlive it, behind a disk that takes its time.
+"""The store as a daemon meets it: rows that outlive the daemon, behind a disk that takes its time.
 
 As in `dssd.store.sqlite`, whatever waits is taken together: questions are answered from what was
 committed before, then the commits are applied in one transaction, then all answers go out. A caller
 that was cancelled meanwhile changes nothing about that. The disk may be full for a while, which
 some commits survive and others do not; and the daemon may die before or after the transaction took
-effect, which nobody is told.
+effect; its callers never learn which.
 
 Invariant: rows change only when a transaction takes effect; a dead daemon's never do after that.
 """

@@ -138,7 +138,7 @@ def _intrude(world: World, timed: Timed, chance: Random) -> None:
 
 
 class Intruder(Connection):
-    """A connection of somebody else under the client's name: it only looks what it is told."""
+    """Another principal connects under the client's id, and only waits for the answer."""
 
     def take(self, message: sessions_pb2.SessionDown) -> None:
         """The daemon says something."""
