@@ -39,10 +39,10 @@ from dssd.machines.messages import (
 )
 
 ROUNDING_US = 3_000
-"""Two clocks of whole milliseconds, at any rate."""
+"""The rounding of two clocks of whole milliseconds."""
 
 RESETS_MAX = 2
-"""Of a borrower, once all has healed; it begins once more with its connection."""
+"""How often a borrower may begin after heal; it begins once more with its connection."""
 
 Machine = Borrower | LeaseBorrower
 GrantOf = tuple[BorrowerId, StreamId, int]

@@ -57,7 +57,7 @@ class Habits:
     sync: float = 0.2
     """Asks to be told when acks are durable, of the settles."""
     hang: float = 0.0
-    """Of the records on which it sits: never lets go of it, not even of a revoked grant."""
+    """The share of records it sits on that it never lets go of, even when the grant is revoked."""
 
 
 @dataclass(slots=True)

@@ -71,7 +71,7 @@ if TYPE_CHECKING:
 
 
 GOODBYES_US = 10_000
-"""Longer than a message takes that is not late."""
+"""Longer than the latency of a message that is not late."""
 
 
 class Leading:
@@ -286,7 +286,7 @@ class LeaderHost:
                 self._world.check_fenced(group_id, granted)
 
     def _note_stranger(self, acting: Leading, borrower_id: BorrowerId) -> None:
-        """Of a borrower that presents itself, what it says next may come first, and cost it all."""
+        """A message that overtakes its borrower's presentation may cost it all streams."""
         assert acting.leader is not None
         streams = acting.leader.streams.values()
         if any(lent.reserved and lent.holder == borrower_id for lent in streams):

@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 SYNC_US = (200, 3_000)
 SLOW_SYNC_US = (50_000, 900_000)
 MARK_SHARE = 0.25
-"""Of the batches, those behind which a mark is made."""
+"""The share of batches after which a mark is made."""
 ROLL_SHARE = 0.05
-"""And those behind which a new segment begins."""
+"""The share of batches after which a new segment begins."""
 
 Outcome = Answer | DssError
 Answered = Callable[[Outcome, bool], None]

@@ -20,10 +20,10 @@ from dssd.store.port import Put, Write
 from dssd.store.rows import ProgressRow
 
 LATE_MS = 100
-"""Events that were due before may still come within this."""
+"""Events may come so late after they were due."""
 
 ANSWERED_WITHIN_MS = 4_000
-"""Once all has healed: two resends at the longest interval, a slow commit, and the way."""
+"""After heal: two resends at the longest interval, a slow commit, and the latency."""
 
 # Leaders
 

@@ -10,7 +10,7 @@ from dss_sim.groups.schedule import Act, Host, Schedule
 
 LATENCY_US = (200, 3_000)
 LATE_US = (5_000, 1_500_000)
-"""What comes late comes this much later: after messages that were sent long after it."""
+"""How late a late message is: it arrives after messages that were sent long after it."""
 
 
 class Network:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 ANSWER_US = (100, 1_500)
 LATE_US = (5_000, 600_000)
-"""How long a request may be on its way that is late."""
+"""How long a late request may be under way."""
 RECONNECT_US = (20_000, 300_000)
 AGAIN_US = 150_000
 """A user waits so long before records that found no room are published again."""

@@ -27,7 +27,7 @@ from dssd.machines.leader.stream import HELD, StreamState
 STEADY_US = LEASE_MS * 1_000
 
 LOOK_EVERY = 20
-"""Events between two looks whether all is done."""
+"""Events between two checks whether everything is settled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +186,7 @@ def _shares(world: World) -> str:
 
 
 def _stay_steady(world: World) -> None:
-    """L3, L5: from now on nothing moves, and nothing but pings is said."""
+    """L3, L5: from now on no stream moves, and only pings are sent."""
     owners = _owners(world)
     members = sum(len(a.leader.members) for a in world.leaders.leading.values() if a.leader)
     before = world.network.sent

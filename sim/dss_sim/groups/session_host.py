@@ -72,7 +72,7 @@ if TYPE_CHECKING:
 
 READ_US = (100, 1_000)
 LATE_FINAL_US = (300_000, 9_000_000)
-"""What a leader's own deadline is for: a session that does not give back in time."""
+"""How late a session gives back when it misses the deadline of the leader."""
 
 
 class SimulatedSession:

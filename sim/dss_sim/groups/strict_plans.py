@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from dss_sim.groups.plan import Plan, Timed
 
 STRICT_SHARE = 1 / 10
-"""Of the runs, those in which nothing disturbs."""
+"""The share of runs that are strict."""
 LEADER_FAULTS = frozenset({"lose_leader", "crash_leader_host"})
 LEADERLESS_SHARE = 1 / 2
-"""Of those, the ones in which a leader dies at least once."""
+"""The share of strict runs in which a leader dies."""
 LEAVES = frozenset({"unsubscribe", "resubscribe"})
 UNDISTURBING = (
     frozenset(
@@ -35,15 +35,15 @@ UNDISTURBING = (
 )  # fmt: skip
 """A new leader adopts the living members and their acks, so even its death repeats no record."""
 UNDISTURBING_RATES = frozenset({"double", "late", "slow_commit", "slow_sync", "late_request"})
-"""What happens to messages and commits at these rates never makes a record come twice."""
+"""Faults of messages and commits that never make a record come twice."""
 
 
 SLOWING = frozenset({"late", "slow_commit"})
-"""Rates at which the way to a new leader may take longer than is left of a lease."""
+"""Rates at which finding a new leader may take longer than the rest of a lease."""
 PATIENT_MS = 10_000
-"""A revoke deadline that what is late does not outlast."""
+"""A revoke deadline that is longer than any message is late."""
 LASTING_MS = 6_000
-"""A lease that some late pings in a row do not outlast."""
+"""A lease that survives some late pings in a row."""
 
 
 def disturbs_by_plan(plan: "Plan") -> bool:

@@ -1,4 +1,4 @@
-"""What can happen at a time of its own: records, members, operators, faults.
+"""The timed events of a run: records, members, operators, faults.
 
 One function a kind of `Timed`. Each works on whatever state the world is in by then, and does
 nothing where it cannot apply. Those that may make records come twice say so to the history.
@@ -22,13 +22,13 @@ from dssd.store.rows import GrantRow, GroupRow, LeaderRow, ProgressRow, StreamSe
 from dssd.topics.model import StorageTopic, Topic
 
 NOTICES_US = 1_000
-"""After a client that stood still went on: what came for it meanwhile."""
+"""How long after it went on a client that stood still has heard what came meanwhile."""
 CUT_AFTER_US = (3_100_000, 5_000_000)
-"""The transport's own life: how long after it froze a client is cut off."""
+"""How long after a client froze the transport cuts it off."""
 APPENDS_BY = 1_009
-"""What of `Timed.who` names the producer, divided by this, is independent of the stream."""
+"""`Timed.who` divided by this chooses the producer, independently of the stream."""
 FOUND_AGAIN_US = 2_000_000
-"""How long after a lease all that was late, and what was sent again for it, has come."""
+"""How long after a lease all late messages, and those that were resent for them, have come."""
 BURST_FRAMES = 8
 """More than a producer may have in flight."""
 

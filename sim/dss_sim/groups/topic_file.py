@@ -30,7 +30,7 @@ CEILING_OFFSETS = 24
 """How far above its stream's end a ceiling is raised, so that most frames find it high enough."""
 
 BYTES_A_RECORD = 2
-"""A record takes one at least, so bad bytes stand for as many records as they had, or more."""
+"""A record takes at least one, so bad bytes count as at least as many records as they held."""
 
 _SEGMENT = 1
 
@@ -96,7 +96,7 @@ class TopicFile:
         self.visible = 0
         """So many frames can be read."""
         self.ceilings = [0] * partitions
-        """What an os topic shows above them is synced; they are durable themselves."""
+        """Durable. What an os topic shows above its ceilings is synced first."""
         self._synced = 0
         self._watermark = 0
         self._begin = 0
@@ -111,7 +111,7 @@ class TopicFile:
         self._bad: dict[int, bool] = {}
         """Frames that cannot be read, by number, and whether their headers can."""
         self._gone_from: dict[int, int] = {}
-        """Of each stream that lost frames that could be read, the first offset of them."""
+        """The first readable frame that each stream lost, by its offset."""
 
     # Writing
 
@@ -159,7 +159,7 @@ class TopicFile:
         )
 
     def low_ceilings(self) -> dict[int, int]:
-        """Those that are to be raised, and to where: half of what they were raised by is left."""
+        """The new values of ceilings that must be raised: less than half of their room is left."""
         if self.durability == "sync":
             return {}
         return {
@@ -302,7 +302,7 @@ class TopicFile:
         return Loss(place, BYTES_A_RECORD * frame.records, header)
 
     def _is_there(self, partition: int, offset: int) -> bool:
-        """Of the segment in which damage was found; the others are trusted."""
+        """Whether a frame is readable, where only the active segment was found damaged."""
         frames = (self.frames[number] for number in self._bad if number >= self._begin)
         return (partition, offset) not in {(frame.partition, frame.base) for frame in frames}
 

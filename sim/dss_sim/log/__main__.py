@@ -38,7 +38,7 @@ def replay(seed: int) -> int:
 
 
 def described(outcome: Outcome) -> str:
-    """What failed, on how little, and how to see it."""
+    """What failed, in which shrunken plan, and how to replay it."""
     seed, where = outcome.plan.seed, outcome.where
     assert where is not None
     crash = "in its own life"

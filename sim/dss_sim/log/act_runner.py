@@ -73,7 +73,7 @@ from dssd.topics.catalogue import Catalogue, NewTopic, Topic
 
 NO_ROOM = (DiskFull, Overloaded)
 PROBED_BACK = 7
-"""How many frames of a producer are sent once more: more than the log knows the answers of."""
+"""How many frames of a producer are sent again: more than the answers that the log remembers."""
 
 
 class ActRunner:
@@ -247,7 +247,7 @@ class ActRunner:
     # Appending
 
     def _frames(self, sending: Sending) -> list[Frame]:
-        """What a producer sends: first of all what it does not know the fate of."""
+        """The frames that a producer sends: first those that were not answered."""
         topic = self._topic(sending)
         if topic is None:
             return []

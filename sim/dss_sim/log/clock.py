@@ -64,5 +64,5 @@ class ClockDraws:
         return -by_us if chance.random() < self._back else by_us
 
     def age_ms(self, drawn_ms: int) -> int:
-        """How old records may become, where hours pass."""
+        """The age that retention allows in a run in which hours pass."""
         return self._chance.choice(AGES_MS) if self._often else drawn_ms

@@ -43,9 +43,9 @@ from dssd.store.rows import SegmentRow, StorageTopicRow
 from dssd.topics.catalogue import Catalogue
 
 STRAY = "no row names it"
-"""What a start says of a file that is none of its own."""
+"""What a start reports of a file that does not belong to it."""
 READS = (1, 700, 1 << 20)
-"""Bytes of the reads that look at a stream."""
+"""Sizes in bytes of the reads that check a stream."""
 
 
 class Life:
@@ -243,7 +243,7 @@ class Life:
 
 
 def _learn(cycle: PowerCycle, found: dict[StreamId, StreamFound]) -> None:
-    """What was found stays; what was not is gone."""
+    """Learn that the frames that were found stay, and that the others are gone."""
     ledger = cycle.ledger
     bodies = {(frame.stream, frame.body): frame for frame in ledger.frames.values()}
     for stream, one in found.items():

@@ -28,7 +28,7 @@ Ts = TypeVarTuple("Ts")
 ROUNDS_MAX = 5
 """How many rounds of the loop a job of a thread may wait."""
 QUIET_ROUNDS = 200
-"""More than the longest row of jobs that follow from one act."""
+"""More than the longest chain of jobs that follows from one act."""
 TURN_ENDS = 0.02
 """How often a look at the clock finds that a turn is over."""
 

@@ -58,7 +58,7 @@ def _file(path: Path, segment: SegmentId) -> FileFound:
 def taken_wrongly(
     before: Sequence[FileFound], after: Sequence[FileFound], act: Retain, oldest_us: int
 ) -> Iterator[str]:
-    """What went and had to stay. What is as old as ``oldest_us`` is young enough."""
+    """What retention took and had to keep. Records of ``oldest_us`` are still young enough."""
     stays = {file.segment for file in after}
     gone = [file for file in before if file.segment not in stays]
     # One that holds nothing may go at any time, and counted as long as it was there.
@@ -75,7 +75,7 @@ def taken_wrongly(
 def left_wrongly(
     before: Sequence[FileFound], after: Sequence[FileFound], act: Retain, oldest_us: int
 ) -> Iterator[str]:
-    """What stays of the oldest files and had to go, if no frame came meanwhile."""
+    """What retention kept and had to take, if no frame came meanwhile."""
     own = _without_copies(after)
     if not own or not own[0].held:
         return

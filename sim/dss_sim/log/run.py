@@ -22,9 +22,9 @@ from dss_sim.power_loss.recovery_check import vanished
 from dssd.log.segment.file import parse_name
 
 STATES = 5
-"""Crashes of a run that are judged, besides those that its lives go on from."""
+"""How many crashes of a run are judged, besides those after which its lives go on."""
 POWER_LOSS_STEPS = 40
-"""How many steps before the end of a life the power goes at most, mostly."""
+"""The power goes at most so many steps before the end of a life, mostly."""
 
 
 @dataclass(frozen=True, slots=True)

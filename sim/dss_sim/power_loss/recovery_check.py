@@ -38,7 +38,7 @@ EXPECTED_REPORTS = (
     *("torn tail", "lost with the power", "damaged bytes"),
     *("it has no whole header", "no row names it"),
 )
-"""What a start may say of files after a loss of power. Anything else blames the disk wrongly."""
+"""What a start may report of files after a loss of power; anything else is a wrong accusation."""
 PROBE = b"the probe's own "
 
 

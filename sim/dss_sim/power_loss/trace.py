@@ -1,4 +1,4 @@
-"""From what strace said of a process to its operations on files below a directory.
+"""Turns what strace says of a process into its operations on files below a directory.
 
 A step takes its place where it may first have had its effect: a change when it began, a sync when
 it had returned, an answer when it was about to be given. So nothing counts as durable too early
@@ -41,7 +41,7 @@ REFUSED = (
 )
 CALLS = (*UNDERSTOOD, *REFUSED)
 TOLD_FD = 1
-"""Where the process writes what it tells: one line a fact."""
+"""The descriptor to which the process writes its facts, one a line."""
 
 NEVER = sys.maxsize
 

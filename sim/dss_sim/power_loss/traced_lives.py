@@ -18,7 +18,7 @@ from dss_sim.power_loss.operations import Step
 from dss_sim.power_loss.trace import CALLS, NEVER, NotUnderstood, TraceReader
 
 LIFE_S_MAX = 60
-"""More than a life gives itself."""
+"""Longer than a life allows itself."""
 STRING_BYTES_MAX = 4 << 20
 """How much of a buffer strace shows: more than any write of the script."""
 

@@ -18,10 +18,10 @@ from dss_sim.sessions.consumer import Up
 from dss_sim.sessions.plan import ClientPlan, Habits
 
 NOTICED_US = (0, 5_000_000)
-"""When the transport knows that a client is gone without a word."""
+"""How long until the transport knows that a client vanished."""
 BACK_US = (20_000, 1_500_000)
 AGAIN_US = (100_000, 600_000)
-"""When a request that was refused is made again."""
+"""How long until a refused request is made again."""
 
 
 class Client:
@@ -36,7 +36,7 @@ class Client:
         self.wanted: set[int] = set()
         """Numbers of the menu that it wants subscribed."""
         self.leaving: set[int] = set()
-        """Those that it wants to be rid of, and was not told that it is."""
+        """Those that it asked to end, without an answer so far."""
         self.sure: set[int] = set()
         """Those that the daemon confirmed in this session."""
         self.asked: set[int] = set()

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Surroundings(Protocol):
-    """What a client has of the world."""
+    """The part of the world that a client uses."""
 
     timeline: Timeline
 

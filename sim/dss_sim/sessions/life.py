@@ -65,7 +65,7 @@ class Life:
         self._root = self.loop.create_task(self._run(), name="daemon")
 
     def has_ended(self) -> bool:
-        """Whether its process is at its end."""
+        """Whether its process has come to its end."""
         return self._root.done()
 
     def stop(self) -> None:

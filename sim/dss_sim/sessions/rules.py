@@ -43,7 +43,7 @@ GRACE_MS = SESSION_GRACE_S * 1_000
 ROUNDING_MS = 3
 """Clocks are read in whole milliseconds, each on its own."""
 LEARNS_US = 5_000
-"""How long after a commit took effect the daemon may not know it yet."""
+"""How long the daemon may not know that a commit took effect."""
 FAREWELL_US = int(SESSION_FAREWELL_S * 1e6) + 100_000
 
 
@@ -98,7 +98,7 @@ class Rules:
         self._groups: dict[int, GroupRow] = {}
         self._tombstones: set[tuple[str, str]] = set()
         self._full_us = -1
-        """When there were as many sessions as there may be, last."""
+        """When the number of sessions was last at its bound."""
         self._discarded: dict[bytes, int] = {}
         """Session ids that are over, and since when."""
         self.removals: set[int] = set()
@@ -106,7 +106,7 @@ class Rules:
         self.unsubscribes: set[tuple[bytes, int]] = set()
         """Subscriptions that a client asked to leave."""
         self.group_ids: dict[tuple[bytes, int], int] = {}
-        """By session and subscription: the group that it stood for last."""
+        """The group that each subscription of a session stood for last."""
 
     # Commits
 
@@ -126,7 +126,7 @@ class Rules:
             self._check_gone(group_id)
 
     def new_life(self) -> None:
-        """The daemon begins anew: connections of before are nothing to it."""
+        """The daemon begins anew: it knows no earlier connections."""
         for held in self._sessions.values():
             held.connection = None
 

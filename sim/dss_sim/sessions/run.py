@@ -38,11 +38,11 @@ from dssd.store.rows import GroupRow
 
 START_WITHIN_US = 60_000_000
 SETTLED_WITHIN_US = 120_000_000
-"""From heal on: the longest expiry, a grace, ack waits and back-offs of before."""
+"""After heal: the longest expiry, a grace, and ack waits and back-offs that began before."""
 LOOK_EVERY_US = 500_000
 CALM_US = 3_000_000
 RUNS_MAX = 200
-"""Where making a failing run smaller is given up."""
+"""After so many runs a failing one is not made smaller any more."""
 
 
 @dataclass(frozen=True, slots=True)

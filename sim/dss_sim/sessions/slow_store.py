@@ -28,7 +28,7 @@ TRANSACTION_US = (200, 3_000)
 SLOW_TRANSACTION_US = (50_000, 1_500_000)
 ANSWER_US = (10, 300)
 FULL_SHARE = 0.7
-"""Of the commits on a full disk, those that find no room."""
+"""The share of commits that find no room on a full disk."""
 
 ASKER: ContextVar[object] = ContextVar("asker", default=None)
 """On whose behalf the daemon works: the call of a client, or None."""

@@ -1,4 +1,4 @@
-"""What can happen at a time of its own: records, clients, operators, faults.
+"""The timed events of a run: records, clients, operators, faults.
 
 One function a kind of `Timed`. Each works on whatever state the world is in by then, and does
 nothing where it cannot apply. Details are drawn from the event's own name, so leaving out another
@@ -26,10 +26,10 @@ from dssd.leaders.takeover import LEASE
 from dssd.machines.start_point import Earliest
 
 VANISH_US = (0, 12_000)
-"""How long after its call began a client vanishes, in the middle of it."""
+"""How long after its call began a client vanishes."""
 RETURN_US = (50_000, 3 * SECOND_US)
 STAND_STILL_US = (200_000, 4 * SECOND_US)
-"""Below what makes the transport cut a client."""
+"""Too short for the transport to cut the client off."""
 DISK_US = (1 * SECOND_US, 9 * SECOND_US)
 STEPS = (1, 4_000)
 TRANSACTIONS = (1, 12)

@@ -1,4 +1,4 @@
-"""Virtual time, and event loops on it: nothing waits, nothing runs beside anything else.
+"""Virtual time, and event loops on it: nothing waits for a clock, and nothing runs in parallel.
 
 One queue has the steps of all loops and of the world itself, in the order in which asyncio would
 take them; when nothing is ready, time jumps to the next timer. A step costs a little time, so a
