@@ -19,9 +19,9 @@ from typing import NamedTuple
 from rich.progress import Progress
 
 TWICE_EVERY = 100
-"""One seed of so many is run twice: what does not repeat proves nothing."""
+"""One seed of so many is run twice: a run that does not repeat proves nothing."""
 FAILURES_MAX = 10
-"""After so many failing seeds it is enough."""
+"""After so many failing seeds the run ends."""
 
 
 class Judged(NamedTuple):
@@ -43,19 +43,19 @@ def _nothing() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Simulator:
-    """What runs seeds. Its functions are those of a module, for other processes call them."""
+    """What runs seeds. Its functions belong to a module, because other processes call them."""
 
     module: str
     """Its command is ``python -m`` this."""
     seeds: int
-    """That are run unless one says how many."""
+    """How many are run by default."""
     sizes: str
     """What it counts: events, steps."""
     chunk_seeds: int
-    """That a process takes at once."""
+    """How many a process takes at once."""
     judge: Judge
     described: Callable[[int], str]
-    """What failed in a seed, on how little, and how to see it."""
+    """What failed in a seed, in which shrunken plan, and how to replay it."""
     prepare: Callable[[], object] = _nothing
     """Called once in each process."""
 
@@ -71,7 +71,7 @@ def parser_of(simulator: Simulator, text: str | None) -> argparse.ArgumentParser
 
 
 def run_seeds(simulator: Simulator, first: int, seeds: int, jobs: int) -> int:
-    """Run many seeds, with a progress bar where somebody looks; the exit code, 1 if one failed."""
+    """Run many seeds, with a progress bar on a terminal; the exit code, 1 if one failed."""
     began = perf_counter()
     size = failures = 0
     with Progress(disable=not sys.stderr.isatty()) as progress:

@@ -32,7 +32,7 @@ class Limit:
     odds: float = 0.5
     """With which it is small in such a run."""
     loses: bool = False
-    """What comes at the bound is lost, as any network may lose it."""
+    """Messages beyond the bound are lost, as any network may lose them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ _BY_NAME = {limit.name: limit for limit in (*MACHINES, *SHELLS)}
 
 
 def small_limits(seed: int, limits: Sequence[Limit]) -> tuple[SmallLimit, ...]:
-    """What is small in the run of a seed: of most seeds nothing."""
+    """The limits that are small in the run of a seed; in most seeds none."""
     if Random(f"{seed}/limits").random() >= SMALL_SHARE:
         return ()
     drawn = ((limit, Random(f"{seed}/limits/{limit.name}")) for limit in limits)

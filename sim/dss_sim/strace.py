@@ -45,7 +45,7 @@ class SystemCall:
 
 
 class Trace:
-    """What strace has said so far."""
+    """The output of strace so far."""
 
     def __init__(self, strace: asyncio.subprocess.Process) -> None:
         self.lines: list[str] = []

@@ -14,13 +14,13 @@ from random import Random
 import pytest
 
 from dss_core.errors import DataDirectoryNewer, DiskFailed, StoreDamaged
-from dss_sim.power_loss.checking import check, vanished
 from dss_sim.power_loss.crashes import State, final_image, states, without_syncs
 from dss_sim.power_loss.image import Content, Image
 from dss_sim.power_loss.image_files import fast_directory, write_image
 from dss_sim.power_loss.operations import Step, Tell
 from dss_sim.power_loss.promises import Promises
-from dss_sim.power_loss.recording import recorded
+from dss_sim.power_loss.recovery_check import check, vanished
+from dss_sim.power_loss.traced_lives import recorded
 from dssd.store import reserve
 from support.proof_share import share
 

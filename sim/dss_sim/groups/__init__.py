@@ -5,7 +5,7 @@
     workload ─► clients ═pipes═ sessions ─┐                       ┌─ leaders ─► store
                                           └─── network, lossy ────┘
     workload ─► producers ═calls═ writer ─► log on a disk, mortal ─► sessions, leaders
-       plan: seed, faults            history ─► checker            machines ─► books
+       plan: seed, faults            history ─► checker            machines ─► rules
 
 The real machines of `dssd.machines` run here, with the real agent and handler of a session, the
 real claim of a leader, the dictionary store and what the log knows of producers; only the shells

@@ -43,7 +43,7 @@ def replay(seed: int, history: Path | None = None) -> int:
 
 
 def described(seed: int, outcome: Outcome) -> str:
-    """What failed, on how little, and how to see it."""
+    """What failed, in which shrunken plan, and how to replay it."""
     plan = outcome.plan
     clocks = ", ".join(f"{rate / 1e6:.3f}" for rate, _ in plan.clocks)
     lines = [

@@ -6,8 +6,8 @@ code 0 where every invariant holds, else 1, with the violation on stdout.
 
     I4  a record that the log has is handed out, once all has healed       (at `Ended`);
         what is damaged, or went with the machine, it has no more
-    I5  exactly once, where nobody disturbed anything                      (at `Ended`);
-        and without a mark, for a mark means that somebody may have seen it
+    I5  exactly once, where nothing was disturbed                          (at `Ended`);
+        and without a mark, since a mark means that the record may have been seen
     I6  first hand-outs of a stream come in order
     S2  stored progress never shrinks, stays below the end, and holds only what users acknowledged
     S3  leader epochs and grant epochs only rise, a grant is durable before it hands out, and has
@@ -15,6 +15,7 @@ code 0 where every invariant holds, else 1, with the violation on stdout.
     S4  a record that comes again is marked, and no older grant hands out after a newer one
     S7  the log keeps what it has, and nothing is handed out that it does not have, or that the
         filter rejects; what a producer is told is stored lies there once (`log_rules`)
+    S20 a record is handed out with the key that it was appended with; absent is a key of its own
     S8  offsets are given once, without a gap, in the order of each producer's sequences
     I17 what was durably acknowledged when a stream was granted does not come under that grant
     S10 an attempt counts hand-outs that there were, and under one grant all of them
@@ -74,9 +75,9 @@ class _Stream:
         """Behind the last offset that was handed out for the first time."""
         self.hand_epoch = 0
         self.hand_member = ""
-        """Who hands out under the newest grant that handed out."""
+        """The member of the newest grant that handed out."""
         self.follows = False
-        """The grant before it handed out too; of one that did not, nobody may know whether."""
+        """The grant before it handed out too; else it is not known whether it did."""
         self.attempts: dict[int, int] = {}
         """Of what that grant handed out, how it was counted last."""
         self.holes: list[tuple[int, int, int]] = []
@@ -188,6 +189,7 @@ class Checker:
         lent = group.streams[event.stream]
         offset = event.offset
         self._check_due(event, group, lent)
+        self._log.check_key(event)
         self._check_grant(event, lent)
         known = lent.hands.get(offset, 0)
         if not known:

@@ -14,8 +14,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dss_core.progress import Ranges, complement, normalised
-from dss_sim.groups.history import AckDurable, Acked, HandedOut, Nakked
-from dss_sim.groups.log import cut_frames
+from dss_sim.groups.history import AckDurable, Acked, HandedOut, Key, Nakked
+from dss_sim.groups.log import cut_frames, keys_in
 from dss_sim.groups.pipe import Pipe
 from dssd.machines.delivery.events import Deliver, Nak, Settle, Settles
 from dssd.sessions.items import (
@@ -57,7 +57,7 @@ class Habits:
     sync: float = 0.2
     """Asks to be told when acks are durable, of the settles."""
     hang: float = 0.0
-    """Of the records on which it sits: never lets go of it, not even of a revoked grant."""
+    """The share of records it sits on that it never lets go of, even when the grant is revoked."""
 
 
 @dataclass(slots=True)
@@ -101,7 +101,7 @@ class Client:
         self._chance = world.chance.of(f"user {name}")
         self._sessions = 0
         self._grants: dict[int, _Held] = {}
-        self._inbox: deque[tuple[_Held, int, int, bool]] = deque()
+        self._inbox: deque[tuple[_Held, int, int, bool, Key]] = deque()
         self._tokens: dict[int, tuple[_Held, Ranges]] = {}
         self._token = 0
         self._heard_ms = 0
@@ -240,10 +240,10 @@ class Client:
         held = self._grants.get(item.grant)
         if held is None or held.revoked or held.left:
             return
-        spans = cut_frames(item.frames)
+        spans, keys = cut_frames(item.frames), keys_in(item.frames)
         for start, end in complement(normalised(item.mask), spans.base[0], spans.base[-1]):
             for offset in range(start, end):
-                self._inbox.append((held, offset, item.attempt, item.redelivered))
+                self._inbox.append((held, offset, item.attempt, item.redelivered, keys[offset]))
         self._turn_soon()
 
     def _revoke(self, number: int, deadline_ms: int) -> None:
@@ -307,10 +307,12 @@ class Client:
         self._settle_soon()
         self._turn_soon()
 
-    def _hand_out(self, held: _Held, offset: int, attempt: int, redelivered: bool) -> None:
+    def _hand_out(
+        self, held: _Held, offset: int, attempt: int, redelivered: bool, key: Key
+    ) -> None:
         world = self._world
         now_us, epoch = world.schedule.now_us, held.grant_epoch
-        handed = (held.group, held.stream, offset, self.name, epoch, attempt, redelivered)
+        handed = (held.group, held.stream, offset, self.name, epoch, attempt, redelivered, key)
         world.tell(HandedOut(now_us, *handed))
         if offset < held.frontier:
             held.again.append(offset)

@@ -18,7 +18,7 @@ from dss_core.limits import PRODUCER_WINDOW_SEQUENCES
 
 @dataclass(eq=False)
 class PendingFrame:
-    """Some records that travel together. Whoever stands in may keep more of it."""
+    """Some records that travel together. The client's own queue keeps more of them."""
 
     records: int
     content: int = 0

@@ -1,11 +1,12 @@
-"""What happened to records and groups, as those saw it who can be held to it.
+"""What happened to records and groups, as producers, consumers, leaders and the log saw it.
 
 A history is a sequence of events in true time. A run of the simulator tells it event by event; the
 tests with real processes write one from what producers, consumers and operators recorded. It is
 kept as JSON lines: ``["HandedOut", at_us, group, ...]``, fields in the order of their class.
 
 Invariant: reading what was written gives equal events. A stream is named by its text, offsets are
-half-open ranges, times are microseconds of one clock that all observers share.
+half-open ranges, times are microseconds of one clock that all observers share. Ordering keys are
+text; None is a record without a key, "" is a key.
 """
 
 import json
@@ -14,6 +15,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dss_core.progress import Ranges
+
+Key = str | None
+"""The ordering key of a record; None: it has none."""
 
 
 class Declared(NamedTuple):
@@ -54,10 +58,12 @@ class Appended(NamedTuple):
     at_us: int
     stream: str
     end: int
+    keys: tuple[Key, ...] = ()
+    """Of the last records before the end; () where they are not known."""
 
 
 class Stored(NamedTuple):
-    """The log has a frame, and the stream ends behind it: whoever reads may see it."""
+    """The log has a frame, readers may see it, and the stream ends behind it."""
 
     at_us: int
     stream: str
@@ -69,6 +75,8 @@ class Stored(NamedTuple):
     """Which of the producer's frames it is, whatever sequence it has."""
     durability: str
     """sync: nothing but the disk itself takes it back; os: the machine may."""
+    keys: tuple[Key, ...] = ()
+    """Of the records; () where they are not known."""
 
 
 class Published(NamedTuple):
@@ -84,7 +92,7 @@ class Published(NamedTuple):
 
 
 class Unpublished(NamedTuple):
-    """A producer was told that its frame is not stored; or, by the code, that nobody knows."""
+    """A producer was told that its frame is not stored or, by the code, that this is not known."""
 
     at_us: int
     stream: str
@@ -94,7 +102,7 @@ class Unpublished(NamedTuple):
 
 
 class Damaged(NamedTuple):
-    """The disk no longer gives what lay at these offsets, or bad bytes stand for them."""
+    """The records at these offsets cannot be read any more, or bad bytes may have held them."""
 
     at_us: int
     stream: str
@@ -103,7 +111,7 @@ class Damaged(NamedTuple):
 
 
 class Lost(NamedTuple):
-    """What lay at these offsets went with the machine; where nothing did, they are never given."""
+    """The machine lost the records at these offsets; offsets that held none are never given."""
 
     at_us: int
     stream: str
@@ -122,6 +130,7 @@ class HandedOut(NamedTuple):
     grant_epoch: int
     attempt: int
     redelivered: bool
+    key: Key = None
 
 
 class Acked(NamedTuple):

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, assert_never
 
 from dss_core.errors import GroupDestroyed
 from dss_core.ids import StreamId
-from dss_sim.groups.books import check_moved, check_written
-from dss_sim.groups.borrower_books import says_leaving
+from dss_sim.groups.borrower_rules import says_leaving
 from dss_sim.groups.history import Disturbed, Led
 from dss_sim.groups.leader_steps import check_staying, check_step, epochs_of
 from dss_sim.groups.leader_times import check_times, times_before
+from dss_sim.groups.machine_rules import check_moved, check_written
 from dss_sim.groups.store import AtOnce, at_once
 from dssd.leaders.registry import BOOT_ID_BYTES
 from dssd.leaders.takeover import (
@@ -71,7 +71,7 @@ if TYPE_CHECKING:
 
 
 GOODBYES_US = 10_000
-"""Longer than a message takes that is not late."""
+"""Longer than the latency of a message that is not late."""
 
 
 class Leading:
@@ -286,7 +286,7 @@ class LeaderHost:
                 self._world.check_fenced(group_id, granted)
 
     def _note_stranger(self, acting: Leading, borrower_id: BorrowerId) -> None:
-        """Of a borrower that presents itself, what it says next may come first, and cost it all."""
+        """A message that overtakes its borrower's presentation may cost it all streams."""
         assert acting.leader is not None
         streams = acting.leader.streams.values()
         if any(lent.reserved and lent.holder == borrower_id for lent in streams):

@@ -1,6 +1,6 @@
 """What a leader may make of one input: seen before its step, judged after it.
 
-Each rule is judged on the step that breaks it, for what would follow may take a rare run to show,
+Each rule is judged on the step that breaks it, since its consequence may show only in a rare run,
 or be hidden by another line of defence. Invariant: it looks at the leader and changes nothing.
 """
 

@@ -1,8 +1,8 @@
 """What a leader does in time: leases, rebalances, commits; seen before a step, judged after it.
 
-A clock that is set too far ahead costs nothing in most runs: somebody else's timer, or the next
-message, hides it. So each is judged on the step that sets it. Invariant: it looks at the leader
-and changes nothing; of the leader's own bounds only those that it is configured with are believed.
+A timer that is set too late has no effect in most runs: another timer, or the next message, hides
+it. So each is judged on the step that sets it. Invariant: this looks at the leader and changes
+nothing; it relies only on the bounds that the leader is configured with.
 """
 
 from collections.abc import Mapping
@@ -21,9 +21,9 @@ from dssd.machines.leader.stream import StreamState
 from dssd.machines.messages import BorrowerId
 
 GATHERED_MS_MAX = 1_000
-"""However slow commits are, what was reported waits no longer for the next."""
+"""Reported progress waits no longer than this for the next commit, however slow commits are."""
 NEXT_STEP_MS = 1
-"""What is too much for one step is done in the next."""
+"""How late work may be that is too much for one step and is done in the next."""
 
 
 class Times(NamedTuple):

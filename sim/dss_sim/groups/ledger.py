@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from dss_core.ids import StreamId
 from dss_core.progress import Progress
-from dss_sim.groups.books import check_kept
+from dss_sim.groups.machine_rules import check_kept
 from dss_sim.groups.violation import Violation
 from dssd.leaders.progress_columns import progress_of
 from dssd.machines.leader.state import Leader
@@ -24,7 +24,7 @@ from dssd.machines.messages import (
 from dssd.store.port import Put, Write
 from dssd.store.rows import GrantRow, LeaderRow, ProgressRow, StreamSetRow
 
-GrantDecided = tuple[int, StreamId]
+GroupStream = tuple[int, StreamId]
 """A group and a stream of it."""
 
 
@@ -32,8 +32,8 @@ class Ledger:
     """Progress and grants as the store has them."""
 
     def __init__(self) -> None:
-        self._progress: dict[GrantDecided, ProgressRow] = {}
-        self._grant_epochs: dict[GrantDecided, int] = {}
+        self._progress: dict[GroupStream, ProgressRow] = {}
+        self._grant_epochs: dict[GroupStream, int] = {}
         self._set_versions: dict[tuple[int, SessionId], int] = {}
         self._leader_epochs: dict[int, int] = {}
         self._authors: dict[int, tuple[Sequence[Write], int, int]] = {}

@@ -1,18 +1,25 @@
 """The log of a run as its readers see it; part of `dssd.log.port.Log`.
 
-Of each stream it keeps where the frames lie that can be read. A frame is here once it is as durable
-as its topic asks. What is damaged is left out, so offsets between two frames that no frame has are
-damaged, as in the real index, unless they are known to be *lost*: gone with the machine, or never
-given. A read is gathered by the real `ChunkBuilder`. What disks and producers do to the log is in
-`writing` and `topic_file`.
+For each stream it keeps the readable frames. A frame is here once it is as durable as its topic
+asks. Damaged frames are left out, so offsets between two frames are damaged, as in the real index,
+unless they are known to be *lost*: the machine lost them, or they were never given. A read is
+gathered by the real `ChunkBuilder`. What disks and producers do to the log is in
+`log_writer` and `topic_file`.
+
+What is read of a frame is a stand-in of 12 bytes, that has the keys of its records::
+
+    u32 base offset << 4 | records, little-endian    8 bytes, one a record: its key
+
+    a key is its one character, 0 is the empty key, 255 no key and no record
 """
 
 import struct
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from dss_core.ids import StreamId
 from dss_core.progress import Range, Ranges
+from dss_sim.groups.history import Key
 from dssd.log.port import Bounds
 from dssd.log.read.chunk_builder import ChunkBuilder
 from dssd.machines.delivery.events import ChunkRead, Read
@@ -20,8 +27,13 @@ from dssd.machines.delivery.frame_plan import FrameSpans
 
 FRAMES_A_READ = 3
 
-_FRAME = struct.Struct("<QI")
-"""A stand-in for a frame: its base offset and its records."""
+FRAME_RECORDS_MAX = 8
+_FRAME = struct.Struct(f"<I{FRAME_RECORDS_MAX}s")
+_RECORDS_BITS = 4
+_NO_KEY = 0xFF
+_KEYS: tuple[Key, ...] = ("", *map(chr, range(1, _NO_KEY)), None)
+"""By code."""
+_CODES: Mapping[Key, int] = {key: code for code, key in enumerate(_KEYS)}
 
 _READ_BYTES = FRAMES_A_READ * _FRAME.size
 
@@ -29,12 +41,14 @@ _READ_BYTES = FRAMES_A_READ * _FRAME.size
 class SimulatedStream:
     """One stream."""
 
-    __slots__ = ("bases", "end", "frames", "lost", "watchers")
+    __slots__ = ("bases", "end", "frames", "lost", "stand_ins", "watchers")
 
     def __init__(self) -> None:
         self.frames: list[Range] = []
         """Those that can be read, in order."""
         self.bases: list[int] = []
+        self.stand_ins: dict[int, bytes] = {}
+        """What is read of each frame, by its base."""
         self.end = 0
         self.lost: list[Range] = []
         self.watchers: dict[int, Callable[[], None]] = {}
@@ -51,7 +65,7 @@ class SimulatedStream:
             else:
                 end = self.frames[number][1]
                 if end > chunk.at:
-                    _take(chunk, base, end, every)
+                    _take(chunk, self.stand_ins[base], base, end, every)
                 number += 1
                 continue
             assert chunk.full or chunk.at > before, "a read stands still"
@@ -67,8 +81,7 @@ class SimulatedStream:
         chunk.damage(to)
 
 
-def _take(chunk: ChunkBuilder, base: int, end: int, every: int) -> None:
-    packed = _FRAME.pack(base, end - base)
+def _take(chunk: ChunkBuilder, packed: bytes, base: int, end: int, every: int) -> None:
     rejected = masked(every, base, end)
     if len(rejected) == end - base:
         chunk.reject((packed,), _FRAME.size, end)
@@ -90,11 +103,12 @@ class SimulatedLog:
         for stream in streams:
             self._streams[stream] = SimulatedStream()
 
-    def enter(self, stream: StreamId, base: int, end: int) -> None:
-        """A frame can be read from now on."""
-        found = self._streams[stream]
+    def enter(self, stream: StreamId, base: int, keys: Sequence[Key]) -> None:
+        """A frame of records with these keys can be read from now on."""
+        found, end = self._streams[stream], base + len(keys)
         found.frames.append((base, end))
         found.bases.append(base)
+        found.stand_ins[base] = _stand_in(base, keys)
         found.end = end
         for grown in list(found.watchers.values()):
             grown()
@@ -115,7 +129,7 @@ class SimulatedLog:
         found.end = end
 
     def claim(self, stream: StreamId, end: int) -> None:
-        """The stream goes on at an offset, for bad bytes may have held those before it."""
+        """The stream goes on at an offset, because bad bytes may have held those before it."""
         self._streams[stream].end = end
 
     def remove(self, streams: Sequence[StreamId]) -> None:
@@ -169,8 +183,28 @@ def masked(every: int, start: int, end: int) -> Ranges:
     return tuple((offset, offset + 1) for offset in range(first, end, every))
 
 
+def _stand_in(base: int, keys: Sequence[Key]) -> bytes:
+    assert 0 < len(keys) <= FRAME_RECORDS_MAX
+    codes = bytes([_CODES[key] for key in keys]).ljust(FRAME_RECORDS_MAX, bytes([_NO_KEY]))
+    return _FRAME.pack(base << _RECORDS_BITS | len(keys), codes)
+
+
 def cut_frames(frames: bytes) -> FrameSpans:
     """Where consecutive stand-ins lie."""
-    heads = list(_FRAME.iter_unpack(frames))
+    heads = [head for head, _ in _FRAME.iter_unpack(frames)]
     at = list(range(0, len(frames) + 1, _FRAME.size))
-    return FrameSpans(at, [*(base for base, _ in heads), heads[-1][0] + heads[-1][1]])
+    bases = [head >> _RECORDS_BITS for head in heads]
+    return FrameSpans(at, [*bases, bases[-1] + _records(heads[-1])])
+
+
+def keys_in(frames: bytes) -> dict[int, Key]:
+    """The keys of the records in consecutive stand-ins, by offset."""
+    keys: dict[int, Key] = {}
+    for head, codes in _FRAME.iter_unpack(frames):
+        base = head >> _RECORDS_BITS
+        keys.update(enumerate([_KEYS[code] for code in codes[: _records(head)]], base))
+    return keys
+
+
+def _records(head: int) -> int:
+    return head & ((1 << _RECORDS_BITS) - 1)

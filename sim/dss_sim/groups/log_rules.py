@@ -1,7 +1,8 @@
-"""What a log promises to producers and readers, judged by what it has and what producers heard.
+"""What a log promises to producers and readers, judged by what it stored and what it answered.
 
-It keeps of each stream where it ends and which offsets hold nothing, and of each producer what it
-stored there. Damage and the loss of a machine excuse what they took along, and nothing else.
+It keeps of each stream where it ends, which offsets hold nothing and which keys its records have,
+and of each producer what it stored there. Damage and the loss of a machine excuse what they took
+along, and nothing else.
 """
 
 from collections import defaultdict
@@ -11,6 +12,8 @@ from dss_core.progress import Range
 from dss_sim.groups.history import (
     Appended,
     Damaged,
+    HandedOut,
+    Key,
     Lost,
     Published,
     Stored,
@@ -30,7 +33,7 @@ class _Sent:
     def __init__(self) -> None:
         self.stored: dict[int, Place] = {}
         self.damaged: dict[int, Place] = {}
-        """Cannot be read any more; whether they are stored, nobody needs to know."""
+        """Frames that cannot be read any more, and may be answered either way."""
         self.contents: dict[int, int] = {}
         """The sequence under which each of its frames is stored."""
         self.last = -1
@@ -48,8 +51,10 @@ class LogRules:
             lambda: defaultdict(_Sent)
         )
         self._durability: dict[str, str] = {}
+        self._keys: defaultdict[str, dict[int, Key]] = defaultdict(dict)
+        """Of each stream, by offset; the key of a missing offset is not known."""
         self._hurt: set[str] = set()
-        """Storage topics of which something is gone: their producers may be left in doubt."""
+        """Storage topics that lost something: their producers may be left in doubt."""
 
     def end(self, stream: str) -> int:
         """Where a stream ends."""
@@ -70,6 +75,7 @@ class LogRules:
         if event.end < self.end(event.stream):
             raise Violation("S7", f"the end was {self.ends[event.stream]} before: {event}")
         self.ends[event.stream] = event.end
+        self._note_keys(event.stream, event.end - len(event.keys), event.keys)
 
     def stored(self, event: Stored) -> None:
         """S8: offsets are given once and without a gap, and follow the producer's sequences.
@@ -93,6 +99,20 @@ class LogRules:
         sent.last = event.sequence
         self.ends[event.stream] = event.base + event.records
         self._durability[event.stream] = event.durability
+        self._note_keys(event.stream, event.base, event.keys)
+
+    def _note_keys(self, stream: str, base: int, keys: tuple[Key, ...]) -> None:
+        self._keys[stream].update(enumerate(keys, base))
+
+    def check_key(self, event: HandedOut) -> None:
+        """S20: a record is handed out with the key that it was appended with, or without one.
+
+        Raises:
+            Violation: it has another.
+        """
+        keys = self._keys[event.stream]
+        if keys.get(event.offset, event.key) != event.key:
+            raise Violation("S20", f"appended with key {keys[event.offset]!r}: {event}")
 
     def published(self, event: Published) -> None:
         """S7: what is acknowledged lies where the producer was told, the first time and again.

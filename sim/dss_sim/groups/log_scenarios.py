@@ -7,10 +7,10 @@ than those that the scripts name.
 from collections.abc import Iterator
 from dataclasses import replace
 
-from dss_sim.groups.happenings import APPENDS_BY
 from dss_sim.groups.plan import Dies, Plan, Timed
 from dss_sim.groups.run import run
 from dss_sim.groups.scenarios import MS, SCENARIOS, Scenario, at, records
+from dss_sim.groups.timed_events import APPENDS_BY
 
 BEGIN = at(10, "begin")
 ROT = 2 * APPENDS_BY

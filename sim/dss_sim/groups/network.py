@@ -2,27 +2,27 @@
 
 Each direction between two hosts is a link of its own, so a partition may be one-sided. A message
 is an act on the receiving host; a host that crashed meanwhile never sees it, one that was started
-again does, as a datagram would be delivered to whoever listens now.
+again does, as a datagram is delivered to the process that listens now.
 """
 
-from dss_sim.groups.chance import Chance
+from dss_sim.groups.randomness import Randomness
 from dss_sim.groups.schedule import Act, Host, Schedule
 
 LATENCY_US = (200, 3_000)
 LATE_US = (5_000, 1_500_000)
-"""What comes late comes this much later: after messages that were sent long after it."""
+"""How late a late message is: it arrives after messages that were sent long after it."""
 
 
 class Network:
     """The links between hosts."""
 
-    def __init__(self, schedule: Schedule, chance: Chance) -> None:
+    def __init__(self, schedule: Schedule, chance: Randomness) -> None:
         self._schedule = schedule
         self._chance = chance
         self._latency = chance.of("latency")
         self._blocked_until_us: dict[tuple[str, str], int] = {}
         self.sent = 0
-        """Messages that somebody wanted to send."""
+        """Messages that hosts sent, delivered or not."""
 
     def send(self, source: Host, target: Host, receive: Act) -> None:
         """Let ``receive`` happen on the target, once, twice or never."""

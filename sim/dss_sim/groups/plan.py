@@ -3,37 +3,37 @@
 Each seed enables its own random subset of faults at its own intensities (swarm testing), so some
 runs are calm, some have one fault over and over, some have everything. Whatever happens at a time
 of its own is a `Timed`; what happens to single messages and commits is a rate, asked for by
-`Chance.strike`. Both can be cut down when a failure is shrunk.
+`Randomness.strike`. Both can be cut down when a failure is shrunk.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from random import Random
 
-from dss_sim.groups.chance import Strike
 from dss_sim.groups.client import Habits
-from dss_sim.groups.strict import LEADER_FAULTS, STRICT_SHARE, cut_to_strict
+from dss_sim.groups.randomness import Strike
+from dss_sim.groups.strict_plans import LEADER_FAULTS, STRICT_SHARE, cut_to_strict
 from dss_sim.small_limits import MACHINES, SmallLimit, small_limits
 from dssd.machines.leader.state import LeaderTiming
 
 SECOND_US = 1_000_000
 LEASE_SHARE = 1 / 3
-"""Of the groups, those that speak the lease protocol."""
+"""The share of groups that speak the lease protocol."""
 RESTLESS_SHARE = 1 / 10
-"""Of the runs, those in which one client goes and comes back all the time."""
+"""The share of runs in which one client leaves and comes back all the time."""
 RESTLESS: Mapping[str, tuple[int, int, int]] = {
     "append": (30, 1, 6),
     "freeze_client": (3, 500_000, 2_500_000),
     "resubscribe": (3, 0, 0),
     "lose_leader": (1, 0, 0),
 }
-"""What else happens in them: how often, and the least and the largest amount."""
+"""What else happens in such a run: how often, and the least and the largest amount."""
 AWAY_US = (250_000, 800_000)
-"""Long enough for others to get what it had, so short that what was said of it is on its way."""
+"""Long enough for others to get its streams, and so short that messages about it are under way."""
 LOAD_US = 1 * SECOND_US
-"""Members come and records flow; nothing hurts."""
+"""Members come and records flow, without faults."""
 FAULTS_US = 6 * SECOND_US
-"""Then everything may."""
+"""Then any fault may strike."""
 
 RATES: Mapping[str, tuple[float, ...]] = {
     "lose": (0.02, 0.1, 0.3),
@@ -94,10 +94,10 @@ LOG_CHANGES: Mapping[str, int] = {"burst": 2}
 """What producers do besides."""
 
 LOG_ODDS = 0.25
-"""With which one of these kinds is part of a run."""
+"""The odds that one of these kinds is part of a run."""
 
 OS_SHARE = 0.3
-"""Of the topics, those that are only as durable as the machine."""
+"""The share of topics that are only as durable as the machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ class Timed:
     who: int
     """Which host, client, topic or group: modulo how many there are."""
     amount: int
-    """How long in µs, how many, or whom else; what the kind needs."""
+    """A duration in µs, a count or another number, as the kind needs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ class CrashPoint:
     """A crash in the middle of a step."""
 
     effect: int
-    """After the effect of this number, from 1, whoever carries it out."""
+    """After the effect of this number, counted from 1 over all hosts."""
     whole_daemon: bool
     """Leaders and sessions die together; else the host that carried it out dies alone."""
 
@@ -287,7 +287,7 @@ def _group(seed: int, chance: Random, at: int, topics: int) -> GroupPlan:
 
 
 def _protocol(seed: int, at: int) -> str:
-    """Of a third of the groups lease; drawn apart, so that nothing else depends on it."""
+    """Lease for a third of the groups; drawn apart, so that nothing else depends on it."""
     return "lease" if Random(f"{seed}/protocol/{at}").random() < LEASE_SHARE else "borrow"
 
 

@@ -3,7 +3,7 @@
 Safety is judged at every event. Liveness is judged only after `heal`: no fault strikes any more,
 whatever stood still goes on, users behave; then every stream must be granted (L1), progress reach
 the end of every stream (L2), members hold equal shares (L3), and nothing but pings be said (L5),
-each in its time (`bounds`).
+each in its time (`heal_bounds`).
 """
 
 import traceback
@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from functools import partial
 
 from dss_core.limits import LEASE_MS
-from dss_sim.groups.bounds import bounds_of
-from dss_sim.groups.chance import Strike
 from dss_sim.groups.checker import Violation
-from dss_sim.groups.happenings import happen
+from dss_sim.groups.heal_bounds import bounds_of
 from dss_sim.groups.history import Disturbed, Ended, Event
 from dss_sim.groups.plan import Plan, plan_of
-from dss_sim.groups.strict import disturbs_by_plan
+from dss_sim.groups.randomness import Strike
+from dss_sim.groups.strict_plans import disturbs_by_plan
+from dss_sim.groups.timed_events import happen
 from dss_sim.groups.world import World
 from dss_sim.small_limits import made_small
 from dssd.machines.leader.state import LeaderState
@@ -27,7 +27,7 @@ from dssd.machines.leader.stream import HELD, StreamState
 STEADY_US = LEASE_MS * 1_000
 
 LOOK_EVERY = 20
-"""Events between two looks whether all is done."""
+"""Events between two checks whether everything is settled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +167,7 @@ def _is_shared_out(world: World, group_id: int, wanting: list[str]) -> bool:
     # A dead incarnation counts until its lease has ended.
     if not all(world.is_borrower(borrower_id) for borrower_id in leader.members):
         return False
-    if any("connecting" in session.books.standings.values() for session in world.sessions.values()):
+    if any("connecting" in session.rules.standings.values() for session in world.sessions.values()):
         return False
     shares = [len(member.streams) for member in leader.members.values()]
     clients = sorted(member.client_id for member in leader.members.values())
@@ -186,7 +186,7 @@ def _shares(world: World) -> str:
 
 
 def _stay_steady(world: World) -> None:
-    """L3, L5: from now on nothing moves, and nothing but pings is said."""
+    """L3, L5: from now on no stream moves, and only pings are sent."""
     owners = _owners(world)
     members = sum(len(a.leader.members) for a in world.leaders.leading.values() if a.leader)
     before = world.network.sent

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, assert_never
 
 from dss_core.errors import GrantNotHeld, GroupDestroyed
 from dss_core.progress import Progress
-from dss_sim.groups.borrower_books import BorrowerBooks
+from dss_sim.groups.borrower_rules import BorrowerRules
 from dss_sim.groups.log import cut_frames
-from dss_sim.groups.session_books import HeldGrant, SessionBooks
+from dss_sim.groups.session_rules import HeldGrant, SessionRules
 from dss_sim.groups.violation import Violation
 from dssd.machines.delivery.events import (
     AnswerSettled,
@@ -72,7 +72,7 @@ if TYPE_CHECKING:
 
 READ_US = (100, 1_000)
 LATE_FINAL_US = (300_000, 9_000_000)
-"""What a leader's own deadline is for: a session that does not give back in time."""
+"""How late a session gives back when it misses the deadline of the leader."""
 
 
 class SimulatedSession:
@@ -95,8 +95,8 @@ class SimulatedSession:
         self._world = world
         self._pipe = pipe
         self.grants: dict[int, HeldGrant] = {}
-        self.books = SessionBooks(self)
-        self.borrower_books = BorrowerBooks()
+        self.rules = SessionRules(self)
+        self.borrower_rules = BorrowerRules()
         self._held_up: dict[int, int] = {}
         """Grants whose final report reaches their borrower only so much later."""
         self.growing: set[int] = set()
@@ -113,10 +113,10 @@ class SimulatedSession:
             return
         match item:
             case Settles(settles):
-                self.books.settled(settles)
+                self.rules.settled(settles)
                 self.feed(item)
             case FinishRevoke(grant):
-                self.books.given_back(grant)
+                self.rules.given_back(grant)
                 self.feed(RevokeFinished(grant))
             case PingSent(token):
                 self._pipe.down(PongSent(token))
@@ -154,9 +154,9 @@ class SimulatedSession:
     def _leave(self, subscription: int) -> None:
         agent = self.handler.agent(subscription)
         if agent is not None and not agent.leaving:
-            self.books.left(subscription)
+            self.rules.left(subscription)
             agent.leave(self.host.now_ms())
-            self.borrower_books.check_left(agent.borrowers())
+            self.borrower_rules.check_left(agent.borrowers())
 
     # The window
 
@@ -166,10 +166,10 @@ class SimulatedSession:
             return
         now_ms = self.host.now_ms()
         self._world.say(self.client_id, given)
-        unsent = self.books.unsent()
+        unsent = self.rules.unsent()
         effects = self.window.step(given, now_ms)
         self._world.touch_window(self)
-        self.books.check_shares(unsent, [each for each in effects if isinstance(each, Deliver)])
+        self.rules.check_shares(unsent, [each for each in effects if isinstance(each, Deliver)])
         for effect in effects:
             self._carry_out(effect, now_ms)
             self._world.count_effect(self.host)
@@ -177,12 +177,12 @@ class SimulatedSession:
     def _carry_out(self, effect: DeliveryEffect, now_ms: int) -> None:
         match effect:
             case Deliver():
-                self.books.check_delivery(effect)
+                self.rules.check_delivery(effect)
                 self._pipe.down(effect)
             case Read():
                 self._world.after(READ_US, partial(self._read, effect), self.host)
             case Report(reports, final):
-                self.books.reported(reports)
+                self.rules.reported(reports)
                 if final:
                     self._report_last(reports)
                 else:
@@ -190,7 +190,7 @@ class SimulatedSession:
             case SendRevoke(grant, deadline_ms):
                 self._pipe.down(items.Revoke(grant, deadline_ms))
             case AnswerSettled(token):
-                self.books.check_answered(token, self._world.ledger)
+                self.rules.check_answered(token, self._world.ledger)
                 self._pipe.down(Settled(token))
             case RefuseGrant(grant):
                 self._pipe.down(Refused(GrantNotHeld(grant=grant), grant=grant))
@@ -203,7 +203,7 @@ class SimulatedSession:
 
     def _report_last(self, reports: tuple[tuple[int, StreamReport], ...]) -> None:
         for grant, report in reports:
-            self.books.reported_last(grant, report)
+            self.rules.reported_last(grant, report)
             late_us = self._held_up.get(grant)
             if late_us is None:
                 self._report_final(grant, report)
@@ -214,7 +214,7 @@ class SimulatedSession:
     def _report_final(self, grant: int, report: StreamReport) -> None:
         held = self.grants.get(grant)
         if held is not None:
-            self.borrower_books.reported_last(held.borrower_id, report)
+            self.borrower_rules.reported_last(held.borrower_id, report)
         self.handler.report(((grant, report),), self.host.now_ms(), final=True)
         self._arm()
 
@@ -268,7 +268,7 @@ class SimulatedSession:
 
     def close(self) -> None:
         """The client is gone: say how all stands, end every borrower."""
-        self.borrower_books.closing()
+        self.borrower_rules.closing()
         self.feed(Closing())
         self.closed = True
         self.handler.disconnect(self.host.now_ms())
@@ -297,7 +297,7 @@ class SimulatedSession:
     def install(self, agent: Agent, borrower_id: bytes, granted: GrantedStream) -> int:
         """Read and deliver the stream; returns the number of the grant."""
         world = self._world
-        self.borrower_books.installed(borrower_id, granted)
+        self.borrower_rules.installed(borrower_id, granted)
         number = world.next_grant()
         if granted.stream not in world.log:
             return number
@@ -307,7 +307,7 @@ class SimulatedSession:
             agent, borrower_id, granted.stream, granted.grant_epoch, every, unwatch
         )
         self.handler.granted(number, agent, borrower_id)
-        self.books.installed(number, granted)
+        self.rules.installed(number, granted)
         name = world.names[granted.stream]
         subscription = agent.subscription
         self._pipe.down(Granted(number, subscription, name, granted.grant_epoch, granted.progress))
@@ -316,7 +316,7 @@ class SimulatedSession:
 
     def finish(self, grant: int, deadline_ms: int) -> None:
         """Stop delivering; a final report is wanted within the deadline."""
-        self.books.asked_back(grant, deadline_ms)
+        self.rules.asked_back(grant, deadline_ms)
         late = self._world.chance.strike("late_final")
         if late is not None:
             self._held_up[grant] = late.randint(*LATE_FINAL_US)
@@ -328,8 +328,8 @@ class SimulatedSession:
         if held is None:
             return
         held.unwatch()
-        self.books.dropped(grant, reason)
-        self.borrower_books.dropped(held.borrower_id, held.stream, held.grant_epoch)
+        self.rules.dropped(grant, reason)
+        self.borrower_rules.dropped(held.borrower_id, held.stream, held.grant_epoch)
         self.handler.dropped(grant)
         self.feed(Dropped(grant))
         self._pipe.down(items.Revoked(grant, reason))
@@ -338,30 +338,30 @@ class SimulatedSession:
         """What is durable of the grant."""
         held = self.grants.get(grant)
         if held is not None:
-            self.borrower_books.saved(progress)
+            self.borrower_rules.saved(progress)
             self._world.ledger.check_kept(held.agent.group.group_id, held.stream, progress)
         self.feed(Saved(grant, progress))
 
     def suspend(self, subscription: int) -> None:
         """Deliver nothing until `resume`."""
-        self.books.suspended(subscription)
+        self.rules.suspended(subscription)
         self.feed(Suspended(subscription))
 
     def resume(self, subscription: int) -> None:
         """Deliver again."""
-        self.books.resumed(subscription)
+        self.rules.resumed(subscription)
         self.feed(Resumed(subscription))
 
     def standing(self, subscription: int, state: str) -> None:
         """How the subscription stands."""
-        self.books.standings[subscription] = state
+        self.rules.standings[subscription] = state
 
     def over(self, agent: Agent, error_code: str) -> None:
         """The subscription has ended: as the client asked, or for good by an error."""
         if self.closed:
             return
         subscription = agent.subscription
-        self.books.over(subscription)
+        self.rules.over(subscription)
         self.handler.ended(subscription)
         self.feed(Left(subscription))
         again = subscription in self._wanted_again
@@ -379,11 +379,11 @@ class SimulatedSession:
             return
         self._world.say(self.client_id, message)
         borrower = next(each for each in agent.borrowers() if each.borrower_id == borrower_id)
-        held = self.books.held_besides(borrower_id, message)
-        hearing = self.borrower_books.about_to_hear(borrower, message)
+        held = self.rules.held_besides(borrower_id, message)
+        hearing = self.borrower_rules.about_to_hear(borrower, message)
         agent.receive(borrower_id, message, self.host.now_ms())
         if hearing is not None:
-            self.borrower_books.check_heard(hearing)
+            self.borrower_rules.check_heard(hearing)
         if not agent.leaving and not held <= self.grants.keys():
             raise Violation("I15", f"a message about one stream cost others: {message}")
         self._arm()
@@ -404,7 +404,7 @@ class SimulatedSession:
 
     def to_leader(self, group_id: int, message: ToLeader) -> None:
         """Send to the leader of the group."""
-        self.borrower_books.said(message)
+        self.borrower_rules.said(message)
         self._world.to_leader(self.host, group_id, message)
 
     def to_borrower(self, group_id: int, message: ToBorrower) -> None:

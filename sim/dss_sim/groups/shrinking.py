@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from dss_sim.groups.chance import Strike
 from dss_sim.groups.plan import Plan, Timed
+from dss_sim.groups.randomness import Strike
 from dss_sim.groups.run import Outcome, run
 from dss_sim.small_limits import SmallLimit
 

@@ -2,14 +2,14 @@
 
 A differential test holds that adapter equal to the SQLite adapter. A commit takes effect at one
 moment between its request and its answer; a daemon that crashes in between may or may not have made
-it, and nobody is told. A full disk does not hinder it (docs/decisions/0014).
+it, and no caller learns which. A full disk does not prevent it (docs/decisions/0014).
 """
 
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
-from dss_sim.groups.chance import Chance
+from dss_sim.groups.randomness import Randomness
 from dss_sim.groups.schedule import Host, Schedule
 from dssd.store.memory import MemoryStore
 from dssd.store.port import Precondition, PreconditionFailed, Put, Write
@@ -32,7 +32,7 @@ def at_once(awaited: Coroutine[Any, Any, T]) -> T:
 
 
 class AtOnce:
-    """A turn that never ends: nobody else waits for the loop."""
+    """A turn that never ends: no other task waits for the loop."""
 
     async def give_way(self) -> None:
         """Go on."""
@@ -55,7 +55,7 @@ def progress_in(writes: Sequence[Write]) -> Iterator[tuple[ProgressRow, int]]:
 class SimulatedStore:
     """Commits that take a while."""
 
-    def __init__(self, schedule: Schedule, chance: Chance) -> None:
+    def __init__(self, schedule: Schedule, chance: Randomness) -> None:
         self.rows = MemoryStore()
         self._schedule = schedule
         self._chance = chance

@@ -12,9 +12,9 @@ Frames are numbered in the order in which they were written, whatever their stre
 producers is the real one, `dssd.log.sequences`, and so is its way through a crash: snapshot, marks,
 frames, doubt. So are the offsets that damage takes along (`dssd.log.recovery.claimed_offsets`).
 
-Invariant: what was synced survives everything but rot, which strikes below the watermark only: at
-the end of a file, above it, nobody can tell rot from a torn write. This module knows nobody who
-reads or writes, and no time.
+Invariant: what was synced survives everything but rot. Rot strikes below the watermark only:
+above it, at the end of a file, rot cannot be told from a torn write. This module knows no readers,
+no writers and no time.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,6 +22,7 @@ from random import Random
 from typing import NamedTuple
 
 from dss_core.frame import Header
+from dss_sim.groups.history import Key
 from dssd.log.recovery.claimed_offsets import Claim, LogPosition, LostBytes, claims_of
 from dssd.log.sequences import FirstAnswer, Producers, SnapshotPosition
 
@@ -29,7 +30,7 @@ CEILING_OFFSETS = 24
 """How far above its stream's end a ceiling is raised, so that most frames find it high enough."""
 
 BYTES_A_RECORD = 2
-"""A record takes one at least, so bad bytes stand for as many records as they had, or more."""
+"""A record takes at least one, so bad bytes count as at least as many records as they held."""
 
 _SEGMENT = 1
 
@@ -44,6 +45,8 @@ class Frame(NamedTuple):
     sequence: int
     content: int
     """Which of its producer's frames it is: a refused one gives its sequence to another."""
+    keys: tuple[Key, ...]
+    """Of its records."""
     time_us: int
 
     @property
@@ -71,9 +74,9 @@ class Found(NamedTuple):
     """What a start found."""
 
     survived: Sequence[Frame]
-    """Frames that nobody could read before."""
+    """Frames that could not be read before."""
     damaged: Sequence[Jump]
-    """Offsets that are given to nobody, for bad bytes may have held them."""
+    """Offsets that are never given, because bad bytes may have held them."""
     lost: Sequence[Jump]
     """Offsets that went with the machine or were never given, up to where the stream goes on."""
 
@@ -93,7 +96,7 @@ class TopicFile:
         self.visible = 0
         """So many frames can be read."""
         self.ceilings = [0] * partitions
-        """What an os topic shows above them is synced; they are durable themselves."""
+        """Durable. What an os topic shows above its ceilings is synced first."""
         self._synced = 0
         self._watermark = 0
         self._begin = 0
@@ -108,7 +111,7 @@ class TopicFile:
         self._bad: dict[int, bool] = {}
         """Frames that cannot be read, by number, and whether their headers can."""
         self._gone_from: dict[int, int] = {}
-        """Of each stream that lost frames that could be read, the first offset of them."""
+        """The first readable frame that each stream lost, by its offset."""
 
     # Writing
 
@@ -118,12 +121,12 @@ class TopicFile:
         producer_id: bytes,
         sequence: int,
         content: int,
-        records: int,
+        keys: tuple[Key, ...],
         now_us: int,
     ) -> Frame:
-        """Write a frame behind the others."""
-        base = self.ends[partition]
-        frame = Frame(partition, base, records, producer_id, sequence, content, now_us)
+        """Write a frame of records with these keys behind the others."""
+        base, records = self.ends[partition], len(keys)
+        frame = Frame(partition, base, records, producer_id, sequence, content, keys, now_us)
         self.frames.append(frame)
         self.ends[partition] = frame.end
         answer = FirstAnswer(frame.base, records, now_us)
@@ -156,7 +159,7 @@ class TopicFile:
         )
 
     def low_ceilings(self) -> dict[int, int]:
-        """Those that are to be raised, and to where: half of what they were raised by is left."""
+        """The new values of ceilings that must be raised: less than half of their room is left."""
         if self.durability == "sync":
             return {}
         return {
@@ -299,7 +302,7 @@ class TopicFile:
         return LostBytes(place, BYTES_A_RECORD * frame.records, header)
 
     def _is_there(self, partition: int, offset: int) -> bool:
-        """Of the segment in which damage was found; the others are trusted."""
+        """Whether a frame is readable, where only the active segment was found damaged."""
         frames = (self.frames[number] for number in self._bad if number >= self._begin)
         return (partition, offset) not in {(frame.partition, frame.base) for frame in frames}
 

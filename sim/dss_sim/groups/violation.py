@@ -1,4 +1,4 @@
-"""What a judge says where an invariant does not hold."""
+"""The error that a rule raises when an invariant does not hold."""
 
 
 class Violation(Exception):

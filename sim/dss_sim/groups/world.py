@@ -1,4 +1,4 @@
-"""One run: hosts, store, log, network, and whoever lives among them.
+"""One run: hosts, store, log, network, and the clients, producers and daemon among them.
 
 Invariant: everything that happens is an event of the schedule; every event is followed by a look
 at the machines that it touched, and every 50th by a look at all of them.
@@ -8,7 +8,17 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from dss_core.ids import StreamId
-from dss_sim.groups.books import (
+from dss_sim.groups.borrower_rules import Incarnations
+from dss_sim.groups.catalogue import SimulatedCatalogue, declaration, new_group, new_topic
+from dss_sim.groups.checker import Checker, Violation
+from dss_sim.groups.client import Client
+from dss_sim.groups.history import Born, Committed, Declared, Disturbed, Event
+from dss_sim.groups.leader_host import LeaderHost, Leading
+from dss_sim.groups.leader_steps import Sight, seen_before
+from dss_sim.groups.ledger import Ledger
+from dss_sim.groups.log import SimulatedLog
+from dss_sim.groups.log_writer import Writer
+from dss_sim.groups.machine_rules import (
     ANSWERED_WITHIN_MS,
     LATE_MS,
     check_answered,
@@ -17,30 +27,15 @@ from dss_sim.groups.books import (
     check_repeated,
     check_window,
 )
-from dss_sim.groups.borrower_books import Incarnations
-from dss_sim.groups.catalogue import SimulatedCatalogue, declaration, new_group, new_topic
-from dss_sim.groups.chance import Chance
-from dss_sim.groups.checker import Checker, Violation
-from dss_sim.groups.client import Client
-from dss_sim.groups.history import (
-    Born,
-    Committed,
-    Declared,
-    Disturbed,
-    Event,
-)
-from dss_sim.groups.leader_host import LeaderHost, Leading
-from dss_sim.groups.leader_steps import Sight, seen_before
-from dss_sim.groups.ledger import Ledger
-from dss_sim.groups.log import SimulatedLog
 from dss_sim.groups.network import Network
 from dss_sim.groups.pipe import Pipe
 from dss_sim.groups.plan import GroupPlan, Plan
-from dss_sim.groups.producing import Producer
+from dss_sim.groups.producers import Producer
+from dss_sim.groups.randomness import Randomness
+from dss_sim.groups.record_keys import RecordKeys
 from dss_sim.groups.schedule import Act, Crashed, Host, Schedule
 from dss_sim.groups.session_host import SimulatedSession
 from dss_sim.groups.store import SimulatedStore, at_once, progress_in
-from dss_sim.groups.writing import Writer
 from dssd.leaders.progress_columns import progress_of
 from dssd.machines.leader.events import LeaderInput
 from dssd.machines.messages import BorrowerId, GrantedStream, ToBorrower, ToLeader
@@ -64,7 +59,7 @@ class World:
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.schedule = Schedule()
-        self.chance = Chance(plan.seed, plan.rates, plan.kept)
+        self.chance = Randomness(plan.seed, plan.rates, plan.kept)
         self.network = Network(self.schedule, self.chance)
         self.store = SimulatedStore(self.schedule, self.chance)
         self.store.committed = self._committed
@@ -74,6 +69,7 @@ class World:
         self.history: list[Event] = []
         self.transcript: Callable[[int, str, object], None] | None = None
         self.names: dict[StreamId, str] = {}
+        self.keys = RecordKeys(plan.seed)
         self.groups: dict[str, GroupRow] = {}
         self.every: dict[str, int] = {}
         self.sessions: dict[str, SimulatedSession] = {}
@@ -148,7 +144,7 @@ class World:
             self.transcript(self.schedule.now_us, who, given)
 
     def noticed(self, what: object) -> None:
-        """Something for people; nobody looks but the transcript."""
+        """Something worth showing to people: only the transcript has it."""
         self.say("notice", what)
 
     def await_leader(self, acting: Leading, given: LeaderInput) -> Sight | None:
@@ -176,7 +172,7 @@ class World:
         """
         for client_id, session in self.sessions.items():
             stands_still = self.schedule.now_us < session.host.frozen_until_us
-            for epoch in session.books.delivered(group_id, granted.stream):
+            for epoch in session.rules.delivered(group_id, granted.stream):
                 if epoch < granted.grant_epoch and not stands_still:
                     raise Violation("S4", f"{client_id} still delivers what is granted: {granted}")
 
@@ -196,9 +192,9 @@ class World:
         for session in self.sessions.values():
             self.touch_window(session)
             if self.schedule.now_us - session.host.frozen_until_us > LATE_MS * 1_000:
-                session.books.check_in_time()
-            session.books.check_borrowers(self.leaders)
-            session.books.check_read_on(self.log, session.growing)
+                session.rules.check_in_time()
+            session.rules.check_borrowers(self.leaders)
+            session.rules.check_read_on(self.log, session.growing)
 
     def count_effect(self, host: Host) -> None:
         """A host carried out an effect; it may die of it.
@@ -264,7 +260,7 @@ class World:
         """Sessions say goodbye, leaders save what they have; then the process ends and restarts."""
         if not self.leaders.up:
             return
-        # First, for a host may die of saying goodbye.
+        # Scheduled first, because a host may die while it says goodbye.
         self.schedule.after(STOP_US, self._stopped)
         self.leaders.stop()
         for session in list(self.sessions.values()):
@@ -349,6 +345,7 @@ class World:
     def _enter(self, topic: Topic, part: StorageTopic) -> None:
         self.catalogue.topics[topic.name] = topic
         self.log.create(part.streams())
+        self.keys.create(part)
         self.writer.open(part.storage_topic_id, part.partitions, topic.durability)
         for stream in part.streams():
             self.names[stream] = f"{topic.name}/{part.ordinal}/{stream.partition}"

@@ -5,7 +5,7 @@
     plan: settings, acts ──▶ life: the real log, in one thread ──▶ calls: steps ──▶ model of a disk
                                │         ▲                                            │
                                ▼         │ faults                                     ▼
-                             ledger: what was asked, told, seen ──▶ judging ◀── a crash, a start
+                             ledger: what was asked, told, seen ──▶ rules ◀── a crash, a start
 
 A run is a row of lives on one disk. Between two of them the process stops, is killed, or the power
 goes; of all crashes that the disk may suffer on the way, some are laid out and judged.

@@ -38,7 +38,7 @@ def replay(seed: int) -> int:
 
 
 def described(outcome: Outcome) -> str:
-    """What failed, on how little, and how to see it."""
+    """What failed, in which shrunken plan, and how to replay it."""
     seed, where = outcome.plan.seed, outcome.where
     assert where is not None
     crash = "in its own life"
@@ -47,7 +47,7 @@ def described(outcome: Outcome) -> str:
     return "\n".join(
         [
             *(f"seed {seed}: {violation}" for violation in outcome.violations[:3]),
-            f"  {crash}; after {where.era} losses of power; replay: make sim-log SEED={seed}",
+            f"  {crash}; after {where.cycle} losses of power; replay: make sim-log SEED={seed}",
             *(f"  {line}" for line in acts_of(outcome)),
             *(f"  step: {step}" for step in where.last),
         ]

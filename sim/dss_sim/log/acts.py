@@ -1,7 +1,7 @@
 """What a run does, as values, and how a seed draws it.
 
-Topics, producers and partitions are chosen by a number, taken modulo what there is when the act's
-turn comes; so a run stays one if acts are left out. Invariant: a plan follows from its seed.
+An act names a topic, producer or partition by a number, taken modulo how many there are when its
+turn comes; so a run stays valid if acts are left out. Invariant: a plan follows from its seed.
 """
 
 from collections.abc import Iterator, Sequence
@@ -37,7 +37,7 @@ class RemoveTopic:
 
 @dataclass(frozen=True, slots=True)
 class Sending:
-    """One frame; what its producer has not heard of goes before."""
+    """One frame; unanswered frames of its producer are sent before it."""
 
     topic: int
     partition: int
@@ -109,7 +109,7 @@ class ReadBack:
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """Every producer says once more what it said last, and every stream takes one more frame."""
+    """Every producer sends its last frames once more, and every stream takes one more frame."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +203,7 @@ ENDS = (Stop, Kill, PowerLoss)
 
 @dataclass(frozen=True, slots=True)
 class Numbered:
-    """An act; its number keeps its chance what it is, whatever acts are left out."""
+    """An act; its number seeds its randomness, so leaving out other acts does not change it."""
 
     number: int
     act: Act
@@ -225,15 +225,15 @@ JUMPS_FROM = 1_000
 """The first number of a jump: acts keep theirs, whatever their clock does."""
 PRODUCERS = 3
 READ_LOOP_US = 60_000_000
-"""A read ends for no clock."""
+"""So long that no read ends because of the clock."""
 KINDS = ("send", "make", "repeat", "roll", "seal", "trim", "retain", "read", "remove", "wait")
 KIND_WEIGHTS = (60, 4, 6, 7, 1, 6, 5, 8, 2, 2)
 UNSYNCED = 0.25
-"""How many topics are of durability ``os``."""
+"""The share of topics of durability ``os``."""
 FAULTY = 0.6
-"""How many runs know faults besides the ends of lives."""
+"""The share of runs that have faults besides the ends of lives."""
 ROTTEN = 0.3
-"""How many of these know bit rot."""
+"""The share of these that have bit rot."""
 
 
 def planned(seed: int) -> Plan:

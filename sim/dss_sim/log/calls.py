@@ -1,8 +1,8 @@
 """The system calls of the log on files below a root, done, recorded as steps, and struck by faults.
 
-Invariant: what changes a file below the root is done and recorded, or neither; a call that does so
-and is not known here fails. After `Died` nothing is done any more. Calls that change nothing are
-the system's own; those on other files too.
+Invariant: a change of a file below the root is both done and recorded, or neither; a call that
+would change a file and is not known here fails. After `Died` nothing is done any more. Calls that
+change nothing, and calls on other files, go to the system unchanged.
 """
 
 import errno
@@ -47,7 +47,7 @@ REFUSED = (
     *("replace", "remove", "rmdir", "link", "symlink", "truncate"),
     *("write", "writev", "pwrite", "sendfile", "copy_file_range", "dup", "dup2"),
 )
-"""Calls that change files or descriptors, of which the log uses none."""
+"""Calls that change files or descriptors and that the log never uses."""
 NOT_NOW = 0.3
 """How often the page cache does not have what is read."""
 

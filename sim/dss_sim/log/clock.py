@@ -1,7 +1,7 @@
 """The wall clock of a run, and how a seed moves it: hours and days pass, and it jumps, also back.
 
 Invariant: its draws are its own, so a seed's acts are what they are without them. No time passes
-but what is drawn here, and a millisecond a look. It must not know acts, nor who looks.
+but by what is drawn here, and by a millisecond at each reading. It must not know acts or readers.
 """
 
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ AGES_MS = (0, 50, 10 * 60_000, HOUR_US // 1_000, DAY_US // 1_000)
 
 @dataclass(slots=True)
 class Clock:
-    """The wall clock of a run; each look at it takes a millisecond."""
+    """The wall clock of a run; each reading takes a millisecond."""
 
     now_us: int = BEGINS_US[0]
 
@@ -64,5 +64,5 @@ class ClockDraws:
         return -by_us if chance.random() < self._back else by_us
 
     def age_ms(self, drawn_ms: int) -> int:
-        """How old records may become, where hours pass."""
+        """The age that retention allows in a run in which hours pass."""
         return self._chance.choice(AGES_MS) if self._often else drawn_ms

@@ -1,4 +1,4 @@
-"""Which system calls a fault strikes, and how much of a write arrives that was struck.
+"""Which system calls a fault strikes, and how much of a struck write arrives.
 
 Invariant: the same chance and the same calls give the same strikes. It must not know files.
 """

@@ -1,9 +1,9 @@
 """The store of a run: dictionaries, and a journal of what was committed when.
 
-Invariant: commits are durable in their order, each at some moment between its request and the
-moment at which others may read it. So of a crash between the two it is open whether it was made;
-one that was read, or answered, is there after every crash. (That SQLite does so is proved by the
-traced lives and by the test that compares the two adapters.)
+Invariant: commits become durable in their order, each at some moment between its request and the
+moment from which others may read it. A crash between the two may or may not keep the commit; a
+commit that was read or answered is there after every crash. (The traced lives, and the test that
+compares the two adapters, prove that SQLite behaves so.)
 """
 
 from collections.abc import AsyncIterator, Sequence

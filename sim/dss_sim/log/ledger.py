@@ -1,9 +1,9 @@
 """What a run asked for, what it was told, and what it has seen: the facts, and what they promise.
 
-Time costs this: a producer of whose frames none was appended for `FORGOTTEN_AFTER_US`, by any look
-at the wall clock, may be forgotten. Then what it sent before, sent again, may be stored once more,
-be refused as too old or as behind a gap, or get an answer that it had before. Nothing else is
-forgotten for time alone, whatever the clock does.
+A producer may be forgotten once none of its frames was appended for `FORGOTTEN_AFTER_US`, by any
+reading of the wall clock. A frame that it sent before may then, when it is sent again, be stored
+once more, be refused as too old or as behind a gap, or get its earlier answer. Nothing else is
+forgotten because time passed, whatever the clock does.
 
 Invariant: facts only add up; the ledger of a crash is that of the facts before it. It must not
 know how the log works.
@@ -33,7 +33,7 @@ GONE = "a start did not find it"
 FORGOTTEN_AFTER_US = 24 * 3_600 * 1_000_000
 """How long after its last append a producer is remembered, as decision 7 promises."""
 BETWEEN_READS_US = 60_000_000
-"""More than passes between two `ClockRead`."""
+"""More time than passes between two `ClockRead`."""
 ANONYMOUS = -1
 """The number of the producer that is none: its frames are not followed."""
 
@@ -48,6 +48,8 @@ class Frame:
     sequence: int
     records: int
     content: bytes = field(repr=False)
+    keys: tuple[bytes | None, ...] = field(repr=False)
+    """Of its records."""
     durability: str = "sync"
 
     @property
@@ -88,7 +90,7 @@ class FrameRefused:
 
 @dataclass(frozen=True, slots=True)
 class FrameHit:
-    """Its bytes are not what they were: nobody can ask for it."""
+    """Bit rot changed its bytes: it need not be readable any more."""
 
     number: int
 
@@ -109,7 +111,7 @@ class DamageSeen:
 
 @dataclass(frozen=True, slots=True)
 class PowerLost:
-    """What need not be synced may be gone."""
+    """Frames that were not synced may be gone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +170,7 @@ class Ledger:
 
     topics: dict[str, TopicMade] = field(default_factory=dict)
     maybe: set[str] = field(default_factory=set)
-    """Topics of which it is open whether they exist."""
+    """Topics that may or may not exist."""
     removals: int = 0
     """How many were asked for."""
     frames: dict[int, Frame] = field(default_factory=dict)
@@ -177,7 +179,7 @@ class Ledger:
     at_risk: set[int] = field(default_factory=set)
     """Those of them that the power may have taken: their topic answers before a sync."""
     asked: Counter[int] = field(default_factory=Counter)
-    """How often a frame was sent and not refused: one may wait longer than the next."""
+    """How often a frame was sent and not refused: several sendings may be under way."""
     refused: dict[int, str] = field(default_factory=dict)
     """Frames that are not there, and why."""
     hit: set[int] = field(default_factory=set)
@@ -202,7 +204,7 @@ class Ledger:
     lapsed: set[int] = field(default_factory=set)
     """Frames that the log may have forgotten: sent again, they may be stored again or refused."""
     lapses: Counter[int] = field(default_factory=Counter)
-    """How often a frame came to be so: so often it may be there besides."""
+    """How often a frame became forgotten: so many more copies of it may be there."""
     copies: defaultdict[int, set[Place]] = field(default_factory=lambda: defaultdict(set))
     """Where a frame lies besides that was forgotten and stored again."""
 
@@ -293,7 +295,7 @@ class Ledger:
                 self.ever_hit.add(number)
 
     def _learn_place(self, number: int, place: Place) -> None:
-        """It lies where it was not known to lie: what was hit or forgotten has come again."""
+        """It lies at a new place: a frame that was hit or forgotten was stored again."""
         known, copies, newest = self.places.get(number), self.copies[number], place
         if place not in copies:
             self.lapsed.discard(number)
@@ -306,7 +308,7 @@ class Ledger:
         self.hit.discard(number)
 
     def _forget_silent(self, now_us: int) -> None:
-        """Of producers whose last append is too long ago nothing need be known."""
+        """Producers whose last append is too long ago may be forgotten."""
         for (_, producer), numbers in self.sent.items():
             if producer == ANONYMOUS or self._last_us(numbers) + FORGOTTEN_AFTER_US >= now_us:
                 continue
@@ -326,7 +328,7 @@ class Ledger:
         return own | self.copies.get(number, set())
 
     def unanswered(self, stream: StreamId, producer: int) -> list[Frame]:
-        """What a producer has to send again before anything newer, in order."""
+        """The frames that a producer sends again before anything newer, in order."""
         sent = self.sent.get((stream, producer), [])
         return [self.frames[number] for number in sent if number not in self.places]
 
@@ -362,7 +364,7 @@ class Ledger:
         )
 
     def is_overtaken(self, frame: Frame) -> bool:
-        """Whether a later frame of its producer is there, and it is not."""
+        """Whether a later frame of its producer is stored and this one is not."""
         return not self._is_sure(frame.number) and any(
             number in self.places for number in self._after(frame)
         )

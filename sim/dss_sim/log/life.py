@@ -1,7 +1,7 @@
 """One life of the log: it starts on what lies there, does acts, and ends, in order or not.
 
-Invariant: the same era, chance and acts give the same steps and facts. Whatever the log says of
-itself that it should not is a violation.
+Invariant: the same power cycle, chance and acts give the same steps and facts. Whatever the log
+says of itself that it should not is a violation.
 """
 
 from collections import deque
@@ -9,18 +9,12 @@ from random import Random
 
 from dss_core.errors import DiskFailed
 from dss_core.ids import StreamId
+from dss_sim.log.act_runner import ActRunner
 from dss_sim.log.acts import ENDS, Arm, Befalling, Jump, MakeRoom, Numbered, Rot, Stop
+from dss_sim.log.bit_rot import rot
 from dss_sim.log.calls import Calls, called
-from dss_sim.log.doing import Doing
-from dss_sim.log.era import Era
 from dss_sim.log.faults import Armed, Faults
 from dss_sim.log.journal import JournaledStore
-from dss_sim.log.judging import (
-    Violation,
-    judged,
-    report_violations,
-    topic_violations,
-)
 from dss_sim.log.ledger import (
     GONE,
     DamageSeen,
@@ -30,9 +24,16 @@ from dss_sim.log.ledger import (
     Ledger,
     Place,
 )
-from dss_sim.log.looking import StreamFound, look
 from dss_sim.log.one_thread import Died, SteppedLoop, Stuck, one_thread
-from dss_sim.log.rotting import rot
+from dss_sim.log.power_cycle import PowerCycle
+from dss_sim.log.rules import (
+    Violation,
+    judged,
+    report_violations,
+    topic_violations,
+)
+from dss_sim.log.stream_contents import StreamFound, read_streams
+from dss_sim.ordering_keys import OrderingKeys
 from dssd.log.segment.file import SEGMENT_SUFFIX, SegmentId, parse_name
 from dssd.log.segment.rows import all_segment_rows, row_id
 from dssd.log.segment_log import SegmentLog
@@ -42,15 +43,15 @@ from dssd.store.rows import SegmentRow, StorageTopicRow
 from dssd.topics.catalogue import Catalogue
 
 STRAY = "no row names it"
-"""What a start says of a file that is none of its own."""
+"""What a start reports of a file that does not belong to it."""
 READS = (1, 700, 1 << 20)
-"""Bytes of the reads that look at a stream."""
+"""Sizes in bytes of the reads that check a stream."""
 
 
 class Life:
     """One start; `live` is called once."""
 
-    def __init__(self, era: Era, settings: LogSettings, seed: str) -> None:
+    def __init__(self, cycle: PowerCycle, settings: LogSettings, seed: str) -> None:
         self.violations: list[Violation] = []
         self.reports: list[str] = []
         """What the start said of files."""
@@ -58,12 +59,12 @@ class Life:
         """Segments that had rows as it began."""
         self.topics: set[int] = set()
         """Storage topics that it found."""
-        self._era = era
+        self._cycle = cycle
         self._settings = settings
         self._seed = seed
         self._chance = Random(seed)
         self._faults = Faults(self._chance)
-        self._calls = Calls(era.root, era.steps, self._faults)
+        self._calls = Calls(cycle.root, cycle.steps, self._faults)
         self._loop: SteppedLoop
         self._log: SegmentLog
         self._catalogue: Catalogue
@@ -74,7 +75,7 @@ class Life:
 
         Those that were done leave the queue, and a `Stop`; another end stays.
         """
-        self._era.jump(0)
+        self._cycle.jump(0)
         with called(self._calls), one_thread(self._chance) as loop:
             self._loop = loop
             try:
@@ -94,8 +95,14 @@ class Life:
         if not await self._start():
             return
         await self._look()
-        doing = Doing(
-            self._era, self._log, self._catalogue, self._store, self._is_full, self._broken
+        runner = ActRunner(
+            self._cycle,
+            self._log,
+            self._catalogue,
+            self._store,
+            OrderingKeys(self._seed),
+            self._is_full,
+            self._broken,
         )
         while acts and not self.violations:
             if isinstance(acts[0].act, ENDS):
@@ -105,7 +112,7 @@ class Life:
             if isinstance(numbered.act, Befalling):
                 self._befall(numbered)
                 continue
-            await self._do(doing, numbered)
+            await self._do(runner, numbered)
         if acts and isinstance(acts[0].act, Stop) and not self.violations:
             acts.popleft()
             await self._stop()
@@ -127,14 +134,14 @@ class Life:
             case MakeRoom():
                 self._faults.disarm()
             case Jump(by_us):
-                self._era.jump(by_us)
+                self._cycle.jump(by_us)
             case Rot() as act:
-                rot(self._era, act)
+                rot(self._cycle, act)
 
-    async def _do(self, doing: Doing, numbered: Numbered) -> None:
+    async def _do(self, runner: ActRunner, numbered: Numbered) -> None:
         failed_before = self._has_failed()
         try:
-            await doing.do(numbered.act, f"t{numbered.number}")
+            await runner.do(numbered.act, f"t{numbered.number}")
         except (Exception, ExceptionGroup) as error:  # noqa: BLE001 - whatever it raises is judged
             if not self._has_failed():
                 self._broken("starting", f"{numbered.act} raised {error!r}")
@@ -149,17 +156,17 @@ class Life:
 
     async def _start(self) -> bool:
         """Whether the log is open; on a failing disk it need not be."""
-        era = self._era
-        self._store = JournaledStore(era.journal, self._loop, self._calls, self._faults)
+        cycle = self._cycle
+        self._store = JournaledStore(cycle.journal, self._loop, self._calls, self._faults)
         self._named = set(await self._segment_rows())
         try:
             self._log = await SegmentLog.open(
-                era.root,
+                cycle.root,
                 self._store,
                 storage_topics=[one.row for one in await scan_all(self._store, StorageTopicRow)],
                 on_failure=self._failed,
                 settings=self._settings,
-                wall_us=era.clock,
+                wall_us=cycle.clock,
             )
             self._catalogue = await Catalogue.open(self._store, self._log, wall_ms=self._wall_ms)
         except Exception as error:  # noqa: BLE001 - whatever it raises is judged
@@ -171,7 +178,7 @@ class Life:
         return True
 
     def _wall_ms(self) -> int:
-        return self._era.clock() // 1_000
+        return self._cycle.clock() // 1_000
 
     def _failed(self, failure: BaseException) -> None:
         """The log says that it can not go on: the process ends at once.
@@ -197,19 +204,19 @@ class Life:
 
     async def _look(self) -> None:
         """Judge what is there, and know it from here on."""
-        era = self._era
+        cycle = self._cycle
         streams = [stream for topic in self._catalogue.topics() for stream in topic.streams()]
-        found = await look(self._log, streams, self._chance.choice(READS))
+        found = await read_streams(self._log, streams, self._chance.choice(READS))
         self.topics = {stream.storage_topic_id for stream in streams}
         names = [topic.name for topic in self._catalogue.topics()]
         self.reports = [reason for _, reason in self._log.quarantined()]
-        self.violations += judged(found, era.ledger)
-        self.violations += topic_violations(names, era.ledger)
-        self.violations += report_violations(self.reports, era.ledger)
+        self.violations += judged(found, cycle.ledger)
+        self.violations += topic_violations(names, cycle.ledger)
+        self.violations += report_violations(self.reports, cycle.ledger)
         self._judge_strays()
         await self._judge_files()
         if not self.violations:
-            _learn(era, found)
+            _learn(cycle, found)
 
     def _judge_strays(self) -> None:
         """A file is called a stray only if it is one."""
@@ -224,8 +231,8 @@ class Life:
     async def _judge_files(self) -> None:
         """Rows and files belong together."""
         rows = await self._segment_rows()
-        files = {parse_name(path) for path in self._era.root.glob(f"*{SEGMENT_SUFFIX}")}
-        if self._is_full() or self._era.ledger.rotten:
+        files = {parse_name(path) for path in self._cycle.root.glob(f"*{SEGMENT_SUFFIX}")}
+        if self._is_full() or self._cycle.ledger.rotten:
             return
         for segment in files ^ rows.keys():
             what = "row" if segment in files else "file"
@@ -235,22 +242,22 @@ class Life:
             self._broken("files", f"two active segments of one topic among {active}")
 
 
-def _learn(era: Era, found: dict[StreamId, StreamFound]) -> None:
-    """What was found stays; what was not is gone."""
-    ledger = era.ledger
+def _learn(cycle: PowerCycle, found: dict[StreamId, StreamFound]) -> None:
+    """Learn that the frames that were found stay, and that the others are gone."""
+    ledger = cycle.ledger
     bodies = {(frame.stream, frame.body): frame for frame in ledger.frames.values()}
     for stream, one in found.items():
         for there in one.frames:
             frame = bodies[stream, there.body]
-            era.tell(FrameStored(frame.number, Place(there.base, there.time_us)))
-        era.tell(EndSeen(stream, one.end))
+            cycle.tell(FrameStored(frame.number, Place(there.base, there.time_us)))
+        cycle.tell(EndSeen(stream, one.end))
         if one.damaged:
-            era.tell(DamageSeen(stream))
+            cycle.tell(DamageSeen(stream))
     for frame in list(ledger.frames.values()):
         # Below the start of its stream nobody could find it.
         could_be_found = frame.stream in found and not ledger.starts_max.get(frame.stream)
         if _is_open(frame.number, ledger) and could_be_found:
-            era.tell(FrameRefused(frame.number, GONE))
+            cycle.tell(FrameRefused(frame.number, GONE))
 
 
 def _is_open(number: int, ledger: Ledger) -> bool:

@@ -1,8 +1,8 @@
-"""The log in one thread: what it would give to threads has its turns on the event loop.
+"""Runs the log in one thread: jobs that it hands to threads run on the event loop instead.
 
-A job of a thread begins some rounds of the loop after it was handed over, as many as chance says,
-and runs to its end. So the order of all that happens follows from the chance alone. What cannot be
-seen so is one thread that overtakes another between two system calls of one job.
+A job begins a random number of rounds of the loop after it was handed over, and runs to its end. So
+the order of everything follows from the random generator alone. This cannot show one thread that
+overtakes another between two system calls of one job.
 
 Invariant: no thread is started, and no clock is read.
 """
@@ -28,7 +28,7 @@ Ts = TypeVarTuple("Ts")
 ROUNDS_MAX = 5
 """How many rounds of the loop a job of a thread may wait."""
 QUIET_ROUNDS = 200
-"""More than the longest row of jobs that follow from one act."""
+"""More than the longest chain of jobs that follows from one act."""
 TURN_ENDS = 0.02
 """How often a look at the clock finds that a turn is over."""
 

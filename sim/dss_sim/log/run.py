@@ -12,26 +12,26 @@ from random import Random
 
 from dss_sim.log.acts import Kill, Numbered, Plan, PowerLoss, Probe, Stop, planned
 from dss_sim.log.clock import Clock, ClockDraws
-from dss_sim.log.era import Era
-from dss_sim.log.judging import Violation
 from dss_sim.log.life import Life
-from dss_sim.power_loss.checking import vanished
+from dss_sim.log.power_cycle import PowerCycle
+from dss_sim.log.rules import Violation
 from dss_sim.power_loss.crashes import Crash
 from dss_sim.power_loss.image import Image
 from dss_sim.power_loss.image_files import fast_directory, read_image
+from dss_sim.power_loss.recovery_check import vanished
 from dssd.log.segment.file import parse_name
 
 STATES = 5
-"""Crashes of a run that are judged, besides those that its lives go on from."""
+"""How many crashes of a run are judged, besides those after which its lives go on."""
 POWER_LOSS_STEPS = 40
-"""How many steps before the end of a life the power goes at most, mostly."""
+"""The power goes at most so many steps before the end of a life, mostly."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
     """Where a run broke a rule."""
 
-    era: int
+    cycle: int
     crash: Crash | None
     """The crash whose start was judged; None: in the run's own lives."""
     last: tuple[str, ...] = ()
@@ -75,25 +75,25 @@ class _Run:
         self._directory = directory
         self._outcome = Outcome(plan)
         self._digest = blake2b(digest_size=8)
-        self._eras = 0
+        self._cycles = 0
 
     def whole(self) -> Outcome:
         """All of it."""
         acts = deque(self._plan.acts)
-        era = Era(self._directory / "run", Clock(self._plan.begins_us)).begin()
+        cycle = PowerCycle(self._directory / "run", Clock(self._plan.begins_us)).begin()
         while True:
-            following = self._lived(era, acts)
-            self._note(era)
+            following = self._lived(cycle, acts)
+            self._note(cycle)
             if not self._outcome.violations:
-                self._judge_some(era)
+                self._judge_some(cycle)
             if following is None or self._outcome.violations:
                 break
-            era = following.begin()
-            self._eras += 1
+            cycle = following.begin()
+            self._cycles += 1
         self._outcome.digest = self._digest.hexdigest()
         return self._outcome
 
-    def _lived(self, era: Era, acts: deque[Numbered]) -> Era | None:
+    def _lived(self, cycle: PowerCycle, acts: deque[Numbered]) -> PowerCycle | None:
         """Lives until the power goes; what lies there then. None after the last act."""
         began = 0
         while acts:
@@ -101,80 +101,84 @@ class _Run:
                 acts.popleft()
             elif isinstance(acts[0].act, PowerLoss):
                 numbered = acts.popleft()
-                following = self._without_power(era, numbered, began)
+                following = self._without_power(cycle, numbered, began)
                 if following is not None:
                     return following
             else:
-                began = len(era.steps)
+                began = len(cycle.steps)
                 life = Life(
-                    era, self._plan.settings, f"{self._plan.seed} life {self._outcome.lives}"
+                    cycle, self._plan.settings, f"{self._plan.seed} life {self._outcome.lives}"
                 )
                 life.live(acts)
                 self._outcome.lives += 1
-                if self._broken(life.violations, None, era):
+                if self._broken(life.violations, None, cycle):
                     return None
         return None
 
-    def _without_power(self, era: Era, numbered: Numbered, began: int) -> Era | None:
+    def _without_power(
+        self, cycle: PowerCycle, numbered: Numbered, began: int
+    ) -> PowerCycle | None:
         """What follows if the power goes among the last steps."""
-        if not era.steps:
+        if not cycle.steps:
             return None
         chance = Random(f"{self._plan.seed} power {numbered.number}")
         assert isinstance(numbered.act, PowerLoss)
-        first = max(began, len(era.steps) - POWER_LOSS_STEPS)
-        place = len(era.steps) - int(numbered.act.share * (len(era.steps) - first))
-        [(crash, image)] = era.crashes_after([place], chance)
-        return era.crashed(crash, image, era.root, chance)
+        first = max(began, len(cycle.steps) - POWER_LOSS_STEPS)
+        place = len(cycle.steps) - int(numbered.act.share * (len(cycle.steps) - first))
+        [(crash, image)] = cycle.crashes_after([place], chance)
+        return cycle.crashed(crash, image, cycle.root, chance)
 
-    def _note(self, era: Era) -> None:
-        era.check_complete()
-        self._outcome.steps += len(era.steps)
-        self._digest.update(repr((era.steps, era.facts)).encode())
+    def _note(self, cycle: PowerCycle) -> None:
+        cycle.check_complete()
+        self._outcome.steps += len(cycle.steps)
+        self._digest.update(repr((cycle.steps, cycle.facts)).encode())
 
     # Crashes that might have been
 
-    def _judge_some(self, era: Era) -> None:
-        chance = Random(f"{self._plan.seed} states {self._eras}")
-        if not era.steps:
+    def _judge_some(self, cycle: PowerCycle) -> None:
+        chance = Random(f"{self._plan.seed} states {self._cycles}")
+        if not cycle.steps:
             return
-        count = min(self._states, len(era.steps))
-        places = chance.sample(range(1, len(era.steps) + 1), count)
-        for crash, image in era.crashes_after(places, chance):
-            crashed = era.crashed(crash, image, self._directory / "crashed", chance)
+        count = min(self._states, len(cycle.steps))
+        places = chance.sample(range(1, len(cycle.steps) + 1), count)
+        for crash, image in cycle.crashes_after(places, chance):
+            crashed = cycle.crashed(crash, image, self._directory / "crashed", chance)
             self._outcome.states += 1
             violations = self._judged(crashed, image, f"{self._plan.seed} {crash.after}")
-            if self._broken(violations, crash, era):
+            if self._broken(violations, crash, cycle):
                 return
 
-    def _judged(self, era: Era, image: Image, seed: str) -> list[Violation]:
+    def _judged(self, cycle: PowerCycle, image: Image, seed: str) -> list[Violation]:
         """Start, and be killed; start again, use it, stop; start once more."""
-        era.begin()
+        cycle.begin()
         clock = ClockDraws(seed)
         for number, acts in enumerate(((), (Probe(), Stop()), ())):
-            era.jump(clock.jump_us() or 0)
-            life = Life(era, self._plan.settings, f"{seed} {number}")
+            cycle.jump(clock.jump_us() or 0)
+            life = Life(cycle, self._plan.settings, f"{seed} {number}")
             life.live(deque(Numbered(*one) for one in enumerate(acts)))
             if number == 0:
-                untrimmed = life.topics - {at.storage_topic_id for at in era.ledger.starts_max}
-                life.violations += _vanished(image, untrimmed, era.root)
-            elif life.reports and not era.ledger.rotten:
+                untrimmed = life.topics - {at.storage_topic_id for at in cycle.ledger.starts_max}
+                life.violations += _vanished(image, untrimmed, cycle.root)
+            elif life.reports and not cycle.ledger.rotten:
                 life.violations.append(Violation("settled", f"start {number}: {life.reports}"))
             if life.violations:
                 return life.violations
         return []
 
-    def _broken(self, violations: Sequence[Violation], crash: Crash | None, era: Era) -> bool:
+    def _broken(
+        self, violations: Sequence[Violation], crash: Crash | None, cycle: PowerCycle
+    ) -> bool:
         if not violations:
             return False
         self._outcome.violations = list(violations)
-        after = len(era.steps) if crash is None else crash.after
-        last = tuple(f"{step.operation!s:.160}" for step in era.steps[max(0, after - 8) : after])
-        self._outcome.where = Place(self._eras, crash, last)
+        after = len(cycle.steps) if crash is None else crash.after
+        last = tuple(f"{step.operation!s:.160}" for step in cycle.steps[max(0, after - 8) : after])
+        self._outcome.where = Place(self._cycles, crash, last)
         return True
 
 
 def _vanished(before: Image, topics: Collection[int], root: Path) -> list[Violation]:
-    """Files with bad bytes that a start made away with, of topics of which all is to be there."""
+    """Files with bad bytes that a start deleted, of topics that must be complete."""
     kept = {
         path: file
         for path, file in before.files.items()

@@ -13,7 +13,7 @@ from dss_sim.log.run import Outcome, run
 RUNS_MAX = 250
 """Where shrinking gives up making it smaller: about a minute."""
 STATES = 40
-"""Crashes a run that are looked at, where a crash broke the rule: it is another one each time."""
+"""Crashes judged in each run where a crash broke the rule: the failing one differs each time."""
 
 
 def shrunk(outcome: Outcome) -> Outcome:

@@ -1,4 +1,4 @@
-"""Which of the legal states after a loss of power are looked at.
+"""Which of the legal states after a loss of power are checked.
 
 After a change: it alone, with all that is pending, with all but each other one, with random others,
 and torn: the first of its sectors only, or the last. After a sync or an answer: nothing of what is
@@ -18,7 +18,7 @@ from dss_sim.power_loss.model import SIZE, Atom, Atoms, Disk
 from dss_sim.power_loss.operations import OpenFile, Step, Sync, Tell
 
 OTHERS_MAX = 12
-"""Of the steps that are pending, how many are left out or kept one by one at one moment."""
+"""How many pending steps are left out, or kept, one by one at one moment."""
 TEARS_MAX = 10
 RANDOM_SUBSETS = 10
 
@@ -161,7 +161,7 @@ def final_image(steps: Sequence[Step], start: Image | None = None) -> Image:
 def without_syncs(steps: Sequence[Step], ignored: Callable[[str], bool]) -> list[Step]:
     """The same run on a disk that ignores the syncs of files and directories of some paths.
 
-    Whoever cannot tell its states from those of the real run sees nothing.
+    A check that accepts these states as those of the real run would find nothing.
     """
     deaf: set[int] = set()
     kept: list[Step] = []

@@ -1,4 +1,4 @@
-"""All files and directories at one moment, as a value. Invariant: equal ones hold equal bytes."""
+"""All files and directories at one moment, as a value. Invariant: equal images hold equal bytes."""
 
 from dataclasses import dataclass
 from hashlib import blake2b

@@ -1,7 +1,7 @@
 """Images as real files, and real files as images.
 
 The contents are written where they are not zero; the rest are holes. A tmpfs is used where there
-is one, for a disk would only make the many states slow.
+is one, because a disk would only slow the many states down.
 """
 
 import os

@@ -44,7 +44,7 @@ from dss_sim.power_loss.operations import (
 SECTOR_BYTES = 512
 SIZE = -1
 NEVER = sys.maxsize
-"""When a change ends that no sync makes durable."""
+"""The end of a change that no sync makes durable."""
 GONE = -2
 """Of a rename between directories: the old name went."""
 NAME = -3

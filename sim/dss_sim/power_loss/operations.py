@@ -90,7 +90,7 @@ class Rot:
 
 @dataclass(frozen=True, slots=True)
 class Tell:
-    """Somebody outside learns something: it must stay true."""
+    """Something is told to the outside: it must stay true."""
 
     text: str
 

@@ -1,6 +1,6 @@
 """What a daemon's clients were told and what they asked for, and what must hold from then on.
 
-A script tells facts, one line each. `Promises` learns them in order; `checking`
+A script tells facts, one line each. `Promises` learns them in order; `recovery_check`
 holds a daemon that came back to them. Invariant: pure; a fact that was told never makes a promise
 weaker, a fact that was asked for may.
 """
@@ -265,5 +265,5 @@ class Promises:
                 self.epochs_min[key] = fact.grant_epoch
 
     def _given(self, stream: StreamId, end: int) -> None:
-        """Somebody has seen the offsets below the end."""
+        """The offsets below the end were seen from outside."""
         self.ends_min[stream] = max(end, self.ends_min.get(stream, 0))

@@ -21,7 +21,7 @@ from dss_core.build import build_frame
 from dss_core.columns import Columns
 from dss_core.ids import StreamId
 from dss_sim.played_sessions import Attached
-from dss_sim.power_loss.opening import Parts, opened
+from dss_sim.power_loss.daemon_parts import Parts, opened
 from dss_sim.power_loss.promises import (
     AckAsked,
     Acked,

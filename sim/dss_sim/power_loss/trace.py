@@ -1,4 +1,4 @@
-"""From what strace said of a process to its operations on files below a directory.
+"""Turns what strace says of a process into its operations on files below a directory.
 
 A step takes its place where it may first have had its effect: a change when it began, a sync when
 it had returned, an answer when it was about to be given. So nothing counts as durable too early
@@ -6,8 +6,8 @@ and nothing as told too late. A sync covers what had *returned* before it began 
 
 A call that the end of the process interrupted has happened or not; its step ends `NEVER`.
 
-Invariant: a call that changes a file below the root and is not understood is an error, as is one
-of which strace did not show everything. The trace must come from `-f -xx` with all `CALLS`.
+Invariant: a call that changes a file below the root and is not understood is an error, and so is a
+call that strace did not show in full. The trace must come from `-f -xx` with all `CALLS`.
 """
 
 import re
@@ -41,7 +41,7 @@ REFUSED = (
 )
 CALLS = (*UNDERSTOOD, *REFUSED)
 TOLD_FD = 1
-"""Where the process writes what it tells: one line a fact."""
+"""The descriptor to which the process writes its facts, one a line."""
 
 NEVER = sys.maxsize
 

@@ -14,9 +14,9 @@ from random import Random
 from time import thread_time
 
 from dss_sim.groups.client import Client
-from dss_sim.groups.happenings import happen
 from dss_sim.groups.plan import SECOND_US, Plan, Timed
 from dss_sim.groups.run import heal
+from dss_sim.groups.timed_events import happen
 from dss_sim.scale.world import GROUPS, TOPICS, LargeWorld
 
 FAULTS_COUNT = 1_000
@@ -33,10 +33,10 @@ FAULTS = {
     "crash_at_effect": 2,
     "crash_daemon": 2,
 }
-"""Of a thousand faults. What stops everybody comes seldom, or nobody would ever be settled."""
+"""Of a thousand faults. Those that stop everything are rare, so that groups settle in between."""
 
 LOAD, UNDER_FAULTS, CHANGES, STEADY = 0.05, 0.7, 0.1, 0.1
-"""Of the whole time; the rest is there to converge in."""
+"""The share of the whole time; the rest is for converging."""
 
 FRAMES_A_SECOND = 10
 """At full size, each of 1 to 6 records: this is about the protocol, not about throughput."""
@@ -49,7 +49,7 @@ COUNTED_AFTER_US = 4 * SECOND_US
 """How long after a join or leave its moves are counted."""
 
 AWAY_OF_ALL = 0.02
-"""Of the clients, so many are away where as many come as go."""
+"""The share of clients that are away when as many come as go."""
 
 LOOK_US = SECOND_US // 10
 

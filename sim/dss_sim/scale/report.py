@@ -12,7 +12,7 @@ HOUR_S = 3_600
 
 
 def figures_table(plan: Plan, figures: Figures) -> str:
-    """What the world lived through."""
+    """What happened in the world."""
     rows = [
         ("borrowers; groups; streams; streams lent, over all groups",
          "; ".join(f"{count:,}" for count in _sizes(plan, figures))),

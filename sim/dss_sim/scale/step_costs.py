@@ -140,7 +140,7 @@ class Group:
         self.feed(Received(LeaderWanted(name, 0, name, f"c{member}"), self.now_ms))
 
     def settle(self) -> None:
-        """Answer everything, and let a gathering pass, until nobody has anything to say."""
+        """Answer everything, and let gathering intervals pass, until no message is left."""
         ends_ms = self.now_ms + 2 * self.leader.timing.gather_ms
         while True:
             while self._inbox:

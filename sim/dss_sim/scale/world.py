@@ -39,7 +39,7 @@ RATES = {"lose": 0.01, "double": 0.01, "late": 0.01, "slow_commit": 0.02}
 """Faults of single messages and commits, until the world is healed."""
 
 LOOK_AT_ONE_IN = 500
-"""Steps of machines between two looks into one."""
+"""One in so many steps of the machines is checked."""
 
 
 def plan_of(factor: float, seed: int, minutes: float) -> Plan:
@@ -69,7 +69,7 @@ def _topic_of(group: int) -> int:
 
 
 def scaled(full: int, factor: float, least: int = 2) -> int:
-    """So much of the full number."""
+    """This share of the full number."""
     return max(round(full * factor), least)
 
 

@@ -5,7 +5,7 @@
     users ─► calls ═pipes═ servicer ▸ sessions ▸ leaders ─► store: dictionaries behind a disk that
                                          ▲                         is slow, full, or dies half-way
       plan: seed, faults                 └── log: real frames in memory
-      history ─► checker, books          every task on a loop of virtual time
+      history ─► checker, rules          every task on a loop of virtual time
 
 `dss_sim.groups` has the real machines and the world's own shells; here the shells are the
 real ones: the servicer of Attach, `Sessions`, `Session`, `Scheduler`, `Registry`, leader actors,

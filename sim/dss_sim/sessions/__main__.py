@@ -41,7 +41,7 @@ def replay(seed: int, history: Path | None = None) -> int:
 
 
 def described(seed: int, outcome: Outcome) -> str:
-    """What failed, on how little, and how to see it."""
+    """What failed, in which shrunken plan, and how to replay it."""
     lines = [
         f"seed {seed}: {outcome.violation}",
         f"  after {outcome.steps} steps; replay: make sim-sessions SEED={seed}",

@@ -20,7 +20,7 @@ from dss_sim.sessions.timeline import Act, Timeline, VirtualLoop
 
 LATENCY_US = (50, 2_000)
 UNREAD_MAX = 16
-"""Messages to a client that take room before `write` waits."""
+"""How many unread messages a client may have before `write` waits."""
 
 
 class _Pipe:

@@ -14,14 +14,14 @@ from dss_api.v1 import sessions_pb2, types_pb2
 from dss_core.errors import GroupDestroyed, NotSubscribed, SessionNotFound, SessionTakenOver
 from dss_core.limits import CREDIT_RECORDS
 from dss_sim.sessions.connection import Connection, Surroundings
+from dss_sim.sessions.consumer import Up
 from dss_sim.sessions.plan import ClientPlan, Habits
-from dss_sim.sessions.user import Up
 
 NOTICED_US = (0, 5_000_000)
-"""When the transport knows that a client is gone without a word."""
+"""How long until the transport knows that a client vanished."""
 BACK_US = (20_000, 1_500_000)
 AGAIN_US = (100_000, 600_000)
-"""When a request that was refused is made again."""
+"""How long until a refused request is made again."""
 
 
 class Client:
@@ -36,7 +36,7 @@ class Client:
         self.wanted: set[int] = set()
         """Numbers of the menu that it wants subscribed."""
         self.leaving: set[int] = set()
-        """Those that it wants to be rid of, and was not told that it is."""
+        """Those that it asked to end, without an answer so far."""
         self.sure: set[int] = set()
         """Those that the daemon confirmed in this session."""
         self.asked: set[int] = set()
@@ -87,7 +87,7 @@ class Client:
             self._back_later()
             return None
         for older in self.live():
-            older.user.rest()
+            older.consumer.rest()
             if older.session_id:
                 self._ask_more(older)
         self.newest = connection
@@ -127,7 +127,7 @@ class Client:
         """From now on ack everything; come back where it stays."""
         self.habits = Habits(sync=self.habits.sync)
         for connection in self.live():
-            connection.user.behave()
+            connection.consumer.behave()
         if self.staying and not (self.newest and self.newest.is_live):
             self.connect()
 
@@ -144,7 +144,7 @@ class Client:
         for older in self.live():
             if older is connection:
                 break
-            older.user.taken_over()
+            older.consumer.taken_over()
         if connection is self.newest:
             self._ask(connection)
 
@@ -171,7 +171,7 @@ class Client:
         """A request about a subscription failed, or the subscription has ended."""
         number, code = item.subscription, item.error.code
         connection.unsubscribed.pop(number, None)
-        connection.user.left(number)
+        connection.consumer.left(number)
         if code == NotSubscribed.code:
             self.unsubscribed(number)
         elif code == GroupDestroyed.code:
@@ -195,7 +195,7 @@ class Client:
         before = self.live()
         if before and connection.told != SessionTakenOver.code:
             self.newest = before[-1]
-            self.newest.user.wake()
+            self.newest.consumer.wake()
             self._ask_later(self.newest)
         elif self.staying:
             self._back_later()
@@ -229,7 +229,7 @@ class Client:
         for number in sorted(self.leaving - set(connection.unsubscribed)):
             connection.unsubscribed[number] = number in self.sure
             self.sure.discard(number)
-            connection.user.left(number)
+            connection.consumer.left(number)
             self.world.unsubscribes(connection.session_id, number)
             unsubscribe = sessions_pb2.Unsubscribe(subscription=number)
             connection.say(Up(unsubscribe=unsubscribe))

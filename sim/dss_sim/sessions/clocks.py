@@ -1,4 +1,4 @@
-"""The clocks of a daemon's life: a monotonic one of its own, and a wall clock that people move.
+"""The clocks of a daemon's life: a monotonic one of its own, and a wall clock that operators move.
 
 Invariant: both are read from the timeline only; moving the wall clock moves nothing else.
 """

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Protocol
 from dss_api.v1 import sessions_pb2
 from dss_sim.groups.history import Event
 from dss_sim.sessions.call import Call
+from dss_sim.sessions.consumer import Consumer, Up
 from dss_sim.sessions.timeline import Timeline
-from dss_sim.sessions.user import Up, User
 from dssd.rpc.principal import principal_of
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Surroundings(Protocol):
-    """What a client has of the world."""
+    """The part of the world that a client uses."""
 
     timeline: Timeline
 
@@ -69,7 +69,7 @@ class Connection:
         self.unsubscribed: dict[int, bool] = {}
         """Numbers that it left, and whether the session surely had them."""
         world = client.world
-        self.user = User(
+        self.consumer = Consumer(
             self.name, client.habits, world.timeline, client.chance, say=self.say, tell=world.tell
         )
 
@@ -80,7 +80,7 @@ class Connection:
 
     @property
     def principal(self) -> str:
-        """Who it is, as the daemon takes it from the transport."""
+        """The principal, as the daemon learns it from the transport."""
         assert self.call is not None
         return str(principal_of(self.call))
 
@@ -99,7 +99,7 @@ class Connection:
         if self.left_us is None:
             self.left_us = self.client.world.timeline.now_us
             self.client.world.left(self)
-        self.user.go()
+        self.consumer.go()
         assert self.call is not None
         if politely:
             self.call.finish()
@@ -136,27 +136,27 @@ class Connection:
             case "granted":
                 self._granted(message.granted)
             case "deliver":
-                self.user.delivered(message.deliver)
+                self.consumer.delivered(message.deliver)
             case "revoke":
-                self.user.revoke(message.revoke)
+                self.consumer.revoke(message.revoke)
             case "revoked":
-                self.user.dropped(message.revoked.grant)
+                self.consumer.dropped(message.revoked.grant)
             case "settled":
-                self.user.settled(message.settled.token)
+                self.consumer.settled(message.settled.token)
             case "pong":
-                self.user.pong(message.pong.token)
+                self.consumer.pong(message.pong.token)
 
     def _granted(self, item: sessions_pb2.Granted) -> None:
         group = self.groups.get(item.subscription)
         if group is None:
             self.say(Up(revoke_finished=sessions_pb2.RevokeFinished(grant=item.grant)))
         else:
-            self.user.granted(item, group)
+            self.consumer.granted(item, group)
 
     def _refused(self, item: sessions_pb2.SessionError) -> None:
         self.client.world.refused(self, item)
         if item.grant:
-            self.user.dropped(item.grant)
+            self.consumer.dropped(item.grant)
         elif item.subscription:
             self.client.refused(self, item)
         elif item.final:
@@ -165,7 +165,7 @@ class Connection:
 
     def ended(self) -> None:
         """The daemon ended the call, or is gone."""
-        self.user.go()
+        self.consumer.go()
         if self.left_us is None:
             self.client.world.closed(self)
             self.client.lost(self)

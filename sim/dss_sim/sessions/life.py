@@ -15,8 +15,8 @@ from typing import Any
 from dss_core.errors import DiskFull
 from dss_sim.sessions.call import Call
 from dss_sim.sessions.clocks import LifeClock
-from dss_sim.sessions.disk import ASKER, Disk, SlowStore
-from dss_sim.sessions.records import MemoryLog, Records
+from dss_sim.sessions.memory_log import MemoryLog, Records
+from dss_sim.sessions.slow_store import ASKER, Disk, SlowStore
 from dss_sim.sessions.timeline import Timeline, VirtualLoop
 from dssd import limits
 from dssd.conditions import condition_in
@@ -54,7 +54,7 @@ class Life:
         self.serving = False
         self.stopping = False
         self.failure = ""
-        """Of a part, or of a call: what nobody expects."""
+        """An unexpected error of a part or of a call."""
         self.calls: dict[Call, asyncio.Task[None]] = {}
         self._operators: list[asyncio.Task[object]] = []
         self._chance = chance
@@ -63,7 +63,7 @@ class Life:
         self._root = self.loop.create_task(self._run(), name="daemon")
 
     def has_ended(self) -> bool:
-        """Whether its process is at its end."""
+        """Whether its process has come to its end."""
         return self._root.done()
 
     def stop(self) -> None:

@@ -7,7 +7,7 @@ S19  the daemon's memory has the groups that the store has
 from collections.abc import Mapping, Sequence
 
 from dss_sim.groups.checker import Violation
-from dss_sim.sessions.disk import Disk
+from dss_sim.sessions.slow_store import Disk
 from dssd.leaders.groups import EXCLUSIVE
 from dssd.store.rows import (
     GrantRow,

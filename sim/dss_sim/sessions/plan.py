@@ -14,12 +14,12 @@ from dssd.machines.leader.state import LeaderTiming
 
 SECOND_US = 1_000_000
 LOAD_US = 2 * SECOND_US
-"""Clients come and records flow; nothing hurts."""
+"""Clients come and records flow, without faults."""
 FAULTS_US = 24 * SECOND_US
-"""Then everything may."""
+"""Then any fault may strike."""
 
 EXPIRIES_S = (0, 5, 14, 30)
-"""Below the grace, a little above it, and so long that restarts and jumps come within."""
+"""Below the grace, a little above it, and long enough to span restarts and jumps."""
 JUMPS_MS = (30_000, 3_600_000, 24 * 3_600_000)
 JUMPS_MAX = 4
 """Four days at most: tombstones are kept for seven."""
@@ -81,7 +81,7 @@ class ClientPlan:
     menu: tuple[str, ...]
     """Its filters by subscription number, from 1."""
     begins: int
-    """So many of them it subscribes to as soon as it comes."""
+    """How many of them it subscribes to as soon as it comes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,6 @@ from dss_sim.groups.history import Ended, Event
 from dss_sim.groups.plan import Timed
 from dss_sim.groups.shrinking import minimised
 from dss_sim.sessions.client import Client
-from dss_sim.sessions.happenings import happen
 from dss_sim.sessions.orphans import check_orphans
 from dss_sim.sessions.plan import (
     FAULTS_US,
@@ -32,17 +31,18 @@ from dss_sim.sessions.plan import (
     plan_of,
     shared_filters,
 )
+from dss_sim.sessions.timed_events import happen
 from dss_sim.sessions.world import World
 from dss_sim.small_limits import SmallLimit, loses, made_small
 from dssd.store.rows import GroupRow
 
 START_WITHIN_US = 60_000_000
 SETTLED_WITHIN_US = 120_000_000
-"""From heal on: the longest expiry, a grace, ack waits and back-offs of before."""
+"""After heal: the longest expiry, a grace, and ack waits and back-offs that began before."""
 LOOK_EVERY_US = 500_000
 CALM_US = 3_000_000
 RUNS_MAX = 200
-"""Where making a failing run smaller is given up."""
+"""After so many runs a failing one is not made smaller any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,14 +169,14 @@ def _is_settled(world: World) -> bool:
     if not all(client.is_settled for client in staying) or world.serving is None:
         return False
     connected = {client.session_id for client in staying}
-    return world.books.live.keys() == connected and not world.checker.unsettled()
+    return world.rules.live.keys() == connected and not world.checker.unsettled()
 
 
 def _unsettled(world: World) -> str:
     staying = [client for client in world.clients if client.staying]
     waiting = [client.described() for client in staying if not client.is_settled]
     connected = {client.session_id for client in staying}
-    lasting = [row for key, row in world.books.live.items() if key not in connected]
+    lasting = [row for key, row in world.rules.live.items() if key not in connected]
     return (
         f"clients {waiting}, sessions {lasting}, "
         f"(group, stream, floor, end): {world.checker.unsettled()}"

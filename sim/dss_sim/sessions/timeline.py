@@ -1,11 +1,11 @@
-"""Virtual time, and event loops on it: nothing waits, nothing runs beside anything else.
+"""Virtual time, and event loops on it: nothing waits for a clock, and nothing runs in parallel.
 
 One queue has the steps of all loops and of the world itself, in the order in which asyncio would
 take them; when nothing is ready, time jumps to the next timer. A step costs a little time, so a
 timer may come due while others still wait for their turn, as on a busy loop.
 
 Invariant: no real clock, no thread, no selector. An abandoned loop takes no step any more, whatever
-its tasks had begun: so dies a process.
+its tasks had begun; that is how a process dies here.
 """
 
 import asyncio
@@ -101,7 +101,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
     def __init__(self, timeline: Timeline) -> None:
         self.abandoned = False
         self.complaints: list[dict[str, Any]] = []
-        """What asyncio gave to the exception handler: errors that nobody took."""
+        """What asyncio gave to the exception handler: errors that no caller took."""
         self._timeline = timeline
         self._left: list[asyncio.Task[Any]] = []
 
@@ -184,7 +184,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         return asyncio.Task(coro, loop=self, name=name, context=context)
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
-        """Keep what nobody took; of a life that is over nothing is wanted."""
+        """Keep an error that no caller took, unless the life is over."""
         if not self.abandoned:
             self.complaints.append(context)
 

@@ -20,15 +20,16 @@ from dss_sim.groups.history import (
     Event,
     Led,
 )
-from dss_sim.sessions.books import Books
+from dss_sim.ordering_keys import text_of
 from dss_sim.sessions.call import Call
 from dss_sim.sessions.client import NOTICED_US, Client
 from dss_sim.sessions.clocks import LifeClock, Wall
 from dss_sim.sessions.connection import Connection
-from dss_sim.sessions.disk import Disk
 from dss_sim.sessions.life import Life
+from dss_sim.sessions.memory_log import Records
 from dss_sim.sessions.plan import Plan
-from dss_sim.sessions.records import Records
+from dss_sim.sessions.rules import Rules
+from dss_sim.sessions.slow_store import Disk
 from dss_sim.sessions.timeline import Deadlock, Timeline
 from dssd.leaders.progress_columns import progress_of
 from dssd.limits import SESSION_OPEN_WAIT_S, STOP_HARD_S
@@ -55,9 +56,9 @@ class World:
         self.wall = Wall(self.timeline)
         self.disk = Disk(self.chance("disk"))
         self.disk.committed = self._committed
-        self.records = Records()
+        self.records = Records(plan.seed)
         self.checker = Checker()
-        self.books = Books(self.timeline, self.wall, self, plan.sessions_max)
+        self.rules = Rules(self.timeline, self.wall, self, plan.sessions_max)
         self.history: list[Event] = []
         self.transcript: Callable[[int, str, object], None] | None = None
         self.lives: list[Life] = []
@@ -132,7 +133,7 @@ class World:
         self.began_us = self.timeline.now_us
         self.wall_began_ms = self.wall.ms()
         self.stopping_us = None
-        self.books.new_life()
+        self.rules.new_life()
         chance = self.chance(f"life {len(self.lives)}")
         clock = LifeClock(self.timeline, self.wall, chance.randrange(1 << 40))
         life = Life(
@@ -236,7 +237,7 @@ class World:
             if self.life is not life or life is None or life.stopping:
                 return
             if self._disk_was_well_since(left_us):
-                self.books.check_left(connection)
+                self.rules.check_left(connection)
 
         self.timeline.after(WRITTEN_WITHIN_US, check)
 
@@ -251,14 +252,14 @@ class World:
     def opened(self, connection: Connection, item: sessions_pb2.Opened) -> None:
         """A client was told that its session is open."""
         self._said(connection.name, item)
-        self.books.opened(connection, item)
+        self.rules.opened(connection, item)
         life, opened_us = self.life, self.timeline.now_us
 
         def check() -> None:
             if self.life is not life or not connection.is_live:
                 return
             if self._disk_was_well_since(opened_us - OLDER_ENDS_SLOW_US) or is_late():
-                self.books.check_newest(connection)
+                self.rules.check_newest(connection)
             else:
                 self.timeline.after(OLDER_ENDS_SLOW_US, check)
 
@@ -270,7 +271,7 @@ class World:
     def refused(self, connection: Connection, item: sessions_pb2.SessionError) -> None:
         """A client was told of an error."""
         self._said(connection.name, item)
-        self.books.refused(connection, item)
+        self.rules.refused(connection, item)
 
     def closed(self, connection: Connection) -> None:
         """The daemon ended a connection that its client did not leave."""
@@ -283,11 +284,11 @@ class World:
 
     def unsubscribes(self, session_id: bytes, subscription: int) -> None:
         """A client asks to leave a subscription."""
-        self.books.unsubscribes.add((session_id, subscription))
+        self.rules.unsubscribes.add((session_id, subscription))
 
     def group_of(self, session_id: bytes, subscription: int) -> str:
         """The group that a subscription stands for, as the history names it."""
-        group_id = self.books.group_ids.get((session_id, subscription))
+        group_id = self.rules.group_ids.get((session_id, subscription))
         if group_id is None:
             raise Violation("S9", f"a client has a subscription {subscription} that is not stored")
         return self._groups[group_id]
@@ -296,8 +297,9 @@ class World:
 
     def append(self, stream: StreamId, records: int) -> None:
         """A producer's frame is durable."""
-        end = self.records.append(stream, records)
-        self.tell(Appended(self.timeline.now_us, self.names[stream], end))
+        end, keys = self.records.append(stream, records)
+        name, now_us = self.names[stream], self.timeline.now_us
+        self.tell(Appended(now_us, name, end, tuple(text_of(key) for key in keys)))
         if self.life is not None:
             self.life.log.grown(stream)
 
@@ -335,7 +337,7 @@ class World:
         assert connection is None or isinstance(connection, Connection)
         for write in writes:
             self._said(connection.name if connection else "commit", write)
-        self.books.committed(writes, connection)
+        self.rules.committed(writes, connection)
         self._tell_of(writes)
 
     def _tell_of(self, writes: Sequence[Write]) -> None:

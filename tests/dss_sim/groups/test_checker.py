@@ -20,6 +20,7 @@ from dss_sim.groups.history import (
     Event,
     Gone,
     HandedOut,
+    Key,
     Led,
     Lost,
     Published,
@@ -36,9 +37,15 @@ def declared(start: int = 0, every: int = 0) -> Declared:
 
 
 def handed_out(
-    offset: int, *, epoch: int = 1, attempt: int = 1, redelivered: bool = False, to: str = "ann"
+    offset: int,
+    *,
+    epoch: int = 1,
+    attempt: int = 1,
+    redelivered: bool = False,
+    to: str = "ann",
+    key: Key = None,
 ) -> HandedOut:
-    return HandedOut(1, G, S, offset, to, epoch, attempt, redelivered)
+    return HandedOut(1, G, S, offset, to, epoch, attempt, redelivered, key)
 
 
 def acked(offset: int) -> Acked:
@@ -50,11 +57,14 @@ def committed(floor: int, *ranges: tuple[int, int], epoch: int = -1) -> Committe
 
 
 def stored(
-    base: int, sequence: int, content: int | None = None, durability: str = "sync"
+    base: int,
+    sequence: int,
+    content: int | None = None,
+    durability: str = "sync",
+    keys: tuple[Key, ...] = (),
 ) -> Stored:
-    return Stored(
-        0, S, base, 2, "p", sequence, sequence if content is None else content, durability
-    )
+    sent = (sequence, sequence if content is None else content)
+    return Stored(0, S, base, 2, "p", *sent, durability, keys)
 
 
 def published(base: int, sequence: int, *, repeated: bool = False) -> Published:
@@ -169,6 +179,29 @@ BROKEN: list[tuple[str, str, list[Event]]] = [
             handed_out(0, attempt=2, redelivered=True), acked(0), committed(1), Ended(9),
         ],
     ),
+    (
+        "S20",
+        "a record with the key of the one beside it",
+        [declared(), stored(0, 0, keys=("a", "b")), handed_out(0, key="b")],
+    ),
+    (
+        "S20",
+        "a record that comes again with another key",
+        [
+            declared(), FAULT, stored(0, 0, keys=("a", None)), handed_out(0, key="a"),
+            handed_out(0, epoch=2, attempt=2, redelivered=True, key="b"),
+        ],
+    ),
+    (
+        "S20",
+        "a record that lost its key",
+        [declared(), Appended(0, S, 5, ("a", "b")), handed_out(3)],
+    ),
+    (
+        "S20",
+        "an empty key for none",
+        [declared(), Appended(0, S, 5, ("a", None)), handed_out(4, key="")],
+    ),
     ("S8", "an offset that is given twice", [stored(0, 0), stored(0, 1)]),
     ("S8", "an offset that is left out", [stored(0, 0), stored(3, 1)]),
     (
@@ -249,6 +282,20 @@ def test_a_history_in_which_all_went_well_is_accepted() -> None:
             acked(3),
             committed(4),
             Ended(9),
+        ]
+    )
+
+
+def test_keys_are_those_that_were_appended_where_somebody_told_of_them() -> None:
+    Checker().take_all(
+        [
+            declared(),
+            stored(0, 0, keys=("a", None)),
+            Appended(0, S, 4, ("",)),
+            handed_out(0, key="a"),
+            handed_out(1),
+            handed_out(2, key="of which nobody told"),
+            handed_out(3, key=""),
         ]
     )
 

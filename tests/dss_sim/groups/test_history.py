@@ -4,6 +4,7 @@ import pytest
 
 from dss_sim.groups.history import (
     AckDurable,
+    Appended,
     Damaged,
     Declared,
     Ended,
@@ -21,8 +22,10 @@ from dss_sim.groups.history import (
 def test_what_is_read_is_what_was_written(tmp_path: Path) -> None:
     events: list[Event] = [
         Declared(0, "billing", (("orders/0/0", 3), ("orders/0/1", 0)), 0),
-        HandedOut(5, "billing", "orders/0/0", 3, "ann", 1, 1, False),
-        Stored(6, "orders/0/0", 3, 2, "p", 0, 1, "sync"),
+        HandedOut(5, "billing", "orders/0/0", 3, "ann", 1, 1, False, "k"),
+        HandedOut(5, "billing", "orders/0/0", 4, "ann", 1, 1, False),
+        Stored(6, "orders/0/0", 3, 2, "p", 0, 1, "sync", ("k", None)),
+        Appended(6, "orders/0/0", 5, ("", None)),
         Published(7, "orders/0/0", "p", 0, 3, 2, True),
         Unpublished(7, "orders/0/0", "p", 1, "DSS3001"),
         Damaged(8, "orders/0/0", 3, 5),

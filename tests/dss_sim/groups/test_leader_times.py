@@ -7,8 +7,8 @@ import pytest
 
 from dss_core.ids import StreamId
 from dss_core.progress import Progress
-from dss_sim.groups.books import LATE_MS, check_deadlines
 from dss_sim.groups.leader_times import check_times, times_before
+from dss_sim.groups.machine_rules import LATE_MS, check_deadlines
 from dss_sim.groups.violation import Violation
 from dssd.machines.leader.events import (
     LeaderInput,

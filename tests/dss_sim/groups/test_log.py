@@ -1,5 +1,5 @@
 from dss_core.ids import StreamId
-from dss_sim.groups.log import FRAMES_A_READ, SimulatedLog, cut_frames, masked
+from dss_sim.groups.log import FRAMES_A_READ, SimulatedLog, cut_frames, keys_in, masked
 from dssd.machines.delivery.events import ChunkRead, Read
 
 STREAM = StreamId(1, 0)
@@ -11,7 +11,7 @@ def log_of(*records: int) -> SimulatedLog:
     log.create([STREAM])
     end = 0
     for count in records:
-        log.enter(STREAM, end, end + count)
+        log.enter(STREAM, end, [None] * count)
         end += count
     return log
 
@@ -53,7 +53,7 @@ def test_a_read_passes_over_lost_offsets_and_damage_beside_them() -> None:
     log = log_of(2, 2, 2)
     log.damage(STREAM, [(2, 4)])
     log.lose(STREAM, 4, 20)
-    log.enter(STREAM, 20, 21)
+    log.enter(STREAM, 20, [None])
     assert log.bounds(STREAM).end == 21
     chunk = read(log, 2)
     assert (chunk.base, chunk.next, chunk.records) == (20, 21, 1)
@@ -65,6 +65,16 @@ def test_offsets_that_bad_bytes_may_have_held_are_passed_over() -> None:
     assert (read(log, 2).frames, read(log, 2).next) == (b"", 9)
 
 
+def test_what_is_read_has_the_keys_that_were_appended() -> None:
+    log = log_of()
+    log.enter(STREAM, 0, ["a", None, ""])
+    log.enter(STREAM, 3, ["b"])
+    log.lose(STREAM, 4, 9)
+    log.enter(STREAM, 9, [None, "z"])
+    frames = read(log, 0).frames + read(log, 9).frames
+    assert keys_in(frames) == {0: "a", 1: None, 2: "", 3: "b", 9: None, 10: "z"}
+
+
 def test_a_filter_masks_each_offset_that_it_rejects() -> None:
     assert masked(0, 0, 9) == ()
     assert masked(3, 1, 7) == ((3, 4), (6, 7))
@@ -74,7 +84,7 @@ def test_who_watches_a_stream_hears_of_growth_until_it_stops() -> None:
     log = log_of()
     heard: list[int] = []
     stop = log.watch(STREAM, lambda: heard.append(log.bounds(STREAM).end))
-    log.enter(STREAM, 0, 2)
+    log.enter(STREAM, 0, [None] * 2)
     stop()
-    log.enter(STREAM, 2, 4)
+    log.enter(STREAM, 2, [None] * 2)
     assert heard == [2]

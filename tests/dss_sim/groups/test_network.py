@@ -1,8 +1,8 @@
 from contextlib import suppress
 from functools import partial
 
-from dss_sim.groups.chance import Chance
 from dss_sim.groups.network import Network
+from dss_sim.groups.randomness import Randomness
 from dss_sim.groups.schedule import Host, Schedule
 
 MESSAGES = 200
@@ -13,7 +13,7 @@ class Link:
 
     def __init__(self, **rates: float) -> None:
         self.schedule = Schedule()
-        self.network = Network(self.schedule, Chance(7, rates))
+        self.network = Network(self.schedule, Randomness(7, rates))
         self.source = Host(self.schedule, "a", rate=1_000_000, offset_ms=0)
         self.target = Host(self.schedule, "b", rate=1_000_000, offset_ms=0)
         self.came: list[int] = []

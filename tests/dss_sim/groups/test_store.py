@@ -1,6 +1,6 @@
 from contextlib import suppress
 
-from dss_sim.groups.chance import Chance
+from dss_sim.groups.randomness import Randomness
 from dss_sim.groups.schedule import Host, Schedule
 from dss_sim.groups.store import SimulatedStore, at_once
 from dssd.store.port import Absent, PreconditionFailed, Put
@@ -17,7 +17,7 @@ def drain(schedule: Schedule) -> None:
 
 def test_of_two_commits_with_one_precondition_one_is_answered_with_the_failure() -> None:
     schedule = Schedule()
-    store = SimulatedStore(schedule, Chance(1, {}))
+    store = SimulatedStore(schedule, Randomness(1, {}))
     home = Host(schedule, "a", rate=1_000_000, offset_ms=0)
     answers: list[list[int] | PreconditionFailed] = []
     for _ in range(2):
@@ -31,7 +31,7 @@ def test_what_a_dead_daemon_had_asked_for_is_there_or_not_and_nobody_is_told() -
     made = 0
     for seed in range(40):
         schedule = Schedule()
-        store = SimulatedStore(schedule, Chance(seed, {}))
+        store = SimulatedStore(schedule, Randomness(seed, {}))
         home = Host(schedule, "a", rate=1_000_000, offset_ms=0)
         answers: list[object] = []
         store.commit(home, [Put(ROW)], [], answers.append)

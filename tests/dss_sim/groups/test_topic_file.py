@@ -9,6 +9,8 @@ from dss_sim.groups.topic_file import CEILING_OFFSETS, Frame, Jump, TopicFile
 from dssd.log.sequences import FirstAnswer
 
 A, B = (1).to_bytes(16), (2).to_bytes(16)
+KEYS = ("a", None)
+"""Of the two records of each frame."""
 
 
 def file_of(*sequences: int, durability: str = "sync", shown: bool = True) -> TopicFile:
@@ -24,7 +26,7 @@ def file_of(*sequences: int, durability: str = "sync", shown: bool = True) -> To
 
 def write(file: TopicFile, *sequences: int, partition: int = 0, by: bytes = A) -> None:
     for sequence in sequences:
-        file.place(partition, by, sequence, sequence, 2, 7)
+        file.place(partition, by, sequence, sequence, KEYS, 7)
 
 
 def dies(file: TopicFile, *, power: bool = False, seed: int = 0) -> None:
@@ -102,8 +104,8 @@ def test_rot_strikes_only_what_was_marked_as_durable() -> None:
     file = file_of(0, 1)
     assert file.rot(0, 0, 5, heads=False) == []
     file.mark()
-    assert file.rot(0, 1, 5, heads=False) == [Frame(0, 2, 2, A, 1, 1, 7)]
-    assert file.rot(0, 0, 5, heads=False) == [Frame(0, 0, 2, A, 0, 0, 7)]
+    assert file.rot(0, 1, 5, heads=False) == [Frame(0, 2, 2, A, 1, 1, KEYS, 7)]
+    assert file.rot(0, 0, 5, heads=False) == [Frame(0, 0, 2, A, 0, 0, KEYS, 7)]
 
 
 def test_a_bad_frame_whose_header_is_whole_keeps_its_offsets_and_its_repeat_is_too_old() -> None:

@@ -6,8 +6,8 @@ import pytest
 
 from dss_sim.groups.checker import Violation
 from dss_sim.groups.store import at_once
-from dss_sim.sessions.disk import Disk
 from dss_sim.sessions.orphans import check_orphans
+from dss_sim.sessions.slow_store import Disk
 from dssd.store.port import Put
 from dssd.store.rows import (
     GrantRow,

@@ -1,0 +1,73 @@
+"""How long a world may take once it has healed, derived from what its plan may have left behind.
+
+The protocol's part is counted in leases (docs/protocol.md: every stream is granted within 2 L,
+everything is consumed within 3 L plus the work). Besides, records that users sat on stay out until
+their ack wait ends, refused records rest, and a revoke waits for a holder that does not give back.
+All of that runs on the clocks of the hosts; the slowest clock counts.
+
+Invariant: nothing here is measured from runs.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dss_sim.groups.network import LATE_US
+from dss_sim.groups.schedule import PARTS
+from dssd.machines.borrower.ending import UNSUBSCRIBE_MS
+from dssd.machines.delivery.retry import REDELIVERY_MS
+
+if TYPE_CHECKING:
+    from dss_sim.groups.plan import Plan
+
+GRANTED_LEASES = 2
+SETTLED_LEASES = 3
+WORK_US = 1_000_000
+"""What clients take to connect again, leaders to gather and to commit, users to acknowledge."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Spans of true time, in µs."""
+
+    granted_us: int
+    """L1: from heal until every stream is granted, and shares are equal."""
+    settled_us: int
+    """L2: from heal until all is consumed."""
+    given_back_us: int
+    """From heal until every stream that was asked back or left is given back."""
+    calm_us: int
+    """Behind both: until what was on its way has come, and who is gone was missed; for L3."""
+
+
+def bounds_of(plan: "Plan") -> Bounds:
+    """What a world of this plan may take."""
+    slowest = min(rate for rate, _ in plan.clocks)
+
+    def true_us(span_ms: int) -> int:
+        return span_ms * 1_000 * PARTS // slowest
+
+    lease_ms, given_back_ms = plan.timing.lease_ms, _given_back_ms(plan)
+    late_us = LATE_US[1] + WORK_US
+    return Bounds(
+        true_us(GRANTED_LEASES * lease_ms + given_back_ms) + late_us,
+        true_us(SETTLED_LEASES * lease_ms + given_back_ms + _come_again_ms(plan)) + late_us,
+        true_us(given_back_ms),
+        true_us(lease_ms) + late_us,
+    )
+
+
+def _given_back_ms(plan: "Plan") -> int:
+    """How long a holder may keep what it is asked for, or what it leaves."""
+    leaves = any(timed.kind in ("unsubscribe", "resubscribe") for timed in plan.timed)
+    keeps = "late_final" in plan.rates or any(habits.sit for habits in plan.habits)
+    return max(leaves * UNSUBSCRIBE_MS, keeps * plan.timing.revoke_deadline_ms)
+
+
+def _come_again_ms(plan: "Plan") -> int:
+    """How long a record may rest that was refused, or that a user sits on."""
+    sits = any(habits.sit for habits in plan.habits)
+    if not sits and not any(habits.refuse for habits in plan.habits):
+        return 0
+    # Each rest is twice the one before, so the next is as long as all together, and one more.
+    rest_ms = plan.heal_us // 1_000 + REDELIVERY_MS
+    return rest_ms + sits * max(group.ack_wait_ms for group in plan.groups)

@@ -1,0 +1,205 @@
+"""What must hold inside the machines after every step, whatever came before.
+
+These look at states that no observer outside sees; what observers see is judged by the `Checker`.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+
+from dss_core.ids import StreamId
+from dss_core.progress import clipped, total
+from dss_sim.groups.violation import Violation
+from dssd.leaders.progress_columns import progress_of, unpacked_attempts
+from dssd.machines.attempts import merged_attempts, unacked_attempts
+from dssd.machines.delivery.events import Deliver
+from dssd.machines.delivery.window import DeliveryWindow
+from dssd.machines.leader.events import StreamRecord
+from dssd.machines.leader.state import Leader, LeaderState, MemberLease, owner_of
+from dssd.machines.leader.stream import HELD, LIMITED, TRANSIENT, StreamState
+from dssd.machines.messages import BorrowerId
+from dssd.store.port import Put, Write
+from dssd.store.rows import ProgressRow
+
+LATE_MS = 100
+"""Events may come so late after they were due."""
+
+ANSWERED_WITHIN_MS = 4_000
+"""After heal: two resends at the longest interval, a slow commit, and the latency."""
+
+# Leaders
+
+
+def check_leader(leader: Leader) -> None:
+    """S1: each stream that is held has one holder, a member, and its member lists it.
+
+    Raises:
+        Violation: they do not, or a member may not be one.
+    """
+    if leader.state is not LeaderState.LEADING:
+        return
+    held = {stream: lent.holder for stream, lent in leader.streams.items() if lent.state in HELD}
+    listed = 0
+    for borrower_id, member in leader.members.items():
+        if leader.owner_session not in (None, member.session_id):
+            raise Violation("S1", f"{member.client_id} is a member of a group of another session")
+        if borrower_id in leader.departed:
+            raise Violation("S1", f"{member.client_id} is a member by a borrower that is gone")
+        listed += len(member.streams)
+        for stream in member.streams:
+            if held.get(stream) != borrower_id:
+                raise Violation("S1", f"{stream} is listed by a member that does not hold it")
+    if listed != len(held):
+        raise Violation("S1", "a stream is held by nobody the leader knows")
+
+
+def check_moved(leader: Leader, stream: StreamId, now_ms: int) -> None:
+    """I9: a member that is asked for a stream keeps its fair share without it.
+
+    Raises:
+        Violation: it was asked for needlessly.
+    """
+    lent = leader.streams[stream]
+    if lent.state is not StreamState.REVOKING or lent.since_ms != now_ms:
+        # Sent again, or over since; members may have come and gone since it was decided.
+        return
+    if lent.heir == lent.holder or any(
+        # Deciding anew changes heirs, but not since when a stream is on its way to them.
+        each.state is StreamState.REVOKING and each.since_ms == now_ms and each.heir == lent.holder
+        for each in leader.streams.values()
+    ):
+        raise Violation("I9", f"{stream} moves from a member that gets others")
+    leaving = {member for member, each in leader.members.items() if each.leaving}
+    shared = [
+        each
+        for each in leader.streams.values()
+        if each.state is not StreamState.FINISHED
+        and not each.reserved
+        and owner_of(each) not in leaving
+    ]
+    left = sum(owner_of(each) == lent.holder for each in shared)
+    if left < len(shared) // (len(leader.members) - len(leaving)):
+        raise Violation("I9", f"{stream} moves from a member that keeps {left} of {len(shared)}")
+
+
+def check_repeated(leader: Leader, now_ms: int, said_ms: Mapping[StreamId, int]) -> None:
+    """I11: a grant, a revoke, the end of one is said again until it is answered.
+
+    Raises:
+        Violation: one was last said too long ago.
+    """
+    if leader.state is not LeaderState.LEADING or leader.stream_sets is not None:
+        return
+    for stream, lent in leader.streams.items():
+        said = lent.durable or lent.state is StreamState.REVOKING
+        if lent.state in TRANSIENT and said:
+            silent_ms = now_ms - max(lent.since_ms, said_ms.get(stream, 0))
+            if silent_ms > leader.timing.resend_max_ms + LATE_MS:
+                raise Violation("I11", f"{stream} is {lent.state.value}, unsaid for {silent_ms} ms")
+
+
+def check_deadlines(leader: Leader, now_ms: int) -> None:
+    """I13, I16: a lease, and a grant or a revoke that is not answered, end by their deadline.
+
+    Raises:
+        Violation: one has not.
+    """
+    if leader.state is not LeaderState.LEADING:
+        return
+    for borrower_id, member in leader.members.items():
+        ends_ms = leader.timers.at_ms(MemberLease(borrower_id))
+        if ends_ms is None or ends_ms + LATE_MS < now_ms:
+            raise Violation("I13", f"the lease of {member.client_id} is over at {ends_ms}")
+    for lent in leader.streams.values():
+        if lent.state in LIMITED:
+            waited_ms = now_ms - lent.since_ms
+            if waited_ms > leader.timing.revoke_deadline_ms + LATE_MS:
+                raise Violation("I16", f"{lent.stream} is {lent.state.value} for {waited_ms} ms")
+
+
+def check_answered(
+    leader: Leader, now_ms: int, healed_ms: int, lives: Callable[[BorrowerId], bool], revoke_ms: int
+) -> None:
+    """L1: once all has healed, a living holder is not waited for longer than resends take.
+
+    Raises:
+        Violation: a stream stands in a state that something lost would explain.
+    """
+    if leader.state is not LeaderState.LEADING:
+        return
+    for lent in leader.streams.values():
+        if lent.state not in TRANSIENT or lent.holder is None or not lives(lent.holder):
+            continue
+        within_ms = revoke_ms if lent.state is StreamState.REVOKING else ANSWERED_WITHIN_MS
+        waited_ms = now_ms - max(lent.since_ms, healed_ms)
+        if waited_ms > within_ms:
+            raise Violation("L1", f"{lent.stream} has been {lent.state.value} for {waited_ms} ms")
+
+
+# The store
+
+
+def check_written(records: Iterable[StreamRecord], writes: Iterable[Write]) -> None:
+    """S6: what a takeover would read is what the leader wanted kept.
+
+    Raises:
+        Violation: a row does not say what its record says.
+    """
+    rows = [write.row for write in writes if isinstance(write, Put)]
+    progress = [row for row in rows if isinstance(row, ProgressRow)]
+    for record, row in zip(records, progress, strict=True):
+        attempts = unpacked_attempts(row.attempts)
+        kept = (progress_of(row), row.frontier, attempts, row.finished)
+        if kept != (record.progress, record.frontier, record.attempts, record.finished):
+            raise Violation("S6", f"{record} was written as {row}")
+
+
+def check_kept(before: ProgressRow | None, after: ProgressRow) -> None:
+    """S10: what is durable of hand-outs never falls while they are not acknowledged.
+
+    Raises:
+        Violation: it did.
+    """
+    if before is None:
+        return
+    if after.frontier < before.frontier:
+        raise Violation("S10", f"the frontier fell from {before.frontier}: {after}")
+    progress = progress_of(after)
+    attempts = unpacked_attempts(after.attempts)
+    both = merged_attempts(unpacked_attempts(before.attempts), attempts, progress)
+    if both != unacked_attempts(attempts, progress):
+        raise Violation("S10", f"known hand-outs were forgotten: {before} to {after}")
+
+
+# Sessions
+
+
+def check_window(window: DeliveryWindow, frame_records_max: int) -> None:
+    """S12: credit is never negative, and what is out exceeds it by less than one frame.
+
+    Raises:
+        Violation: it does not hold.
+    """
+    if window.out_records < 0 or window.out_bytes < 0:
+        raise Violation("S12", "more credit came back than was spent")
+    if window.out_records >= window.credit_records + frame_records_max:
+        raise Violation("S12", f"{window.out_records} records are out")
+    out = sum(lent.out.records for lent in window.lent())
+    if out != window.out_records:
+        raise Violation("S12", f"{window.out_records} records are charged, {out} are out")
+
+
+def records_of(delivery: Deliver) -> int:
+    """How many records it brings to the user."""
+    masked = total(clipped(delivery.mask, delivery.base, delivery.end))
+    return delivery.end - delivery.base - masked
+
+
+def check_blame(delivery: Deliver, credit_records: int) -> None:
+    """S10: records that come again come in runs halved at each attempt, so one is blamed soon.
+
+    Raises:
+        Violation: more come together.
+    """
+    if delivery.attempt > 1:
+        records = records_of(delivery)
+        if records > max(1, credit_records >> (delivery.attempt - 1)):
+            raise Violation("S10", f"{records} records of {credit_records} together: {delivery}")

@@ -1,0 +1,64 @@
+"""Redelivery within one session: no record comes again before its user had the wait it was given.
+
+A record comes again under the same grant because it was refused, and then rests first, or because
+its ack wait ran out. Invariant: this takes notes of what the client said, on the session's clock,
+and looks at what is delivered. Redelivery across grants is judged elsewhere.
+"""
+
+from collections import defaultdict
+
+from dss_core.progress import clipped, complement, normalised
+from dss_sim.groups.violation import Violation
+from dssd.machines.delivery.events import Deliver, Settle
+from dssd.machines.delivery.retry import REDELIVERY_MS
+
+
+class RedeliveryRules:
+    """The notes on all grants of a session."""
+
+    def __init__(self) -> None:
+        self._frontiers: dict[int, int] = {}
+        self._since_ms: defaultdict[int, dict[int, int]] = defaultdict(dict)
+        """By grant and offset, when its hand-out was told of."""
+        self._refused_ms: defaultdict[int, dict[int, int]] = defaultdict(dict)
+
+    def installed(self, grant: int, frontier: int) -> None:
+        """A grant begins; below the frontier its records were handed out under others."""
+        self._frontiers[grant] = frontier
+
+    def dropped(self, grant: int) -> None:
+        """A grant is over."""
+        for notes in (self._frontiers, self._since_ms, self._refused_ms):
+            notes.pop(grant, None)
+
+    def settled(self, settle: Settle, now_ms: int) -> None:
+        """The client says how far it is."""
+        grant = settle.grant
+        if grant not in self._frontiers:
+            return
+        fresh = (self._frontiers[grant], settle.frontier)
+        for start, end in (fresh, *settle.in_progress):
+            self._since_ms[grant].update((offset, now_ms) for offset in range(start, end))
+        self._frontiers[grant] = max(fresh)
+        for nak in settle.naks:
+            self._refused_ms[grant].update((offset, now_ms) for offset in range(nak.start, nak.end))
+
+    def check(self, delivery: Deliver, now_ms: int, ack_wait_ms: int) -> None:
+        """S10: what comes again has rested, or its user had the ack wait for it.
+
+        Raises:
+            Violation: it comes too soon.
+        """
+        since, refused = self._since_ms[delivery.grant], self._refused_ms[delivery.grant]
+        if not since:
+            return
+        masked = clipped(normalised(delivery.mask), delivery.base, delivery.end)
+        for part in complement(masked, delivery.base, delivery.end):
+            for offset in range(*part):
+                begun_ms, refused_ms = since.pop(offset, None), refused.pop(offset, None)
+                if begun_ms is None:
+                    continue
+                if refused_ms is None and now_ms < begun_ms + ack_wait_ms:
+                    raise Violation("S10", f"{offset} comes again within its ack wait: {delivery}")
+                if refused_ms is not None and now_ms < refused_ms + REDELIVERY_MS:
+                    raise Violation("S10", f"{offset} was refused and did not rest: {delivery}")

@@ -1,0 +1,360 @@
+"""The timed events of a run: records, members, operators, faults.
+
+One function a kind of `Timed`. Each works on whatever state the world is in by then, and does
+nothing where it cannot apply. Those that may make records come twice say so to the history.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+
+from dss_sim.groups.client import Client
+from dss_sim.groups.history import Destroyed, Disturbed, Gone
+from dss_sim.groups.plan import Dies, Timed
+from dss_sim.groups.producers import Producer
+from dss_sim.groups.store import at_once
+from dss_sim.groups.strict_plans import LEADER_FAULTS, LEAVES, SLOWING, UNDISTURBING
+from dss_sim.groups.world import World
+from dssd.sessions.items import Subscribe
+from dssd.store.keys import key_of
+from dssd.store.port import Delete, Write
+from dssd.store.rows import GrantRow, GroupRow, LeaderRow, ProgressRow, StreamSetRow
+from dssd.topics.model import StorageTopic, Topic
+
+NOTICES_US = 1_000
+"""How long after it went on a client that stood still has heard what came meanwhile."""
+CUT_AFTER_US = (3_100_000, 5_000_000)
+"""How long after a client froze the transport cuts it off."""
+APPENDS_BY = 1_009
+"""`Timed.who` divided by this chooses the producer, independently of the stream."""
+FOUND_AGAIN_US = 2_000_000
+"""How long after a lease all late messages, and those that were resent for them, have come."""
+BURST_FRAMES = 8
+"""More than a producer may have in flight."""
+
+
+def happen(world: World, timed: Timed) -> None:
+    """Let it happen now."""
+    if (
+        timed.kind not in UNDISTURBING
+        or _loses_goodbyes(world, timed)
+        or _outlasts_leases(world, timed)
+    ):
+        world.tell(Disturbed(world.schedule.now_us, timed.kind))
+    KINDS[timed.kind](world, timed)
+
+
+def _loses_goodbyes(world: World, timed: Timed) -> bool:
+    """A goodbye is sent once; if a dying leader misses it or does not save it, a doubt remains."""
+    return timed.kind in LEAVES and any(each.kind in LEADER_FAULTS for each in world.plan.timed)
+
+
+def _outlasts_leases(world: World, timed: Timed) -> bool:
+    """A lease may end before a new leader is found: the way is slow, or that one dies soon too."""
+    if timed.kind not in LEADER_FAULTS:
+        return False
+    if SLOWING & world.plan.rates.keys():
+        return True
+    within_us = world.plan.timing.lease_ms * 1_000 + FOUND_AGAIN_US
+    return any(
+        each is not timed and 0 <= timed.at_us - each.at_us <= within_us
+        for each in world.plan.timed
+        if each.kind in LEADER_FAULTS
+    )
+
+
+# Records and members
+
+
+def _append(world: World, timed: Timed) -> None:
+    topics = list(world.catalogue.topics.values())
+    if topics:
+        streams = topics[timed.who % len(topics)].storage_topics[-1].streams()
+        stream = streams[timed.who // 7 % len(streams)]
+        world.append(stream, timed.amount, timed.who // APPENDS_BY)
+
+
+def _begin(world: World, timed: Timed) -> None:
+    client = world.clients[timed.who % len(world.clients)]
+    for group in world.groups.values():
+        if group.session_id is None or client is world.clients[0]:
+            client.wanted[group.group_id] = group.name
+    client.begin()
+
+
+def _client(world: World, timed: Timed) -> Client:
+    return world.clients[timed.who % len(world.clients)]
+
+
+def _join(world: World, timed: Timed) -> None:
+    client = _client(world, timed)
+    if not client.staying:
+        _begin(world, timed)
+
+
+def _leave(world: World, timed: Timed) -> None:
+    client = _client(world, timed)
+    if client.host.frozen_until_us > world.schedule.now_us:
+        # A client that stands still cannot leave.
+        return
+    others = [each for each in world.clients if each is not client and each.staying]
+    for group in client.wanted.values():
+        if not any(group in each.wanted.values() for each in others):
+            return
+    client.leave()
+
+
+def _unsubscribe(world: World, timed: Timed) -> None:
+    client = _client(world, timed)
+    number = 1 + timed.who // 11 % len(world.plan.groups)
+    group = client.wanted.get(number)
+    others = [each for each in world.clients if each is not client and each.staying]
+    if group is not None and any(group in each.wanted.values() for each in others):
+        client.unsubscribe(number)
+
+
+def _resubscribe(world: World, timed: Timed) -> None:
+    client = _client(world, timed)
+    for group in world.groups.values():
+        if group.group_id in client.wanted and group.session_id is None:
+            client.unsubscribe(group.group_id)
+            client.subscribe(group.group_id, group.name)
+            return
+
+
+def _intrude(world: World, timed: Timed) -> None:
+    pipe = world.clients[1 + timed.who % len(world.clients[1:])].pipe if world.clients[1:] else None
+    for group in world.groups.values():
+        if pipe is not None and group.session_id is not None:
+            pipe.up(Subscribe(group.group_id, group.name))
+
+
+# Operators
+
+
+def _topic(world: World, timed: Timed) -> Topic | None:
+    topics = list(world.catalogue.topics.values())
+    return topics[timed.who % len(topics)] if topics else None
+
+
+def _grow_topic(world: World, timed: Timed) -> None:
+    topic = _topic(world, timed)
+    if topic is not None:
+        ids = [part.storage_topic_id for each in world.catalogue.topics.values()
+               for part in each.storage_topics]  # fmt: skip
+        number = max(*ids, 100) + 1
+        part = StorageTopic(number, len(topic.storage_topics), timed.amount, 1, None)
+        world.change_topic(replace(topic, storage_topics=(*topic.storage_topics, part)), part)
+
+
+def _seal_topic(world: World, timed: Timed) -> None:
+    topic = _topic(world, timed)
+    if topic is not None:
+        last = topic.storage_topics[-1]
+        sealed = partial(_sealed, world, topic.name, last)
+        world.writer.seal(last.storage_topic_id, sealed)
+
+
+def _sealed(world: World, name: str, part: StorageTopic) -> None:
+    topic = world.catalogue.topics.get(name)
+    if topic is not None:
+        ends = tuple(world.log.bounds(stream).end for stream in part.streams())
+        parts = tuple(replace(each, ends=ends) if each is part else each
+                      for each in topic.storage_topics)  # fmt: skip
+        world.change_topic(replace(topic, storage_topics=parts))
+
+
+def _remove_topic(world: World, timed: Timed) -> None:
+    topic = _topic(world, timed)
+    if topic is None or len(world.catalogue.topics) == 1:
+        return
+    del world.catalogue.topics[topic.name]
+    for stream in topic.streams():
+        world.tell(Gone(world.schedule.now_us, world.names[stream]))
+    world.log.remove(topic.streams())
+    world.writer.remove([part.storage_topic_id for part in topic.storage_topics])
+    world.leaders.change_topic(topic, gone=topic.streams())
+
+
+def _destroy_group(world: World, timed: Timed) -> None:
+    names = list(world.groups)
+    if len(names) < 2:
+        return
+    group = world.groups.pop(names[timed.who % len(names)])
+    rows, key = world.store.rows, (group.group_id,)
+    writes: list[Write] = [Delete(GroupRow, key), Delete(LeaderRow, key)]
+    for kind in (GrantRow, ProgressRow, StreamSetRow):
+        writes += [Delete(kind, key_of(found.row)) for found in at_once(rows.scan(kind, key))]
+    at_once(rows.commit(writes))
+    world.tell(Destroyed(world.schedule.now_us, group.name))
+    world.leaders.destroy(group.group_id)
+
+
+# Faults
+
+
+def _before_heal(world: World, span_us: int) -> int:
+    """What a fault leaves behind is over when the world is healed."""
+    return min(span_us, world.plan.heal_us - world.schedule.now_us)
+
+
+def _partition(world: World, timed: Timed) -> None:
+    leaders = world.leaders.host
+    session = world.session_hosts[timed.who % len(world.session_hosts)]
+    way = timed.who // 5 % 3
+    if way != 1:
+        world.network.block(leaders, session, timed.amount)
+    if way != 0:
+        world.network.block(session, leaders, timed.amount)
+
+
+def _lose_leader(world: World, timed: Timed) -> None:
+    groups = list(world.leaders.leading)
+    if groups:
+        world.leaders.lose_leader(groups[timed.who % len(groups)])
+
+
+def _crash_leader_host(world: World, timed: Timed) -> None:
+    world.crash(world.leaders.host)
+
+
+def _crash_session_host(world: World, timed: Timed) -> None:
+    world.crash(world.session_hosts[timed.who % len(world.session_hosts)])
+
+
+def _crash_daemon(world: World, timed: Timed) -> None:
+    world.crash_daemon()
+
+
+def _stop_daemon(world: World, timed: Timed) -> None:
+    world.stop_daemon()
+
+
+def _crash_at_effect(world: World, timed: Timed) -> None:
+    world.crash_at_effect = world.effects + timed.amount
+
+
+def _kill_client(world: World, timed: Timed) -> None:
+    client = _client(world, timed)
+    if client.staying:
+        client.kill()
+        world.schedule.after(_before_heal(world, timed.amount), client.begin)
+
+
+def _cut_pipe(world: World, timed: Timed) -> None:
+    """The session notices before its client only by a silence in which that one began to doubt.
+
+    A client that stands still notices nothing before it goes on.
+    """
+    client = _client(world, timed)
+    if client.pipe is None:
+        return
+    goes_on_us = client.host.frozen_until_us - world.schedule.now_us + NOTICES_US
+    second_us = max(_before_heal(world, timed.amount), goes_on_us)
+    first_us = second_us // 2
+    if first_us > client.doubts_in_us():
+        client.pipe.cut(session_notices_us=first_us, client_notices_us=second_us)
+    else:
+        client.pipe.cut(session_notices_us=second_us, client_notices_us=first_us)
+
+
+def _lose_power(world: World, timed: Timed) -> None:
+    world.crash_daemon(power=True)
+
+
+def _die_writing(world: World, timed: Timed) -> None:
+    step = world.writer.steps + 1 + timed.who // 2 % 8
+    world.writer.dies = Dies(step, power=bool(timed.who % 2))
+
+
+def _fail_sync(world: World, timed: Timed) -> None:
+    world.writer.sync_fails = True
+
+
+def _fill_disk(world: World, timed: Timed) -> None:
+    world.writer.full_until_us = world.schedule.now_us + _before_heal(world, timed.amount)
+
+
+def _rot(world: World, timed: Timed) -> None:
+    topics = list(world.catalogue.topics.values())
+    if topics:
+        streams = topics[timed.who % len(topics)].streams()
+        stream = streams[timed.who // 7 % len(streams)]
+        count, bits = 1 + timed.who // 53 % 4, timed.who // APPENDS_BY
+        # What marks hide costs nothing more; without them a start has to judge the bad bytes.
+        heads, marks = bits % 4 > 1, bits % 4 > 0
+        at = timed.who // 211 if bits // 4 % 2 else -1
+        world.writer.rot(stream, at, count, heads=heads, marks=marks)
+
+
+def _busy_producer(world: World, timed: Timed) -> Producer:
+    """The one that `_append` takes; every other time it has just sent more than it may."""
+    if timed.who % 2:
+        _burst(world, timed)
+    return world.producers[timed.who // APPENDS_BY % len(world.producers)]
+
+
+def _cut_producer(world: World, timed: Timed) -> None:
+    _busy_producer(world, timed).cut(_before_heal(world, timed.amount))
+
+
+def _kill_producer(world: World, timed: Timed) -> None:
+    _busy_producer(world, timed).kill(_before_heal(world, timed.amount))
+
+
+def _burst(world: World, timed: Timed) -> None:
+    for number in range(BURST_FRAMES):
+        _append(world, replace(timed, amount=1 + (timed.amount + number) % 6))
+
+
+def _freeze_client(world: World, timed: Timed) -> None:
+    client = _client(world, timed)
+    client.host.freeze(timed.amount)
+    pipe = client.pipe
+    low, high = CUT_AFTER_US
+    cut_us = low + timed.who % (high - low)
+    if pipe is not None and timed.amount > cut_us:
+        world.schedule.after(cut_us, partial(pipe.cut, client_notices_us=0))
+
+
+def _freeze_session_host(world: World, timed: Timed) -> None:
+    world.session_hosts[timed.who % len(world.session_hosts)].freeze(timed.amount)
+
+
+def _freeze_leader_host(world: World, timed: Timed) -> None:
+    world.leaders.host.freeze(timed.amount)
+
+
+KINDS: Mapping[str, Callable[[World, Timed], None]] = {
+    "append": _append,
+    "begin": _begin,
+    "join": _join,
+    "leave": _leave,
+    "unsubscribe": _unsubscribe,
+    "resubscribe": _resubscribe,
+    "intrude": _intrude,
+    "grow_topic": _grow_topic,
+    "seal_topic": _seal_topic,
+    "remove_topic": _remove_topic,
+    "destroy_group": _destroy_group,
+    "partition": _partition,
+    "lose_leader": _lose_leader,
+    "crash_leader_host": _crash_leader_host,
+    "crash_session_host": _crash_session_host,
+    "crash_daemon": _crash_daemon,
+    "stop_daemon": _stop_daemon,
+    "crash_at_effect": _crash_at_effect,
+    "kill_client": _kill_client,
+    "cut_pipe": _cut_pipe,
+    "freeze_client": _freeze_client,
+    "freeze_session_host": _freeze_session_host,
+    "freeze_leader_host": _freeze_leader_host,
+    "lose_power": _lose_power,
+    "die_writing": _die_writing,
+    "fail_sync": _fail_sync,
+    "fill_disk": _fill_disk,
+    "rot": _rot,
+    "cut_producer": _cut_producer,
+    "kill_producer": _kill_producer,
+    "burst": _burst,
+}

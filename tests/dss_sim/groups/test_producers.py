@@ -1,0 +1,174 @@
+"""What a producer of the world does, and that the client's queue may do it in its place."""
+
+from dataclasses import replace
+from random import Random
+
+import pytest
+
+from dss_client._frame_queue import FrameQueue as ClientFrameQueue
+from dss_core.ids import StreamId
+from dss_sim.groups import producers
+from dss_sim.groups.history import Event, Published, Stored, Unpublished
+from dss_sim.groups.plan import LOG_FAULTS, Plan, Timed, plan_of
+from dss_sim.groups.producers import Producer
+from dss_sim.groups.run import run, run_seed
+from dss_sim.groups.scenarios import SCENARIOS
+from dss_sim.groups.world import World
+from dssd.rpc.producer_fencing import ProducerFencing
+
+STREAM = StreamId(1, 0)
+
+
+@pytest.fixture
+def world() -> World:
+    return World(replace(SCENARIOS[0].plan, timed=(), producers=2))
+
+
+@pytest.fixture
+def producer(world: World) -> Producer:
+    return world.producers[0]
+
+
+def pass_time(world: World, span_us: int) -> None:
+    passed: list[None] = []
+    world.schedule.after(span_us, lambda: passed.append(None))
+    while not passed:
+        world.step()
+
+
+def told(world: World, kind: type[Event]) -> list[tuple[int, int]]:
+    """Sequence and place of each."""
+    return [
+        (event.sequence, event.base)
+        for event in world.history
+        if isinstance(event, Stored | Published) and isinstance(event, kind)
+    ]
+
+
+def test_frames_are_stored_in_order_and_answered(world: World, producer: Producer) -> None:
+    for records in range(1, 9):
+        producer.publish(STREAM, records)
+    assert not producer.settled
+    pass_time(world, 50_000)
+    assert producer.settled
+    assert told(world, Published) == told(world, Stored)
+    assert [sequence for sequence, _ in told(world, Stored)] == list(range(8))
+
+
+def test_what_is_sent_into_a_cut_is_sent_again_and_stored_once(
+    world: World, producer: Producer
+) -> None:
+    producer.publish(STREAM, 1)
+    producer.cut(200_000)
+    producer.publish(STREAM, 2)
+    pass_time(world, 100_000)
+    assert told(world, Stored) == [(0, 0)], "the first had come through"
+    assert told(world, Published) == []
+    pass_time(world, 600_000)
+    assert told(world, Stored) == told(world, Published) == [(0, 0), (1, 1)]
+    assert [event.repeated for event in world.history if isinstance(event, Published)] == [
+        True,
+        False,
+    ]
+
+
+def test_records_that_found_no_room_are_published_again_later(
+    world: World, producer: Producer
+) -> None:
+    world.writer.full_until_us = 100_000
+    producer.publish(STREAM, 1)
+    pass_time(world, 50_000)
+    assert any(isinstance(event, Unpublished) for event in world.history)
+    assert not producer.settled
+    pass_time(world, 500_000)
+    assert told(world, Published) == [(0, 0)]
+
+
+def test_who_is_killed_leaves_what_it_sent_behind_and_the_next_one_has_another_name(
+    world: World, producer: Producer
+) -> None:
+    producer.publish(STREAM, 1)
+    before = producer.name
+    producer.kill(10_000)
+    pass_time(world, 50_000)
+    producer.publish(STREAM, 1)
+    pass_time(world, 50_000)
+    assert producer.name != before
+    assert [event.producer for event in world.history if isinstance(event, Stored)] == [
+        before,
+        producer.name,
+    ]
+    assert told(world, Stored) == [(0, 0), (0, 1)]
+
+
+def test_producers_go_on_after_the_daemon_died(world: World, producer: Producer) -> None:
+    producer.publish(STREAM, 1)
+    world.crash_daemon()
+    pass_time(world, 2_000_000)
+    assert told(world, Published) == [(0, 0)]
+
+
+def test_a_sealed_stream_takes_no_more_and_nobody_waits(world: World, producer: Producer) -> None:
+    world.writer.seal(1, lambda: None)
+    producer.publish(STREAM, 1)
+    pass_time(world, 50_000)
+    producer.publish(STREAM, 1)
+    assert producer.settled
+    assert told(world, Stored) == []
+
+
+def hard_on_requests(seed: int) -> Plan:
+    """Bursts into a disk that is full now and then, over connections that are slow and break."""
+    chance = Random(seed)
+    timed = [Timed(10_000, "begin", 0, 0)]
+    timed += [Timed(chance.randrange(300_000, 1_800_000), "burst", 0, 0) for _ in range(6)]
+    for _ in range(5):
+        full_us = chance.randrange(300_000, 1_900_000)
+        timed.append(Timed(full_us, "fill_disk", 0, chance.randrange(20_000, 200_000)))
+        cut_us = full_us + chance.randrange(0, 100_000)
+        timed.append(Timed(cut_us, "cut_producer", 0, chance.randrange(1_000, 50_000)))
+    return replace(
+        SCENARIOS[0].plan,
+        seed=seed,
+        timed=tuple(sorted(timed, key=lambda each: each.at_us)),
+        rates={"late_request": 0.3, "slow_sync": 0.1},
+        heal_us=2_500_000,
+    )
+
+
+LATE = range(25)
+"""Seeds of such plans, in some of which a record was stored twice."""
+
+
+@pytest.mark.parametrize("queue", ["ours", "the client's"])
+def test_what_a_dead_connection_still_brings_is_stored_once(
+    monkeypatch: pytest.MonkeyPatch, queue: str
+) -> None:
+    if queue != "ours":
+        monkeypatch.setattr(
+            producers, "new_queue", lambda stream: ClientFrameQueue(stream.partition)
+        )
+    found = [run(hard_on_requests(seed)).violation for seed in LATE]
+    assert [str(each) for each in found if each is not None] == []
+
+
+def test_without_a_fence_between_connections_a_record_is_stored_twice(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(ProducerFencing, "check", lambda *given: None)
+    found = [run(hard_on_requests(seed)).violation for seed in LATE]
+    assert {each.invariant for each in found if each is not None} == {"S7"}
+
+
+def test_the_frame_queue_of_the_client_keeps_every_invariant(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(producers, "new_queue", lambda stream: ClientFrameQueue(stream.partition))
+    hard = [
+        seed
+        for seed in range(600)
+        if len({timed.kind for timed in plan_of(seed).timed} & LOG_FAULTS.keys()) > 2
+    ]
+    assert len(hard) > 50
+    failed = [(seed, run_seed(seed).violation) for seed in hard]
+    assert [each for each in failed if each[1] is not None] == []
