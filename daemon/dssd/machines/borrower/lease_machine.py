@@ -34,36 +34,43 @@ The machine is total: `TRANSITIONS` has an entry for each state and input, `MESS
 state and message. It has no clock; inputs carry the time, and `WakeAt` asks for the next `Ticked`.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from itertools import product
-from typing import assert_never
 
-from dss_core.ids import StreamId
 from dssd.machines.borrower import ending, grants
 from dssd.machines.borrower.events import (
     BorrowerInput,
     Disconnected,
-    Ended,
     ProgressDurable,
     Received,
     Recreate,
     Reported,
+    SendToLeader,
     SendToRegistry,
     Started,
     Ticked,
     Unsubscribed,
 )
-from dssd.machines.borrower.lease_messages import extend_lease, look_for_leader, send_states, wanted
-from dssd.machines.borrower.lease_state import LeaseBorrower
+from dssd.machines.borrower.leader_link import (
+    LeaderLink,
+    look_for_leader,
+    note_heard,
+    renew_later,
+)
 from dssd.machines.borrower.state import (
-    SERVED,
     BorrowerState,
     Effects,
     HeldStream,
+    LeaseBorrower,
     Timer,
-    due,
     suspend,
-    tell_changes,
+)
+from dssd.machines.borrower.stepping import (
+    Messages,
+    Transitions,
+    ignore,
+    ignore_message,
+    take_step,
 )
 from dssd.machines.messages import (
     Grant,
@@ -77,17 +84,16 @@ from dssd.machines.messages import (
     Revoke,
     Revoked,
     Taken,
+    TakenState,
     ToBorrower,
     UpdateStreams,
+    UpdateStreamStates,
 )
 
 
 def step(state: LeaseBorrower, given: BorrowerInput) -> tuple[LeaseBorrower, Effects]:
     """Take one input: the state, updated in place and returned, and what to do, in order."""
-    effects: Effects = []
-    TRANSITIONS[state.state, type(given)](state, given, effects)
-    tell_changes(state, effects)
-    return state, effects
+    return take_step(TRANSITIONS, state, given)
 
 
 # What the agent says
@@ -97,17 +103,12 @@ def _start(state: LeaseBorrower, given: Started, effects: Effects) -> None:
     look_for_leader(state, given.now_ms, effects)
 
 
-def _start_anew(state: LeaseBorrower, given: Started, effects: Effects) -> None:
-    """Started while it runs: impossible, so this incarnation is not to be trusted."""
-    ending.end(state, Recreate("inconsistent"), effects)
-
-
 def _begin_unsubscribing(state: LeaseBorrower, given: Unsubscribed, effects: Effects) -> None:
     if ending.is_finished(state):
         ending.leave(state, given, effects)
         return
     ending.begin_leaving(state, given.now_ms)
-    send_states(state, state.active(), given.now_ms, effects)
+    _send_states(state, state.active(), given.now_ms, effects)
     for held in state.streams.values():
         grants.finish(held, ending.UNSUBSCRIBE_MS, effects)
 
@@ -120,7 +121,7 @@ def _report(state: LeaseBorrower, given: Reported, effects: Effects) -> None:
             held.revoking = held.revoking or given.final
             taken.append(held)
     if taken:
-        send_states(state, taken, given.now_ms, effects)
+        _send_states(state, taken, given.now_ms, effects)
 
 
 def _report_last(state: LeaseBorrower, given: Reported, effects: Effects) -> None:
@@ -129,22 +130,6 @@ def _report_last(state: LeaseBorrower, given: Reported, effects: Effects) -> Non
 
 
 # What the leader says
-
-
-def _receive(state: LeaseBorrower, given: Received, effects: Effects) -> None:
-    message = given.message
-    if message.borrower_id != state.borrower_id or message.leader_epoch < state.leader_epoch:
-        return
-    if message.leader_epoch > state.leader_epoch:
-        _meet_leader(state, message.leader_epoch, given.now_ms, effects)
-    MESSAGES[state.state, type(message)](state, message, given.now_ms, effects)
-
-
-def _meet_leader(state: LeaseBorrower, leader_epoch: int, now_ms: int, effects: Effects) -> None:
-    known = state.leader_epoch
-    state.leader_epoch = leader_epoch
-    if known and state.state in SERVED:
-        effects.append(SendToRegistry(wanted(state, now_ms)))
 
 
 def _begin_replaying(
@@ -157,12 +142,12 @@ def _begin_replaying(
     state.state = BorrowerState.REPLAYING
     state.version = message.version
     state.timers.clear(Timer.FIND)
-    state.timers.set(Timer.PING, now_ms + state.lease_ms // 4)
+    renew_later(state, now_ms)
     if now_ms - message.heard_ms >= state.suspend_after_ms():
         suspend(state, effects)
-    extend_lease(state, message.heard_ms, now_ms, effects)
+    note_heard(state, message.heard_ms, now_ms, effects)
     fresh = _install_new(state, message.streams, now_ms, effects)
-    send_states(state, fresh, now_ms, effects, asks_renewal=True)
+    _send_states(state, fresh, now_ms, effects, asks_renewal=True)
 
 
 def _lease_again(
@@ -170,8 +155,8 @@ def _lease_again(
 ) -> None:
     """Another version than ours is of a leader that does not know yet that we have a set."""
     if message.version == state.version:
-        extend_lease(state, message.heard_ms, now_ms, effects)
-        send_states(state, state.active(), now_ms, effects, asks_renewal=True)
+        note_heard(state, message.heard_ms, now_ms, effects)
+        _send_states(state, state.active(), now_ms, effects, asks_renewal=True)
 
 
 def _update(state: LeaseBorrower, message: UpdateStreams, now_ms: int, effects: Effects) -> None:
@@ -189,9 +174,9 @@ def _update(state: LeaseBorrower, message: UpdateStreams, now_ms: int, effects: 
     else:
         # The leader misses an answer, whichever.
         fresh = state.active()
-    extend_lease(state, message.heard_ms, now_ms, effects)
+    note_heard(state, message.heard_ms, now_ms, effects)
     _take_over(state, message.taken_over, effects)
-    send_states(state, fresh, now_ms, effects, asks_renewal=True)
+    _send_states(state, fresh, now_ms, effects, asks_renewal=True)
 
 
 def _drop_what_is_over(state: LeaseBorrower, message: UpdateStreams, effects: Effects) -> None:
@@ -228,7 +213,7 @@ def _decline(
     state: LeaseBorrower, message: LeaseStreams | UpdateStreams, now_ms: int, effects: Effects
 ) -> None:
     """What is not held is given back as it came: nothing of it was sent to the client."""
-    extend_lease(state, message.heard_ms, now_ms, effects)
+    note_heard(state, message.heard_ms, now_ms, effects)
     unused: list[HeldStream] = []
     for granted in message.streams:
         if grants.is_new(state, granted):
@@ -237,7 +222,7 @@ def _decline(
         else:
             grants.answer_if_over(state, granted, effects)
     if unused:
-        send_states(state, unused, now_ms, effects)
+        _send_states(state, unused, now_ms, effects)
     if isinstance(message, UpdateStreams):
         _take_over(state, message.taken_over, effects)
         ending.leave_when_finished(state, effects)
@@ -249,14 +234,14 @@ def _renew(state: LeaseBorrower, message: RenewStreamLease, now_ms: int, effects
     if message.version > state.version:
         ending.end(state, Recreate("version mismatch"), effects)
         return
-    extend_lease(state, message.heard_ms, now_ms, effects)
+    note_heard(state, message.heard_ms, now_ms, effects)
     _drop_accepted(state, message, effects)
     if message.version_old is not None:
         return
     taken_over = state.taken_over()
     if taken_over:
         # A new leader does not know that they are taken over.
-        send_states(state, taken_over, now_ms, effects)
+        _send_states(state, taken_over, now_ms, effects)
     else:
         state.state = BorrowerState.REPLAYING
 
@@ -264,7 +249,7 @@ def _renew(state: LeaseBorrower, message: RenewStreamLease, now_ms: int, effects
 def _renew_last(
     state: LeaseBorrower, message: RenewStreamLease, now_ms: int, effects: Effects
 ) -> None:
-    extend_lease(state, message.heard_ms, now_ms, effects)
+    note_heard(state, message.heard_ms, now_ms, effects)
     _drop_accepted(state, message, effects)
     ending.leave_when_finished(state, effects)
 
@@ -277,96 +262,54 @@ def _drop_accepted(state: LeaseBorrower, message: RenewStreamLease, effects: Eff
             grants.drop(state, stream, "revoked", effects)
 
 
-# What the time brings
+# What is said to the leader
 
 
-def _tick(state: LeaseBorrower, given: Ticked, effects: Effects) -> None:
-    for key in due(state, given.now_ms):
-        _fire(state, key, given.now_ms, effects)
+def _present(state: LeaseBorrower, now_ms: int, effects: Effects) -> None:
+    effects.append(SendToRegistry(state.leader_wanted(now_ms)))
 
 
-def _fire(state: LeaseBorrower, key: Timer | StreamId, now_ms: int, effects: Effects) -> None:
-    match key:
-        case Timer.FIND:
-            look_for_leader(state, now_ms, effects)
-        case Timer.PING:
-            state.timers.set(Timer.PING, now_ms + state.lease_ms // 4)
-            send_states(state, (), now_ms, effects, asks_renewal=True)
-        case Timer.SUSPEND:
-            suspend(state, effects)
-            look_for_leader(state, now_ms, effects)
-        case Timer.LEASE:
-            _lose_lease(state, effects)
-        case Timer.UNSUBSCRIBE:
-            ending.leave(state, Unsubscribed(now_ms), effects, reason="unsubscribe timed out")
-        case StreamId():
-            _report_again(state, key, now_ms, effects)
-        case _:
-            assert_never(key)
+def _ask_renewal(state: LeaseBorrower, now_ms: int, effects: Effects) -> None:
+    renew_later(state, now_ms)
+    _send_states(state, (), now_ms, effects, asks_renewal=True)
 
 
-def _report_again(state: LeaseBorrower, stream: StreamId, now_ms: int, effects: Effects) -> None:
-    held = grants.take_resend(state, stream, now_ms)
-    if held is not None:
-        send_states(state, (held,), now_ms, effects)
+def _send_state(state: LeaseBorrower, held: HeldStream, now_ms: int, effects: Effects) -> None:
+    _send_states(state, (held,), now_ms, effects)
 
 
-def _lose_lease(state: LeaseBorrower, effects: Effects) -> None:
-    if state.state is BorrowerState.UNSUBSCRIBING:
-        ending.say_goodbye(state, effects)
-        ending.end(state, Ended("lease ended"), effects)
-    else:
-        ending.end(state, Recreate("lease ended"), effects)
-
-
-def ignore(state: LeaseBorrower, given: object, effects: Effects) -> None:
-    """Nothing happens, and that is meant."""
-
-
-def ignore_message(state: LeaseBorrower, message: object, now_ms: int, effects: Effects) -> None:
-    """Nothing happens, and that is meant."""
+def _send_states(
+    state: LeaseBorrower,
+    streams: Iterable[HeldStream],
+    now_ms: int,
+    effects: Effects,
+    *,
+    asks_renewal: bool = False,
+) -> None:
+    """Say how these streams stand; where a renewal is asked for, name all that is taken over."""
+    told = list(streams)
+    taken = state.streams.values() if asks_renewal else told
+    message = UpdateStreamStates(
+        state.borrower_id,
+        state.leader_epoch,
+        now_ms,
+        state.version,
+        tuple(held.report for held in told if not held.revoking),
+        state.version_old if state.state is BorrowerState.UPDATING else None,
+        tuple(TakenState(held.report, held.finished) for held in taken if held.revoking),
+        asks_renewal,
+        state.state is BorrowerState.UNSUBSCRIBING,
+    )
+    effects.append(SendToLeader(message))
 
 
 _S = BorrowerState
-
-TRANSITIONS: Mapping[tuple[BorrowerState, type[BorrowerInput]], Callable[..., None]] = {
-    (_S.CONNECTING, Started): _start,
-    (_S.CONNECTING, Received): _receive,
-    (_S.CONNECTING, Reported): ignore,
-    (_S.CONNECTING, Unsubscribed): ending.leave,
-    (_S.CONNECTING, Disconnected): ending.leave,
-    (_S.CONNECTING, Ticked): _tick,
-    (_S.REPLAYING, Started): _start_anew,
-    (_S.REPLAYING, Received): _receive,
-    (_S.REPLAYING, Reported): _report,
-    (_S.REPLAYING, Unsubscribed): _begin_unsubscribing,
-    (_S.REPLAYING, Disconnected): ending.leave,
-    (_S.REPLAYING, Ticked): _tick,
-    (_S.UPDATING, Started): _start_anew,
-    (_S.UPDATING, Received): _receive,
-    (_S.UPDATING, Reported): _report,
-    (_S.UPDATING, Unsubscribed): _begin_unsubscribing,
-    (_S.UPDATING, Disconnected): ending.leave,
-    (_S.UPDATING, Ticked): _tick,
-    (_S.UNSUBSCRIBING, Started): ignore,
-    (_S.UNSUBSCRIBING, Received): _receive,
-    (_S.UNSUBSCRIBING, Reported): _report_last,
-    (_S.UNSUBSCRIBING, Unsubscribed): ignore,
-    (_S.UNSUBSCRIBING, Disconnected): ending.leave,
-    (_S.UNSUBSCRIBING, Ticked): _tick,
-    (_S.GONE, Started): ignore,
-    (_S.GONE, Received): ending.receive_gone,
-    (_S.GONE, Reported): ignore,
-    (_S.GONE, Unsubscribed): ignore,
-    (_S.GONE, Disconnected): ignore,
-    (_S.GONE, Ticked): ignore,
-}
 
 _LIVE = (_S.CONNECTING, _S.REPLAYING, _S.UPDATING, _S.UNSUBSCRIBING)
 _OF_BORROWING: tuple[type[ToBorrower], ...] = (PingResponse, Grant, Revoke)
 """Of the borrow protocol alone; a leader of a lease group sends none of them."""
 
-MESSAGES: Mapping[tuple[BorrowerState, type[ToBorrower]], Callable[..., None]] = {
+MESSAGES: Messages = {
     **dict.fromkeys(product(_LIVE, _OF_BORROWING), ignore_message),
     (_S.CONNECTING, LeaderConnectResponse): ignore_message,
     (_S.CONNECTING, ProgressSaved): ignore_message,
@@ -398,3 +341,38 @@ MESSAGES: Mapping[tuple[BorrowerState, type[ToBorrower]], Callable[..., None]] =
     (_S.UNSUBSCRIBING, RenewStreamLease): _renew_last,
 }
 """While it lives; a borrower that is gone answers `Revoked` only."""
+
+LINK = LeaderLink(MESSAGES, _present, _ask_renewal, _send_state, says_goodbye=False)
+
+TRANSITIONS: Transitions = {
+    (_S.CONNECTING, Started): _start,
+    (_S.CONNECTING, Received): LINK.receive,
+    (_S.CONNECTING, Reported): ignore,
+    (_S.CONNECTING, Unsubscribed): ending.leave,
+    (_S.CONNECTING, Disconnected): ending.leave,
+    (_S.CONNECTING, Ticked): LINK.tick,
+    (_S.REPLAYING, Started): LINK.start_anew,
+    (_S.REPLAYING, Received): LINK.receive,
+    (_S.REPLAYING, Reported): _report,
+    (_S.REPLAYING, Unsubscribed): _begin_unsubscribing,
+    (_S.REPLAYING, Disconnected): ending.leave,
+    (_S.REPLAYING, Ticked): LINK.tick,
+    (_S.UPDATING, Started): LINK.start_anew,
+    (_S.UPDATING, Received): LINK.receive,
+    (_S.UPDATING, Reported): _report,
+    (_S.UPDATING, Unsubscribed): _begin_unsubscribing,
+    (_S.UPDATING, Disconnected): ending.leave,
+    (_S.UPDATING, Ticked): LINK.tick,
+    (_S.UNSUBSCRIBING, Started): ignore,
+    (_S.UNSUBSCRIBING, Received): LINK.receive,
+    (_S.UNSUBSCRIBING, Reported): _report_last,
+    (_S.UNSUBSCRIBING, Unsubscribed): ignore,
+    (_S.UNSUBSCRIBING, Disconnected): ending.leave,
+    (_S.UNSUBSCRIBING, Ticked): LINK.tick,
+    (_S.GONE, Started): ignore,
+    (_S.GONE, Received): ending.receive_gone,
+    (_S.GONE, Reported): ignore,
+    (_S.GONE, Unsubscribed): ignore,
+    (_S.GONE, Disconnected): ignore,
+    (_S.GONE, Ticked): ignore,
+}

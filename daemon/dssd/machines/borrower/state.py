@@ -1,19 +1,21 @@
-"""The state of a borrower: what it holds, and what it waits for.
+"""The state of a borrower under either protocol: what it holds, and what it waits for.
 
-Both protocols have it, apart from the rules of either: `borrow_machine` and
-`lease_machine` change it, by way of `grants` and `ending`.
-Invariant: a stream that is held has a grant epoch above `Holder.ended_epochs`. It does not know
-how streams are granted, nor what renews the lease.
+`Holder` is what both protocols keep; `Borrower` and `LeaseBorrower` add what one of them needs.
+`borrow_machine` and `lease_machine` change it, through `grants`, `leader_link` and `ending`.
+Invariants: a stream that is held has a grant epoch above its entry in `Holder.ended_epochs`; the
+version of a `LeaseBorrower` never falls. This module does not know how streams are granted, nor
+what renews the lease.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from enum import Enum
 
 from dss_core.ids import StreamId
 from dssd.machines.attempts import merged_attempts
 from dssd.machines.borrower.events import BorrowerEffect, Standing, SuspendDelivery, WakeAt
 from dssd.machines.deadlines import Deadlines
-from dssd.machines.messages import BorrowerId, SessionId, StreamReport
+from dssd.machines.messages import BorrowerId, LeaderWanted, SessionId, StreamReport
 
 FIND_LEADER_MS = 1_000
 RESEND_FIRST_MS = 250
@@ -97,18 +99,55 @@ class Holder:
         """How long after the last sign of its leader delivery goes on."""
         return self.lease_ms * 6 // 10
 
+    def leader_wanted(self, now_ms: int) -> LeaderWanted:
+        """How it presents itself, and what it holds, to a leader that it looks for."""
+        held = tuple(held.report for held in self.streams.values())
+        return LeaderWanted(
+            self.borrower_id, self.leader_epoch, self.session_id, self.client_id, held
+        )
+
 
 class Borrower(Holder):
     """The state under the borrow protocol."""
 
-    __slots__ = ("wanted_ms",)
+    __slots__ = ("started_ms",)
 
     def __init__(
         self, borrower_id: BorrowerId, session_id: SessionId, client_id: str, lease_ms: int
     ) -> None:
         super().__init__(borrower_id, session_id, client_id, lease_ms)
-        self.wanted_ms: int | None = None
-        """When the leader was first looked for since it last answered."""
+        self.started_ms: int | None = None
+        """When it began to look for its leader."""
+
+
+class LeaseBorrower(Holder):
+    """The state in a lease group.
+
+    Its `streams` are its stream set and the streams that are taken over, which are `revoking`.
+    """
+
+    __slots__ = ("version", "version_old")
+
+    def __init__(
+        self, borrower_id: BorrowerId, session_id: SessionId, client_id: str, lease_ms: int
+    ) -> None:
+        super().__init__(borrower_id, session_id, client_id, lease_ms)
+        self.version = 0
+        """Of the stream set; 0 while there is none."""
+        self.version_old = 0
+        """While updating: of the set before."""
+
+    def leader_wanted(self, now_ms: int) -> LeaderWanted:
+        """The same, with the version of its stream set."""
+        return replace(super().leader_wanted(now_ms), version=self.version, sent_ms=now_ms)
+
+    def active(self) -> list[HeldStream]:
+        """The streams of the set that nothing took over."""
+        return [held for held in self.streams.values() if not held.revoking]
+
+    def taken_over(self) -> list[HeldStream]:
+        """The streams that are to be given back."""
+        return [held for held in self.streams.values() if held.revoking]
 
 
 def merge_report(held: HeldStream, report: StreamReport, *, final: bool) -> None:

@@ -10,8 +10,6 @@ from dss_core.progress import Progress
 from dssd.machines.borrower.borrow_machine import (
     MESSAGES,
     TRANSITIONS,
-    Borrower,
-    BorrowerState,
     step,
 )
 from dssd.machines.borrower.events import (
@@ -36,6 +34,7 @@ from dssd.machines.borrower.events import (
     Unsubscribed,
     WakeAt,
 )
+from dssd.machines.borrower.state import Borrower, BorrowerState
 from dssd.machines.messages import (
     Disconnect,
     Grant,

@@ -15,8 +15,14 @@ from dssd.machines.borrower.events import (
     Reported,
     Unsubscribed,
 )
-from dssd.machines.borrower.lease_state import LeaseBorrower
-from dssd.machines.borrower.state import Borrower, BorrowerState, Effects, Holder, Timer
+from dssd.machines.borrower.state import (
+    Borrower,
+    BorrowerState,
+    Effects,
+    Holder,
+    LeaseBorrower,
+    Timer,
+)
 from dssd.machines.messages import Disconnect, Invalidate, PingResponse, Revoked, RevokeFinished
 from support.played_borrower import LEASE_MS, ME, SESSION, A, B, bare, granted, report
 

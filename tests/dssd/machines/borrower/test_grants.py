@@ -11,8 +11,7 @@ from dssd.machines.borrower.events import (
     Reported,
     RevokeStream,
 )
-from dssd.machines.borrower.lease_state import LeaseBorrower
-from dssd.machines.borrower.state import Borrower, Effects, Holder
+from dssd.machines.borrower.state import Borrower, Effects, Holder, LeaseBorrower
 from dssd.machines.messages import ProgressSaved, Revoked, RevokeFinished
 from support.played_borrower import LEASE_MS, ME, SESSION, A, B, bare, granted, report
 

@@ -28,8 +28,7 @@ from dssd.machines.borrower.events import (
     Unsubscribed,
 )
 from dssd.machines.borrower.lease_machine import MESSAGES, TRANSITIONS, step
-from dssd.machines.borrower.lease_state import LeaseBorrower
-from dssd.machines.borrower.state import BorrowerState
+from dssd.machines.borrower.state import BorrowerState, LeaseBorrower
 from dssd.machines.messages import (
     Disconnect,
     Grant,
