@@ -13,8 +13,8 @@ from dssd.machines.attempts import merged_attempts, unacked_attempts
 from dssd.machines.delivery.events import Deliver
 from dssd.machines.delivery.window import DeliveryWindow
 from dssd.machines.leader.events import StreamRecord
+from dssd.machines.leader.lent_stream import HELD, LIMITED, TRANSIENT, StreamState
 from dssd.machines.leader.state import Leader, LeaderState, MemberLease, owner_of
-from dssd.machines.leader.stream import HELD, LIMITED, TRANSIENT, StreamState
 from dssd.machines.messages import BorrowerId
 from dssd.store.port import Put, Write
 from dssd.store.rows import ProgressRow

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from dss_sim.groups.violation import Violation
 from dssd.machines.leader.events import LeaderInput, Received, SessionClosed, Ticked
+from dssd.machines.leader.lent_stream import StreamState
 from dssd.machines.leader.state import (
     STREAMS_A_REBALANCE_MS,
     Alarm,
@@ -17,7 +18,6 @@ from dssd.machines.leader.state import (
     LeaderState,
     MemberLease,
 )
-from dssd.machines.leader.stream import StreamState
 from dssd.machines.messages import BorrowerId
 
 GATHERED_MS_MAX = 1_000

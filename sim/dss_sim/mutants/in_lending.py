@@ -154,7 +154,7 @@ IN_LENDING = (
     Mutant(
         "commit covers what changed since",
         "what came during a commit counts as durable by it",
-        "note_committed",
+        "take_committed",
         "stream not in state.dirty",
         "True",
     ),

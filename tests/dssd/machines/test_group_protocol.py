@@ -20,8 +20,8 @@ from dssd.machines.borrower import events as borrower_events
 from dssd.machines.borrower.state import Borrower, LeaseBorrower
 from dssd.machines.leader import events as leader_events
 from dssd.machines.leader import machine as leader_machine
+from dssd.machines.leader.lent_stream import HELD, StreamState
 from dssd.machines.leader.state import Leader, LeaderState, LeaderTiming
-from dssd.machines.leader.stream import HELD, StreamState
 from dssd.machines.leader.stream_set_state import StreamSets
 from dssd.machines.messages import GrantedStream, StreamReport, ToBorrower, ToLeader
 

@@ -21,20 +21,21 @@ The leader itself only loads, leads and stops; what happens to one stream stands
 8. A member that is leaving gives back what it holds, and gets nothing more.
 9. Without members for 30 s and with nothing left to save, it stops.
 
-`step` is total over `TRANSITIONS` (leader state, input) and `MESSAGES` (message). It updates the
-state in place, for groups may have tens of thousands of streams. A step costs what it changes, and
+`step` is total over `TRANSITIONS` (leader state, input) and `receiving.MESSAGES` (message); who is a
+member is in `members`, what a commit holds in `commits`. It updates the state in place, for groups may have tens of thousands of streams. A step costs what it changes, and
 changes so many streams at most (`COMMIT_STREAMS_MAX`, `MOVES_A_STEP_MAX`, `TIMERS_A_STEP_MAX`).
 Only a takeover and the shares of a rebalance look at all streams; only the end of a holder and what
 it presents touch all of its own. docs/testing.md has what steps cost.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import assert_never
 
-from dss_core.errors import GroupDestroyed, GroupNotFound
+from dss_core.errors import GroupDestroyed
 from dss_core.ids import StreamId
 from dss_core.progress import Progress
 from dssd.machines.leader import stream_sets
+from dssd.machines.leader.commits import commit_if_due, mark_dirty
 from dssd.machines.leader.events import (
     Committed,
     Destroyed,
@@ -50,56 +51,33 @@ from dssd.machines.leader.events import (
     TookOver,
     WakeAt,
 )
+from dssd.machines.leader.lent_stream import HELD, LentStream, StreamState
+from dssd.machines.leader.members import close_session, remove_member
 from dssd.machines.leader.rebalance import begin_moves, rebalance_if_due
+from dssd.machines.leader.receiving import receive
 from dssd.machines.leader.state import (
-    MOVES_A_STEP_MAX,
     TIMERS_A_STEP_MAX,
     Alarm,
     Forget,
     Leader,
     LeaderState,
     Limit,
-    Member,
     MemberLease,
     Resend,
     Reserve,
     Timer,
 )
-from dssd.machines.leader.stream import (
-    HELD,
-    HolderLost,
-    LentStream,
-    Overdue,
-    Released,
-    Reported,
-    ResendDue,
-    Sealed,
-    StreamState,
-)
 from dssd.machines.leader.stream_acts import (
-    LeaderTurn,
-    commit_if_due,
     invalidate,
-    mark_dirty,
     note_committed,
     rebalance_by,
     send_grants,
     turn_stream,
 )
-from dssd.machines.leader.stream_set_state import StreamSets
+from dssd.machines.leader.stream_events import HolderLost, Overdue, ResendDue, Sealed
+from dssd.machines.leader.turn import LeaderTurn
 from dssd.machines.messages import (
-    BorrowerId,
-    Disconnect,
     Invalidate,
-    LeaderConnectResponse,
-    LeaderWanted,
-    Ping,
-    PingResponse,
-    RevokeFinished,
-    StreamReport,
-    ToLeader,
-    UpdateProgress,
-    UpdateStreamStates,
 )
 
 
@@ -167,198 +145,6 @@ def _end_reserve(turn: LeaderTurn) -> None:
     rebalance_by(turn, turn.now_ms)
 
 
-# Members
-
-
-def _receive(turn: LeaderTurn, given: Received) -> None:
-    message = given.message
-    state = turn.state
-    if message.leader_epoch > state.leader_epoch:
-        return
-    member = state.members.get(message.borrower_id)
-    if member is None and not isinstance(message, LeaderWanted | Disconnect):
-        _answer_stranger(turn, message)
-        return
-    if member is not None:
-        _extend_lease(turn, member)
-    MESSAGES[type(message)](turn, message)
-
-
-def _answer_stranger(turn: LeaderTurn, message: ToLeader) -> None:
-    state = turn.state
-    if message.leader_epoch < state.leader_epoch:
-        # It knows the leader before: the higher epoch makes it present what it holds.
-        turn.send(
-            LeaderConnectResponse(message.borrower_id, state.leader_epoch, state.timing.lease_ms)
-        )
-        return
-    if not isinstance(message, RevokeFinished):
-        turn.send(Invalidate(message.borrower_id, state.leader_epoch, "not a member"))
-
-
-def _admit(turn: LeaderTurn, message: LeaderWanted) -> None:
-    state = turn.state
-    if state.owner_session is not None and message.session_id != state.owner_session:
-        turn.send(Invalidate(message.borrower_id, state.leader_epoch, GroupNotFound.code))
-        return
-    if message.borrower_id in state.departed:
-        turn.send(Invalidate(message.borrower_id, state.leader_epoch, "gone"))
-        return
-    if message.borrower_id not in state.members:
-        member = Member(message.borrower_id, message.session_id, message.client_id, turn.now_ms)
-        state.members[member.borrower_id] = member
-        state.sessions.setdefault(member.session_id, {})[member.borrower_id] = None
-        state.timers.clear(Alarm.IDLE)
-        _extend_lease(turn, member)
-        rebalance_by(turn, turn.now_ms + state.timing.gather_ms)
-    if state.stream_sets is not None:
-        _take_presented(turn, state.stream_sets, message)
-        return
-    turn.send(LeaderConnectResponse(message.borrower_id, state.leader_epoch, state.timing.lease_ms))
-    _take_reports(turn, message.borrower_id, message.held, final=False)
-
-
-def _take_presented(turn: LeaderTurn, sets: StreamSets, message: LeaderWanted) -> None:
-    presents = stream_sets.presents(sets, message)
-    if presents:
-        stream_sets.enter(sets, message)
-    stream_sets.hear(sets, message)
-    _take_reports(turn, message.borrower_id, message.held, final=False)
-    if presents:
-        stream_sets.adopt(turn.state, sets, message.borrower_id)
-
-
-def _take_states(turn: LeaderTurn, message: UpdateStreamStates) -> None:
-    sets, borrower_id = turn.state.stream_sets, message.borrower_id
-    if sets is None:
-        return
-    if message.leaving:
-        _note_leaving(turn, turn.state.members[borrower_id])
-    if not stream_sets.hear(sets, message):
-        # It begins anew; what it held is free at the end of its lease, for it says no goodbye.
-        turn.send(Invalidate(borrower_id, turn.state.leader_epoch, "version mismatch"))
-    _take_reports(turn, borrower_id, message.states, final=False)
-    for taken in message.taken_over:
-        if stream_sets.note_taken(turn.state, sets, borrower_id, taken):
-            _take_reports(turn, borrower_id, (taken.report,), final=taken.final)
-
-
-def _answer_ping(turn: LeaderTurn, message: Ping) -> None:
-    turn.send(PingResponse(message.borrower_id, turn.state.leader_epoch, message.sent_ms))
-
-
-def _take_progress(turn: LeaderTurn, message: UpdateProgress) -> None:
-    if message.leaving:
-        _note_leaving(turn, turn.state.members[message.borrower_id])
-    _take_reports(turn, message.borrower_id, message.reports, final=message.final)
-
-
-def _note_leaving(turn: LeaderTurn, member: Member) -> None:
-    if not member.leaving:
-        member.leaving = True
-        _disinherit(turn.state, member)
-        rebalance_by(turn, turn.now_ms + turn.state.timing.gather_ms)
-
-
-def _disinherit(state: Leader, member: Member) -> None:
-    for stream in member.inherits:
-        state.streams[stream].heir = None
-    member.inherits.clear()
-
-
-def _take_reports(
-    turn: LeaderTurn, borrower_id: BorrowerId, reports: Iterable[StreamReport], *, final: bool
-) -> None:
-    for report in reports:
-        lent = turn.state.streams.get(report.stream)
-        if lent is None:
-            invalidate(turn, borrower_id, report.stream, report.grant_epoch, "unknown stream")
-        else:
-            turn_stream(turn, lent, Reported(borrower_id, report, final))
-            if turn.state.stream_sets is not None:
-                stream_sets.note_adopted(turn.state.stream_sets, lent, borrower_id)
-
-
-def _take_release(turn: LeaderTurn, message: RevokeFinished) -> None:
-    lent = turn.state.streams.get(message.stream)
-    if lent is not None:
-        turn_stream(turn, lent, Released(message.borrower_id, message.grant_epoch))
-
-
-def _take_goodbye(turn: LeaderTurn, message: Disconnect) -> None:
-    state = turn.state
-    for report in message.reports:
-        lent = state.streams.get(report.stream)
-        if lent is None or lent.holder != message.borrower_id:
-            continue
-        turn_stream(turn, lent, Reported(message.borrower_id, report, final=True))
-        if lent.reserved:
-            lent.reserved = False
-            _note_doubt(lent, report)
-            rebalance_by(turn, turn.now_ms)
-    member = state.members.get(message.borrower_id)
-    if member is None:
-        _note_departed(turn, message.borrower_id)
-    else:
-        state.leaving.add(member.session_id)
-        _remove_member(turn, member, rebalance_at_ms=turn.now_ms + state.timing.gather_ms)
-
-
-def _note_doubt(lent: LentStream, report: StreamReport) -> None:
-    if report.sent is None:
-        lent.unmeasured = True
-    else:
-        lent.suspect_end = max(lent.suspect_end, report.sent)
-
-
-def _remove_member(turn: LeaderTurn, member: Member, *, rebalance_at_ms: int) -> None:
-    state = turn.state
-    many = len(member.streams) > MOVES_A_STEP_MAX
-    del state.members[member.borrower_id]
-    _forget_in_session(state, member)
-    if state.stream_sets is not None:
-        stream_sets.leave(state.stream_sets, member.borrower_id)
-    state.timers.clear(MemberLease(member.borrower_id))
-    _note_departed(turn, member.borrower_id)
-    # A planned rebalance must not come sooner because streams became free by this leave.
-    for stream in sorted(member.streams):
-        turn_stream(turn, state.streams[stream], HolderLost(), place=False)
-    _disinherit(state, member)
-    # Where that was work for a whole step, shares are computed in the next.
-    rebalance_by(turn, rebalance_at_ms + many)
-    if not state.members:
-        state.timers.set(Alarm.IDLE, turn.now_ms + state.timing.idle_ms)
-
-
-def _forget_in_session(state: Leader, member: Member) -> None:
-    of_session = state.sessions[member.session_id]
-    del of_session[member.borrower_id]
-    if not of_session:
-        del state.sessions[member.session_id]
-
-
-def _note_departed(turn: LeaderTurn, borrower_id: BorrowerId) -> None:
-    turn.state.departed.add(borrower_id)
-    turn.state.timers.set(Forget(borrower_id), turn.now_ms + turn.state.timing.lease_ms)
-
-
-def _close_session(turn: LeaderTurn, given: SessionClosed) -> None:
-    state = turn.state
-    for borrower_id in list(state.sessions.get(given.session_id, ())):
-        _remove_member(turn, state.members[borrower_id], rebalance_at_ms=turn.now_ms)
-    if given.session_id in state.leaving:
-        rebalance_by(turn, turn.now_ms)
-    if state.reserve is Reserve.FOR_HOLDERS:
-        for lent in state.streams.values():
-            if lent.reserved and lent.session_id == given.session_id:
-                turn_stream(turn, lent, HolderLost())
-
-
-def _extend_lease(turn: LeaderTurn, member: Member) -> None:
-    ends_ms = turn.now_ms + turn.state.timing.lease_ms
-    turn.state.timers.set(MemberLease(member.borrower_id), ends_ms)
-
-
 # Streams
 
 
@@ -411,7 +197,7 @@ def _fire(turn: LeaderTurn, timer: Timer) -> None:
     match timer:
         case MemberLease(borrower_id):
             member = state.members[borrower_id]
-            _remove_member(turn, member, rebalance_at_ms=turn.now_ms)
+            remove_member(turn, member, rebalance_at_ms=turn.now_ms)
             turn.send(Invalidate(borrower_id, state.leader_epoch, "lease ended"))
         case Resend(stream):
             turn_stream(turn, state.streams[stream], ResendDue())
@@ -498,8 +284,8 @@ TRANSITIONS: Mapping[tuple[LeaderState, type[LeaderInput]], Callable[..., None]]
     (_S.LOADING, StopAsked): _stop_unloaded,
     (_S.LOADING, Ticked): ignore,
     (_S.LEADING, TookOver): ignore,
-    (_S.LEADING, Received): _receive,
-    (_S.LEADING, SessionClosed): _close_session,
+    (_S.LEADING, Received): receive,
+    (_S.LEADING, SessionClosed): close_session,
     (_S.LEADING, StreamsChanged): _change_streams,
     (_S.LEADING, Committed): note_committed,
     (_S.LEADING, Destroyed): _destroy,
@@ -522,13 +308,3 @@ TRANSITIONS: Mapping[tuple[LeaderState, type[LeaderInput]], Callable[..., None]]
     (_S.STOPPED, StopAsked): ignore,
     (_S.STOPPED, Ticked): ignore,
 }
-
-MESSAGES: Mapping[type[ToLeader], Callable[..., None]] = {
-    LeaderWanted: _admit,
-    Ping: _answer_ping,
-    UpdateProgress: _take_progress,
-    RevokeFinished: _take_release,
-    Disconnect: _take_goodbye,
-    UpdateStreamStates: _take_states,
-}
-"""While leading, from a member; a stranger gets only as far as `LeaderWanted` and `Disconnect`."""

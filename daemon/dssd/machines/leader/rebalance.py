@@ -10,9 +10,11 @@ them away has asked for a rebalance.
 
 from dss_core.ids import StreamId
 from dssd.machines.leader.allocation import sticky
+from dssd.machines.leader.lent_stream import StreamState
 from dssd.machines.leader.state import MOVES_A_STEP_MAX, Alarm, Leader, Reserve, owner_of
-from dssd.machines.leader.stream import RevokeDecided, StreamState
-from dssd.machines.leader.stream_acts import LeaderTurn, lend, turn_stream
+from dssd.machines.leader.stream_acts import lend, turn_stream
+from dssd.machines.leader.stream_events import RevokeDecided
+from dssd.machines.leader.turn import LeaderTurn
 from dssd.machines.messages import BorrowerId, SessionId
 
 MOVE_AGAIN_MS = 1

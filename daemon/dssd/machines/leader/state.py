@@ -13,7 +13,7 @@ from dss_core.limits import LEASE_MS
 from dss_core.progress import Progress
 from dssd.machines.deadlines import Deadlines
 from dssd.machines.leader.events import LeaderView, MemberView, StreamView
-from dssd.machines.leader.stream import HELD, TRANSIENT, LentStream, StreamState
+from dssd.machines.leader.lent_stream import HELD, TRANSIENT, LentStream, StreamState
 from dssd.machines.leader.stream_set_state import StreamSets
 from dssd.machines.messages import BorrowerId, SessionId
 

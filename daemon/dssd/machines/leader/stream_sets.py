@@ -20,8 +20,8 @@ from collections.abc import Collection, Iterator
 
 from dss_core.ids import StreamId
 from dssd.machines.leader.events import SetVersion
+from dssd.machines.leader.lent_stream import LentStream, StreamState
 from dssd.machines.leader.state import Alarm, Leader, LeaderState, Limit
-from dssd.machines.leader.stream import LentStream, StreamState
 from dssd.machines.leader.stream_set_state import StreamSet, StreamSets
 from dssd.machines.messages import (
     BorrowerId,

@@ -19,6 +19,7 @@ from dssd.machines.leader.events import (
     TookOver,
     WakeAt,
 )
+from dssd.machines.leader.lent_stream import HELD, StreamState
 from dssd.machines.leader.machine import step
 from dssd.machines.leader.state import (
     MOVES_A_STEP_MAX,
@@ -27,7 +28,6 @@ from dssd.machines.leader.state import (
     Leader,
     view,
 )
-from dssd.machines.leader.stream import HELD, StreamState
 from dssd.machines.messages import (
     Grant,
     LeaderWanted,

@@ -12,8 +12,8 @@ from dssd.machines.leader.events import (
     StoredStream,
     StreamsChanged,
 )
+from dssd.machines.leader.lent_stream import HELD, StreamState
 from dssd.machines.leader.state import Leader
-from dssd.machines.leader.stream import HELD, StreamState
 from dssd.machines.leader.stream_set_state import StreamSets
 from dssd.machines.messages import (
     Disconnect,
