@@ -178,13 +178,13 @@ def check_window(window: DeliveryWindow, frame_records_max: int) -> None:
     Raises:
         Violation: it does not hold.
     """
-    if window.out_records < 0 or window.out_bytes < 0:
+    if window.credit.out_records < 0 or window.credit.out_bytes < 0:
         raise Violation("S12", "more credit came back than was spent")
-    if window.out_records >= window.credit_records + frame_records_max:
-        raise Violation("S12", f"{window.out_records} records are out")
-    out = sum(lent.out.records for lent in window.lent())
-    if out != window.out_records:
-        raise Violation("S12", f"{window.out_records} records are charged, {out} are out")
+    if window.credit.out_records >= window.credit.records + frame_records_max:
+        raise Violation("S12", f"{window.credit.out_records} records are out")
+    out = sum(lent.out.records for lent in window.streams())
+    if out != window.credit.out_records:
+        raise Violation("S12", f"{window.credit.out_records} records are charged, {out} are out")
 
 
 def records_of(delivery: Deliver) -> int:

@@ -21,11 +21,12 @@ The leader itself only loads, leads and stops; what happens to one stream stands
 8. A member that is leaving gives back what it holds, and gets nothing more.
 9. Without members for 30 s and with nothing left to save, it stops.
 
-`step` is total over `TRANSITIONS` (leader state, input) and `receiving.MESSAGES` (message); who is a
-member is in `members`, what a commit holds in `commits`. It updates the state in place, for groups may have tens of thousands of streams. A step costs what it changes, and
-changes so many streams at most (`COMMIT_STREAMS_MAX`, `MOVES_A_STEP_MAX`, `TIMERS_A_STEP_MAX`).
-Only a takeover and the shares of a rebalance look at all streams; only the end of a holder and what
-it presents touch all of its own. docs/testing.md has what steps cost.
+`step` is total over `TRANSITIONS` (leader state, input) and `receiving.MESSAGES` (message). Who is
+a member is in `members`, what a commit holds in `commits`. A step updates the state in place, for a
+group may have tens of thousands of streams. It costs what it changes, and changes so many streams
+at most (`COMMIT_STREAMS_MAX`, `MOVES_A_STEP_MAX`, `TIMERS_A_STEP_MAX`). Only a takeover and the
+shares of a rebalance look at all streams; only the end of a holder and what it presents touch all
+of its own. docs/testing.md has what steps cost.
 """
 
 from collections.abc import Callable, Mapping

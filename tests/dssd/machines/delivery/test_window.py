@@ -247,10 +247,10 @@ def test_what_comes_again_waits_for_its_ack_only_once_it_is_handed_out() -> None
     client.install(1, Stream([2]))
     client.feed(Settle(1, naks=(Nak(0, 1, 0),), frontier=2))
     client.take()
-    out = client.window.out_records
+    out = client.window.credit.out_records
     client.tick(10 * ACK_WAIT_MS)
     assert [ranges for ranges, _, _ in client.take()] == [((1, 2),)], "only the other one"
-    assert client.window.out_records == out, "its credit does not come back"
+    assert client.window.credit.out_records == out, "its credit does not come back"
     client.feed(Settle(1, in_progress=((0, 1),)))
     client.tick(ACK_WAIT_MS + 2_000)
     assert client.take() == [(((0, 1),), True, 3)]
@@ -278,7 +278,7 @@ def test_a_wait_of_the_sending_before_does_not_take_back_what_came_again() -> No
     assert client.take() == [(((0, 1),), True, 2)]
     client.tick(3 * ACK_WAIT_MS)
     assert client.take() == []
-    assert client.window.out_records == 1
+    assert client.window.credit.out_records == 1
 
 
 def test_a_late_nak_does_not_bring_a_second_copy_of_what_is_on_its_way_again() -> None:
@@ -289,7 +289,7 @@ def test_a_late_nak_does_not_bring_a_second_copy_of_what_is_on_its_way_again() -
     assert client.take()[1:] == [(((0, 1),), True, 2)]
     client.feed(Settle(1, naks=(Nak(0, 1, 0),), frontier=1))
     assert client.take() == []
-    assert client.window.out_records == 1
+    assert client.window.credit.out_records == 1
     client.feed(Settle(1, naks=(Nak(0, 1, 0),), in_progress=((0, 1),)))
     assert client.take() == [(((0, 1),), True, 3)]
 
@@ -436,7 +436,7 @@ def test_a_revoke_waits_for_the_client_and_reports_finally() -> None:
     client.feed(Settle(1, ((0, 2),), token=5, frontier=3))
     client.feed(RevokeFinished(1))
     assert client.reports[1] == StreamReport(StreamId(1, 1), 1, Progress(2), 3)
-    assert client.window.out_records == 0
+    assert client.window.credit.out_records == 0
     client.feed(Settle(1, ((2, 3),)))
     assert client.take_others() == [RefuseGrant(1)]
     client.feed(Saved(1, Progress(2)), Dropped(1))
