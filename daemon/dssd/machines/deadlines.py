@@ -11,10 +11,9 @@ import heapq
 import sys
 from typing import Generic, TypeVar
 
-K = TypeVar("K")
+from dssd.limits import STALE_A_CALL_MAX
 
-STALE_A_CALL_MAX = 500
-"""Entries that hold no more which one call drops: measured 1.3 µs each."""
+K = TypeVar("K")
 
 
 class Deadlines(Generic[K]):

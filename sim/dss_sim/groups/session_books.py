@@ -16,8 +16,8 @@ from dss_sim.groups.coming_again import ComingAgain
 from dss_sim.groups.ledger import Ledger
 from dss_sim.groups.log import SimulatedLog
 from dss_sim.groups.violation import Violation
+from dssd.limits import UNSUBSCRIBE_MS
 from dssd.machines.attempts import merged_attempts, unacked_attempts
-from dssd.machines.borrower.ending import UNSUBSCRIBE_MS
 from dssd.machines.delivery.events import ChunkRead, Deliver, Settle
 from dssd.machines.messages import (
     Attempts,

@@ -1,7 +1,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dssd.machines.deadlines import STALE_A_CALL_MAX, Deadlines
+from dssd.limits import STALE_A_CALL_MAX
+from dssd.machines.deadlines import Deadlines
 
 
 def test_keys_come_out_when_they_are_due_and_earliest_first() -> None:

@@ -21,8 +21,9 @@ from dssd.machines.borrower.state import Borrower, LeaseBorrower
 from dssd.machines.leader import events as leader_events
 from dssd.machines.leader import machine as leader_machine
 from dssd.machines.leader.lent_stream import HELD, StreamState
-from dssd.machines.leader.state import Leader, LeaderState, LeaderTiming
+from dssd.machines.leader.state import Leader, LeaderState
 from dssd.machines.leader.stream_set_state import StreamSets
+from dssd.machines.leader.timing import LeaderTiming
 from dssd.machines.messages import GrantedStream, StreamReport, ToBorrower, ToLeader
 
 LEASE_MS = 6_000

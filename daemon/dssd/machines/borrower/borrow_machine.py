@@ -31,6 +31,7 @@ carry the time, and `WakeAt` asks for the next `Ticked`.
 
 from dataclasses import replace
 
+from dssd.limits import UNSUBSCRIBE_MS
 from dssd.machines.borrower import ending, grants
 from dssd.machines.borrower.events import (
     BorrowerInput,
@@ -103,7 +104,7 @@ def _begin_unsubscribing(state: Borrower, given: Unsubscribed, effects: Effects)
     unfinished = tuple(held.report for held in state.streams.values() if not held.finished)
     _send_reports(state, unfinished, False, effects)
     for held in state.streams.values():
-        grants.finish(held, ending.UNSUBSCRIBE_MS, effects)
+        grants.finish(held, UNSUBSCRIBE_MS, effects)
 
 
 def _report(state: Borrower, given: Reported, effects: Effects) -> None:

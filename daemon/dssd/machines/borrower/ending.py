@@ -7,6 +7,7 @@ how a protocol tells the leader that somebody is leaving, nor what it makes of g
 """
 
 from dss_core.errors import REGISTRY
+from dssd.limits import UNSUBSCRIBE_MS
 from dssd.machines.borrower.events import (
     Disconnected,
     Ended,
@@ -19,9 +20,6 @@ from dssd.machines.borrower.grants import answer_finished, drop, forget_up_to, r
 from dssd.machines.borrower.state import BorrowerState, Effects, Holder, Timer
 from dssd.machines.deadlines import Deadlines
 from dssd.machines.messages import Disconnect, Invalidate, Revoked
-
-UNSUBSCRIBE_MS = 5_000
-"""Below the lease, so that the leader still knows the borrower when it says goodbye."""
 
 
 def end(state: Holder, last: Ended | Recreate, effects: Effects) -> None:

@@ -7,6 +7,7 @@ under both protocols it does: `RevokeFinished`, `ProgressSaved`, `Revoked`.
 """
 
 from dss_core.ids import StreamId
+from dssd.limits import RESEND_FIRST_MS
 from dssd.machines.borrower.events import (
     DropStream,
     InstallStream,
@@ -15,7 +16,7 @@ from dssd.machines.borrower.events import (
     RevokeStream,
     SendToLeader,
 )
-from dssd.machines.borrower.state import RESEND_FIRST_MS, Effects, HeldStream, Holder, merge_report
+from dssd.machines.borrower.state import Effects, HeldStream, Holder, merge_report
 from dssd.machines.messages import (
     GrantedStream,
     ProgressSaved,

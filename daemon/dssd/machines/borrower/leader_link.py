@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Generic, assert_never
 
 from dss_core.ids import StreamId
+from dssd.limits import FIND_LEADER_MS
 from dssd.machines.borrower import ending, grants
 from dssd.machines.borrower.events import (
     Ended,
@@ -30,7 +31,6 @@ from dssd.machines.borrower.events import (
     Unsubscribed,
 )
 from dssd.machines.borrower.state import (
-    FIND_LEADER_MS,
     SERVED,
     BorrowerState,
     Effects,

@@ -37,6 +37,7 @@ state and message. It has no clock; inputs carry the time, and `WakeAt` asks for
 from collections.abc import Iterable
 from itertools import product
 
+from dssd.limits import UNSUBSCRIBE_MS
 from dssd.machines.borrower import ending, grants
 from dssd.machines.borrower.events import (
     BorrowerInput,
@@ -110,7 +111,7 @@ def _begin_unsubscribing(state: LeaseBorrower, given: Unsubscribed, effects: Eff
     ending.begin_leaving(state, given.now_ms)
     _send_states(state, state.active(), given.now_ms, effects)
     for held in state.streams.values():
-        grants.finish(held, ending.UNSUBSCRIBE_MS, effects)
+        grants.finish(held, UNSUBSCRIBE_MS, effects)
 
 
 def _report(state: LeaseBorrower, given: Reported, effects: Effects) -> None:

@@ -12,14 +12,11 @@ from dataclasses import replace
 from enum import Enum
 
 from dss_core.ids import StreamId
+from dssd.limits import RESEND_FIRST_MS
 from dssd.machines.attempts import merged_attempts
 from dssd.machines.borrower.events import BorrowerEffect, Standing, SuspendDelivery, WakeAt
 from dssd.machines.deadlines import Deadlines
 from dssd.machines.messages import BorrowerId, LeaderWanted, SessionId, StreamReport
-
-FIND_LEADER_MS = 1_000
-RESEND_FIRST_MS = 250
-"""Above any round trip inside one process, far below the lease."""
 
 Effects = list[BorrowerEffect]
 

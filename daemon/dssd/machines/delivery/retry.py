@@ -7,11 +7,7 @@ from collections import deque
 from heapq import heappop, heappush
 
 from dss_core.progress import Range
-
-REDELIVERY_MS = 1_000
-"""The first nak brings a record back after this; each further one doubles it."""
-
-REDELIVERY_MS_MAX = 60_000
+from dssd.limits import REDELIVERY_MS, REDELIVERY_MS_MAX
 
 
 def backoff_ms(attempts: int) -> int:

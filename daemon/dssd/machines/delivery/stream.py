@@ -24,7 +24,7 @@ from collections.abc import Iterable
 
 from dss_core.limits import ACKED_RANGES_MAX
 from dss_core.progress import Progress, Range, Ranges, clipped, complement, normalised
-from dssd.limits import RESTING_RANGES_MAX
+from dssd.limits import RANGES_ADDED_MAX, RESTING_RANGES_MAX
 from dssd.machines.delivery.ack_wait import AckWaits
 from dssd.machines.delivery.events import ChunkRead, Deliver, Installed, Nak
 from dssd.machines.delivery.frame_plan import CreditLeft, FrameSpans, Plan, plan, whole_frames
@@ -34,10 +34,6 @@ from dssd.machines.delivery.retry import Resting, backoff_ms
 from dssd.machines.messages import StreamReport
 
 NEVER_HELD = 1 << 62
-
-RANGES_ADDED_MAX = 64
-"""By a holder that was granted as many as there may be, or nearly: with none, one record that is
-out would hold up all others."""
 
 
 class DeliveredStream:

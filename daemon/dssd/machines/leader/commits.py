@@ -10,10 +10,11 @@ a stream does once it is durable: that is `stream_acts`.
 from collections.abc import Iterable, Iterator
 
 from dss_core.ids import StreamId
+from dssd.limits import COMMIT_GATHER_MS_MAX, COMMIT_STREAMS_MAX
 from dssd.machines.leader import stream_sets
 from dssd.machines.leader.events import Committed, Persist
 from dssd.machines.leader.lent_stream import LentStream, StreamState
-from dssd.machines.leader.state import COMMIT_GATHER_MS_MAX, COMMIT_STREAMS_MAX, Alarm
+from dssd.machines.leader.state import Alarm
 from dssd.machines.leader.stream_events import Saved
 from dssd.machines.leader.turn import LeaderTurn
 

@@ -35,6 +35,7 @@ from typing import assert_never
 from dss_core.errors import GroupDestroyed
 from dss_core.ids import StreamId
 from dss_core.progress import Progress
+from dssd.limits import TIMERS_A_STEP_MAX
 from dssd.machines.leader import stream_sets
 from dssd.machines.leader.commits import commit_if_due, mark_dirty
 from dssd.machines.leader.events import (
@@ -57,7 +58,6 @@ from dssd.machines.leader.members import close_session, remove_member
 from dssd.machines.leader.rebalance import begin_moves, rebalance_if_due
 from dssd.machines.leader.receiving import receive
 from dssd.machines.leader.state import (
-    TIMERS_A_STEP_MAX,
     Alarm,
     Forget,
     Leader,

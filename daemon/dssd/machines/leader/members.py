@@ -5,17 +5,10 @@ inherits nothing. This module does not know what members say (`receiving`), nor 
 hold (`rebalance`).
 """
 
+from dssd.limits import MOVES_A_STEP_MAX
 from dssd.machines.leader import stream_sets
 from dssd.machines.leader.events import SessionClosed
-from dssd.machines.leader.state import (
-    MOVES_A_STEP_MAX,
-    Alarm,
-    Forget,
-    Leader,
-    Member,
-    MemberLease,
-    Reserve,
-)
+from dssd.machines.leader.state import Alarm, Forget, Leader, Member, MemberLease, Reserve
 from dssd.machines.leader.stream_acts import rebalance_by, turn_stream
 from dssd.machines.leader.stream_events import HolderLost
 from dssd.machines.leader.turn import LeaderTurn

@@ -3,22 +3,21 @@
 Shares are computed at once, by `allocation`; that costs s log s for s streams. Moves are
 begun a portion a step, for each costs more than its part of the computation, and a step must stay
 short. Meanwhile everything else goes on. Where that asks for another rebalance, nothing is taken
+from dssd.limits import MOVE_AGAIN_MS
 from a member any more until then, and what was not begun by then is forgotten. Invariant: while
 moves are left, `Alarm.MOVE` is set; a move whose stream or taker is gone is void, for whatever took
 them away has asked for a rebalance.
 """
 
 from dss_core.ids import StreamId
+from dssd.limits import MOVE_AGAIN_MS, MOVES_A_STEP_MAX
 from dssd.machines.leader.allocation import sticky
 from dssd.machines.leader.lent_stream import StreamState
-from dssd.machines.leader.state import MOVES_A_STEP_MAX, Alarm, Leader, Reserve, owner_of
+from dssd.machines.leader.state import Alarm, Leader, Reserve, owner_of
 from dssd.machines.leader.stream_acts import lend, turn_stream
 from dssd.machines.leader.stream_events import RevokeDecided
 from dssd.machines.leader.turn import LeaderTurn
 from dssd.machines.messages import BorrowerId, SessionId
-
-MOVE_AGAIN_MS = 1
-"""Between two portions of moves, for others to take their steps."""
 
 
 def rebalance_if_due(turn: LeaderTurn) -> None:

@@ -9,62 +9,13 @@ from dataclasses import dataclass
 from enum import Enum
 
 from dss_core.ids import StreamId
-from dss_core.limits import LEASE_MS
 from dss_core.progress import Progress
 from dssd.machines.deadlines import Deadlines
 from dssd.machines.leader.events import LeaderView, MemberView, StreamView
 from dssd.machines.leader.lent_stream import HELD, TRANSIENT, LentStream, StreamState
 from dssd.machines.leader.stream_set_state import StreamSets
+from dssd.machines.leader.timing import LeaderTiming
 from dssd.machines.messages import BorrowerId, SessionId
-
-
-@dataclass(frozen=True, slots=True)
-class LeaderTiming:
-    """The durations of a leader, in milliseconds."""
-
-    lease_ms: int = LEASE_MS
-    gather_ms: int = 200
-    """Joins and leaves within it make one rebalance."""
-    resend_first_ms: int = 250
-    revoke_deadline_ms: int = 10_000
-    commit_ms: int = 50
-    """Reports of this long merge into one commit; up to `COMMIT_GATHER_MS_MAX` where commits take
-    long."""
-    reserve_percent: int = 67
-    """Of the lease: so long after a restart of the daemon streams wait for the session that held
-    them. A client that heard nothing more hands out for 0.4 leases, by its own clock."""
-    idle_ms: int = 30_000
-    """A leader without members stops after it."""
-
-    @property
-    def reserve_ms(self) -> int:
-        """How long streams wait for their sessions after a restart of the daemon."""
-        return self.lease_ms * self.reserve_percent // 100
-
-    @property
-    def resend_max_ms(self) -> int:
-        """Where the doubling of resends ends."""
-        return self.lease_ms // 4
-
-
-COMMIT_GATHER_MS_MAX = 1_000
-"""However long a commit took, the next one gathers no longer: what is acknowledged meanwhile waits
-for it, and comes again after a crash."""
-
-COMMIT_STREAMS_MAX = 500
-"""Streams of one commit. One step notes them and builds the next: measured 9 µs a stream, and no
-step may take 5 ms."""
-
-MOVES_A_STEP_MAX = 200
-"""Streams that a rebalance begins to move in one step: measured 5 to 9 µs each, behind the 0.7 µs
-that each stream of the group costs when shares are computed."""
-
-TIMERS_A_STEP_MAX = 200
-"""Timers that are looked at in one step, most of them resends: measured 9 µs each."""
-
-STREAMS_A_REBALANCE_MS = 100
-"""Of a group of so many streams a millisecond passes between rebalances, so that deaths that come
-one by one (each is acted on at once) do not take more than a tenth of the daemon's time."""
 
 
 class LeaderState(Enum):

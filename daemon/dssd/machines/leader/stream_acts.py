@@ -8,18 +8,12 @@ decides nothing about members (`members`) or about who should hold what (`rebala
 from typing import assert_never
 
 from dss_core.ids import StreamId
+from dssd.limits import STREAMS_A_REBALANCE_MS
 from dssd.machines.leader import stream_sets
 from dssd.machines.leader.commits import mark_dirty, take_committed
 from dssd.machines.leader.events import Committed
 from dssd.machines.leader.lent_stream import HELD, LIMITED, LentStream, StreamState
-from dssd.machines.leader.state import (
-    STREAMS_A_REBALANCE_MS,
-    Alarm,
-    Leader,
-    Limit,
-    Member,
-    Resend,
-)
+from dssd.machines.leader.state import Alarm, Leader, Limit, Member, Resend
 from dssd.machines.leader.stream import step as step_stream
 from dssd.machines.leader.stream_events import (
     Act,

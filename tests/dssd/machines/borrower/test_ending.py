@@ -4,6 +4,7 @@ import pytest
 
 from dss_core.errors import GroupDestroyed
 from dss_core.progress import Progress
+from dssd.limits import UNSUBSCRIBE_MS
 from dssd.machines.borrower import ending, grants
 from dssd.machines.borrower.events import (
     Disconnected,
@@ -79,7 +80,7 @@ def test_who_is_leaving_waits_for_nothing_but_final_reports_and_its_lease(holder
     waits = {timer: holder.timers.at_ms(timer) for timer in Timer}
     assert {timer: at_ms for timer, at_ms in waits.items() if at_ms is not None} == {
         Timer.LEASE: 100,
-        Timer.UNSUBSCRIBE: 1_000 + ending.UNSUBSCRIBE_MS,
+        Timer.UNSUBSCRIBE: 1_000 + UNSUBSCRIBE_MS,
     }
 
 

@@ -2,10 +2,10 @@
 
 import pytest
 
+from dssd.limits import FIND_LEADER_MS
 from dssd.machines.borrower import leader_link
 from dssd.machines.borrower.events import ResumeDelivery, SendToRegistry
 from dssd.machines.borrower.state import (
-    FIND_LEADER_MS,
     Borrower,
     BorrowerState,
     Effects,

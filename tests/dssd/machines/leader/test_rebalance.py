@@ -6,6 +6,7 @@ import pytest
 
 from dss_core.ids import StreamId
 from dss_core.progress import Progress
+from dssd.limits import MOVES_A_STEP_MAX, STREAMS_A_REBALANCE_MS, TIMERS_A_STEP_MAX
 from dssd.machines.leader.events import (
     Committed,
     LeaderInput,
@@ -21,13 +22,7 @@ from dssd.machines.leader.events import (
 )
 from dssd.machines.leader.lent_stream import HELD, StreamState
 from dssd.machines.leader.machine import step
-from dssd.machines.leader.state import (
-    MOVES_A_STEP_MAX,
-    STREAMS_A_REBALANCE_MS,
-    TIMERS_A_STEP_MAX,
-    Leader,
-    view,
-)
+from dssd.machines.leader.state import Leader, view
 from dssd.machines.messages import (
     Grant,
     LeaderWanted,
