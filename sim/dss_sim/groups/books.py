@@ -13,7 +13,7 @@ from dssd.machines.attempts import merged_attempts, unacked_attempts
 from dssd.machines.delivery.events import Deliver
 from dssd.machines.delivery.window import DeliveryWindow
 from dssd.machines.leader.events import StreamRecord
-from dssd.machines.leader.lent_stream import HELD, LIMITED, TRANSIENT, StreamState
+from dssd.machines.leader.lent_stream import ENDED_BY_DEADLINE, HELD, TRANSIENT, StreamState
 from dssd.machines.leader.state import Leader, LeaderState, MemberLease, owner_of
 from dssd.machines.messages import BorrowerId
 from dssd.store.port import Put, Write
@@ -109,7 +109,7 @@ def check_deadlines(leader: Leader, now_ms: int) -> None:
         if ends_ms is None or ends_ms + LATE_MS < now_ms:
             raise Violation("I13", f"the lease of {member.client_id} is over at {ends_ms}")
     for lent in leader.streams.values():
-        if lent.state in LIMITED:
+        if lent.state in ENDED_BY_DEADLINE:
             waited_ms = now_ms - lent.since_ms
             if waited_ms > leader.timing.revoke_deadline_ms + LATE_MS:
                 raise Violation("I16", f"{lent.stream} is {lent.state.value} for {waited_ms} ms")

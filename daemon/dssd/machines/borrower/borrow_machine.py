@@ -1,4 +1,6 @@
-"""The borrower: one incarnation of a subscription, seen from the session (seed 000, DESIGN §5).
+"""The borrower: one incarnation of a subscription, as its session sees it.
+
+docs/protocol.md, "The borrower", has the rules in full; the protocol is that of EMQX EIP-0028.
 
 ::
 
@@ -12,19 +14,16 @@ comes late installs nothing.
 
 Rules:
 
-1. A message of a lower leader epoch is ignored. A higher one means a new leader: it is obeyed, and
-   what is held is presented to it with a `LeaderWanted`.
-2. Each grant is answered by a report at once; so is each repetition.
-3. A report is sent again, 250 ms later and then at doubling intervals, until the leader has shown
-   that it is durable. A final report is sent again until the leader says `Revoked`.
-4. The lease runs from the *send* time of the last answered ping. At 0.6 L delivery is suspended
-   and the leader is looked for; at L everything is dropped and the agent makes a new borrower.
-5. `Revoked` is answered in every state, and so is a `Revoke` of a stream that is not held.
-6. Who unsubscribes says so at once and with each report, and gives back each grant that is still
-   on its way to it, unused. An `Invalidate` only ends it: it must not come back for a subscription
-   that the session no longer has.
+1. Each grant is answered by a report at once; so is each repetition.
+2. A final report is sent again until the leader says `Revoked`.
+3. The lease is renewed by pings and runs from the send time of the last one that was answered. A
+   borrower that drops everything says goodbye, and the agent makes a new one.
+4. `Revoked` is answered in every state, and so is a `Revoke` of a stream that is not held.
+5. A borrower that unsubscribes says so at once and with each report. A grant that arrives after
+   that is given back unused. An `Invalidate` ends it, and no new borrower is made: the session no
+   longer has the subscription.
 
-What is the same in a lease group is in `state`, `grants`, `ending`.
+What is the same in a lease group is in `leader_link`, `grants`, `ending` and `state`.
 The machine is total: `TRANSITIONS` has an entry for each state and input. It has no clock; inputs
 carry the time, and `WakeAt` asks for the next `Ticked`.
 """
@@ -135,7 +134,7 @@ def _connect(
     if now_ms - started_ms < state.suspend_after_ms():
         extend_lease(state, started_ms)
     else:
-        # Which request was answered is not known; so nothing is handed out before a ping is.
+        # Not known which request this answers: nothing is delivered until a ping is answered.
         extend_lease(state, now_ms)
         suspend(state, effects)
     _ping(state, now_ms, effects)
@@ -161,7 +160,7 @@ def _take_grants(state: Borrower, message: Grant, now_ms: int, effects: Effects)
 
 
 def _decline_grants(state: Borrower, message: Grant, now_ms: int, effects: Effects) -> None:
-    """What is not held is given back as it came: nothing of it was sent to the client."""
+    """A grant that is not held is given back unused: nothing of it was sent to the client."""
     unused = tuple(each for each in message.streams if grants.is_new(state, each))
     if unused:
         _send_reports(state, tuple(map(grants.unused_report, unused)), True, effects)
@@ -247,7 +246,7 @@ MESSAGES: Messages = {
     (_S.UNSUBSCRIBING, UpdateStreams): ignore_message,
     (_S.UNSUBSCRIBING, RenewStreamLease): ignore_message,
 }
-"""While connected or on the way there or away; a borrower that is gone answers `Revoked` only."""
+"""For every state but `GONE`: a borrower that is gone answers `Revoked` only."""
 
 LINK = LeaderLink(MESSAGES, _present, _ping, _send_report, says_goodbye=True)
 

@@ -1,4 +1,6 @@
-"""The borrower of a lease group: one incarnation of a subscription, with a stream set (seed 001).
+"""The borrower of a lease group: one incarnation of a subscription, with a stream set.
+
+docs/protocol.md, "The lease protocol", has the rules in full.
 
 ::
 
@@ -14,21 +16,19 @@
 The way back to ``connecting`` is a new incarnation under a new id (`Recreate`): nothing that is
 still under way to the old one can reach it. Rules:
 
-1. A set of a version is taken once. A version below ours came late and is ignored. One that does
-   not follow ours is a mismatch: everything is dropped, without a goodbye, for what the client
-   still has may be handed out meanwhile; so the leader frees the streams at the end of the lease.
-2. A stream that an update no longer holds is taken over: nothing more of it is delivered, and what
-   is out is still reported, at last with the fully-acked flag. That is repeated until the leader
-   names the stream as accepted. A stream that is neither in the set nor taken over is over.
-3. While updating, a further update from the present version may come: one slow stream must not
-   keep others away.
-4. The lease runs from the newest send time of ours that the leader heard of. At 0.6 L delivery is
-   suspended and the leader looked for, with all that is held; at L everything is dropped.
-5. Who unsubscribes says so at once and with whatever it says; a set that comes then is not taken,
-   and what is new in it is given back as it came.
-6. Reports are sent again until they are durable, as under the borrow protocol; leader epochs,
-   grant epochs, `Revoked` and `Invalidate` are those of that protocol too (`grants`,
-   `ending`).
+1. A set of a version is taken once. A version below ours came late and is ignored. A version that
+   does not follow ours is a mismatch: everything is dropped without a goodbye. The client may still
+   hand out what it has, so the leader frees the streams at the end of the lease only.
+2. A stream that an update takes over is delivered no more. What is out is still reported, finally
+   with the fully-acked flag, which is repeated until the leader names the stream as accepted. A
+   stream that is neither in the set nor taken over is dropped.
+3. While updating, a further update from the present version may come, so that one slow stream does
+   not hold up others.
+4. The lease runs from the newest send time of ours that the leader has heard.
+5. A borrower that unsubscribes says so with every message. It takes no set after that, and gives
+   back unused what is new in one.
+6. The link to the leader, reports, grant epochs, `Revoked` and `Invalidate` are those of the borrow
+   protocol (`leader_link`, `grants`, `ending`).
 
 The machine is total: `TRANSITIONS` has an entry for each state and input, `MESSAGES` for each
 state and message. It has no clock; inputs carry the time, and `WakeAt` asks for the next `Ticked`.
@@ -154,7 +154,7 @@ def _begin_replaying(
 def _lease_again(
     state: LeaseBorrower, message: LeaseStreams, now_ms: int, effects: Effects
 ) -> None:
-    """Another version than ours is of a leader that does not know yet that we have a set."""
+    """Another version than ours comes from a leader that does not know our set yet."""
     if message.version == state.version:
         note_heard(state, message.heard_ms, now_ms, effects)
         _send_states(state, state.active(), now_ms, effects, asks_renewal=True)
@@ -173,7 +173,7 @@ def _update(state: LeaseBorrower, message: UpdateStreams, now_ms: int, effects: 
         _drop_what_is_over(state, message, effects)
         fresh = _install_new(state, message.streams, now_ms, effects)
     else:
-        # The leader misses an answer, whichever.
+        # The leader repeats itself: one of our answers was lost.
         fresh = state.active()
     note_heard(state, message.heard_ms, now_ms, effects)
     _take_over(state, message.taken_over, effects)
@@ -213,7 +213,7 @@ def _take_over(state: LeaseBorrower, streams: Iterable[Taken], effects: Effects)
 def _decline(
     state: LeaseBorrower, message: LeaseStreams | UpdateStreams, now_ms: int, effects: Effects
 ) -> None:
-    """What is not held is given back as it came: nothing of it was sent to the client."""
+    """What is not held is given back unused: nothing of it was sent to the client."""
     note_heard(state, message.heard_ms, now_ms, effects)
     unused: list[HeldStream] = []
     for granted in message.streams:
@@ -341,7 +341,7 @@ MESSAGES: Messages = {
     (_S.UNSUBSCRIBING, UpdateStreams): _decline,
     (_S.UNSUBSCRIBING, RenewStreamLease): _renew_last,
 }
-"""While it lives; a borrower that is gone answers `Revoked` only."""
+"""For every state but `GONE`: a borrower that is gone answers `Revoked` only."""
 
 LINK = LeaderLink(MESSAGES, _present, _ask_renewal, _send_state, says_goodbye=False)
 

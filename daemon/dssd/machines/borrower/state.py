@@ -39,7 +39,7 @@ class BorrowerState(Enum):
 
 
 SERVED = frozenset({BorrowerState.CONNECTED, BorrowerState.REPLAYING, BorrowerState.UPDATING})
-"""It has a leader, and takes what that lends it."""
+"""It has a leader and takes its grants."""
 
 
 class Timer(Enum):
@@ -68,7 +68,7 @@ class HeldStream:
 class Holder:
     """What a borrower knows under either protocol. Owned by its agent; a step changes it in place.
 
-    `Borrower` and `LeaseBorrower` add what only their protocol wants.
+    `Borrower` and `LeaseBorrower` add what only their protocol needs.
     """
 
     __slots__ = (
@@ -148,7 +148,7 @@ class LeaseBorrower(Holder):
 
 
 def merge_report(held: HeldStream, report: StreamReport, *, final: bool) -> None:
-    """Let a report of the session add to what is known; a grant only moves on."""
+    """Merge a report of the session into what is known; a grant only moves on."""
     known = held.report
     progress = known.progress.merged(report.progress)
     frontier = max(known.frontier, report.frontier)
@@ -171,7 +171,7 @@ def suspend(state: Holder, effects: Effects) -> None:
 
 
 def due(state: Holder, now_ms: int) -> Iterator[Timer | StreamId]:
-    """What it waited for until now, earliest first, as long as it lives."""
+    """The timers that are due, earliest first, until one of them ends the borrower."""
     for key in state.timers.due(now_ms):
         # A timer that came due first may have ended the borrower.
         if state.state is BorrowerState.GONE:
@@ -180,7 +180,7 @@ def due(state: Holder, now_ms: int) -> Iterator[Timer | StreamId]:
 
 
 def tell_changes(state: Holder, effects: Effects) -> None:
-    """At the end of a step: how it stands, and when it wants to be woken, where that changed."""
+    """At the end of a step: its standing, and when to wake it, where they changed."""
     if state.state is not BorrowerState.GONE:
         standing = "active" if state.streams else "standby"
         if state.state is BorrowerState.CONNECTING:

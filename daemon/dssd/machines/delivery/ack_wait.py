@@ -61,7 +61,7 @@ class AckWaits:
             return []
         over = [(start, end) for start, end, deadline_ms, _ in self._waits if deadline_ms <= now_ms]
         self._waits = [wait for wait in self._waits if wait[2] > now_ms]
-        # A look costs time for each wait, so there is one a grain at most.
+        # A look costs time for each wait, so there is at most one look in a grain.
         soonest_ms = min((wait[2] for wait in self._waits), default=None)
         self._next_ms = None if soonest_ms is None else max(soonest_ms, now_ms + self._grain_ms)
         return over

@@ -1,4 +1,4 @@
-"""Whose turn it is: the streams of a session that have something to read or to send.
+"""Fairness: which stream of a session reads next, and which sends next.
 
 ::
 
@@ -7,7 +7,7 @@
       ▲                                          │               │
       └────────────── nothing there ─────────────┴──── sent ─────┘
 
-Invariants: a stream stands in one queue at most. At most `READ_AHEAD_CHUNKS` streams are reading
+Invariants: a stream is in one queue at most. At most `READ_AHEAD_CHUNKS` streams are reading
 or holding, and those of one subscription take at most half of these places while others wait. This
 module knows nothing of credit and records.
 """
@@ -28,7 +28,7 @@ class Share:
     chunks: int = 0
     """Being read, or read and not sent."""
     waiting: int = 0
-    """Its streams that stand in a queue."""
+    """Its streams that are in a queue."""
     suspended: bool = False
     left: bool = False
     grants: set[int] = field(default_factory=set)
@@ -117,7 +117,7 @@ class RoundRobin:
         self._join(self.holding, stream)
 
     def sent(self, stream: DeliveredStream) -> None:
-        """The chunk of the stream that holds is through, or was dropped."""
+        """The chunk of a stream that is holding was sent, or dropped."""
         self._part(self.holding, stream)
         self._shares[stream.subscription].chunks -= 1
 

@@ -1,8 +1,8 @@
 """Which part of a chunk of frames goes to the client next.
 
 A delivery carries whole frames, one mask, and one pair (redelivered, attempt). So the records that
-may go are cut into stretches of one mark, and the frames to those that hold the stretch; what
-remains goes later, perhaps in the same frames under another mask. Credit cuts between frames only:
+may go are cut into stretches of one mark, and the frames to those that hold the stretch. The rest
+goes later, perhaps in the same frames under another mask. Credit cuts between frames only:
 a frame sent in two halves would cost its bytes twice.
 """
 
@@ -14,7 +14,7 @@ from dss_core.progress import Range, Ranges, clipped, complement, total
 
 
 class FrameSpans(NamedTuple):
-    """Where consecutive frames lie; both columns have an entry more, the end of the last."""
+    """Where consecutive frames lie; each column ends with one more entry, the end of the last."""
 
     at: Sequence[int]
     """The first byte of each."""
@@ -58,7 +58,7 @@ class Plan(NamedTuple):
     base: int
     """The offset of the first record of its frames."""
     end: int
-    """The offset behind their last record."""
+    """The offset after their last record."""
     picked: Ranges
     """The offsets for the user; never empty."""
     mask: Ranges
@@ -106,7 +106,7 @@ def whole_frames(spans: FrameSpans, wanted: Range, room: CreditLeft) -> tuple[in
 
 
 def _last_of_range(spans: FrameSpans, begin: int, going: Range, room: CreditLeft) -> int:
-    """Behind the last frame that goes, by bisection: a chunk may have a thousand of them."""
+    """The index after the last frame that goes; by bisection: a chunk may have 1,000 frames."""
     first, last = going
     end = bisect_left(spans.base, last)
     if last - first > room.records:

@@ -2,7 +2,7 @@
 
 A record below the granted frontier, or below the one that this client reported, was handed out
 before: it is redelivered. So is one below ``suspect_end``, which was perhaps handed out before a
-crash, but that counts as no attempt.
+crash, but that does not count as an attempt.
 
 If the last holder died of one of the records that it was handed, sending all of them again would
 blame them all again. So of records with k attempts under older grants only ``credit >> k`` may be
@@ -20,7 +20,7 @@ from dssd.machines.messages import Attempts, GrantedStream
 
 
 def together_max(credit: int, attempts: int) -> int:
-    """How many records of so many attempts may be out together: halved each time."""
+    """How many records with this number of attempts may be out together: halved with each."""
     return max(1, credit >> min(attempts, 63))
 
 

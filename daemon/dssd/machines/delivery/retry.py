@@ -11,7 +11,7 @@ from dssd.limits import REDELIVERY_MS, REDELIVERY_MS_MAX
 
 
 def backoff_ms(attempts: int) -> int:
-    """How long a record rests after so many attempts."""
+    """How long a record rests after this number of attempts."""
     doublings = min(max(attempts - 1, 0), 16)
     return min(REDELIVERY_MS << doublings, REDELIVERY_MS_MAX)
 

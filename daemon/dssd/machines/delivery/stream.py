@@ -14,10 +14,10 @@ are damaged count as acknowledged once the cursor has passed them.
 A stream that was lent before begins at its floor; `Marking` knows what was handed out before, and
 how much of that may be out at a time.
 
-At `ACKED_RANGES_MAX` acked ranges nothing more is read: whoever handed those out has to close gaps
-first. What is out by then may become as many ranges again, which credit bounds; a report has them
-all, or a record that was acknowledged would come again. A holder that was granted so many reads on
-as long as they become hardly more: nobody else closes the gaps between them.
+At `ACKED_RANGES_MAX` acked ranges nothing more is read until the user closes gaps between them.
+Acks of what is out by then may add as many ranges again, which credit bounds; a report has them
+all, or a record that was acknowledged would come again. A holder that was granted so many ranges
+reads on until it has added `RANGES_ADDED_MAX`: nobody else can close the gaps.
 """
 
 from collections.abc import Iterable
@@ -71,7 +71,7 @@ class DeliveredStream:
         self.revoke_until_ms: int | None = None
         self.stalled = False
         self._held_at = NEVER_HELD
-        """With so many suspects out, the cursor had to wait; with fewer it may go on."""
+        """The cursor waits while so many suspects are out."""
         ranges = granted.progress.ranges
         self._ranges_max = max(ACKED_RANGES_MAX, len(ranges) + RANGES_ADDED_MAX)
 

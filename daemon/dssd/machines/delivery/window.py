@@ -1,9 +1,9 @@
 """The delivery window of a session: which records go to the client, and what it may still take.
 
 A session has one credit, in records and bytes, for all its streams. It counts what was *sent* and
-comes back at ack or nak, so a client that stops reading costs at most the credit. The streams that
-have something take turns, a delivery each; a subscription takes at most half of the credit, and of
-the reads, while others wait.
+comes back at ack or nak, so a slow consumer costs at most the credit. Streams that have something
+to send take turns, one delivery each; a subscription takes at most half of the credit, and of the
+reads, while others wait.
 
 As long as any credit is left, the frame whose turn it is goes whole; so a large one waits no longer
 than a small one, and a client that acks only when it has gathered as much as its credit gets it.
@@ -95,7 +95,7 @@ class DeliveryWindow:
         return effects
 
     def streams(self) -> Iterable[DeliveredStream]:
-        """The streams that it delivers, for those who look and change nothing."""
+        """The streams that it delivers; a caller must not change them."""
         return self._streams.values()
 
     @property

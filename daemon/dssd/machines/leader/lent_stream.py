@@ -32,14 +32,14 @@ HELD = frozenset(
 TRANSIENT = frozenset({StreamState.GRANTING, StreamState.REVOKING, StreamState.REVOKED})
 """The states in which something is sent again until it is answered."""
 
-LIMITED = frozenset({StreamState.GRANTING, StreamState.REVOKING})
-"""Those that end by a deadline: then the holder is told that the stream is revoked. That alone
-has none. While the holder lives it may hand out records until it has heard of it, so the stream
-is free when it answers, or with its lease."""
+ENDED_BY_DEADLINE = frozenset({StreamState.GRANTING, StreamState.REVOKING})
+"""The states that a deadline ends: the holder is then told that the stream is revoked. `REVOKED`
+has no deadline: a holder that lives may hand out records until it hears of it, so the stream is
+free once the holder has answered, or at the end of its lease."""
 
 
 class LentStream:
-    """The state. Owned by its leader; only `step` changes what a transition is about."""
+    """The state, owned by the leader; `state`, `holder` and `grant_epoch` change in a step only."""
 
     __slots__ = (
         "attempts", "durable", "frontier", "grant_epoch", "grant_unsaved", "heir", "holder",

@@ -1,7 +1,9 @@
-"""The leader of a group: who its members are, and which of them holds which stream (DESIGN §5).
+"""The leader of a group: who its members are, and which of them holds which stream.
 
-The leader itself only loads, leads and stops; what happens to one stream stands in
-`stream`, and `stream_acts` carries out what follows from it. Rules:
+docs/protocol.md has the whole protocol.
+
+The leader itself only loads, leads and stops. What happens to one stream is in `stream`, and
+`stream_acts` carries out what follows from it. Rules:
 
 1. *Persist before send.* A `Persist` is answered by `Committed` before a `Grant` or a `Revoked`
    leaves that rests on it. One commit at a time: what changes meanwhile goes into the next, so a
@@ -9,24 +11,26 @@ The leader itself only loads, leads and stops; what happens to one stream stands
 2. Reports gather for 50 ms, or twice the last commit's duration; what somebody waits for (a grant,
    a final report) is committed at once, and takes gathered reports along.
 3. Each transient state of each stream has its own resend and its own deadline; each member has its
-   own lease, extended by whatever it sends. Nobody's timer depends on another's traffic.
-4. Joins and leaves gather for 200 ms. A death is acted on at once, but that a large group rests
-   between two rebalances; what a rebalance moves is begun in portions (`rebalance`).
-5. After a takeover, streams whose last grant did not end exactly are kept: for the sessions that
-   held them after a restart of the daemon (1 s), else for the holders themselves (L). Newcomers
-   get only the rest; nothing is revoked meanwhile.
-6. A member of another leader epoch is never trusted for more than its grant epochs prove. One that
-   the leader does not know is told to present itself or, if it should know better, invalidated.
-7. A borrower that is gone does not come back: its own late requests make it no member again.
+   own lease, extended by each of its messages. No timer depends on the traffic of others.
+4. Joins and leaves gather for 200 ms. A death is acted on at once, except that a large group rests
+   between two rebalances. The moves of a rebalance are begun in portions (`rebalance`).
+5. After a takeover streams are kept for those who held them (docs/protocol.md, "Failover and
+   restart"). Where the daemon restarted, a stream that a session held is kept for that session, for
+   0.67 L, 4 s with a lease of 6 s. Where only the leader is new, a stream whose last grant did not
+   end exactly is kept for its holder, for L. Others get only the rest, and nothing is revoked
+   meanwhile.
+6. A message of an older leader epoch counts only as far as its grant epochs prove. A borrower that
+   is no member is asked to present itself if it knows an older leader, else it is invalidated.
+7. A borrower that is gone does not come back: a late request does not make it a member again.
 8. A member that is leaving gives back what it holds, and gets nothing more.
 9. Without members for 30 s and with nothing left to save, it stops.
 
 `step` is total over `TRANSITIONS` (leader state, input) and `receiving.MESSAGES` (message). Who is
 a member is in `members`, what a commit holds in `commits`. A step updates the state in place, for a
-group may have tens of thousands of streams. It costs what it changes, and changes so many streams
-at most (`COMMIT_STREAMS_MAX`, `MOVES_A_STEP_MAX`, `TIMERS_A_STEP_MAX`). Only a takeover and the
-shares of a rebalance look at all streams; only the end of a holder and what it presents touch all
-of its own. docs/testing.md has what steps cost.
+group may have tens of thousands of streams. Its cost grows with what it changes, which is bounded
+(`COMMIT_STREAMS_MAX`, `MOVES_A_STEP_MAX`, `TIMERS_A_STEP_MAX`). Only a takeover and the shares of a
+rebalance look at all streams of the group; only the end of a holder and what it presents touch all
+streams of that holder. docs/testing.md has what steps cost.
 """
 
 from collections.abc import Callable, Mapping
@@ -59,13 +63,13 @@ from dssd.machines.leader.rebalance import begin_moves, rebalance_if_due
 from dssd.machines.leader.receiving import receive
 from dssd.machines.leader.state import (
     Alarm,
-    Forget,
+    ForgetDeparted,
     Leader,
     LeaderState,
-    Limit,
     MemberLease,
     Resend,
     Reserve,
+    StateDeadline,
     Timer,
 )
 from dssd.machines.leader.stream_acts import (
@@ -117,7 +121,7 @@ def _take_over(turn: LeaderTurn, given: TookOver) -> None:
     for stored in given.streams:
         lent = LentStream(stored)
         lent.since_ms = given.now_ms
-        # Without a session nobody comes back for it, whatever doubt its last grant left.
+        # Without a session no borrower comes back for it, also where its last grant left doubt.
         kept = stored.session_id is not None and (given.restarted or stored.borrower_id is not None)
         lent.reserved = kept and lent.state is StreamState.FREE
         state.streams[stored.stream] = lent
@@ -177,7 +181,7 @@ def _forget_stream(turn: LeaderTurn, stream: StreamId) -> None:
         state.members[lent.heir].inherits.discard(stream)
     state.dirty.pop(stream, None)
     state.timers.clear(Resend(stream))
-    state.timers.clear(Limit(stream))
+    state.timers.clear(StateDeadline(stream))
     state.resend_ms.pop(stream, None)
     rebalance_by(turn, turn.now_ms)
 
@@ -202,9 +206,9 @@ def _fire(turn: LeaderTurn, timer: Timer) -> None:
             turn.send(Invalidate(borrower_id, state.leader_epoch, "lease ended"))
         case Resend(stream):
             turn_stream(turn, state.streams[stream], ResendDue())
-        case Forget(borrower_id):
+        case ForgetDeparted(borrower_id):
             state.departed.discard(borrower_id)
-        case Limit(stream):
+        case StateDeadline(stream):
             turn_stream(turn, state.streams[stream], Overdue())
         case Alarm.RESERVE:
             _end_reserve(turn)
@@ -222,7 +226,7 @@ def _fire(turn: LeaderTurn, timer: Timer) -> None:
 
 
 def _stop_idle(turn: LeaderTurn) -> None:
-    """After a long time without members nobody comes back for what it held."""
+    """Stop after a long time without members: no session comes back for what it held."""
     state = turn.state
     for lent in state.streams.values():
         if lent.session_id is not None:

@@ -8,7 +8,7 @@ hold (`rebalance`).
 from dssd.limits import MOVES_A_STEP_MAX
 from dssd.machines.leader import stream_sets
 from dssd.machines.leader.events import SessionClosed
-from dssd.machines.leader.state import Alarm, Forget, Leader, Member, MemberLease, Reserve
+from dssd.machines.leader.state import Alarm, ForgetDeparted, Leader, Member, MemberLease, Reserve
 from dssd.machines.leader.stream_acts import rebalance_by, turn_stream
 from dssd.machines.leader.stream_events import HolderLost
 from dssd.machines.leader.turn import LeaderTurn
@@ -16,7 +16,7 @@ from dssd.machines.messages import BorrowerId
 
 
 def extend_lease(turn: LeaderTurn, member: Member) -> None:
-    """The member counts as dead a lease from now."""
+    """The member counts as dead when it is not heard of for a lease from now."""
     ends_ms = turn.now_ms + turn.state.timing.lease_ms
     turn.state.timers.set(MemberLease(member.borrower_id), ends_ms)
 
@@ -49,7 +49,7 @@ def remove_member(turn: LeaderTurn, member: Member, *, rebalance_at_ms: int) -> 
     for stream in sorted(member.streams):
         turn_stream(turn, state.streams[stream], HolderLost(), place=False)
     _disinherit(state, member)
-    # Where that was work for a whole step, shares are computed in the next.
+    # Where that was enough work for one step, shares are computed in the next.
     rebalance_by(turn, rebalance_at_ms + many)
     if not state.members:
         state.timers.set(Alarm.IDLE, turn.now_ms + state.timing.idle_ms)
@@ -63,9 +63,9 @@ def _forget_in_session(state: Leader, member: Member) -> None:
 
 
 def note_departed(turn: LeaderTurn, borrower_id: BorrowerId) -> None:
-    """The borrower is gone: for a lease, no late request of its makes it a member."""
+    """The borrower is gone: for a lease, a late request of it does not make it a member again."""
     turn.state.departed.add(borrower_id)
-    turn.state.timers.set(Forget(borrower_id), turn.now_ms + turn.state.timing.lease_ms)
+    turn.state.timers.set(ForgetDeparted(borrower_id), turn.now_ms + turn.state.timing.lease_ms)
 
 
 def close_session(turn: LeaderTurn, given: SessionClosed) -> None:

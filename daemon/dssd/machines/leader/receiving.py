@@ -1,8 +1,8 @@
-"""What borrowers say to a leader, and what it makes of it.
+"""The messages of borrowers to a leader, and what the leader does with them.
 
-`MESSAGES` has an entry for each message of `ToLeader`. Invariant: of a borrower that is no member
-only `LeaderWanted` and `Disconnect` get that far; anything else it says changes nothing. This
-module does not know what follows for a stream (`stream`), nor who should hold it (`rebalance`).
+`MESSAGES` has an entry for each message of `ToLeader`. Invariant: from a borrower that is no member
+only `LeaderWanted` and `Disconnect` are taken; any other message of it changes nothing. This module
+does not know what a report does to a stream (`stream`), nor who should hold it (`rebalance`).
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -99,7 +99,7 @@ def _take_states(turn: LeaderTurn, message: UpdateStreamStates) -> None:
     if message.leaving:
         note_leaving(turn, turn.state.members[borrower_id])
     if not stream_sets.hear(sets, message):
-        # It begins anew; what it held is free at the end of its lease, for it says no goodbye.
+        # It begins anew without a goodbye, so what it held is free at the end of its lease.
         turn.send(Invalidate(borrower_id, turn.state.leader_epoch, "version mismatch"))
     _take_reports(turn, borrower_id, message.states, final=False)
     for taken in message.taken_over:

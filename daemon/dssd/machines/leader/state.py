@@ -1,7 +1,8 @@
 """The state of a leader: its members, its streams, its commit, its timers.
 
-Owned by the leader's actor; only `machine` changes it. Apart from it so that the rules of
-the leader stand in one file that a reader takes in at a sitting.
+Owned by the leader's actor. Only a step of `machine` changes it, through `members`, `receiving`,
+`commits`, `rebalance`, `stream_acts` and `stream_sets`, which all import it. Invariant: a stream in
+a state of `HELD` is in `Member.streams` of its holder, and its heir has it in `Member.inherits`.
 """
 
 from collections import deque
@@ -59,20 +60,20 @@ class Resend:
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
+class StateDeadline:
     """When a transient state of a stream ends by itself."""
 
     stream: StreamId
 
 
 @dataclass(frozen=True, slots=True)
-class Forget:
+class ForgetDeparted:
     """When it is forgotten that a borrower is gone."""
 
     borrower_id: BorrowerId
 
 
-Timer = Alarm | MemberLease | Resend | Limit | Forget
+Timer = Alarm | MemberLease | Resend | StateDeadline | ForgetDeparted
 
 
 class Member:
@@ -145,8 +146,8 @@ class Leader:
         self.sessions: dict[SessionId, dict[BorrowerId, None]] = {}
         """The members of each session, in the order in which they joined."""
         self.departed: set[BorrowerId] = set()
-        """Borrowers that are gone, for a lease: a request of theirs that was on its way meanwhile
-        must not make them members again."""
+        """Borrowers that went within the last lease: a late request of theirs must not make them
+        members again."""
         self.streams: dict[StreamId, LentStream] = {}
         self.order: tuple[StreamId, ...] = ()
         """The streams, sorted; allocation walks them in this order."""
@@ -159,10 +160,10 @@ class Leader:
         self.moves: deque[tuple[StreamId, BorrowerId]] = deque()
         """What the last rebalance decided and no step has begun: streams, and who gets them."""
         self.returning = False
-        """The moves are returns to the sessions of before; shares are computed behind them."""
+        """The moves return streams to the sessions of before; shares are computed after them."""
         self.rebalanced_ms: int | None = None
         self.dirty: dict[StreamId, None] = {}
-        """Streams with changes that no commit holds, in the order in which they changed."""
+        """Streams with changes that are in no commit yet, in the order in which they changed."""
         self.urgent = False
         """Somebody waits for the next commit."""
         self.in_flight: tuple[tuple[StreamId, int, Progress], ...] = ()

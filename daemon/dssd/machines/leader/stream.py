@@ -1,8 +1,8 @@
-"""One stream of a group, as its leader lends it.
+"""One stream of a group, as its leader lends it: docs/protocol.md, "A stream at the leader".
 
 ::
 
-              lent             reported            recalled       final report, deadline
+              lent             reported            revoke         final report, deadline
       free ─────────► granting ─────────► granted ─────────► revoking ─────────────► revoked
        ▲ ▲               │  └──deadline──────│──final report, end reached──────────►  │ │
        │ └───────holder lost, released───────┴───────────────────┘                    │ │
@@ -16,16 +16,16 @@ Rules:
    is.
 2. Reports of the present epoch from the present holder are merged; progress only grows. Any other
    report is answered by an `Invalidate` of that stream and epoch, and changes nothing.
-3. A grant ends *exactly* when a final report says what was sent at most. Else records were perhaps
-   handed out that nobody told us of: up to `suspect_end`, or, where even that is not known
-   (`unmeasured`), up to the stream's end, which is measured when it is lent again. The stored row
-   names the holder for as long as there is such doubt, so a restart has it too.
+3. A grant ends *exactly* when a final report says how far records were sent. Else there is doubt:
+   records may have been handed out that nobody reported, up to `suspect_end`, or, where even that
+   is not known (`unmeasured`), up to the stream's end, which is measured when it is lent again. The
+   stored row names the holder for as long as there is doubt, so a restart keeps it.
 4. A holder that does not answer a grant or a revoke by the deadline is told `Revoked`. It may hand
    out records until it hears that, or until its lease ends; before, nobody else gets the stream.
 5. A stream that is kept for its last holder (`reserved`) is adopted by a report of its epoch.
 
-`step` is total over `TRANSITIONS`. It answers with acts that the leader carries out, for the
-stream knows neither members nor timers.
+`step` is total over `TRANSITIONS`. It answers with acts that the leader carries out: the stream
+knows neither members nor timers.
 """
 
 from collections.abc import Callable, Mapping
@@ -131,7 +131,7 @@ def _invalidate(state: LentStream, event: Reported) -> Acts:
     return (Act.SEND_INVALIDATE,)
 
 
-def _recall(state: LentStream, event: RevokeDecided) -> Acts:
+def _revoke(state: LentStream, event: RevokeDecided) -> Acts:
     state.state = StreamState.REVOKING
     state.heir = event.heir
     return (Act.SEND_REVOKE,)
@@ -286,7 +286,7 @@ TRANSITIONS: Mapping[tuple[StreamState, type[StreamEvent]], Callable[..., Acts]]
     (_S.FREE, Sealed): _seal_free,
     (_S.GRANTING, GrantDecided): ignore,
     (_S.GRANTING, Reported): _report,
-    (_S.GRANTING, RevokeDecided): _recall,
+    (_S.GRANTING, RevokeDecided): _revoke,
     (_S.GRANTING, Released): _release_doubtful,
     (_S.GRANTING, HolderLost): _lose_holder,
     (_S.GRANTING, Overdue): _take_back,
@@ -295,7 +295,7 @@ TRANSITIONS: Mapping[tuple[StreamState, type[StreamEvent]], Callable[..., Acts]]
     (_S.GRANTING, Sealed): _seal,
     (_S.GRANTED, GrantDecided): ignore,
     (_S.GRANTED, Reported): _report,
-    (_S.GRANTED, RevokeDecided): _recall,
+    (_S.GRANTED, RevokeDecided): _revoke,
     (_S.GRANTED, Released): _release_doubtful,
     (_S.GRANTED, HolderLost): _lose_holder,
     (_S.GRANTED, Overdue): ignore,

@@ -12,8 +12,8 @@ from dssd.limits import STREAMS_A_REBALANCE_MS
 from dssd.machines.leader import stream_sets
 from dssd.machines.leader.commits import mark_dirty, take_committed
 from dssd.machines.leader.events import Committed
-from dssd.machines.leader.lent_stream import HELD, LIMITED, LentStream, StreamState
-from dssd.machines.leader.state import Alarm, Leader, Limit, Member, Resend
+from dssd.machines.leader.lent_stream import ENDED_BY_DEADLINE, HELD, LentStream, StreamState
+from dssd.machines.leader.state import Alarm, Leader, Member, Resend, StateDeadline
 from dssd.machines.leader.stream import step as step_stream
 from dssd.machines.leader.stream_events import (
     Act,
@@ -71,10 +71,10 @@ def _note_state(turn: LeaderTurn, lent: LentStream, before: StreamState) -> None
     lent.since_ms = turn.now_ms
     if state.resend_ms.pop(lent.stream, None) is not None:
         state.timers.clear(Resend(lent.stream))
-    if lent.state in LIMITED:
-        state.timers.set(Limit(lent.stream), turn.now_ms + state.timing.revoke_deadline_ms)
-    elif before in LIMITED:
-        state.timers.clear(Limit(lent.stream))
+    if lent.state in ENDED_BY_DEADLINE:
+        state.timers.set(StateDeadline(lent.stream), turn.now_ms + state.timing.revoke_deadline_ms)
+    elif before in ENDED_BY_DEADLINE:
+        state.timers.clear(StateDeadline(lent.stream))
 
 
 def _act(turn: LeaderTurn, lent: LentStream, event: StreamEvent, act: Act) -> None:
@@ -124,7 +124,7 @@ def _send_to_holder(turn: LeaderTurn, lent: LentStream, act: Act) -> None:
         case Act.SEND_GRANT:
             turn.grants.setdefault(holder, []).append(lent)
         case Act.SEND_REVOKE:
-            ends_ms = state.timers.at_ms(Limit(lent.stream))
+            ends_ms = state.timers.at_ms(StateDeadline(lent.stream))
             left_ms = state.timing.revoke_deadline_ms
             if ends_ms is not None:
                 left_ms = max(ends_ms - turn.now_ms, 0)

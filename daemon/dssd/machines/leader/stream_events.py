@@ -1,4 +1,4 @@
-"""What happens to one stream of a group, and what its leader shall do for it then.
+"""Events of one stream of a group, and acts: what its leader shall do for it then.
 
 `stream` takes the events and answers with acts; `stream_acts` carries these out. An act is about
 the stream of the event. Shapes only: no rule is here.
@@ -40,7 +40,7 @@ class GrantDecided:
 
 @dataclass(frozen=True, slots=True)
 class Reported:
-    """A borrower reports. Final: it reads the stream no more."""
+    """A borrower reports. Final: it stopped reading the stream."""
 
     borrower_id: BorrowerId
     report: StreamReport

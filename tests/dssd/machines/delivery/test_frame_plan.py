@@ -31,7 +31,7 @@ def test_a_stretch_ends_a_delivery_within_a_frame() -> None:
     assert (planned.picked, planned.mask, planned.attempt) == (((10, 25),), ((25, 35),), 2)
 
 
-def test_a_stretch_that_is_bounded_lets_so_many_records_go() -> None:
+def test_a_stretch_that_is_bounded_lets_no_more_records_go() -> None:
     bounded = Stretch(10, 40, True, 3, 12)
     planned = plan(SPANS, ((10, 15), (30, 40)), bounded, CreditLeft(100, 1_000))
     assert planned.picked == ((10, 15), (30, 37))

@@ -153,7 +153,7 @@ def test_records_that_the_filter_rejects_count_as_acked() -> None:
     assert client.reports[1].progress == Progress(8)
 
 
-def test_what_the_filter_rejects_behind_the_last_record_needs_no_word_of_the_client() -> None:
+def test_what_the_filter_rejects_after_the_last_record_is_acked_without_the_client() -> None:
     client = Client()
     client.install(1, Stream([4, 4], mask=((2, 5), (6, 8))))
     assert client.take() == [(((0, 2), (5, 6)), False, 1)]
@@ -163,7 +163,7 @@ def test_what_the_filter_rejects_behind_the_last_record_needs_no_word_of_the_cli
     assert client.reports[1].frontier == 8
 
 
-def test_credit_that_comes_back_at_one_moment_is_spent_at_once() -> None:
+def test_credit_that_settles_give_back_together_is_spent_together() -> None:
     client = Client(records=4)
     for grant, sizes in ((1, [2]), (2, [2]), (3, [2, 2, 2])):
         client.install(grant, Stream(sizes))
@@ -534,7 +534,7 @@ def test_at_the_cap_of_acked_ranges_the_stream_pauses_and_shows_it() -> None:
 
 @pytest.mark.parametrize("gap", [1, 2, 7])
 @pytest.mark.parametrize("islands", [1_023, 1_024, 2_500])
-def test_who_takes_over_at_the_cap_of_acked_ranges_gets_all_that_is_left(
+def test_a_new_holder_at_the_cap_of_acked_ranges_gets_all_that_is_left(
     gap: int, islands: int
 ) -> None:
     period = gap + 1
@@ -550,7 +550,7 @@ def test_who_takes_over_at_the_cap_of_acked_ranges_gets_all_that_is_left(
     assert seen == set(range(frames * 100)) - {o for low, high in ranges for o in range(low, high)}
 
 
-def test_who_takes_over_at_the_cap_waits_where_it_adds_ranges_of_its_own() -> None:
+def test_a_new_holder_at_the_cap_waits_where_it_adds_ranges_of_its_own() -> None:
     ranges = tuple((at * 100 + 99, (at + 1) * 100) for at in range(2_000))
     client = Client(records=1_000)
     client.install(1, Stream([100] * 2_000), progress=Progress(0, ranges), frontier=200_000)

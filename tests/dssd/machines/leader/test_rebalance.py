@@ -56,7 +56,7 @@ class Crowd:
         self.feed(TookOver(0, stored, restarted=True))
 
     def feed(self, given: LeaderInput) -> int:
-        """Take a step; how many grants it began or streams it recalled."""
+        """Take a step; how many grants it began or streams it began to revoke."""
         before = self.shares()
         for effect in step(self.leader, given)[1]:
             match effect:
@@ -127,7 +127,7 @@ class Crowd:
 S = StreamState
 
 
-def test_a_step_begins_so_many_moves_and_the_next_ones_the_rest() -> None:
+def test_a_step_begins_a_portion_of_the_moves_and_the_next_steps_the_rest() -> None:
     crowd = Crowd()
     crowd.join(ANN)
     begun = [crowd.ring() for _ in range(4)]
