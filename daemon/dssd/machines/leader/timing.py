@@ -1,7 +1,7 @@
 """The durations of a leader.
 
-Apart from `state` because a simulator plays leaders with other durations. Invariant: what follows
-from the lease is computed from it, so a leader with a shorter lease keeps its promises too.
+The defaults are those of the daemon; a simulator plays leaders with others. Invariant: a duration
+that depends on the lease is computed from it.
 """
 
 from dataclasses import dataclass
