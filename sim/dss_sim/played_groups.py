@@ -18,7 +18,7 @@ from dssd.leaders.groups import Groups
 from dssd.leaders.registry import Registry
 from dssd.log.port import Append, Appended
 from dssd.log.segment_log import SegmentLog
-from dssd.machines.leader.state import LeaderTiming
+from dssd.machines.leader.timing import LeaderTiming
 from dssd.machines.messages import (
     Grant,
     GrantedStream,

@@ -13,7 +13,7 @@ from dss_sim.scale.report import costs_table, figures_table
 from dss_sim.scale.step_costs import REBALANCE, Cost, Costs, Group, measured
 from dss_sim.scale.world import SUBSCRIPTIONS, LargeWorld, plan_of
 from dssd.machines import deadlines
-from dssd.machines.leader import machine, rebalance, stream_acts
+from dssd.machines.leader import machine, members, rebalance, stream_acts
 
 FACTOR = 0.03
 MINUTES = 3.0
@@ -65,7 +65,7 @@ def test_in_the_steady_part_a_borrower_pings_each_quarter_of_its_lease(figures: 
 def portions_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """Groups of a few streams are led as those of many thousands are."""
     monkeypatch.setattr(rebalance, "MOVES_A_STEP_MAX", 1)
-    monkeypatch.setattr(machine, "MOVES_A_STEP_MAX", 1)
+    monkeypatch.setattr(members, "MOVES_A_STEP_MAX", 1)
     monkeypatch.setattr(machine, "TIMERS_A_STEP_MAX", 1)
     monkeypatch.setattr(deadlines, "STALE_A_CALL_MAX", 1)
     monkeypatch.setattr(stream_acts, "STREAMS_A_REBALANCE_MS", 1)

@@ -25,7 +25,7 @@ from dss_sim.small_limits import (
     small_limits,
 )
 from dssd.machines.delivery import stream, window
-from dssd.machines.leader import stream_acts
+from dssd.machines.leader import commits
 
 ROOTS = [Path(str(package.__file__)).parent for package in (dssd, dss_sim)]
 SEEDS = 2_000
@@ -83,7 +83,7 @@ def values() -> tuple[int, int, int]:
     return (
         vars(stream)["ACKED_RANGES_MAX"],
         vars(window)["ACKED_RANGES_MAX"],
-        vars(stream_acts)["COMMIT_STREAMS_MAX"],
+        vars(commits)["COMMIT_STREAMS_MAX"],
     )
 
 

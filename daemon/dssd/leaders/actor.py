@@ -45,7 +45,8 @@ from dssd.machines.leader.events import (
     WakeAt,
 )
 from dssd.machines.leader.machine import step
-from dssd.machines.leader.state import Leader, LeaderTiming, view
+from dssd.machines.leader.state import Leader, view
+from dssd.machines.leader.timing import LeaderTiming
 from dssd.machines.messages import LeaderWanted, ToBorrower, ToLeader
 from dssd.store.port import PreconditionFailed, Store, Write
 from dssd.store.rows import GroupRow

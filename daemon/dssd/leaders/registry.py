@@ -27,7 +27,7 @@ from dssd.leaders.lag import (
 from dssd.log.port import Log
 from dssd.loop_yield import LoopTurn
 from dssd.machines.leader.events import LeaderView
-from dssd.machines.leader.state import LeaderTiming
+from dssd.machines.leader.timing import LeaderTiming
 from dssd.machines.messages import BorrowerId, Invalidate, LeaderWanted, ToBorrower, ToLeader
 from dssd.store.port import Store
 from dssd.store.rows import GroupRow

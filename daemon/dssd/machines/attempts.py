@@ -1,8 +1,9 @@
-"""Known hand-outs of unacknowledged records, as runs (start, end, count).
+"""Attempts of unacknowledged records, as entries (start, end, count).
 
-Reports of one stream may come late or doubled, and a count never goes down; so two reports are
-merged by taking the higher count of each record. Invariant: runs are sorted, disjoint, have a
-count of at least 1, and cover no acknowledged offset.
+An attempt is a hand-out of a record to the user that is known. Reports of one stream may come late
+or doubled, and a count never goes down; so two reports are merged by taking the higher count of
+each record. Invariant: entries are sorted and disjoint, have a count of at least 1, and cover no
+acknowledged offset.
 """
 
 from collections.abc import Iterable
@@ -17,19 +18,19 @@ def merged_attempts(mine: Attempts, other: Attempts, progress: Progress) -> Atte
     if mine == other or not (mine or other):
         return unacked_attempts(mine, progress)
     edges = sorted({edge for start, end, _ in (*mine, *other) for edge in (start, end)})
-    runs: list[tuple[int, int, int]] = []
+    entries: list[tuple[int, int, int]] = []
     at_mine, at_other = _Cursor(mine), _Cursor(other)
     for start, end in pairwise(edges):
         count = max(at_mine.count_at(start), at_other.count_at(start))
         if count:
-            runs.append((start, end, count))
-    return unacked_attempts(runs, progress)
+            entries.append((start, end, count))
+    return unacked_attempts(entries, progress)
 
 
-def unacked_attempts(runs: Iterable[tuple[int, int, int]], progress: Progress) -> Attempts:
-    """The runs without what is acknowledged; neighbours of one count are joined."""
+def unacked_attempts(entries: Iterable[tuple[int, int, int]], progress: Progress) -> Attempts:
+    """The entries without what is acknowledged; neighbours of one count are joined."""
     kept: list[tuple[int, int, int]] = []
-    for start, end, count in runs:
+    for start, end, count in entries:
         open_from = max(start, progress.floor)
         for low, high in complement(progress.ranges, open_from, end) if open_from < end else ():
             if kept and kept[-1][1] == low and kept[-1][2] == count:
@@ -42,15 +43,15 @@ def unacked_attempts(runs: Iterable[tuple[int, int, int]], progress: Progress) -
 class _Cursor:
     """Reads counts at rising offsets."""
 
-    __slots__ = ("_at", "_runs")
+    __slots__ = ("_at", "_entries")
 
-    def __init__(self, runs: Attempts) -> None:
-        self._runs = runs
+    def __init__(self, entries: Attempts) -> None:
+        self._entries = entries
         self._at = 0
 
     def count_at(self, offset: int) -> int:
-        while self._at < len(self._runs) and self._runs[self._at][1] <= offset:
+        while self._at < len(self._entries) and self._entries[self._at][1] <= offset:
             self._at += 1
-        if self._at == len(self._runs) or self._runs[self._at][0] > offset:
+        if self._at == len(self._entries) or self._entries[self._at][0] > offset:
             return 0
-        return self._runs[self._at][2]
+        return self._entries[self._at][2]

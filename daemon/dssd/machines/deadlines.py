@@ -1,9 +1,9 @@
 """Deadlines by key, for machines that are told the time.
 
 Each key has at most one deadline. Moving a deadline later costs nothing: the heap keeps the older,
-earlier entry, and when that one comes up it is put back at the time that holds by then. So a lease
-that every message extends is O(1) a message. Entries that hold no more are dropped when they come
-up, so many in a call at most: a step stays short however many deadlines were cleared before it.
+earlier entry, and when that entry comes up it is put back at the present deadline. So a lease that
+every message extends is O(1) a message. Stale entries are dropped when they come up, at most
+`STALE_A_CALL_MAX` in one call, so a step stays short however many deadlines were cleared before.
 Invariant: the heap has an entry at or before the deadline of every key.
 """
 
@@ -11,10 +11,9 @@ import heapq
 import sys
 from typing import Generic, TypeVar
 
-K = TypeVar("K")
+from dssd.limits import STALE_A_CALL_MAX
 
-STALE_A_CALL_MAX = 500
-"""Entries that hold no more which one call drops: measured 1.3 µs each."""
+K = TypeVar("K")
 
 
 class Deadlines(Generic[K]):
@@ -46,7 +45,7 @@ class Deadlines(Generic[K]):
     def due(self, now_ms: int, most: int = sys.maxsize) -> list[K]:
         """Take out the keys that are due, earliest first.
 
-        After ``most`` entries, whether they hold or not, the rest stay due.
+        At most ``most`` entries are looked at, stale ones included; the rest stay due.
         """
         taken: list[K] = []
         while self._heap and self._heap[0][0] <= now_ms and most > 0:
@@ -63,9 +62,9 @@ class Deadlines(Generic[K]):
         return taken
 
     def next_ms(self) -> int | None:
-        """The earliest deadline, or None where nothing is due ever.
+        """The earliest deadline, or None where there is none.
 
-        It is sooner than that where too many deadlines before it were cleared to look at in a call.
+        The answer may be too early: a call looks at `STALE_A_CALL_MAX` stale entries at most.
         """
         for _ in range(STALE_A_CALL_MAX):
             if not self._heap:

@@ -1,4 +1,4 @@
-"""What leader and borrower say to each other (seed 000, DESIGN §5).
+"""What leader and borrower say to each other: docs/protocol.md, "Messages".
 
 Messages may be lost, doubled, delayed or reordered, and either side may die at any point; so each
 carries the epochs that make it harmless when it comes at the wrong time. Every message names the
@@ -10,8 +10,8 @@ while it knows none). A lower leader epoch is ignored; a higher one means a new 
     leader → borrower     LeaderConnectResponse  PingResponse  Grant  ProgressSaved
                           Revoke  Revoked  Invalidate
 
-In a group of the lease protocol (seed 001, DESIGN §6) stream sets with versions take the place of
-grants, revokes and pings; the rest is the same:
+In a group of the lease protocol (docs/protocol.md, "The lease protocol") stream sets with versions
+replace grants, revokes and pings; the rest is the same:
 
     borrower → leader     UpdateStreamStates
     leader → borrower     LeaseStreams  UpdateStreams  RenewStreamLease
@@ -28,7 +28,7 @@ BorrowerId = bytes
 SessionId = bytes
 
 Attempts = tuple[tuple[int, int, int], ...]
-"""Known hand-outs of unacked records: (start, end, count), sorted, disjoint, count at least 1."""
+"""Attempts of unacked records: (start, end, count), sorted, disjoint, count at least 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +200,7 @@ class TakenState:
 
     report: StreamReport
     final: bool
-    """Nothing of it is out with the client any more: the report is final."""
+    """The client has settled all of it that was out: the report is final."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,15 +210,15 @@ class UpdateStreamStates:
     borrower_id: BorrowerId
     leader_epoch: int
     sent_ms: int
-    """The lease runs from it once it is heard of, on the borrower's own clock."""
+    """The lease runs from it once the leader has heard it, on the borrower's own clock."""
     version: int
     states: tuple[StreamReport, ...] = ()
-    """Streams of the set that there is something to say of."""
+    """Reports on streams of the set; those that are not named did not change."""
     version_old: int | None = None
     """While the set is being updated: the version before."""
     taken_over: tuple[TakenState, ...] = ()
     asks_renewal: bool = False
-    """Then all that is taken over is named."""
+    """The leader shall renew the lease; `taken_over` names every stream that is taken over."""
     leaving: bool = False
     """As in `UpdateProgress`."""
 
@@ -233,12 +233,12 @@ class LeaseStreams:
     streams: tuple[GrantedStream, ...]
     lease_ms: int
     heard_ms: int
-    """The newest `sent_ms` that came: the lease runs from it."""
+    """The newest `sent_ms` that the leader received: the lease runs from it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """A stream that a set holds no more and that its holder must finish."""
+    """A stream that is no longer in the set: its holder must finish it."""
 
     stream: StreamId
     grant_epoch: int

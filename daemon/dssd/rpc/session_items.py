@@ -11,9 +11,8 @@ from dss_api.v1 import sessions_pb2, types_pb2
 from dss_core.errors import DssError, IllegalArgument
 from dss_core.limits import SETTLE_RANGES_MAX
 from dss_core.progress import Range, Ranges
-from dssd.limits import NAK_DELAY_MS_MAX, SETTLE_STEP_RANGES
+from dssd.limits import NAK_DELAY_MS_MAX, REDELIVERY_MS_MAX, SETTLE_STEP_RANGES
 from dssd.machines.delivery.events import Deliver, Nak, Settle, Settles, ranges_in
-from dssd.machines.delivery.retry import REDELIVERY_MS_MAX
 from dssd.rpc.errors import to_proto
 from dssd.rpc.start_points import start_from
 from dssd.sessions.items import (

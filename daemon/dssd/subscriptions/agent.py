@@ -19,7 +19,6 @@ from dss_core.progress import Progress
 from dssd.leaders.mailboxes import Mailboxes
 from dssd.leaders.takeover import LEASE
 from dssd.machines.borrower import borrow_machine, lease_machine
-from dssd.machines.borrower.borrow_machine import Borrower
 from dssd.machines.borrower.events import (
     BorrowerEffect,
     BorrowerInput,
@@ -42,7 +41,7 @@ from dssd.machines.borrower.events import (
     Unsubscribed,
     WakeAt,
 )
-from dssd.machines.borrower.lease_state import LeaseBorrower
+from dssd.machines.borrower.state import Borrower, LeaseBorrower
 from dssd.machines.messages import GrantedStream, SessionId, StreamReport, ToBorrower
 from dssd.store.rows import GroupRow
 

@@ -12,5 +12,5 @@ real claim of a leader, the dictionary store and what the log knows of producers
 around them are the world's own. All chance comes from the seed of a `Plan`, all time from one
 `Schedule`; so a run is repeated by its seed to the last event. What clients, producers, leaders and
 the log did is told to a `History`, which the `Checker` judges, event by event, by the invariants
-that docs/testing.md names.
+that docs/proof/groups-simulator.md names.
 """

@@ -12,9 +12,7 @@ from dss_core.ids import StreamId
 from dss_core.progress import Progress
 from dss_sim.groups.schedule import Host
 from dss_sim.groups.violation import Violation
-from dssd.machines.borrower.borrow_machine import Borrower, BorrowerState
-from dssd.machines.borrower.lease_state import LeaseBorrower
-from dssd.machines.borrower.state import SERVED, Timer
+from dssd.machines.borrower.state import SERVED, Borrower, BorrowerState, LeaseBorrower, Timer
 from dssd.machines.leader.state import Leader, MemberLease
 from dssd.machines.messages import (
     BorrowerId,

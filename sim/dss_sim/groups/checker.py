@@ -1,6 +1,7 @@
 """The judge of a history: a pure program over events, one at a time.
 
-It knows nothing of how DSS works, only what DSS promises. Names are those of docs/testing.md.
+It knows nothing of how DSS works, only what DSS promises. Names are those of
+docs/proof/groups-simulator.md.
 ``python -m dss_sim.groups.checker FILE`` judges a history that was written to a file: exit
 code 0 where every invariant holds, else 1, with the violation on stdout.
 

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 
 from dss_sim.groups.network import LATE_US
 from dss_sim.groups.schedule import PARTS
-from dssd.machines.borrower.ending import UNSUBSCRIBE_MS
-from dssd.machines.delivery.retry import REDELIVERY_MS
+from dssd.limits import REDELIVERY_MS, UNSUBSCRIBE_MS
 
 if TYPE_CHECKING:
     from dss_sim.groups.plan import Plan

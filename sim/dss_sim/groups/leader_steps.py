@@ -20,8 +20,8 @@ from dssd.machines.leader.events import (
     StreamsChanged,
     Ticked,
 )
+from dssd.machines.leader.lent_stream import HELD, LentStream, StreamState
 from dssd.machines.leader.state import Leader, LeaderState
-from dssd.machines.leader.stream import HELD, LentStream, StreamState
 from dssd.machines.messages import (
     Attempts,
     BorrowerId,

@@ -9,15 +9,10 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from dss_sim.groups.violation import Violation
+from dssd.limits import STREAMS_A_REBALANCE_MS
 from dssd.machines.leader.events import LeaderInput, Received, SessionClosed, Ticked
-from dssd.machines.leader.state import (
-    STREAMS_A_REBALANCE_MS,
-    Alarm,
-    Leader,
-    LeaderState,
-    MemberLease,
-)
-from dssd.machines.leader.stream import StreamState
+from dssd.machines.leader.lent_stream import StreamState
+from dssd.machines.leader.state import Alarm, Leader, LeaderState, MemberLease
 from dssd.machines.messages import BorrowerId
 
 GATHERED_MS_MAX = 1_000

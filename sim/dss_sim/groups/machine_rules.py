@@ -13,8 +13,8 @@ from dssd.machines.attempts import merged_attempts, unacked_attempts
 from dssd.machines.delivery.events import Deliver
 from dssd.machines.delivery.window import DeliveryWindow
 from dssd.machines.leader.events import StreamRecord
+from dssd.machines.leader.lent_stream import ENDED_BY_DEADLINE, HELD, TRANSIENT, StreamState
 from dssd.machines.leader.state import Leader, LeaderState, MemberLease, owner_of
-from dssd.machines.leader.stream import HELD, LIMITED, TRANSIENT, StreamState
 from dssd.machines.messages import BorrowerId
 from dssd.store.port import Put, Write
 from dssd.store.rows import ProgressRow
@@ -109,7 +109,7 @@ def check_deadlines(leader: Leader, now_ms: int) -> None:
         if ends_ms is None or ends_ms + LATE_MS < now_ms:
             raise Violation("I13", f"the lease of {member.client_id} is over at {ends_ms}")
     for lent in leader.streams.values():
-        if lent.state in LIMITED:
+        if lent.state in ENDED_BY_DEADLINE:
             waited_ms = now_ms - lent.since_ms
             if waited_ms > leader.timing.revoke_deadline_ms + LATE_MS:
                 raise Violation("I16", f"{lent.stream} is {lent.state.value} for {waited_ms} ms")
@@ -178,13 +178,13 @@ def check_window(window: DeliveryWindow, frame_records_max: int) -> None:
     Raises:
         Violation: it does not hold.
     """
-    if window.out_records < 0 or window.out_bytes < 0:
+    if window.credit.out_records < 0 or window.credit.out_bytes < 0:
         raise Violation("S12", "more credit came back than was spent")
-    if window.out_records >= window.credit_records + frame_records_max:
-        raise Violation("S12", f"{window.out_records} records are out")
-    out = sum(lent.out.records for lent in window.lent())
-    if out != window.out_records:
-        raise Violation("S12", f"{window.out_records} records are charged, {out} are out")
+    if window.credit.out_records >= window.credit.records + frame_records_max:
+        raise Violation("S12", f"{window.credit.out_records} records are out")
+    out = sum(lent.out.records for lent in window.streams())
+    if out != window.credit.out_records:
+        raise Violation("S12", f"{window.credit.out_records} records are charged, {out} are out")
 
 
 def records_of(delivery: Deliver) -> int:

@@ -14,7 +14,7 @@ from dss_sim.groups.client import Habits
 from dss_sim.groups.randomness import Strike
 from dss_sim.groups.strict_plans import LEADER_FAULTS, STRICT_SHARE, cut_to_strict
 from dss_sim.small_limits import MACHINES, SmallLimit, small_limits
-from dssd.machines.leader.state import LeaderTiming
+from dssd.machines.leader.timing import LeaderTiming
 
 SECOND_US = 1_000_000
 LEASE_SHARE = 1 / 3

@@ -9,8 +9,8 @@ from collections import defaultdict
 
 from dss_core.progress import clipped, complement, normalised
 from dss_sim.groups.violation import Violation
+from dssd.limits import REDELIVERY_MS
 from dssd.machines.delivery.events import Deliver, Settle
-from dssd.machines.delivery.retry import REDELIVERY_MS
 
 
 class RedeliveryRules:

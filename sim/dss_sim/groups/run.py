@@ -21,8 +21,8 @@ from dss_sim.groups.strict_plans import disturbs_by_plan
 from dss_sim.groups.timed_events import happen
 from dss_sim.groups.world import World
 from dss_sim.small_limits import made_small
+from dssd.machines.leader.lent_stream import HELD, StreamState
 from dssd.machines.leader.state import LeaderState
-from dssd.machines.leader.stream import HELD, StreamState
 
 STEADY_US = LEASE_MS * 1_000
 

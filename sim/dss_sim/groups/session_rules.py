@@ -16,8 +16,8 @@ from dss_sim.groups.log import SimulatedLog
 from dss_sim.groups.machine_rules import LATE_MS, check_blame, records_of
 from dss_sim.groups.redelivery_rules import RedeliveryRules
 from dss_sim.groups.violation import Violation
+from dssd.limits import UNSUBSCRIBE_MS
 from dssd.machines.attempts import merged_attempts, unacked_attempts
-from dssd.machines.borrower.ending import UNSUBSCRIBE_MS
 from dssd.machines.delivery.events import ChunkRead, Deliver, Settle
 from dssd.machines.messages import (
     Attempts,
@@ -196,7 +196,7 @@ class SessionRules:
         Raises:
             Violation: it may not.
         """
-        check_blame(delivery, self._session.window.credit_records)
+        check_blame(delivery, self._session.window.credit.records)
         if delivery.attempt > 2:
             # A single hand-out is told by the frontier alone.
             records = complement(normalised(delivery.mask), delivery.base, delivery.end)
@@ -216,7 +216,7 @@ class SessionRules:
         """What was read and waits to be sent, by grant; nothing where there is one subscription."""
         if len(self.standings) < 2:
             return {}
-        lents = self._session.window.lent()
+        lents = self._session.window.streams()
         return {lent.grant: lent.chunk for lent in lents if lent.chunk is not None}
 
     def check_shares(self, before: Mapping[int, ChunkRead], deliveries: Sequence[Deliver]) -> None:
@@ -228,7 +228,7 @@ class SessionRules:
             Violation: it got more.
         """
         window = self._session.window
-        lents = {lent.grant: lent for lent in window.lent()}
+        lents = {lent.grant: lent for lent in window.streams()}
         waiting = {
             lents[grant].subscription
             for grant, chunk in (self.unsent() if before and deliveries else {}).items()
@@ -238,7 +238,7 @@ class SessionRules:
         for subscription, delivery in last.items() if waiting else ():
             own = (lent for lent in lents.values() if lent.subscription == subscription)
             had = sum(lent.out.records for lent in own) - records_of(delivery)
-            if waiting - {subscription} and had >= max(1, window.credit_records // 2):
+            if waiting - {subscription} and had >= max(1, window.credit.records // 2):
                 raise Violation("S12", f"{had} records are out, others wait: {delivery}")
 
     def check_answered(self, token: int, ledger: Ledger) -> None:
@@ -275,7 +275,7 @@ class SessionRules:
         Raises:
             Violation: the window believes that it has read all.
         """
-        for lent in self._session.window.lent():
+        for lent in self._session.window.streams():
             rests = lent.at_tail and not lent.ending and lent.grant not in growing
             if rests and lent.stream in log and lent.cursor < log.bounds(lent.stream).end:
                 raise Violation("L2", f"{lent.stream} has more than {lent.cursor} and rests")

@@ -6,9 +6,9 @@ IN_BORROWERS = (
     Mutant(
         "lease from receipt",
         "the lease runs from the receipt of a ping's answer, not from the sending of the ping",
-        "_extend",
-        "_extend_lease(state, message.sent_ms)",
-        "_extend_lease(state, now_ms)",
+        "borrow_machine._extend",
+        "note_heard(state, message.sent_ms, now_ms, effects)",
+        "note_heard(state, now_ms, now_ms, effects)",
     ),
     Mutant(
         "connect response unknown",
@@ -28,8 +28,8 @@ IN_BORROWERS = (
         "connected at receipt",
         "the first lease runs from the receipt of the answer to the request",
         "borrow_machine._connect",
-        "_extend_lease(state, wanted_ms)",
-        "_extend_lease(state, now_ms)",
+        "extend_lease(state, started_ms)",
+        "extend_lease(state, now_ms)",
     ),
     Mutant(
         "revoked answered once",
@@ -88,14 +88,14 @@ IN_BORROWERS = (
     Mutant(
         "higher leader epoch ignored",
         "what is held is not presented to a new leader",
-        "borrow_machine._meet_leader",
-        "known and state.state is BorrowerState.CONNECTED",
+        "LeaderLink._meet_leader",
+        "known and state.state in SERVED",
         "False",
     ),
     Mutant(
         "dead leader obeyed",
         "messages of a lower leader epoch count",
-        "borrow_machine._receive",
+        "LeaderLink.receive",
         "message.borrower_id != state.borrower_id or message.leader_epoch < state.leader_epoch",
         "message.borrower_id != state.borrower_id",
     ),
@@ -146,15 +146,15 @@ IN_BORROWERS = (
     Mutant(
         "delivery not resumed",
         "a leader that answers again is not noticed",
-        "_extend",
+        "note_heard",
         "effects.append(ResumeDelivery())",
         "pass",
     ),
     Mutant(
         "lease never lost",
         "a borrower whose lease has ended keeps what it holds",
-        "borrow_machine._fire",
-        "_lose_lease(state, effects)",
+        "LeaderLink._fire",
+        "self._lose_lease(state, effects)",
         "pass",
     ),
     Mutant(

@@ -6,7 +6,7 @@ IN_DELIVERY = (
     Mutant(
         "doubt ignored",
         "records that a dead holder may have handed out are sent unmarked",
-        "DeliveredStream._classes",
+        "Marking._stretches",
         "not marked and low < self._suspect_end",
         "False",
     ),
@@ -15,38 +15,38 @@ IN_DELIVERY = (
         "a report says only what was handed out before this grant",
         "DeliveredStream.report",
         "self.handed_out()",
-        "max(self._granted_frontier, self.progress.floor)",
+        "max(self.marking.known_below(0), self.progress.floor)",
     ),
     Mutant(
         "attempts not reported",
         "known hand-outs end with their grant",
         "DeliveredStream.report",
-        "self.hand_outs.entries()",
+        "self.marking.attempts()",
         "()",
     ),
     Mutant(
         "redelivered mark dropped",
         "a record comes again without a mark",
-        "DeliveredStream._classes",
-        "Class(low, high, marked, count + 1, most)",
-        "Class(low, high, False, count + 1, most)",
+        "Marking._stretches",
+        "Stretch(low, high, marked, count + 1, most)",
+        "Stretch(low, high, False, count + 1, most)",
     ),
     Mutant(
         "hand-outs not counted",
         "each redelivery is the second attempt",
         "DeliveredStream.renew",
-        "self._charge_run(run)",
+        "self.marking.note_handed_out_again(sent, self.frontier)",
         "",
     ),
     Mutant(
         "hand-outs counted when sent",
         "records in the client's buffer are charged an attempt",
-        "DeliveredStream._send_run",
+        "DeliveredStream._note_out",
         "self.out.add(SentRange(start, end, gaps, planned.records, size, again, suspects_max))",
         """
-        run = Run(start, end, gaps, planned.records, size, again, suspects_max)
-        self.out.add(run)
-        self._charge_run(run)
+        sent = SentRange(start, end, gaps, planned.records, size, again, suspects_max)
+        self.out.add(sent)
+        self.marking.note_handed_out_again(sent, self.frontier)
         """,
     ),
     Mutant(
@@ -58,10 +58,10 @@ IN_DELIVERY = (
             chunk is not None
             and not chunk.mask
             and not self.resending
-            and self.chunk_at >= self._fresh_from
+            and self.chunk_at >= self.marking.fresh_from
         )
         """,
-        "chunk is not None and not self.resending and self.chunk_at >= self._fresh_from",
+        "chunk is not None and not self.resending and self.chunk_at >= self.marking.fresh_from",
     ),
     Mutant(
         "rejected records never acknowledged",
@@ -94,9 +94,9 @@ IN_DELIVERY = (
     Mutant(
         "suspects not halved",
         "a crash blames as many records as the time before",
-        "run_records_max",
-        "max(1, whole >> min(hand_outs, 63))",
-        "whole",
+        "together_max",
+        "max(1, credit >> min(attempts, 63))",
+        "credit",
     ),
     Mutant(
         "growth noticed late",
@@ -109,52 +109,52 @@ IN_DELIVERY = (
         "credit lost at a nak",
         "the credit of refused records does not come back",
         "DeliveryWindow._refuse",
-        "self._credit_back(lent, lent.refuse(nak, now_ms))",
-        "lent.refuse(nak, now_ms)",
+        "self._credit_back(stream, stream.refuse(nak, now_ms))",
+        "stream.refuse(nak, now_ms)",
     ),
     Mutant(
         "credit lost at a revoke",
         "the credit of a stream that is taken away does not come back",
         "DeliveryWindow._finish",
-        "self._credit_back(lent, lent.out.take_all())",
-        "lent.out.take_all()",
+        "self._credit_back(stream, stream.out.take_all())",
+        "stream.out.take_all()",
     ),
     Mutant(
         "credit given back twice",
         "expired records are counted as out no more, and once more when they are acknowledged",
         "DeliveryWindow._act_due",
-        "self._credit_back(lent, expired)",
+        "self._credit_back(stream, expired)",
         """
-        self._credit_back(lent, expired)
-        self._credit_back(lent, expired)
+        self._credit_back(stream, expired)
+        self._credit_back(stream, expired)
         """,
     ),
     Mutant(
         "sent while revoking",
         "a stream that is to be given back goes on being delivered",
         "DeliveryWindow._revoke_begun",
-        "self._turns.withdraw(lent)",
+        "self._turns.withdraw(stream)",
         "",
     ),
     Mutant(
         "revoke waits for ever",
         "a session waits for the user of a stream that it has to give back",
         "DeliveryWindow._revoke_begun",
-        "self._due_by(lent.revoke_until_ms)",
-        "lent.revoke_until_ms = 1 << 62",
+        "self._due_by(stream.revoke_until_ms)",
+        "stream.revoke_until_ms = 1 << 62",
     ),
     Mutant(
         "sent records trusted at a revoke",
         "at the end of a revoke, what the client did not confirm counts as not handed out",
         "DeliveryWindow._act_due",
-        "self._finish(lent, lent.sent)",
-        "self._finish(lent, None)",
+        "self._finish(stream, stream.sent)",
+        "self._finish(stream, None)",
     ),
     Mutant(
         "suspended subscription still sends",
         "what was read before a suspension is sent after it",
         "DeliveryWindow._suspended",
-        "self._turns.withdraw(self._lent[grant])",
+        "self._turns.withdraw(self._streams[grant])",
         "pass",
     ),
     Mutant(
@@ -168,7 +168,7 @@ IN_DELIVERY = (
         "synchronous ack covers only its own records",
         "a token is answered though acks before it are not durable",
         "DeliveryWindow._settle",
-        "lent.acked()",
+        "stream.acked()",
         "acked",
     ),
     Mutant(
@@ -202,14 +202,14 @@ IN_DELIVERY = (
         "resending waits at the cap",
         "what comes again waits for the gaps to close that it is",
         "DeliveryWindow._send_from",
-        "not lent.resending and lent.capped()",
-        "lent.capped()",
+        "not stream.resending and stream.capped()",
+        "stream.capped()",
     ),
     Mutant(
         "credit not shared",
         "one subscription takes all of the credit while another waits",
-        "DeliveryWindow._room",
-        "self._turns.contended and share.records > 0",
+        "Credit.left",
+        "contended and share.records > 0",
         "False",
     ),
     Mutant(

@@ -6,14 +6,14 @@ IN_LEADERS = (
     Mutant(
         "ping answered to strangers",
         "a borrower that is no member lives on without streams (EMQX 6: zombie)",
-        "leader.machine._receive",
+        "receiving.receive",
         "LeaderWanted | Disconnect",
         "LeaderWanted | Disconnect | Ping",
     ),
     Mutant(
         "departed admitted again",
         "a late request of a borrower that is gone makes it a member that never speaks",
-        "leader.machine._admit",
+        "receiving._admit",
         "message.borrower_id in state.departed",
         "False",
     ),
@@ -27,34 +27,34 @@ IN_LEADERS = (
     Mutant(
         "leases extended by others",
         "any traffic keeps dead members alive (EMQX 6: one timer restarted by every message)",
-        "leader.machine._receive",
+        "receiving.receive",
         """
         if member is not None:
-            _extend_lease(turn, member)
+            extend_lease(turn, member)
         """,
         """
         for member in state.members.values():
-            _extend_lease(turn, member)
+            extend_lease(turn, member)
         """,
     ),
     Mutant(
         "lease never ends",
         "a member that died without a word keeps its streams",
         "leader.machine._fire",
-        "_remove_member(turn, member, rebalance_at_ms=turn.now_ms)",
+        "remove_member(turn, member, rebalance_at_ms=turn.now_ms)",
         "",
     ),
     Mutant(
         "lease ends early",
         "the leader gives up a member while that one still hands out (EMQX 5.9: 2 to 3 s)",
-        "leader.machine._extend_lease",
+        "members.extend_lease",
         "turn.state.timing.lease_ms",
         "turn.state.timing.lease_ms // 2",
     ),
     Mutant(
         "only a fresh connect admits",
         "a repeated request whose answer was lost is not answered again",
-        "leader.machine._admit",
+        "receiving._admit",
         """
         if message.borrower_id not in state.members:
             member = Member(
@@ -63,7 +63,7 @@ IN_LEADERS = (
             state.members[member.borrower_id] = member
             state.sessions.setdefault(member.session_id, {})[member.borrower_id] = None
             state.timers.clear(Alarm.IDLE)
-            _extend_lease(turn, member)
+            extend_lease(turn, member)
             rebalance_by(turn, turn.now_ms + state.timing.gather_ms)
         """,
         """
@@ -77,7 +77,7 @@ IN_LEADERS = (
             state.members[member.borrower_id] = member
             state.sessions.setdefault(member.session_id, {})[member.borrower_id] = None
             state.timers.clear(Alarm.IDLE)
-            _extend_lease(turn, member)
+            extend_lease(turn, member)
             rebalance_by(turn, turn.now_ms + state.timing.gather_ms)
         """,
     ),
@@ -126,7 +126,7 @@ IN_LEADERS = (
     Mutant(
         "foreign session joins an exclusive group",
         "the owner of an exclusive group is not checked",
-        "leader.machine._admit",
+        "receiving._admit",
         "state.owner_session is not None and message.session_id != state.owner_session",
         "False",
     ),
@@ -192,7 +192,7 @@ IN_LEADERS = (
     Mutant(
         "leaving members get more",
         "what becomes free is lent to a member that is leaving",
-        "_note_leaving",
+        "note_leaving",
         "member.leaving = True",
         "",
     ),
@@ -213,18 +213,18 @@ IN_LEADERS = (
     Mutant(
         "lease three times as long",
         "a leader keeps the streams of a dead member for longer than it says",
-        "leader.machine._extend_lease",
+        "members.extend_lease",
         "turn.state.timing.lease_ms",
         "3 * turn.state.timing.lease_ms",
     ),
     Mutant(
         "death gathered",
         "what a closed connection held waits for others to come or go",
-        "_close_session",
-        "_remove_member(turn, state.members[borrower_id], rebalance_at_ms=turn.now_ms)",
+        "members.close_session",
+        "remove_member(turn, state.members[borrower_id], rebalance_at_ms=turn.now_ms)",
         """
         at_ms = turn.now_ms + 8_000
-        _remove_member(turn, state.members[borrower_id], rebalance_at_ms=at_ms)
+        remove_member(turn, state.members[borrower_id], rebalance_at_ms=at_ms)
         """,
     ),
 )

@@ -44,12 +44,9 @@ IN_LEASE = (
     Mutant(
         "lease of a set from receipt",
         "the lease runs from the receipt of a renewal, not from what the leader heard",
-        "extend_lease",
-        """
-        if heard_ms > now_ms:
-            return
-        """,
-        "heard_ms = now_ms",
+        "lease_machine._renew",
+        "note_heard(state, message.heard_ms, now_ms, effects)",
+        "note_heard(state, now_ms, now_ms, effects)",
     ),
     Mutant(
         "renewal without a set",

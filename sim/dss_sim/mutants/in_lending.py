@@ -28,7 +28,7 @@ IN_LENDING = (
     Mutant(
         "freed at the revoke",
         "a stream is given on before the final progress of its holder",
-        "_recall",
+        "leader.stream._revoke",
         "(Act.SEND_REVOKE,)",
         "(Act.SEND_REVOKE, *_end(state))",
     ),
@@ -154,7 +154,7 @@ IN_LENDING = (
     Mutant(
         "commit covers what changed since",
         "what came during a commit counts as durable by it",
-        "note_committed",
+        "take_committed",
         "stream not in state.dirty",
         "True",
     ),
@@ -169,15 +169,23 @@ IN_LENDING = (
         "deadline never set",
         "a holder that never answers a revoke keeps the stream (EMQX 6)",
         "_note_state",
-        "lent.state in LIMITED",
+        "lent.state in ENDED_BY_DEADLINE",
         "False",
     ),
     Mutant(
         "deadline shared",
         "all streams share one deadline, which each revoke moves on",
         "_note_state",
-        "state.timers.set(Limit(lent.stream), turn.now_ms + state.timing.revoke_deadline_ms)",
-        "state.timers.set(Limit(state.order[0]), turn.now_ms + state.timing.revoke_deadline_ms)",
+        """
+        state.timers.set(
+            StateDeadline(lent.stream), turn.now_ms + state.timing.revoke_deadline_ms
+        )
+        """,
+        """
+        state.timers.set(
+            StateDeadline(state.order[0]), turn.now_ms + state.timing.revoke_deadline_ms
+        )
+        """,
     ),
     Mutant(
         "imbalance after a seal",

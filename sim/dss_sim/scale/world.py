@@ -18,8 +18,8 @@ from dss_sim.groups.schedule import Crashed, Host
 from dss_sim.groups.session_host import SimulatedSession
 from dss_sim.groups.world import World
 from dssd.machines.leader.events import LeaderInput
+from dssd.machines.leader.lent_stream import StreamState
 from dssd.machines.leader.state import Leader
-from dssd.machines.leader.stream import StreamState
 from dssd.machines.messages import GrantedStream, ToBorrower, ToLeader
 
 LARGE_TOPICS = ((1, 1_024), (4, 256), (8, 64))

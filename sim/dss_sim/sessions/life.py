@@ -22,7 +22,7 @@ from dssd import limits
 from dssd.conditions import condition_in
 from dssd.leaders.groups import Groups
 from dssd.leaders.registry import BOOT_ID_BYTES, Registry
-from dssd.machines.leader.state import LeaderTiming
+from dssd.machines.leader.timing import LeaderTiming
 from dssd.rpc.sessions import SessionsServicer
 from dssd.sessions.sessions import Sessions
 from dssd.topics.catalogue import Catalogue

@@ -10,7 +10,7 @@ from random import Random
 
 from dss_sim.groups.plan import Timed
 from dss_sim.small_limits import MACHINES, SHELLS, SmallLimit, small_limits
-from dssd.machines.leader.state import LeaderTiming
+from dssd.machines.leader.timing import LeaderTiming
 
 SECOND_US = 1_000_000
 LOAD_US = 2 * SECOND_US

@@ -2,7 +2,7 @@
 
 The rules know what is stored because they see each commit take effect, and on whose behalf; they
 know what clients saw because clients tell. They never ask the daemon. Names are those of
-docs/testing.md.
+docs/proof/sessions-simulator.md.
 
     S9   session epochs rise, and an id is never used twice; a connection of before writes nothing
     S13  `session_present` is true exactly when the session was there

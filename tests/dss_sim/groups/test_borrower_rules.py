@@ -17,9 +17,7 @@ from dss_sim.groups.borrower_rules import (
 )
 from dss_sim.groups.schedule import Host, Schedule
 from dss_sim.groups.violation import Violation
-from dssd.machines.borrower.borrow_machine import Borrower, BorrowerState
-from dssd.machines.borrower.lease_state import LeaseBorrower
-from dssd.machines.borrower.state import HeldStream, Timer
+from dssd.machines.borrower.state import Borrower, BorrowerState, HeldStream, LeaseBorrower, Timer
 from dssd.machines.leader.state import Leader, MemberLease
 from dssd.machines.messages import (
     Disconnect,

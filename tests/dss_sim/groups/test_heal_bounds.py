@@ -3,8 +3,8 @@ from dataclasses import replace
 from dss_sim.groups.client import Habits
 from dss_sim.groups.heal_bounds import bounds_of
 from dss_sim.groups.plan import Timed, plan_of
-from dssd.machines.borrower.ending import UNSUBSCRIBE_MS
-from dssd.machines.leader.state import LeaderTiming
+from dssd.limits import UNSUBSCRIBE_MS
+from dssd.machines.leader.timing import LeaderTiming
 
 EVEN = ((1_000_000, 0),)
 BARE = replace(

@@ -24,9 +24,9 @@ from dssd.machines.leader.events import (
     Ticked,
     TookOver,
 )
+from dssd.machines.leader.lent_stream import LentStream, StreamState
 from dssd.machines.leader.machine import step
 from dssd.machines.leader.state import Leader
-from dssd.machines.leader.stream import LentStream, StreamState
 from dssd.machines.messages import (
     Disconnect,
     Grant,

@@ -10,6 +10,7 @@ from dss_core.progress import Progress
 from dss_sim.groups.leader_times import check_times, times_before
 from dss_sim.groups.machine_rules import LATE_MS, check_deadlines
 from dss_sim.groups.violation import Violation
+from dssd.machines.leader.commits import mark_dirty
 from dssd.machines.leader.events import (
     LeaderInput,
     Received,
@@ -18,10 +19,10 @@ from dssd.machines.leader.events import (
     Ticked,
     TookOver,
 )
+from dssd.machines.leader.lent_stream import StreamState
 from dssd.machines.leader.machine import step
 from dssd.machines.leader.state import Alarm, Leader, MemberLease
-from dssd.machines.leader.stream import StreamState
-from dssd.machines.leader.stream_acts import LeaderTurn, mark_dirty
+from dssd.machines.leader.turn import LeaderTurn
 from dssd.machines.messages import LeaderWanted, Ping
 
 A = StreamId(1, 0)

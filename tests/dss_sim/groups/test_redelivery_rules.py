@@ -2,8 +2,8 @@ import pytest
 
 from dss_sim.groups.redelivery_rules import RedeliveryRules
 from dss_sim.groups.violation import Violation
+from dssd.limits import REDELIVERY_MS
 from dssd.machines.delivery.events import Deliver, Nak, Settle
-from dssd.machines.delivery.retry import REDELIVERY_MS
 
 GRANT, WAIT_MS = 7, 5_000
 

@@ -11,8 +11,9 @@ from dss_sim.groups.run import run, run_seed
 from dss_sim.groups.shrinking import minimised, shrunk
 from dss_sim.groups.transcript import Transcript, readable
 from dss_sim.seeds import outcomes
-from dssd.machines.leader import stream as lent_stream
-from dssd.machines.leader.stream import Act, LentStream, StreamState
+from dssd.machines.leader import stream
+from dssd.machines.leader.lent_stream import LentStream, StreamState
+from dssd.machines.leader.stream_events import Act, HolderLost
 from support.proof_share import share
 
 SEEDS = share(600, 2_000)
@@ -71,11 +72,11 @@ def forgetful_lending(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine with a bug: who gives a stream back after its lease ended leaves no doubt."""
 
     def lose_holder(state: LentStream, event: object) -> tuple[Act, ...]:
-        return lent_stream._end(state)
+        return stream._end(state)
 
-    table = dict(lent_stream.TRANSITIONS)
-    table[StreamState.GRANTED, lent_stream.HolderLost] = lose_holder
-    monkeypatch.setattr(lent_stream, "TRANSITIONS", table)
+    table = dict(stream.TRANSITIONS)
+    table[StreamState.GRANTED, HolderLost] = lose_holder
+    monkeypatch.setattr(stream, "TRANSITIONS", table)
 
 
 @pytest.mark.usefixtures("forgetful_lending")

@@ -37,7 +37,7 @@ class Lending(NamedTuple):
 
     @property
     def lent(self) -> DeliveredStream:
-        return next(each for each in self.session.window.lent() if each.grant == self.grant)
+        return next(each for each in self.session.window.streams() if each.grant == self.grant)
 
     def report(self, *, sent: int | None = None, attempts: Attempts = ()) -> StreamReport:
         return StreamReport(self.held.stream, 1, Progress(0), 0, attempts, sent)
@@ -53,7 +53,7 @@ def lending() -> Lending:
     while True:
         world.step()
         for session in world.sessions.values():
-            for lent in session.window.lent():
+            for lent in session.window.streams():
                 if lent.sent:
                     return Lending(world, session, lent.grant, session.grants[lent.grant])
 
@@ -115,11 +115,11 @@ def test_who_has_half_of_the_credit_out_gets_no_more_while_another_waits(
     window, lent = lending.session.window, lending.lent
     granted = GrantedStream(StreamId(99, 0), 1, Progress(0), 0, (), 0)
     installed = Installed(99, lent.subscription + 1, granted, 1_000)
-    other = DeliveredStream(installed, window.credit_records)
-    window._lent[99] = other
+    other = DeliveredStream(installed, window.credit.records)
+    window._streams[99] = other
     lending.rules.standings |= dict.fromkeys((lent.subscription, other.subscription), "")
     waits = ChunkRead(99, 0, b"", (), 1, 0, 1)
-    half = window.credit_records // 2
+    half = window.credit.records // 2
     lent.out.take_all()
     lent.out.add(SentRange(0, half, (), half, 0))
     one = Deliver(lending.grant, b"", (), False, 1, half - 1, half)

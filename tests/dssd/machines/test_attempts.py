@@ -37,7 +37,7 @@ def test_merging_takes_the_higher_count_of_each_unacked_record(
 
 
 @given(COUNTS)
-def test_neighbours_of_one_count_are_one_run(given_counts: dict[int, int]) -> None:
+def test_neighbours_of_one_count_are_one_entry(given_counts: dict[int, int]) -> None:
     attempts = runs(given_counts)
     assert counts(attempts) == given_counts
     assert not any(

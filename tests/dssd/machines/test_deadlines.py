@@ -1,7 +1,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dssd.machines.deadlines import STALE_A_CALL_MAX, Deadlines
+from dssd.limits import STALE_A_CALL_MAX
+from dssd.machines.deadlines import Deadlines
 
 
 def test_keys_come_out_when_they_are_due_and_earliest_first() -> None:
@@ -65,7 +66,7 @@ def test_it_behaves_as_a_plain_dictionary_would(
         assert deadlines.next_ms() == min(plain.values(), default=None)
 
 
-def test_so_many_at_most_come_out_in_a_call_and_the_rest_stay_due() -> None:
+def test_a_call_takes_out_a_bounded_number_and_the_rest_stay_due() -> None:
     deadlines: Deadlines[int] = Deadlines()
     for key in range(5):
         deadlines.set(key, key)
@@ -74,7 +75,7 @@ def test_so_many_at_most_come_out_in_a_call_and_the_rest_stay_due() -> None:
     assert deadlines.due(10, 3) == [3, 4]
 
 
-def test_a_call_looks_past_so_many_cleared_deadlines_at_most() -> None:
+def test_a_call_looks_past_a_bounded_number_of_cleared_deadlines() -> None:
     deadlines: Deadlines[int] = Deadlines()
     for key in range(STALE_A_CALL_MAX + 10):
         deadlines.set(key, key)

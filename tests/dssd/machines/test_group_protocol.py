@@ -17,13 +17,13 @@ from dss_core.ids import StreamId
 from dss_core.progress import Progress
 from dssd.machines.borrower import borrow_machine, lease_machine
 from dssd.machines.borrower import events as borrower_events
-from dssd.machines.borrower.borrow_machine import Borrower
-from dssd.machines.borrower.lease_state import LeaseBorrower
+from dssd.machines.borrower.state import Borrower, LeaseBorrower
 from dssd.machines.leader import events as leader_events
 from dssd.machines.leader import machine as leader_machine
-from dssd.machines.leader.state import Leader, LeaderState, LeaderTiming
-from dssd.machines.leader.stream import HELD, StreamState
+from dssd.machines.leader.lent_stream import HELD, StreamState
+from dssd.machines.leader.state import Leader, LeaderState
 from dssd.machines.leader.stream_set_state import StreamSets
+from dssd.machines.leader.timing import LeaderTiming
 from dssd.machines.messages import GrantedStream, StreamReport, ToBorrower, ToLeader
 
 LEASE_MS = 6_000

@@ -1,12 +1,13 @@
-"""How a borrower ends: it leaves, or it is told to, or it cannot be trusted any more.
+"""How a borrower ends: it leaves, it is told to end, or it cannot be trusted any more.
 
-The same under both protocols; `borrow_machine` and `lease_machine` say when.
-Invariant: one that is gone holds nothing, waits for nothing and never comes back; what a
-subscription goes on with is a new borrower, which `Recreate` asks the agent for. It does not know
-how a protocol tells the leader that somebody is leaving, nor what it makes of grants until then.
+Both protocols use it; `borrow_machine` and `lease_machine` say when. Invariant: a borrower that is
+gone holds nothing, waits for nothing and never comes back. Where its subscription goes on, it asks
+the agent for a new borrower (`Recreate`). This module does not know how a protocol tells the leader
+that a borrower is leaving, nor what becomes of grants that arrive until then.
 """
 
 from dss_core.errors import REGISTRY
+from dssd.limits import UNSUBSCRIBE_MS
 from dssd.machines.borrower.events import (
     Disconnected,
     Ended,
@@ -19,9 +20,6 @@ from dssd.machines.borrower.grants import answer_finished, drop, forget_up_to, r
 from dssd.machines.borrower.state import BorrowerState, Effects, Holder, Timer
 from dssd.machines.deadlines import Deadlines
 from dssd.machines.messages import Disconnect, Invalidate, Revoked
-
-UNSUBSCRIBE_MS = 5_000
-"""Below the lease, so that the leader still knows the borrower when it says goodbye."""
 
 
 def end(state: Holder, last: Ended | Recreate, effects: Effects) -> None:
@@ -48,7 +46,7 @@ def is_finished(state: Holder) -> bool:
 
 
 def begin_leaving(state: Holder, now_ms: int) -> None:
-    """From now on it only waits for final reports, and not for long."""
+    """From now on it waits for final reports only, for `UNSUBSCRIBE_MS` at most."""
     state.state = BorrowerState.UNSUBSCRIBING
     state.timers.clear(Timer.SUSPEND)
     state.timers.clear(Timer.FIND)
@@ -65,17 +63,17 @@ def leave(
 
 
 def leave_when_finished(state: Holder, effects: Effects) -> None:
-    """Once all is reported, nothing holds a borrower that is leaving."""
+    """A borrower that is leaving ends once every final report was made."""
     if is_finished(state):
         say_goodbye(state, effects)
         end(state, Ended("unsubscribed"), effects)
 
 
-# What the leader says of ends
+# What the leader says
 
 
 def invalidate(state: Holder, message: Invalidate, now_ms: int, effects: Effects) -> None:
-    """One stream is lost, or everything; a reason that has an error code ends it for good."""
+    """Drop one stream, or end; a reason that is an error code ends it for good."""
     if message.stream is not None:
         forget_up_to(state, message.stream, message.grant_epoch, message.reason, effects)
         return
@@ -85,7 +83,7 @@ def invalidate(state: Holder, message: Invalidate, now_ms: int, effects: Effects
 
 
 def invalidate_last(state: Holder, message: Invalidate, now_ms: int, effects: Effects) -> None:
-    """The same while leaving: it does not come back for a subscription that is no more."""
+    """The same while leaving: there is no new borrower, because the subscription is over."""
     if message.stream is not None:
         forget_up_to(state, message.stream, message.grant_epoch, message.reason, effects)
         leave_when_finished(state, effects)
@@ -100,7 +98,7 @@ def revoked_last(state: Holder, message: Revoked, now_ms: int, effects: Effects)
 
 
 def receive_gone(state: Holder, given: Received, effects: Effects) -> None:
-    """One that is gone says that it holds nothing; else a leader would wait for it."""
+    """Answer `Revoked`: nothing is held. Else the leader would wait for the end of its lease."""
     message = given.message
     if isinstance(message, Revoked) and message.borrower_id == state.borrower_id:
         answer_finished(state, message.stream, message.grant_epoch, effects)

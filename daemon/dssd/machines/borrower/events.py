@@ -35,7 +35,7 @@ class Received:
 
 @dataclass(frozen=True, slots=True)
 class Reported:
-    """The session settled something under these grants. `final`: it reads them no more."""
+    """The session settled something under these grants. `final`: it stopped reading them."""
 
     reports: tuple[StreamReport, ...]
     now_ms: int
@@ -89,7 +89,7 @@ class InstallStream:
 
 @dataclass(frozen=True, slots=True)
 class RevokeStream:
-    """Hand out no more of the stream; send a final `Reported` when what is out is settled."""
+    """Stop delivering the stream; send a final `Reported` once what is out is settled."""
 
     stream: StreamId
     grant_epoch: int
@@ -141,7 +141,7 @@ class Recreate:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """This borrower is gone, as was asked, or for good (`final`, with a stable error code)."""
+    """This borrower is gone: as the session asked, or for good, with a stable error code."""
 
     reason: str
     error_code: str = ""

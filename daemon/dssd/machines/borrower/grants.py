@@ -1,12 +1,12 @@
 """What a borrower does with its grants: it takes them, reports on them and gives them up.
 
-The same under both protocols; `borrow_machine` and `lease_machine` say when.
-Invariant: under one grant epoch a stream is installed at most once, and what was dropped stays so.
-It does not know the messages by which a grant comes and a report goes; those that are the same
-under both protocols it does: `RevokeFinished`, `ProgressSaved`, `Revoked`.
+Both protocols use it; `borrow_machine` and `lease_machine` say when. Invariant: under one grant
+epoch a stream is installed at most once, and what was dropped stays dropped. Of the messages this
+module knows only those that both protocols have: `RevokeFinished`, `ProgressSaved` and `Revoked`.
 """
 
 from dss_core.ids import StreamId
+from dssd.limits import RESEND_FIRST_MS
 from dssd.machines.borrower.events import (
     DropStream,
     InstallStream,
@@ -15,7 +15,7 @@ from dssd.machines.borrower.events import (
     RevokeStream,
     SendToLeader,
 )
-from dssd.machines.borrower.state import RESEND_FIRST_MS, Effects, HeldStream, Holder, merge_report
+from dssd.machines.borrower.state import Effects, HeldStream, Holder, merge_report
 from dssd.machines.messages import (
     GrantedStream,
     ProgressSaved,
@@ -26,7 +26,7 @@ from dssd.machines.messages import (
 
 
 def held_under(state: Holder, stream: StreamId, grant_epoch: int) -> HeldStream | None:
-    """The stream, where it is held under just that grant."""
+    """The stream, where it is held under exactly that grant."""
     held = state.streams.get(stream)
     return held if held is not None and held.report.grant_epoch == grant_epoch else None
 
@@ -35,7 +35,7 @@ def held_under(state: Holder, stream: StreamId, grant_epoch: int) -> HeldStream 
 
 
 def is_new(state: Holder, granted: GrantedStream) -> bool:
-    """Whether neither that grant nor a later one of the stream is held or was."""
+    """Whether the grant is newer than every grant of the stream that is held or was held."""
     if granted.grant_epoch <= state.ended_epochs.get(granted.stream, 0):
         return False
     held = state.streams.get(granted.stream)
@@ -83,13 +83,13 @@ def take_report(state: Holder, report: StreamReport, given: Reported) -> HeldStr
 
 
 def send_again_later(state: Holder, held: HeldStream, now_ms: int) -> None:
-    """A report that is sent for the first time goes once more, unless it is durable by then."""
+    """A report is sent for the first time: set when it is sent again, if it is not durable."""
     held.resend_ms = RESEND_FIRST_MS
     state.timers.set(held.report.stream, now_ms + RESEND_FIRST_MS)
 
 
 def take_resend(state: Holder, stream: StreamId, now_ms: int) -> HeldStream | None:
-    """Its report is due once more, and then after twice the time; None where it is not held."""
+    """A report is sent again, and the next time after twice as long; None if it is not held."""
     held = state.streams.get(stream)
     if held is not None:
         held.resend_ms = min(2 * held.resend_ms, state.lease_ms // 4)
@@ -98,7 +98,7 @@ def take_resend(state: Holder, stream: StreamId, now_ms: int) -> HeldStream | No
 
 
 def note_saved(state: Holder, message: ProgressSaved, now_ms: int, effects: Effects) -> None:
-    """Some progress is durable; a report of no more than that is not sent again."""
+    """Some progress is durable; a report that says no more than that is not sent again."""
     held = held_under(state, message.stream, message.grant_epoch)
     if held is None:
         return
@@ -114,7 +114,7 @@ def note_saved(state: Holder, message: ProgressSaved, now_ms: int, effects: Effe
 
 
 def finish(held: HeldStream, deadline_ms: int, effects: Effects) -> None:
-    """Deliver no more of a stream; nothing where that was said before."""
+    """Stop the delivery of a stream; does nothing where that was said before."""
     if not held.revoking:
         held.revoking = True
         report = held.report
@@ -122,14 +122,14 @@ def finish(held: HeldStream, deadline_ms: int, effects: Effects) -> None:
 
 
 def revoked(state: Holder, message: Revoked, now_ms: int, effects: Effects) -> None:
-    """The leader took the stream back, and says how far it is durable. That is always answered."""
+    """The leader took the stream back, and says what is durable. It is always answered."""
     if held_under(state, message.stream, message.grant_epoch) is not None:
         effects.append(ProgressDurable(message.stream, message.grant_epoch, message.progress))
     release(state, message.stream, message.grant_epoch, effects)
 
 
 def release(state: Holder, stream: StreamId, grant_epoch: int, effects: Effects) -> None:
-    """A grant was taken back, and no older one is held either; that is said."""
+    """Drop the stream under this grant or an older one, and tell the leader so."""
     forget_up_to(state, stream, grant_epoch, "revoked", effects)
     answer_finished(state, stream, grant_epoch, effects)
 
@@ -137,7 +137,7 @@ def release(state: Holder, stream: StreamId, grant_epoch: int, effects: Effects)
 def forget_up_to(
     state: Holder, stream: StreamId, grant_epoch: int, reason: str, effects: Effects
 ) -> None:
-    """The grants of the stream up to that epoch are over, come what may."""
+    """From now on no grant of the stream up to that epoch is held."""
     held = state.streams.get(stream)
     if held is not None and held.report.grant_epoch <= grant_epoch:
         drop(state, stream, reason, effects)
@@ -153,12 +153,12 @@ def drop(state: Holder, stream: StreamId, reason: str, effects: Effects) -> None
 
 
 def answer_finished(state: Holder, stream: StreamId, grant_epoch: int, effects: Effects) -> None:
-    """Say that a grant is not held."""
+    """Tell the leader that a grant is not held."""
     answer = RevokeFinished(state.borrower_id, state.leader_epoch, stream, grant_epoch)
     effects.append(SendToLeader(answer))
 
 
 def answer_if_over(state: Holder, granted: GrantedStream, effects: Effects) -> None:
-    """A grant that came late, for it has ended, is not held."""
+    """Answer a grant that came after its end: it is not held."""
     if granted.grant_epoch <= state.ended_epochs.get(granted.stream, 0):
         answer_finished(state, granted.stream, granted.grant_epoch, effects)

@@ -1,4 +1,6 @@
-"""The borrower of a lease group: one incarnation of a subscription, with a stream set (seed 001).
+"""The borrower of a lease group: one incarnation of a subscription, with a stream set.
+
+docs/protocol.md, "The lease protocol", has the rules in full.
 
 ::
 
@@ -14,56 +16,62 @@
 The way back to ``connecting`` is a new incarnation under a new id (`Recreate`): nothing that is
 still under way to the old one can reach it. Rules:
 
-1. A set of a version is taken once. A version below ours came late and is ignored. One that does
-   not follow ours is a mismatch: everything is dropped, without a goodbye, for what the client
-   still has may be handed out meanwhile; so the leader frees the streams at the end of the lease.
-2. A stream that an update no longer holds is taken over: nothing more of it is delivered, and what
-   is out is still reported, at last with the fully-acked flag. That is repeated until the leader
-   names the stream as accepted. A stream that is neither in the set nor taken over is over.
-3. While updating, a further update from the present version may come: one slow stream must not
-   keep others away.
-4. The lease runs from the newest send time of ours that the leader heard of. At 0.6 L delivery is
-   suspended and the leader looked for, with all that is held; at L everything is dropped.
-5. Who unsubscribes says so at once and with whatever it says; a set that comes then is not taken,
-   and what is new in it is given back as it came.
-6. Reports are sent again until they are durable, as under the borrow protocol; leader epochs,
-   grant epochs, `Revoked` and `Invalidate` are those of that protocol too (`grants`,
-   `ending`).
+1. A set of a version is taken once. A version below ours came late and is ignored. A version that
+   does not follow ours is a mismatch: everything is dropped without a goodbye. The client may still
+   hand out what it has, so the leader frees the streams at the end of the lease only.
+2. A stream that an update takes over is delivered no more. What is out is still reported, finally
+   with the fully-acked flag, which is repeated until the leader names the stream as accepted. A
+   stream that is neither in the set nor taken over is dropped.
+3. While updating, a further update from the present version may come, so that one slow stream does
+   not hold up others.
+4. The lease runs from the newest send time of ours that the leader has heard.
+5. A borrower that unsubscribes says so with every message. It takes no set after that, and gives
+   back unused what is new in one.
+6. The link to the leader, reports, grant epochs, `Revoked` and `Invalidate` are those of the borrow
+   protocol (`leader_link`, `grants`, `ending`).
 
 The machine is total: `TRANSITIONS` has an entry for each state and input, `MESSAGES` for each
 state and message. It has no clock; inputs carry the time, and `WakeAt` asks for the next `Ticked`.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from itertools import product
-from typing import assert_never
 
-from dss_core.ids import StreamId
+from dssd.limits import UNSUBSCRIBE_MS
 from dssd.machines.borrower import ending, grants
 from dssd.machines.borrower.events import (
     BorrowerInput,
     Disconnected,
-    Ended,
     ProgressDurable,
     Received,
     Recreate,
     Reported,
+    SendToLeader,
     SendToRegistry,
     Started,
     Ticked,
     Unsubscribed,
 )
-from dssd.machines.borrower.lease_messages import extend_lease, look_for_leader, send_states, wanted
-from dssd.machines.borrower.lease_state import LeaseBorrower
+from dssd.machines.borrower.leader_link import (
+    LeaderLink,
+    look_for_leader,
+    note_heard,
+    renew_later,
+)
 from dssd.machines.borrower.state import (
-    SERVED,
     BorrowerState,
     Effects,
     HeldStream,
+    LeaseBorrower,
     Timer,
-    due,
     suspend,
-    tell_changes,
+)
+from dssd.machines.borrower.stepping import (
+    Messages,
+    Transitions,
+    ignore,
+    ignore_message,
+    take_step,
 )
 from dssd.machines.messages import (
     Grant,
@@ -77,17 +85,16 @@ from dssd.machines.messages import (
     Revoke,
     Revoked,
     Taken,
+    TakenState,
     ToBorrower,
     UpdateStreams,
+    UpdateStreamStates,
 )
 
 
 def step(state: LeaseBorrower, given: BorrowerInput) -> tuple[LeaseBorrower, Effects]:
     """Take one input: the state, updated in place and returned, and what to do, in order."""
-    effects: Effects = []
-    TRANSITIONS[state.state, type(given)](state, given, effects)
-    tell_changes(state, effects)
-    return state, effects
+    return take_step(TRANSITIONS, state, given)
 
 
 # What the agent says
@@ -97,19 +104,14 @@ def _start(state: LeaseBorrower, given: Started, effects: Effects) -> None:
     look_for_leader(state, given.now_ms, effects)
 
 
-def _start_anew(state: LeaseBorrower, given: Started, effects: Effects) -> None:
-    """Started while it runs: impossible, so this incarnation is not to be trusted."""
-    ending.end(state, Recreate("inconsistent"), effects)
-
-
 def _begin_unsubscribing(state: LeaseBorrower, given: Unsubscribed, effects: Effects) -> None:
     if ending.is_finished(state):
         ending.leave(state, given, effects)
         return
     ending.begin_leaving(state, given.now_ms)
-    send_states(state, state.active(), given.now_ms, effects)
+    _send_states(state, state.active(), given.now_ms, effects)
     for held in state.streams.values():
-        grants.finish(held, ending.UNSUBSCRIBE_MS, effects)
+        grants.finish(held, UNSUBSCRIBE_MS, effects)
 
 
 def _report(state: LeaseBorrower, given: Reported, effects: Effects) -> None:
@@ -120,7 +122,7 @@ def _report(state: LeaseBorrower, given: Reported, effects: Effects) -> None:
             held.revoking = held.revoking or given.final
             taken.append(held)
     if taken:
-        send_states(state, taken, given.now_ms, effects)
+        _send_states(state, taken, given.now_ms, effects)
 
 
 def _report_last(state: LeaseBorrower, given: Reported, effects: Effects) -> None:
@@ -129,22 +131,6 @@ def _report_last(state: LeaseBorrower, given: Reported, effects: Effects) -> Non
 
 
 # What the leader says
-
-
-def _receive(state: LeaseBorrower, given: Received, effects: Effects) -> None:
-    message = given.message
-    if message.borrower_id != state.borrower_id or message.leader_epoch < state.leader_epoch:
-        return
-    if message.leader_epoch > state.leader_epoch:
-        _meet_leader(state, message.leader_epoch, given.now_ms, effects)
-    MESSAGES[state.state, type(message)](state, message, given.now_ms, effects)
-
-
-def _meet_leader(state: LeaseBorrower, leader_epoch: int, now_ms: int, effects: Effects) -> None:
-    known = state.leader_epoch
-    state.leader_epoch = leader_epoch
-    if known and state.state in SERVED:
-        effects.append(SendToRegistry(wanted(state, now_ms)))
 
 
 def _begin_replaying(
@@ -157,21 +143,21 @@ def _begin_replaying(
     state.state = BorrowerState.REPLAYING
     state.version = message.version
     state.timers.clear(Timer.FIND)
-    state.timers.set(Timer.PING, now_ms + state.lease_ms // 4)
+    renew_later(state, now_ms)
     if now_ms - message.heard_ms >= state.suspend_after_ms():
         suspend(state, effects)
-    extend_lease(state, message.heard_ms, now_ms, effects)
+    note_heard(state, message.heard_ms, now_ms, effects)
     fresh = _install_new(state, message.streams, now_ms, effects)
-    send_states(state, fresh, now_ms, effects, asks_renewal=True)
+    _send_states(state, fresh, now_ms, effects, asks_renewal=True)
 
 
 def _lease_again(
     state: LeaseBorrower, message: LeaseStreams, now_ms: int, effects: Effects
 ) -> None:
-    """Another version than ours is of a leader that does not know yet that we have a set."""
+    """Another version than ours comes from a leader that does not know our set yet."""
     if message.version == state.version:
-        extend_lease(state, message.heard_ms, now_ms, effects)
-        send_states(state, state.active(), now_ms, effects, asks_renewal=True)
+        note_heard(state, message.heard_ms, now_ms, effects)
+        _send_states(state, state.active(), now_ms, effects, asks_renewal=True)
 
 
 def _update(state: LeaseBorrower, message: UpdateStreams, now_ms: int, effects: Effects) -> None:
@@ -187,11 +173,11 @@ def _update(state: LeaseBorrower, message: UpdateStreams, now_ms: int, effects: 
         _drop_what_is_over(state, message, effects)
         fresh = _install_new(state, message.streams, now_ms, effects)
     else:
-        # The leader misses an answer, whichever.
+        # The leader repeats itself: one of our answers was lost.
         fresh = state.active()
-    extend_lease(state, message.heard_ms, now_ms, effects)
+    note_heard(state, message.heard_ms, now_ms, effects)
     _take_over(state, message.taken_over, effects)
-    send_states(state, fresh, now_ms, effects, asks_renewal=True)
+    _send_states(state, fresh, now_ms, effects, asks_renewal=True)
 
 
 def _drop_what_is_over(state: LeaseBorrower, message: UpdateStreams, effects: Effects) -> None:
@@ -227,8 +213,8 @@ def _take_over(state: LeaseBorrower, streams: Iterable[Taken], effects: Effects)
 def _decline(
     state: LeaseBorrower, message: LeaseStreams | UpdateStreams, now_ms: int, effects: Effects
 ) -> None:
-    """What is not held is given back as it came: nothing of it was sent to the client."""
-    extend_lease(state, message.heard_ms, now_ms, effects)
+    """What is not held is given back unused: nothing of it was sent to the client."""
+    note_heard(state, message.heard_ms, now_ms, effects)
     unused: list[HeldStream] = []
     for granted in message.streams:
         if grants.is_new(state, granted):
@@ -237,7 +223,7 @@ def _decline(
         else:
             grants.answer_if_over(state, granted, effects)
     if unused:
-        send_states(state, unused, now_ms, effects)
+        _send_states(state, unused, now_ms, effects)
     if isinstance(message, UpdateStreams):
         _take_over(state, message.taken_over, effects)
         ending.leave_when_finished(state, effects)
@@ -249,14 +235,14 @@ def _renew(state: LeaseBorrower, message: RenewStreamLease, now_ms: int, effects
     if message.version > state.version:
         ending.end(state, Recreate("version mismatch"), effects)
         return
-    extend_lease(state, message.heard_ms, now_ms, effects)
+    note_heard(state, message.heard_ms, now_ms, effects)
     _drop_accepted(state, message, effects)
     if message.version_old is not None:
         return
     taken_over = state.taken_over()
     if taken_over:
         # A new leader does not know that they are taken over.
-        send_states(state, taken_over, now_ms, effects)
+        _send_states(state, taken_over, now_ms, effects)
     else:
         state.state = BorrowerState.REPLAYING
 
@@ -264,7 +250,7 @@ def _renew(state: LeaseBorrower, message: RenewStreamLease, now_ms: int, effects
 def _renew_last(
     state: LeaseBorrower, message: RenewStreamLease, now_ms: int, effects: Effects
 ) -> None:
-    extend_lease(state, message.heard_ms, now_ms, effects)
+    note_heard(state, message.heard_ms, now_ms, effects)
     _drop_accepted(state, message, effects)
     ending.leave_when_finished(state, effects)
 
@@ -277,96 +263,54 @@ def _drop_accepted(state: LeaseBorrower, message: RenewStreamLease, effects: Eff
             grants.drop(state, stream, "revoked", effects)
 
 
-# What the time brings
+# What is said to the leader
 
 
-def _tick(state: LeaseBorrower, given: Ticked, effects: Effects) -> None:
-    for key in due(state, given.now_ms):
-        _fire(state, key, given.now_ms, effects)
+def _present(state: LeaseBorrower, now_ms: int, effects: Effects) -> None:
+    effects.append(SendToRegistry(state.leader_wanted(now_ms)))
 
 
-def _fire(state: LeaseBorrower, key: Timer | StreamId, now_ms: int, effects: Effects) -> None:
-    match key:
-        case Timer.FIND:
-            look_for_leader(state, now_ms, effects)
-        case Timer.PING:
-            state.timers.set(Timer.PING, now_ms + state.lease_ms // 4)
-            send_states(state, (), now_ms, effects, asks_renewal=True)
-        case Timer.SUSPEND:
-            suspend(state, effects)
-            look_for_leader(state, now_ms, effects)
-        case Timer.LEASE:
-            _lose_lease(state, effects)
-        case Timer.UNSUBSCRIBE:
-            ending.leave(state, Unsubscribed(now_ms), effects, reason="unsubscribe timed out")
-        case StreamId():
-            _report_again(state, key, now_ms, effects)
-        case _:
-            assert_never(key)
+def _ask_renewal(state: LeaseBorrower, now_ms: int, effects: Effects) -> None:
+    renew_later(state, now_ms)
+    _send_states(state, (), now_ms, effects, asks_renewal=True)
 
 
-def _report_again(state: LeaseBorrower, stream: StreamId, now_ms: int, effects: Effects) -> None:
-    held = grants.take_resend(state, stream, now_ms)
-    if held is not None:
-        send_states(state, (held,), now_ms, effects)
+def _send_state(state: LeaseBorrower, held: HeldStream, now_ms: int, effects: Effects) -> None:
+    _send_states(state, (held,), now_ms, effects)
 
 
-def _lose_lease(state: LeaseBorrower, effects: Effects) -> None:
-    if state.state is BorrowerState.UNSUBSCRIBING:
-        ending.say_goodbye(state, effects)
-        ending.end(state, Ended("lease ended"), effects)
-    else:
-        ending.end(state, Recreate("lease ended"), effects)
-
-
-def ignore(state: LeaseBorrower, given: object, effects: Effects) -> None:
-    """Nothing happens, and that is meant."""
-
-
-def ignore_message(state: LeaseBorrower, message: object, now_ms: int, effects: Effects) -> None:
-    """Nothing happens, and that is meant."""
+def _send_states(
+    state: LeaseBorrower,
+    streams: Iterable[HeldStream],
+    now_ms: int,
+    effects: Effects,
+    *,
+    asks_renewal: bool = False,
+) -> None:
+    """Say how these streams stand; where a renewal is asked for, name all that is taken over."""
+    told = list(streams)
+    taken = state.streams.values() if asks_renewal else told
+    message = UpdateStreamStates(
+        state.borrower_id,
+        state.leader_epoch,
+        now_ms,
+        state.version,
+        tuple(held.report for held in told if not held.revoking),
+        state.version_old if state.state is BorrowerState.UPDATING else None,
+        tuple(TakenState(held.report, held.finished) for held in taken if held.revoking),
+        asks_renewal,
+        state.state is BorrowerState.UNSUBSCRIBING,
+    )
+    effects.append(SendToLeader(message))
 
 
 _S = BorrowerState
-
-TRANSITIONS: Mapping[tuple[BorrowerState, type[BorrowerInput]], Callable[..., None]] = {
-    (_S.CONNECTING, Started): _start,
-    (_S.CONNECTING, Received): _receive,
-    (_S.CONNECTING, Reported): ignore,
-    (_S.CONNECTING, Unsubscribed): ending.leave,
-    (_S.CONNECTING, Disconnected): ending.leave,
-    (_S.CONNECTING, Ticked): _tick,
-    (_S.REPLAYING, Started): _start_anew,
-    (_S.REPLAYING, Received): _receive,
-    (_S.REPLAYING, Reported): _report,
-    (_S.REPLAYING, Unsubscribed): _begin_unsubscribing,
-    (_S.REPLAYING, Disconnected): ending.leave,
-    (_S.REPLAYING, Ticked): _tick,
-    (_S.UPDATING, Started): _start_anew,
-    (_S.UPDATING, Received): _receive,
-    (_S.UPDATING, Reported): _report,
-    (_S.UPDATING, Unsubscribed): _begin_unsubscribing,
-    (_S.UPDATING, Disconnected): ending.leave,
-    (_S.UPDATING, Ticked): _tick,
-    (_S.UNSUBSCRIBING, Started): ignore,
-    (_S.UNSUBSCRIBING, Received): _receive,
-    (_S.UNSUBSCRIBING, Reported): _report_last,
-    (_S.UNSUBSCRIBING, Unsubscribed): ignore,
-    (_S.UNSUBSCRIBING, Disconnected): ending.leave,
-    (_S.UNSUBSCRIBING, Ticked): _tick,
-    (_S.GONE, Started): ignore,
-    (_S.GONE, Received): ending.receive_gone,
-    (_S.GONE, Reported): ignore,
-    (_S.GONE, Unsubscribed): ignore,
-    (_S.GONE, Disconnected): ignore,
-    (_S.GONE, Ticked): ignore,
-}
 
 _LIVE = (_S.CONNECTING, _S.REPLAYING, _S.UPDATING, _S.UNSUBSCRIBING)
 _OF_BORROWING: tuple[type[ToBorrower], ...] = (PingResponse, Grant, Revoke)
 """Of the borrow protocol alone; a leader of a lease group sends none of them."""
 
-MESSAGES: Mapping[tuple[BorrowerState, type[ToBorrower]], Callable[..., None]] = {
+MESSAGES: Messages = {
     **dict.fromkeys(product(_LIVE, _OF_BORROWING), ignore_message),
     (_S.CONNECTING, LeaderConnectResponse): ignore_message,
     (_S.CONNECTING, ProgressSaved): ignore_message,
@@ -397,4 +341,39 @@ MESSAGES: Mapping[tuple[BorrowerState, type[ToBorrower]], Callable[..., None]] =
     (_S.UNSUBSCRIBING, UpdateStreams): _decline,
     (_S.UNSUBSCRIBING, RenewStreamLease): _renew_last,
 }
-"""While it lives; a borrower that is gone answers `Revoked` only."""
+"""For every state but `GONE`: a borrower that is gone answers `Revoked` only."""
+
+LINK = LeaderLink(MESSAGES, _present, _ask_renewal, _send_state, says_goodbye=False)
+
+TRANSITIONS: Transitions = {
+    (_S.CONNECTING, Started): _start,
+    (_S.CONNECTING, Received): LINK.receive,
+    (_S.CONNECTING, Reported): ignore,
+    (_S.CONNECTING, Unsubscribed): ending.leave,
+    (_S.CONNECTING, Disconnected): ending.leave,
+    (_S.CONNECTING, Ticked): LINK.tick,
+    (_S.REPLAYING, Started): LINK.start_anew,
+    (_S.REPLAYING, Received): LINK.receive,
+    (_S.REPLAYING, Reported): _report,
+    (_S.REPLAYING, Unsubscribed): _begin_unsubscribing,
+    (_S.REPLAYING, Disconnected): ending.leave,
+    (_S.REPLAYING, Ticked): LINK.tick,
+    (_S.UPDATING, Started): LINK.start_anew,
+    (_S.UPDATING, Received): LINK.receive,
+    (_S.UPDATING, Reported): _report,
+    (_S.UPDATING, Unsubscribed): _begin_unsubscribing,
+    (_S.UPDATING, Disconnected): ending.leave,
+    (_S.UPDATING, Ticked): LINK.tick,
+    (_S.UNSUBSCRIBING, Started): ignore,
+    (_S.UNSUBSCRIBING, Received): LINK.receive,
+    (_S.UNSUBSCRIBING, Reported): _report_last,
+    (_S.UNSUBSCRIBING, Unsubscribed): ignore,
+    (_S.UNSUBSCRIBING, Disconnected): ending.leave,
+    (_S.UNSUBSCRIBING, Ticked): LINK.tick,
+    (_S.GONE, Started): ignore,
+    (_S.GONE, Received): ending.receive_gone,
+    (_S.GONE, Reported): ignore,
+    (_S.GONE, Unsubscribed): ignore,
+    (_S.GONE, Disconnected): ignore,
+    (_S.GONE, Ticked): ignore,
+}

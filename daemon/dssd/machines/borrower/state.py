@@ -1,23 +1,22 @@
-"""The state of a borrower: what it holds, and what it waits for.
+"""The state of a borrower under either protocol: what it holds, and what it waits for.
 
-Both protocols have it, apart from the rules of either: `borrow_machine` and
-`lease_machine` change it, by way of `grants` and `ending`.
-Invariant: a stream that is held has a grant epoch above `Holder.ended_epochs`. It does not know
-how streams are granted, nor what renews the lease.
+`Holder` is what both protocols keep; `Borrower` and `LeaseBorrower` add what one of them needs.
+`borrow_machine` and `lease_machine` change it, through `grants`, `leader_link` and `ending`.
+Invariants: a stream that is held has a grant epoch above its entry in `Holder.ended_epochs`; the
+version of a `LeaseBorrower` never falls. This module does not know how streams are granted, nor
+what renews the lease.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from enum import Enum
 
 from dss_core.ids import StreamId
+from dssd.limits import RESEND_FIRST_MS
 from dssd.machines.attempts import merged_attempts
 from dssd.machines.borrower.events import BorrowerEffect, Standing, SuspendDelivery, WakeAt
 from dssd.machines.deadlines import Deadlines
-from dssd.machines.messages import BorrowerId, SessionId, StreamReport
-
-FIND_LEADER_MS = 1_000
-RESEND_FIRST_MS = 250
-"""Above any round trip inside one process, far below the lease."""
+from dssd.machines.messages import BorrowerId, LeaderWanted, SessionId, StreamReport
 
 Effects = list[BorrowerEffect]
 
@@ -40,7 +39,7 @@ class BorrowerState(Enum):
 
 
 SERVED = frozenset({BorrowerState.CONNECTED, BorrowerState.REPLAYING, BorrowerState.UPDATING})
-"""It has a leader, and takes what that lends it."""
+"""It has a leader and takes its grants."""
 
 
 class Timer(Enum):
@@ -69,7 +68,7 @@ class HeldStream:
 class Holder:
     """What a borrower knows under either protocol. Owned by its agent; a step changes it in place.
 
-    `Borrower` and `LeaseBorrower` add what only their protocol wants.
+    `Borrower` and `LeaseBorrower` add what only their protocol needs.
     """
 
     __slots__ = (
@@ -97,22 +96,59 @@ class Holder:
         """How long after the last sign of its leader delivery goes on."""
         return self.lease_ms * 6 // 10
 
+    def leader_wanted(self, now_ms: int) -> LeaderWanted:
+        """How it presents itself, and what it holds, to a leader that it looks for."""
+        held = tuple(held.report for held in self.streams.values())
+        return LeaderWanted(
+            self.borrower_id, self.leader_epoch, self.session_id, self.client_id, held
+        )
+
 
 class Borrower(Holder):
     """The state under the borrow protocol."""
 
-    __slots__ = ("wanted_ms",)
+    __slots__ = ("started_ms",)
 
     def __init__(
         self, borrower_id: BorrowerId, session_id: SessionId, client_id: str, lease_ms: int
     ) -> None:
         super().__init__(borrower_id, session_id, client_id, lease_ms)
-        self.wanted_ms: int | None = None
-        """When the leader was first looked for since it last answered."""
+        self.started_ms: int | None = None
+        """When it began to look for its leader."""
+
+
+class LeaseBorrower(Holder):
+    """The state in a lease group.
+
+    Its `streams` are its stream set and the streams that are taken over, which are `revoking`.
+    """
+
+    __slots__ = ("version", "version_old")
+
+    def __init__(
+        self, borrower_id: BorrowerId, session_id: SessionId, client_id: str, lease_ms: int
+    ) -> None:
+        super().__init__(borrower_id, session_id, client_id, lease_ms)
+        self.version = 0
+        """Of the stream set; 0 while there is none."""
+        self.version_old = 0
+        """While updating: of the set before."""
+
+    def leader_wanted(self, now_ms: int) -> LeaderWanted:
+        """The same, with the version of its stream set."""
+        return replace(super().leader_wanted(now_ms), version=self.version, sent_ms=now_ms)
+
+    def active(self) -> list[HeldStream]:
+        """The streams of the set that nothing took over."""
+        return [held for held in self.streams.values() if not held.revoking]
+
+    def taken_over(self) -> list[HeldStream]:
+        """The streams that are to be given back."""
+        return [held for held in self.streams.values() if held.revoking]
 
 
 def merge_report(held: HeldStream, report: StreamReport, *, final: bool) -> None:
-    """Let a report of the session add to what is known; a grant only moves on."""
+    """Merge a report of the session into what is known; a grant only moves on."""
     known = held.report
     progress = known.progress.merged(report.progress)
     frontier = max(known.frontier, report.frontier)
@@ -135,7 +171,7 @@ def suspend(state: Holder, effects: Effects) -> None:
 
 
 def due(state: Holder, now_ms: int) -> Iterator[Timer | StreamId]:
-    """What it waited for until now, earliest first, as long as it lives."""
+    """The timers that are due, earliest first, until one of them ends the borrower."""
     for key in state.timers.due(now_ms):
         # A timer that came due first may have ended the borrower.
         if state.state is BorrowerState.GONE:
@@ -144,7 +180,7 @@ def due(state: Holder, now_ms: int) -> Iterator[Timer | StreamId]:
 
 
 def tell_changes(state: Holder, effects: Effects) -> None:
-    """At the end of a step: how it stands, and when it wants to be woken, where that changed."""
+    """At the end of a step: its standing, and when to wake it, where they changed."""
     if state.state is not BorrowerState.GONE:
         standing = "active" if state.streams else "standby"
         if state.state is BorrowerState.CONNECTING:

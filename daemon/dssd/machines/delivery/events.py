@@ -25,7 +25,7 @@ class Installed:
 
 @dataclass(frozen=True, slots=True)
 class Grown:
-    """The stream of the grant has records that it had not before."""
+    """The stream of the grant has new records."""
 
     grant: int
 
@@ -62,19 +62,19 @@ class Settle(NamedTuple):
     token: int = 0
     """Not 0: answer when the acks are durable."""
     in_progress: Ranges = ()
-    """The ack wait of these begins anew; they were handed out. Of records that come again, below
-    the frontier, nothing else tells, and until it does a nak is about the sending before."""
+    """The ack wait of these begins anew; they were handed out. Nothing else tells that of records
+    that come again, below the frontier; until it is told, a nak is about the sending before."""
 
 
 def ranges_in(settle: Settle) -> int:
-    """How many ranges it names."""
+    """How many ranges the settle names."""
     return len(settle.acked) + len(settle.naks) + len(settle.in_progress)
 
 
 def pieces_of(settle: Settle, ranges_max: int) -> Iterator[Settle]:
-    """The same as several settles of so many ranges at most, in the order in which one is taken.
+    """The settle, cut into several of at most so many ranges, in the order in which it is taken.
 
-    The last one has the token, which is about all of them.
+    The last one has the token, which stands for all of them.
     """
     if ranges_in(settle) <= ranges_max:
         yield settle
@@ -91,7 +91,7 @@ def pieces_of(settle: Settle, ranges_max: int) -> Iterator[Settle]:
 
 @dataclass(frozen=True, slots=True)
 class Settles:
-    """What the client says at one moment; the credit that comes back is spent at once."""
+    """Settles that came together; the credit that they give back is spent after all of them."""
 
     settles: tuple[Settle, ...]
 
@@ -107,7 +107,7 @@ class RevokeBegun:
 
 @dataclass(frozen=True, slots=True)
 class RevokeFinished:
-    """The client has dropped what it had not handed out. Unasked: it does not want the grant."""
+    """The client has dropped what it had not handed out. Not asked to: it refuses the grant."""
 
     grant: int
 
@@ -206,12 +206,12 @@ class Deliver(NamedTuple):
     base: int
     """The offset of the first record of the frames."""
     end: int
-    """The offset behind their last record."""
+    """The offset after their last record."""
 
 
 @dataclass(frozen=True, slots=True)
 class SendRevoke:
-    """Tell the client to hand out no more of the grant."""
+    """Tell the client to stop handing out the grant."""
 
     grant: int
     deadline_ms: int
@@ -224,7 +224,7 @@ class Report:
     reports: tuple[tuple[int, StreamReport], ...]
     """By grant number."""
     final: bool = False
-    """The streams are read no more."""
+    """The streams are no longer read."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Whose turn it is: the streams of a session that have something to read or to send.
+"""Fairness: which stream of a session reads next, and which sends next.
 
 ::
 
@@ -7,7 +7,7 @@
       ▲                                          │               │
       └────────────── nothing there ─────────────┴──── sent ─────┘
 
-Invariants: a stream stands in one queue at most. At most `READ_AHEAD_CHUNKS` streams are reading
+Invariants: a stream is in one queue at most. At most `READ_AHEAD_CHUNKS` streams are reading
 or holding, and those of one subscription take at most half of these places while others wait. This
 module knows nothing of credit and records.
 """
@@ -28,7 +28,7 @@ class Share:
     chunks: int = 0
     """Being read, or read and not sent."""
     waiting: int = 0
-    """Its streams that stand in a queue."""
+    """Its streams that are in a queue."""
     suspended: bool = False
     left: bool = False
     grants: set[int] = field(default_factory=set)
@@ -59,18 +59,18 @@ class RoundRobin:
             share = self._shares[subscription] = Share()
         return share
 
-    def enter(self, lent: DeliveredStream) -> None:
+    def enter(self, stream: DeliveredStream) -> None:
         """A new stream."""
-        self.share(lent.subscription).grants.add(lent.grant)
+        self.share(stream.subscription).grants.add(stream.grant)
 
-    def forget(self, lent: DeliveredStream) -> None:
+    def forget(self, stream: DeliveredStream) -> None:
         """The stream is over."""
-        self.withdraw(lent)
-        share = self._shares[lent.subscription]
-        share.grants.discard(lent.grant)
-        if lent.reading:
+        self.withdraw(stream)
+        share = self._shares[stream.subscription]
+        share.grants.discard(stream.grant)
+        if stream.reading:
             share.chunks -= 1
-        self.forget_left(lent.subscription)
+        self.forget_left(stream.subscription)
 
     def forget_left(self, subscription: int) -> None:
         """Drop the share of a subscription that was left, once its last stream is over."""
@@ -78,70 +78,70 @@ class RoundRobin:
         if share.left and not share.grants:
             del self._shares[subscription]
 
-    def offer(self, lent: DeliveredStream) -> None:
+    def offer(self, stream: DeliveredStream) -> None:
         """Let the stream take its turn, if it has something to read."""
-        if lent.queued or self._shares[lent.subscription].suspended:
+        if stream.queued or self._shares[stream.subscription].suspended:
             return
-        if lent.read_offset() is not None:
-            self._join(self._hungry, lent)
+        if stream.read_offset() is not None:
+            self._join(self._hungry, stream)
 
     def next_reader(self) -> tuple[DeliveredStream, int] | None:
         """The stream that shall read now, and where; it is counted as reading."""
         hungry = self._hungry
         skipped = 0
         while skipped < len(hungry) and self._reading + len(self.holding) < READ_AHEAD_CHUNKS:
-            lent = hungry[0]
-            share = self._shares[lent.subscription]
+            stream = hungry[0]
+            share = self._shares[stream.subscription]
             if self.contended and share.chunks >= READ_AHEAD_CHUNKS // 2:
                 hungry.rotate(-1)
                 skipped += 1
                 continue
-            self._part(hungry, lent)
-            offset = lent.read_offset()
+            self._part(hungry, stream)
+            offset = stream.read_offset()
             if offset is not None:
-                lent.reading = True
+                stream.reading = True
                 share.chunks += 1
                 self._reading += 1
-                return lent, offset
+                return stream, offset
         return None
 
-    def read_answered(self, lent: DeliveredStream | None) -> None:
+    def read_answered(self, stream: DeliveredStream | None) -> None:
         """A read came back; its stream may be over."""
         self._reading -= 1
-        if lent is not None:
-            self._shares[lent.subscription].chunks -= 1
+        if stream is not None:
+            self._shares[stream.subscription].chunks -= 1
 
-    def hold(self, lent: DeliveredStream) -> None:
+    def hold(self, stream: DeliveredStream) -> None:
         """The stream has a chunk to send."""
-        self._shares[lent.subscription].chunks += 1
-        self._join(self.holding, lent)
+        self._shares[stream.subscription].chunks += 1
+        self._join(self.holding, stream)
 
-    def sent(self, lent: DeliveredStream) -> None:
-        """The chunk of the stream that holds is through, or was dropped."""
-        self._part(self.holding, lent)
-        self._shares[lent.subscription].chunks -= 1
+    def sent(self, stream: DeliveredStream) -> None:
+        """The chunk of a stream that is holding was sent, or dropped."""
+        self._part(self.holding, stream)
+        self._shares[stream.subscription].chunks -= 1
 
-    def withdraw(self, lent: DeliveredStream) -> None:
+    def withdraw(self, stream: DeliveredStream) -> None:
         """The stream gives up its place, and what it has read."""
-        if lent.chunk is not None:
-            self.sent(lent)
-            lent.forget_chunk()
-        elif lent.queued:
-            self._part(self._hungry, lent)
+        if stream.chunk is not None:
+            self.sent(stream)
+            stream.forget_chunk()
+        elif stream.queued:
+            self._part(self._hungry, stream)
 
-    def _join(self, queue: deque[DeliveredStream], lent: DeliveredStream) -> None:
-        assert not lent.queued
-        lent.queued = True
-        queue.append(lent)
-        share = self._shares[lent.subscription]
+    def _join(self, queue: deque[DeliveredStream], stream: DeliveredStream) -> None:
+        assert not stream.queued
+        stream.queued = True
+        queue.append(stream)
+        share = self._shares[stream.subscription]
         share.waiting += 1
         if share.waiting == 1:
             self._waiting_shares += 1
 
-    def _part(self, queue: deque[DeliveredStream], lent: DeliveredStream) -> None:
-        queue.remove(lent)
-        lent.queued = False
-        share = self._shares[lent.subscription]
+    def _part(self, queue: deque[DeliveredStream], stream: DeliveredStream) -> None:
+        queue.remove(stream)
+        stream.queued = False
+        share = self._shares[stream.subscription]
         share.waiting -= 1
         if share.waiting == 0:
             self._waiting_shares -= 1

@@ -1,20 +1,20 @@
 """Which part of a chunk of frames goes to the client next.
 
 A delivery carries whole frames, one mask, and one pair (redelivered, attempt). So the records that
-may go are cut into stretches of one *class*, and the frames to those that hold the stretch; what
-remains goes later, perhaps in the same frames under another mask. Credit cuts between frames only:
+may go are cut into stretches of one mark, and the frames to those that hold the stretch. The rest
+goes later, perhaps in the same frames under another mask. Credit cuts between frames only:
 a frame sent in two halves would cost its bytes twice.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from dss_core.progress import Range, Ranges, clipped, complement, total
 
 
 class FrameSpans(NamedTuple):
-    """Where consecutive frames lie; both columns have an entry more, the end of the last."""
+    """Where consecutive frames lie; each column ends with one more entry, the end of the last."""
 
     at: Sequence[int]
     """The first byte of each."""
@@ -22,7 +22,11 @@ class FrameSpans(NamedTuple):
     """The offset of the first record of each."""
 
 
-class Class(NamedTuple):
+CutFrames = Callable[[bytes], FrameSpans]
+"""Finds the frames of a chunk."""
+
+
+class Stretch(NamedTuple):
     """A stretch of offsets of which the wanted ones may go in one delivery."""
 
     start: int
@@ -31,8 +35,8 @@ class Class(NamedTuple):
     attempt: int
     records_max: int
 
-    def joined(self, after: "Class") -> "Class":
-        """It, with what comes behind it of the same kind; suspects count as many in all."""
+    def joined(self, after: "Stretch") -> "Stretch":
+        """It, with the next one, which has the same mark; suspects count as many in all."""
         most = self.records_max
         if self.attempt == 1:
             most += after.records_max
@@ -54,7 +58,7 @@ class Plan(NamedTuple):
     base: int
     """The offset of the first record of its frames."""
     end: int
-    """The offset behind their last record."""
+    """The offset after their last record."""
     picked: Ranges
     """The offsets for the user; never empty."""
     mask: Ranges
@@ -63,20 +67,20 @@ class Plan(NamedTuple):
     attempt: int
 
 
-def plan(spans: FrameSpans, wanted: Ranges, kind: Class, room: CreditLeft) -> Plan:
+def plan(spans: FrameSpans, wanted: Ranges, stretch: Stretch, room: CreditLeft) -> Plan:
     """The next delivery of the wanted offsets: one frame at least.
 
     There is some credit, the wanted ranges are not empty, they lie in the frames, and those up to
-    the end of the class are of it.
+    the end of the stretch are of it.
     """
-    stretch = _first_records(clipped(wanted, kind.start, kind.end), kind.records_max)
+    going = _first_records(clipped(wanted, stretch.start, stretch.end), stretch.records_max)
     begin = bisect_right(spans.base, wanted[0][0]) - 1
-    if len(stretch) == 1:
-        end = _last_of_range(spans, begin, stretch[0], room)
+    if len(going) == 1:
+        end = _last_of_range(spans, begin, going[0], room)
     else:
-        end = _last_of_ranges(spans, begin, stretch, room)
+        end = _last_of_ranges(spans, begin, going, room)
     low, high = spans.base[begin], spans.base[end]
-    picked = clipped(stretch, low, high)
+    picked = clipped(going, low, high)
     return Plan(
         spans.at[begin],
         spans.at[end],
@@ -85,13 +89,13 @@ def plan(spans: FrameSpans, wanted: Ranges, kind: Class, room: CreditLeft) -> Pl
         picked,
         complement(picked, low, high),
         total(picked),
-        kind.redelivered,
-        kind.attempt,
+        stretch.redelivered,
+        stretch.attempt,
     )
 
 
 def whole_frames(spans: FrameSpans, wanted: Range, room: CreditLeft) -> tuple[int, int] | None:
-    """The frames that go, from and to, where all of one class is wanted.
+    """The frames that go, from and to, where all records of one mark are wanted.
 
     None where the range begins within a frame; `plan` makes a mask then.
     """
@@ -101,9 +105,9 @@ def whole_frames(spans: FrameSpans, wanted: Range, room: CreditLeft) -> tuple[in
     return begin, _last_of_range(spans, begin, wanted, room)
 
 
-def _last_of_range(spans: FrameSpans, begin: int, stretch: Range, room: CreditLeft) -> int:
-    """Behind the last frame that goes, by bisection: a chunk may have a thousand of them."""
-    first, last = stretch
+def _last_of_range(spans: FrameSpans, begin: int, going: Range, room: CreditLeft) -> int:
+    """The index after the last frame that goes; by bisection: a chunk may have 1,000 frames."""
+    first, last = going
     end = bisect_left(spans.base, last)
     if last - first > room.records:
         end = min(end, bisect_right(spans.base, first + room.records) - 1)
@@ -111,11 +115,11 @@ def _last_of_range(spans: FrameSpans, begin: int, stretch: Range, room: CreditLe
     return max(end, begin + 1)
 
 
-def _last_of_ranges(spans: FrameSpans, begin: int, stretch: Ranges, room: CreditLeft) -> int:
+def _last_of_ranges(spans: FrameSpans, begin: int, going: Ranges, room: CreditLeft) -> int:
     """The same where not all records between the first and the last go."""
     records, end = 0, begin
     for end in range(begin, len(spans.base) - 1):
-        inside = total(clipped(stretch, spans.base[end], spans.base[end + 1]))
+        inside = total(clipped(going, spans.base[end], spans.base[end + 1]))
         records += inside
         size = spans.at[end + 1] - spans.at[begin]
         if end > begin and (not inside or records > room.records or size > room.bytes):

@@ -1,8 +1,8 @@
-"""What was sent to a client and not answered yet, by offset.
+"""What was sent to a client and not settled yet, by offset.
 
-A `SentRange` is what one delivery gave to the user: offsets from start to end, with gaps. The
-ranges of a stream never overlap, because a record is not sent again before its first sending was
-taken back; so a sorted list with bisection finds what an ack names.
+A `SentRange` has the records that one delivery gave to the user: offsets from start to end, with
+gaps. Invariant: the ranges of a stream never overlap, because a record is sent again only after its
+first sending was taken out; so a sorted list with bisection finds what an ack names.
 """
 
 from bisect import bisect_right
@@ -22,11 +22,11 @@ class SentRange:
     records: int
     bytes: int
     unsure: bool = False
-    """Sent again under the same grant, below the frontier, which does not tell when the records
-    are handed out: that is not known yet."""
+    """Sent again under the same grant, below the frontier; so the frontier does not tell whether
+    the records were handed out again, and nothing else has told it yet."""
     suspects_max: int = 0
-    """Not 0: it was handed out before under an older grant, so while it is out, only so many such
-    records of the stream may be out."""
+    """Not 0: its records are suspects, handed out before under an older grant. While they are out,
+    at most this many suspects of the stream may be out."""
 
     def part(self, start: int, end: int) -> "SentRange | None":
         """What of it lies in ``[start, end)``, with its share of the bytes."""
@@ -52,7 +52,7 @@ class Outstanding:
         """Records of suspect ranges."""
 
     def suspect_room(self, suspects_max: int) -> int:
-        """How many suspects may still go, if so many may be out with them."""
+        """How many suspects may still go, where at most ``suspects_max`` may be out with them."""
         if self.suspects:
             limits = (sent.suspects_max for sent in self._ranges if sent.suspects_max)
             suspects_max = min(suspects_max, *limits)

@@ -11,46 +11,35 @@ Offsets below the cursor are acknowledged, out (`Outstanding`) or resting until 
 more on its own, before new records. Records that the filter rejects, that retention took or that
 are damaged count as acknowledged once the cursor has passed them.
 
-A stream that was lent before begins at its floor: what lies below the granted frontier was handed
-out before. If its last holder died of one of these records, sending all of them again would blame
-them all again: so of records with k known hand-outs only ``credit >> k`` may be out at a time.
+A stream that was lent before begins at its floor; `Marking` knows what was handed out before, and
+how much of that may be out at a time.
 
-At `ACKED_RANGES_MAX` acked ranges nothing more is read: whoever handed those out has to close gaps
-first. What is out by then may become as many ranges again, which credit bounds; a report has them
-all, or a record that was acknowledged would come again. A holder that was granted so many reads on
-as long as they become hardly more: nobody else closes the gaps between them.
+At `ACKED_RANGES_MAX` acked ranges nothing more is read until the user closes gaps between them.
+Acks of what is out by then may add as many ranges again, which credit bounds; a report has them
+all, or a record that was acknowledged would come again. A holder that was granted so many ranges
+reads on until it has added `RANGES_ADDED_MAX`: nobody else can close the gaps.
 """
 
 from collections.abc import Iterable
-from itertools import chain
 
 from dss_core.limits import ACKED_RANGES_MAX
 from dss_core.progress import Progress, Range, Ranges, clipped, complement, normalised
-from dssd.limits import RESTING_RANGES_MAX
+from dssd.limits import RANGES_ADDED_MAX, RESTING_RANGES_MAX
+from dssd.machines.delivery.ack_wait import AckWaits
 from dssd.machines.delivery.events import ChunkRead, Deliver, Installed, Nak
-from dssd.machines.delivery.frame_plan import (
-    Class,
-    CreditLeft,
-    FrameSpans,
-    Plan,
-    plan,
-    whole_frames,
-)
+from dssd.machines.delivery.frame_plan import CreditLeft, FrameSpans, Plan, plan, whole_frames
+from dssd.machines.delivery.marking import Marking
 from dssd.machines.delivery.outstanding import Outstanding, SentRange
-from dssd.machines.delivery.retry import AckWaits, HandOuts, Resting, backoff_ms, run_records_max
+from dssd.machines.delivery.retry import Resting, backoff_ms
 from dssd.machines.messages import StreamReport
 
 NEVER_HELD = 1 << 62
-
-RANGES_ADDED_MAX = 64
-"""By a holder that was granted as many as there may be, or nearly: with none, one record that is
-out would hold up all others."""
 
 
 class DeliveredStream:
     """The state of one grant. Owned by the delivery window."""
 
-    def __init__(self, installed: Installed, run_records: int) -> None:
+    def __init__(self, installed: Installed, credit_records: int) -> None:
         granted = installed.granted
         self.grant = installed.grant
         self.subscription = installed.subscription
@@ -63,7 +52,7 @@ class DeliveredStream:
         self.frontier = granted.progress.floor
         """As this client reported it; it does not know what holders before it did."""
         self.out = Outstanding()
-        self.hand_outs = HandOuts(granted.attempts)
+        self.marking = Marking(granted, credit_records)
         self.resting = Resting()
         self.waits = AckWaits(installed.ack_wait_ms)
         self.chunk: ChunkRead | None = None
@@ -81,17 +70,10 @@ class DeliveredStream:
         self.ending = False
         self.revoke_until_ms: int | None = None
         self.stalled = False
-        self._granted_frontier = granted.frontier
-        self._suspect_end = granted.suspect_end
-        self._run_records = run_records
         self._held_at = NEVER_HELD
-        """With so many suspects out, the cursor had to wait; with fewer it may go on."""
+        """The cursor waits while so many suspects are out."""
         ranges = granted.progress.ranges
-        ranges_end = ranges[-1][1] if ranges else 0
         self._ranges_max = max(ACKED_RANGES_MAX, len(ranges) + RANGES_ADDED_MAX)
-        self._fresh_from = max(
-            granted.frontier, granted.suspect_end, self.hand_outs.end(), ranges_end
-        )
 
     # Reading
 
@@ -185,7 +167,7 @@ class DeliveredStream:
             chunk is not None
             and not chunk.mask
             and not self.resending
-            and self.chunk_at >= self._fresh_from
+            and self.chunk_at >= self.marking.fresh_from
         )
 
     def send_whole(self) -> Deliver:
@@ -223,13 +205,13 @@ class DeliveredStream:
         if not wanted:
             self._advance(chunk, self.chunk_end)
             return None
-        kind = self._first_class(wanted)
-        if kind.records_max <= 0:
+        stretch = self.marking.first_stretch(wanted, self.frontier, self.out, again=self.resending)
+        if stretch.records_max <= 0:
             self._held_at = self.out.suspects
             self.forget_chunk()
             return None
-        planned = plan(spans, wanted, kind, room)
-        self._send_run(planned)
+        planned = plan(spans, wanted, stretch, room)
+        self._note_out(planned)
         end = planned.picked[-1][1]
         self._advance(chunk, self.chunk_end if end >= wanted[-1][1] else end)
         size = planned.last_byte - planned.first_byte
@@ -245,12 +227,10 @@ class DeliveredStream:
             planned.end,
         )
 
-    def _send_run(self, planned: Plan) -> None:
+    def _note_out(self, planned: Plan) -> None:
         start, end = planned.picked[0][0], planned.picked[-1][1]
         size = planned.last_byte - planned.first_byte
-        suspects_max = 0
-        if planned.attempt > 1 and not self.resending:
-            suspects_max = run_records_max(self._run_records, planned.attempt - 1)
+        suspects_max = 0 if self.resending else self.marking.suspects_max(planned.attempt)
         gaps = complement(planned.picked, start, end)
         again = self.resending and start < self.frontier
         self.out.add(SentRange(start, end, gaps, planned.records, size, again, suspects_max))
@@ -275,45 +255,14 @@ class DeliveredStream:
         if any(start < end for start, end in ranges):
             self.progress = self.progress.with_acked(ranges)
 
-    def _first_class(self, wanted: Ranges) -> Class:
-        """That of the first wanted record, as far as no other is wanted in between."""
-        first: Class | None = None
-        for each in chain.from_iterable(self._classes(start, end) for start, end in wanted):
-            if first is None:
-                first = each
-            elif (each.redelivered, each.attempt) == (first.redelivered, first.attempt):
-                first = first.joined(each)
-            else:
-                break
-        assert first is not None
-        return first
-
-    def _classes(self, start: int, end: int) -> list[Class]:
-        classes: list[Class] = []
-        for low, high, count in self.hand_outs.segments(start, end, self._known_below()):
-            most = run_records_max(self._run_records, count) if count else high - low
-            if count and not self.resending:
-                most = self.out.suspect_room(most)
-            marked = self.resending or count > 0
-            if not marked and low < self._suspect_end:
-                split = min(high, self._suspect_end)
-                classes.append(Class(low, split, True, 1, split - low))
-                low = split
-            if low < high:
-                classes.append(Class(low, high, marked, count + 1, most))
-        return classes
-
-    def _known_below(self) -> int:
-        return max(self._granted_frontier, self.frontier)
-
     # Settling
 
     def ack(self, acked: Ranges) -> list[SentRange]:
-        """Take acknowledged ranges; returns the runs whose credit comes back."""
+        """Take acknowledged ranges; returns what was out of them: its credit comes back."""
         freed: list[SentRange] = []
         for start, end in acked:
             freed.extend(self.out.take(start, end))
-            self.hand_outs.forget(start, end)
+            self.marking.forget(start, end)
         floor, ranges = self.progress.floor, self.progress.ranges
         if len(acked) == 1 and not ranges and acked[0][0] <= floor:
             if acked[0][1] > floor:
@@ -329,44 +278,29 @@ class DeliveredStream:
         before = self.frontier
         if frontier <= before:
             return
-        if before < self._granted_frontier or self.hand_outs.end() > before:
-            for start, end in self.progress.unacked(frontier):
-                if end > before:
-                    self._charge_again(max(start, before), end)
+        self.marking.note_handed_out(self.progress, before, frontier)
         self.frontier = frontier
         if frontier > self.progress.floor and not self.ending:
             self.waits.handed_out(max(before, self.progress.floor), frontier, now_ms)
 
-    def _charge_again(self, start: int, end: int) -> None:
-        """Count a hand-out of what was handed out before; a first one is told by the frontier."""
-        known = self._granted_frontier
-        for low, high, count in self.hand_outs.segments(start, end, known):
-            if count:
-                self.hand_outs.charge(low, high, known)
-
-    def _charge_run(self, run: SentRange) -> None:
-        known = self._known_below()
-        for start, end in complement(run.gaps, run.start, run.end):
-            self.hand_outs.charge(start, end, known)
-
     def refuse(self, nak: Nak, now_ms: int) -> list[SentRange]:
-        """Let naked records rest; returns the runs whose credit comes back."""
+        """Let naked records rest; returns those whose credit comes back."""
         freed = self._rest_handed_out(nak.start, nak.end, now_ms, nak.delay_ms)
         self.resting.wake(now_ms)
         return freed
 
     def renew(self, start: int, end: int, now_ms: int) -> None:
         """The ack wait of a range begins anew; it was handed out."""
-        for run in self.out.take(start, end):
-            if run.unsure:
-                self._charge_run(run)
-                run.unsure = False
-            self.out.add(run)
+        for sent in self.out.take(start, end):
+            if sent.unsure:
+                self.marking.note_handed_out_again(sent, self.frontier)
+                sent.unsure = False
+            self.out.add(sent)
             if not self.ending:
-                self.waits.handed_out(run.start, run.end, now_ms)
+                self.waits.handed_out(sent.start, sent.end, now_ms)
 
     def expire(self, now_ms: int) -> list[SentRange]:
-        """Let records rest whose ack wait ran out; returns the runs whose credit comes back."""
+        """Let records rest whose ack wait ran out; returns those whose credit comes back."""
         freed: list[SentRange] = []
         for start, end in self.waits.expired(now_ms):
             freed.extend(self._rest_handed_out(start, end, now_ms, None))
@@ -376,20 +310,20 @@ class DeliveredStream:
         self, start: int, end: int, now_ms: int, delay_ms: int | None
     ) -> list[SentRange]:
         freed: list[SentRange] = []
-        for run in self.out.take(start, end):
-            if run.unsure:
+        for sent in self.out.take(start, end):
+            if sent.unsure:
                 # This is about the sending before; the record is on its way again already.
-                self.out.add(run)
+                self.out.add(sent)
             else:
-                self._rest(run, now_ms, delay_ms)
-                freed.append(run)
+                self._rest(sent, now_ms, delay_ms)
+                freed.append(sent)
         return freed
 
-    def _rest(self, run: SentRange, now_ms: int, delay_ms: int | None) -> None:
+    def _rest(self, sent: SentRange, now_ms: int, delay_ms: int | None) -> None:
         if self.ending:
             return
-        for start, end in complement(run.gaps, run.start, run.end):
-            for low, high, count in self.hand_outs.segments(start, end, self._known_below()):
+        for start, end in complement(sent.gaps, sent.start, sent.end):
+            for low, high, count in self.marking.counted(start, end, self.frontier):
                 rest_ms = backoff_ms(count) if delay_ms is None else delay_ms
                 self.resting.rest(low, high, now_ms + rest_ms)
 
@@ -397,13 +331,12 @@ class DeliveredStream:
 
     def report(self, *, sent: int | None = None) -> StreamReport:
         """How the grant stands."""
-        attempts = self.hand_outs.entries()
         return StreamReport(
             self.stream,
             self.grant_epoch,
             self.progress,
             self.handed_out(),
-            attempts,
+            self.marking.attempts(),
             sent,
             self.stalled,
         )
@@ -415,7 +348,7 @@ class DeliveredStream:
 
     def handed_out(self) -> int:
         """Every offset below it was handed out, by this holder or one before, or is settled."""
-        return max(self._known_below(), self.progress.floor)
+        return max(self.marking.known_below(self.frontier), self.progress.floor)
 
     def capped(self) -> bool:
         """Whether too much lies unacknowledged between acknowledged records."""

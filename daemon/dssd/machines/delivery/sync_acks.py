@@ -1,7 +1,7 @@
 """Synchronous acks: which tokens of a client wait for which acks to be durable.
 
 A token may stand for acks under several grants; it is answered once, when all of them are durable.
-If one of the grants ends before, it is never answered.
+If one of the grants ends first, the token is never answered.
 """
 
 from dss_core.progress import Progress, Ranges
@@ -39,7 +39,7 @@ class DurableAcks:
         return self._answered(grant) if grant in self._waiting else []
 
     def end(self, grant: int) -> bool:
-        """The grant is over; whether tokens waited for it, which are not answered any more."""
+        """The grant is over; returns whether tokens waited for it: they are never answered."""
         self._durable.pop(grant, None)
         waiting = self._waiting.pop(grant, [])
         for token, _ in waiting:

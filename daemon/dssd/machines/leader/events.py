@@ -134,17 +134,18 @@ class StreamRecord:
 
 @dataclass(frozen=True, slots=True)
 class GrantRecord:
-    """Whose a stream is."""
+    """Who holds a stream under which grant."""
 
     grant_epoch: int
     session_id: SessionId | None
     """Who holds it or held it last, and may come back for it after a restart."""
     borrower_id: BorrowerId | None
+    """The holder, while it is in doubt what was handed out; else None."""
 
 
 @dataclass(frozen=True, slots=True)
 class SetVersion:
-    """How far the versions of a session's stream sets have come in a lease group."""
+    """The newest version of a session's stream sets, in a lease group."""
 
     session_id: SessionId
     version: int | None
@@ -181,7 +182,7 @@ class WakeAt:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """The leader is done; nothing is left to save that may be saved."""
+    """The leader is done, and all that it may save is saved."""
 
     reason: str
 

@@ -1,7 +1,9 @@
-"""The leader of a group: who its members are, and which of them holds which stream (DESIGN §5).
+"""The leader of a group: who its members are, and which of them holds which stream.
 
-The leader itself only loads, leads and stops; what happens to one stream stands in
-`stream`, and `stream_acts` carries out what follows from it. Rules:
+docs/protocol.md has the whole protocol.
+
+The leader itself only loads, leads and stops. What happens to one stream is in `stream`, and
+`stream_acts` carries out what follows from it. Rules:
 
 1. *Persist before send.* A `Persist` is answered by `Committed` before a `Grant` or a `Revoked`
    leaves that rests on it. One commit at a time: what changes meanwhile goes into the next, so a
@@ -9,32 +11,37 @@ The leader itself only loads, leads and stops; what happens to one stream stands
 2. Reports gather for 50 ms, or twice the last commit's duration; what somebody waits for (a grant,
    a final report) is committed at once, and takes gathered reports along.
 3. Each transient state of each stream has its own resend and its own deadline; each member has its
-   own lease, extended by whatever it sends. Nobody's timer depends on another's traffic.
-4. Joins and leaves gather for 200 ms. A death is acted on at once, but that a large group rests
-   between two rebalances; what a rebalance moves is begun in portions (`rebalance`).
-5. After a takeover, streams whose last grant did not end exactly are kept: for the sessions that
-   held them after a restart of the daemon (1 s), else for the holders themselves (L). Newcomers
-   get only the rest; nothing is revoked meanwhile.
-6. A member of another leader epoch is never trusted for more than its grant epochs prove. One that
-   the leader does not know is told to present itself or, if it should know better, invalidated.
-7. A borrower that is gone does not come back: its own late requests make it no member again.
+   own lease, extended by each of its messages. No timer depends on the traffic of others.
+4. Joins and leaves gather for 200 ms. A death is acted on at once, except that a large group rests
+   between two rebalances. The moves of a rebalance are begun in portions (`rebalance`).
+5. After a takeover streams are kept for those who held them (docs/protocol.md, "Failover and
+   restart"). Where the daemon restarted, a stream that a session held is kept for that session, for
+   0.67 L, 4 s with a lease of 6 s. Where only the leader is new, a stream whose last grant did not
+   end exactly is kept for its holder, for L. Others get only the rest, and nothing is revoked
+   meanwhile.
+6. A message of an older leader epoch counts only as far as its grant epochs prove. A borrower that
+   is no member is asked to present itself if it knows an older leader, else it is invalidated.
+7. A borrower that is gone does not come back: a late request does not make it a member again.
 8. A member that is leaving gives back what it holds, and gets nothing more.
 9. Without members for 30 s and with nothing left to save, it stops.
 
-`step` is total over `TRANSITIONS` (leader state, input) and `MESSAGES` (message). It updates the
-state in place, for groups may have tens of thousands of streams. A step costs what it changes, and
-changes so many streams at most (`COMMIT_STREAMS_MAX`, `MOVES_A_STEP_MAX`, `TIMERS_A_STEP_MAX`).
-Only a takeover and the shares of a rebalance look at all streams; only the end of a holder and what
-it presents touch all of its own. docs/testing.md has what steps cost.
+`step` is total over `TRANSITIONS` (leader state, input) and `receiving.MESSAGES` (message). Who is
+a member is in `members`, what a commit holds in `commits`. A step updates the state in place, for a
+group may have tens of thousands of streams. Its cost grows with what it changes, which is bounded
+(`COMMIT_STREAMS_MAX`, `MOVES_A_STEP_MAX`, `TIMERS_A_STEP_MAX`). Only a takeover and the shares of a
+rebalance look at all streams of the group; only the end of a holder and what it presents touch all
+streams of that holder. docs/proof/scale.md has what steps cost.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import assert_never
 
-from dss_core.errors import GroupDestroyed, GroupNotFound
+from dss_core.errors import GroupDestroyed
 from dss_core.ids import StreamId
 from dss_core.progress import Progress
+from dssd.limits import TIMERS_A_STEP_MAX
 from dssd.machines.leader import stream_sets
+from dssd.machines.leader.commits import commit_if_due, mark_dirty
 from dssd.machines.leader.events import (
     Committed,
     Destroyed,
@@ -50,56 +57,32 @@ from dssd.machines.leader.events import (
     TookOver,
     WakeAt,
 )
+from dssd.machines.leader.lent_stream import HELD, LentStream, StreamState
+from dssd.machines.leader.members import close_session, remove_member
 from dssd.machines.leader.rebalance import begin_moves, rebalance_if_due
+from dssd.machines.leader.receiving import receive
 from dssd.machines.leader.state import (
-    MOVES_A_STEP_MAX,
-    TIMERS_A_STEP_MAX,
     Alarm,
-    Forget,
+    ForgetDeparted,
     Leader,
     LeaderState,
-    Limit,
-    Member,
     MemberLease,
     Resend,
     Reserve,
+    StateDeadline,
     Timer,
 )
-from dssd.machines.leader.stream import (
-    HELD,
-    HolderLost,
-    LentStream,
-    Overdue,
-    Released,
-    Reported,
-    ResendDue,
-    Sealed,
-    StreamState,
-)
 from dssd.machines.leader.stream_acts import (
-    LeaderTurn,
-    commit_if_due,
     invalidate,
-    mark_dirty,
     note_committed,
     rebalance_by,
     send_grants,
     turn_stream,
 )
-from dssd.machines.leader.stream_set_state import StreamSets
+from dssd.machines.leader.stream_events import HolderLost, Overdue, ResendDue, Sealed
+from dssd.machines.leader.turn import LeaderTurn
 from dssd.machines.messages import (
-    BorrowerId,
-    Disconnect,
     Invalidate,
-    LeaderConnectResponse,
-    LeaderWanted,
-    Ping,
-    PingResponse,
-    RevokeFinished,
-    StreamReport,
-    ToLeader,
-    UpdateProgress,
-    UpdateStreamStates,
 )
 
 
@@ -138,7 +121,7 @@ def _take_over(turn: LeaderTurn, given: TookOver) -> None:
     for stored in given.streams:
         lent = LentStream(stored)
         lent.since_ms = given.now_ms
-        # Without a session nobody comes back for it, whatever doubt its last grant left.
+        # Without a session no borrower comes back for it, also where its last grant left doubt.
         kept = stored.session_id is not None and (given.restarted or stored.borrower_id is not None)
         lent.reserved = kept and lent.state is StreamState.FREE
         state.streams[stored.stream] = lent
@@ -165,198 +148,6 @@ def _end_reserve(turn: LeaderTurn) -> None:
             turn_stream(turn, lent, HolderLost())
         lent.reserved = False
     rebalance_by(turn, turn.now_ms)
-
-
-# Members
-
-
-def _receive(turn: LeaderTurn, given: Received) -> None:
-    message = given.message
-    state = turn.state
-    if message.leader_epoch > state.leader_epoch:
-        return
-    member = state.members.get(message.borrower_id)
-    if member is None and not isinstance(message, LeaderWanted | Disconnect):
-        _answer_stranger(turn, message)
-        return
-    if member is not None:
-        _extend_lease(turn, member)
-    MESSAGES[type(message)](turn, message)
-
-
-def _answer_stranger(turn: LeaderTurn, message: ToLeader) -> None:
-    state = turn.state
-    if message.leader_epoch < state.leader_epoch:
-        # It knows the leader before: the higher epoch makes it present what it holds.
-        turn.send(
-            LeaderConnectResponse(message.borrower_id, state.leader_epoch, state.timing.lease_ms)
-        )
-        return
-    if not isinstance(message, RevokeFinished):
-        turn.send(Invalidate(message.borrower_id, state.leader_epoch, "not a member"))
-
-
-def _admit(turn: LeaderTurn, message: LeaderWanted) -> None:
-    state = turn.state
-    if state.owner_session is not None and message.session_id != state.owner_session:
-        turn.send(Invalidate(message.borrower_id, state.leader_epoch, GroupNotFound.code))
-        return
-    if message.borrower_id in state.departed:
-        turn.send(Invalidate(message.borrower_id, state.leader_epoch, "gone"))
-        return
-    if message.borrower_id not in state.members:
-        member = Member(message.borrower_id, message.session_id, message.client_id, turn.now_ms)
-        state.members[member.borrower_id] = member
-        state.sessions.setdefault(member.session_id, {})[member.borrower_id] = None
-        state.timers.clear(Alarm.IDLE)
-        _extend_lease(turn, member)
-        rebalance_by(turn, turn.now_ms + state.timing.gather_ms)
-    if state.stream_sets is not None:
-        _take_presented(turn, state.stream_sets, message)
-        return
-    turn.send(LeaderConnectResponse(message.borrower_id, state.leader_epoch, state.timing.lease_ms))
-    _take_reports(turn, message.borrower_id, message.held, final=False)
-
-
-def _take_presented(turn: LeaderTurn, sets: StreamSets, message: LeaderWanted) -> None:
-    presents = stream_sets.presents(sets, message)
-    if presents:
-        stream_sets.enter(sets, message)
-    stream_sets.hear(sets, message)
-    _take_reports(turn, message.borrower_id, message.held, final=False)
-    if presents:
-        stream_sets.adopt(turn.state, sets, message.borrower_id)
-
-
-def _take_states(turn: LeaderTurn, message: UpdateStreamStates) -> None:
-    sets, borrower_id = turn.state.stream_sets, message.borrower_id
-    if sets is None:
-        return
-    if message.leaving:
-        _note_leaving(turn, turn.state.members[borrower_id])
-    if not stream_sets.hear(sets, message):
-        # It begins anew; what it held is free at the end of its lease, for it says no goodbye.
-        turn.send(Invalidate(borrower_id, turn.state.leader_epoch, "version mismatch"))
-    _take_reports(turn, borrower_id, message.states, final=False)
-    for taken in message.taken_over:
-        if stream_sets.note_taken(turn.state, sets, borrower_id, taken):
-            _take_reports(turn, borrower_id, (taken.report,), final=taken.final)
-
-
-def _answer_ping(turn: LeaderTurn, message: Ping) -> None:
-    turn.send(PingResponse(message.borrower_id, turn.state.leader_epoch, message.sent_ms))
-
-
-def _take_progress(turn: LeaderTurn, message: UpdateProgress) -> None:
-    if message.leaving:
-        _note_leaving(turn, turn.state.members[message.borrower_id])
-    _take_reports(turn, message.borrower_id, message.reports, final=message.final)
-
-
-def _note_leaving(turn: LeaderTurn, member: Member) -> None:
-    if not member.leaving:
-        member.leaving = True
-        _disinherit(turn.state, member)
-        rebalance_by(turn, turn.now_ms + turn.state.timing.gather_ms)
-
-
-def _disinherit(state: Leader, member: Member) -> None:
-    for stream in member.inherits:
-        state.streams[stream].heir = None
-    member.inherits.clear()
-
-
-def _take_reports(
-    turn: LeaderTurn, borrower_id: BorrowerId, reports: Iterable[StreamReport], *, final: bool
-) -> None:
-    for report in reports:
-        lent = turn.state.streams.get(report.stream)
-        if lent is None:
-            invalidate(turn, borrower_id, report.stream, report.grant_epoch, "unknown stream")
-        else:
-            turn_stream(turn, lent, Reported(borrower_id, report, final))
-            if turn.state.stream_sets is not None:
-                stream_sets.note_adopted(turn.state.stream_sets, lent, borrower_id)
-
-
-def _take_release(turn: LeaderTurn, message: RevokeFinished) -> None:
-    lent = turn.state.streams.get(message.stream)
-    if lent is not None:
-        turn_stream(turn, lent, Released(message.borrower_id, message.grant_epoch))
-
-
-def _take_goodbye(turn: LeaderTurn, message: Disconnect) -> None:
-    state = turn.state
-    for report in message.reports:
-        lent = state.streams.get(report.stream)
-        if lent is None or lent.holder != message.borrower_id:
-            continue
-        turn_stream(turn, lent, Reported(message.borrower_id, report, final=True))
-        if lent.reserved:
-            lent.reserved = False
-            _note_doubt(lent, report)
-            rebalance_by(turn, turn.now_ms)
-    member = state.members.get(message.borrower_id)
-    if member is None:
-        _note_departed(turn, message.borrower_id)
-    else:
-        state.leaving.add(member.session_id)
-        _remove_member(turn, member, rebalance_at_ms=turn.now_ms + state.timing.gather_ms)
-
-
-def _note_doubt(lent: LentStream, report: StreamReport) -> None:
-    if report.sent is None:
-        lent.unmeasured = True
-    else:
-        lent.suspect_end = max(lent.suspect_end, report.sent)
-
-
-def _remove_member(turn: LeaderTurn, member: Member, *, rebalance_at_ms: int) -> None:
-    state = turn.state
-    many = len(member.streams) > MOVES_A_STEP_MAX
-    del state.members[member.borrower_id]
-    _forget_in_session(state, member)
-    if state.stream_sets is not None:
-        stream_sets.leave(state.stream_sets, member.borrower_id)
-    state.timers.clear(MemberLease(member.borrower_id))
-    _note_departed(turn, member.borrower_id)
-    # A planned rebalance must not come sooner because streams became free by this leave.
-    for stream in sorted(member.streams):
-        turn_stream(turn, state.streams[stream], HolderLost(), place=False)
-    _disinherit(state, member)
-    # Where that was work for a whole step, shares are computed in the next.
-    rebalance_by(turn, rebalance_at_ms + many)
-    if not state.members:
-        state.timers.set(Alarm.IDLE, turn.now_ms + state.timing.idle_ms)
-
-
-def _forget_in_session(state: Leader, member: Member) -> None:
-    of_session = state.sessions[member.session_id]
-    del of_session[member.borrower_id]
-    if not of_session:
-        del state.sessions[member.session_id]
-
-
-def _note_departed(turn: LeaderTurn, borrower_id: BorrowerId) -> None:
-    turn.state.departed.add(borrower_id)
-    turn.state.timers.set(Forget(borrower_id), turn.now_ms + turn.state.timing.lease_ms)
-
-
-def _close_session(turn: LeaderTurn, given: SessionClosed) -> None:
-    state = turn.state
-    for borrower_id in list(state.sessions.get(given.session_id, ())):
-        _remove_member(turn, state.members[borrower_id], rebalance_at_ms=turn.now_ms)
-    if given.session_id in state.leaving:
-        rebalance_by(turn, turn.now_ms)
-    if state.reserve is Reserve.FOR_HOLDERS:
-        for lent in state.streams.values():
-            if lent.reserved and lent.session_id == given.session_id:
-                turn_stream(turn, lent, HolderLost())
-
-
-def _extend_lease(turn: LeaderTurn, member: Member) -> None:
-    ends_ms = turn.now_ms + turn.state.timing.lease_ms
-    turn.state.timers.set(MemberLease(member.borrower_id), ends_ms)
 
 
 # Streams
@@ -390,7 +181,7 @@ def _forget_stream(turn: LeaderTurn, stream: StreamId) -> None:
         state.members[lent.heir].inherits.discard(stream)
     state.dirty.pop(stream, None)
     state.timers.clear(Resend(stream))
-    state.timers.clear(Limit(stream))
+    state.timers.clear(StateDeadline(stream))
     state.resend_ms.pop(stream, None)
     rebalance_by(turn, turn.now_ms)
 
@@ -411,13 +202,13 @@ def _fire(turn: LeaderTurn, timer: Timer) -> None:
     match timer:
         case MemberLease(borrower_id):
             member = state.members[borrower_id]
-            _remove_member(turn, member, rebalance_at_ms=turn.now_ms)
+            remove_member(turn, member, rebalance_at_ms=turn.now_ms)
             turn.send(Invalidate(borrower_id, state.leader_epoch, "lease ended"))
         case Resend(stream):
             turn_stream(turn, state.streams[stream], ResendDue())
-        case Forget(borrower_id):
+        case ForgetDeparted(borrower_id):
             state.departed.discard(borrower_id)
-        case Limit(stream):
+        case StateDeadline(stream):
             turn_stream(turn, state.streams[stream], Overdue())
         case Alarm.RESERVE:
             _end_reserve(turn)
@@ -435,7 +226,7 @@ def _fire(turn: LeaderTurn, timer: Timer) -> None:
 
 
 def _stop_idle(turn: LeaderTurn) -> None:
-    """After a long time without members nobody comes back for what it held."""
+    """Stop after a long time without members: no session comes back for what it held."""
     state = turn.state
     for lent in state.streams.values():
         if lent.session_id is not None:
@@ -498,8 +289,8 @@ TRANSITIONS: Mapping[tuple[LeaderState, type[LeaderInput]], Callable[..., None]]
     (_S.LOADING, StopAsked): _stop_unloaded,
     (_S.LOADING, Ticked): ignore,
     (_S.LEADING, TookOver): ignore,
-    (_S.LEADING, Received): _receive,
-    (_S.LEADING, SessionClosed): _close_session,
+    (_S.LEADING, Received): receive,
+    (_S.LEADING, SessionClosed): close_session,
     (_S.LEADING, StreamsChanged): _change_streams,
     (_S.LEADING, Committed): note_committed,
     (_S.LEADING, Destroyed): _destroy,
@@ -522,13 +313,3 @@ TRANSITIONS: Mapping[tuple[LeaderState, type[LeaderInput]], Callable[..., None]]
     (_S.STOPPED, StopAsked): ignore,
     (_S.STOPPED, Ticked): ignore,
 }
-
-MESSAGES: Mapping[type[ToLeader], Callable[..., None]] = {
-    LeaderWanted: _admit,
-    Ping: _answer_ping,
-    UpdateProgress: _take_progress,
-    RevokeFinished: _take_release,
-    Disconnect: _take_goodbye,
-    UpdateStreamStates: _take_states,
-}
-"""While leading, from a member; a stranger gets only as far as `LeaderWanted` and `Disconnect`."""

@@ -1,26 +1,26 @@
-"""A rebalance: who shall get which stream, and the moves that follow, some in each step.
+"""A rebalance: who shall get which stream, and the moves that follow.
 
-Shares are computed at once, by `allocation`; that costs s log s for s streams. Moves are
-begun a portion a step, for each costs more than its part of the computation, and a step must stay
-short. Meanwhile everything else goes on. Where that asks for another rebalance, nothing is taken
-from a member any more until then, and what was not begun by then is forgotten. Invariant: while
-moves are left, `Alarm.MOVE` is set; a move whose stream or taker is gone is void, for whatever took
-them away has asked for a rebalance.
+docs/protocol.md, "Allocation". Shares are computed at once, by `allocation`; that costs s log s for
+s streams. Moves are begun in portions, one a step: each costs more than its part of the
+computation, and a step must stay short. Everything else goes on between portions. As soon as
+something asks for another rebalance, no stream is taken from a member any more, and that rebalance
+drops the moves that were not begun. Invariant: while moves are left, `Alarm.MOVE` is set. A move
+whose stream or taker is gone is void: what took it away has asked for a rebalance.
 """
 
 from dss_core.ids import StreamId
+from dssd.limits import MOVE_AGAIN_MS, MOVES_A_STEP_MAX
 from dssd.machines.leader.allocation import sticky
-from dssd.machines.leader.state import MOVES_A_STEP_MAX, Alarm, Leader, Reserve, owner_of
-from dssd.machines.leader.stream import RevokeDecided, StreamState
-from dssd.machines.leader.stream_acts import LeaderTurn, lend, turn_stream
+from dssd.machines.leader.lent_stream import StreamState
+from dssd.machines.leader.state import Alarm, Leader, Reserve, owner_of
+from dssd.machines.leader.stream_acts import lend, turn_stream
+from dssd.machines.leader.stream_events import RevokeDecided
+from dssd.machines.leader.turn import LeaderTurn
 from dssd.machines.messages import BorrowerId, SessionId
-
-MOVE_AGAIN_MS = 1
-"""Between two portions of moves, for others to take their steps."""
 
 
 def rebalance_if_due(turn: LeaderTurn) -> None:
-    """Compute shares and begin to move, where the time for it has come."""
+    """Compute shares and begin to move, where a rebalance is due."""
     state = turn.state
     at_ms = state.timers.at_ms(Alarm.REBALANCE)
     if at_ms is None or at_ms > turn.now_ms:
@@ -42,7 +42,7 @@ def rebalance_if_due(turn: LeaderTurn) -> None:
 
 
 def begin_moves(turn: LeaderTurn) -> None:
-    """Begin as many moves as a step may; the rest in further steps, shares behind returns."""
+    """Begin as many moves as a step may; after the last return, shares are computed."""
     state = turn.state
     for _ in range(min(len(state.moves), MOVES_A_STEP_MAX)):
         _begin_move(turn, *state.moves.popleft())

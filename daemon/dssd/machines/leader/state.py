@@ -1,7 +1,8 @@
 """The state of a leader: its members, its streams, its commit, its timers.
 
-Owned by the leader's actor; only `machine` changes it. Apart from it so that the rules of
-the leader stand in one file that a reader takes in at a sitting.
+Owned by the leader's actor. Only a step of `machine` changes it, through `members`, `receiving`,
+`commits`, `rebalance`, `stream_acts` and `stream_sets`, which all import it. Invariant: a stream in
+a state of `HELD` is in `Member.streams` of its holder, and its heir has it in `Member.inherits`.
 """
 
 from collections import deque
@@ -9,62 +10,13 @@ from dataclasses import dataclass
 from enum import Enum
 
 from dss_core.ids import StreamId
-from dss_core.limits import LEASE_MS
 from dss_core.progress import Progress
 from dssd.machines.deadlines import Deadlines
 from dssd.machines.leader.events import LeaderView, MemberView, StreamView
-from dssd.machines.leader.stream import HELD, TRANSIENT, LentStream, StreamState
+from dssd.machines.leader.lent_stream import HELD, TRANSIENT, LentStream, StreamState
 from dssd.machines.leader.stream_set_state import StreamSets
+from dssd.machines.leader.timing import LeaderTiming
 from dssd.machines.messages import BorrowerId, SessionId
-
-
-@dataclass(frozen=True, slots=True)
-class LeaderTiming:
-    """The durations of a leader, in milliseconds."""
-
-    lease_ms: int = LEASE_MS
-    gather_ms: int = 200
-    """Joins and leaves within it make one rebalance."""
-    resend_first_ms: int = 250
-    revoke_deadline_ms: int = 10_000
-    commit_ms: int = 50
-    """Reports of this long merge into one commit; up to `COMMIT_GATHER_MS_MAX` where commits take
-    long."""
-    reserve_percent: int = 67
-    """Of the lease: so long after a restart of the daemon streams wait for the session that held
-    them. A client that heard nothing more hands out for 0.4 leases, by its own clock."""
-    idle_ms: int = 30_000
-    """A leader without members stops after it."""
-
-    @property
-    def reserve_ms(self) -> int:
-        """How long streams wait for their sessions after a restart of the daemon."""
-        return self.lease_ms * self.reserve_percent // 100
-
-    @property
-    def resend_max_ms(self) -> int:
-        """Where the doubling of resends ends."""
-        return self.lease_ms // 4
-
-
-COMMIT_GATHER_MS_MAX = 1_000
-"""However long a commit took, the next one gathers no longer: what is acknowledged meanwhile waits
-for it, and comes again after a crash."""
-
-COMMIT_STREAMS_MAX = 500
-"""Streams of one commit. One step notes them and builds the next: measured 9 µs a stream, and no
-step may take 5 ms."""
-
-MOVES_A_STEP_MAX = 200
-"""Streams that a rebalance begins to move in one step: measured 5 to 9 µs each, behind the 0.7 µs
-that each stream of the group costs when shares are computed."""
-
-TIMERS_A_STEP_MAX = 200
-"""Timers that are looked at in one step, most of them resends: measured 9 µs each."""
-
-STREAMS_A_REBALANCE_MS = 100
-"""Of a group of so many streams a millisecond passes between rebalances, so that deaths that come
-one by one (each is acted on at once) do not take more than a tenth of the daemon's time."""
 
 
 class LeaderState(Enum):
@@ -108,20 +60,20 @@ class Resend:
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
+class StateDeadline:
     """When a transient state of a stream ends by itself."""
 
     stream: StreamId
 
 
 @dataclass(frozen=True, slots=True)
-class Forget:
+class ForgetDeparted:
     """When it is forgotten that a borrower is gone."""
 
     borrower_id: BorrowerId
 
 
-Timer = Alarm | MemberLease | Resend | Limit | Forget
+Timer = Alarm | MemberLease | Resend | StateDeadline | ForgetDeparted
 
 
 class Member:
@@ -194,8 +146,8 @@ class Leader:
         self.sessions: dict[SessionId, dict[BorrowerId, None]] = {}
         """The members of each session, in the order in which they joined."""
         self.departed: set[BorrowerId] = set()
-        """Borrowers that are gone, for a lease: a request of theirs that was on its way meanwhile
-        must not make them members again."""
+        """Borrowers that went within the last lease: a late request of theirs must not make them
+        members again."""
         self.streams: dict[StreamId, LentStream] = {}
         self.order: tuple[StreamId, ...] = ()
         """The streams, sorted; allocation walks them in this order."""
@@ -208,10 +160,10 @@ class Leader:
         self.moves: deque[tuple[StreamId, BorrowerId]] = deque()
         """What the last rebalance decided and no step has begun: streams, and who gets them."""
         self.returning = False
-        """The moves are returns to the sessions of before; shares are computed behind them."""
+        """The moves return streams to the sessions of before; shares are computed after them."""
         self.rebalanced_ms: int | None = None
         self.dirty: dict[StreamId, None] = {}
-        """Streams with changes that no commit holds, in the order in which they changed."""
+        """Streams with changes that are in no commit yet, in the order in which they changed."""
         self.urgent = False
         """Somebody waits for the next commit."""
         self.in_flight: tuple[tuple[StreamId, int, Progress], ...] = ()

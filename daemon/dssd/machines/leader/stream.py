@@ -1,8 +1,8 @@
-"""One stream of a group, as its leader lends it.
+"""One stream of a group, as its leader lends it: docs/protocol.md, "A stream at the leader".
 
 ::
 
-              lent             reported            recalled       final report, deadline
+              lent             reported            revoke         final report, deadline
       free ─────────► granting ─────────► granted ─────────► revoking ─────────────► revoked
        ▲ ▲               │  └──deadline──────│──final report, end reached──────────►  │ │
        │ └───────holder lost, released───────┴───────────────────┘                    │ │
@@ -16,221 +16,37 @@ Rules:
    is.
 2. Reports of the present epoch from the present holder are merged; progress only grows. Any other
    report is answered by an `Invalidate` of that stream and epoch, and changes nothing.
-3. A grant ends *exactly* when a final report says what was sent at most. Else records were perhaps
-   handed out that nobody told us of: up to `suspect_end`, or, where even that is not known
-   (`unmeasured`), up to the stream's end, which is measured when it is lent again. The stored row
-   names the holder for as long as there is such doubt, so a restart has it too.
+3. A grant ends *exactly* when a final report says how far records were sent. Else there is doubt:
+   records may have been handed out that nobody reported, up to `suspect_end`, or, where even that
+   is not known (`unmeasured`), up to the stream's end, which is measured when it is lent again. The
+   stored row names the holder for as long as there is doubt, so a restart keeps it.
 4. A holder that does not answer a grant or a revoke by the deadline is told `Revoked`. It may hand
    out records until it hears that, or until its lease ends; before, nobody else gets the stream.
 5. A stream that is kept for its last holder (`reserved`) is adopted by a report of its epoch.
 
-`step` is total over `TRANSITIONS`. It answers with acts that the leader carries out, for the
-stream knows neither members nor timers.
+`step` is total over `TRANSITIONS`. It answers with acts that the leader carries out: the stream
+knows neither members nor timers.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from enum import Enum
 
-from dss_core.progress import Progress
 from dssd.machines.attempts import merged_attempts
-from dssd.machines.leader.events import GrantRecord, StoredStream, StreamRecord
-from dssd.machines.messages import Attempts, BorrowerId, GrantedStream, SessionId, StreamReport
-
-
-class StreamState(Enum):
-    """Where a stream stands."""
-
-    # Members are single objects; the hash that Enum gives them is computed in Python each time.
-    __hash__ = object.__hash__
-
-    FREE = "free"
-    GRANTING = "granting"
-    GRANTED = "granted"
-    REVOKING = "revoking"
-    REVOKED = "revoked"
-    FINISHED = "finished"
-
-
-HELD = frozenset(
-    {StreamState.GRANTING, StreamState.GRANTED, StreamState.REVOKING, StreamState.REVOKED}
+from dssd.machines.leader.lent_stream import LentStream, StreamState
+from dssd.machines.leader.stream_events import (
+    Act,
+    Acts,
+    GrantDecided,
+    HolderLost,
+    Overdue,
+    Released,
+    Reported,
+    ResendDue,
+    RevokeDecided,
+    Saved,
+    Sealed,
+    StreamEvent,
 )
-"""The states in which a stream has a holder."""
-
-TRANSIENT = frozenset({StreamState.GRANTING, StreamState.REVOKING, StreamState.REVOKED})
-"""The states in which something is sent again until it is answered."""
-
-LIMITED = frozenset({StreamState.GRANTING, StreamState.REVOKING})
-"""Those that end by a deadline: then the holder is told that the stream is revoked. That alone
-has none. While the holder lives it may hand out records until it has heard of it, so the stream
-is free when it answers, or with its lease."""
-
-
-class Act(Enum):
-    """What the leader shall do for a stream."""
-
-    SAVE_SOON = "save_soon"
-    """With the next commit of reports."""
-    SAVE_NOW = "save_now"
-    """Somebody waits for it."""
-    SEND_GRANT = "send_grant"
-    SEND_REVOKE = "send_revoke"
-    SEND_REVOKED = "send_revoked"
-    SEND_SAVED = "send_saved"
-    SEND_INVALIDATE = "send_invalidate"
-    """To the borrower of the event, for the epoch of the event."""
-    PLACE = "place"
-    """The stream is free: give it to its heir, or allocate."""
-    SHARE_ANEW = "share_anew"
-    """The stream is finished, so what members hold of the others may be out of balance."""
-
-
-@dataclass(frozen=True, slots=True)
-class GrantDecided:
-    """The leader lends the stream to a member."""
-
-    borrower_id: BorrowerId
-    session_id: SessionId
-
-
-@dataclass(frozen=True, slots=True)
-class Reported:
-    """A borrower reports. Final: it reads the stream no more."""
-
-    borrower_id: BorrowerId
-    report: StreamReport
-    final: bool
-
-
-@dataclass(frozen=True, slots=True)
-class RevokeDecided:
-    """The stream shall go to another member."""
-
-    heir: BorrowerId
-
-
-@dataclass(frozen=True, slots=True)
-class Released:
-    """A borrower says that it has dropped the stream."""
-
-    borrower_id: BorrowerId
-    grant_epoch: int
-
-
-@dataclass(frozen=True, slots=True)
-class HolderLost:
-    """The holder is gone."""
-
-
-@dataclass(frozen=True, slots=True)
-class Overdue:
-    """The deadline of a transient state passed."""
-
-
-@dataclass(frozen=True, slots=True)
-class ResendDue:
-    """A transient state was not answered yet."""
-
-
-@dataclass(frozen=True, slots=True)
-class Saved:
-    """A commit that held this stream is durable."""
-
-    grant_epoch: int
-    progress: Progress
-    current: bool
-    """Nothing changed since."""
-    measured_end: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class Sealed:
-    """The storage topic was sealed with this end."""
-
-    end: int
-
-
-StreamEvent = (
-    GrantDecided
-    | Reported
-    | RevokeDecided
-    | Released
-    | HolderLost
-    | Overdue
-    | ResendDue
-    | Saved
-    | Sealed
-)
-Acts = tuple[Act, ...]
-
-
-class LentStream:
-    """The state. Owned by its leader; only `step` changes what a transition is about."""
-
-    __slots__ = (
-        "attempts", "durable", "frontier", "grant_epoch", "grant_unsaved", "heir", "holder",
-        "progress", "reserved", "saved", "sealed_end", "session_id", "since_ms",
-        "stalled", "state", "stream", "suspect_end", "unmeasured",
-    )  # fmt: skip
-
-    def __init__(self, stored: StoredStream) -> None:
-        self.stream = stored.stream
-        self.state = StreamState.FREE
-        self.grant_epoch = stored.grant_epoch
-        self.session_id = stored.session_id
-        self.holder = stored.borrower_id
-        """Who holds it; while it is free, who held it last."""
-        self.heir: BorrowerId | None = None
-        """Who gets it next, where that is planned."""
-        self.progress = stored.progress
-        self.saved = stored.progress
-        self.frontier = stored.frontier
-        self.attempts: Attempts = stored.attempts
-        self.sealed_end = stored.sealed_end
-        self.suspect_end = 0 if stored.borrower_id is None else stored.end
-        self.unmeasured = False
-        self.stalled = False
-        """Its holder says that delivery is paused."""
-        self.reserved = False
-        self.durable = False
-        """What the present state waits for is committed."""
-        self.grant_unsaved = False
-        self.since_ms = 0
-        if stored.finished or self.is_at_end():
-            self.state = StreamState.FINISHED
-
-    def is_at_end(self) -> bool:
-        """Whether everything it will ever hold is acknowledged."""
-        return self.sealed_end is not None and self.progress.floor >= self.sealed_end
-
-    def is_exact(self) -> bool:
-        """Whether the frontier bounds what was ever handed out."""
-        return not self.unmeasured and self.suspect_end <= max(self.frontier, self.progress.floor)
-
-    def record(self) -> StreamRecord:
-        """What a commit shall say of it."""
-        grant = None
-        if self.grant_unsaved:
-            doubtful = self.state in HELD or not self.is_exact()
-            grant = GrantRecord(
-                self.grant_epoch, self.session_id, self.holder if doubtful else None
-            )
-        finished = self.state is StreamState.FINISHED
-        return StreamRecord(
-            self.stream, self.progress, self.frontier, self.attempts, finished, grant
-        )
-
-    def granted(self) -> GrantedStream:
-        """What its holder is told."""
-        suspect_end = max(self.suspect_end, self.frontier)
-        return GrantedStream(
-            self.stream,
-            self.grant_epoch,
-            self.progress,
-            self.frontier,
-            self.attempts,
-            suspect_end,
-        )
+from dssd.machines.messages import StreamReport
 
 
 def step(state: LentStream, event: StreamEvent) -> Acts:
@@ -315,7 +131,7 @@ def _invalidate(state: LentStream, event: Reported) -> Acts:
     return (Act.SEND_INVALIDATE,)
 
 
-def _recall(state: LentStream, event: RevokeDecided) -> Acts:
+def _revoke(state: LentStream, event: RevokeDecided) -> Acts:
     state.state = StreamState.REVOKING
     state.heir = event.heir
     return (Act.SEND_REVOKE,)
@@ -470,7 +286,7 @@ TRANSITIONS: Mapping[tuple[StreamState, type[StreamEvent]], Callable[..., Acts]]
     (_S.FREE, Sealed): _seal_free,
     (_S.GRANTING, GrantDecided): ignore,
     (_S.GRANTING, Reported): _report,
-    (_S.GRANTING, RevokeDecided): _recall,
+    (_S.GRANTING, RevokeDecided): _revoke,
     (_S.GRANTING, Released): _release_doubtful,
     (_S.GRANTING, HolderLost): _lose_holder,
     (_S.GRANTING, Overdue): _take_back,
@@ -479,7 +295,7 @@ TRANSITIONS: Mapping[tuple[StreamState, type[StreamEvent]], Callable[..., Acts]]
     (_S.GRANTING, Sealed): _seal,
     (_S.GRANTED, GrantDecided): ignore,
     (_S.GRANTED, Reported): _report,
-    (_S.GRANTED, RevokeDecided): _recall,
+    (_S.GRANTED, RevokeDecided): _revoke,
     (_S.GRANTED, Released): _release_doubtful,
     (_S.GRANTED, HolderLost): _lose_holder,
     (_S.GRANTED, Overdue): ignore,

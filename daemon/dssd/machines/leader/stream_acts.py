@@ -1,42 +1,30 @@
-"""What a leader does to its streams in one step: books, timers, messages, commits.
+"""What a leader does to its streams in one step: books, timers, messages.
 
-`turn_stream` lets one stream take an event and carries out the acts that follow from it; commits
-gather what changed. It decides nothing about members or about who should hold what: that is
-`machine`. Invariant: a stream that is in `Leader.dirty` has changes that no commit holds,
-and one that is not is durable as it stands once no commit is under way.
+`turn_stream` lets one stream take an event and carries out the acts that follow from it.
+Invariant: after it, the books of members and the timers fit the state of the stream. This module
+decides nothing about members (`members`) or about who should hold what (`rebalance`).
 """
 
-from collections.abc import Iterable
 from typing import assert_never
 
 from dss_core.ids import StreamId
+from dssd.limits import STREAMS_A_REBALANCE_MS
 from dssd.machines.leader import stream_sets
-from dssd.machines.leader.events import Committed, LeaderEffect, Persist, Send
-from dssd.machines.leader.state import (
-    COMMIT_GATHER_MS_MAX,
-    COMMIT_STREAMS_MAX,
-    STREAMS_A_REBALANCE_MS,
-    Alarm,
-    Leader,
-    Limit,
-    Member,
-    Resend,
-)
-from dssd.machines.leader.stream import (
-    HELD,
-    LIMITED,
+from dssd.machines.leader.commits import mark_dirty, take_committed
+from dssd.machines.leader.events import Committed
+from dssd.machines.leader.lent_stream import ENDED_BY_DEADLINE, HELD, LentStream, StreamState
+from dssd.machines.leader.state import Alarm, Leader, Member, Resend, StateDeadline
+from dssd.machines.leader.stream import step as step_stream
+from dssd.machines.leader.stream_events import (
     Act,
     GrantDecided,
-    LentStream,
     Released,
     Reported,
     ResendDue,
-    Saved,
     StreamEvent,
-    StreamState,
 )
-from dssd.machines.leader.stream import step as step_stream
 from dssd.machines.leader.stream_set_state import StreamSets
+from dssd.machines.leader.turn import LeaderTurn
 from dssd.machines.messages import (
     BorrowerId,
     Grant,
@@ -44,28 +32,7 @@ from dssd.machines.messages import (
     ProgressSaved,
     Revoke,
     Revoked,
-    ToBorrower,
 )
-
-
-class LeaderTurn:
-    """One step under way: the time, and the effects so far."""
-
-    __slots__ = ("effects", "grants", "now_ms", "state")
-
-    def __init__(self, state: Leader, now_ms: int) -> None:
-        self.state = state
-        self.now_ms = now_ms
-        self.effects: list[LeaderEffect] = []
-        self.grants: dict[BorrowerId, list[LentStream]] = {}
-        """Grants that leave at the end of the step, one message a borrower."""
-
-    def send(self, message: ToBorrower) -> None:
-        """Let the message leave."""
-        self.effects.append(Send(message))
-
-
-# Streams
 
 
 def turn_stream(
@@ -104,10 +71,10 @@ def _note_state(turn: LeaderTurn, lent: LentStream, before: StreamState) -> None
     lent.since_ms = turn.now_ms
     if state.resend_ms.pop(lent.stream, None) is not None:
         state.timers.clear(Resend(lent.stream))
-    if lent.state in LIMITED:
-        state.timers.set(Limit(lent.stream), turn.now_ms + state.timing.revoke_deadline_ms)
-    elif before in LIMITED:
-        state.timers.clear(Limit(lent.stream))
+    if lent.state in ENDED_BY_DEADLINE:
+        state.timers.set(StateDeadline(lent.stream), turn.now_ms + state.timing.revoke_deadline_ms)
+    elif before in ENDED_BY_DEADLINE:
+        state.timers.clear(StateDeadline(lent.stream))
 
 
 def _act(turn: LeaderTurn, lent: LentStream, event: StreamEvent, act: Act) -> None:
@@ -157,7 +124,7 @@ def _send_to_holder(turn: LeaderTurn, lent: LentStream, act: Act) -> None:
         case Act.SEND_GRANT:
             turn.grants.setdefault(holder, []).append(lent)
         case Act.SEND_REVOKE:
-            ends_ms = state.timers.at_ms(Limit(lent.stream))
+            ends_ms = state.timers.at_ms(StateDeadline(lent.stream))
             left_ms = state.timing.revoke_deadline_ms
             if ends_ms is not None:
                 left_ms = max(ends_ms - turn.now_ms, 0)
@@ -179,6 +146,12 @@ def send_grants(turn: LeaderTurn) -> None:
         )
         if streams:
             turn.send(Grant(borrower_id, state.leader_epoch, streams, state.timing.lease_ms))
+
+
+def note_committed(turn: LeaderTurn, given: Committed) -> None:
+    """Tell the streams of a commit that it is durable."""
+    for lent, saved in take_committed(turn, given):
+        turn_stream(turn, lent, saved)
 
 
 def invalidate(
@@ -219,65 +192,3 @@ def rebalance_by(turn: LeaderTurn, at_ms: int) -> None:
     known_ms = state.timers.at_ms(Alarm.REBALANCE)
     if known_ms is None or at_ms < known_ms:
         state.timers.set(Alarm.REBALANCE, at_ms)
-
-
-# Commits
-
-
-def mark_dirty(turn: LeaderTurn, stream: StreamId) -> None:
-    """The next commit holds the stream."""
-    state = turn.state
-    if not state.dirty:
-        slow_ms = min(2 * state.commit_took_ms, COMMIT_GATHER_MS_MAX)
-        gather_ms = max(state.timing.commit_ms, slow_ms)
-        state.timers.set(Alarm.COMMIT, turn.now_ms + gather_ms)
-    state.dirty[stream] = None
-
-
-def commit_if_due(turn: LeaderTurn) -> None:
-    """Begin a commit, where one is due and none is under way."""
-    state = turn.state
-    due_ms = state.timers.at_ms(Alarm.COMMIT)
-    due = state.urgent or due_ms is None or due_ms <= turn.now_ms
-    if not (state.dirty or stream_sets.is_waiting(state)) or state.is_committing() or not due:
-        return
-    chosen = [state.streams[stream] for stream in _first(state.dirty, COMMIT_STREAMS_MAX)]
-    versions = stream_sets.new_versions(state, {lent.stream for lent in chosen})
-    if not chosen and not versions:
-        return
-    for lent in chosen:
-        del state.dirty[lent.stream]
-    state.timers.clear(Alarm.COMMIT)
-    state.urgent = state.urgent and bool(state.dirty)
-    state.commit_id += 1
-    state.commit_begun_ms = turn.now_ms
-    state.in_flight = tuple((lent.stream, lent.grant_epoch, lent.progress) for lent in chosen)
-    measure = tuple(
-        lent.stream for lent in chosen if lent.unmeasured and lent.state is StreamState.GRANTING
-    )
-    records = tuple(lent.record() for lent in chosen)
-    for lent in chosen:
-        lent.grant_unsaved = False
-    turn.effects.append(Persist(state.commit_id, records, measure, versions))
-
-
-def _first(streams: Iterable[StreamId], count: int) -> list[StreamId]:
-    return [stream for stream, _ in zip(streams, range(count), strict=False)]
-
-
-def note_committed(turn: LeaderTurn, given: Committed) -> None:
-    """Tell the streams of a commit that it is durable."""
-    state = turn.state
-    if given.commit_id != state.commit_id or not state.is_committing():
-        return
-    state.commit_took_ms = turn.now_ms - state.commit_begun_ms
-    if state.stream_sets is not None:
-        stream_sets.note_durable(state.stream_sets)
-    ends = dict(given.ends)
-    saved, state.in_flight = state.in_flight, ()
-    for stream, grant_epoch, progress in saved:
-        lent = state.streams.get(stream)
-        if lent is not None:
-            current = stream not in state.dirty
-            event = Saved(grant_epoch, progress, current, ends.get(stream))
-            turn_stream(turn, lent, event)

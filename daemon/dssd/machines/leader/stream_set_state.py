@@ -23,7 +23,7 @@ class StreamSet:
         self.version = shown
         """The newest that was made for it."""
         self.since = 0
-        """The version that the newest takes the place of; 0: none."""
+        """The version that the newest replaces; 0: none."""
         self.durable = True
         """The newest may be sent."""
         self.told: dict[StreamId, int] = {}
@@ -41,7 +41,7 @@ class StreamSet:
         self.returned: dict[StreamId, int] = {}
         """Streams that the member said are fully acked, and their grant epochs."""
         self.accepted: dict[StreamId, int] = {}
-        """Those whose final progress is durable, until the member has heard of it."""
+        """Those whose final progress is durable, until the member knows it."""
 
 
 class StreamSets:
@@ -56,7 +56,7 @@ class StreamSets:
         self.ended: dict[SessionId, None] = {}
         """Sessions without a member, whose counters are to be deleted."""
         self.newcomers: dict[BorrowerId, None] = {}
-        """Members that get their first set when shares are computed, be it an empty one."""
+        """Members that get their first set, which may be empty, when shares are computed."""
         self.changed: dict[BorrowerId, None] = {}
         """Members whose next set may be made: nothing is on its way to them."""
         self.speaking: dict[BorrowerId, None] = {}

@@ -1,7 +1,7 @@
 """The leader's side of the lease protocol: what happens to streams becomes versions of sets.
 
-Streams are lent, recalled and taken back as in every group (`stream`); here that is put
-in terms of the sets that members are told. Rules:
+Streams are lent and revoked as in every group (`stream`); this module turns that into the stream
+sets that members are told: docs/protocol.md, "The lease protocol". Rules:
 
 1. A set holds the streams that are being granted or granted to the member. Where that differs from
    what it was told, the next commit holds a new version, with the grant epochs of the streams in
@@ -11,7 +11,7 @@ in terms of the sets that members are told. Rules:
 3. Versions are counted by session, durably, and never fall while a borrower of it lives: a set of
    an earlier leader can be told from one of this leader's. The counter of a session without a
    member is deleted; its next borrower has a new id, which no old set can reach.
-4. Whatever is said to a member renews its lease from the newest send time that was heard of it.
+4. Each message to a member renews its lease, from its newest send time that the leader has heard.
 
 It knows neither time nor timers of streams; `stream_acts` and `machine` call it.
 """
@@ -20,8 +20,8 @@ from collections.abc import Collection, Iterator
 
 from dss_core.ids import StreamId
 from dssd.machines.leader.events import SetVersion
-from dssd.machines.leader.state import Alarm, Leader, LeaderState, Limit
-from dssd.machines.leader.stream import LentStream, StreamState
+from dssd.machines.leader.lent_stream import LentStream, StreamState
+from dssd.machines.leader.state import Alarm, Leader, LeaderState, StateDeadline
 from dssd.machines.leader.stream_set_state import StreamSet, StreamSets
 from dssd.machines.messages import (
     BorrowerId,
@@ -62,7 +62,7 @@ def enter(sets: StreamSets, message: LeaderWanted) -> None:
 
 
 def adopt(state: Leader, sets: StreamSets, borrower_id: BorrowerId) -> None:
-    """What a member presented and keeps is the set that it has."""
+    """Note as the member's set the streams that it presented and keeps."""
     member_set = sets.by_member[borrower_id]
     for stream, lent in _held(state, borrower_id):
         if lent.state is StreamState.GRANTED:
@@ -83,7 +83,7 @@ def leave(sets: StreamSets, borrower_id: BorrowerId) -> None:
 
 
 def forget_sessions(sets: StreamSets) -> None:
-    """Nobody is left, and nobody comes back."""
+    """No member is left, and none comes back: delete the counters of all sessions."""
     sets.ended.update(dict.fromkeys(sets.counters))
 
 
@@ -127,7 +127,7 @@ def note_taken(state: Leader, sets: StreamSets, borrower_id: BorrowerId, taken: 
 
 
 def touch(sets: StreamSets, lent: LentStream, *, again: bool) -> bool:
-    """Something is to be said of a stream to its holder; whether that takes a new version."""
+    """A stream's holder must be told something; returns whether that takes a new version."""
     assert lent.holder is not None
     member_set = sets.by_member[lent.holder]
     taken = lent.state in TAKEN
@@ -157,7 +157,7 @@ def tells(sets: StreamSets, lent: LentStream) -> bool:
 
 
 def accept(sets: StreamSets, lent: LentStream) -> bool:
-    """The final progress is durable; whether the holder has said that it is final."""
+    """The progress of a revoked stream is durable; whether its holder said that it is final."""
     assert lent.holder is not None
     member_set = sets.by_member[lent.holder]
     if member_set.returned.get(lent.stream) != lent.grant_epoch:
@@ -170,7 +170,7 @@ def accept(sets: StreamSets, lent: LentStream) -> bool:
 
 
 def offer_first(state: Leader, sets: StreamSets) -> None:
-    """Once shares are computed, each newcomer gets a set, be it an empty one."""
+    """Once shares are computed, each newcomer gets a set, which may be empty."""
     if state.moves or state.timers.at_ms(Alarm.REBALANCE) is not None:
         return
     for borrower_id in sets.newcomers:
@@ -188,7 +188,7 @@ def _change(sets: StreamSets, borrower_id: BorrowerId, member_set: StreamSet) ->
 
 
 def is_waiting(state: Leader) -> bool:
-    """Whether versions want to be committed."""
+    """Whether versions wait for a commit."""
     sets = state.stream_sets
     if sets is None or state.state is not LeaderState.LEADING:
         return False
@@ -245,11 +245,11 @@ def note_durable(sets: StreamSets) -> None:
             sets.speaking[borrower_id] = None
 
 
-# What is said
+# Messages
 
 
 def messages(state: Leader, sets: StreamSets, now_ms: int) -> Iterator[ToBorrower]:
-    """What is to be said at the end of a step, a message a member at most."""
+    """What is sent at the end of a step: at most one message to each member."""
     speaking, sets.speaking = sets.speaking, {}
     for borrower_id in speaking:
         member_set = sets.by_member[borrower_id]
@@ -293,7 +293,7 @@ def _granted(
 
 
 def _left_ms(state: Leader, stream: StreamId, now_ms: int) -> int:
-    ends_ms = state.timers.at_ms(Limit(stream))
+    ends_ms = state.timers.at_ms(StateDeadline(stream))
     return state.timing.revoke_deadline_ms if ends_ms is None else max(ends_ms - now_ms, 0)
 
 

@@ -10,8 +10,6 @@ from dss_core.progress import Progress
 from dssd.machines.borrower.borrow_machine import (
     MESSAGES,
     TRANSITIONS,
-    Borrower,
-    BorrowerState,
     step,
 )
 from dssd.machines.borrower.events import (
@@ -36,6 +34,7 @@ from dssd.machines.borrower.events import (
     Unsubscribed,
     WakeAt,
 )
+from dssd.machines.borrower.state import Borrower, BorrowerState
 from dssd.machines.messages import (
     Disconnect,
     Grant,
@@ -430,7 +429,7 @@ def test_unsubscribing_waits_for_the_final_report_of_every_stream() -> None:
     assert effects[-1] == Ended("unsubscribed")
 
 
-def test_who_unsubscribes_gives_a_grant_back_as_it_came_and_again_if_it_comes_again() -> None:
+def test_while_unsubscribing_a_grant_is_given_back_unused_each_time_it_comes() -> None:
     borrower = borrower_in(S.UNSUBSCRIBING, granted(A))
     unused = UpdateProgress(ME, LEADER, (report(B, 3, sent=10),), final=True, leaving=True)
     for now_ms in (10, 260):
@@ -442,7 +441,7 @@ def test_who_unsubscribes_gives_a_grant_back_as_it_came_and_again_if_it_comes_ag
     assert borrower.state is S.UNSUBSCRIBING
 
 
-def test_who_unsubscribes_gives_a_newer_grant_back_and_reports_the_one_it_holds() -> None:
+def test_while_unsubscribing_a_newer_grant_is_given_back_and_the_held_one_reported() -> None:
     borrower = borrower_in(S.UNSUBSCRIBING, granted(A))
     assert sent(after(borrower, Received(grant(granted(A, 3)), 10))) == [
         UpdateProgress(ME, LEADER, (report(A, 3, sent=10),), final=True, leaving=True)
@@ -450,7 +449,7 @@ def test_who_unsubscribes_gives_a_newer_grant_back_and_reports_the_one_it_holds(
     assert borrower.streams[A].report == report(A)
 
 
-def test_who_unsubscribes_answers_the_revoke_of_a_stream_that_it_does_not_hold() -> None:
+def test_while_unsubscribing_the_revoke_of_a_stream_that_is_not_held_is_answered() -> None:
     borrower = borrower_in(S.UNSUBSCRIBING, granted(A))
     effects = after(borrower, Received(Revoke(ME, LEADER, B, 3, 10_000), 10))
     assert effects == [SendToLeader(RevokeFinished(ME, LEADER, B, 3))]

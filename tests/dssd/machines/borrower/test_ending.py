@@ -4,6 +4,7 @@ import pytest
 
 from dss_core.errors import GroupDestroyed
 from dss_core.progress import Progress
+from dssd.limits import UNSUBSCRIBE_MS
 from dssd.machines.borrower import ending, grants
 from dssd.machines.borrower.events import (
     Disconnected,
@@ -15,8 +16,14 @@ from dssd.machines.borrower.events import (
     Reported,
     Unsubscribed,
 )
-from dssd.machines.borrower.lease_state import LeaseBorrower
-from dssd.machines.borrower.state import Borrower, BorrowerState, Effects, Holder, Timer
+from dssd.machines.borrower.state import (
+    Borrower,
+    BorrowerState,
+    Effects,
+    Holder,
+    LeaseBorrower,
+    Timer,
+)
 from dssd.machines.messages import Disconnect, Invalidate, PingResponse, Revoked, RevokeFinished
 from support.played_borrower import LEASE_MS, ME, SESSION, A, B, bare, granted, report
 
@@ -35,7 +42,7 @@ def dropped(reason: str) -> list[object]:
     return [DropStream(A, 2, reason), DropStream(B, 2, reason)]
 
 
-def test_one_that_has_ended_holds_nothing_and_waits_for_nothing(holder: Holder) -> None:
+def test_a_borrower_that_has_ended_holds_nothing_and_waits_for_nothing(holder: Holder) -> None:
     holder.timers.set(Timer.LEASE, 100)
     effects: Effects = []
     ending.end(holder, Recreate("inconsistent"), effects)
@@ -47,7 +54,7 @@ def test_one_that_has_ended_holds_nothing_and_waits_for_nothing(holder: Holder) 
 @pytest.mark.parametrize(
     ("given", "reason"), [(Unsubscribed(0), "unsubscribed"), (Disconnected(0), "disconnected")]
 )
-def test_who_leaves_says_first_how_everything_stands(
+def test_a_borrower_that_leaves_first_says_how_everything_stands(
     holder: Holder, given: Unsubscribed | Disconnected, reason: str
 ) -> None:
     effects: Effects = []
@@ -56,7 +63,7 @@ def test_who_leaves_says_first_how_everything_stands(
     assert bare(effects) == [goodbye, *dropped(reason), Ended(reason)]
 
 
-def test_who_is_leaving_ends_with_the_last_final_report(holder: Holder) -> None:
+def test_a_borrower_that_is_leaving_ends_with_the_last_final_report(holder: Holder) -> None:
     ending.begin_leaving(holder, 0)
     effects: Effects = []
     for stream in (A, B):
@@ -66,14 +73,16 @@ def test_who_is_leaving_ends_with_the_last_final_report(holder: Holder) -> None:
     assert effects[-1] == Ended("unsubscribed")
 
 
-def test_who_is_leaving_waits_for_nothing_but_final_reports_and_its_lease(holder: Holder) -> None:
+def test_a_borrower_that_is_leaving_waits_for_final_reports_and_its_lease(
+    holder: Holder,
+) -> None:
     for timer in (Timer.FIND, Timer.SUSPEND, Timer.LEASE):
         holder.timers.set(timer, 100)
     ending.begin_leaving(holder, 1_000)
     waits = {timer: holder.timers.at_ms(timer) for timer in Timer}
     assert {timer: at_ms for timer, at_ms in waits.items() if at_ms is not None} == {
         Timer.LEASE: 100,
-        Timer.UNSUBSCRIBE: 1_000 + ending.UNSUBSCRIBE_MS,
+        Timer.UNSUBSCRIBE: 1_000 + UNSUBSCRIBE_MS,
     }
 
 
@@ -107,7 +116,7 @@ def test_an_invalid_stream_costs_no_other(holder: Holder) -> None:
     assert set(holder.streams) == {B}
 
 
-def test_the_last_stream_that_is_taken_back_ends_who_is_leaving(holder: Holder) -> None:
+def test_the_last_stream_that_is_taken_back_ends_a_borrower_that_is_leaving(holder: Holder) -> None:
     ending.begin_leaving(holder, 0)
     grants.drop(holder, B, "revoked", [])
     effects: Effects = []
@@ -121,7 +130,7 @@ def test_the_last_stream_that_is_taken_back_ends_who_is_leaving(holder: Holder) 
     ]
 
 
-def test_one_that_is_gone_answers_that_a_stream_was_taken_back_and_nothing_else(
+def test_a_borrower_that_is_gone_answers_revoked_and_nothing_else(
     holder: Holder,
 ) -> None:
     ending.end(holder, Ended("unsubscribed"), [])

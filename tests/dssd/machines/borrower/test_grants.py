@@ -11,8 +11,7 @@ from dssd.machines.borrower.events import (
     Reported,
     RevokeStream,
 )
-from dssd.machines.borrower.lease_state import LeaseBorrower
-from dssd.machines.borrower.state import Borrower, Effects, Holder
+from dssd.machines.borrower.state import Borrower, Effects, Holder, LeaseBorrower
 from dssd.machines.messages import ProgressSaved, Revoked, RevokeFinished
 from support.played_borrower import LEASE_MS, ME, SESSION, A, B, bare, granted, report
 
@@ -38,7 +37,7 @@ def test_a_grant_is_new_above_the_one_that_is_held_and_above_the_last_that_ended
     assert grants.is_new(holder, granted(B, epoch=1))
 
 
-def test_a_newer_grant_takes_the_place_of_the_one_that_is_held(holder: Holder) -> None:
+def test_a_newer_grant_replaces_the_one_that_is_held(holder: Holder) -> None:
     effects: Effects = []
     grants.install(holder, granted(epoch=3, floor=20), effects)
     assert effects == [

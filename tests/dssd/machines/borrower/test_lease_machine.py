@@ -28,8 +28,7 @@ from dssd.machines.borrower.events import (
     Unsubscribed,
 )
 from dssd.machines.borrower.lease_machine import MESSAGES, TRANSITIONS, step
-from dssd.machines.borrower.lease_state import LeaseBorrower
-from dssd.machines.borrower.state import BorrowerState
+from dssd.machines.borrower.state import BorrowerState, LeaseBorrower
 from dssd.machines.messages import (
     Disconnect,
     Grant,
@@ -388,7 +387,7 @@ def test_a_newer_leader_is_shown_what_is_held_and_its_version() -> None:
     assert after(borrower, Invalidate(ME, LEADER, "of the leader before")) == []
 
 
-def test_the_lease_runs_from_the_send_time_that_the_leader_heard_of() -> None:
+def test_the_lease_runs_from_the_send_time_that_the_leader_has_heard() -> None:
     borrower = borrower_in(S.REPLAYING)
     step(borrower, Received(renewed(3, heard_ms=1_000), 3_000))
     assert SuspendDelivery() not in after(borrower, Ticked(4_599))
@@ -460,7 +459,7 @@ def test_unsubscribing_gives_every_stream_back_and_then_says_goodbye() -> None:
 @pytest.mark.parametrize(
     "set_message", [updated(3, 4, granted(A), granted(C), taken=[B]), leased(3, granted(C))]
 )
-def test_who_unsubscribes_takes_no_set_and_gives_back_what_is_new_in_it(
+def test_while_unsubscribing_no_set_is_taken_and_what_is_new_in_it_is_given_back(
     set_message: ToBorrower,
 ) -> None:
     borrower = borrower_in(S.UNSUBSCRIBING)
@@ -469,7 +468,7 @@ def test_who_unsubscribes_takes_no_set_and_gives_back_what_is_new_in_it(
     assert (borrower.version, set(borrower.streams)) == (3, {A, B})
 
 
-def test_who_unsubscribes_answers_that_streams_are_taken_over_which_it_does_not_hold() -> None:
+def test_while_unsubscribing_streams_that_are_taken_over_but_not_held_are_answered() -> None:
     borrower = borrower_in(S.UNSUBSCRIBING)
     assert after(borrower, updated(3, 4, granted(A), taken=[B, C])) == [
         RevokeFinished(ME, LEADER, C, 2)

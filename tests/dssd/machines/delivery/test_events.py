@@ -31,6 +31,6 @@ def test_pieces_leave_the_window_as_the_whole_does() -> None:
         for settle in settles:
             client.feed(settle)
         client.tick(5_000)
-        states.append((client.take(), client.reports, client.window.out_records))
+        states.append((client.take(), client.reports, client.window.credit.out_records))
     assert states[0] == states[1]
     assert states[0][2] == len(NAKS) + len(RENEWED)

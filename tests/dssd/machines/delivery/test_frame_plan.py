@@ -2,10 +2,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dss_core.progress import Range, Ranges, clipped, complement, normalised, total
-from dssd.machines.delivery.frame_plan import Class, CreditLeft, FrameSpans, plan
+from dssd.machines.delivery.frame_plan import CreditLeft, FrameSpans, Stretch, plan
 
 SPANS = FrameSpans(at=[0, 100, 250, 300], base=[10, 20, 35, 40])
-ALL = Class(10, 40, redelivered=False, attempt=1, records_max=30)
+ALL = Stretch(10, 40, redelivered=False, attempt=1, records_max=30)
 
 
 def test_what_fits_goes_up_to_the_end_of_a_frame() -> None:
@@ -25,14 +25,14 @@ def test_one_frame_goes_even_where_it_needs_more_than_is_left() -> None:
     assert planned.mask == ((20, 22),)
 
 
-def test_a_class_ends_a_delivery_within_a_frame() -> None:
-    first = Class(10, 25, True, 2, 100)
+def test_a_stretch_ends_a_delivery_within_a_frame() -> None:
+    first = Stretch(10, 25, True, 2, 100)
     planned = plan(SPANS, ((10, 40),), first, CreditLeft(100, 1_000))
     assert (planned.picked, planned.mask, planned.attempt) == (((10, 25),), ((25, 35),), 2)
 
 
-def test_a_class_that_is_bounded_lets_so_many_records_go() -> None:
-    bounded = Class(10, 40, True, 3, 12)
+def test_a_stretch_that_is_bounded_lets_no_more_records_go() -> None:
+    bounded = Stretch(10, 40, True, 3, 12)
     planned = plan(SPANS, ((10, 15), (30, 40)), bounded, CreditLeft(100, 1_000))
     assert planned.picked == ((10, 15), (30, 37))
     assert planned.mask == ((15, 30), (37, 40))
@@ -81,8 +81,8 @@ def test_bisection_takes_the_same_frames_as_one_look_at_each(
     given_: tuple[FrameSpans, Ranges, CreditLeft],
 ) -> None:
     spans, wanted, room = given_
-    kind = Class(spans.base[0], spans.base[-1], False, 1, 1_000)
-    planned = plan(spans, wanted, kind, room)
+    whole = Stretch(spans.base[0], spans.base[-1], False, 1, 1_000)
+    planned = plan(spans, wanted, whole, room)
     assert (planned.first_byte, planned.last_byte) == frame_by_frame(spans, wanted, room)
     assert planned.picked == clipped(wanted, planned.base, planned.end)
     assert planned.mask == complement(planned.picked, planned.base, planned.end)

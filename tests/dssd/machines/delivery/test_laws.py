@@ -85,7 +85,7 @@ class Model:
             self.held[delivery.grant].arrive(delivery)
         self.client.delivered.clear()
         waiting = sum(len(held.queue) for held in self.held.values())
-        out = self.client.window.out_records
+        out = self.client.window.credit.out_records
         assert waiting <= out, "credit came back for what was not handed out"
         assert out < self.credit + self.largest
         assert self.client.take_others() == []
@@ -129,8 +129,8 @@ class Model:
         self.absorb()
         for grant, held in self.held.items():
             assert self.client.reports[grant].progress == Progress(held.stream.end)
-        assert self.client.window.out_records == 0
-        assert self.client.window.out_bytes == 0
+        assert self.client.window.credit.out_records == 0
+        assert self.client.window.credit.out_bytes == 0
 
 
 def _mask(stretches: Sequence[Range], end: int) -> Ranges:

@@ -49,7 +49,7 @@ def test_it_counts_what_is_out_and_gives_back_every_byte(
     assert (out.records, out.bytes) == (0, 0)
 
 
-def test_runs_that_come_again_are_kept_in_order() -> None:
+def test_ranges_that_come_again_are_kept_in_order() -> None:
     out = Outstanding()
     out.add(run(10, 20, 100))
     out.add(run(0, 5, 50))

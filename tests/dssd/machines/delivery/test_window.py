@@ -153,7 +153,7 @@ def test_records_that_the_filter_rejects_count_as_acked() -> None:
     assert client.reports[1].progress == Progress(8)
 
 
-def test_what_the_filter_rejects_behind_the_last_record_needs_no_word_of_the_client() -> None:
+def test_what_the_filter_rejects_after_the_last_record_is_acked_without_the_client() -> None:
     client = Client()
     client.install(1, Stream([4, 4], mask=((2, 5), (6, 8))))
     assert client.take() == [(((0, 2), (5, 6)), False, 1)]
@@ -163,7 +163,7 @@ def test_what_the_filter_rejects_behind_the_last_record_needs_no_word_of_the_cli
     assert client.reports[1].frontier == 8
 
 
-def test_credit_that_comes_back_at_one_moment_is_spent_at_once() -> None:
+def test_credit_that_settles_give_back_together_is_spent_together() -> None:
     client = Client(records=4)
     for grant, sizes in ((1, [2]), (2, [2]), (3, [2, 2, 2])):
         client.install(grant, Stream(sizes))
@@ -247,10 +247,10 @@ def test_what_comes_again_waits_for_its_ack_only_once_it_is_handed_out() -> None
     client.install(1, Stream([2]))
     client.feed(Settle(1, naks=(Nak(0, 1, 0),), frontier=2))
     client.take()
-    out = client.window.out_records
+    out = client.window.credit.out_records
     client.tick(10 * ACK_WAIT_MS)
     assert [ranges for ranges, _, _ in client.take()] == [((1, 2),)], "only the other one"
-    assert client.window.out_records == out, "its credit does not come back"
+    assert client.window.credit.out_records == out, "its credit does not come back"
     client.feed(Settle(1, in_progress=((0, 1),)))
     client.tick(ACK_WAIT_MS + 2_000)
     assert client.take() == [(((0, 1),), True, 3)]
@@ -278,7 +278,7 @@ def test_a_wait_of_the_sending_before_does_not_take_back_what_came_again() -> No
     assert client.take() == [(((0, 1),), True, 2)]
     client.tick(3 * ACK_WAIT_MS)
     assert client.take() == []
-    assert client.window.out_records == 1
+    assert client.window.credit.out_records == 1
 
 
 def test_a_late_nak_does_not_bring_a_second_copy_of_what_is_on_its_way_again() -> None:
@@ -289,7 +289,7 @@ def test_a_late_nak_does_not_bring_a_second_copy_of_what_is_on_its_way_again() -
     assert client.take()[1:] == [(((0, 1),), True, 2)]
     client.feed(Settle(1, naks=(Nak(0, 1, 0),), frontier=1))
     assert client.take() == []
-    assert client.window.out_records == 1
+    assert client.window.credit.out_records == 1
     client.feed(Settle(1, naks=(Nak(0, 1, 0),), in_progress=((0, 1),)))
     assert client.take() == [(((0, 1),), True, 3)]
 
@@ -436,7 +436,7 @@ def test_a_revoke_waits_for_the_client_and_reports_finally() -> None:
     client.feed(Settle(1, ((0, 2),), token=5, frontier=3))
     client.feed(RevokeFinished(1))
     assert client.reports[1] == StreamReport(StreamId(1, 1), 1, Progress(2), 3)
-    assert client.window.out_records == 0
+    assert client.window.credit.out_records == 0
     client.feed(Settle(1, ((2, 3),)))
     assert client.take_others() == [RefuseGrant(1)]
     client.feed(Saved(1, Progress(2)), Dropped(1))
@@ -534,7 +534,7 @@ def test_at_the_cap_of_acked_ranges_the_stream_pauses_and_shows_it() -> None:
 
 @pytest.mark.parametrize("gap", [1, 2, 7])
 @pytest.mark.parametrize("islands", [1_023, 1_024, 2_500])
-def test_who_takes_over_at_the_cap_of_acked_ranges_gets_all_that_is_left(
+def test_a_new_holder_at_the_cap_of_acked_ranges_gets_all_that_is_left(
     gap: int, islands: int
 ) -> None:
     period = gap + 1
@@ -550,7 +550,7 @@ def test_who_takes_over_at_the_cap_of_acked_ranges_gets_all_that_is_left(
     assert seen == set(range(frames * 100)) - {o for low, high in ranges for o in range(low, high)}
 
 
-def test_who_takes_over_at_the_cap_waits_where_it_adds_ranges_of_its_own() -> None:
+def test_a_new_holder_at_the_cap_waits_where_it_adds_ranges_of_its_own() -> None:
     ranges = tuple((at * 100 + 99, (at + 1) * 100) for at in range(2_000))
     client = Client(records=1_000)
     client.install(1, Stream([100] * 2_000), progress=Progress(0, ranges), frontier=200_000)

@@ -21,9 +21,10 @@ from dssd.machines.leader.events import (
     Ticked,
     TookOver,
 )
-from dssd.machines.leader.machine import MESSAGES, TRANSITIONS, step
+from dssd.machines.leader.lent_stream import HELD, StreamState
+from dssd.machines.leader.machine import TRANSITIONS, step
+from dssd.machines.leader.receiving import MESSAGES
 from dssd.machines.leader.state import Leader, LeaderState, view
-from dssd.machines.leader.stream import HELD, StreamState
 from dssd.machines.messages import (
     Disconnect,
     Grant,

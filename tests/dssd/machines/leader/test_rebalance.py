@@ -6,6 +6,7 @@ import pytest
 
 from dss_core.ids import StreamId
 from dss_core.progress import Progress
+from dssd.limits import MOVES_A_STEP_MAX, STREAMS_A_REBALANCE_MS, TIMERS_A_STEP_MAX
 from dssd.machines.leader.events import (
     Committed,
     LeaderInput,
@@ -19,15 +20,9 @@ from dssd.machines.leader.events import (
     TookOver,
     WakeAt,
 )
+from dssd.machines.leader.lent_stream import HELD, StreamState
 from dssd.machines.leader.machine import step
-from dssd.machines.leader.state import (
-    MOVES_A_STEP_MAX,
-    STREAMS_A_REBALANCE_MS,
-    TIMERS_A_STEP_MAX,
-    Leader,
-    view,
-)
-from dssd.machines.leader.stream import HELD, StreamState
+from dssd.machines.leader.state import Leader, view
 from dssd.machines.messages import (
     Grant,
     LeaderWanted,
@@ -61,7 +56,7 @@ class Crowd:
         self.feed(TookOver(0, stored, restarted=True))
 
     def feed(self, given: LeaderInput) -> int:
-        """Take a step; how many grants it began or streams it recalled."""
+        """Take a step; how many grants it began or streams it began to revoke."""
         before = self.shares()
         for effect in step(self.leader, given)[1]:
             match effect:
@@ -132,7 +127,7 @@ class Crowd:
 S = StreamState
 
 
-def test_a_step_begins_so_many_moves_and_the_next_ones_the_rest() -> None:
+def test_a_step_begins_a_portion_of_the_moves_and_the_next_steps_the_rest() -> None:
     crowd = Crowd()
     crowd.join(ANN)
     begun = [crowd.ring() for _ in range(4)]

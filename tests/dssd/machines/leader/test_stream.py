@@ -6,14 +6,13 @@ import pytest
 from dss_core.ids import StreamId
 from dss_core.progress import Progress
 from dssd.machines.leader.events import GrantRecord, StoredStream
-from dssd.machines.leader.stream import (
-    HELD,
-    TRANSITIONS,
+from dssd.machines.leader.lent_stream import HELD, LentStream, StreamState
+from dssd.machines.leader.stream import TRANSITIONS, step
+from dssd.machines.leader.stream_events import (
     Act,
     Acts,
     GrantDecided,
     HolderLost,
-    LentStream,
     Overdue,
     Released,
     Reported,
@@ -22,8 +21,6 @@ from dssd.machines.leader.stream import (
     Saved,
     Sealed,
     StreamEvent,
-    StreamState,
-    step,
 )
 from dssd.machines.messages import StreamReport
 

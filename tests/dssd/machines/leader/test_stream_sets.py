@@ -12,8 +12,8 @@ from dssd.machines.leader.events import (
     StoredStream,
     StreamsChanged,
 )
+from dssd.machines.leader.lent_stream import HELD, StreamState
 from dssd.machines.leader.state import Leader
-from dssd.machines.leader.stream import HELD, StreamState
 from dssd.machines.leader.stream_set_state import StreamSets
 from dssd.machines.messages import (
     Disconnect,
@@ -118,7 +118,7 @@ def test_the_first_set_leaves_once_its_version_and_its_grant_epochs_are_durable(
     assert run.commit() == [LeaseStreams(ANN, LEADER, 1, (granted(0), granted(1)), lease_ms, 1)]
 
 
-def test_who_gets_no_stream_gets_an_empty_set() -> None:
+def test_a_member_without_streams_gets_an_empty_set() -> None:
     run = Run(fresh(0))
     run.join(ANN)
     run.tell(states(ANN, 1, report(0)))
@@ -178,7 +178,7 @@ def test_a_set_that_was_shown_is_confirmed_with_a_renewal() -> None:
     assert run.state(0) is StreamState.GRANTED
 
 
-def test_while_a_set_is_on_its_way_it_is_the_answer_to_whoever_asks_for_a_renewal() -> None:
+def test_while_a_set_is_on_its_way_it_is_the_answer_to_a_request_for_a_renewal() -> None:
     run = two_members()
     run.commit_all()
     [again] = run.tell(states(ANN, 1, sent_ms=50))
@@ -207,7 +207,7 @@ def test_a_taken_over_stream_is_lent_on_only_once_it_is_fully_acked_and_durable(
     assert (update.borrower_id, update.streams) == (BOB, (moved,))
 
 
-def test_that_a_stream_was_accepted_is_said_until_the_member_names_it_no_more() -> None:
+def test_a_stream_is_named_as_accepted_until_the_member_no_longer_names_it() -> None:
     run = two_members()
     run.commit_all()
     final = states(ANN, 2, over=(taken(1, final=True),))
@@ -218,7 +218,7 @@ def test_that_a_stream_was_accepted_is_said_until_the_member_names_it_no_more() 
     assert run.tell(states(ANN, 2)) == [RenewStreamLease(ANN, LEADER, 2, 1)]
 
 
-def test_a_stream_that_is_taken_over_from_who_never_had_it_is_free_when_it_says_so() -> None:
+def test_a_stream_taken_over_from_a_member_that_never_had_it_is_free_on_its_answer() -> None:
     run = two_members()
     run.commit_all()
     run.tell(RevokeFinished(ANN, LEADER, stream(1), 1))
@@ -316,7 +316,7 @@ def test_a_new_leader_adopts_a_member_with_its_set_and_its_version() -> None:
     assert (update.version_old, update.version) == (7, 8)
 
 
-def test_a_set_that_comes_to_light_late_takes_the_place_of_a_first_one() -> None:
+def test_a_set_that_a_member_presents_late_replaces_a_first_one() -> None:
     run = Run(held_before(0, ANN), versions=(SetVersion(session_of(ANN), 7),))
     run.join(ANN)
     presented = wanted(ANN, report(0, 3), version=7, epoch=LEADER, sent_ms=40)

@@ -1,0 +1,33 @@
+"""Grants of a session of which there is something to report, gathered for a few milliseconds.
+
+Invariant: while there is any, there is a time at which they are reported.
+"""
+
+from dssd.limits import REPORT_INTERVAL_MS
+
+
+class MovedGrants:
+    """The grants, and when they are reported."""
+
+    __slots__ = ("_grants", "report_at_ms")
+
+    def __init__(self) -> None:
+        self._grants: set[int] = set()
+        self.report_at_ms: int | None = None
+
+    def note(self, grant: int, now_ms: int) -> None:
+        """There is something to report of the grant."""
+        self._grants.add(grant)
+        if self.report_at_ms is None:
+            self.report_at_ms = now_ms + REPORT_INTERVAL_MS
+
+    def discard(self, grant: int) -> None:
+        """The grant is reported otherwise, or over."""
+        self._grants.discard(grant)
+
+    def take(self) -> list[int]:
+        """The grants that are reported now, in order."""
+        self.report_at_ms = None
+        grants = sorted(self._grants)
+        self._grants.clear()
+        return grants

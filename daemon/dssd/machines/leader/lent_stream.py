@@ -1,0 +1,107 @@
+"""The state of one stream of a group, as its leader lends it.
+
+Apart from `stream`, whose transitions change it. Invariant: it has a holder in the states of `HELD`
+only; otherwise `holder` names who held it last.
+"""
+
+from enum import Enum
+
+from dssd.machines.leader.events import GrantRecord, StoredStream, StreamRecord
+from dssd.machines.messages import Attempts, BorrowerId, GrantedStream
+
+
+class StreamState(Enum):
+    """Where a stream stands."""
+
+    # Members are single objects; the hash that Enum gives them is computed in Python each time.
+    __hash__ = object.__hash__
+
+    FREE = "free"
+    GRANTING = "granting"
+    GRANTED = "granted"
+    REVOKING = "revoking"
+    REVOKED = "revoked"
+    FINISHED = "finished"
+
+
+HELD = frozenset(
+    {StreamState.GRANTING, StreamState.GRANTED, StreamState.REVOKING, StreamState.REVOKED}
+)
+"""The states in which a stream has a holder."""
+
+TRANSIENT = frozenset({StreamState.GRANTING, StreamState.REVOKING, StreamState.REVOKED})
+"""The states in which something is sent again until it is answered."""
+
+ENDED_BY_DEADLINE = frozenset({StreamState.GRANTING, StreamState.REVOKING})
+"""The states that a deadline ends: the holder is then told that the stream is revoked. `REVOKED`
+has no deadline: a holder that lives may hand out records until it hears of it, so the stream is
+free once the holder has answered, or at the end of its lease."""
+
+
+class LentStream:
+    """The state, owned by the leader; `state`, `holder` and `grant_epoch` change in a step only."""
+
+    __slots__ = (
+        "attempts", "durable", "frontier", "grant_epoch", "grant_unsaved", "heir", "holder",
+        "progress", "reserved", "saved", "sealed_end", "session_id", "since_ms",
+        "stalled", "state", "stream", "suspect_end", "unmeasured",
+    )  # fmt: skip
+
+    def __init__(self, stored: StoredStream) -> None:
+        self.stream = stored.stream
+        self.state = StreamState.FREE
+        self.grant_epoch = stored.grant_epoch
+        self.session_id = stored.session_id
+        self.holder = stored.borrower_id
+        """Who holds it; while it is free, who held it last."""
+        self.heir: BorrowerId | None = None
+        """Who gets it next, where that is planned."""
+        self.progress = stored.progress
+        self.saved = stored.progress
+        self.frontier = stored.frontier
+        self.attempts: Attempts = stored.attempts
+        self.sealed_end = stored.sealed_end
+        self.suspect_end = 0 if stored.borrower_id is None else stored.end
+        self.unmeasured = False
+        self.stalled = False
+        """Its holder says that delivery is paused."""
+        self.reserved = False
+        self.durable = False
+        """What the present state waits for is committed."""
+        self.grant_unsaved = False
+        self.since_ms = 0
+        if stored.finished or self.is_at_end():
+            self.state = StreamState.FINISHED
+
+    def is_at_end(self) -> bool:
+        """Whether everything it will ever hold is acknowledged."""
+        return self.sealed_end is not None and self.progress.floor >= self.sealed_end
+
+    def is_exact(self) -> bool:
+        """Whether the frontier bounds what was ever handed out."""
+        return not self.unmeasured and self.suspect_end <= max(self.frontier, self.progress.floor)
+
+    def record(self) -> StreamRecord:
+        """What a commit shall say of it."""
+        grant = None
+        if self.grant_unsaved:
+            doubtful = self.state in HELD or not self.is_exact()
+            grant = GrantRecord(
+                self.grant_epoch, self.session_id, self.holder if doubtful else None
+            )
+        finished = self.state is StreamState.FINISHED
+        return StreamRecord(
+            self.stream, self.progress, self.frontier, self.attempts, finished, grant
+        )
+
+    def granted(self) -> GrantedStream:
+        """What its holder is told."""
+        suspect_end = max(self.suspect_end, self.frontier)
+        return GrantedStream(
+            self.stream,
+            self.grant_epoch,
+            self.progress,
+            self.frontier,
+            self.attempts,
+            suspect_end,
+        )

@@ -1,0 +1,173 @@
+"""The messages of borrowers to a leader, and what the leader does with them.
+
+`MESSAGES` has an entry for each message of `ToLeader`. Invariant: from a borrower that is no member
+only `LeaderWanted` and `Disconnect` are taken; any other message of it changes nothing. This module
+does not know what a report does to a stream (`stream`), nor who should hold it (`rebalance`).
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+
+from dss_core.errors import GroupNotFound
+from dssd.machines.leader import stream_sets
+from dssd.machines.leader.events import Received
+from dssd.machines.leader.lent_stream import LentStream
+from dssd.machines.leader.members import extend_lease, note_departed, note_leaving, remove_member
+from dssd.machines.leader.state import Alarm, Member
+from dssd.machines.leader.stream_acts import invalidate, rebalance_by, turn_stream
+from dssd.machines.leader.stream_events import Released, Reported
+from dssd.machines.leader.stream_set_state import StreamSets
+from dssd.machines.leader.turn import LeaderTurn
+from dssd.machines.messages import (
+    BorrowerId,
+    Disconnect,
+    Invalidate,
+    LeaderConnectResponse,
+    LeaderWanted,
+    Ping,
+    PingResponse,
+    RevokeFinished,
+    StreamReport,
+    ToLeader,
+    UpdateProgress,
+    UpdateStreamStates,
+)
+
+
+def receive(turn: LeaderTurn, given: Received) -> None:
+    """Take a message of a borrower, whether it is a member or not."""
+    message = given.message
+    state = turn.state
+    if message.leader_epoch > state.leader_epoch:
+        return
+    member = state.members.get(message.borrower_id)
+    if member is None and not isinstance(message, LeaderWanted | Disconnect):
+        _answer_stranger(turn, message)
+        return
+    if member is not None:
+        extend_lease(turn, member)
+    MESSAGES[type(message)](turn, message)
+
+
+def _answer_stranger(turn: LeaderTurn, message: ToLeader) -> None:
+    state = turn.state
+    if message.leader_epoch < state.leader_epoch:
+        # It knows the leader before: the higher epoch makes it present what it holds.
+        turn.send(
+            LeaderConnectResponse(message.borrower_id, state.leader_epoch, state.timing.lease_ms)
+        )
+        return
+    if not isinstance(message, RevokeFinished):
+        turn.send(Invalidate(message.borrower_id, state.leader_epoch, "not a member"))
+
+
+def _admit(turn: LeaderTurn, message: LeaderWanted) -> None:
+    state = turn.state
+    if state.owner_session is not None and message.session_id != state.owner_session:
+        turn.send(Invalidate(message.borrower_id, state.leader_epoch, GroupNotFound.code))
+        return
+    if message.borrower_id in state.departed:
+        turn.send(Invalidate(message.borrower_id, state.leader_epoch, "gone"))
+        return
+    if message.borrower_id not in state.members:
+        member = Member(message.borrower_id, message.session_id, message.client_id, turn.now_ms)
+        state.members[member.borrower_id] = member
+        state.sessions.setdefault(member.session_id, {})[member.borrower_id] = None
+        state.timers.clear(Alarm.IDLE)
+        extend_lease(turn, member)
+        rebalance_by(turn, turn.now_ms + state.timing.gather_ms)
+    if state.stream_sets is not None:
+        _take_presented(turn, state.stream_sets, message)
+        return
+    turn.send(LeaderConnectResponse(message.borrower_id, state.leader_epoch, state.timing.lease_ms))
+    _take_reports(turn, message.borrower_id, message.held, final=False)
+
+
+def _take_presented(turn: LeaderTurn, sets: StreamSets, message: LeaderWanted) -> None:
+    presents = stream_sets.presents(sets, message)
+    if presents:
+        stream_sets.enter(sets, message)
+    stream_sets.hear(sets, message)
+    _take_reports(turn, message.borrower_id, message.held, final=False)
+    if presents:
+        stream_sets.adopt(turn.state, sets, message.borrower_id)
+
+
+def _take_states(turn: LeaderTurn, message: UpdateStreamStates) -> None:
+    sets, borrower_id = turn.state.stream_sets, message.borrower_id
+    if sets is None:
+        return
+    if message.leaving:
+        note_leaving(turn, turn.state.members[borrower_id])
+    if not stream_sets.hear(sets, message):
+        # It begins anew without a goodbye, so what it held is free at the end of its lease.
+        turn.send(Invalidate(borrower_id, turn.state.leader_epoch, "version mismatch"))
+    _take_reports(turn, borrower_id, message.states, final=False)
+    for taken in message.taken_over:
+        if stream_sets.note_taken(turn.state, sets, borrower_id, taken):
+            _take_reports(turn, borrower_id, (taken.report,), final=taken.final)
+
+
+def _answer_ping(turn: LeaderTurn, message: Ping) -> None:
+    turn.send(PingResponse(message.borrower_id, turn.state.leader_epoch, message.sent_ms))
+
+
+def _take_progress(turn: LeaderTurn, message: UpdateProgress) -> None:
+    if message.leaving:
+        note_leaving(turn, turn.state.members[message.borrower_id])
+    _take_reports(turn, message.borrower_id, message.reports, final=message.final)
+
+
+def _take_reports(
+    turn: LeaderTurn, borrower_id: BorrowerId, reports: Iterable[StreamReport], *, final: bool
+) -> None:
+    for report in reports:
+        lent = turn.state.streams.get(report.stream)
+        if lent is None:
+            invalidate(turn, borrower_id, report.stream, report.grant_epoch, "unknown stream")
+        else:
+            turn_stream(turn, lent, Reported(borrower_id, report, final))
+            if turn.state.stream_sets is not None:
+                stream_sets.note_adopted(turn.state.stream_sets, lent, borrower_id)
+
+
+def _take_release(turn: LeaderTurn, message: RevokeFinished) -> None:
+    lent = turn.state.streams.get(message.stream)
+    if lent is not None:
+        turn_stream(turn, lent, Released(message.borrower_id, message.grant_epoch))
+
+
+def _take_goodbye(turn: LeaderTurn, message: Disconnect) -> None:
+    state = turn.state
+    for report in message.reports:
+        lent = state.streams.get(report.stream)
+        if lent is None or lent.holder != message.borrower_id:
+            continue
+        turn_stream(turn, lent, Reported(message.borrower_id, report, final=True))
+        if lent.reserved:
+            lent.reserved = False
+            _note_doubt(lent, report)
+            rebalance_by(turn, turn.now_ms)
+    member = state.members.get(message.borrower_id)
+    if member is None:
+        note_departed(turn, message.borrower_id)
+    else:
+        state.leaving.add(member.session_id)
+        remove_member(turn, member, rebalance_at_ms=turn.now_ms + state.timing.gather_ms)
+
+
+def _note_doubt(lent: LentStream, report: StreamReport) -> None:
+    if report.sent is None:
+        lent.unmeasured = True
+    else:
+        lent.suspect_end = max(lent.suspect_end, report.sent)
+
+
+MESSAGES: Mapping[type[ToLeader], Callable[..., None]] = {
+    LeaderWanted: _admit,
+    Ping: _answer_ping,
+    UpdateProgress: _take_progress,
+    RevokeFinished: _take_release,
+    Disconnect: _take_goodbye,
+    UpdateStreamStates: _take_states,
+}
+"""While leading, from a member; a stranger gets only as far as `LeaderWanted` and `Disconnect`."""

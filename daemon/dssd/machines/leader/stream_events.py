@@ -1,0 +1,109 @@
+"""Events of one stream of a group, and acts: what its leader shall do for it then.
+
+`stream` takes the events and answers with acts; `stream_acts` carries these out. An act is about
+the stream of the event. Shapes only: no rule is here.
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+
+from dss_core.progress import Progress
+from dssd.machines.messages import BorrowerId, SessionId, StreamReport
+
+
+class Act(Enum):
+    """What the leader shall do for a stream."""
+
+    SAVE_SOON = "save_soon"
+    """With the next commit of reports."""
+    SAVE_NOW = "save_now"
+    """Somebody waits for it."""
+    SEND_GRANT = "send_grant"
+    SEND_REVOKE = "send_revoke"
+    SEND_REVOKED = "send_revoked"
+    SEND_SAVED = "send_saved"
+    SEND_INVALIDATE = "send_invalidate"
+    """To the borrower of the event, for the epoch of the event."""
+    PLACE = "place"
+    """The stream is free: give it to its heir, or allocate."""
+    SHARE_ANEW = "share_anew"
+    """The stream is finished, so what members hold of the others may be out of balance."""
+
+
+@dataclass(frozen=True, slots=True)
+class GrantDecided:
+    """The leader lends the stream to a member."""
+
+    borrower_id: BorrowerId
+    session_id: SessionId
+
+
+@dataclass(frozen=True, slots=True)
+class Reported:
+    """A borrower reports. Final: it stopped reading the stream."""
+
+    borrower_id: BorrowerId
+    report: StreamReport
+    final: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RevokeDecided:
+    """The stream shall go to another member."""
+
+    heir: BorrowerId
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """A borrower says that it has dropped the stream."""
+
+    borrower_id: BorrowerId
+    grant_epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class HolderLost:
+    """The holder is gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Overdue:
+    """The deadline of a transient state passed."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResendDue:
+    """A transient state was not answered yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """A commit that held this stream is durable."""
+
+    grant_epoch: int
+    progress: Progress
+    current: bool
+    """Nothing changed since."""
+    measured_end: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Sealed:
+    """The storage topic was sealed with this end."""
+
+    end: int
+
+
+StreamEvent = (
+    GrantDecided
+    | Reported
+    | RevokeDecided
+    | Released
+    | HolderLost
+    | Overdue
+    | ResendDue
+    | Saved
+    | Sealed
+)
+Acts = tuple[Act, ...]

@@ -1,0 +1,44 @@
+"""The durations of a leader.
+
+The defaults are those of the daemon; a simulator plays leaders with others. Invariant: a duration
+that depends on the lease is computed from it.
+"""
+
+from dataclasses import dataclass
+
+from dss_core.limits import LEASE_MS
+from dssd.limits import (
+    COMMIT_GATHER_MS,
+    JOIN_GATHER_MS,
+    LEADER_IDLE_MS,
+    RESEND_FIRST_MS,
+    RESERVE_PERCENT,
+    REVOKE_DEADLINE_MS,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderTiming:
+    """The durations, in milliseconds."""
+
+    lease_ms: int = LEASE_MS
+    gather_ms: int = JOIN_GATHER_MS
+    """Joins and leaves within it make one rebalance."""
+    resend_first_ms: int = RESEND_FIRST_MS
+    revoke_deadline_ms: int = REVOKE_DEADLINE_MS
+    commit_ms: int = COMMIT_GATHER_MS
+    """Reports within it make one commit; up to `COMMIT_GATHER_MS_MAX` where commits take long."""
+    reserve_percent: int = RESERVE_PERCENT
+    """Of the lease."""
+    idle_ms: int = LEADER_IDLE_MS
+    """A leader without members stops after it."""
+
+    @property
+    def reserve_ms(self) -> int:
+        """How long streams wait for their sessions after a restart of the daemon."""
+        return self.lease_ms * self.reserve_percent // 100
+
+    @property
+    def resend_max_ms(self) -> int:
+        """Where the doubling of resends ends."""
+        return self.lease_ms // 4

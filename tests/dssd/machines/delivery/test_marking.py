@@ -1,0 +1,61 @@
+"""How records are marked: by what was handed out before the grant, and under it."""
+
+import pytest
+
+from dss_core.ids import StreamId
+from dss_core.progress import Progress
+from dssd.machines.delivery.frame_plan import Stretch
+from dssd.machines.delivery.marking import Marking, together_max
+from dssd.machines.delivery.outstanding import Outstanding, SentRange
+from dssd.machines.messages import Attempts, GrantedStream
+
+CREDIT = 100
+
+
+def marking(attempts: Attempts = (), *, frontier: int = 0, suspect_end: int = 0) -> Marking:
+    granted = GrantedStream(StreamId(1, 0), 1, Progress(0), frontier, attempts, suspect_end)
+    return Marking(granted, CREDIT)
+
+
+def stretch(marks: Marking, start: int, end: int, *, again: bool = False) -> Stretch:
+    return marks.first_stretch(((start, end),), 0, Outstanding(), again=again)
+
+
+@pytest.mark.parametrize(("attempts", "records"), [(1, 500), (2, 250), (9, 1), (10, 1), (99, 1)])
+def test_records_out_together_are_halved_down_to_one(attempts: int, records: int) -> None:
+    assert together_max(1_000, attempts) == records
+
+
+def test_what_is_new_is_the_first_attempt_and_goes_without_a_mark() -> None:
+    assert stretch(marking(), 0, 10) == Stretch(0, 10, False, 1, 10)
+
+
+def test_what_was_handed_out_under_an_older_grant_is_a_suspect() -> None:
+    assert stretch(marking(frontier=4), 0, 10) == Stretch(0, 4, True, 2, CREDIT // 2)
+    assert stretch(marking(((0, 3, 2),), frontier=4), 0, 10) == Stretch(0, 3, True, 3, CREDIT // 4)
+
+
+def test_what_was_perhaps_handed_out_is_marked_but_no_attempt() -> None:
+    assert stretch(marking(suspect_end=6), 0, 10) == Stretch(0, 6, True, 1, 6)
+
+
+def test_what_comes_again_under_this_grant_is_no_suspect() -> None:
+    out = Outstanding()
+    out.add(SentRange(20, 70, (), 50, 50, suspects_max=50))
+    marks = marking(frontier=4)
+    assert marks.first_stretch(((0, 4),), 0, out, again=False).records_max == 0
+    assert marks.first_stretch(((0, 4),), 0, out, again=True).records_max == CREDIT // 2
+
+
+def test_an_attempt_of_what_had_one_under_an_older_grant_is_counted() -> None:
+    marks = marking(frontier=4)
+    marks.note_handed_out(Progress(0), 0, 6)
+    assert marks.attempts() == ((0, 4, 2),)
+
+
+def test_what_is_handed_out_again_is_counted_without_its_gaps() -> None:
+    marks = marking()
+    marks.note_handed_out_again(SentRange(0, 6, ((2, 4),), 4, 4), 6)
+    assert marks.attempts() == ((0, 2, 2), (4, 6, 2))
+    marks.forget(0, 5)
+    assert marks.attempts() == ((5, 6, 2),)

@@ -1,0 +1,19 @@
+"""Grants to report: gathered from the first on."""
+
+from dssd.limits import REPORT_INTERVAL_MS
+from dssd.machines.delivery.moved_grants import MovedGrants
+
+
+def test_grants_are_reported_together_an_interval_after_the_first() -> None:
+    moved = MovedGrants()
+    for now_ms, grant in enumerate((3, 1, 3)):
+        moved.note(grant, now_ms)
+    assert (moved.report_at_ms, moved.take()) == (REPORT_INTERVAL_MS, [1, 3])
+    assert (moved.report_at_ms, moved.take()) == (None, [])
+
+
+def test_a_grant_that_is_over_is_not_reported() -> None:
+    moved = MovedGrants()
+    moved.note(1, 0)
+    moved.discard(1)
+    assert moved.take() == []
