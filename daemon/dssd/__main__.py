@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dss_core.errors import DssError, ExitCode
-from dssd.conditions import EXIT_SOFTWARE, condition_in
+from dssd.exception_groups import EXIT_SOFTWARE, condition_in
 
 _TEMPORARY_PREFIX = "dssd-"
 

@@ -23,10 +23,10 @@ from typing import NoReturn
 from dss_core.errors import DiskFailed, ExitCode, StoreDamaged
 from dssd.addresses import Address
 from dssd.clock import Clock
-from dssd.conditions import EXIT_SOFTWARE
 from dssd.config import Config
 from dssd.daemon import Daemon, Hooks
 from dssd.descriptors import raise_limit
+from dssd.exception_groups import EXIT_SOFTWARE
 from dssd.limits import (
     COLLECT_AFTER_OBJECTS,
     COLLECT_ALL_AFTER,

@@ -9,7 +9,7 @@ from dss_core.progress import Ranges, complement
 from dss_sim.played_groups import PATIENCE_S, Plant
 from dssd.machines.delivery.events import Deliver, Nak, Settle, Settles
 from dssd.machines.start_point import Earliest, StartPoint
-from dssd.sessions.items import (
+from dssd.sessions.client_items import (
     Down,
     FinishRevoke,
     Granted,

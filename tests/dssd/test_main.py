@@ -7,8 +7,8 @@ import pytest
 from dss_core.errors import DiskFailed, ExitCode, IllegalConfig
 from dssd import process
 from dssd.__main__ import main
-from dssd.conditions import EXIT_SOFTWARE
 from dssd.config import Config
+from dssd.exception_groups import EXIT_SOFTWARE
 from dssd.version import version
 
 

@@ -17,13 +17,13 @@ from functools import partial
 
 from dss_core.errors import DiskFull, DssError, Overloaded
 from dssd.limits import SEGMENT_BYTES_HARD_FACTOR
-from dssd.log.handover import AppendCall, Batch, StoredFrames
 from dssd.log.port import Append, Appended
 from dssd.log.read.tail_cache import TailCache
 from dssd.log.settings import LogSettings
 from dssd.log.topic_state import Segment, StorageTopicState, Stream
 from dssd.log.upkeep.housekeeper import Housekeeper
 from dssd.log.write.writer_thread import WriterThread
+from dssd.log.writer_messages import AppendCall, Batch, StoredFrames
 
 
 class Appender:

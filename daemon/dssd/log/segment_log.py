@@ -21,7 +21,6 @@ from dss_core.errors import Stopping, StreamNotFound
 from dss_core.filters import TopicFilter
 from dss_core.ids import StreamId
 from dssd.log.appender import Appender
-from dssd.log.handover import WriterTopic
 from dssd.log.port import AboutToGo, Append, Appended, Bounds, Chunk
 from dssd.log.read.file_reader import FileReader
 from dssd.log.read.reader import Reader
@@ -37,6 +36,7 @@ from dssd.log.upkeep import clean_close
 from dssd.log.upkeep.housekeeper import Housekeeper
 from dssd.log.upkeep.trimmer import Trimmer
 from dssd.log.write.writer_thread import WriterThread
+from dssd.log.writer_messages import WriterTopic
 from dssd.store.port import Store
 from dssd.store.rows import StorageTopicRow
 

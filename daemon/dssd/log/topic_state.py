@@ -11,11 +11,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from dssd.log.ceilings import Ceilings
-from dssd.log.handover import AppendCall
 from dssd.log.resume.marks import Marks
 from dssd.log.segment.file import HEADER_BYTES, SegmentId
 from dssd.log.segment.index_file import Summary
 from dssd.log.segment.run_index import Extent, StreamRuns
+from dssd.log.writer_messages import AppendCall
 from dssd.store.rows import SegmentRow
 
 

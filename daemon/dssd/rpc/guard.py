@@ -18,8 +18,8 @@ import grpc.aio
 from google.protobuf.message import DecodeError
 
 from dss_core.errors import DiskFailed, MessageUnreadable
-from dssd.conditions import condition_in
 from dssd.descriptors import shortage_in
+from dssd.exception_groups import condition_in
 from dssd.rpc.errors import abort
 from dssd.rpc.principal import principal_of, require
 

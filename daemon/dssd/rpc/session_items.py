@@ -15,7 +15,7 @@ from dssd.limits import NAK_DELAY_MS_MAX, REDELIVERY_MS_MAX, SETTLE_STEP_RANGES
 from dssd.machines.delivery.events import Deliver, Nak, Settle, Settles, ranges_in
 from dssd.rpc.errors import to_proto
 from dssd.rpc.start_points import start_from
-from dssd.sessions.items import (
+from dssd.sessions.client_items import (
     Down,
     FinishRevoke,
     Granted,

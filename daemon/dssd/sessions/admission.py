@@ -6,7 +6,7 @@ principal owns the session.
 
 from dss_core.errors import IllegalArgument, PermissionDenied
 from dss_core.limits import SESSION_EXPIRY_S_MAX
-from dssd.sessions.items import Opening
+from dssd.sessions.client_items import Opening
 from dssd.store.rows import SessionRow
 
 SESSION_ID_BYTES = 16

@@ -14,7 +14,7 @@ from collections import deque
 from dss_core.progress import normalised
 from dssd.limits import DELIVERY_BYTES_USUAL, OUTGOING_ITEMS_MAX
 from dssd.machines.delivery.events import Deliver
-from dssd.sessions.items import Down
+from dssd.sessions.client_items import Down
 
 
 class _Pile:

@@ -10,7 +10,7 @@ from contextlib import suppress
 
 from dss_core.errors import DssError, GroupDestroyed, GroupNotFound
 from dssd.leaders.groups import EXCLUSIVE, Groups
-from dssd.sessions.services import Services
+from dssd.sessions.session_parts import Services
 from dssd.store.paging import scan_all
 from dssd.store.port import Delete, Store, Write
 from dssd.store.rows import GroupRow, SubscriptionRow

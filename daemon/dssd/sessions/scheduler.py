@@ -52,8 +52,17 @@ from dssd.machines.delivery.events import (
 from dssd.machines.delivery.frame_plan import FrameSpans
 from dssd.machines.delivery.window import DeliveryWindow
 from dssd.machines.messages import GrantedStream, ToBorrower
-from dssd.sessions.items import Down, Granted, Opened, Refused, Revoke, Revoked, Settled, Status
-from dssd.sessions.services import Services
+from dssd.sessions.client_items import (
+    Down,
+    Granted,
+    Opened,
+    Refused,
+    Revoke,
+    Revoked,
+    Settled,
+    Status,
+)
+from dssd.sessions.session_parts import Services
 from dssd.store.rows import GroupRow
 from dssd.subscriptions.agent import Agent, Subscriber
 from dssd.subscriptions.handler import Handler

@@ -37,7 +37,7 @@ from dssd.limits import (
     SETTLE_STEP_RANGES,
 )
 from dssd.machines.delivery.events import RevokeFinished, Settle, Settles, pieces_of, ranges_in
-from dssd.sessions.items import (
+from dssd.sessions.client_items import (
     Down,
     FinishRevoke,
     Opened,
@@ -52,7 +52,7 @@ from dssd.sessions.items import (
 )
 from dssd.sessions.outgoing import Outgoing
 from dssd.sessions.scheduler import Scheduler
-from dssd.sessions.services import Services
+from dssd.sessions.session_parts import Services
 from dssd.store.port import Delete, PreconditionFailed, Put, VersionIs, Write
 from dssd.store.rows import GroupRow, SubscriptionRow
 from dssd.store.uninterrupted import finished

@@ -40,10 +40,10 @@ from dssd.limits import CLOSED_ROWS_MAX, FULL_DISK_RETRY_S, SESSION_DRAIN_S, SES
 from dssd.log.port import Log
 from dssd.machines.deadlines import Deadlines
 from dssd.sessions.admission import SESSION_ID_BYTES, check_opening, check_owner
-from dssd.sessions.items import Opened, Opening
+from dssd.sessions.client_items import Opened, Opening
 from dssd.sessions.owned_rows import discard, discard_orphans, taken_up
-from dssd.sessions.services import Services
 from dssd.sessions.session import Session
+from dssd.sessions.session_parts import Services
 from dssd.store.paging import scan_all
 from dssd.store.port import (
     Absent,

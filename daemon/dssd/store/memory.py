@@ -10,6 +10,7 @@ from itertools import islice
 from typing import TypeVar, cast
 
 from dss_core.errors import Stopping
+from dssd.store.commit_watchers import Watchers
 from dssd.store.keys import check_commit, check_key, check_scan, failed_first, key_of
 from dssd.store.port import (
     Change,
@@ -22,7 +23,6 @@ from dssd.store.port import (
     Write,
 )
 from dssd.store.rows import Row
-from dssd.store.watching import Watchers
 
 R = TypeVar("R", bound=Row)
 

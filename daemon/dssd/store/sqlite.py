@@ -12,11 +12,11 @@ from typing import TypeVar, cast
 
 from dss_core.errors import DssError, Stopping
 from dssd.limits import STORE_COMMITS_WAITING_MAX
+from dssd.store.commit_watchers import Watchers
 from dssd.store.keys import check_commit, check_key, check_scan, key_of
 from dssd.store.port import Change, Key, Precondition, Put, Versioned, Write
 from dssd.store.rows import Row
 from dssd.store.transactions import Applied, CommitRequest, IdRequest
-from dssd.store.watching import Watchers
 from dssd.store.writer import Answers, Close, Job, Open, Question, Writer
 
 R = TypeVar("R", bound=Row)

@@ -18,7 +18,7 @@ from dss_sim.groups.history import AckDurable, Acked, HandedOut, Key, Nakked
 from dss_sim.groups.log import cut_frames, keys_in
 from dss_sim.groups.pipe import Pipe
 from dssd.machines.delivery.events import Deliver, Nak, Settle, Settles
-from dssd.sessions.items import (
+from dssd.sessions.client_items import (
     Down,
     FinishRevoke,
     Granted,

@@ -10,7 +10,7 @@ from random import Random
 from typing import Protocol
 
 from dss_sim.groups.schedule import Host, Schedule
-from dssd.sessions.items import Down, Up
+from dssd.sessions.client_items import Down, Up
 
 LATENCY_US = (100, 1_500)
 

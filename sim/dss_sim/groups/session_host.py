@@ -49,8 +49,8 @@ from dssd.machines.messages import (
     ToBorrower,
     ToLeader,
 )
-from dssd.sessions import items
-from dssd.sessions.items import (
+from dssd.sessions import client_items
+from dssd.sessions.client_items import (
     FinishRevoke,
     Granted,
     PingSent,
@@ -188,7 +188,7 @@ class SimulatedSession:
                 else:
                     self.handler.report(reports, now_ms, final=False)
             case SendRevoke(grant, deadline_ms):
-                self._pipe.down(items.Revoke(grant, deadline_ms))
+                self._pipe.down(client_items.Revoke(grant, deadline_ms))
             case AnswerSettled(token):
                 self.rules.check_answered(token, self._world.ledger)
                 self._pipe.down(Settled(token))
@@ -332,7 +332,7 @@ class SimulatedSession:
         self.borrower_rules.dropped(held.borrower_id, held.stream, held.grant_epoch)
         self.handler.dropped(grant)
         self.feed(Dropped(grant))
-        self._pipe.down(items.Revoked(grant, reason))
+        self._pipe.down(client_items.Revoked(grant, reason))
 
     def saved(self, grant: int, progress: Progress) -> None:
         """What is durable of the grant."""

@@ -15,7 +15,7 @@ from dss_sim.groups.producers import Producer
 from dss_sim.groups.store import at_once
 from dss_sim.groups.strict_plans import LEADER_FAULTS, LEAVES, SLOWING, UNDISTURBING
 from dss_sim.groups.world import World
-from dssd.sessions.items import Subscribe
+from dssd.sessions.client_items import Subscribe
 from dssd.store.keys import key_of
 from dssd.store.port import Delete, Write
 from dssd.store.rows import GrantRow, GroupRow, LeaderRow, ProgressRow, StreamSetRow

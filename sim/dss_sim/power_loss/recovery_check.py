@@ -26,7 +26,7 @@ from dssd.log.port import Append, Appended
 from dssd.log.segment.file import HEADER_BYTES, QUARANTINE, SEGMENT_SUFFIX, parse_name
 from dssd.log.segment.frame_scan import BadBytes, FoundFrame, scan_bytes
 from dssd.machines.delivery.events import Deliver
-from dssd.sessions.items import Granted, Opening
+from dssd.sessions.client_items import Granted, Opening
 from dssd.store.rows import GrantRow, ProgressRow, SessionRow
 
 K = TypeVar("K")

@@ -44,8 +44,8 @@ from dss_sim.power_loss.trace import TOLD_FD
 from dssd.log.port import Append, Appended
 from dssd.log.settings import LogSettings
 from dssd.machines.start_point import Earliest
-from dssd.sessions.items import Granted as GrantDecided
-from dssd.sessions.items import Opening, Settled
+from dssd.sessions.client_items import Granted as GrantDecided
+from dssd.sessions.client_items import Opening, Settled
 from dssd.topics.catalogue import NewTopic, Topic
 
 SETTINGS = LogSettings(segment_bytes_max=16 << 10, watermark_bytes=4 << 10)

@@ -19,7 +19,7 @@ from dss_sim.sessions.memory_log import MemoryLog, Records
 from dss_sim.sessions.slow_store import ASKER, Disk, SlowStore
 from dss_sim.sessions.timeline import Timeline, VirtualLoop
 from dssd import limits
-from dssd.conditions import condition_in
+from dssd.exception_groups import condition_in
 from dssd.leaders.groups import Groups
 from dssd.leaders.registry import BOOT_ID_BYTES, Registry
 from dssd.machines.leader.timing import LeaderTiming

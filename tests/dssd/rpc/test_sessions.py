@@ -16,7 +16,7 @@ from dssd.addresses import UnixAddress
 from dssd.rpc.principal import principal_of
 from dssd.rpc.server import RpcServer
 from dssd.rpc.sessions import SessionsServicer
-from dssd.sessions.items import Opening
+from dssd.sessions.client_items import Opening
 from dssd.store.memory import MemoryStore
 from support.raw_stubs import Stubs, connected
 

@@ -3,7 +3,7 @@ import asyncio
 from dss_core.progress import Ranges
 from dssd.limits import DELIVERY_BYTES_USUAL, OUTGOING_ITEMS_MAX
 from dssd.machines.delivery.events import Deliver
-from dssd.sessions.items import Down, PongSent, Revoke
+from dssd.sessions.client_items import Down, PongSent, Revoke
 from dssd.sessions.outgoing import Outgoing
 
 

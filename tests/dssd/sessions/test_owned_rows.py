@@ -1,9 +1,9 @@
 """What a session owns, where a crash left a part of it."""
 
 from dss_sim.played_sessions import Hall
-from dssd.sessions.items import Opening
+from dssd.sessions.client_items import Opening
 from dssd.sessions.owned_rows import discard_orphans
-from dssd.sessions.services import Services
+from dssd.sessions.session_parts import Services
 from dssd.store.port import Delete, Put
 from dssd.store.rows import SubscriptionRow
 

@@ -10,7 +10,7 @@ from dss_sim.played_groups import MovedClock, Plant
 from dss_sim.played_sessions import Attached, Hall, opened_hall
 from dssd.limits import REVOKE_REPORT_SHARE, UNSUBSCRIBE_MS
 from dssd.machines.delivery.events import DeliveryInput, Grown
-from dssd.sessions.items import Revoke, Unsubscribe, UnsubscribedItem
+from dssd.sessions.client_items import Revoke, Unsubscribe, UnsubscribedItem
 from dssd.store.memory import MemoryStore
 
 GROUP = "$share/g/orders/#"

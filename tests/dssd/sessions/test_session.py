@@ -11,7 +11,7 @@ from dss_core.progress import Progress
 from dss_sim.played_sessions import Attached, Hall
 from dssd.limits import SETTLE_STEP_RANGES
 from dssd.machines.delivery.events import Deliver, Settle
-from dssd.sessions.items import (
+from dssd.sessions.client_items import (
     FinishRevoke,
     PingSent,
     PongSent,

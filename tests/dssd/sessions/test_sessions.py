@@ -32,7 +32,7 @@ from dss_sim.played_sessions import Hall, offsets_of, opened_hall
 from dssd.log.port import Chunk
 from dssd.machines.delivery.events import Deliver, Settle
 from dssd.machines.start_point import Earliest
-from dssd.sessions.items import (
+from dssd.sessions.client_items import (
     FinishRevoke,
     Opening,
     PingSent,

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from dss_core.errors import Stopping
+from dssd.store.commit_watchers import WatcherFellBehind
 from dssd.store.paging import scan_all
 from dssd.store.port import (
     Absent,
@@ -26,7 +27,6 @@ from dssd.store.rows import (
     SubscriptionRow,
     TopicNameRow,
 )
-from dssd.store.watching import WatcherFellBehind
 
 
 def leader(group_id: int, epoch: int = 1) -> LeaderRow:
@@ -306,7 +306,7 @@ async def test_a_watcher_that_waits_is_woken_by_a_commit(store: Store) -> None:
 async def test_a_watcher_that_falls_behind_is_told_so(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dssd.store.watching.STORE_CHANGES_WAITING_MAX", 10)
+    monkeypatch.setattr("dssd.store.commit_watchers.STORE_CHANGES_WAITING_MAX", 10)
     slow, quick = store.watch(LeaderRow), store.watch(LeaderRow)
     for at in range(11):
         await store.commit([Put(leader(at))])

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from dss_core.ids import StreamId
 from dssd.limits import TAIL_CACHE_OVERHEAD_BYTES, TAIL_COMPACT_ENTRIES
-from dssd.log.handover import FrameParts, StoredFrames
+from dssd.log.writer_messages import FrameParts, StoredFrames
 
 
 @dataclass(frozen=True, slots=True)

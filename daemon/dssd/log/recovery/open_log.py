@@ -14,7 +14,6 @@ from pathlib import Path
 
 from dss_core.errors import DiskFull
 from dssd.log.disk_errors import is_full
-from dssd.log.handover import WriterTopic
 from dssd.log.recovery.topic import TopicRecovery
 from dssd.log.resume import clean_marker
 from dssd.log.segment.file import (
@@ -35,6 +34,7 @@ from dssd.log.segment.rows import (
 )
 from dssd.log.settings import LogSettings
 from dssd.log.topic_state import StorageTopicState
+from dssd.log.writer_messages import WriterTopic
 from dssd.store.port import Store
 from dssd.store.rows import StorageTopicRow
 

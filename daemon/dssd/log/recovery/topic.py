@@ -16,7 +16,6 @@ from pathlib import Path
 
 from dssd.log.ceilings import Ceilings
 from dssd.log.disk_errors import is_full
-from dssd.log.handover import WriterTopic
 from dssd.log.recovery import judge_segment
 from dssd.log.recovery.claimed_offsets import LogPosition, claims_of
 from dssd.log.recovery.judge_segment import Outcome
@@ -36,6 +35,7 @@ from dssd.log.segment.rows import parse_ends, parse_starts, remove_if_room, row_
 from dssd.log.sequences import Producers, SnapshotPosition, forgotten_before
 from dssd.log.settings import LogSettings
 from dssd.log.topic_state import Segment, StorageTopicState, Stream
+from dssd.log.writer_messages import WriterTopic
 from dssd.store.port import Store
 from dssd.store.rows import SegmentRow, StorageTopicRow
 

@@ -35,7 +35,6 @@ from typing import NamedTuple
 
 import xxhash
 
-from dssd.log.handover import Marked
 from dssd.log.segment.file import (
     HEADER_BYTES,
     SegmentId,
@@ -45,6 +44,7 @@ from dssd.log.segment.file import (
 )
 from dssd.log.segment.run_index import RUN_BYTES, Runs, StreamRuns
 from dssd.log.sequences import SnapshotPosition
+from dssd.log.writer_messages import Marked
 
 _MAGIC = b"DSSMARK1"
 _VERSION = 1

@@ -10,12 +10,12 @@ from collections.abc import Iterable
 
 from dss_core.errors import DiskFailed, DiskFull, Overloaded
 from dssd.log.disk_errors import retry_reason
-from dssd.log.handover import Closed
 from dssd.log.resume import clean_marker, marks, snapshots
 from dssd.log.segment.file import SegmentPaths
 from dssd.log.topic_state import Segment, StorageTopicState
 from dssd.log.write.delayed_sync import rows_of
 from dssd.log.write.writer_thread import WriterThread
+from dssd.log.writer_messages import Closed
 from dssd.store.port import Put, Store
 
 _LOG = logging.getLogger(__name__)

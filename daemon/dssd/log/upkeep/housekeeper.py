@@ -20,7 +20,6 @@ from dss_core.errors import DiskFailed, DiskFull, DssError, Overloaded, StreamNo
 from dss_core.ids import StreamId
 from dssd.limits import HOUSEKEEPING_WAITING_MAX, WATERMARK_FRAMES_ALL, WATERMARK_FRAMES_MIN
 from dssd.log.disk_errors import retry_reason
-from dssd.log.handover import StoredFrames, Switched, WrittenFile
 from dssd.log.recovery import judge_segment
 from dssd.log.resume import marks, snapshots
 from dssd.log.segment.file import (
@@ -37,6 +36,7 @@ from dssd.log.settings import LogSettings
 from dssd.log.topic_state import Segment, StorageTopicState
 from dssd.log.write.delayed_sync import DelayedSync, Job
 from dssd.log.write.writer_thread import WriterThread
+from dssd.log.writer_messages import StoredFrames, Switched, WrittenFile
 from dssd.store.port import Delete, Put, Store
 from dssd.store.rows import SegmentRow
 

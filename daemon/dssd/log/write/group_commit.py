@@ -27,7 +27,11 @@ from dss_core.frame import HEADER_BYTES, read_header, stamped
 from dss_core.frame import Header as FrameHeader
 from dssd.limits import PRODUCERS_SWEEP_MIN_US, PRODUCERS_SWEEP_US
 from dssd.log.disk_errors import refusal
-from dssd.log.handover import (
+from dssd.log.port import Append, Appended
+from dssd.log.segment.run_index import OpenRun, Run
+from dssd.log.sequences import FirstAnswer, forgotten_before
+from dssd.log.write.append_descriptors import AppendDescriptors
+from dssd.log.writer_messages import (
     AppendCall,
     Batch,
     FrameParts,
@@ -36,10 +40,6 @@ from dssd.log.handover import (
     WriterTopic,
     WrittenFile,
 )
-from dssd.log.port import Append, Appended
-from dssd.log.segment.run_index import OpenRun, Run
-from dssd.log.sequences import FirstAnswer, forgotten_before
-from dssd.log.write.append_descriptors import AppendDescriptors
 
 
 @dataclass(slots=True, eq=False)

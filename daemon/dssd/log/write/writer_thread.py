@@ -22,7 +22,12 @@ from queue import Empty, SimpleQueue
 from dss_core.errors import DiskFailed, DssError
 from dssd.limits import WRITER_BATCH_BYTES_MAX, WRITER_BATCH_CALLS_MAX
 from dssd.log.disk_errors import refusal
-from dssd.log.handover import (
+from dssd.log.segment.file import SegmentWriter
+from dssd.log.sequences import ProducerCount, SnapshotPosition
+from dssd.log.write.append_descriptors import AppendDescriptors
+from dssd.log.write.group_commit import GroupCommit
+from dssd.log.write.loop_reports import LoopReports
+from dssd.log.writer_messages import (
     AppendCall,
     Batch,
     Closed,
@@ -31,11 +36,6 @@ from dssd.log.handover import (
     WriterTopic,
     WrittenFile,
 )
-from dssd.log.segment.file import SegmentWriter
-from dssd.log.sequences import ProducerCount, SnapshotPosition
-from dssd.log.write.append_descriptors import AppendDescriptors
-from dssd.log.write.group_commit import GroupCommit
-from dssd.log.write.loop_reports import LoopReports
 
 
 @dataclass(frozen=True, slots=True)

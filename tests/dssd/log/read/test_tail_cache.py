@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 from dss_core.ids import StreamId
 from dssd.limits import TAIL_CACHE_OVERHEAD_BYTES
-from dssd.log.handover import FrameParts, StoredFrames
 from dssd.log.read.tail_cache import TailCache
 from dssd.log.segment.file import SegmentId
 from dssd.log.segment.index_file import RUNS_PER_LEAF
 from dssd.log.segment.run_index import Run
 from dssd.log.settings import LogSettings
+from dssd.log.writer_messages import FrameParts, StoredFrames
 
 Bench = Any
 
