@@ -30,7 +30,7 @@ pytestmark = [
     pytest.mark.xdist_group("crash images"),
 ]
 
-SHARE = share(0.02, 1.0)
+SHARE = share(0.012, 1.0)
 """Of the states, those that are looked at."""
 SEED = 1
 STATES_MIN = 5_000
@@ -43,7 +43,7 @@ THOROUGH_EVERY = 8
 BLIND_STEPS, BLIND_SHARE = 400, 0.1
 """Of a disk that ignores syncs, how much is looked at: ever more is pending on it."""
 FLIPS = 60
-STORE_FLIPS = int(2_000 * min(1, SHARE))
+STORE_FLIPS = share(100, 2_000)
 STORE = "data/store.sqlite"
 STORE_LOG = "data/store.sqlite-wal"
 REFUSALS = tuple(

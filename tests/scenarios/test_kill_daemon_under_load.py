@@ -1,4 +1,4 @@
-"""kill -9 of the daemon under load, twenty times on one data directory, with the real client.
+"""kill -9 of the daemon under load, many times on one data directory, with the real client.
 
 Producers of three habits publish on through all of it. What was acknowledged is there; what is
 there was sent, once, in the order of its producer.
@@ -16,13 +16,14 @@ import pytest
 import dss_client
 from dss_client import Ack
 from support.daemon_process import DaemonProcess, short_directory
+from support.proof_share import share
 from support.recorded_run import Place, Recorded
 from support.trial_verdict import read
 
 pytestmark = pytest.mark.slow("several lives of a daemon")
 
 
-KILLS = 20
+KILLS = share(8, 20)
 PARTITIONS = 4
 KEYS = 64
 ACKS_BETWEEN_KILLS = (1, 10_000)
@@ -128,7 +129,7 @@ async def kill_and_restart(daemon: DaemonProcess, directory: Path) -> DaemonProc
     return await DaemonProcess.start("--data-dir", str(directory))
 
 
-async def test_twenty_kills_under_load_lose_nothing_and_invent_nothing(tmp_path: Path) -> None:
+async def test_kills_under_load_lose_nothing_and_invent_nothing(tmp_path: Path) -> None:
     journal = Journal()
     chance = random.Random(20)
     with short_directory() as directory:

@@ -58,7 +58,7 @@ def _run(step: Step, root: Path, ledger: Ledger, progress: Progress, task: TaskI
     done = subprocess.run(
         step.command,
         cwd=root,
-        env=os.environ | {"DSS_PROOF": "full"},
+        env=os.environ | {"DSS_PROOF": "full" if step.full else "sample"},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from dss_sim.mutants.catalogue import MUTANTS
 
-PYTEST = (sys.executable, "-m", "pytest", "-q", "-n", "auto", "--dist", "worksteal")
+PYTEST = (sys.executable, "-m", "pytest", "-q", "-n", "auto", "--dist", "loadgroup")
 MUTANTS_A_STEP = 16
 
 
@@ -24,7 +24,9 @@ class Step:
     """Unique; what the ledger knows it by."""
     command: tuple[str, ...]
     minutes: float
-    """What it takes on two cores, measured; for the progress bar."""
+    """What it takes on two cores, about; for the progress bar."""
+    full: bool = True
+    """Whether its tests run all of their proof, not the sample of `make test`."""
 
 
 def _seeds(simulator: str, seeds: int, a_step: int, a_minute: int) -> Iterator[Step]:
@@ -56,7 +58,9 @@ SCENARIOS = "tests/scenarios"
 LOG = "tests/dssd/log"
 
 STEPS: Sequence[Step] = (
-    _tests("every test, as make test runs them", 5, "tests"),
+    Step("every test, with samples", "tests", (*PYTEST, "tests"), 5, full=False),
+    _tests("many kills under load", 2, f"{SCENARIOS}/test_kill_daemon_under_load.py"),
+    _tests("a crash at every effect", 5, "tests/dss_sim/groups/test_scenarios.py"),
     _tests("kill at every system call", 14, f"{SCENARIOS}/test_kill_points.py"),
     _tests("every sync fails", 5, f"{SCENARIOS}/test_disk_errors.py"),
     _tests("the disk is full at every step", 3, f"{SCENARIOS}/test_full_disk_points.py"),

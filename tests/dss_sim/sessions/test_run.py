@@ -19,7 +19,7 @@ from dssd.sessions import sessions
 from dssd.store.rows import SessionRow
 from support.proof_share import share
 
-SEEDS = share(120, 400)
+SEEDS = share(80, 400)
 AT_A_TIME = 40
 
 ONCE_FAILED = {
