@@ -5,6 +5,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
+# Half of the tests wait for something: two of them share a core.
+TEST_JOBS ?= $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
 # Each commit takes another sample of the mutants.
 TURN ?= $(shell git rev-list --count HEAD 2>/dev/null || echo 0)
 
@@ -27,7 +29,7 @@ demo: $(READY) ## 336,776 flights through a durable log to three consumers, one 
 	@$(BIN)/python scripts/demo.py
 
 test: $(READY) ## run the tests on all cores, with a sample of each kind of proof: five minutes
-	$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadgroup
+	$(BIN)/python -m pytest -n $(TEST_JOBS) --dist loadgroup
 
 proof: $(READY) ## run the whole proof, or go on with it: hours, with a report (ONLY=KIND: one kind)
 	@$(BIN)/python -m dss_sim.proof $(if $(ONLY),--only "$(ONLY)")

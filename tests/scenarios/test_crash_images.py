@@ -30,7 +30,7 @@ pytestmark = [
     pytest.mark.xdist_group("crash images"),
 ]
 
-SHARE = share(0.012, 1.0)
+SHARE = share(0.008, 1.0)
 """Of the states, those that are looked at."""
 SEED = 1
 STATES_MIN = 5_000

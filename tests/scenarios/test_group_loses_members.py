@@ -13,6 +13,7 @@ import pytest
 
 import dss_client
 from support.member_process import MemberProcess, member, until_together
+from support.proof_share import share
 from support.recorded_run import SYNC_EVERY, Recorded
 from support.revived_daemon import RevivedDaemon, revived
 from support.trial_verdict import read
@@ -24,7 +25,7 @@ PROGRAM = Path(__file__).parent / "programs" / "member.py"
 FILTER = "$share/g/t/#"
 PARTITIONS = 12
 MEMBERS = 3
-LOSSES = 6
+LOSSES = share(4, 6)
 PORTION = 3_000
 FRAME_RECORDS_MAX = 800
 LATE_S = 0.1
@@ -126,7 +127,7 @@ async def lose_members(seed: int, path: Path, *, lose: Callable[[Rounds], Lose])
         await rounds.judge(client, path)
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", share([1], [1, 2, 3, 4]))
 async def test_whoever_is_killed_and_whenever_the_others_get_everything(
     seed: int, tmp_path: Path
 ) -> None:

@@ -59,7 +59,12 @@ LOG = "tests/dssd/log"
 
 STEPS: Sequence[Step] = (
     Step("every test, with samples", "tests", (*PYTEST, "tests"), 5, full=False),
-    _tests("many kills under load", 2, f"{SCENARIOS}/test_kill_daemon_under_load.py"),
+    _tests(
+        "many kills under load",
+        3,
+        f"{SCENARIOS}/test_kill_daemon_under_load.py",
+        f"{SCENARIOS}/test_group_loses_members.py",
+    ),
     _tests("a crash at every effect", 5, "tests/dss_sim/groups/test_scenarios.py"),
     _tests("kill at every system call", 14, f"{SCENARIOS}/test_kill_points.py"),
     _tests("every sync fails", 5, f"{SCENARIOS}/test_disk_errors.py"),
