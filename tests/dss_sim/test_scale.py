@@ -16,6 +16,8 @@ from dssd.machines import deadlines
 from dssd.machines.leader import machine, members, rebalance, stream_acts
 from support.proof_share import share
 
+pytestmark = pytest.mark.xdist_group("scale")
+
 FACTOR = 0.03
 MINUTES = 3.0
 
@@ -75,7 +77,7 @@ def portions_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("portions_of_one")
 def test_every_invariant_holds_where_a_step_moves_one_stream() -> None:
-    for seed in range(share(20, 100)):
+    for seed in range(share(10, 100)):
         assert run_seed(seed).violation is None, seed
 
 

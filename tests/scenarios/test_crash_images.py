@@ -30,12 +30,12 @@ pytestmark = [
     pytest.mark.xdist_group("crash images"),
 ]
 
-SHARE = share(0.008, 1.0)
+SHARE = share(0.004, 1.0)
 """Of the states, those that are looked at."""
 SEED = 1
 STATES_MIN = 5_000
 """Distinct states of one run, all together."""
-RECOVERIES = max(4, int(60 * SHARE))
+RECOVERIES = share(2, 60)
 """How many of the states get a start that loses power in its turn."""
 RECOVERY_SHARE = min(1.0, 4 * SHARE)
 THOROUGH_EVERY = 8

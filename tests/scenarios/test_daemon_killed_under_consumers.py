@@ -8,6 +8,7 @@ import pytest
 
 import dss_client
 from dss_client import Producer, Subscription
+from support.proof_share import share
 from support.recorded_run import Place, Recorded
 from support.revived_daemon import RevivedDaemon, revived
 from support.trial_verdict import read
@@ -15,7 +16,7 @@ from support.trial_verdict import read
 pytestmark = pytest.mark.slow("several lives of a daemon")
 
 
-KILLS = 5
+KILLS = share(3, 5)
 PATIENCE_S = 30.0
 FILTER = "$share/g/t/#"
 PARTITIONS = 4

@@ -5,13 +5,14 @@ from pathlib import Path
 
 from dss_api.v1 import log_pb2
 from support.daemon_process import running, short_directory
+from support.proof_share import share
 from support.raw_stubs import connected
 from support.raw_topic import RawTopic
 
 PARTITIONS = 4
 PAYLOADS = [bytes(4_000)] * 32
 """A frame of the usual size, 128 KB."""
-LOG_BYTES = 1 << 30
+LOG_BYTES = share(1 << 28, 1 << 30)
 SHARE_MAX = 0.05
 
 

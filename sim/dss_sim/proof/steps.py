@@ -64,6 +64,7 @@ STEPS: Sequence[Step] = (
         3,
         f"{SCENARIOS}/test_kill_daemon_under_load.py",
         f"{SCENARIOS}/test_group_loses_members.py",
+        f"{SCENARIOS}/test_daemon_killed_under_consumers.py",
     ),
     _tests("a crash at every effect", 5, "tests/dss_sim/groups/test_scenarios.py"),
     _tests("kill at every system call", 14, f"{SCENARIOS}/test_kill_points.py"),

@@ -15,6 +15,7 @@ from dss_sim.groups.run import run, run_seed
 from dss_sim.groups.scenarios import SCENARIOS
 from dss_sim.groups.world import World
 from dssd.rpc.producer_fencing import ProducerFencing
+from support.proof_share import share
 
 STREAM = StreamId(1, 0)
 
@@ -136,7 +137,7 @@ def hard_on_requests(seed: int) -> Plan:
     )
 
 
-LATE = range(25)
+LATE = range(share(8, 25))
 """Seeds of such plans, in some of which a record was stored twice."""
 
 
@@ -166,7 +167,7 @@ def test_the_frame_queue_of_the_client_keeps_every_invariant(
     monkeypatch.setattr(producers, "new_queue", lambda stream: ClientFrameQueue(stream.partition))
     hard = [
         seed
-        for seed in range(600)
+        for seed in range(share(200, 600))
         if len({timed.kind for timed in plan_of(seed).timed} & LOG_FAULTS.keys()) > 2
     ]
     assert len(hard) > 50

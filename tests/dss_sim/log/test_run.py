@@ -36,8 +36,8 @@ from dssd.log.sequences import FirstAnswer, Producers
 from dssd.log.writer_messages import WriterTopic
 from support.proof_share import share
 
-SEEDS = share(40, 200)
-AT_A_TIME = 20
+SEEDS = share(20, 200)
+AT_A_TIME = 10
 REPEATED = 12
 
 ONCE_FAILED = {
@@ -63,7 +63,7 @@ def test_every_rule_holds_in_seed_after_seed(first: int) -> None:
 
 @pytest.mark.parametrize("seed", ONCE_FAILED)
 def test_a_seed_that_once_failed_holds(seed: int) -> None:
-    outcome = run_seed(seed, states=share(8, 40))
+    outcome = run_seed(seed, states=share(4, 40))
     assert outcome.violation is None, described(outcome)
 
 

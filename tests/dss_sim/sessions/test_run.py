@@ -19,8 +19,8 @@ from dssd.sessions import sessions
 from dssd.store.rows import SessionRow
 from support.proof_share import share
 
-SEEDS = share(80, 400)
-AT_A_TIME = 40
+SEEDS = share(40, 400)
+AT_A_TIME = 20
 
 ONCE_FAILED = {
     92: "a group that was removed on a full disk ended the connections of its members",

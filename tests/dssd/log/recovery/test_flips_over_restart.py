@@ -21,12 +21,13 @@ from dssd.log.segment.file import HEADER_BYTES
 from dssd.store.memory import MemoryStore
 from dssd.store.port import Delete, Put
 from dssd.store.rows import SegmentRow
+from support.proof_share import share
 
 Bench = Any
 MakeFrame = Callable[..., bytes]
 PRODUCERS = (b"first  producer!", b"second producer!")
 PARTITIONS = (0, 1)
-FLIPS = 80
+FLIPS = share(25, 800)
 
 
 @dataclass(frozen=True)
