@@ -29,7 +29,7 @@ demo: $(READY) ## 336,776 flights through a durable log to three consumers, one 
 	@$(BIN)/python scripts/demo.py
 
 test: $(READY) ## run the tests on all cores, with a sample of each kind of proof: five minutes
-	$(BIN)/python -m pytest -n $(TEST_JOBS) --dist loadgroup
+	$(BIN)/python -m pytest -n $(TEST_JOBS)
 
 proof: $(READY) ## run the whole proof, or go on with it: hours, with a report (ONLY=KIND: one kind)
 	@$(BIN)/python -m dss_sim.proof $(if $(ONLY),--only "$(ONLY)")

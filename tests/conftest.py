@@ -13,6 +13,8 @@ from collections import Counter
 
 import pytest
 from hypothesis import settings
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
 from support.prerequisites import LEFT_OUT, need_strace
 
@@ -23,6 +25,22 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 USUAL_S_MAX = 5.0
+TOGETHER = ("tests/dss_sim/test_scale.py", "tests/scenarios/test_crash_images.py")
+"""Files whose tests share what takes long to make: one process runs all of a file."""
+
+
+class Scheduler(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
+    """Gives each test to the next process that is free, but those of some files to one process."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        path = nodeid.partition("::")[0]
+        return path if path in TOGETHER else nodeid
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Scheduler:
+    """Spread the tests over the processes."""
+    return Scheduler(config, log)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

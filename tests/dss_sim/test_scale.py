@@ -16,8 +16,6 @@ from dssd.machines import deadlines
 from dssd.machines.leader import machine, members, rebalance, stream_acts
 from support.proof_share import share
 
-pytestmark = pytest.mark.xdist_group("scale")
-
 FACTOR = 0.03
 MINUTES = 3.0
 

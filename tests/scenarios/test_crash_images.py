@@ -27,7 +27,6 @@ from support.proof_share import share
 pytestmark = [
     pytest.mark.needs_strace,
     pytest.mark.slow("a start for each state"),
-    pytest.mark.xdist_group("crash images"),
 ]
 
 SHARE = share(0.004, 1.0)

@@ -63,7 +63,8 @@ async def test_frames_of_many_producers_at_once_share_their_syncs(daemon: Daemon
                 *(producer.send(stubs, *own) for producer, own in zip(producers, sent, strict=True))
             )
     assert [len(acks) for acks in answers] == [SENDS // PARTITIONS] * PARTITIONS
-    assert 1 <= sum(1 for _ in trace.calls()) <= SYNCS_MAX
+    # How many frames are there at a sync is the machine's business; alone, each would have its own.
+    assert 1 <= sum(1 for _ in trace.calls()) <= SENDS // 10
 
 
 async def test_no_reply_precedes_the_sync_that_covers_it(daemon: DaemonProcess) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from dss_sim.mutants.catalogue import MUTANTS
 
-PYTEST = (sys.executable, "-m", "pytest", "-q", "-n", "auto", "--dist", "loadgroup")
+PYTEST = (sys.executable, "-m", "pytest", "-q", "-n", "auto")
 MUTANTS_A_STEP = 16
 
 
