@@ -5,8 +5,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
-# Half of the tests wait for something: two of them share a core.
-TEST_JOBS ?= $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
+# Some tests wait for something: one more than there are cores.
+TEST_JOBS ?= $(shell echo $$((1 + $$(getconf _NPROCESSORS_ONLN))))
 # Each commit takes another sample of the mutants.
 TURN ?= $(shell git rev-list --count HEAD 2>/dev/null || echo 0)
 
