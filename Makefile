@@ -5,8 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
-# Some tests wait for something: one more than there are cores.
-TEST_JOBS ?= $(shell echo $$((1 + $$(getconf _NPROCESSORS_ONLN))))
+TEST_JOBS ?= $(shell getconf _NPROCESSORS_ONLN)
 # Each commit takes another sample of the mutants.
 TURN ?= $(shell git rev-list --count HEAD 2>/dev/null || echo 0)
 

@@ -13,6 +13,7 @@ import subprocess
 from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 PATIENCE_S = 30.0
 LINE_BYTES_MAX = 16 << 20
@@ -92,16 +93,20 @@ def calls_of(lines: Iterable[str]) -> Iterator[SystemCall]:
 
 
 @asynccontextmanager
-async def attached(pid: int, *calls: str, inject: str = "") -> AsyncIterator[Trace]:
+async def attached(
+    pid: int, *calls: str, inject: str = "", path: Path | None = None
+) -> AsyncIterator[Trace]:
     """Trace the calls of a process and of all its threads while the block runs.
 
     ``inject`` is strace's expression for what happens to them, `fdatasync:error=EIO` for example.
+    With a ``path`` only calls on that file are traced and struck.
     The process may end meanwhile.
     """
     faults = ("-e", f"inject={inject}") if inject else ()
+    only = ("-P", str(path)) if path is not None else ()
     process = await asyncio.create_subprocess_exec(
         *("strace", "-f", "-s", str(STRING_BYTES_MAX), "-e", f"trace={','.join(calls)}"),
-        *(*faults, "-o", "/dev/stdout", "-p", str(pid)),
+        *(*faults, *only, "-o", "/dev/stdout", "-p", str(pid)),
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
         limit=LINE_BYTES_MAX,

@@ -43,10 +43,14 @@ async def served(directory: Path) -> AsyncIterator[tuple[DaemonProcess, Stubs]]:
 
 
 async def kill_between_sync_and_reply(
-    daemon: DaemonProcess, stubs: Stubs, topic: RawTopic, frame: bytes
+    daemon: DaemonProcess, stubs: Stubs, topic: RawTopic, frame: bytes, directory: Path
 ) -> None:
+    """The frame is durable in the newest segment, and nobody was told."""
     held = f"fdatasync:delay_exit={HOLD_US}"
-    async with strace.attached(daemon.process.pid, "fdatasync", inject=held) as trace:
+    # The file before it may still be sealed, which syncs other files.
+    newest = directory / "log" / max(segments(directory))
+    pid = daemon.process.pid
+    async with strace.attached(pid, "fdatasync", inject=held, path=newest) as trace:
         call = stubs.log.Produce()
         request = log_pb2.ProduceRequest(
             topic=topic.name, topic_epoch=topic.topic_epoch, frames=[frame]
@@ -83,7 +87,7 @@ async def test_a_frame_without_a_reply_gets_the_same_offset_from_the_next_daemon
         topic = await RawTopic.created(stubs, "orders")
         assert await topic.put(stubs, b"0", b"1") == [0, 1]
         sent = topic.frame(b"2", b"3")
-        await kill_between_sync_and_reply(daemon, stubs, topic, sent)
+        await kill_between_sync_and_reply(daemon, stubs, topic, sent, directory)
     async with served(directory) as (_, stubs):
         stored = {0: b"0", 1: b"1", 2: b"2", 3: b"3"}
         assert (await topic.read(stubs)).records == stored
@@ -101,7 +105,7 @@ async def test_a_frame_without_a_reply_keeps_its_offset_across_segment_rolls(
         topic = await RawTopic.created(stubs, "orders")
         filled = await roll(stubs, directory, topic)
         sent = topic.frame(b"first of its segment or nearly")
-        await kill_between_sync_and_reply(daemon, stubs, topic, sent)
+        await kill_between_sync_and_reply(daemon, stubs, topic, sent, directory)
     async with served(directory) as (_, stubs):
         # The producer is forgotten by no roll, and by no crash after it.
         filled_again = await roll(stubs, directory, topic)
