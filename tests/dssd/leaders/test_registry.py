@@ -206,6 +206,9 @@ async def test_a_leader_stops_when_its_group_is_idle_and_the_next_one_goes_on(
 
 
 async def test_a_leader_that_lost_its_claim_writes_nothing_and_stops(plant: Plant) -> None:
+    # What the holder has is kept for it for longer than a slow machine takes.
+    await plant.stop()
+    await plant.start(replace(QUICK, reserve_percent=1_000))
     [stream] = await plant.topic("orders", 1)
     group = await plant.group("$share/g/orders/#")
     ann = plant.member(group, "ann")
