@@ -49,7 +49,7 @@ def test_seeds_that_once_failed_hold(seed: int) -> None:
     assert run(replace(plan_of(seed), limits=())).violation is None
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(share(10, 30)))
 def test_a_seed_runs_twice_to_the_same_history(seed: int) -> None:
     first, second = run_seed(seed), run_seed(seed)
     assert first.history == second.history
