@@ -360,7 +360,7 @@ class Deliver(_message.Message):
     redelivered: _builtins.bool
     """perhaps seen before; never wrongly false"""
     attempt: _builtins.int
-    """known hand-outs, this one included"""
+    """hand-outs that are known or in doubt, this one included"""
     @_builtins.property
     def mask(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Range]: ...
     def __init__(
@@ -410,6 +410,7 @@ class Settle(_message.Message):
     FRONTIER_FIELD_NUMBER: _builtins.int
     TOKEN_FIELD_NUMBER: _builtins.int
     IN_PROGRESS_FIELD_NUMBER: _builtins.int
+    HANDED_OUT_FIELD_NUMBER: _builtins.int
     grant: _builtins.int
     frontier: _builtins.int
     """every offset below it was handed to the user, or is masked"""
@@ -421,7 +422,11 @@ class Settle(_message.Message):
     def naks(self) -> _containers.RepeatedCompositeFieldContainer[Global___Nak]: ...
     @_builtins.property
     def in_progress(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Range]:
-        """handed out again, below the frontier; or: work on them goes on,"""
+        """work on them goes on: the ack wait begins anew"""
+
+    @_builtins.property
+    def handed_out(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Range]:
+        """handed to the user out of turn: above the frontier, or below it"""
 
     def __init__(
         self,
@@ -432,10 +437,11 @@ class Settle(_message.Message):
         frontier: _builtins.int = ...,
         token: _builtins.int = ...,
         in_progress: _abc.Iterable[_types_pb2.Range] | None = ...,
+        handed_out: _abc.Iterable[_types_pb2.Range] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["acked", b"acked", "frontier", b"frontier", "grant", b"grant", "in_progress", b"in_progress", "naks", b"naks", "token", b"token"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["acked", b"acked", "frontier", b"frontier", "grant", b"grant", "handed_out", b"handed_out", "in_progress", b"in_progress", "naks", b"naks", "token", b"token"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -451,7 +457,7 @@ class Nak(_message.Message):
     start: _builtins.int
     end: _builtins.int
     delay_ms: _builtins.int
-    """the daemon's back-off where absent"""
+    """the daemon's back-off where absent; from 1 s on it is durable"""
     def __init__(
         self,
         *,
