@@ -10,6 +10,7 @@ from typing import Protocol
 import pytest
 
 from dssctl.settings import Format
+from support.proof_share import share
 
 
 class Done(Protocol):
@@ -129,8 +130,14 @@ def listed(daemon: Daemon) -> Daemon:
     return daemon
 
 
-@pytest.mark.parametrize("noun", ["topics", "groups", "grants"])
-@pytest.mark.parametrize("output", Format)
+@pytest.mark.parametrize(
+    ("noun", "output"),
+    [
+        (noun, output)
+        for noun in ("topics", "groups", "grants")
+        for output in (Format if noun == "groups" else share((Format.TABLE, Format.JSON), Format))
+    ],
+)
 def test_every_listing_has_every_format(noun: str, output: Format, listed: Daemon) -> None:
     printed = ok(listed.dssctl(noun, "ls", "-o", output)).decode()
     assert "formats" in printed
