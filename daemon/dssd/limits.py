@@ -339,6 +339,23 @@ REWRITE_PIECE_BYTES_MAX = 1 << 20
 RESTING_RANGES_MAX = 4_096
 """Naked ranges of one stream that wait to come again; at the cap new records of it wait."""
 
+DURABLE_REST_MS_MIN = 1_000
+"""A delay that a user chose is durable from here on; a shorter one is over before a row helps."""
+
+DOUBT_SHIFT = 2
+"""By how many bits more than an attempt a doubt, from the second one on, cuts how many suspects may
+be out together: eight times fewer after each client that vanished, so a few find what to blame."""
+
+ISOLATE_AFTER_DOUBTS = 3
+"""Of a record that so many clients vanished with, it comes alone, and the stream goes on around."""
+
+READ_AGAIN_MS = 250
+READ_AGAIN_MS_MAX = 8_000
+"""A read of the log that failed is tried again, after twice the time at each failure."""
+
+DAMAGED_RANGES_MAX = 64
+"""Ranges of damaged offsets that progress names, of one stream and group; more are only counted."""
+
 DELIVERY_READ_BYTES_MAX = 1 << 20
 """One read ahead for a session, and what a delivery has at most where frames are small: a message
 costs as much as a quarter of a megabyte in it (measured)."""

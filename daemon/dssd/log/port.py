@@ -69,7 +69,10 @@ class Chunk:
     """Where to read on. Offsets from the asked one up to next that the frames do not hold were
     skipped: rejected by the filter, lost to retention or a loss of power, or damaged."""
     damaged: Ranges
-    """The skipped offsets that are unreadable."""
+    """The skipped offsets that are confirmed unreadable: read anew, their checksum was wrong, or
+    there is nothing to read. A read that fails raises instead."""
+    lost: Ranges = ()
+    """The skipped offsets that retention or a loss of power took."""
 
 
 class Log(Protocol):

@@ -138,6 +138,7 @@ def _settle_from(message: sessions_pb2.Settle) -> Settle:
         message.frontier,
         message.token,
         _ranges_from(message.in_progress) if message.in_progress else (),
+        _ranges_from(message.handed_out) if message.handed_out else (),
     )
 
 

@@ -17,10 +17,9 @@ from dss_sim.groups.machine_rules import LATE_MS, check_blame, records_of
 from dss_sim.groups.redelivery_rules import RedeliveryRules
 from dss_sim.groups.violation import Violation
 from dssd.limits import UNSUBSCRIBE_MS
-from dssd.machines.attempts import merged_attempts, unacked_attempts
+from dssd.machines.attempts import Attempts, merged_attempts, unacked_attempts
 from dssd.machines.delivery.events import ChunkRead, Deliver, Settle
 from dssd.machines.messages import (
-    Attempts,
     BorrowerId,
     GrantedStream,
     Invalidate,

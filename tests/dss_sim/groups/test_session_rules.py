@@ -17,10 +17,11 @@ from dss_sim.groups.session_rules import HeldGrant, SessionRules
 from dss_sim.groups.timed_events import happen
 from dss_sim.groups.violation import Violation
 from dss_sim.groups.world import World
+from dssd.machines.attempts import Attempts
 from dssd.machines.delivery.events import ChunkRead, Deliver, Installed, Settle
 from dssd.machines.delivery.outstanding import SentRange
 from dssd.machines.delivery.stream import DeliveredStream
-from dssd.machines.messages import Attempts, GrantedStream, Invalidate, Revoked, StreamReport
+from dssd.machines.messages import GrantedStream, Invalidate, Revoked, StreamReport
 
 
 class Lending(NamedTuple):
@@ -115,7 +116,7 @@ def test_who_has_half_of_the_credit_out_gets_no_more_while_another_waits(
     window, lent = lending.session.window, lending.lent
     granted = GrantedStream(StreamId(99, 0), 1, Progress(0), 0, (), 0)
     installed = Installed(99, lent.subscription + 1, granted, 1_000)
-    other = DeliveredStream(installed, window.credit.records)
+    other = DeliveredStream(installed, window.credit.records, 0)
     window._streams[99] = other
     lending.rules.standings |= dict.fromkeys((lent.subscription, other.subscription), "")
     waits = ChunkRead(99, 0, b"", (), 1, 0, 1)

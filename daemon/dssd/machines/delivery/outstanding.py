@@ -8,7 +8,7 @@ first sending was taken out; so a sorted list with bisection finds what an ack n
 from bisect import bisect_right
 from dataclasses import dataclass
 
-from dss_core.progress import Ranges, clipped, total
+from dss_core.progress import Range, Ranges, clipped, total
 
 
 @dataclass(slots=True)
@@ -66,6 +66,17 @@ class Outstanding:
         else:
             ranges.append(sent)
         self._count(sent, 1)
+
+    def within(self, start: int, end: int) -> list[Range]:
+        """What of ``[start, end)`` is out, in order, with the gaps between its records."""
+        first = max(0, bisect_right(self._ranges, start, key=_start) - 1)
+        found: list[Range] = []
+        for sent in self._ranges[first:]:
+            if sent.start >= end:
+                break
+            if sent.end > start:
+                found.append((max(sent.start, start), min(sent.end, end)))
+        return found
 
     def take(self, start: int, end: int) -> list[SentRange]:
         """Remove what is out in ``[start, end)`` and return it, in order."""

@@ -24,14 +24,24 @@ from collections.abc import Iterable
 
 from dss_core.limits import ACKED_RANGES_MAX
 from dss_core.progress import Progress, Range, Ranges, clipped, complement, normalised
-from dssd.limits import RANGES_ADDED_MAX, RESTING_RANGES_MAX
+from dssd.limits import (
+    DAMAGED_RANGES_MAX,
+    ISOLATE_AFTER_DOUBTS,
+    RANGES_ADDED_MAX,
+    READ_AGAIN_MS,
+    READ_AGAIN_MS_MAX,
+    RESTING_RANGES_MAX,
+)
 from dssd.machines.delivery.ack_wait import AckWaits
+from dssd.machines.delivery.durable_rests import DurableRests
 from dssd.machines.delivery.events import ChunkRead, Deliver, Installed, Nak
 from dssd.machines.delivery.frame_plan import CreditLeft, FrameSpans, Plan, plan, whole_frames
+from dssd.machines.delivery.isolation import Isolation
 from dssd.machines.delivery.marking import Marking
 from dssd.machines.delivery.outstanding import Outstanding, SentRange
 from dssd.machines.delivery.retry import Resting, backoff_ms
-from dssd.machines.messages import StreamReport
+from dssd.machines.fate import Fate
+from dssd.machines.messages import Stall, StreamReport
 
 NEVER_HELD = 1 << 62
 
@@ -39,7 +49,7 @@ NEVER_HELD = 1 << 62
 class DeliveredStream:
     """The state of one grant. Owned by the delivery window."""
 
-    def __init__(self, installed: Installed, credit_records: int) -> None:
+    def __init__(self, installed: Installed, credit_records: int, now_ms: int) -> None:
         granted = installed.granted
         self.grant = installed.grant
         self.subscription = installed.subscription
@@ -54,6 +64,17 @@ class DeliveredStream:
         self.out = Outstanding()
         self.marking = Marking(granted, credit_records)
         self.resting = Resting()
+        self.rests = DurableRests(granted.fate.rests, installed.wall_ahead_ms, now_ms)
+        self.isolation = Isolation(
+            (now_ms + backoff_ms(count), start, end)
+            for start, end, count in self.marking.in_doubt(ISOLATE_AFTER_DOUBTS)
+        )
+        self.held_back: Ranges = normalised((*self.rests.ranges(), *self.isolation.ranges()))
+        """The cursor passes by: they come in their own time."""
+        for start, end, due_ms in self.rests:
+            self.resting.rest(start, end, due_ms)
+        self._damaged: Ranges = granted.fate.damaged
+        self._counts = granted.fate.counts
         self.waits = AckWaits(installed.ack_wait_ms)
         self.chunk: ChunkRead | None = None
         self.spans: FrameSpans | None = None
@@ -69,7 +90,13 @@ class DeliveredStream:
         """It has a place among the streams that read or send."""
         self.ending = False
         self.revoke_until_ms: int | None = None
-        self.stalled = False
+        self.stall = Stall.NONE
+        self._stall_at_damage = installed.stall_at_damage
+        self._read_again_ms: int | None = None
+        """A read failed: nothing is read before."""
+        self._read_pause_ms = READ_AGAIN_MS
+        self._trouble = Stall.NONE
+        """What the last read met."""
         self._held_at = NEVER_HELD
         """The cursor waits while so many suspects are out."""
         ranges = granted.progress.ranges
@@ -79,7 +106,7 @@ class DeliveredStream:
 
     def read_offset(self) -> int | None:
         """Where to read next, or None where nothing is to be read now."""
-        if self.reading or self.chunk is not None or self.ending:
+        if self.reading or self.chunk is not None or self.ending or self._read_again_ms is not None:
             return None
         due = self.resting.due()
         if due is not None:
@@ -95,6 +122,7 @@ class DeliveredStream:
         self.reading = False
         if self.ending:
             return False
+        self._note_readable()
         if self.resending:
             self._take_again(chunk)
         elif chunk.next > chunk.offset:
@@ -103,6 +131,22 @@ class DeliveredStream:
             self.at_tail = not self.grown
         self.grown = False
         return self.chunk is not None
+
+    def read_failed(self, now_ms: int, trouble: Stall) -> None:
+        """The read failed, or met damage at which to stop: it is tried again later."""
+        self.reading = False
+        self._trouble = trouble
+        if not self.ending:
+            self._read_again_ms = now_ms + self._read_pause_ms
+            self._read_pause_ms = min(2 * self._read_pause_ms, READ_AGAIN_MS_MAX)
+
+    def stops_at(self, chunk: ChunkRead) -> bool:
+        """Whether the group wants to stop at what is damaged there."""
+        return self._stall_at_damage and bool(chunk.damaged)
+
+    def _note_readable(self) -> None:
+        self._trouble = Stall.NONE
+        self._read_pause_ms = READ_AGAIN_MS
 
     def end(self, until_ms: int | None) -> None:
         """Send nothing more; until the time, what is out may still be settled."""
@@ -129,11 +173,11 @@ class DeliveredStream:
     def _take_on(self, chunk: ChunkRead) -> None:
         self._held_at = NEVER_HELD
         if not chunk.frames:
-            self._pass(((chunk.offset, chunk.next),))
+            self._pass_by(chunk, chunk.offset, chunk.next)
             self.cursor = chunk.next
             return
         if chunk.base > chunk.offset:
-            self._pass(((chunk.offset, chunk.base),))
+            self._pass_by(chunk, chunk.offset, chunk.base)
         self.chunk = chunk
         self.chunk_at = max(chunk.offset, chunk.base)
         self.chunk_end = chunk.base + chunk.records
@@ -146,16 +190,16 @@ class DeliveredStream:
         held = max(start, min(chunk.base, end)) if chunk.frames else min(chunk.next, end)
         if held > start:
             # Retention took them, or they are damaged since.
-            self._pass(((start, held),))
-            self.resting.sent(held)
+            self._pass_by(chunk, start, held)
+            self._resent(start, held)
         if chunk.frames and held < end:
             self.chunk = chunk
             self.chunk_at = held
             self.chunk_end = min(end, chunk.base + chunk.records)
         elif chunk.next <= start:
             # Read at its end, a stream has lost what it held there.
-            self._pass(((start, end),))
-            self.resting.sent(end)
+            self._pass(((start, end),), "lost")
+            self._resent(start, end)
 
     # Sending
 
@@ -200,7 +244,9 @@ class DeliveredStream:
         """
         chunk = self.chunk
         assert chunk is not None
-        closed = normalised((*chunk.mask, (0, self.progress.floor), *self.progress.ranges))
+        held_back = () if self.resending else self.held_back
+        acked = ((0, self.progress.floor), *self.progress.ranges)
+        closed = normalised((*chunk.mask, *acked, *held_back))
         wanted = complement(closed, self.chunk_at, self.chunk_end)
         if not wanted:
             self._advance(chunk, self.chunk_end)
@@ -230,30 +276,59 @@ class DeliveredStream:
     def _note_out(self, planned: Plan) -> None:
         start, end = planned.picked[0][0], planned.picked[-1][1]
         size = planned.last_byte - planned.first_byte
-        suspects_max = 0 if self.resending else self.marking.suspects_max(planned.attempt)
+        suspects_max = 0
+        if not self.resending:
+            suspects_max = self.marking.suspects_max(planned.attempt, planned.doubts)
         gaps = complement(planned.picked, start, end)
         again = self.resending and start < self.frontier
         self.out.add(SentRange(start, end, gaps, planned.records, size, again, suspects_max))
 
     def _advance(self, chunk: ChunkRead, to: int) -> None:
         if chunk.mask:
-            self._pass(clipped(chunk.mask, self.chunk_at, to))
+            self._pass(clipped(chunk.mask, self.chunk_at, to), "filtered")
         done = to >= self.chunk_end
         if self.resending:
-            self.resting.sent(to)
+            self._resent(self.chunk_at, to)
         else:
             if done:
-                self._pass(((to, chunk.next),))
+                self._pass_by(chunk, to, chunk.next)
                 to = chunk.next
             self.cursor = self.sent = to
         self.chunk_at = to
         if done:
             self.forget_chunk()
 
-    def _pass(self, ranges: Ranges) -> None:
-        """Count offsets that are not for the user as acknowledged."""
-        if any(start < end for start, end in ranges):
+    def _resent(self, start: int, upto: int) -> None:
+        """What was due went up to this offset, or is not there any more."""
+        self.resting.sent(upto)
+        if self.held_back:
+            low, high = self.held_back[0][0], self.held_back[-1][1]
+            gone = normalised((*complement(self.held_back, low, high), (start, upto)))
+            self.held_back = complement(gone, low, high)
+
+    def _pass_by(self, chunk: ChunkRead, start: int, end: int) -> None:
+        """Count offsets that the chunk leaves out as done, each as what it is."""
+        if not (chunk.lost or chunk.damaged):
+            self._pass(((start, end),), "filtered")
+            return
+        damaged, lost = clipped(chunk.damaged, start, end), clipped(chunk.lost, start, end)
+        self._pass(damaged, "damaged")
+        if damaged:
+            self._damaged = normalised((*self._damaged, *damaged))[-DAMAGED_RANGES_MAX:]
+        self._pass(lost, "lost")
+        self._pass(complement(normalised((*damaged, *lost)), start, end), "filtered")
+
+    def _pass(self, ranges: Ranges, kind: str) -> None:
+        """Count offsets that are not for the user as acknowledged, and as of this kind."""
+        new = self._newly(ranges)
+        if new:
+            self._counts = self._counts.plus(kind, new)
             self.progress = self.progress.with_acked(ranges)
+
+    def _newly(self, ranges: Ranges) -> int:
+        """How many offsets of disjoint ranges are not acknowledged yet."""
+        acked_in = self.progress.acked_in
+        return sum(end - start - acked_in(start, end) for start, end in ranges if start < end)
 
     # Settling
 
@@ -263,6 +338,8 @@ class DeliveredStream:
         for start, end in acked:
             freed.extend(self.out.take(start, end))
             self.marking.forget(start, end)
+            self.isolation.settled(start, end)
+        self._counts = self._counts.plus("acked", self._newly(acked))
         floor, ranges = self.progress.floor, self.progress.ranges
         if len(acked) == 1 and not ranges and acked[0][0] <= floor:
             if acked[0][1] > floor:
@@ -278,10 +355,25 @@ class DeliveredStream:
         before = self.frontier
         if frontier <= before:
             return
-        self.marking.note_handed_out(self.progress, before, frontier)
+        handed = self.marking.note_handed_out(self.progress, before, frontier, self.held_back)
         self.frontier = frontier
-        if frontier > self.progress.floor and not self.ending:
-            self.waits.handed_out(max(before, self.progress.floor), frontier, now_ms)
+        floor = self.progress.floor
+        if frontier > floor and not self.ending:
+            for start, end in handed:
+                if end > floor:
+                    self.waits.handed_out(max(start, floor), end, now_ms)
+
+    def hand_out(self, start: int, end: int, now_ms: int) -> None:
+        """The client handed out records above its frontier, or below it and again."""
+        for sent in self.out.take(start, end):
+            if sent.unsure:
+                self.marking.note_handed_out_again(sent, self.frontier)
+                sent.unsure = False
+            elif sent.end > self.frontier:
+                self.marking.note_handed_out_early(max(sent.start, self.frontier), sent.end)
+            self.out.add(sent)
+            if not self.ending:
+                self.waits.handed_out(sent.start, sent.end, now_ms)
 
     def refuse(self, nak: Nak, now_ms: int) -> list[SentRange]:
         """Let naked records rest; returns those whose credit comes back."""
@@ -290,14 +382,11 @@ class DeliveredStream:
         return freed
 
     def renew(self, start: int, end: int, now_ms: int) -> None:
-        """The ack wait of a range begins anew; it was handed out."""
-        for sent in self.out.take(start, end):
-            if sent.unsure:
-                self.marking.note_handed_out_again(sent, self.frontier)
-                sent.unsure = False
-            self.out.add(sent)
-            if not self.ending:
-                self.waits.handed_out(sent.start, sent.end, now_ms)
+        """The ack wait of a range begins anew."""
+        if self.ending:
+            return
+        for low, high in self.out.within(start, end):
+            self.waits.handed_out(low, high, now_ms)
 
     def expire(self, now_ms: int) -> list[SentRange]:
         """Let records rest whose ack wait ran out; returns those whose credit comes back."""
@@ -320,12 +409,44 @@ class DeliveredStream:
         return freed
 
     def _rest(self, sent: SentRange, now_ms: int, delay_ms: int | None) -> None:
-        if self.ending:
-            return
         for start, end in complement(sent.gaps, sent.start, sent.end):
+            self.marking.note_failed(start, end)
+            self.isolation.settled(start, end)
+            if delay_ms is not None:
+                self.rests.rest(start, end, now_ms, delay_ms)
+            if self.ending:
+                continue
             for low, high, count in self.marking.counted(start, end, self.frontier):
                 rest_ms = backoff_ms(count) if delay_ms is None else delay_ms
                 self.resting.rest(low, high, now_ms + rest_ms)
+
+    def wake(self, now_ms: int) -> None:
+        """Make due what has rested long enough, and read again what could not be read."""
+        self.rests.wake(now_ms)
+        self.resting.wake(now_ms)
+        alone = self.isolation.release(self.progress, now_ms)
+        if alone is not None:
+            self.resting.rest(*alone, now_ms)
+            self.resting.wake(now_ms)
+        if self._read_again_ms is not None and self._read_again_ms <= now_ms:
+            self._read_again_ms = None
+
+    def end_in_doubt(self, *, alone: bool) -> list[SentRange]:
+        """The client vanished: what was out may have been handed out; returns it.
+
+        Alone: nothing else was out with the client, so it vanished because of this.
+        """
+        left = self.out.take_all()
+        for sent in left:
+            for start, end in complement(sent.gaps, sent.start, sent.end):
+                if sent.unsure:
+                    self.marking.note_handed_out_again(sent, self.frontier)
+                    sent.unsure = False
+                else:
+                    self.marking.note_in_doubt(start, end, self.frontier)
+                if alone:
+                    self.marking.note_failed(start, end)
+        return left
 
     # Reporting
 
@@ -338,7 +459,13 @@ class DeliveredStream:
             self.handed_out(),
             self.marking.attempts(),
             sent,
-            self.stalled,
+            self.stall,
+            Fate(
+                self.marking.failures(),
+                self.rests.told(self.progress),
+                self._damaged,
+                self._counts,
+            ),
         )
 
     def acked(self) -> Ranges:
@@ -349,6 +476,13 @@ class DeliveredStream:
     def handed_out(self) -> int:
         """Every offset below it was handed out, by this holder or one before, or is settled."""
         return max(self.marking.known_below(self.frontier), self.progress.floor)
+
+    def stalled_by(self) -> Stall:
+        """Why nothing of it is delivered, if that is so."""
+        if self._trouble is not Stall.NONE:
+            return self._trouble
+        ranges = len(self.progress.ranges)
+        return Stall.UNACKED if ranges >= ACKED_RANGES_MAX // 2 and self.capped() else Stall.NONE
 
     def capped(self) -> bool:
         """Whether too much lies unacknowledged between acknowledged records."""
@@ -365,10 +499,13 @@ class DeliveredStream:
         """The earliest time at which something of it is due."""
         if self.ending:
             return self.revoke_until_ms
-        waits_ms, rests_ms = self.waits.next_ms(), self.resting.next_ms()
-        if rests_ms is None or (waits_ms is not None and waits_ms < rests_ms):
-            return waits_ms
-        return rests_ms
+        times = (
+            self.waits.next_ms(),
+            self.resting.next_ms(),
+            self.isolation.next_ms(),
+            self._read_again_ms,
+        )
+        return min((at_ms for at_ms in times if at_ms is not None), default=None)
 
 
 def checked(ranges: Iterable[Range], first: int, sent: int) -> tuple[Ranges, Range | None]:

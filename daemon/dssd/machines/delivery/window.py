@@ -17,7 +17,7 @@ the frame format: it is given the function that cuts frames.
 
 from collections.abc import Callable, Iterable
 
-from dss_core.limits import ACKED_RANGES_MAX, CREDIT_BYTES, CREDIT_RECORDS
+from dss_core.limits import CREDIT_BYTES, CREDIT_RECORDS
 from dss_core.progress import Progress, Ranges
 from dssd.limits import DELIVERY_READ_BYTES_MAX, REVOKE_REPORT_SHARE
 from dssd.machines.delivery.credit import Credit
@@ -34,6 +34,7 @@ from dssd.machines.delivery.events import (
     Installed,
     Left,
     Read,
+    ReadFailed,
     RefuseGrant,
     RefuseRange,
     Report,
@@ -55,6 +56,7 @@ from dssd.machines.delivery.moved_grants import MovedGrants
 from dssd.machines.delivery.outstanding import SentRange
 from dssd.machines.delivery.stream import DeliveredStream, checked
 from dssd.machines.delivery.sync_acks import DurableAcks
+from dssd.machines.messages import Stall
 
 
 class DeliveryWindow:
@@ -107,10 +109,11 @@ class DeliveryWindow:
 
     def _installed(self, given: Installed, now_ms: int) -> None:
         assert given.grant not in self._streams, given
-        stream = DeliveredStream(given, self.credit.records)
+        stream = DeliveredStream(given, self.credit.records, now_ms)
         self._streams[given.grant] = stream
         self._turns.enter(stream)
         self._durable.begin(given.grant, given.granted.progress)
+        self._due_by(stream.next_ms())
         self._offer(stream)
 
     def _grown(self, given: Grown, now_ms: int) -> None:
@@ -124,6 +127,9 @@ class DeliveryWindow:
         self._turns.read_answered(stream)
         if stream is None:
             return
+        if stream.stops_at(given):
+            self._pause(stream, Stall.DAMAGED, now_ms)
+            return
         before = stream.progress
         if stream.take_chunk(given) and not self._turns.share(stream.subscription).suspended:
             self._turns.hold(stream)
@@ -132,6 +138,18 @@ class DeliveryWindow:
             self._offer(stream)
         if not stream.finished:
             self._note_moved(stream, before, now_ms)
+
+    def _read_failed(self, given: ReadFailed, now_ms: int) -> None:
+        stream = self._streams.get(given.grant)
+        self._turns.read_answered(stream)
+        if stream is not None:
+            self._pause(stream, Stall.UNREADABLE, now_ms)
+
+    def _pause(self, stream: DeliveredStream, trouble: Stall, now_ms: int) -> None:
+        """Nothing of the stream can be read for a while; it is tried again."""
+        stream.read_failed(now_ms, trouble)
+        self._due_by(stream.next_ms())
+        self._show_stalled(stream)
 
     def _revoke_begun(self, given: RevokeBegun, now_ms: int) -> None:
         stream = self._streams.get(given.grant)
@@ -180,11 +198,20 @@ class DeliveryWindow:
 
     def _closing(self, given: Closing, now_ms: int) -> None:
         streams = list(self._streams.values())
+        self._leave_in_doubt(streams)
         reports = tuple((stream.grant, stream.report(sent=stream.sent)) for stream in streams)
         if reports:
             self._effects.append(Report(reports))
         for stream in streams:
             self._forget(stream)
+
+    def _leave_in_doubt(self, streams: list[DeliveredStream]) -> None:
+        """The client is gone without a word. A daemon that stops charges nobody."""
+        if self._draining:
+            return
+        alone = sum(stream.out.records for stream in streams) == 1
+        for stream in streams:
+            self._credit_back(stream, stream.end_in_doubt(alone=alone))
 
     def _suspended(self, given: Suspended, now_ms: int) -> None:
         share = self._turns.share(given.subscription)
@@ -218,12 +245,14 @@ class DeliveryWindow:
             stream.raise_frontier(given.frontier, now_ms)
         for start, end in self._checked(stream, given.in_progress) if given.in_progress else ():
             stream.renew(start, end, now_ms)
+        for start, end in self._checked(stream, given.handed_out) if given.handed_out else ():
+            stream.hand_out(start, end, now_ms)
         if given.naks:
             self._refuse(stream, given, now_ms)
         if given.token:
             # Not only what came with the token: what was acked before may not be durable yet.
             self._answer(self._durable.wait(given.grant, given.token, stream.acked()))
-        moved = bool(given.naks) or stream.frontier != frontier
+        moved = bool(given.naks or given.handed_out) or stream.frontier != frontier
         self._note_moved(stream, before, now_ms, moved=moved)
         self._due_by(stream.next_ms())
         self._offer(stream)
@@ -268,7 +297,7 @@ class DeliveryWindow:
         if expired:
             self._credit_back(stream, expired)
             self._note_moved(stream, stream.progress, now_ms, moved=True)
-        stream.resting.wake(now_ms)
+        stream.wake(now_ms)
         self._offer(stream)
 
     def _due_by(self, at_ms: int | None) -> None:
@@ -368,13 +397,12 @@ class DeliveryWindow:
     def _show_stalled(self, stream: DeliveredStream) -> None:
         if stream.ending:
             return
-        ranges = len(stream.progress.ranges)
-        stalled = ranges >= ACKED_RANGES_MAX // 2 and stream.capped()
-        if stalled != stream.stalled:
-            stream.stalled = stalled
+        stall = stream.stalled_by()
+        if stall is not stream.stall:
+            stream.stall = stall
             self._note_moved(stream, stream.progress, self._now_ms, moved=True)
             self._effects.append(
-                ShowStalled(stream.grant, stream.subscription, stalled, stream.progress.floor)
+                ShowStalled(stream.grant, stream.subscription, stall, stream.progress.floor)
             )
 
 
@@ -382,6 +410,7 @@ _HANDLERS: dict[type, Callable[..., None]] = {
     Installed: DeliveryWindow._installed,
     Grown: DeliveryWindow._grown,
     ChunkRead: DeliveryWindow._chunk_read,
+    ReadFailed: DeliveryWindow._read_failed,
     Settle: DeliveryWindow._settle,
     Settles: DeliveryWindow._settles,
     RevokeBegun: DeliveryWindow._revoke_begun,
