@@ -135,7 +135,9 @@ def listed(daemon: Daemon) -> Daemon:
     [
         (noun, output)
         for noun in ("topics", "groups", "grants")
-        for output in (Format if noun == "groups" else share((Format.TABLE, Format.JSON), Format))
+        for output in (
+            list(Format) if noun == "groups" else share([Format.TABLE, Format.JSON], list(Format))
+        )
     ],
 )
 def test_every_listing_has_every_format(noun: str, output: Format, listed: Daemon) -> None:

@@ -461,7 +461,7 @@ def test_a_read_that_fails_is_tried_again_and_passes_nothing() -> None:
     client.tick(1_000)
     assert client.take() == [(((0, 4),), False, 1)]
     client.tick(10)
-    assert client.reports[1].stall is Stall.NONE
+    assert not client.reports[1].stall
 
 
 @pytest.mark.parametrize("stall", [False, True])
@@ -632,7 +632,7 @@ def test_at_the_cap_of_acked_ranges_the_stream_pauses_and_shows_it() -> None:
     assert client.reports[1].stall is Stall.UNACKED
     client.feed(Settle(1, ((0, at),)))
     client.tick(10)
-    assert client.reports[1].stall is Stall.NONE
+    assert not client.reports[1].stall
 
 
 @pytest.mark.parametrize("gap", [1, 2, 7])
