@@ -188,7 +188,8 @@ class Catalogue:
             patterns=new.parsed_patterns(),
             router=new.router,
             durability=new.durability,
-            topic_epoch=1,
+            # Not 1: a producer of a removed topic must not take the next of its name for its own.
+            topic_epoch=storage_topic_id,
             produce_ordinal=0,
             storage_topics=(
                 StorageTopic(storage_topic_id, 0, new.partitions, new.factor, ends=None),
