@@ -361,9 +361,13 @@ class Groups:
             Put(GroupNameRow(row.name, row.filter, row.group_id, destroyed_at_ms=None)),
         ]
         turn = LoopTurn()
+        first: list[ProgressRow] = []
         for stream, offset in starts.items():
             await turn.give_way()
-            writes.append(Put(_first_progress(row.group_id, stream, offset)))
+            first.append(_first_progress(row.group_id, stream, offset))
+        # A topic may have been removed meanwhile: nothing would delete its rows with it.
+        has = self._catalogue.has_storage_topic
+        writes += [Put(progress) for progress in first if has(progress.storage_topic_id)]
         holds: Precondition = Absent(GroupNameRow, asked.key)
         if tombstone is not None:
             holds = VersionIs(GroupNameRow, asked.key, tombstone.version)

@@ -116,6 +116,10 @@ class Catalogue:
         """
         return self._owner(stream)[0]
 
+    def has_storage_topic(self, storage_topic_id: int) -> bool:
+        """Whether some topic has this storage topic; once it is removed, none ever has again."""
+        return storage_topic_id in self._by_storage_topic
+
     def meeting(self, wanted: TopicFilter) -> tuple[Topic, ...]:
         """The topics that have a pattern overlapping the filter, by name."""
         return tuple(
