@@ -45,9 +45,13 @@ async def leave_a_row(home: Path) -> None:
 
 async def test_topics_that_come_and_go_leave_no_rows() -> None:
     with short_directory() as short:
-        home, address = short / "data", f"unix:{short / 'd.sock'}"
-        arguments = ("--data-dir", str(home), "--listen", address)
-        async with running(*arguments) as daemon, dss_client.connect(endpoint=address) as client:
+        home = short / "data"
+        # Each has an address of its own: gRPC waits before it tries one again that was lost.
+        first, second = f"unix:{short / '1.sock'}", f"unix:{short / '2.sock'}"
+        async with (
+            running("--data-dir", str(home), "--listen", first) as daemon,
+            dss_client.connect(endpoint=first) as client,
+        ):
             await client.topics.create("stays", partitions=PARTITIONS)
             await client.groups.create("$share/g/#", start="earliest")
             async with client.subscribe("$share/g/#") as subscription:
@@ -61,7 +65,10 @@ async def test_topics_that_come_and_go_leave_no_rows() -> None:
             await stop(daemon)
         assert await stray_rows(home) == []
         await leave_a_row(home)
-        async with running(*arguments) as daemon, dss_client.connect(endpoint=address) as client:
+        async with (
+            running("--data-dir", str(home), "--listen", second) as daemon,
+            dss_client.connect(endpoint=second) as client,
+        ):
             await client.topics.create("later", partitions=1)
             await stop(daemon)
         assert await stray_rows(home) == []
