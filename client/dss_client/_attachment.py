@@ -40,7 +40,7 @@ class Taker(Protocol):
 
     state: str
 
-    def handed_below(self, stream: str) -> int:
+    def handed_below(self, storage_topic_id: int, stream: str) -> int:
         """Offsets of the stream below it may have been handed out by this client."""
 
     def granted(self, grant: HeldGrant) -> None:
@@ -243,8 +243,9 @@ class Attachment:
             stream=item.stream,
             grant_epoch=item.grant_epoch,
             floor=item.progress.floor,
-            redelivered_below=subscription.handed_below(item.stream),
+            redelivered_below=subscription.handed_below(item.storage_topic_id, item.stream),
             touched=self._touched,
+            storage_topic_id=item.storage_topic_id,
         )
         self._grants[item.grant] = grant
         subscription.granted(grant)

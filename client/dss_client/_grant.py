@@ -74,6 +74,7 @@ class HeldGrant:
         "redelivered_below",
         "reported_frontier",
         "stopped",
+        "storage_topic_id",
         "stream",
         "subscription",
     )
@@ -88,10 +89,14 @@ class HeldGrant:
         floor: int,
         redelivered_below: int,
         touched: "Callable[[HeldGrant, bool], None]",
+        storage_topic_id: int = 0,
     ) -> None:
         self.number = number
         self.subscription = subscription
         self.stream = stream
+        self.storage_topic_id = storage_topic_id
+        """Tells streams of one name apart: a removed topic may be made anew. 0 from an older
+        daemon, which does not say it."""
         self.grant_epoch = grant_epoch
         self.redelivered_below = redelivered_below
         """Offsets below it were handed out by this client before."""

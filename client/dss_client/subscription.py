@@ -97,7 +97,8 @@ class Subscription:
         self._error: DssError | None = None
         self._callback_error: Exception | None = None
         self._draining = False
-        self._handed: dict[str, int] = {}
+        self._handed: dict[tuple[int, str], int] = {}
+        """By storage topic and stream, because a name comes back with a topic made anew."""
         self._resume_at = 0.0
         self._unflushed_records = 0
         """Handed out since the last report, but for the piece in hand."""
@@ -360,7 +361,7 @@ class Subscription:
     def _note_handed(self, handout: "Handout", end: int) -> None:
         """Remember how far a stream was handed out."""
         handout.note(end)
-        stream = handout.grant.stream
+        stream = handout.grant.storage_topic_id, handout.grant.stream
         self._handed[stream] = max(self._handed.get(stream, 0), end)
 
     def note_current(self) -> None:
@@ -368,9 +369,9 @@ class Subscription:
         if self._current is not None and self._current.last_offset >= 0:
             self._note_handed(self._current, self._current.last_offset + 1)
 
-    def handed_below(self, stream: str) -> int:
+    def handed_below(self, storage_topic_id: int, stream: str) -> int:
         """Offsets of the stream below it may have been handed out by this client."""
-        return self._handed.get(stream, 0)
+        return self._handed.get((storage_topic_id, stream), 0)
 
     def granted(self, grant: "HeldGrant") -> None:
         """A stream was lent to this subscription."""

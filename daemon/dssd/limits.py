@@ -416,6 +416,10 @@ TOMBSTONE_SWEEP_S = 24 * 3_600.0
 """A removed group is remembered this long, so that members that come back are told, and at most a
 sweep longer."""
 
+GONE_ROWS_PER_COMMIT_MAX = 512
+"""Rows of removed streams that one commit deletes, and one read looks at: some ms, which commits of
+leaders wait for."""
+
 FULL_DISK_RETRY_S = 1.0
 """How long a leader waits before it tries again to store progress on a full disk."""
 

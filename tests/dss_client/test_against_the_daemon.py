@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import dss_client
-from dss_client import DeliveredRecord
+from dss_client import DeliveredRecord, Subscription
 from dss_core.errors import (
     GroupNotFound,
     IllegalArgument,
@@ -82,6 +82,39 @@ async def test_a_plain_read_gives_every_record_and_ends(home: Path) -> None:
         even = [record async for record in client.read("t/0", records_max=20)]
         assert len(even) == 20
         assert {record.subject for record in even} == {"t/0"}
+
+
+@pytest.mark.parametrize("partitions", [2, 5])
+async def test_producer_and_member_go_on_with_a_topic_that_was_removed_and_made_anew(
+    home: Path, partitions: int
+) -> None:
+    """With as many partitions as before, and with others."""
+    async with running(*serve(home)), dss_client.connect(endpoint=endpoint(home)) as client:
+        await client.topics.create("t", partitions=2)
+        async with (
+            client.producer("t") as producer,
+            client.subscribe("$share/g/t/#", start="earliest") as subscription,
+        ):
+            keys = [b"%d" % number for number in range(60)]
+            await producer.send_columns(keys, keys)
+            for record in await fetched(subscription, len(keys)):
+                await record.ack()
+            await client.topics.remove("t", force=True)
+            await client.topics.create("t", partitions=partitions)
+            await producer.send_columns(keys, keys)
+            for key in keys:
+                assert await producer.send(key, key=key)
+            taken = await fetched(subscription, 2 * len(keys))
+            assert Counter(record.payload for record in taken) == dict.fromkeys(keys, 2)
+            assert not any(record.redelivered for record in taken)
+
+
+async def fetched(subscription: Subscription, count: int) -> list[DeliveredRecord]:
+    """So many records, however they come."""
+    taken: list[DeliveredRecord] = []
+    while len(taken) < count:
+        taken += await subscription.fetch(count - len(taken))
+    return taken
 
 
 @pytest.mark.parametrize("stream", [None, "t/0/0"])

@@ -1,8 +1,10 @@
 """A batch for a storage topic that takes no more records."""
 
+import asyncio
 from dataclasses import replace
 from pathlib import Path
 
+import dss_client
 from dssd.data_directory import STORE_NAME
 from dssd.store.port import Put
 from dssd.store.rows import StorageTopicRow
@@ -10,6 +12,8 @@ from dssd.store.sqlite import SqliteStore
 from support.daemon_process import running, short_directory
 from support.raw_stubs import condition, connected, produced
 from support.raw_topic import Found, RawTopic
+
+PATIENCE_S = 20.0
 
 
 async def seal(store_path: Path, ends: str) -> None:
@@ -45,3 +49,33 @@ async def test_a_batch_for_a_sealed_storage_topic_is_refused_and_what_it_holds_s
             assert (again.base_offset, again.repeated) == (0, True)
             assert await topic.read(stubs) == Found({0: b"0"})
             assert "Traceback" not in daemon.said
+
+
+async def test_a_group_finishes_a_sealed_storage_topic_whose_last_file_is_missing() -> None:
+    with short_directory() as directory:
+        async with (
+            running("--data-dir", str(directory)) as daemon,
+            dss_client.connect(endpoint=daemon.endpoint) as client,
+        ):
+            await client.topics.create("orders", partitions=1)
+            await client.groups.create("$share/g/orders/#", start="earliest")
+            async with client.producer("orders") as producer:
+                await producer.send(b"gone")
+            # Killed, so that no watermark in its row tells that the file held anything.
+            await daemon.kill()
+        await seal(directory / STORE_NAME, "1")
+        files = list(directory.rglob("*.seg"))
+        assert len(files) == 1
+        for path in (*files, *directory.rglob("*.idx")):
+            path.unlink()
+        second = f"unix:{directory / 'second.sock'}"
+        async with (
+            running("--data-dir", str(directory), "--listen", second) as daemon,
+            dss_client.connect(endpoint=second) as client,
+            client.subscribe("$share/g/orders/#"),
+            asyncio.timeout(PATIENCE_S),
+        ):
+            [grant] = await client.grants.list("g")
+            while grant.state != "finished":
+                [grant] = await client.grants.list("g")
+            assert (grant.end, grant.progress.floor) == (1, 1)

@@ -129,7 +129,7 @@ async def stored_streams(
 ) -> tuple[StoredStream, ...]:
     """The stored state and bounds of every stream that the group's filter selects.
 
-    Rows of removed streams are ignored: they cost nothing and select nothing.
+    Rows of removed streams are ignored: they select nothing, and are being deleted.
     """
     key = (group.group_id,)
     grants = {_stream_of(found.row): found.row for found in await scan_all(store, GrantRow, key)}

@@ -165,7 +165,7 @@ def _deliver(item: Deliver) -> sessions_pb2.SessionDown:
 
 def _about_grant(item: Granted | Revoke | Revoked | Settled) -> sessions_pb2.SessionDown:
     match item:
-        case Granted(grant, subscription, stream, grant_epoch, progress):
+        case Granted(grant, subscription, stream, grant_epoch, progress, storage_topic_id):
             state = types_pb2.Progress(floor=progress.floor, ranges=_ranges(progress.ranges))
             return _Down(
                 granted=sessions_pb2.Granted(
@@ -174,6 +174,7 @@ def _about_grant(item: Granted | Revoke | Revoked | Settled) -> sessions_pb2.Ses
                     stream=stream,
                     grant_epoch=grant_epoch,
                     progress=state,
+                    storage_topic_id=storage_topic_id,
                 )
             )
         case Revoke(grant, deadline_ms):

@@ -310,7 +310,14 @@ class Scheduler:
         self._grants[number] = _Grant(agent, granted.stream, str(name), unwatch, matching)
         self.handler.granted(number, agent, borrower_id)
         self._send(
-            Granted(number, agent.subscription, str(name), granted.grant_epoch, granted.progress)
+            Granted(
+                number,
+                agent.subscription,
+                str(name),
+                granted.grant_epoch,
+                granted.progress,
+                granted.stream.storage_topic_id,
+            )
         )
         self.feed(
             Installed(

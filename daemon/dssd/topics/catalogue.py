@@ -116,6 +116,10 @@ class Catalogue:
         """
         return self._owner(stream)[0]
 
+    def has_storage_topic(self, storage_topic_id: int) -> bool:
+        """Whether some topic has this storage topic; once it is removed, none ever has again."""
+        return storage_topic_id in self._by_storage_topic
+
     def meeting(self, wanted: TopicFilter) -> tuple[Topic, ...]:
         """The topics that have a pattern overlapping the filter, by name."""
         return tuple(
@@ -188,7 +192,8 @@ class Catalogue:
             patterns=new.parsed_patterns(),
             router=new.router,
             durability=new.durability,
-            topic_epoch=1,
+            # Not 1: a producer of a removed topic must not take the next of its name for its own.
+            topic_epoch=storage_topic_id,
             produce_ordinal=0,
             storage_topics=(
                 StorageTopic(storage_topic_id, 0, new.partitions, new.factor, ends=None),

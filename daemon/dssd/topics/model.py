@@ -63,6 +63,8 @@ class Topic:
     durability: str
     """sync or os."""
     topic_epoch: int
+    """Begins at the id of its first storage topic; what raises it takes a new id of the store's
+    sequence, so no topic ever has an epoch of another."""
     produce_ordinal: int
     storage_topics: tuple[StorageTopic, ...]
     """By ordinal."""
