@@ -59,6 +59,9 @@ from dssd.store.rows import (
 from dssd.store.uninterrupted import finished
 from dssd.topics.catalogue import Catalogue
 
+PASS, STALL = "pass", "stall"
+"""What becomes of records that are confirmed damaged."""
+
 EXCLUSIVE = "exclusive"
 """The kind of a private subscription's group, which its session owns."""
 
@@ -93,6 +96,7 @@ class _Asked:
     ack_wait_ms: int | None
     session_id: bytes | None = None
     protocol: str | None = None
+    on_damage: str | None = None
     fence: Precondition | None = None
     beside: Beside = _nothing_beside
 
@@ -220,19 +224,29 @@ class Groups:
         ack_wait_ms: int | None = None,
         if_not_exists: bool = False,
         protocol: str | None = None,
+        on_damage: str | None = None,
     ) -> GroupRow:
         """Declare a group as operators do; a tombstone of its name goes.
 
         Raises:
             GroupOfAnotherKind: it is there, and one of them is a queue.
-            GroupExists: it is there, and that was not accepted, or its protocol is another.
+            GroupExists: it is there, and that was not accepted, or its protocol or what it does at
+                damage is another.
             StartConflict: it is there with another start.
             IllegalArgument, OffsetOutOfRange: the start or the ack wait does not fit.
         """
         if parsed.group is None:
             raise IllegalArgument(argument="filter", rule="write $share/GROUP/FILTER")
         kind = _kind_asked(parsed)
-        asked = _Asked(parsed.group, parsed.filter, kind, start, ack_wait_ms, protocol=protocol)
+        asked = _Asked(
+            parsed.group,
+            parsed.filter,
+            kind,
+            start,
+            ack_wait_ms,
+            protocol=protocol,
+            on_damage=on_damage,
+        )
         known = self._existing(asked)
         if known is None:
             joined = await self._declare(asked, over_tombstone=True)
@@ -240,7 +254,8 @@ class Groups:
                 return joined.group
             known = joined.group
         _check_kind(known, kind)
-        if not if_not_exists or protocol not in (None, known.protocol):
+        differs = protocol not in (None, known.protocol) or on_damage not in (None, known.on_damage)
+        if not if_not_exists or differs:
             raise GroupExists(group=parsed.group)
         _check_start(known, start)
         return known
@@ -342,6 +357,7 @@ class Groups:
             created_at_ms=self._clock.wall_ms(),
             cursor_generation=0,
             protocol=asked.protocol or BORROW,
+            on_damage=asked.on_damage or PASS,
         )
         work = self._commit_new(asked, row, over_tombstone=over_tombstone)
         return await finished(work, name=f"declare group {asked.name}")

@@ -15,9 +15,10 @@ from dss_core.filters import TopicFilter
 from dss_core.ids import StreamId, StreamName
 from dss_core.limits import ACKED_RANGES_MAX
 from dss_core.progress import Progress, complement
-from dssd.leaders.progress_columns import progress_of
+from dssd.leaders.progress_columns import fate_of, progress_of
 from dssd.log.port import Log
 from dssd.loop_yield import LoopTurn
+from dssd.machines.fate import NO_COUNTS, NO_FATE, Counts
 from dssd.machines.leader.events import LeaderView, MemberView, StreamView
 from dssd.machines.messages import Stall
 from dssd.store.paging import scan_all
@@ -53,6 +54,12 @@ class GroupSurvey:
     lag: int
     lag_exact: bool
     oldest_unacked_us: int | None
+
+    @property
+    def counts(self) -> Counts:
+        """How many records the group is done with, of all streams."""
+        each = (stream.view.fate.counts for stream in self.streams)
+        return Counts(*map(sum, zip(NO_COUNTS, *each, strict=True)))
 
 
 async def survey_from_view(
@@ -96,6 +103,7 @@ async def survey_from_rows(
                     grant_epoch=grant.grant_epoch if grant else 0,
                     progress=progress_of(row),
                     state_age_ms=0,
+                    fate=NO_FATE if row is None else fate_of(row),
                 )
             )
     epoch = leader.row.leader_epoch if leader else 0

@@ -460,13 +460,12 @@ class DeliveredStream:
             self.marking.attempts(),
             sent,
             self.stall,
-            Fate(
-                self.marking.failures(),
-                self.rests.told(self.progress),
-                self._damaged,
-                self._counts,
-            ),
+            self._fate(),
         )
+
+    def _fate(self) -> Fate:
+        rests = self.rests.told(self.progress)
+        return Fate(self.marking.failures(), rests, self._damaged, self._counts)
 
     def acked(self) -> Ranges:
         """Every offset that is acknowledged."""
