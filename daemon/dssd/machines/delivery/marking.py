@@ -12,7 +12,7 @@ unacknowledged. This module does not know what is out.
 
 from itertools import chain
 
-from dss_core.progress import Progress, Ranges, complement
+from dss_core.progress import Progress, Ranges, complement, normalised
 from dssd.machines.delivery.attempt_counts import AttemptCounts
 from dssd.machines.delivery.frame_plan import Stretch
 from dssd.machines.delivery.outstanding import Outstanding, SentRange
@@ -88,6 +88,18 @@ class Marking:
             if low < high:
                 stretches.append(Stretch(low, high, marked, count + 1, most))
         return stretches
+
+    def of_one_attempt(self, wanted: Ranges, frontier: int) -> tuple[Ranges, Stretch]:
+        """Of what comes again under this grant: all that had as many attempts as the first of it.
+
+        What lies between and had another number goes in a delivery of its own.
+        """
+        counted = [each for start, end in wanted for each in self.counted(start, end, frontier)]
+        count = counted[0][2]
+        same = normalised((start, end) for start, end, each in counted if each == count)
+        start, end = same[0][0], same[-1][1]
+        most = together_max(self._credit_records, count) if count else end - start
+        return same, Stretch(start, end, True, count + 1, most)
 
     def suspects_max(self, attempt: int) -> int:
         """How many records may be out with one that is sent as this attempt; 0: any number."""

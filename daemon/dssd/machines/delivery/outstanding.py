@@ -27,6 +27,8 @@ class SentRange:
     suspects_max: int = 0
     """Not 0: its records are suspects, handed out before under an older grant. While they are out,
     at most this many suspects of the stream may be out."""
+    again: bool = False
+    """Sent again under the same grant, wherever the frontier is."""
 
     def part(self, start: int, end: int) -> "SentRange | None":
         """What of it lies in ``[start, end)``, with its share of the bytes."""
@@ -36,7 +38,9 @@ class SentRange:
             return None
         share = self.bytes * records // self.records
         gaps = clipped(self.gaps, low, high)
-        return SentRange(low, high, gaps, records, share, self.unsure, self.suspects_max)
+        return SentRange(
+            low, high, gaps, records, share, self.unsure, self.suspects_max, self.again
+        )
 
 
 class Outstanding:

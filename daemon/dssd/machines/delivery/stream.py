@@ -20,11 +20,21 @@ all, or a record that was acknowledged would come again. A holder that was grant
 reads on until it has added `RANGES_ADDED_MAX`: nobody else can close the gaps.
 """
 
+from collections import deque
 from collections.abc import Iterable
+from typing import Self
 
-from dss_core.limits import ACKED_RANGES_MAX
-from dss_core.progress import Progress, Range, Ranges, clipped, complement, normalised
-from dssd.limits import RANGES_ADDED_MAX, RESTING_RANGES_MAX
+from dss_core.limits import ACKED_RANGES_MAX, FRAME_BYTES_USUAL
+from dss_core.progress import (
+    Progress,
+    Range,
+    Ranges,
+    clipped,
+    complement,
+    normalised,
+    without,
+)
+from dssd.limits import DELIVERY_READ_BYTES_MAX, RANGES_ADDED_MAX, RESTING_RANGES_MAX
 from dssd.machines.delivery.ack_wait import AckWaits
 from dssd.machines.delivery.events import ChunkRead, Deliver, Installed, Nak
 from dssd.machines.delivery.frame_plan import CreditLeft, FrameSpans, Plan, plan, whole_frames
@@ -39,7 +49,7 @@ NEVER_HELD = 1 << 62
 class DeliveredStream:
     """The state of one grant. Owned by the delivery window."""
 
-    def __init__(self, installed: Installed, credit_records: int) -> None:
+    def __init__(self, installed: Installed, credit_records: int, resting: Resting) -> None:
         granted = installed.granted
         self.grant = installed.grant
         self.subscription = installed.subscription
@@ -53,7 +63,7 @@ class DeliveredStream:
         """As this client reported it; it does not know what holders before it did."""
         self.out = Outstanding()
         self.marking = Marking(granted, credit_records)
-        self.resting = Resting()
+        self.resting = resting
         self.waits = AckWaits(installed.ack_wait_ms)
         self.chunk: ChunkRead | None = None
         self.spans: FrameSpans | None = None
@@ -65,15 +75,14 @@ class DeliveredStream:
         self.reading = False
         self.at_tail = False
         self.grown = False
-        self.queued = False
-        """It has a place among the streams that read or send."""
+        self.queue: deque[Self] | None = None
+        """Where it waits to read or to send."""
         self.ending = False
         self.revoke_until_ms: int | None = None
         self.stalled = False
         self._held_at = NEVER_HELD
         """The cursor waits while so many suspects are out."""
-        ranges = granted.progress.ranges
-        self._ranges_max = max(ACKED_RANGES_MAX, len(ranges) + RANGES_ADDED_MAX)
+        self._ranges_max = max(ACKED_RANGES_MAX, len(self.progress.ranges) + RANGES_ADDED_MAX)
 
     # Reading
 
@@ -89,6 +98,12 @@ class DeliveredStream:
             return None
         self.resending = False
         return self.cursor
+
+    def read_bytes_max(self) -> int:
+        """How much to read: of what comes again, about a frame for each range that is due."""
+        if not self.resending:
+            return DELIVERY_READ_BYTES_MAX
+        return min(self.resting.due_ranges * FRAME_BYTES_USUAL, DELIVERY_READ_BYTES_MAX)
 
     def take_chunk(self, chunk: ChunkRead) -> bool:
         """Take what was read; whether there is something to send."""
@@ -139,23 +154,23 @@ class DeliveredStream:
         self.chunk_end = chunk.base + chunk.records
 
     def _take_again(self, chunk: ChunkRead) -> None:
-        due = self.resting.due()
-        if due is None or due[0] != chunk.offset:
-            return
-        start, end = due
-        held = max(start, min(chunk.base, end)) if chunk.frames else min(chunk.next, end)
-        if held > start:
-            # Retention took them, or they are damaged since.
-            self._pass(((start, held),))
-            self.resting.sent(held)
-        if chunk.frames and held < end:
+        start, end = chunk.offset, min(chunk.base + chunk.records, self.cursor)
+        lost = self.resting.due_in(start, self._lost_below(chunk))
+        if lost:
+            self._pass(lost)
+            self.resting.took(start, lost[-1][1])
+        if chunk.frames and self.resting.due_in(start, end):
             self.chunk = chunk
-            self.chunk_at = held
-            self.chunk_end = min(end, chunk.base + chunk.records)
-        elif chunk.next <= start:
-            # Read at its end, a stream has lost what it held there.
-            self._pass(((start, end),))
-            self.resting.sent(end)
+            self.chunk_at = max(start, chunk.base)
+            self.chunk_end = end
+
+    def _lost_below(self, chunk: ChunkRead) -> int:
+        """Records from where it was read up to here are gone: retention took them, or damage."""
+        if chunk.frames:
+            return chunk.base
+        due = self.resting.due_in(chunk.offset, NEVER_HELD)
+        # Read at its end, a stream has lost what it held there.
+        return max(chunk.next, due[0][1]) if due and chunk.next <= chunk.offset else chunk.next
 
     # Sending
 
@@ -200,23 +215,65 @@ class DeliveredStream:
         """
         chunk = self.chunk
         assert chunk is not None
-        closed = normalised((*chunk.mask, (0, self.progress.floor), *self.progress.ranges))
-        wanted = complement(closed, self.chunk_at, self.chunk_end)
+        start, end = self.chunk_at, self.chunk_end
+        closed = self._closed(chunk, start, end)
+        if self.resending:
+            return self._send_again(chunk, spans, closed, room)
+        wanted = complement(closed, start, end)
         if not wanted:
-            self._advance(chunk, self.chunk_end)
+            self._advance(chunk, end)
             return None
-        stretch = self.marking.first_stretch(wanted, self.frontier, self.out, again=self.resending)
+        stretch = self.marking.first_stretch(wanted, self.frontier, self.out, again=False)
         if stretch.records_max <= 0:
             self._held_at = self.out.suspects
             self.forget_chunk()
             return None
         planned = plan(spans, wanted, stretch, room)
         self._note_out(planned)
-        end = planned.picked[-1][1]
-        self._advance(chunk, self.chunk_end if end >= wanted[-1][1] else end)
-        size = planned.last_byte - planned.first_byte
-        whole = size == len(chunk.frames)
-        frames = chunk.frames if whole else chunk.frames[planned.first_byte : planned.last_byte]
+        sent_to = planned.picked[-1][1]
+        self._advance(chunk, end if sent_to >= wanted[-1][1] else sent_to)
+        return self._delivery(chunk, planned)
+
+    def _closed(self, chunk: ChunkRead, start: int, end: int) -> Ranges:
+        """What of the chunk is acknowledged, or not for the user."""
+        mask, acked = clipped(chunk.mask, start, end), clipped(self.progress.ranges, start, end)
+        if self.progress.floor <= start and not (mask and acked):
+            return mask or acked
+        return normalised((*mask, (start, self.progress.floor), *acked))
+
+    def _send_again(
+        self, chunk: ChunkRead, spans: FrameSpans, closed: Ranges, room: CreditLeft
+    ) -> Deliver | None:
+        """Send what is due in the chunk and had as many attempts as the first record."""
+        start, end = self.chunk_at, self.chunk_end
+        due = self.resting.due_in(start, end)
+        wanted = without(due, closed)
+        if not wanted:
+            self._took_again(chunk, ())
+            return None
+        same, stretch = self.marking.of_one_attempt(wanted, self.frontier)
+        planned = plan(spans, same, stretch, room)
+        self._note_out(planned)
+        self._took_again(chunk, without(wanted, planned.picked))
+        return self._delivery(chunk, planned)
+
+    def _took_again(self, chunk: ChunkRead, left: Ranges) -> None:
+        """What was due in the chunk went, but for what is left."""
+        if chunk.mask:
+            self._pass(clipped(chunk.mask, self.chunk_at, self.chunk_end))
+        self.resting.took(self.chunk_at, self.chunk_end, left)
+        if left:
+            self.chunk_at = left[0][0]
+        else:
+            self.forget_chunk()
+
+    def _delivery(self, chunk: ChunkRead, planned: Plan) -> Deliver:
+        if planned.size == len(chunk.frames):
+            frames = chunk.frames
+        elif len(planned.pieces) == 1:
+            frames = chunk.frames[slice(*planned.pieces[0])]
+        else:
+            frames = b"".join([chunk.frames[first:last] for first, last in planned.pieces])
         return Deliver(
             self.grant,
             frames,
@@ -228,24 +285,26 @@ class DeliveredStream:
         )
 
     def _note_out(self, planned: Plan) -> None:
-        start, end = planned.picked[0][0], planned.picked[-1][1]
-        size = planned.last_byte - planned.first_byte
-        suspects_max = 0 if self.resending else self.marking.suspects_max(planned.attempt)
-        gaps = complement(planned.picked, start, end)
-        again = self.resending and start < self.frontier
-        self.out.add(SentRange(start, end, gaps, planned.records, size, again, suspects_max))
+        again = self.resending
+        suspects_max = 0 if again else self.marking.suspects_max(planned.attempt)
+        left = planned.size
+        for start, end in planned.picked:
+            # Each range on its own: what is settled one by one is found without a look at the rest.
+            size = planned.size * (end - start) // planned.records
+            left -= size
+            last = left if end == planned.picked[-1][1] else 0
+            unsure = again and start < self.frontier
+            sent = SentRange(start, end, (), end - start, size + last, unsure, suspects_max, again)
+            self.out.add(sent)
 
     def _advance(self, chunk: ChunkRead, to: int) -> None:
         if chunk.mask:
             self._pass(clipped(chunk.mask, self.chunk_at, to))
         done = to >= self.chunk_end
-        if self.resending:
-            self.resting.sent(to)
-        else:
-            if done:
-                self._pass(((to, chunk.next),))
-                to = chunk.next
-            self.cursor = self.sent = to
+        if done:
+            self._pass(((to, chunk.next),))
+            to = chunk.next
+        self.cursor = self.sent = to
         self.chunk_at = to
         if done:
             self.forget_chunk()
@@ -355,8 +414,10 @@ class DeliveredStream:
         ranges, out = len(self.progress.ranges), self.out.records
         if ranges >= self._ranges_max or len(self.resting) >= RESTING_RANGES_MAX:
             return True
-        # Each record that is out may become an island between two acked ranges.
-        return bool(out and ranges and ranges + out >= self._ranges_max)
+        # Lent near the cap, it may add a few only, or each holder would add half its credit: and
+        # each record that is out may become an island between two acked ranges.
+        lent_near = self._ranges_max > ACKED_RANGES_MAX
+        return bool(lent_near and out and ranges and ranges + out >= self._ranges_max)
 
     def _cursor_held(self) -> bool:
         return self.out.suspects >= self._held_at or self.capped()

@@ -475,8 +475,8 @@ def test_a_suspended_subscription_gets_nothing_until_it_resumes() -> None:
 
 def test_a_grant_that_the_client_drops_unasked_ends_as_not_handed_out() -> None:
     client = Client(records=4)
-    client.install(1, Stream([4, 4]), subscription=1)
-    client.install(2, Stream([4, 4]), subscription=2)
+    client.install(1, Stream([4, 4]))
+    client.install(2, Stream([4, 4]))
     assert client.take() == [(((0, 4),), False, 1)]
     client.take_others()
     client.feed(RevokeFinished(1))
