@@ -52,6 +52,10 @@ ACKED_RANGES_MAX = 1_024
 """Acked ranges above a floor; at the cap, delivery of the stream pauses. What is out by then may
 become ranges too."""
 
+RANGES_JOINED_SINGLY_PART = 8
+"""New acked ranges that are at most this part of the known ones are put in their places one by one:
+it costs some eight times as much each as to sort all of them anew (measured)."""
+
 LEASE_MS = 6_000
 """L: how long a grant outlives the last answered ping of its borrower."""
 

@@ -15,6 +15,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from dss_core.limits import RANGES_JOINED_SINGLY_PART
+
 Range = tuple[int, int]
 Ranges = tuple[Range, ...]
 
@@ -36,9 +38,8 @@ def complement(ranges: Ranges, start: int, end: int) -> Ranges:
     """The parts of ``[start, end)`` that no range covers. The ranges must be normalised."""
     gaps: list[Range] = []
     at = start
-    for low, high in ranges:
-        if high <= at:
-            continue
+    for index in range(_first_above(ranges, start), len(ranges)):
+        low, high = ranges[index]
         if low >= end:
             break
         if low > at:
@@ -53,9 +54,42 @@ def clipped(ranges: Ranges, start: int, end: int) -> Ranges:
     """The parts of the ranges that lie in ``[start, end)``. The ranges must be normalised."""
     if start >= end:
         return ()
-    return tuple(
-        (max(low, start), min(high, end)) for low, high in ranges if low < end and high > start
-    )
+    first, last = _first_above(ranges, start), bisect_left(ranges, (end,))
+    if first >= last:
+        return ()
+    inside = ranges[first:last]
+    (low, head_end), (tail_start, high) = inside[0], inside[-1]
+    if low >= start and high <= end:
+        return inside
+    if last - first == 1:
+        return ((max(low, start), min(high, end)),)
+    return ((max(low, start), head_end), *inside[1:-1], (tail_start, min(high, end)))
+
+
+def without(ranges: Ranges, gone: Ranges) -> Ranges:
+    """The parts of the ranges that others do not cover. Both must be normalised."""
+    if not gone or not ranges:
+        return ranges
+    left: list[Range] = []
+    for start, end in ranges:
+        left.extend(complement(gone, start, end))
+    return tuple(left)
+
+
+def _first_above(ranges: Ranges, offset: int) -> int:
+    """The index of the first range that ends above the offset."""
+    index = bisect_left(ranges, (offset,))
+    return index - 1 if index and ranges[index - 1][1] > offset else index
+
+
+def _join(known: list[Range], start: int, end: int) -> None:
+    """Put a range in its place among normalised ones, as one with those that it meets."""
+    first, last = bisect_left(known, (start,)), bisect_left(known, (end + 1,))
+    if first and known[first - 1][1] >= start:
+        first -= 1
+    if first < last:
+        start, end = min(start, known[first][0]), max(end, known[last - 1][1])
+    known[first:last] = [(start, end)]
 
 
 def covers(ranges: Ranges, offset: int) -> bool:
@@ -88,12 +122,18 @@ class Progress:
 
     def with_acked(self, ranges: Iterable[Range]) -> "Progress":
         """This progress with further ranges acknowledged."""
-        joined = normalised(((0, self.floor), *self.ranges, *ranges))
-        if not joined:
+        new = normalised(ranges)
+        if not new:
             return self
-        if joined[0][0] > 0:
-            return Progress(floor=self.floor, ranges=joined)
-        return Progress(floor=joined[0][1], ranges=joined[1:])
+        if len(new) * RANGES_JOINED_SINGLY_PART > len(self.ranges):
+            known = list(normalised((*self.ranges, *new)))
+        else:
+            known = list(self.ranges)
+            for start, end in new:
+                _join(known, start, end)
+        below = bisect_left(known, (self.floor + 1,))
+        floor = max(self.floor, known[below - 1][1]) if below else self.floor
+        return Progress(floor, tuple(known[below:]))
 
     def unacked(self, end: int) -> Ranges:
         """The ranges below ``end`` that are not acknowledged."""
@@ -101,7 +141,9 @@ class Progress:
 
     def is_acked(self, offset: int) -> bool:
         """Whether the offset is acknowledged."""
-        return offset < self.floor or covers(self.ranges, offset)
+        index = _first_above(self.ranges, offset)
+        inside = index < len(self.ranges) and self.ranges[index][0] <= offset
+        return inside or offset < self.floor
 
     def acked_in(self, start: int, end: int) -> int:
         """How many offsets in ``[start, end)`` are acknowledged."""

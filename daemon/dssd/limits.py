@@ -3,6 +3,8 @@
 Bounds that clients must agree on stand in `dss_core.limits`.
 """
 
+from dss_core.limits import CREDIT_BYTES, FRAME_BYTES_MAX
+
 # Starting and stopping
 
 STOP_CALLS_S = 6.0
@@ -369,9 +371,20 @@ NAK_DELAY_MS_MAX = 24 * 3_600_000
 REPORT_INTERVAL_MS = 5
 """A session tells its borrowers how its grants stand at most this often."""
 
+RESERVED_PART = 2
+"""This part of a session's credit, the half, is divided among its subscriptions so that no other
+one can hold it; the other half goes to whoever has something to send."""
+
+AGAIN_PART = 8
+"""This part of the credit is left free by new records while refused ones are to come again."""
+
+OUT_BYTES_MAX = CREDIT_BYTES + FRAME_BYTES_MAX
+"""When this is out, nothing more goes, not by a reserve and not because it comes again: so far
+comes one subscription with frames of the largest size, by new records alone."""
+
 READ_AHEAD_CHUNKS = 4
 """Chunks per session that are being read or wait for credit. With frames of the largest size this
-and the credit stay below the 32 MiB that a client which stops reading may cost."""
+and what is out stay below the 32 MiB that a client which stops reading may cost."""
 
 OUTGOING_ITEMS_MAX = 16_384
 """Items, records apart, that a client may leave unread before its connection is ended."""

@@ -72,3 +72,15 @@ def test_unacked_is_what_is_left(progress: Progress) -> None:
     assert offsets_of(progress.unacked(END)) == set(range(END)) - acked_of(progress)
     assert all(progress.is_acked(offset) == (offset in acked_of(progress)) for offset in range(END))
     assert progress.acked_above_floor() == len(acked_of(progress)) - progress.floor
+
+
+@given(st.sets(st.integers(0, 400)), raw_ranges, st.integers(0, 400))
+def test_few_ranges_join_many_as_if_all_were_sorted_anew(
+    known: set[int], few: list[tuple[int, int]], floor: int
+) -> None:
+    before = Progress(floor).with_acked((offset, offset + 1) for offset in known)
+    moved = [(start + 200, end + 200) for start, end in few]
+    after = before.with_acked(moved)
+    assert acked_of(after) == acked_of(before) | offsets_of(tuple(moved))
+    assert normalised(after.ranges) == after.ranges
+    assert all(start > after.floor for start, _ in after.ranges)

@@ -1,9 +1,10 @@
 """A delivery window between a made-up log and a client that tests play; no loop, no real frames."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from dss_core.ids import StreamId
-from dss_core.progress import Progress, Ranges, clipped, complement
+from dss_core.progress import Progress, Ranges, clipped, complement, normalised, without
 from dssd.machines.attempts import Attempts
 from dssd.machines.delivery.events import (
     ChunkRead,
@@ -31,13 +32,13 @@ def frame(base: int, records: int, size: int = 100) -> bytes:
 
 
 def cut(frames: bytes) -> FrameSpans:
-    """Where stand-ins lie."""
+    """Where stand-ins lie; some of a stream may be left out between them."""
     spans = FrameSpans([0], [])
     end = 0
     while spans.at[-1] < len(frames):
         at = spans.at[-1]
         base, records = map(int, frames[at : frames.index(b";", at)].split(b","))
-        assert end in (0, base)
+        assert base >= end
         spans = FrameSpans([*spans.at, frames.index(b"|", at) + 1], [*spans.base, base])
         end = base + records
     return spans._replace(base=[*spans.base, end])
@@ -174,6 +175,10 @@ class Client:
 
 
 def offsets(delivery: Deliver) -> Ranges:
-    """Which offsets are for the user."""
+    """Which offsets are for the user; each must lie in a frame."""
     spans = cut(delivery.frames)
-    return complement(delivery.mask, spans.base[0], spans.base[-1])
+    wanted = complement(delivery.mask, spans.base[0], spans.base[-1])
+    frames = (delivery.frames[low:high] for low, high in pairwise(spans.at))
+    held = normalised((each.base[0], each.base[-1]) for each in map(cut, frames))
+    assert not without(wanted, held)
+    return wanted

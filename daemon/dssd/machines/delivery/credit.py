@@ -1,41 +1,149 @@
 """The credit of a session: how much may be out with its client, for all its streams together.
 
-It counts what was sent, in records and bytes. Invariant: what is out is the sum of what the shares
-of the subscriptions have out. This module knows no stream.
+It counts what was sent, in records and in bytes, each by the same rule:
+
+- Each subscription that holds a stream has a *reserve*, its part of one half of the credit, which
+  no other one can take: whatever the others hold, it may send until it has so much out. The rest
+  goes to whoever asks first; a subscription without others may take all.
+- While a subscription has refused records, an eighth of the credit, divided likewise, is for those
+  that come again: new ones leave it free, and what comes again may go over everything by so much.
+  A client that waits for one record, and holds all others until then, gets it.
+
+Frames go whole, so a reserve does not end exactly: a subscription may go over its own by less than
+one frame, and by less than another with what comes again. A subscription that is new has its
+reserve though all of the credit is out. So what is out may exceed the credit, in records by
+reserves and some frames. In bytes that could cost too much: nothing more goes once `OUT_BYTES_MAX`
+are out.
+
+Invariant: what is claimed is, summed over the subscriptions, what each has out, or its reserve
+where that is more. This module knows no stream.
 """
 
-from dssd.machines.delivery.fairness import Share
+from dssd.limits import AGAIN_PART, OUT_BYTES_MAX, RESERVED_PART
 from dssd.machines.delivery.frame_plan import CreditLeft
+from dssd.machines.delivery.retry import RestingCount
+
+
+class Taken:
+    """What one subscription has out, in records or in bytes."""
+
+    __slots__ = ("again", "claim", "out")
+
+    def __init__(self) -> None:
+        self.out = 0
+        self.again = 0
+        """Of it, what was sent again."""
+        self.claim = 0
+        """What others cannot have."""
+
+
+class Account:
+    """What one subscription has out, and whether it has refused any."""
+
+    __slots__ = ("bytes", "records", "resting")
+
+    def __init__(self) -> None:
+        self.records = Taken()
+        self.bytes = Taken()
+        self.resting = RestingCount()
+
+
+class _Unit:
+    """The credit in records or in bytes."""
+
+    __slots__ = ("again_kept", "again_sure", "claimed", "most", "out", "reserve")
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.out = 0
+        self.claimed = 0
+        self.reserve = 0
+        self.again_kept = 0
+        """What new records of a subscription leave free for those that come again."""
+        self.again_sure = 0
+        """What may come again whatever else is out."""
+
+    def divide(self, accounts: list[Taken]) -> None:
+        """Give each of these its reserve."""
+        count = max(1, len(accounts))
+        self.reserve = max(1, self.most // (RESERVED_PART * count))
+        self.again_kept = self.most // (AGAIN_PART * count)
+        self.again_sure = max(1, self.again_kept)
+        self.claimed = 0
+        for taken in accounts:
+            taken.claim = max(self.reserve, taken.out)
+            self.claimed += taken.claim
+
+    def room(self, taken: Taken, *, again: bool, kept: bool) -> int:
+        """How much more may go, new or again; kept: some of it comes again later."""
+        free = max(self.reserve, self.most - self.claimed + taken.claim) - taken.out
+        if again:
+            return max(free, self.again_sure - taken.again)
+        if kept and self.again_kept > taken.again:
+            free -= self.again_kept - taken.again
+        return free
+
+    def take(self, taken: Taken, amount: int, again: int) -> None:
+        """So much more is out, of which so much was sent again."""
+        self.out += amount
+        taken.out += amount
+        taken.again += again
+        claim = max(self.reserve, taken.out)
+        self.claimed += claim - taken.claim
+        taken.claim = claim
 
 
 class Credit:
     """What may be out, and what is."""
 
-    __slots__ = ("bytes", "out_bytes", "out_records", "records")
+    __slots__ = ("_accounts", "_bytes", "_records")
 
     def __init__(self, records: int, size: int) -> None:
-        self.records = records
-        self.bytes = size
-        self.out_records = 0
-        self.out_bytes = 0
+        self._records = _Unit(records)
+        self._bytes = _Unit(size)
+        self._accounts: list[Account] = []
 
     @property
-    def spent(self) -> bool:
-        """Whether nothing more may go."""
-        return self.out_records >= self.records or self.out_bytes >= self.bytes
+    def records(self) -> int:
+        """How many records may be out."""
+        return self._records.most
 
-    def left(self, share: Share, *, contended: bool) -> CreditLeft:
-        """What a subscription may still take: half in all, where others wait and it has some."""
-        records = self.records - self.out_records
-        size = self.bytes - self.out_bytes
-        if contended and share.records > 0:
-            records = min(records, self.records // 2 - share.records)
-            size = min(size, self.bytes // 2 - share.bytes)
-        return CreditLeft(records, size)
+    @property
+    def out_records(self) -> int:
+        """How many records are out."""
+        return self._records.out
 
-    def take(self, share: Share, records: int, size: int) -> None:
+    @property
+    def out_bytes(self) -> int:
+        """How many bytes are out."""
+        return self._bytes.out
+
+    def open(self, account: Account) -> None:
+        """A subscription has its first stream: give it a reserve."""
+        self._accounts.append(account)
+        self._divide()
+
+    def close(self, account: Account) -> None:
+        """A subscription has lost its last stream, and has nothing out."""
+        assert account.records.out == account.bytes.out == 0
+        self._accounts.remove(account)
+        self._divide()
+
+    def _divide(self) -> None:
+        self._records.divide([account.records for account in self._accounts])
+        self._bytes.divide([account.bytes for account in self._accounts])
+
+    def left(self, account: Account, *, again: bool) -> CreditLeft:
+        """What a subscription may still take, for new records or for those that come again."""
+        if self._bytes.out >= OUT_BYTES_MAX:
+            return CreditLeft(0, 0)
+        kept = account.resting.ranges > 0
+        return CreditLeft(
+            self._records.room(account.records, again=again, kept=kept),
+            self._bytes.room(account.bytes, again=again, kept=kept),
+        )
+
+    def take(self, account: Account, records: int, size: int, *, again: bool) -> None:
         """A subscription has so much more out; negative: it gives back."""
-        share.records += records
-        share.bytes += size
-        self.out_records += records
-        self.out_bytes += size
+        self._records.take(account.records, records, records if again else 0)
+        self._bytes.take(account.bytes, size, size if again else 0)

@@ -4,31 +4,47 @@
 
             offer               next_reader            hold
     idle ─────────► hungry ─────────────────► reading ──────► holding
-      ▲                                          │               │
-      └────────────── nothing there ─────────────┴──── sent ─────┘
+      ▲               ▲                          │              │ │
+      │               └────────── its place is wanted ──────────┼─┘
+      └────────────── nothing there ─────────────┴──── sent ────┘
+
+Subscriptions take turns to read, so do what comes again and what is new of each, and so do its
+streams. Only who may send reads. Where all places are taken, a chunk that may not be sent now is
+given up, and read again later: a subscription that is consumed slowly or not at all holds no place
+that another one could use.
 
 Invariants: a stream is in one queue at most. At most `READ_AHEAD_CHUNKS` streams are reading
 or holding, and those of one subscription take at most half of these places while others wait. This
-module knows nothing of credit and records.
+module knows nothing of records, and of the credit only who may send.
 """
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from dssd.limits import READ_AHEAD_CHUNKS
+from dssd.machines.delivery.credit import Account
 from dssd.machines.delivery.stream import DeliveredStream
 
+MaySend = Callable[[Account, bool], bool]
+"""Whether a subscription may send: new records, or, where it is true, what comes again."""
 
-@dataclass(slots=True)
+
+@dataclass(slots=True, eq=False)
 class Share:
     """What one subscription takes of the session."""
 
-    records: int = 0
-    bytes: int = 0
+    account: Account = field(default_factory=Account)
     chunks: int = 0
     """Being read, or read and not sent."""
     waiting: int = 0
     """Its streams that are in a queue."""
+    hungry: deque[DeliveredStream] = field(default_factory=deque)
+    """Streams that have new records to read."""
+    again: deque[DeliveredStream] = field(default_factory=deque)
+    """Streams that have records to read which come again."""
+    new_next: bool = False
+    """Whether new records are read next, where both wait."""
     suspended: bool = False
     left: bool = False
     grants: set[int] = field(default_factory=set)
@@ -37,20 +53,16 @@ class Share:
 class RoundRobin:
     """The queues, and the share of each subscription."""
 
-    __slots__ = ("_hungry", "_reading", "_shares", "_waiting_shares", "holding")
+    __slots__ = ("_reading", "_shares", "_turns", "_waiting_shares", "holding")
 
     def __init__(self) -> None:
         self.holding: deque[DeliveredStream] = deque()
         """Streams that were read and wait to be sent, the next one first."""
-        self._hungry: deque[DeliveredStream] = deque()
         self._reading = 0
         self._shares: dict[int, Share] = {}
+        self._turns: deque[Share] = deque()
+        """Shares with streams that want to read, the next one first."""
         self._waiting_shares = 0
-
-    @property
-    def contended(self) -> bool:
-        """Whether more than one subscription waits."""
-        return self._waiting_shares > 1
 
     def share(self, subscription: int) -> Share:
         """The share of a subscription."""
@@ -59,18 +71,21 @@ class RoundRobin:
             share = self._shares[subscription] = Share()
         return share
 
-    def enter(self, stream: DeliveredStream) -> None:
-        """A new stream."""
-        self.share(stream.subscription).grants.add(stream.grant)
+    def enter(self, stream: DeliveredStream) -> bool:
+        """A new stream; returns whether it is the only one of its subscription."""
+        grants = self.share(stream.subscription).grants
+        grants.add(stream.grant)
+        return len(grants) == 1
 
-    def forget(self, stream: DeliveredStream) -> None:
-        """The stream is over."""
+    def forget(self, stream: DeliveredStream) -> bool:
+        """The stream is over; returns whether it was the last one of its subscription."""
         self.withdraw(stream)
         share = self._shares[stream.subscription]
         share.grants.discard(stream.grant)
         if stream.reading:
             share.chunks -= 1
         self.forget_left(stream.subscription)
+        return not share.grants
 
     def forget_left(self, subscription: int) -> None:
         """Drop the share of a subscription that was left, once its last stream is over."""
@@ -80,30 +95,60 @@ class RoundRobin:
 
     def offer(self, stream: DeliveredStream) -> None:
         """Let the stream take its turn, if it has something to read."""
-        if stream.queued or self._shares[stream.subscription].suspended:
+        share = self._shares[stream.subscription]
+        if share.suspended or stream.chunk is not None or stream.read_offset() is None:
             return
-        if stream.read_offset() is not None:
-            self._join(self._hungry, stream)
+        wanted = share.again if stream.resending else share.hungry
+        if stream.queue is wanted:
+            return
+        if stream.queue is not None:
+            self._part(stream)
+        self._join(wanted, stream)
 
-    def next_reader(self) -> tuple[DeliveredStream, int] | None:
-        """The stream that shall read now, and where; it is counted as reading."""
-        hungry = self._hungry
-        skipped = 0
-        while skipped < len(hungry) and self._reading + len(self.holding) < READ_AHEAD_CHUNKS:
-            stream = hungry[0]
-            share = self._shares[stream.subscription]
-            if self.contended and share.chunks >= READ_AHEAD_CHUNKS // 2:
-                hungry.rotate(-1)
-                skipped += 1
+    def next_reader(self, may_send: MaySend) -> tuple[DeliveredStream, int] | None:
+        """The stream that shall read now, and where; it is counted as reading.
+
+        What is held when this is called may not be sent now.
+        """
+        turns = self._turns
+        for _ in range(len(turns)):
+            share = turns[0]
+            if not (share.again or share.hungry):
+                turns.popleft()
                 continue
-            self._part(hungry, stream)
-            offset = stream.read_offset()
-            if offset is not None:
-                stream.reading = True
-                share.chunks += 1
-                self._reading += 1
-                return stream, offset
+            turns.rotate(-1)
+            turn = self._reader_of(share, may_send)
+            if turn is not None:
+                return turn
         return None
+
+    def _reader_of(self, share: Share, may_send: MaySend) -> tuple[DeliveredStream, int] | None:
+        for queue in (share.hungry, share.again) if share.new_next else (share.again, share.hungry):
+            while queue and may_send(share.account, queue is share.again):
+                if not self._make_room(share):
+                    return None
+                stream = queue[0]
+                self._part(stream)
+                offset = stream.read_offset()
+                if offset is not None:
+                    stream.reading = True
+                    share.new_next = queue is share.again
+                    share.chunks += 1
+                    self._reading += 1
+                    return stream, offset
+        return None
+
+    def _make_room(self, share: Share) -> bool:
+        """Whether there is a place for one more chunk of the share, perhaps that of another."""
+        crowded = share.chunks >= READ_AHEAD_CHUNKS // 2 and self._waiting_shares > 1
+        if not crowded and self._reading + len(self.holding) < READ_AHEAD_CHUNKS:
+            return True
+        for held in reversed(self.holding):
+            if not crowded or self._shares[held.subscription] is share:
+                self.withdraw(held)
+                self.offer(held)
+                return True
+        return False
 
     def read_answered(self, stream: DeliveredStream | None) -> None:
         """A read came back; its stream may be over."""
@@ -118,7 +163,7 @@ class RoundRobin:
 
     def sent(self, stream: DeliveredStream) -> None:
         """The chunk of a stream that is holding was sent, or dropped."""
-        self._part(self.holding, stream)
+        self._part(stream)
         self._shares[stream.subscription].chunks -= 1
 
     def withdraw(self, stream: DeliveredStream) -> None:
@@ -126,21 +171,25 @@ class RoundRobin:
         if stream.chunk is not None:
             self.sent(stream)
             stream.forget_chunk()
-        elif stream.queued:
-            self._part(self._hungry, stream)
+        elif stream.queue is not None:
+            self._part(stream)
 
     def _join(self, queue: deque[DeliveredStream], stream: DeliveredStream) -> None:
-        assert not stream.queued
-        stream.queued = True
-        queue.append(stream)
+        assert stream.queue is None
+        stream.queue = queue
         share = self._shares[stream.subscription]
+        begins = queue is not self.holding and not (share.hungry or share.again)
+        if begins and share not in self._turns:
+            self._turns.append(share)
+        queue.append(stream)
         share.waiting += 1
         if share.waiting == 1:
             self._waiting_shares += 1
 
-    def _part(self, queue: deque[DeliveredStream], stream: DeliveredStream) -> None:
-        queue.remove(stream)
-        stream.queued = False
+    def _part(self, stream: DeliveredStream) -> None:
+        assert stream.queue is not None
+        stream.queue.remove(stream)
+        stream.queue = None
         share = self._shares[stream.subscription]
         share.waiting -= 1
         if share.waiting == 0:

@@ -1,13 +1,14 @@
 """Which part of a chunk of frames goes to the client next.
 
 A delivery carries whole frames, one mask, and one pair (redelivered, attempt). So the records that
-may go are cut into stretches of one mark, and the frames to those that hold the stretch. The rest
-goes later, perhaps in the same frames under another mask. Credit cuts between frames only:
+may go are cut into stretches of one mark, and the frames to those that hold the stretch; frames
+between them of which nothing goes are left out, and masked like what does not go of the others. The
+rest goes later, perhaps in the same frames under another mask. Credit cuts between frames only:
 a frame sent in two halves would cost its bytes twice.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from dss_core.progress import Range, Ranges, clipped, complement, total
@@ -60,8 +61,10 @@ class CreditLeft(NamedTuple):
 class Plan(NamedTuple):
     """One delivery."""
 
-    first_byte: int
-    last_byte: int
+    pieces: tuple[Range, ...]
+    """The bytes of its frames, from and to."""
+    size: int
+    """How many bytes they are."""
     base: int
     """The offset of the first record of its frames."""
     end: int
@@ -82,16 +85,17 @@ def plan(spans: FrameSpans, wanted: Ranges, stretch: Stretch, room: CreditLeft) 
     the end of the stretch are of it.
     """
     going = _first_records(clipped(wanted, stretch.start, stretch.end), stretch.records_max)
-    begin = bisect_right(spans.base, wanted[0][0]) - 1
     if len(going) == 1:
-        end = _last_of_range(spans, begin, going[0], room)
+        begin = bisect_right(spans.base, going[0][0]) - 1
+        frames = [(begin, _last_of_range(spans, begin, going[0], room))]
     else:
-        end = _last_of_ranges(spans, begin, going, room)
-    low, high = spans.base[begin], spans.base[end]
+        frames = _frames_of_ranges(spans, going, room)
+    pieces = tuple((spans.at[first], spans.at[last]) for first, last in frames)
+    low, high = spans.base[frames[0][0]], spans.base[frames[-1][1]]
     picked = clipped(going, low, high)
     return Plan(
-        spans.at[begin],
-        spans.at[end],
+        pieces,
+        total(pieces),
         low,
         high,
         picked,
@@ -124,16 +128,37 @@ def _last_of_range(spans: FrameSpans, begin: int, going: Range, room: CreditLeft
     return max(end, begin + 1)
 
 
-def _last_of_ranges(spans: FrameSpans, begin: int, going: Ranges, room: CreditLeft) -> int:
-    """The same where not all records between the first and the last go."""
-    records, end = 0, begin
-    for end in range(begin, len(spans.base) - 1):
-        inside = total(clipped(going, spans.base[end], spans.base[end + 1]))
+def _frames_of_ranges(spans: FrameSpans, going: Ranges, room: CreditLeft) -> list[Range]:
+    """The frames that go, from and to, where not all records between the first and the last do."""
+    chosen: list[Range] = []
+    records = size = 0
+    for frame, inside in _frames_with(spans, going):
         records += inside
-        size = spans.at[end + 1] - spans.at[begin]
-        if end > begin and (not inside or records > room.records or size > room.bytes):
-            return end
-    return end + 1
+        size += spans.at[frame + 1] - spans.at[frame]
+        if chosen and (records > room.records or size > room.bytes):
+            break
+        if chosen and chosen[-1][1] == frame:
+            chosen[-1] = (chosen[-1][0], frame + 1)
+        else:
+            chosen.append((frame, frame + 1))
+    return chosen
+
+
+def _frames_with(spans: FrameSpans, going: Ranges) -> Iterator[Range]:
+    """Each frame that holds any of the ranges, and how many records of them."""
+    frame = inside = 0
+    for start, end in going:
+        at = start
+        while at < end:
+            if at >= spans.base[frame + 1]:
+                if inside:
+                    yield frame, inside
+                frame, inside = bisect_right(spans.base, at, frame) - 1, 0
+            upto = min(end, spans.base[frame + 1])
+            inside += upto - at
+            at = upto
+    if inside:
+        yield frame, inside
 
 
 def _first_records(ranges: Ranges, records_max: int) -> Ranges:

@@ -123,6 +123,18 @@ class Marking:
             else:
                 yield low, high, 0, 0
 
+    def of_one_attempt(self, wanted: Ranges, frontier: int) -> tuple[Ranges, Stretch]:
+        """Of what comes again under this grant: all that had as many attempts as the first of it.
+
+        What lies between and had another number goes in a delivery of its own.
+        """
+        counted = [each for start, end in wanted for each in self.counted(start, end, frontier)]
+        count = counted[0][2]
+        same = normalised((start, end) for start, end, each in counted if each == count)
+        start, end = same[0][0], same[-1][1]
+        most = together_max(self._credit_records, count, 0) if count else end - start
+        return same, Stretch(start, end, True, count + 1, most)
+
     def suspects_max(self, attempt: int, doubts: int) -> int:
         """How many records may be out with one that is sent as this attempt; 0: any number."""
         return together_max(self._credit_records, attempt - 1, doubts) if attempt > 1 else 0

@@ -6,6 +6,7 @@ first sending was taken out; so a sorted list with bisection finds what an ack n
 """
 
 from bisect import bisect_right
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from dss_core.progress import Range, Ranges, clipped, total
@@ -27,6 +28,8 @@ class SentRange:
     suspects_max: int = 0
     """Not 0: its records are suspects, handed out before under an older grant. While they are out,
     at most this many suspects of the stream may be out."""
+    again: bool = False
+    """Sent again under the same grant, wherever the frontier is."""
 
     def part(self, start: int, end: int) -> "SentRange | None":
         """What of it lies in ``[start, end)``, with its share of the bytes."""
@@ -36,7 +39,9 @@ class SentRange:
             return None
         share = self.bytes * records // self.records
         gaps = clipped(self.gaps, low, high)
-        return SentRange(low, high, gaps, records, share, self.unsure, self.suspects_max)
+        return SentRange(
+            low, high, gaps, records, share, self.unsure, self.suspects_max, self.again
+        )
 
 
 class Outstanding:
@@ -128,6 +133,18 @@ class Outstanding:
         self.bytes += sign * sent.bytes
         if sent.suspects_max:
             self.suspects += sign * sent.records
+
+
+def checked(ranges: Iterable[Range], first: int, sent: int) -> tuple[Ranges, Range | None]:
+    """The ranges that lie in ``[first, sent)``, and the first of those that do not."""
+    good: list[Range] = []
+    bad: Range | None = None
+    for start, end in ranges:
+        if first <= start < end <= sent:
+            good.append((start, end))
+        elif bad is None:
+            bad = (start, end)
+    return tuple(good), bad
 
 
 def _start(sent: SentRange) -> int:

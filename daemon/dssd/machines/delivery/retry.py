@@ -1,12 +1,14 @@
 """Records that come again: how long they rest, and which are due.
 
-Invariant: a range rests or is due, never both. This module does not know why a record comes again.
+What is due is gone through in the order of offsets, round and round, so that records which are
+refused over and over do not hold up those behind them. Invariants: a range rests or is due, never
+both; due ranges are disjoint and in order. This module does not know why a record comes again.
 """
 
-from collections import deque
+from bisect import bisect_left
 from heapq import heappop, heappush
 
-from dss_core.progress import Range
+from dss_core.progress import Range, Ranges, clipped, normalised
 from dssd.limits import REDELIVERY_MS, REDELIVERY_MS_MAX
 
 
@@ -16,14 +18,26 @@ def backoff_ms(attempts: int) -> int:
     return min(REDELIVERY_MS << doublings, REDELIVERY_MS_MAX)
 
 
-class Resting:
-    """Ranges that come again: some rest until their time, some are due now, oldest first."""
+class RestingCount:
+    """How many ranges of several streams rest or are due."""
 
-    __slots__ = ("_due", "_resting")
+    __slots__ = ("ranges",)
 
     def __init__(self) -> None:
+        self.ranges = 0
+
+
+class Resting:
+    """Ranges of one stream that come again: some rest until their time, some are due now."""
+
+    __slots__ = ("_all", "_at", "_due", "_resting")
+
+    def __init__(self, of_all: RestingCount) -> None:
         self._resting: list[tuple[int, int, int]] = []
-        self._due: deque[Range] = deque()
+        self._due: Ranges = ()
+        self._at = 0
+        """How far the present round went."""
+        self._all = of_all
 
     def __len__(self) -> int:
         """How many ranges there are."""
@@ -32,6 +46,7 @@ class Resting:
     def rest(self, start: int, end: int, until_ms: int) -> None:
         """Bring the range again at the time."""
         heappush(self._resting, (until_ms, start, end))
+        self._all.ranges += 1
 
     def next_ms(self) -> int | None:
         """When the next range becomes due."""
@@ -43,20 +58,44 @@ class Resting:
         while self._resting and self._resting[0][0] <= now_ms:
             _, start, end = heappop(self._resting)
             awake.append((start, end))
-        self._due.extend(sorted(awake))
+        if awake:
+            self._all.ranges -= len(awake)
+            self._set_due(normalised((*self._due, *awake)))
         return bool(awake)
 
     def due(self) -> Range | None:
         """The range that goes next."""
-        return self._due[0] if self._due else None
+        due = self._due
+        if not due:
+            return None
+        index = bisect_left(due, (self._at,))
+        if index and due[index - 1][1] > self._at:
+            index -= 1
+        return due[index] if index < len(due) else due[0]
 
-    def sent(self, upto: int) -> None:
-        """The due range went up to this offset."""
-        start, end = self._due.popleft()
-        if upto < end:
-            self._due.appendleft((max(start, upto), end))
+    @property
+    def due_ranges(self) -> int:
+        """How many ranges are due."""
+        return len(self._due)
+
+    def due_in(self, start: int, end: int) -> Ranges:
+        """What of ``[start, end)`` is due."""
+        return clipped(self._due, start, end)
+
+    def took(self, start: int, end: int, left: Ranges = ()) -> None:
+        """Of ``[start, end)`` only what is left is still due; if nothing is, the round goes on."""
+        due = self._due
+        before, after = clipped(due, 0, start), clipped(due, end, due[-1][1]) if due else ()
+        self._set_due((*before, *left, *after))
+        if not left:
+            self._at = end
 
     def clear(self) -> None:
         """Forget all ranges."""
+        self._all.ranges -= len(self)
         self._resting.clear()
-        self._due.clear()
+        self._due = ()
+
+    def _set_due(self, due: Ranges) -> None:
+        self._all.ranges += len(due) - len(self._due)
+        self._due = due

@@ -20,25 +20,33 @@ all, or a record that was acknowledged would come again. A holder that was grant
 reads on until it has added `RANGES_ADDED_MAX`: nobody else can close the gaps.
 """
 
-from collections.abc import Iterable
+from collections import deque
+from typing import Self
 
-from dss_core.limits import ACKED_RANGES_MAX
-from dss_core.progress import Progress, Range, Ranges, clipped, complement, normalised
+from dss_core.limits import ACKED_RANGES_MAX, FRAME_BYTES_USUAL
+from dss_core.progress import (
+    Progress,
+    Ranges,
+    clipped,
+    complement,
+    normalised,
+    without,
+)
 from dssd.limits import (
-    DAMAGED_RANGES_MAX,
+    DELIVERY_READ_BYTES_MAX,
     ISOLATE_AFTER_DOUBTS,
     RANGES_ADDED_MAX,
-    READ_AGAIN_MS,
-    READ_AGAIN_MS_MAX,
     RESTING_RANGES_MAX,
 )
 from dssd.machines.delivery.ack_wait import AckWaits
+from dssd.machines.delivery.consumed import Consumed
 from dssd.machines.delivery.durable_rests import DurableRests
 from dssd.machines.delivery.events import ChunkRead, Deliver, Installed, Nak
 from dssd.machines.delivery.frame_plan import CreditLeft, FrameSpans, Plan, plan, whole_frames
-from dssd.machines.delivery.isolation import Isolation
+from dssd.machines.delivery.held_back import HeldBack
 from dssd.machines.delivery.marking import Marking
 from dssd.machines.delivery.outstanding import Outstanding, SentRange
+from dssd.machines.delivery.read_trouble import ReadTrouble
 from dssd.machines.delivery.retry import Resting, backoff_ms
 from dssd.machines.fate import Fate
 from dssd.machines.messages import Stall, StreamReport
@@ -49,13 +57,15 @@ NEVER_HELD = 1 << 62
 class DeliveredStream:
     """The state of one grant. Owned by the delivery window."""
 
-    def __init__(self, installed: Installed, credit_records: int, now_ms: int) -> None:
+    def __init__(
+        self, installed: Installed, credit_records: int, resting: Resting, now_ms: int
+    ) -> None:
         granted = installed.granted
         self.grant = installed.grant
         self.subscription = installed.subscription
         self.stream = granted.stream
         self.grant_epoch = granted.grant_epoch
-        self.progress = granted.progress
+        self.consumed = Consumed(granted.progress, granted.fate)
         self.first = granted.progress.floor
         self.cursor = granted.progress.floor
         self.sent = granted.progress.floor
@@ -63,18 +73,15 @@ class DeliveredStream:
         """As this client reported it; it does not know what holders before it did."""
         self.out = Outstanding()
         self.marking = Marking(granted, credit_records)
-        self.resting = Resting()
+        self.resting = resting
         self.rests = DurableRests(granted.fate.rests, installed.wall_ahead_ms, now_ms)
-        self.isolation = Isolation(
-            (now_ms + backoff_ms(count), start, end)
-            for start, end, count in self.marking.in_doubt(ISOLATE_AFTER_DOUBTS)
+        suspects = self.marking.in_doubt(ISOLATE_AFTER_DOUBTS)
+        self.waiting = HeldBack(
+            ((due_ms, start, end) for start, end, due_ms in self.rests),
+            ((now_ms + backoff_ms(count), start, end) for start, end, count in suspects),
         )
-        self.held_back: Ranges = normalised((*self.rests.ranges(), *self.isolation.ranges()))
-        """The cursor passes by: they come in their own time."""
-        for start, end, due_ms in self.rests:
-            self.resting.rest(start, end, due_ms)
-        self._damaged: Ranges = granted.fate.damaged
-        self._counts = granted.fate.counts
+        self.held_back = self.waiting.ranges()
+        """The cursor passes by: they were not sent yet, and come in their own time."""
         self.waits = AckWaits(installed.ack_wait_ms)
         self.chunk: ChunkRead | None = None
         self.spans: FrameSpans | None = None
@@ -86,27 +93,29 @@ class DeliveredStream:
         self.reading = False
         self.at_tail = False
         self.grown = False
-        self.queued = False
-        """It has a place among the streams that read or send."""
+        self.queue: deque[Self] | None = None
+        """Where it waits to read or to send."""
         self.ending = False
         self.revoke_until_ms: int | None = None
         self.stall = Stall.NONE
         self._stall_at_damage = installed.stall_at_damage
-        self._read_again_ms: int | None = None
-        """A read failed: nothing is read before."""
-        self._read_pause_ms = READ_AGAIN_MS
-        self._trouble = Stall.NONE
-        """What the last read met."""
+        self.trouble = ReadTrouble()
         self._held_at = NEVER_HELD
         """The cursor waits while so many suspects are out."""
-        ranges = granted.progress.ranges
-        self._ranges_max = max(ACKED_RANGES_MAX, len(ranges) + RANGES_ADDED_MAX)
+        self._ranges_max = max(ACKED_RANGES_MAX, len(self.progress.ranges) + RANGES_ADDED_MAX)
+
+    @property
+    def progress(self) -> Progress:
+        """How far it is consumed."""
+        return self.consumed.progress
 
     # Reading
 
     def read_offset(self) -> int | None:
         """Where to read next, or None where nothing is to be read now."""
-        if self.reading or self.chunk is not None or self.ending or self._read_again_ms is not None:
+        if self.reading or self.chunk is not None or self.ending:
+            return None
+        if self.trouble.again_ms is not None:
             return None
         due = self.resting.due()
         if due is not None:
@@ -117,12 +126,18 @@ class DeliveredStream:
         self.resending = False
         return self.cursor
 
+    def read_bytes_max(self) -> int:
+        """How much to read: of what comes again, about a frame for each range that is due."""
+        if not self.resending:
+            return DELIVERY_READ_BYTES_MAX
+        return min(self.resting.due_ranges * FRAME_BYTES_USUAL, DELIVERY_READ_BYTES_MAX)
+
     def take_chunk(self, chunk: ChunkRead) -> bool:
         """Take what was read; whether there is something to send."""
         self.reading = False
         if self.ending:
             return False
-        self._note_readable()
+        self.trouble.over()
         if self.resending:
             self._take_again(chunk)
         elif chunk.next > chunk.offset:
@@ -135,18 +150,12 @@ class DeliveredStream:
     def read_failed(self, now_ms: int, trouble: Stall) -> None:
         """The read failed, or met damage at which to stop: it is tried again later."""
         self.reading = False
-        self._trouble = trouble
         if not self.ending:
-            self._read_again_ms = now_ms + self._read_pause_ms
-            self._read_pause_ms = min(2 * self._read_pause_ms, READ_AGAIN_MS_MAX)
+            self.trouble.met(trouble, now_ms)
 
     def stops_at(self, chunk: ChunkRead) -> bool:
         """Whether the group wants to stop at what is damaged there."""
         return self._stall_at_damage and bool(chunk.damaged)
-
-    def _note_readable(self) -> None:
-        self._trouble = Stall.NONE
-        self._read_pause_ms = READ_AGAIN_MS
 
     def end(self, until_ms: int | None) -> None:
         """Send nothing more; until the time, what is out may still be settled."""
@@ -173,33 +182,34 @@ class DeliveredStream:
     def _take_on(self, chunk: ChunkRead) -> None:
         self._held_at = NEVER_HELD
         if not chunk.frames:
-            self._pass_by(chunk, chunk.offset, chunk.next)
+            self.consumed.pass_by(chunk, ((chunk.offset, chunk.next),))
             self.cursor = chunk.next
             return
         if chunk.base > chunk.offset:
-            self._pass_by(chunk, chunk.offset, chunk.base)
+            self.consumed.pass_by(chunk, ((chunk.offset, chunk.base),))
         self.chunk = chunk
         self.chunk_at = max(chunk.offset, chunk.base)
         self.chunk_end = chunk.base + chunk.records
 
     def _take_again(self, chunk: ChunkRead) -> None:
-        due = self.resting.due()
-        if due is None or due[0] != chunk.offset:
-            return
-        start, end = due
-        held = max(start, min(chunk.base, end)) if chunk.frames else min(chunk.next, end)
-        if held > start:
-            # Retention took them, or they are damaged since.
-            self._pass_by(chunk, start, held)
-            self._resent(start, held)
-        if chunk.frames and held < end:
+        start, end = chunk.offset, min(chunk.base + chunk.records, self.cursor)
+        lost = self.resting.due_in(start, self._lost_below(chunk))
+        if lost:
+            self.consumed.pass_by(chunk, lost, "lost")
+            self._gone(lost)
+            self.resting.took(start, lost[-1][1])
+        if chunk.frames and self.resting.due_in(start, end):
             self.chunk = chunk
-            self.chunk_at = held
-            self.chunk_end = min(end, chunk.base + chunk.records)
-        elif chunk.next <= start:
-            # Read at its end, a stream has lost what it held there.
-            self._pass(((start, end),), "lost")
-            self._resent(start, end)
+            self.chunk_at = max(start, chunk.base)
+            self.chunk_end = end
+
+    def _lost_below(self, chunk: ChunkRead) -> int:
+        """Records from where it was read up to here are gone: retention took them, or damage."""
+        if chunk.frames:
+            return chunk.base
+        due = self.resting.due_in(chunk.offset, NEVER_HELD)
+        # Read at its end, a stream has lost what it held there.
+        return max(chunk.next, due[0][1]) if due and chunk.next <= chunk.offset else chunk.next
 
     # Sending
 
@@ -244,25 +254,68 @@ class DeliveredStream:
         """
         chunk = self.chunk
         assert chunk is not None
-        held_back = () if self.resending else self.held_back
-        acked = ((0, self.progress.floor), *self.progress.ranges)
-        closed = normalised((*chunk.mask, *acked, *held_back))
-        wanted = complement(closed, self.chunk_at, self.chunk_end)
+        start, end = self.chunk_at, self.chunk_end
+        closed = self._closed(chunk, start, end)
+        if self.resending:
+            return self._send_again(chunk, spans, closed, room)
+        wanted = complement(closed, start, end)
+        if self.held_back:
+            wanted = without(wanted, self.held_back)
         if not wanted:
-            self._advance(chunk, self.chunk_end)
+            self._advance(chunk, end)
             return None
-        stretch = self.marking.first_stretch(wanted, self.frontier, self.out, again=self.resending)
+        stretch = self.marking.first_stretch(wanted, self.frontier, self.out, again=False)
         if stretch.records_max <= 0:
             self._held_at = self.out.suspects
             self.forget_chunk()
             return None
         planned = plan(spans, wanted, stretch, room)
         self._note_out(planned)
-        end = planned.picked[-1][1]
-        self._advance(chunk, self.chunk_end if end >= wanted[-1][1] else end)
-        size = planned.last_byte - planned.first_byte
-        whole = size == len(chunk.frames)
-        frames = chunk.frames if whole else chunk.frames[planned.first_byte : planned.last_byte]
+        sent_to = planned.picked[-1][1]
+        self._advance(chunk, end if sent_to >= wanted[-1][1] else sent_to)
+        return self._delivery(chunk, planned)
+
+    def _closed(self, chunk: ChunkRead, start: int, end: int) -> Ranges:
+        """What of the chunk is acknowledged, or not for the user."""
+        mask, acked = clipped(chunk.mask, start, end), clipped(self.progress.ranges, start, end)
+        if self.progress.floor <= start and not (mask and acked):
+            return mask or acked
+        return normalised((*mask, (start, self.progress.floor), *acked))
+
+    def _send_again(
+        self, chunk: ChunkRead, spans: FrameSpans, closed: Ranges, room: CreditLeft
+    ) -> Deliver | None:
+        """Send what is due in the chunk and had as many attempts as the first record."""
+        start, end = self.chunk_at, self.chunk_end
+        due = self.resting.due_in(start, end)
+        wanted = without(due, closed)
+        if not wanted:
+            self._took_again(chunk, ())
+            return None
+        same, stretch = self.marking.of_one_attempt(wanted, self.frontier)
+        planned = plan(spans, same, stretch, room)
+        self._note_out(planned)
+        self._no_longer_held_back(planned.picked)
+        self._took_again(chunk, without(wanted, planned.picked))
+        return self._delivery(chunk, planned)
+
+    def _took_again(self, chunk: ChunkRead, left: Ranges) -> None:
+        """What was due in the chunk went, but for what is left."""
+        if chunk.mask:
+            self.consumed.reject(clipped(chunk.mask, self.chunk_at, self.chunk_end))
+        self.resting.took(self.chunk_at, self.chunk_end, left)
+        if left:
+            self.chunk_at = left[0][0]
+        else:
+            self.forget_chunk()
+
+    def _delivery(self, chunk: ChunkRead, planned: Plan) -> Deliver:
+        if planned.size == len(chunk.frames):
+            frames = chunk.frames
+        elif len(planned.pieces) == 1:
+            frames = chunk.frames[slice(*planned.pieces[0])]
+        else:
+            frames = b"".join([chunk.frames[first:last] for first, last in planned.pieces])
         return Deliver(
             self.grant,
             frames,
@@ -274,61 +327,41 @@ class DeliveredStream:
         )
 
     def _note_out(self, planned: Plan) -> None:
-        start, end = planned.picked[0][0], planned.picked[-1][1]
-        size = planned.last_byte - planned.first_byte
+        again = self.resending
         suspects_max = 0
-        if not self.resending:
+        if not again:
             suspects_max = self.marking.suspects_max(planned.attempt, planned.doubts)
-        gaps = complement(planned.picked, start, end)
-        again = self.resending and start < self.frontier
-        self.out.add(SentRange(start, end, gaps, planned.records, size, again, suspects_max))
+        left = planned.size
+        for start, end in planned.picked:
+            # Each range on its own: what is settled one by one is found without a look at the rest.
+            size = planned.size * (end - start) // planned.records
+            left -= size
+            last = left if end == planned.picked[-1][1] else 0
+            unsure = again and start < self.frontier
+            sent = SentRange(start, end, (), end - start, size + last, unsure, suspects_max, again)
+            self.out.add(sent)
 
     def _advance(self, chunk: ChunkRead, to: int) -> None:
         if chunk.mask:
-            self._pass(clipped(chunk.mask, self.chunk_at, to), "filtered")
+            self.consumed.reject(clipped(chunk.mask, self.chunk_at, to))
         done = to >= self.chunk_end
-        if self.resending:
-            self._resent(self.chunk_at, to)
-        else:
-            if done:
-                self._pass_by(chunk, to, chunk.next)
-                to = chunk.next
-            self.cursor = self.sent = to
+        if done:
+            self.consumed.pass_by(chunk, ((to, chunk.next),))
+            to = chunk.next
+        self.cursor = self.sent = to
         self.chunk_at = to
         if done:
             self.forget_chunk()
 
-    def _resent(self, start: int, upto: int) -> None:
-        """What was due went up to this offset, or is not there any more."""
-        self.resting.sent(upto)
+    def _gone(self, ranges: Ranges) -> None:
+        """What was due is not there any more."""
+        self._no_longer_held_back(ranges)
+        for start, end in ranges:
+            self.waiting.settled(start, end)
+
+    def _no_longer_held_back(self, ranges: Ranges) -> None:
         if self.held_back:
-            low, high = self.held_back[0][0], self.held_back[-1][1]
-            gone = normalised((*complement(self.held_back, low, high), (start, upto)))
-            self.held_back = complement(gone, low, high)
-
-    def _pass_by(self, chunk: ChunkRead, start: int, end: int) -> None:
-        """Count offsets that the chunk leaves out as done, each as what it is."""
-        if not (chunk.lost or chunk.damaged):
-            self._pass(((start, end),), "filtered")
-            return
-        damaged, lost = clipped(chunk.damaged, start, end), clipped(chunk.lost, start, end)
-        self._pass(damaged, "damaged")
-        if damaged:
-            self._damaged = normalised((*self._damaged, *damaged))[-DAMAGED_RANGES_MAX:]
-        self._pass(lost, "lost")
-        self._pass(complement(normalised((*damaged, *lost)), start, end), "filtered")
-
-    def _pass(self, ranges: Ranges, kind: str) -> None:
-        """Count offsets that are not for the user as acknowledged, and as of this kind."""
-        new = self._newly(ranges)
-        if new:
-            self._counts = self._counts.plus(kind, new)
-            self.progress = self.progress.with_acked(ranges)
-
-    def _newly(self, ranges: Ranges) -> int:
-        """How many offsets of disjoint ranges are not acknowledged yet."""
-        acked_in = self.progress.acked_in
-        return sum(end - start - acked_in(start, end) for start, end in ranges if start < end)
+            self.held_back = without(self.held_back, ranges)
 
     # Settling
 
@@ -338,14 +371,8 @@ class DeliveredStream:
         for start, end in acked:
             freed.extend(self.out.take(start, end))
             self.marking.forget(start, end)
-            self.isolation.settled(start, end)
-        self._counts = self._counts.plus("acked", self._newly(acked))
-        floor, ranges = self.progress.floor, self.progress.ranges
-        if len(acked) == 1 and not ranges and acked[0][0] <= floor:
-            if acked[0][1] > floor:
-                self.progress = Progress(acked[0][1])
-        else:
-            self.progress = self.progress.with_acked(acked)
+            self.waiting.settled(start, end)
+        self.consumed.ack(acked)
         self.waits.settled_below(self.progress.floor)
         return freed
 
@@ -411,7 +438,7 @@ class DeliveredStream:
     def _rest(self, sent: SentRange, now_ms: int, delay_ms: int | None) -> None:
         for start, end in complement(sent.gaps, sent.start, sent.end):
             self.marking.note_failed(start, end)
-            self.isolation.settled(start, end)
+            self.waiting.settled(start, end)
             if delay_ms is not None:
                 self.rests.rest(start, end, now_ms, delay_ms)
             if self.ending:
@@ -423,13 +450,10 @@ class DeliveredStream:
     def wake(self, now_ms: int) -> None:
         """Make due what has rested long enough, and read again what could not be read."""
         self.rests.wake(now_ms)
+        for start, end in self.waiting.release(self.progress, self.cursor, now_ms):
+            self.resting.rest(start, end, now_ms)
         self.resting.wake(now_ms)
-        alone = self.isolation.release(self.progress, now_ms)
-        if alone is not None:
-            self.resting.rest(*alone, now_ms)
-            self.resting.wake(now_ms)
-        if self._read_again_ms is not None and self._read_again_ms <= now_ms:
-            self._read_again_ms = None
+        self.trouble.wake(now_ms)
 
     def end_in_doubt(self, *, alone: bool) -> list[SentRange]:
         """The client vanished: what was out may have been handed out; returns it.
@@ -439,13 +463,12 @@ class DeliveredStream:
         left = self.out.take_all()
         for sent in left:
             for start, end in complement(sent.gaps, sent.start, sent.end):
-                if sent.unsure:
-                    self.marking.note_handed_out_again(sent, self.frontier)
-                    sent.unsure = False
-                else:
+                if not sent.unsure:
                     self.marking.note_in_doubt(start, end, self.frontier)
                 if alone:
                     self.marking.note_failed(start, end)
+            if sent.unsure:
+                self.marking.note_handed_out_again(sent, self.frontier)
         return left
 
     # Reporting
@@ -465,7 +488,8 @@ class DeliveredStream:
 
     def _fate(self) -> Fate:
         rests = self.rests.told(self.progress)
-        return Fate(self.marking.failures(), rests, self._damaged, self._counts)
+        done = self.consumed
+        return Fate(self.marking.failures(), rests, done.damaged, done.counts)
 
     def acked(self) -> Ranges:
         """Every offset that is acknowledged."""
@@ -478,8 +502,8 @@ class DeliveredStream:
 
     def stalled_by(self) -> Stall:
         """Why nothing of it is delivered, if that is so."""
-        if self._trouble is not Stall.NONE:
-            return self._trouble
+        if self.trouble.stall is not Stall.NONE:
+            return self.trouble.stall
         ranges = len(self.progress.ranges)
         return Stall.UNACKED if ranges >= ACKED_RANGES_MAX // 2 and self.capped() else Stall.NONE
 
@@ -488,8 +512,10 @@ class DeliveredStream:
         ranges, out = len(self.progress.ranges), self.out.records
         if ranges >= self._ranges_max or len(self.resting) >= RESTING_RANGES_MAX:
             return True
-        # Each record that is out may become an island between two acked ranges.
-        return bool(out and ranges and ranges + out >= self._ranges_max)
+        # Lent near the cap, it may add a few only, or each holder would add half its credit: and
+        # each record that is out may become an island between two acked ranges.
+        lent_near = self._ranges_max > ACKED_RANGES_MAX
+        return bool(lent_near and out and ranges and ranges + out >= self._ranges_max)
 
     def _cursor_held(self) -> bool:
         return self.out.suspects >= self._held_at or self.capped()
@@ -501,19 +527,7 @@ class DeliveredStream:
         times = (
             self.waits.next_ms(),
             self.resting.next_ms(),
-            self.isolation.next_ms(),
-            self._read_again_ms,
+            self.waiting.next_ms(self.cursor),
+            self.trouble.again_ms,
         )
         return min((at_ms for at_ms in times if at_ms is not None), default=None)
-
-
-def checked(ranges: Iterable[Range], first: int, sent: int) -> tuple[Ranges, Range | None]:
-    """The ranges that lie in ``[first, sent)``, and the first of those that do not."""
-    good: list[Range] = []
-    bad: Range | None = None
-    for start, end in ranges:
-        if first <= start < end <= sent:
-            good.append((start, end))
-        elif bad is None:
-            bad = (start, end)
-    return tuple(good), bad

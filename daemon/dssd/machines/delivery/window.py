@@ -2,25 +2,27 @@
 
 A session has one credit, in records and bytes, for all its streams. It counts what was *sent* and
 comes back at ack or nak, so a slow consumer costs at most the credit. Streams that have something
-to send take turns, one delivery each; a subscription takes at most half of the credit, and of the
-reads, while others wait.
+to send take turns, one delivery each; `Credit` keeps a part of the credit for each subscription,
+and one for records that come again.
 
 As long as any credit is left, the frame whose turn it is goes whole; so a large one waits no longer
 than a small one, and a client that acks only when it has gathered as much as its credit gets it.
 
-Invariants: what is out exceeds the credit by less than one frame. A record is out at most once at
-a time, and what was sent stays out until the client settles it, drops it or has had it for longer
-than the ack wait. An ack floor never falls. A stream that waits for anything of its own (its cap,
-its suspects, a revoke) holds neither credit nor a place among the reads. This module does not know
-the frame format: it is given the function that cuts frames.
+Invariants: what is out of a subscription's new records exceeds what `Credit` allows by less than
+one frame, and so does what comes again; what is out of all exceeds `OUT_BYTES_MAX` by less than a
+frame. A record is out at most once at a time, and what was sent stays out until the client settles
+it, drops it or has had it for longer than the ack wait. An ack floor never falls. A stream that
+waits for anything of its own (its cap, its suspects, a revoke) holds neither credit nor a place
+among the reads. This module does not know the frame format: it is given the function that cuts
+frames.
 """
 
 from collections.abc import Callable, Iterable
 
 from dss_core.limits import CREDIT_BYTES, CREDIT_RECORDS
 from dss_core.progress import Progress, Ranges
-from dssd.limits import DELIVERY_READ_BYTES_MAX, REVOKE_REPORT_SHARE
-from dssd.machines.delivery.credit import Credit
+from dssd.limits import REVOKE_REPORT_SHARE
+from dssd.machines.delivery.credit import Account, Credit
 from dssd.machines.delivery.events import (
     AnswerSettled,
     ChunkRead,
@@ -53,8 +55,9 @@ from dssd.machines.delivery.events import (
 from dssd.machines.delivery.fairness import RoundRobin
 from dssd.machines.delivery.frame_plan import CreditLeft, CutFrames
 from dssd.machines.delivery.moved_grants import MovedGrants
-from dssd.machines.delivery.outstanding import SentRange
-from dssd.machines.delivery.stream import DeliveredStream, checked
+from dssd.machines.delivery.outstanding import SentRange, checked
+from dssd.machines.delivery.retry import Resting
+from dssd.machines.delivery.stream import DeliveredStream
 from dssd.machines.delivery.sync_acks import DurableAcks
 from dssd.machines.messages import Stall
 
@@ -109,9 +112,11 @@ class DeliveryWindow:
 
     def _installed(self, given: Installed, now_ms: int) -> None:
         assert given.grant not in self._streams, given
-        stream = DeliveredStream(given, self.credit.records, now_ms)
+        account = self._turns.share(given.subscription).account
+        stream = DeliveredStream(given, self.credit.records, Resting(account.resting), now_ms)
         self._streams[given.grant] = stream
-        self._turns.enter(stream)
+        if self._turns.enter(stream):
+            self.credit.open(account)
         self._durable.begin(given.grant, given.granted.progress)
         self._due_by(stream.next_ms())
         self._offer(stream)
@@ -137,6 +142,7 @@ class DeliveryWindow:
             stream.forget_chunk()
             self._offer(stream)
         if not stream.finished:
+            self._due_by(stream.next_ms())
             self._note_moved(stream, before, now_ms)
 
     def _read_failed(self, given: ReadFailed, now_ms: int) -> None:
@@ -321,8 +327,6 @@ class DeliveryWindow:
         holding = self._turns.holding
         stuck = 0
         while stuck < len(holding):
-            if self.credit.spent:
-                return
             stream = holding[0]
             before = stream.progress
             sent = self._send_from(stream, now_ms)
@@ -341,15 +345,20 @@ class DeliveryWindow:
         if not stream.resending and stream.capped():
             stream.forget_chunk()
             return False
-        share = self._turns.share(stream.subscription)
-        room = self.credit.left(share, contended=self._turns.contended)
+        account = self._turns.share(stream.subscription).account
+        again = stream.resending
+        room = self.credit.left(account, again=again)
         if room.records <= 0 or room.bytes <= 0:
+            if not again and stream.resting.due_ranges:
+                # What comes again does not wait behind new records that may not go.
+                stream.forget_chunk()
             return False
         records, size = stream.out.records, stream.out.bytes
         delivery = self._next_delivery(stream, chunk, room)
         if delivery is None:
             return False
-        self.credit.take(share, stream.out.records - records, stream.out.bytes - size)
+        records, size = stream.out.records - records, stream.out.bytes - size
+        self.credit.take(account, records, size, again=again)
         self._effects.append(delivery)
         return True
 
@@ -371,16 +380,27 @@ class DeliveryWindow:
         return delivery
 
     def _credit_back(self, stream: DeliveredStream, freed: list[SentRange]) -> None:
-        share = self._turns.share(stream.subscription)
-        for sent in freed:
-            self.credit.take(share, -sent.records, -sent.bytes)
+        account = self._turns.share(stream.subscription).account
+        for again in (False, True):
+            records = size = 0
+            for sent in freed:
+                if sent.again is again:
+                    records += sent.records
+                    size += sent.bytes
+            if records:
+                self.credit.take(account, -records, -size, again=again)
 
     # Reading
 
     def _read(self) -> None:
-        while (turn := self._turns.next_reader()) is not None:
+        while (turn := self._turns.next_reader(self._may_send)) is not None:
             stream, offset = turn
-            self._effects.append(Read(stream.grant, stream.stream, offset, DELIVERY_READ_BYTES_MAX))
+            size = stream.read_bytes_max()
+            self._effects.append(Read(stream.grant, stream.stream, offset, size))
+
+    def _may_send(self, account: Account, again: bool) -> bool:
+        room = self.credit.left(account, again=again)
+        return room.records > 0 and room.bytes > 0
 
     def _offer(self, stream: DeliveredStream) -> None:
         self._show_stalled(stream)
@@ -388,7 +408,10 @@ class DeliveryWindow:
 
     def _forget(self, stream: DeliveredStream) -> None:
         self._credit_back(stream, stream.out.take_all())
-        self._turns.forget(stream)
+        account = self._turns.share(stream.subscription).account
+        stream.resting.clear()
+        if self._turns.forget(stream):
+            self.credit.close(account)
         if self._durable.end(stream.grant):
             self._effects.append(RefuseGrant(stream.grant))
         self._moved.discard(stream.grant)

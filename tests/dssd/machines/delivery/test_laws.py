@@ -7,11 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dss_core.progress import Progress, Range, Ranges, covers, normalised, total
+from dssd.limits import AGAIN_PART, RESERVED_PART
 from dssd.machines.delivery.events import Deliver, Nak, Settle
 from support.played_window import Client, Stream, offsets
 from support.proof_share import share
 
 ACK_WAIT_MS = 400
+NEVER_MS = 1 << 40
 GRANTS = (1, 2)
 
 
@@ -68,9 +70,16 @@ class Model:
     """A client that does anything it may, with two streams, and what must hold of the window."""
 
     def __init__(
-        self, sizes: Sequence[Sequence[int]], masks: Sequence[Ranges], credit: int, *, shared: bool
+        self,
+        sizes: Sequence[Sequence[int]],
+        masks: Sequence[Ranges],
+        credit: int,
+        *,
+        shared: bool,
+        ack_wait_ms: int = ACK_WAIT_MS,
     ) -> None:
         self.credit = credit
+        self.subscriptions = 1 if shared else len(GRANTS)
         self.largest = max(size for each in sizes for size in each)
         self.client = Client(records=credit)
         self.held: dict[int, Held] = {}
@@ -78,7 +87,7 @@ class Model:
             self.held[grant] = Held(Stream(own, mask))
             subscription = 1 if shared else grant
             stream = self.held[grant].stream
-            self.client.install(grant, stream, subscription=subscription, ack_wait_ms=ACK_WAIT_MS)
+            self.client.install(grant, stream, subscription=subscription, ack_wait_ms=ack_wait_ms)
         self.absorb()
 
     def absorb(self) -> None:
@@ -88,7 +97,7 @@ class Model:
         waiting = sum(len(held.queue) for held in self.held.values())
         out = self.client.window.credit.out_records
         assert waiting <= out, "credit came back for what was not handed out"
-        assert out < self.credit + self.largest
+        assert out < self.out_max()
         assert self.client.take_others() == []
         for grant, held in self.held.items():
             report = self.client.reports.get(grant)
@@ -97,6 +106,16 @@ class Model:
                 held.floor = report.progress.floor
                 unacked = held.sent.keys() - held.acked
                 assert not any(report.progress.is_acked(offset) for offset in unacked)
+
+    def out_max(self) -> int:
+        """What is out stays below: the credit, which the first one had, and what is kept."""
+        count = self.subscriptions
+        reserves = (count - 1) * max(1, self.credit // (RESERVED_PART * count))
+        again = count * max(1, self.credit // (AGAIN_PART * count))
+        frames = count * self.largest
+        if not any(sent > 1 for held in self.held.values() for sent in held.sent.values()):
+            return self.credit + reserves + frames
+        return self.credit + reserves + again + 2 * frames
 
     def act(self, kind: str, grant: int, at: int, length: int) -> None:
         held = self.held[grant]
@@ -112,6 +131,18 @@ class Model:
             naks = tuple(Nak(*each) for each in held.settle(at, length, acked=False))
             self.client.feed(Settle(grant, (), naks, frontier=held.frontier))
         self.absorb()
+
+    def finish_one(self, grant: int) -> None:
+        """Its user takes all that comes of one stream, and nothing of the other."""
+        held = self.held[grant]
+        for _ in range(1_000):
+            if len(held.acked) == held.stream.end - total(held.stream.mask):
+                return
+            self.act("hand", grant, 0, 1_000)
+            self.act("ack", grant, 0, 1_000)
+            self.client.tick(10 if held.queue else 60_000)
+            self.absorb()
+        raise AssertionError("it waits for a subscription that nobody takes from")
 
     def finish(self) -> None:
         for _ in range(10_000):
@@ -191,3 +222,56 @@ def test_a_client_that_falls_silent_gets_each_record_once_more_at_most(
         model.act("silence", 1, 50, 12)
     for held in model.held.values():
         assert all(count <= 2 for count in held.sent.values())
+
+
+@settings(max_examples=100, deadline=None)
+@given(SMALL, LARGE, st.integers(1, 20), st.sampled_from(GRANTS), ACTIONS)
+def test_one_subscription_gets_all_of_its_records_whatever_the_other_does_not_take(
+    small: list[int],
+    large: list[int],
+    credit: int,
+    taken: int,
+    actions: list[tuple[str, int, int, int]],
+) -> None:
+    model = Model((small, large), ((), ()), credit, shared=False, ack_wait_ms=NEVER_MS)
+    for kind, grant, at, length in actions:
+        if kind != "silence":
+            model.act(kind, grant, at, length)
+    model.finish_one(taken)
+    model.finish()
+
+
+@settings(max_examples=100, deadline=None)
+@given(SMALL, LARGE, st.integers(1, 20), st.booleans(), st.sets(st.integers(0, 30)), ACTIONS)
+def test_refused_records_come_again_though_no_others_are_settled(
+    small: list[int],
+    large: list[int],
+    credit: int,
+    shared: bool,
+    places: set[int],
+    actions: list[tuple[str, int, int, int]],
+) -> None:
+    model = Model((small, large), ((), ()), credit, shared=shared, ack_wait_ms=NEVER_MS)
+    for kind, grant, *rest in actions:
+        if kind in ("hand", "ack"):
+            model.act(kind, grant, *rest)
+    for grant in GRANTS * 3:
+        model.act("hand", grant, 0, 1_000)
+    refused: dict[int, set[int]] = {}
+    for grant, held in model.held.items():
+        live = sorted(held.working)
+        refused[grant] = {offset for at, offset in enumerate(live) if at in places}
+        held.working -= refused[grant]
+        naks = tuple(Nak(offset, offset + 1) for offset in refused[grant])
+        model.client.feed(Settle(grant, (), naks, frontier=held.frontier))
+    for _ in range(100):
+        model.client.tick(1_000)
+        model.absorb()
+        for grant, held in model.held.items():
+            model.act("hand", grant, 0, 1_000)
+            again = held.working & refused[grant]
+            held.working -= again
+            held.acked |= again
+            acked = normalised((offset, offset + 1) for offset in again)
+            model.client.feed(Settle(grant, acked, frontier=held.frontier))
+    assert all(refused[grant] <= held.acked for grant, held in model.held.items())

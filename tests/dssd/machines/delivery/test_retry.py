@@ -2,7 +2,7 @@
 
 import pytest
 
-from dssd.machines.delivery.retry import Resting, backoff_ms
+from dssd.machines.delivery.retry import Resting, RestingCount, backoff_ms
 
 
 @pytest.mark.parametrize(
@@ -12,25 +12,66 @@ def test_the_back_off_doubles_up_to_a_minute(attempts: int, rest_ms: int) -> Non
     assert backoff_ms(attempts) == rest_ms
 
 
-def test_what_rests_comes_due_in_order_of_offsets() -> None:
-    resting = Resting()
-    resting.rest(5, 6, 20)
-    resting.rest(1, 2, 20)
-    resting.rest(9, 10, 10)
-    assert resting.next_ms() == 10
-    assert not resting.wake(9)
-    assert resting.wake(20)
+def resting(*ranges: tuple[int, int, int]) -> Resting:
+    made = Resting(RestingCount())
+    for start, end, until_ms in ranges:
+        made.rest(start, end, until_ms)
+    return made
+
+
+def test_what_rests_comes_due_at_its_time() -> None:
+    some = resting((5, 6, 20), (1, 2, 20), (9, 10, 10))
+    assert some.next_ms() == 10
+    assert not some.wake(9)
+    assert some.due() is None
+    assert some.wake(10)
+    assert some.due_in(0, 100) == ((9, 10),)
+    assert some.wake(20)
+    assert some.due_in(0, 100) == ((1, 2), (5, 6), (9, 10))
+    assert some.due_in(2, 6) == ((5, 6),)
+
+
+def test_due_ranges_that_touch_are_one() -> None:
+    some = resting((4, 6, 1), (2, 4, 2), (7, 8, 3))
+    some.wake(3)
+    assert some.due_in(0, 100) == ((2, 6), (7, 8))
+    assert len(some) == some.due_ranges == 2
+
+
+def test_what_is_due_is_gone_through_round_and_round() -> None:
+    some = resting((1, 2, 0), (5, 6, 0), (9, 10, 0))
+    some.wake(0)
     order = []
-    while (due := resting.due()) is not None:
+    for _ in range(3):
+        due = some.due()
+        assert due is not None
         order.append(due)
-        resting.sent(due[1])
-    assert order == [(1, 2), (5, 6), (9, 10)]
-    assert len(resting) == 0
+        some.took(due[0], due[1])
+        some.rest(1, 2, 0)
+        some.wake(0)
+    assert order == [(1, 2), (5, 6), (9, 10)], "though the first is refused again each time"
+    assert some.due() == (1, 2)
 
 
-def test_a_range_that_was_sent_in_part_stays_due() -> None:
-    resting = Resting()
-    resting.rest(0, 9, 0)
-    resting.wake(0)
-    resting.sent(4)
-    assert resting.due() == (4, 9)
+def test_of_what_went_in_part_the_rest_stays_due() -> None:
+    some = resting((0, 9, 0), (20, 30, 0))
+    some.wake(0)
+    some.took(2, 25, ((4, 5),))
+    assert some.due_in(0, 100) == ((0, 2), (4, 5), (25, 30))
+    assert some.due() == (0, 2), "the round goes on where something is left"
+
+
+def test_the_count_of_several_streams_is_the_sum_of_what_they_have() -> None:
+    count = RestingCount()
+    one, other = Resting(count), Resting(count)
+    one.rest(0, 2, 1)
+    one.rest(2, 4, 1)
+    other.rest(0, 2, 1)
+    assert count.ranges == 3
+    one.wake(1)
+    assert count.ranges == len(one) + len(other) == 2
+    one.took(0, 3)
+    assert count.ranges == 2
+    one.took(0, 9)
+    other.clear()
+    assert count.ranges == 0
