@@ -246,3 +246,30 @@ async def test_a_private_subscription_of_a_kept_session_goes_on_where_it_was(hom
         async with again as client, client.subscribe("t/#") as subscription:
             records = await subscription.fetch(6)
         assert [record.offset for record in records] == list(range(4, 10))
+
+
+@pytest.mark.parametrize("takes_slowly", [False, True])
+async def test_a_subscription_that_is_not_taken_from_holds_up_no_other_of_its_client(
+    home: Path, takes_slowly: bool
+) -> None:
+    count = 12_000
+    async with running(*serve(home)), dss_client.connect(endpoint=endpoint(home)) as client:
+        for topic in ("idle", "busy"):
+            await client.topics.create(topic, partitions=8)
+            await client.groups.create(f"$share/{topic}/{topic}/#", start="earliest")
+            async with client.producer(topic) as producer:
+                for number in range(count):
+                    await producer.enqueue(b"%d" % number, key=b"%d" % number)
+        async with client.subscribe("$share/idle/idle/#") as idle:
+            # It is alone, and takes all of the credit.
+            await idle.fetch(1)
+            async with client.subscribe("$share/busy/busy/#") as busy, asyncio.timeout(30):
+                seen = 0
+                async for record in busy:
+                    await record.ack()
+                    seen += 1
+                    if takes_slowly and seen % 1_000 == 0:
+                        for slow in await idle.fetch(1, timeout=1.0):
+                            await slow.ack()
+                    if seen == count:
+                        break

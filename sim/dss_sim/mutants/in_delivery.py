@@ -42,9 +42,8 @@ IN_DELIVERY = (
         "hand-outs counted when sent",
         "records in the client's buffer are charged an attempt",
         "DeliveredStream._note_out",
-        "self.out.add(SentRange(start, end, gaps, planned.records, size, again, suspects_max))",
+        "self.out.add(sent)",
         """
-        sent = SentRange(start, end, gaps, planned.records, size, again, suspects_max)
         self.out.add(sent)
         self.marking.note_handed_out_again(sent, self.frontier)
         """,
@@ -73,9 +72,9 @@ IN_DELIVERY = (
     Mutant(
         "acked records sent again",
         "what is acknowledged above the floor is not masked at the next holder",
-        "DeliveredStream.send_part",
-        "(*chunk.mask, (0, self.progress.floor), *self.progress.ranges)",
-        "(*chunk.mask, (0, self.progress.floor))",
+        "DeliveredStream._closed",
+        "clipped(self.progress.ranges, start, end)",
+        "()",
     ),
     Mutant(
         "refused record forgotten",
@@ -207,10 +206,24 @@ IN_DELIVERY = (
     ),
     Mutant(
         "credit not shared",
-        "one subscription takes all of the credit while another waits",
-        "Credit.left",
-        "contended and share.records > 0",
-        "False",
+        "one subscription takes all of the credit, and another gets nothing",
+        "_Unit.room",
+        "max(self.reserve, self.most - self.claimed + taken.claim) - taken.out",
+        "self.most - self.out",
+    ),
+    Mutant(
+        "credit not kept for what comes again",
+        "a refused record waits for credit that is held by those that wait for it",
+        "_Unit.room",
+        "max(free, self.again_sure - taken.again)",
+        "free",
+    ),
+    Mutant(
+        "places held without credit",
+        "what was read for a subscription that takes nothing keeps others from reading",
+        "RoundRobin._make_room",
+        "self.withdraw(held)",
+        "return False",
     ),
     Mutant(
         "everything marked",

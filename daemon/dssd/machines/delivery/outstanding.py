@@ -34,11 +34,11 @@ class SentRange:
     def part(self, start: int, end: int) -> "SentRange | None":
         """What of it lies in ``[start, end)``, with its share of the bytes."""
         low, high = max(start, self.start), min(end, self.end)
-        records = high - low - total(clipped(self.gaps, low, high))
+        gaps = clipped(self.gaps, low, high) if self.gaps else ()
+        records = high - low - total(gaps)
         if records <= 0:
             return None
         share = self.bytes * records // self.records
-        gaps = clipped(self.gaps, low, high)
         return SentRange(
             low, high, gaps, records, share, self.unsure, self.suspects_max, self.again
         )

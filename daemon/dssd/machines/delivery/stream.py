@@ -102,7 +102,8 @@ class DeliveredStream:
         self.trouble = ReadTrouble()
         self._held_at = NEVER_HELD
         """The cursor waits while so many suspects are out."""
-        self._ranges_max = max(ACKED_RANGES_MAX, len(self.progress.ranges) + RANGES_ADDED_MAX)
+        ranges = granted.progress.ranges
+        self._ranges_max = max(ACKED_RANGES_MAX, len(ranges) + RANGES_ADDED_MAX)
 
     @property
     def progress(self) -> Progress:

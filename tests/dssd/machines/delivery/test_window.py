@@ -128,6 +128,123 @@ def test_a_subscription_takes_at_most_half_while_another_waits() -> None:
     assert abs(per_grant[1] - per_grant[2]) <= 40
 
 
+def settle_all(client: Client, grant: int) -> int:
+    """Settle what comes of one grant, until nothing more does; how many records that were."""
+    count = 0
+    while mine := [each for each in client.delivered if each.grant == grant]:
+        client.delivered = [each for each in client.delivered if each.grant != grant]
+        for delivery in mine:
+            count += total(offsets(delivery))
+            client.feed(Settle(grant, offsets(delivery), frontier=delivery.end))
+        client.tick(10)
+    return count
+
+
+@pytest.mark.parametrize("first", [1, 2])
+def test_a_subscription_that_nobody_takes_from_holds_up_no_other(first: int) -> None:
+    client = Client(records=40)
+    for grant in (first, 3 - first):
+        client.install(grant, Stream([7] * 30), subscription=grant)
+    assert settle_all(client, 2) == 210
+
+
+def test_a_subscription_that_takes_all_while_it_is_alone_holds_up_no_other() -> None:
+    client = Client(records=40)
+    client.install(1, Stream([40, 40]), subscription=1)
+    client.install(2, Stream([]), subscription=2)
+    client.streams[2].append(100)
+    client.feed(Grown(2))
+    assert settle_all(client, 2) == 100
+
+
+def test_chunks_that_may_not_be_sent_hold_no_place_that_another_subscription_can_use() -> None:
+    client = Client(records=40)
+    for grant in range(1, 9):
+        client.install(grant, Stream([10] * 30), subscription=1)
+    client.install(9, Stream([10] * 30), subscription=2)
+    assert settle_all(client, 9) == 300
+    for grant in (*range(1, 9),) * 30:
+        settle_all(client, grant)
+    client.tick(10)
+    assert all(client.reports[grant].progress == Progress(300) for grant in range(1, 10))
+
+
+def test_a_slow_subscription_goes_on_beside_a_fast_one() -> None:
+    client = Client(records=40)
+    slow, fast = Stream([10] * 30), Stream([10] * 300)
+    client.install(1, slow, subscription=1)
+    client.install(2, fast, subscription=2)
+    for _ in range(30):
+        settle_all(client, 2)
+        if client.delivered:
+            one = client.delivered.pop(0)
+            client.feed(Settle(one.grant, offsets(one), frontier=one.end))
+        client.tick(10)
+    assert client.reports[2].progress == Progress(3_000)
+    assert client.reports[1].progress == Progress(300)
+
+
+@pytest.mark.parametrize("credit", [1, 4, 40])
+@pytest.mark.parametrize("streams", [1, 8])
+def test_a_refused_record_comes_again_though_all_others_are_kept(credit: int, streams: int) -> None:
+    client = Client(records=credit)
+    for grant in range(1, streams + 1):
+        client.install(grant, Stream([1] * 100))
+    out = {each.grant: each.end for each in client.delivered}
+    client.take()
+    client.feed(Settle(1, naks=(Nak(0, 1),), frontier=out[1]))
+    client.take()
+    client.tick(1_000)
+    assert client.take()[-1] == (((0, 1),), True, 2)
+
+
+def test_new_records_leave_room_for_refused_ones_that_rest() -> None:
+    client = Client(records=80)
+    client.install(1, Stream([40, 40, *[1] * 100]))
+    assert sum(total(ranges) for ranges, _, _ in client.take()) == 80
+    client.feed(Settle(1, naks=(Nak(0, 40),), frontier=80))
+    assert sum(total(ranges) for ranges, _, _ in client.take()) == 30
+    client.tick(1_000)
+    assert client.take()[0] == (((0, 40),), True, 2)
+
+
+def test_what_is_due_together_comes_together_without_the_frames_between() -> None:
+    client = Client()
+    stream = Stream([10] * 30)
+    stream.per_read = 30
+    client.install(1, stream)
+    client.take()
+    naks = tuple(Nak(at, at + 1) for at in (3, 4, 7, 55, 299))
+    client.feed(Settle(1, ((10, 50),), naks, frontier=300))
+    client.tick(1_000)
+    [delivery] = client.delivered
+    assert offsets(delivery) == ((3, 5), (7, 8), (55, 56), (299, 300))
+    assert (delivery.attempt, len(delivery.frames)) == (2, 300)
+
+
+def test_due_records_of_different_attempts_come_in_a_delivery_each() -> None:
+    client = Client()
+    client.install(1, Stream([10]))
+    client.take()
+    twice = tuple(Nak(at, at + 1, 0) for at in (2, 6))
+    client.feed(Settle(1, naks=twice, frontier=10))
+    assert client.take() == [(((2, 3), (6, 7)), True, 2)]
+    client.feed(Settle(1, naks=tuple(Nak(at, at + 1, 500) for at in (1, 5))))
+    again = tuple(Nak(at, at + 1, 500) for at in (2, 6))
+    client.feed(Settle(1, naks=again, in_progress=((2, 3), (6, 7))))
+    client.tick(500)
+    assert client.take() == [(((1, 2), (5, 6)), True, 2), (((2, 3), (6, 7)), True, 3)]
+
+
+def test_one_gap_does_not_narrow_what_is_sent_ahead() -> None:
+    client = Client(records=8_000)
+    client.install(1, Stream([100] * 200))
+    client.take()
+    client.feed(Settle(1, ((1, 4_000),), frontier=8_000))
+    client.take()
+    assert client.window.credit.out_records >= 8_000
+
+
 def test_a_stream_at_its_end_waits_until_it_grows() -> None:
     client = Client()
     stream = Stream([])
