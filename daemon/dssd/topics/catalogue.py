@@ -192,7 +192,7 @@ class Catalogue:
             patterns=new.parsed_patterns(),
             router=new.router,
             durability=new.durability,
-            # Not 1: a producer of a removed topic must not take the next of its name for its own.
+            # Not 1: a producer of a removed topic must notice that the next of its name is another.
             topic_epoch=storage_topic_id,
             produce_ordinal=0,
             storage_topics=(

@@ -63,8 +63,8 @@ class Topic:
     durability: str
     """sync or os."""
     topic_epoch: int
-    """Begins at the id of its first storage topic; what raises it takes a new id of the store's
-    sequence, so no topic ever has an epoch of another."""
+    """The id of the storage topic that takes new records, so no topic ever has an epoch of
+    another; 1 from an older version of the daemon."""
     produce_ordinal: int
     storage_topics: tuple[StorageTopic, ...]
     """By ordinal."""
@@ -76,6 +76,20 @@ class Topic:
     def producing(self) -> StorageTopic:
         """The storage topic that takes new records."""
         return self.storage_topics[self.produce_ordinal]
+
+    def produced_at(self, topic_epoch: int) -> StorageTopic | None:
+        """The storage topic that took new records at an epoch; None where that cannot be told.
+
+        A switch takes the id of the storage topic that takes over as the new epoch.
+        """
+        if len(self.storage_topics) == 1:
+            return self.storage_topics[0]
+        known = {part.storage_topic_id: part for part in self.storage_topics}
+        if known.get(self.topic_epoch) is not self.producing:
+            return None
+        first = self.storage_topics[0]
+        # A topic of an older version of the daemon began at epoch 1, below every id.
+        return first if topic_epoch < first.storage_topic_id else known.get(topic_epoch)
 
     def streams(self) -> tuple[StreamId, ...]:
         """All its streams, oldest storage topic first."""
