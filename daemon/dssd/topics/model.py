@@ -34,8 +34,13 @@ class StorageTopic:
         ends = None if row.ends is None else tuple(int(end) for end in row.ends.split(","))
         return cls(row.storage_topic_id, row.ordinal, row.partitions, row.factor, ends)
 
-    def to_new_row(self, topic_id: int) -> StorageTopicRow:
-        """The row of a storage topic that holds nothing yet."""
+    def to_row(self, topic_id: int, starts: Sequence[int]) -> StorageTopicRow:
+        """Its row, with the first kept offset of each partition.
+
+        Retention raises these in the row alone: who writes a row again takes them from the row as
+        it is stored, under its version. A storage topic that holds nothing yet has zeros.
+        """
+        assert len(starts) == self.partitions, starts
         return StorageTopicRow(
             topic_id=topic_id,
             ordinal=self.ordinal,
@@ -43,7 +48,7 @@ class StorageTopic:
             partitions=self.partitions,
             factor=self.factor,
             ends=None if self.ends is None else ",".join(map(str, self.ends)),
-            starts=",".join(["0"] * self.partitions),
+            starts=",".join(map(str, starts)),
         )
 
     def streams(self) -> tuple[StreamId, ...]:
