@@ -7,7 +7,7 @@ from pathlib import Path
 import dss_client
 from dssd.data_directory import STORE_NAME
 from dssd.store.port import Put
-from dssd.store.rows import StorageTopicRow
+from dssd.store.rows import StorageTopicRow, TopicRow
 from dssd.store.sqlite import SqliteStore
 from support.daemon_process import running, short_directory
 from support.raw_stubs import condition, connected, produced
@@ -49,6 +49,50 @@ async def test_a_batch_for_a_sealed_storage_topic_is_refused_and_what_it_holds_s
             assert (again.base_offset, again.repeated) == (0, True)
             assert await topic.read(stubs) == Found({0: b"0"})
             assert "Traceback" not in daemon.said
+
+
+async def switch(store_path: Path, ends: str) -> int:
+    """Write down that a topic produces to another storage topic; returns its epoch from then on."""
+    store = await SqliteStore.open(store_path)
+    [topic] = await store.scan(TopicRow)
+    [old] = await store.scan(StorageTopicRow)
+    number = await store.next_id()
+    new = replace(
+        old.row, ordinal=1, storage_topic_id=number, partitions=2, starts="0,0", ends=None
+    )
+    moved = replace(topic.row, produce_ordinal=1, topic_epoch=number)
+    await store.commit([Put(replace(old.row, ends=ends)), Put(new), Put(moved)])
+    await store.close()
+    return number
+
+
+async def test_a_repeated_frame_gets_its_first_answer_across_a_switch() -> None:
+    with short_directory() as directory:
+        async with (
+            running("--data-dir", str(directory)) as daemon,
+            connected(daemon.endpoint) as stubs,
+        ):
+            topic = await RawTopic.created(stubs, "orders")
+            first, second, third = (topic.frame(b"%d" % number) for number in range(3))
+            await topic.send(stubs, first, second)
+            await daemon.kill()
+        new_epoch = await switch(directory / STORE_NAME, "2")
+        async with (
+            running("--data-dir", str(directory)) as daemon,
+            connected(daemon.endpoint) as stubs,
+        ):
+            for _ in range(2):
+                # What was sent before the switch and not answered comes again as it was sent.
+                again = await produced(stubs, "orders", topic.topic_epoch, first, second, third)
+                places = [(ack.ordinal, ack.base_offset, ack.repeated) for ack in again.acks]
+                assert places == [(0, 0, True), (0, 1, True)]
+                (refusal,) = map(condition, (item.error for item in again.refusals))
+                assert (refusal.code, refusal.fields["current"]) == ("DSS2009", str(new_epoch))
+                # Routed anew, with sequences of the new stream; the answers do not mix.
+                other = RawTopic("orders", new_epoch)
+                other.producer_id = topic.producer_id
+                moved = await produced(stubs, "orders", new_epoch, other.frame(b"2"))
+                assert [(ack.ordinal, ack.base_offset) for ack in moved.acks] == [(1, 0)]
 
 
 async def test_a_group_finishes_a_sealed_storage_topic_whose_last_file_is_missing() -> None:

@@ -28,6 +28,8 @@ class Append:
     """Stamped into the frame; the caller has checked it against the topic."""
     durability: str = "sync"
     """``sync`` or ``os``, as the topic says."""
+    repeats_only: bool = False
+    """Answered if it was stored before; else refused, as if the storage topic were sealed."""
 
 
 @dataclass(frozen=True, slots=True)

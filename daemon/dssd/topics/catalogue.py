@@ -192,7 +192,7 @@ class Catalogue:
             patterns=new.parsed_patterns(),
             router=new.router,
             durability=new.durability,
-            # Not 1: a producer of a removed topic must not take the next of its name for its own.
+            # Not 1: a producer of a removed topic must notice that the next of its name is another.
             topic_epoch=storage_topic_id,
             produce_ordinal=0,
             storage_topics=(
@@ -205,7 +205,9 @@ class Catalogue:
 
     async def _commit_new(self, topic: Topic) -> None:
         writes: list[Write] = [Put(topic.to_row()), Put(TopicNameRow(topic.name, topic.topic_id))]
-        writes += [Put(part.to_new_row(topic.topic_id)) for part in topic.storage_topics]
+        writes += [
+            Put(part.to_row(topic.topic_id, [0] * part.partitions)) for part in topic.storage_topics
+        ]
         try:
             await self._store.commit(writes, [Absent(TopicNameRow, (topic.name,))])
         except PreconditionFailed as failed:

@@ -6,15 +6,15 @@ IN_LOG = (
     Mutant(
         "repeat stored again",
         "a frame that is sent again is stored again",
-        "Producers.answer",
-        "recent.answers[ahead - 1]",
+        "Producers.first_answer",
+        "recent.answers[-1 - behind]",
         "None",
     ),
     Mutant(
         "answer of another sequence",
         "a repeat is answered with the newest answer of its producer",
-        "Producers.answer",
-        "recent.answers[ahead - 1]",
+        "Producers.first_answer",
+        "recent.answers[-1 - behind]",
         "recent.answers[-1]",
     ),
     Mutant(
