@@ -120,6 +120,11 @@ class DeliveredRecord(Record):
         return self._source.grant.number
 
     @property
+    def grant(self) -> "HeldGrant":
+        """The loan of its stream, for the client itself."""
+        return self._source.grant
+
+    @property
     def grant_epoch(self) -> int:
         """Which loan of its stream, in whichever session; rises with each. As in `GrantNotice`."""
         return self._source.grant.grant_epoch

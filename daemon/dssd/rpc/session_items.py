@@ -137,7 +137,7 @@ def _settle_from(message: sessions_pb2.Settle) -> Settle:
         naks,
         message.frontier,
         message.token,
-        _ranges_from(message.in_progress) if message.in_progress else (),
+        _ranges_from([*message.in_progress, *message.handed_out]),
     )
 
 
