@@ -106,7 +106,7 @@ class Chain:
     def _follows(self, record: "DeliveredRecord") -> bool:
         """Whether an earlier record is to come again first."""
         # Each refused record has its own delay, so the order of arrival does not say which.
-        return any(offset < record.offset for offset in self._refused)
+        return bool(self._refused) and any(offset < record.offset for offset in self._refused)
 
     def _park(self, record: "DeliveredRecord") -> None:
         if self._parked and record.offset < self._parked[-1].offset:

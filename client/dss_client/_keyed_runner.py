@@ -127,11 +127,11 @@ class KeyedRunner:
                     del self._chains[at]
 
     def _dispatch(self, record: "DeliveredRecord") -> None:
-        at = (record.grant_number, record.key)
+        grant, key = record.grant, record.key
+        at = (grant.number, key)
         chain = self._chains.get(at)
         if chain is None:
-            kind = Loose if record.key is None else Chain
-            chain = self._chains[at] = kind(record.grant)
+            chain = self._chains[at] = Loose(grant) if key is None else Chain(grant)
         self._go_on(chain, chain.arrived(record))
 
     def _go_on(self, chain: Chain | Loose, step: "tuple[DeliveredRecord | None, int]") -> None:
@@ -157,7 +157,7 @@ class KeyedRunner:
         self._busy -= 1
         self._go_on(chain, chain.finished())
         if chain.is_idle:
-            self._chains.pop((record.grant_number, record.key), None)
+            self._chains.pop((chain.grant.number, record.key), None)
         if not self._busy:
             self._quiet.set()
 
