@@ -227,6 +227,29 @@ async def test_what_waits_behind_a_refused_record_is_left_when_the_records_end()
     assert set(chains) == {(1, b"a")}
 
 
+async def test_what_waits_behind_a_record_that_came_again_is_left_when_the_records_end() -> None:
+    grant = grant_of()
+    handled: list[int] = []
+    go_on = asyncio.Event()
+
+    async def handle(record: DeliveredRecord) -> None:
+        handled.append(record.offset)
+        if len(handled) == 1:
+            raise ValueError
+        await go_on.wait()
+
+    first, again = taken(grant, 0, b"a", b"a"), taken(grant, 0, b"a", again=True)
+    records = coming(first, again, then=lambda: handled, end=lambda: len(handled) == 2)
+    running = asyncio.ensure_future(run(handle, records, concurrency=1))
+    await until(lambda: len(handled) == 2)
+    for _ in range(10):
+        await asyncio.sleep(0)
+    go_on.set()
+    runner = await running
+    assert handled == [0, 0]
+    assert [record.offset for record in runner.left()[0]] == [1]
+
+
 async def test_what_was_acked_before_the_handler_raised_holds_nobody_up() -> None:
     grant = grant_of()
 

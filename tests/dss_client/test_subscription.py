@@ -108,6 +108,19 @@ async def test_after_some_records_a_batch_is_the_rest(daemon: MemoryDaemon) -> N
     assert daemon.streams[0].progress.floor == 100
 
 
+async def test_records_of_a_batch_that_is_a_rest_count_as_handed_out_once(
+    daemon: MemoryDaemon,
+) -> None:
+    fill(daemon, 0, 10)
+    async with subscribed(daemon) as subscription:
+        await subscription.fetch(4)
+        batch = await anext(aiter(subscription.batches()))
+        await until(lambda: daemon.streams[0].frontier == 10)
+        assert not any(record.acked for record in batch)
+        await subscription.drain()
+    assert daemon.streams[0].hand_outs == dict.fromkeys(range(10), 1)
+
+
 async def test_whole_batches_are_acknowledged_with_one_range_each(daemon: MemoryDaemon) -> None:
     fill(daemon, 0, 40, 60)
     async with subscribed(daemon) as subscription:
@@ -378,6 +391,28 @@ async def test_after_a_silence_hand_out_waits_for_a_ping(daemon: MemoryDaemon) -
         subscription._resume_at = 0
         await anext(aiter(subscription))
         assert daemon.pings == before + 1
+
+
+async def test_an_answer_that_lay_there_while_the_process_stood_still_proves_nothing(
+    daemon: MemoryDaemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ahead_s = 0.0
+    real = asyncio.get_running_loop().time
+    plain = daemon.take_up
+
+    def stand_still_once(up: sessions_pb2.SessionUp, down: Down) -> None:
+        nonlocal ahead_s
+        plain(up, down)
+        if up.WhichOneof("item") == "ping" and daemon.pings == 1:
+            ahead_s = 20.0
+
+    monkeypatch.setattr(daemon, "take_up", stand_still_once)
+    monkeypatch.setattr("dss_client._attachment.monotonic", lambda: real() + ahead_s)
+    async with subscribed(daemon) as subscription:
+        await until(lambda: subscription.number)
+        ahead_s = 10.0
+        await subscription._session.wait_sure()
+    assert daemon.pings == 2
 
 
 async def test_a_loop_over_buffered_records_lets_others_run(daemon: MemoryDaemon) -> None:

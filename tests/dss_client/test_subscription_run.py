@@ -3,6 +3,7 @@ import random
 from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from typing import NoReturn
 
 import pytest
 
@@ -72,14 +73,14 @@ class Clock:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self._ahead_s = 0.0
         for module in ("_attachment", "_keyed_runner", "subscription"):
-            monkeypatch.setattr(f"dss_client.{module}.monotonic", self._now)
+            monkeypatch.setattr(f"dss_client.{module}.monotonic", self.now)
         self._real = asyncio.get_running_loop().time
 
     def stand_still(self) -> None:
         """For longer than the daemon waits for a client."""
         self._ahead_s += 10
 
-    def _now(self) -> float:
+    def now(self) -> float:
         return self._real() + self._ahead_s
 
 
@@ -97,13 +98,15 @@ async def test_what_waited_in_run_is_not_handled_after_its_process_stood_still(
 
     async def handle(record: DeliveredRecord) -> None:
         handled.append(record.offset)
+        for _ in range(100):
+            await asyncio.sleep(0)  # until the others wait behind it
         lend_to_another(daemon)
         clock.stand_still()
 
     async with running(daemon, handle, concurrency=1) as subscription:
         await until(lambda: handled and subscription._ended)
     assert handled == [0]
-    assert daemon.pings == 1
+    assert daemon.pings
 
 
 @pytest.mark.parametrize("way", ["one by one", "batches", "fetch", "run"])
@@ -125,6 +128,7 @@ async def test_nothing_is_handed_out_after_a_stand_still_while_it_was_decoded(
     async with subscribed(daemon) as subscription:
         await until(lambda: subscription._inbox)
         monkeypatch.setattr(dss_core_decode, "decode", slow)
+        subscription._resume_at = clock.now() + 1
         handed: list[object] = []
 
         async def handle(record: DeliveredRecord) -> None:
@@ -140,6 +144,10 @@ async def test_nothing_is_handed_out_after_a_stand_still_while_it_was_decoded(
             else:
                 await subscription.run(handle)
 
+        async def time_is_over(n: int) -> NoReturn:
+            raise TimeoutError
+
+        monkeypatch.setattr(subscription, "_wait_for", time_is_over)
         taking = asyncio.ensure_future(take())
         await until(lambda: stood_still and (handed or subscription._ended))
         taking.cancel()
@@ -188,6 +196,26 @@ async def test_a_revoke_does_not_wait_for_what_waits_in_run(daemon: MemoryDaemon
     assert seen[:2] == [(0, 1, False), (3, 1, False)]
     # The client itself marks all that lies before something that it handed out.
     assert sorted(seen[2:]) == [(1, 1, True), (2, 1, True), (4, 1, False), (5, 1, False)]
+
+
+async def test_a_revoke_ends_the_chains_of_its_stream(daemon: MemoryDaemon) -> None:
+    daemon.hold_back = True
+    fill(daemon, [b"a"] * 3)
+    handled: list[int] = []
+
+    async def handle(record: DeliveredRecord) -> None:
+        handled.append(record.offset)
+        raise ValueError
+
+    async with running(daemon, handle) as subscription:
+        daemon.deliver(1)
+        await until(lambda: any(settle.naks for settle in daemon.settles))
+        (runner,) = subscription._runs._runners
+        assert runner._chains
+        daemon.revoke(1)
+        await until(lambda: daemon.revoke_finished == [1])
+        assert runner._chains == {}
+    assert handled == [0]
 
 
 async def test_under_failures_each_key_stays_in_order_and_only_the_failed_come_again(
