@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from dss_client._chains import Chain, Loose
 from dss_client.limits import RUN_QUEUED_OF_CONCURRENCY, YIELD_EVERY_S
+from dss_client.record import grant_behind
 from dss_core.errors import IllegalArgument
 
 if TYPE_CHECKING:
@@ -96,9 +97,10 @@ class KeyedRunner:
 
     def resume(self, chains: Chains) -> None:
         """Begin with what a runner before knew of refused records; nothing waits in it."""
-        for chain in chains.values():
+        for at, chain in chains.items():
             chain.look_again()
-        self._chains.update(chains)
+            if not chain.is_idle:
+                self._chains[at] = chain
 
     def left(self) -> "tuple[list[DeliveredRecord], Chains]":
         """After `run`: the records that were not handed out, in order, and what is refused."""
@@ -127,7 +129,7 @@ class KeyedRunner:
                     del self._chains[at]
 
     def _dispatch(self, record: "DeliveredRecord") -> None:
-        grant, key = record.grant, record.key
+        grant, key = grant_behind(record), record.key
         at = (grant.number, key)
         chain = self._chains.get(at)
         if chain is None:

@@ -9,6 +9,8 @@ from collections import deque
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from dss_client.record import grant_behind
+
 if TYPE_CHECKING:
     from dss_client._grant import HeldGrant
     from dss_client._keyed_runner import Chains, KeyedRunner
@@ -50,16 +52,17 @@ class Runs:
         """Have what was left come again: it is taken in another way from now on."""
         while self._left:
             record = self._left.popleft()
-            if not record.grant.stopped:
-                record.grant.hand_out(record.offset)
-                record.grant.nak(((record.offset, record.offset + 1),), 0)
+            grant = grant_behind(record)
+            if not grant.stopped:
+                grant.hand_out(record.offset)
+                grant.nak(((record.offset, record.offset + 1),), 0)
 
     def drop(self, grant: "HeldGrant") -> None:
         """Nothing of the grant is handed out any more."""
         for runner in self._runners:
             runner.drop(grant)
         self._chains = {at: each for at, each in self._chains.items() if each.grant is not grant}
-        self._left = deque(record for record in self._left if record.grant is not grant)
+        self._left = deque(each for each in self._left if grant_behind(each) is not grant)
 
     def refused_acked(self, grant: "HeldGrant") -> None:
         """Something refused was acknowledged after all."""

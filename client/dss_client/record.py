@@ -120,11 +120,6 @@ class DeliveredRecord(Record):
         return self._source.grant.number
 
     @property
-    def grant(self) -> "HeldGrant":
-        """The loan of its stream, for the client itself."""
-        return self._source.grant
-
-    @property
     def grant_epoch(self) -> int:
         """Which loan of its stream, in whichever session; rises with each. As in `GrantNotice`."""
         return self._source.grant.grant_epoch
@@ -280,6 +275,11 @@ class DeliveredBatch(Batch):
     async def in_progress(self) -> None:
         """Work on it goes on: its ack wait begins anew."""
         self._source.grant.in_progress(self._source.ranges)
+
+
+def grant_behind(record: DeliveredRecord) -> "HeldGrant":
+    """The grant that a record came under; for the client itself."""
+    return record._source.grant
 
 
 def rows_of(kind: Callable[..., Kind], source: Source, decoded: "DecodedBatch") -> Iterator[Kind]:

@@ -3,6 +3,7 @@ import random
 from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import NoReturn
 
 import pytest
@@ -65,6 +66,10 @@ async def running(
 def reported(daemon: MemoryDaemon) -> dict[int, int]:
     """How often each offset was handed out, as the client reported."""
     return daemon.streams[0].hand_outs
+
+
+def acknowledged(daemon: MemoryDaemon, records: int) -> bool:
+    return daemon.acknowledged() >= records
 
 
 class Clock:
@@ -241,7 +246,7 @@ async def test_under_failures_each_key_stays_in_order_and_only_the_failed_come_a
 
     async with running(daemon, handle, concurrency=8):
         for part in range(1, 5):
-            await until(lambda part=part: daemon.acknowledged() >= part * records // 4)
+            await until(partial(acknowledged, daemon, part * records // 4))
     assert failed == failing
     assert sorted(offset for each in handled.values() for offset in each) == list(range(records))
     assert all(each == sorted(each) for each in handled.values())
