@@ -1,7 +1,7 @@
 """The client and the real daemon, as processes of their own."""
 
 import asyncio
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -217,6 +217,38 @@ async def test_five_kills_lose_nothing_and_mark_every_duplicate(home: Path) -> N
         await daemon.kill()
     assert set(payloads.values()) == {1}
     assert unmarked == []
+
+
+async def test_a_run_keeps_each_key_in_order_while_handlers_fail(home: Path) -> None:
+    total = 600
+    handled: defaultdict[tuple[str, bytes | None], list[int]] = defaultdict(list)
+    failed: set[tuple[str, int]] = set()
+    everything = asyncio.Event()
+
+    async def handle(record: DeliveredRecord) -> None:
+        await asyncio.sleep(0)
+        if record.offset % 100 == 7 and (record.stream, record.offset) not in failed:
+            failed.add((record.stream, record.offset))
+            raise ValueError
+        handled[record.stream, record.key].append(record.offset)
+        if sum(map(len, handled.values())) == total:
+            everything.set()
+
+    async with running(*serve(home)), dss_client.connect(endpoint=endpoint(home)) as client:
+        await client.topics.create("t", partitions=2)
+        async with client.producer("t") as producer:
+            for number in range(total):
+                await producer.enqueue(b"x", key=b"%d" % (number % 20))
+            await producer.flush()
+        async with client.subscribe("$share/g/t/#", start="earliest") as subscription:
+            run = asyncio.create_task(subscription.run(handle))
+            async with asyncio.timeout(30):
+                await everything.wait()
+            await subscription.drain()
+            await run
+        assert (await client.groups.describe("g")).group.lag == 0
+    assert failed
+    assert all(offsets == sorted(set(offsets)) for offsets in handled.values())
 
 
 async def test_the_newest_connection_of_a_client_id_wins(home: Path) -> None:
