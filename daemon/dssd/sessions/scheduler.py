@@ -63,6 +63,7 @@ from dssd.sessions.client_items import (
     Status,
 )
 from dssd.sessions.session_parts import Services
+from dssd.sessions.stalled_event import stalled_event
 from dssd.store.rows import GroupRow
 from dssd.subscriptions.agent import Agent, Subscriber
 from dssd.subscriptions.handler import Handler
@@ -104,6 +105,8 @@ class Scheduler:
         self._catalogue = services.catalogue
         self._clock = services.clock
         self._random_bytes = services.random_bytes
+        self._note = services.note
+        self._client_id = opened.client_id
         self._window = DeliveryWindow(
             cut_frames,
             credit_records=opened.credit_records,
@@ -269,14 +272,31 @@ class Scheduler:
                 self._refuse(GrantNotHeld(grant=grant), grant)
             case RefuseRange(grant, start, end):
                 self._refuse(AckOutOfRange(start=start, end=end, grant=grant), grant)
-            case ShowStalled(_, subscription, stalled, oldest):
-                state = "stalled" if stalled else "active"
-                reason = f"the record at offset {oldest} is not acknowledged" if stalled else ""
-                self._send(Status(subscription, state, reason))
+            case ShowStalled():
+                self._show_stalled(effect)
             case Unwanted(subscription):
                 self.leave(subscription)
             case _:
                 assert_never(effect)
+
+    def _show_stalled(self, shown: ShowStalled) -> None:
+        state = "stalled" if shown.stalled else "active"
+        reason = ""
+        if shown.stalled:
+            reason = f"the record at offset {shown.oldest_unacked} is not acknowledged"
+            self._note_stalled(shown)
+        self._send(Status(shown.subscription, state, reason))
+
+    def _note_stalled(self, shown: ShowStalled) -> None:
+        held = self._grants.get(shown.grant)
+        if held is None:
+            return
+        try:
+            name = str(self._catalogue.name_of(held.stream))
+        except StreamNotFound:  # its topic was removed
+            return
+        group, oldest = held.agent.group, shown.oldest_unacked
+        self._note(stalled_event(name, group, self._client_id, oldest))
 
     def _refuse(self, error: DssError, grant: int) -> None:
         self._send(Refused(error, grant=grant))

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from secrets import token_bytes
 
 from dssd.clock import Clock
+from dssd.events.model import Note, unheard
 from dssd.leaders.groups import Groups
 from dssd.leaders.registry import Registry
 from dssd.log.port import Log
@@ -24,3 +25,5 @@ class Services:
     clock: Clock
     random_bytes: Callable[[int], bytes] = token_bytes
     """So many: what ids are made of."""
+    note: Note = unheard
+    """Takes what operators are to be told."""

@@ -8,9 +8,11 @@ import pytest
 
 from dss_sim.played_groups import MovedClock, Plant
 from dss_sim.played_sessions import Attached, Hall, opened_hall
+from dssd.events.kinds import STREAM_STALLED
+from dssd.events.model import Event
 from dssd.limits import REVOKE_REPORT_SHARE, UNSUBSCRIBE_MS
 from dssd.machines.delivery.events import DeliveryInput, Grown
-from dssd.sessions.client_items import Revoke, Unsubscribe, UnsubscribedItem
+from dssd.sessions.client_items import Revoke, Status, Unsubscribe, UnsubscribedItem
 from dssd.store.memory import MemoryStore
 
 GROUP = "$share/g/orders/#"
@@ -36,12 +38,18 @@ def clock() -> LeapingClock:
 
 
 @pytest.fixture
-async def hall(clock: LeapingClock, tmp_path: Path) -> AsyncIterator[Hall]:
+def told() -> list[Event]:
+    """The events that sessions note."""
+    return []
+
+
+@pytest.fixture
+async def hall(clock: LeapingClock, tmp_path: Path, told: list[Event]) -> AsyncIterator[Hall]:
     store = MemoryStore()
     plant = Plant(tmp_path / "log", store)
     plant.clock = clock
     await plant.start()
-    async with opened_hall(plant) as opened:
+    async with opened_hall(plant, told.append) as opened:
         yield opened
     await plant.stop()
     await store.close()
@@ -104,3 +112,27 @@ async def test_the_pump_gives_way_after_so_many_inputs(
             await asyncio.sleep(0)
             turn += 1
     assert [turns.count(each) for each in sorted(set(turns))] == [2, 2, 2, 2]
+
+
+async def test_a_stream_that_is_stalled_is_told_of_with_its_group_and_client(
+    hall: Hall, told: list[Event], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("window", "stream"):
+        monkeypatch.setattr(f"dssd.machines.delivery.{module}.ACKED_RANGES_MAX", 8)
+    monkeypatch.setattr("dssd.machines.delivery.stream.RANGES_ADDED_MAX", 4)
+    [stream] = await hall.plant.topic("orders", 1)
+    await hall.plant.publish(stream, 40)
+    async with hall.attached("holder") as client:
+        await client.subscribe(GROUP)
+        (grant, *_), *_ = await client.records(40)
+        for offset in range(1, 40, 2):
+            await client.ack(grant, offset, offset + 1)
+        shown = await client.next(Status, state="stalled")
+        assert "offset 0" in shown.reason
+        [event] = told
+        assert (event.kind, event.subject) == (STREAM_STALLED, "orders/0/0")
+        assert event.fields == {"group": "g@orders/#", "client_id": "holder", "offset": "0"}
+        assert "offset 0" in event.sentence
+        await client.ack(grant, 0, 40)
+        await client.next(Status, state="active")
+    assert len(told) == 1, "that it goes on is no event"
