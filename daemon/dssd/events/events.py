@@ -121,13 +121,13 @@ class Events:
         """
         return await first_after(self._store, selection, after, limit)
 
-    async def last_of(self, selection: Selection, limit: int) -> tuple[KeptEvent, ...]:
-        """The last wanted events, at most so many, the oldest of them first.
+    async def last_of(self, selection: Selection, up_to: int, limit: int) -> tuple[KeptEvent, ...]:
+        """The last wanted events up to a number, at most so many, the oldest of them first.
 
         Raises:
             DssError: the store cannot be read.
         """
-        return await last_of(self._store, selection, self.last_number, limit)
+        return await last_of(self._store, selection, min(up_to, self.last_number), limit)
 
     async def watch(self, selection: Selection, after: int) -> AsyncGenerator[KeptEvent, None]:
         """The wanted events after a number, and those that come, until the daemon stops.

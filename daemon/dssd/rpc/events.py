@@ -1,6 +1,6 @@
 """The servicer of `Events`: decodes, asks the events, encodes."""
 
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing, contextmanager
 from typing import Any
 
@@ -11,7 +11,7 @@ from dss_core.errors import IllegalArgument, Overloaded
 from dssd.events.events import Events
 from dssd.events.limits import EVENT_WATCHES_MAX, EVENTS_LISTED_MAX
 from dssd.events.model import KeptEvent, Severity
-from dssd.events.selection import Page, Selection
+from dssd.events.selection import Selection
 
 Context = grpc.aio.ServicerContext[Any, Any]
 
@@ -42,20 +42,37 @@ class EventsServicer(events_pb2_grpc.EventsServicer):
         self, request: events_pb2.ListEventsRequest, context: Context
     ) -> events_pb2.ListEventsReply:
         """The wanted events by number, a page at a time, or the last of them."""
-        selection = _selection(request)
-        limit = min(request.limit or EVENTS_LISTED_MAX, EVENTS_LISTED_MAX)
-        after = max(_number(request.after_number), _after(request.page_token))
         last_number = self._events.last_number
+        limit = min(request.limit or EVENTS_LISTED_MAX, EVENTS_LISTED_MAX)
         if request.latest:
-            last = await self._events.last_of(selection, limit)
-            page = Page(tuple(each for each in last if each.number > after), after, is_whole=True)
+            events, token = await self._latest(request, limit)
         else:
-            page = await self._events.first_after(selection, after, limit)
+            events, token = await self._earliest(request, limit)
         return events_pb2.ListEventsReply(
-            events=[_event(each) for each in page.events],
-            next_page_token="" if page.is_whole else str(page.last),
-            last_number=max([last_number, *(each.number for each in page.events)]),
+            events=map(_event, events),
+            next_page_token=token,
+            last_number=max([last_number, *(each.number for each in events)]),
         )
+
+    async def _earliest(
+        self, request: events_pb2.ListEventsRequest, limit: int
+    ) -> tuple[Sequence[KeptEvent], str]:
+        """A page, and the token of the next one: the number behind which it begins."""
+        after = max(_number(request.after_number), _token(request.page_token) or 0)
+        page = await self._events.first_after(_selection(request), after, limit)
+        return page.events, "" if page.is_whole else str(page.last)
+
+    async def _latest(
+        self, request: events_pb2.ListEventsRequest, limit: int
+    ) -> tuple[Sequence[KeptEvent], str]:
+        """A page, and the token of the one before it: the number with which it ends."""
+        after, up_to = _number(request.after_number), _token(request.page_token)
+        found = await self._events.last_of(
+            _selection(request), NUMBER_MAX if up_to is None else up_to, limit
+        )
+        wanted = [each for each in found if each.number > after]
+        is_last = len(wanted) < limit or wanted[0].number == 1
+        return wanted, "" if is_last else str(wanted[0].number - 1)
 
     async def Watch(
         self, request: events_pb2.WatchEventsRequest, context: Context
@@ -93,9 +110,9 @@ def _selection(
     )
 
 
-def _after(token: str) -> int:
+def _token(token: str) -> int | None:
     if not token:
-        return 0
+        return None
     if not (token.isascii() and token.isdecimal() and len(token) < 20):
         raise IllegalArgument(argument="page_token", rule="it is that of an answer")
     return _number(int(token))

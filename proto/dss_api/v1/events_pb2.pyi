@@ -134,7 +134,7 @@ class ListEventsRequest(_message.Message):
     page_token: _builtins.str
     """of the answer before; the rest of the request is the same"""
     latest: _builtins.bool
-    """the last ones, not the first; there is no next page then"""
+    """the last page first; the next one holds those before it"""
     def __init__(
         self,
         *,

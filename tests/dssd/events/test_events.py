@@ -377,9 +377,9 @@ async def twenty_five(events: Events, monkeypatch: pytest.MonkeyPatch) -> Events
 
 @pytest.mark.parametrize("limit", [1, 3, 4, 5, 8, 25, 100])
 async def test_the_last_ones_are_found_whatever_the_limit(twenty_five: Events, limit: int) -> None:
-    found = await twenty_five.last_of(ALL, limit)
+    found = await twenty_five.last_of(ALL, 1_000, limit)
     assert [each.number for each in found] == list(range(max(1, 26 - limit), 26))
-    odd = await twenty_five.last_of(Selection(subject_prefix="odd/"), limit)
+    odd = await twenty_five.last_of(Selection(subject_prefix="odd/"), 1_000, limit)
     assert [each.number for each in odd] == list(range(1, 26, 2))[-limit:]
 
 
@@ -390,7 +390,7 @@ async def test_the_last_ones_are_found_where_the_first_were_removed(
 ) -> None:
     every = [each.number for each in await kept(twenty_five)]
     assert every[0] > 5
-    assert [each.number for each in await twenty_five.last_of(ALL, limit)] == every[-limit:]
+    assert [each.number for each in await twenty_five.last_of(ALL, 1_000, limit)] == every[-limit:]
 
 
 @pytest.mark.parametrize("limit", [1, 3, 4, 5, 100])

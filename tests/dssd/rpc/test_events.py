@@ -73,6 +73,22 @@ async def test_pages_together_hold_every_event_once(
     assert reply.last_number == seen[-1]
 
 
+@pytest.mark.parametrize("limit", [1, 7, 200])
+async def test_pages_of_the_latest_go_back_to_the_first(
+    events: Events, servicer: EventsServicer, limit: int
+) -> None:
+    await tell(events, 30)
+    seen: list[int] = []
+    token = ""
+    while True:
+        reply = await listed(servicer, page_token=token, limit=limit, latest=True, after_number=3)
+        seen = [*numbers(reply), *seen]
+        token = reply.next_page_token
+        if not token:
+            break
+    assert seen == list(range(4, 31))
+
+
 async def test_the_latest_are_asked_for_by_severity_and_subject(
     events: Events, servicer: EventsServicer
 ) -> None:
