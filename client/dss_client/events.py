@@ -19,7 +19,7 @@ from dss_core.errors import IllegalArgument, Overloaded
 if TYPE_CHECKING:
     from dss_api.v1 import events_pb2
     from dss_client._connection import Connection
-_LIMIT_MAX = (1 << 32) - 1
+_HIGHEST_LIMIT = (1 << 32) - 1
 """What the wire can say; the daemon's own bound is far below it."""
 
 
@@ -103,13 +103,13 @@ class Events:
 
     async def _latest(self, request: "events_pb2.ListEventsRequest", count: int) -> EventPage:
         """The last ones, page by page, the last page first."""
-        request.latest, request.limit = True, min(max(1, count), _LIMIT_MAX)
+        request.latest, request.limit = True, min(max(1, count), _HIGHEST_LIMIT)
         reply = await self._page(request)
         last_number = reply.last_number
         found = [event_from_wire(each) for each in reply.events]
         while len(found) < count and reply.next_page_token:
             request.page_token = reply.next_page_token
-            request.limit = min(count - len(found), _LIMIT_MAX)
+            request.limit = min(count - len(found), _HIGHEST_LIMIT)
             reply = await self._page(request)
             found[:0] = [event_from_wire(each) for each in reply.events]
         return EventPage(tuple(found[max(0, len(found) - count) :]), last_number)
@@ -202,7 +202,7 @@ def event_from_wire(event: "events_pb2.Event") -> Event:
         severity=severity.removeprefix("EVENT_SEVERITY_").lower(),
         subject=event.subject,
         sentence=event.sentence,
-        fields=dict(event.fields),
+        fields=dict(sorted(event.fields.items())),
         times=event.times,
         last_at_ms=event.last_at_ms,
     )

@@ -97,7 +97,7 @@ async def test_a_stream_that_stalls_is_seen_by_whoever_watches(home: Path) -> No
         await client.topics.create("orders", partitions=1)
         async with client.producer("orders") as producer:
             for at in range(RECORDS):
-                await producer.send(b"%d" % at)
+                producer.send_nowait(b"%d" % at)
         watching = asyncio.create_task(anext(aiter(client.events.watch(after=0))))
         async with client.subscribe("$share/g/orders/#", start="earliest") as subscription:
             async for record in subscription:

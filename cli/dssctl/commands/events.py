@@ -1,7 +1,6 @@
 """``dssctl events``: what happened to records and groups."""
 
 import asyncio
-from collections.abc import AsyncIterable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -121,22 +120,17 @@ class _Wanted:
         async with connected(self._settings) as client:
             await require_daemon(client, self._settings)
             page = await in_time(self._settings, self._kept(client, number))
-            for event in page.events:
-                listing.add(_item(event))
+            after = page.events[0].number - 1 if page.events else page.last_number
             coming = client.events.watch(
-                after=page.last_number, severity=self._severity, subject=self._subject
+                after=after, severity=self._severity, subject=self._subject
             )
-            await _print(coming, listing)
+            async for event in coming:
+                listing.add(_item(event))
 
     async def _kept(self, client: "Client", number: int | None) -> "EventPage":
         return await client.events.list(
             since=self._since, severity=self._severity, subject=self._subject, latest=number
         )
-
-
-async def _print(coming: "AsyncIterable[Event]", listing: Growing) -> None:
-    async for event in coming:
-        listing.add(_item(event))
 
 
 def _item(event: "Event") -> Item:

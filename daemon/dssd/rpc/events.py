@@ -27,7 +27,7 @@ _SEVERITY_NUMBERS = {
     Severity.ERROR: events_pb2.EVENT_SEVERITY_ERROR,
 }
 
-NUMBER_MAX = (1 << 63) - 1
+HIGHEST_NUMBER = (1 << 63) - 1
 """The store keeps signed 64-bit integers."""
 
 
@@ -68,7 +68,7 @@ class EventsServicer(events_pb2_grpc.EventsServicer):
         """A page, and the token of the one before it: the number with which it ends."""
         after, up_to = _number(request.after_number), _token(request.page_token)
         found = await self._events.last_of(
-            _selection(request), NUMBER_MAX if up_to is None else up_to, limit
+            _selection(request), HIGHEST_NUMBER if up_to is None else up_to, limit
         )
         wanted = [each for each in found if each.number > after]
         is_last = len(wanted) < limit or wanted[0].number == 1
@@ -119,8 +119,10 @@ def _token(token: str) -> int | None:
 
 
 def _number(number: int) -> int:
-    if number > NUMBER_MAX:
-        raise IllegalArgument(argument=f"the number {number}", rule=f"it is at most {NUMBER_MAX}")
+    if number > HIGHEST_NUMBER:
+        raise IllegalArgument(
+            argument=f"the number {number}", rule=f"it is at most {HIGHEST_NUMBER}"
+        )
     return number
 
 

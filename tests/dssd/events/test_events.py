@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import re
 import shutil
 from pathlib import Path
 from typing import Protocol
@@ -452,6 +453,12 @@ async def test_a_watch_ends_with_the_daemon(events: Events) -> None:
     events.stop()
     with pytest.raises(Stopping):
         await watching
+
+
+def test_every_code_has_its_row_in_the_manual_and_no_other() -> None:
+    manual = (Path(__file__).resolve().parents[3] / "docs" / "operations.md").read_text()
+    rows = re.findall(r"^\| `(\w+\.\w+)` \| (\w+) \|", manual, re.MULTILINE)
+    assert sorted(rows) == sorted((kind.code, kind.severity.word) for kind in KINDS)
 
 
 def test_a_code_is_one_of_a_kind_and_speaks_plainly() -> None:
