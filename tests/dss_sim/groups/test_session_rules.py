@@ -20,6 +20,7 @@ from dss_sim.groups.world import World
 from dssd.machines.attempts import Attempts
 from dssd.machines.delivery.events import ChunkRead, Deliver, Installed, Settle
 from dssd.machines.delivery.outstanding import SentRange
+from dssd.machines.delivery.retry import Resting, RestingCount
 from dssd.machines.delivery.stream import DeliveredStream
 from dssd.machines.messages import GrantedStream, Invalidate, Revoked, StreamReport
 
@@ -116,7 +117,7 @@ def test_who_has_half_of_the_credit_out_gets_no_more_while_another_waits(
     window, lent = lending.session.window, lending.lent
     granted = GrantedStream(StreamId(99, 0), 1, Progress(0), 0, (), 0)
     installed = Installed(99, lent.subscription + 1, granted, 1_000)
-    other = DeliveredStream(installed, window.credit.records, 0)
+    other = DeliveredStream(installed, window.credit.records, Resting(RestingCount()), 0)
     window._streams[99] = other
     lending.rules.standings |= dict.fromkeys((lent.subscription, other.subscription), "")
     waits = ChunkRead(99, 0, b"", (), 1, 0, 1)

@@ -231,7 +231,7 @@ def test_due_records_of_different_attempts_come_in_a_delivery_each() -> None:
     assert client.take() == [(((2, 3), (6, 7)), True, 2)]
     client.feed(Settle(1, naks=tuple(Nak(at, at + 1, 500) for at in (1, 5))))
     again = tuple(Nak(at, at + 1, 500) for at in (2, 6))
-    client.feed(Settle(1, naks=again, in_progress=((2, 3), (6, 7))))
+    client.feed(Settle(1, naks=again, handed_out=((2, 3), (6, 7))))
     client.tick(500)
     assert client.take() == [(((1, 2), (5, 6)), True, 2), (((2, 3), (6, 7)), True, 3)]
 
