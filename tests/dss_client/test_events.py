@@ -70,10 +70,10 @@ async def test_events_are_listed_by_severity_subject_time_and_number(home: Path)
 async def test_a_watch_goes_on_behind_its_last_event_over_a_restart(home: Path) -> None:
     await tell_in(home / "data", now_ms(), [cut("a"), cut("b"), cut("c")])
     async with dss_client.connect(endpoint=endpoint(home)) as client, asyncio.timeout(30):
-        watching = client.events.watch(after=1)
+        watching = aiter(client.events.watch(after=1))
         async with running(*serve(home)) as daemon:
             assert [(await anext(watching)).subject for _ in range(2)] == ["b", "c"]
-            waiting = asyncio.create_task(anext(watching))
+            waiting = asyncio.ensure_future(anext(watching))
             assert await daemon.stop() == 0
         await tell_in(home / "data", now_ms(), [cut("d"), cut("e")])
         async with running(*serve(home)):
@@ -85,7 +85,7 @@ async def test_a_watch_goes_on_behind_its_last_event_over_a_restart(home: Path) 
 async def test_a_daemon_that_was_never_there_is_an_error(home: Path) -> None:
     async with dss_client.connect(endpoint=endpoint(home)) as client:
         with pytest.raises(Unreachable):
-            await anext(client.events.watch(after=0))
+            await anext(aiter(client.events.watch(after=0)))
 
 
 async def test_a_stream_that_stalls_is_seen_by_whoever_watches(home: Path) -> None:
@@ -98,7 +98,7 @@ async def test_a_stream_that_stalls_is_seen_by_whoever_watches(home: Path) -> No
         async with client.producer("orders") as producer:
             for at in range(RECORDS):
                 producer.send_nowait(b"%d" % at)
-        watching = asyncio.create_task(anext(client.events.watch(after=0)))
+        watching = asyncio.ensure_future(anext(aiter(client.events.watch(after=0))))
         async with client.subscribe("$share/g/orders/#", start="earliest") as subscription:
             async for record in subscription:
                 if record.offset % 2:
