@@ -17,8 +17,11 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
 from support.prerequisites import LEFT_OUT, need_strace
+from support.proof_share import share
 
-settings.register_profile("dss", deadline=None, derandomize=True, print_blob=True)
+settings.register_profile(
+    "dss", max_examples=share(40, 100), deadline=None, derandomize=True, print_blob=True
+)
 settings.load_profile("dss")
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

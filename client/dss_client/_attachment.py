@@ -40,7 +40,7 @@ class Taker(Protocol):
 
     state: str
 
-    def handed_below(self, stream: str) -> int:
+    def handed_below(self, storage_topic_id: int, stream: str) -> int:
         """Offsets of the stream below it may have been handed out by this client."""
 
     def granted(self, grant: HeldGrant) -> None:
@@ -114,6 +114,7 @@ class Attachment:
         self._heard_at = monotonic()
         self._doubtful = False
         self._closing = False
+        self._lost = False
 
     async def run(self) -> DssError:
         """Serve the call until it is lost; returns why."""
@@ -159,11 +160,14 @@ class Attachment:
 
     async def sure(self) -> None:
         """After a silence, return only once the daemon has answered a ping, or the call is lost."""
-        silence_s = monotonic() - self._heard_at
-        if self._doubtful or silence_s > SILENCE_OF_LEASE * self._lease_s:
-            self._doubtful = True
+        silence_s = SILENCE_OF_LEASE * self._lease_s
+        asked_at = monotonic()
+        self._doubtful = self._doubtful or asked_at - self._heard_at > silence_s
+        while self._doubtful and not self._lost:
             await self._answered_ping()
-            self._doubtful = False
+            # An answer that lay here while this process stood still is as old as the silence.
+            asked_at, before = monotonic(), asked_at
+            self._doubtful = asked_at - before > silence_s
 
     async def settled(self, subscription: int) -> None:
         """Wait until the acks of a subscription so far are durable, or cannot become so."""
@@ -243,8 +247,9 @@ class Attachment:
             stream=item.stream,
             grant_epoch=item.grant_epoch,
             floor=item.progress.floor,
-            redelivered_below=subscription.handed_below(item.stream),
+            redelivered_below=subscription.handed_below(item.storage_topic_id, item.stream),
             touched=self._touched,
+            storage_topic_id=item.storage_topic_id,
         )
         self._grants[item.grant] = grant
         subscription.granted(grant)
@@ -365,6 +370,7 @@ class Attachment:
 
     def _end(self, reason: DssError) -> None:
         lost = OutcomeUnknown() if reason.definite else reason
+        self._lost = True
         for _, waiters in self._settling.values():
             _fail(waiters, lost)
         self._settling.clear()
@@ -484,6 +490,7 @@ def _settle(report: GrantReport) -> wire.Settle:
         frontier=report.frontier,
         token=report.token,
         in_progress=_ranges(report.in_progress),
+        handed_out=_ranges(report.handed_out),
     )
 
 

@@ -22,6 +22,7 @@ from dss_client.limits import (
 from dss_core.errors import (
     DiskFailed,
     DssError,
+    LogUnreadable,
     OutcomeUnknown,
     Overloaded,
     PermissionDenied,
@@ -55,7 +56,7 @@ CHANNEL_OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.enable_http_proxy", 0),
 )
 
-PASSING = (Unreachable, Stopping, OutcomeUnknown, Overloaded, DiskFailed, TimedOut)
+PASSING = (Unreachable, Stopping, OutcomeUnknown, Overloaded, DiskFailed, LogUnreadable, TimedOut)
 """Conditions of the daemon or the way to it: asking again later is right."""
 
 Answer = TypeVar("Answer")

@@ -13,7 +13,8 @@ Invariant: frames are stored in the order of their records; every frame is settl
 
 import asyncio
 from collections import deque
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -61,7 +62,9 @@ class PendingFrame:
         "hashes",
         "headers",
         "keys",
+        "parts",
         "payloads",
+        "places",
         "sequence",
         "size_bytes",
         "subject",
@@ -69,6 +72,7 @@ class PendingFrame:
         "timestamp_us",
         "timestamps_us",
         "waiters",
+        "whole",
     )
 
     def __init__(self, timestamp_us: int, subject: str = "") -> None:
@@ -93,6 +97,12 @@ class PendingFrame:
         self.error: DssError | None = None
         self.awaited = False
         """Whether someone will be told of its failure."""
+        self.parts: tuple[PendingFrame, ...] = ()
+        """Set where its records were routed anew, to several streams."""
+        self.places: dict[int, tuple[PendingFrame, int]] = {}
+        """By row, where it has parts: the part and the row in it."""
+        self.whole: PendingFrame | None = None
+        """What it is a part of."""
         self.waiters: list[asyncio.Future[None]] = []
 
     @classmethod
@@ -121,6 +131,24 @@ class PendingFrame:
         """Whether it was acknowledged or has failed."""
         return self.ack is not None or self.error is not None
 
+    @property
+    def is_awaited(self) -> bool:
+        """Whether someone will be told of its failure, or of that of what it is a part of."""
+        return self.awaited or (self.whole is not None and self.whole.is_awaited)
+
+    def split(
+        self, parts: "Mapping[int, Columns]", rows: Mapping[int, list[int]]
+    ) -> "dict[int, PendingFrame]":
+        """Its records as frames of their own, which settle this one once all of them are."""
+        made: dict[int, PendingFrame] = {}
+        for partition, columns in parts.items():
+            # The whole keeps the bytes that are counted, and gives them back when it is settled.
+            part = made[partition] = PendingFrame.of(columns, 0)
+            part.whole = self
+            self.places.update((row, (part, at)) for at, row in enumerate(rows[partition]))
+        self.parts = tuple(made.values())
+        return made
+
     def to_columns(self) -> "Columns":
         """The records, as they are built into a frame."""
         from dss_core.columns import Columns
@@ -140,18 +168,44 @@ class PendingFrame:
             key_hashes=self.hashes,
         )
 
-    async def outcome(self) -> Ack:
-        """Wait until it is settled.
+    async def outcomes(self) -> list[Ack]:
+        """Wait until it is settled; one ack a frame that it was stored as.
 
         Raises:
-            DssError: it failed.
+            DssError: it failed, or a part of it.
         """
         self.awaited = True
         await self.wait()
         if self.error is not None:
             raise self.error
+        return self._acks()
+
+    async def outcome_of(self, row: int) -> Ack:
+        """Wait until it is settled; the ack of the record at the row.
+
+        Raises:
+            DssError: the record was not stored, or nobody knows.
+        """
+        self.awaited = True
+        await self.wait()
+        part, row = self.place_of(row)
+        if part.error is not None:
+            raise part.error
+        assert part.ack is not None
+        return replace(part.ack, offset=part.ack.offset + row, records=1)
+
+    def place_of(self, row: int) -> "tuple[PendingFrame, int]":
+        """The frame that the record at the row travels in, and its row there."""
+        if not self.parts:
+            return self, row
+        part, row = self.places[row]
+        return part.place_of(row)
+
+    def _acks(self) -> list[Ack]:
+        if self.parts:
+            return [ack for part in self.parts for ack in part._acks()]
         assert self.ack is not None
-        return self.ack
+        return [self.ack]
 
     async def wait(self) -> None:
         """Wait until it is settled, one way or the other."""

@@ -1,9 +1,10 @@
 """One grant that this client holds: the acks and naks of its records until they are reported.
 
 User code leaves acks here one by one; the session collects them, as ranges, every few milliseconds.
-Invariant: once `over`, a grant reports nothing and takes nothing: late acks are counted. Within a
-grant the offsets handed out only grow, except for redeliveries; those are reported as in progress,
-because they lie below the frontier.
+Invariants: once `over`, a grant reports nothing and takes nothing: late acks are counted. Every
+hand-out is reported once: by the frontier, which passes a record only when it and all before it
+were handed out, or by name where it came out of turn. Out of turn is what was handed out before,
+and what `Subscription.run` handed out while an earlier record still waited there for its key.
 """
 
 import asyncio
@@ -12,9 +13,11 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from dss_core.errors import DssError, GrantNotHeld
-from dss_core.progress import Range, Ranges, complement, normalised, total
+from dss_core.progress import Range, Ranges, clipped, complement, normalised, total
 
 Value = TypeVar("Value")
+
+_EVERY_OFFSET = 1 << 64
 
 NakRange = tuple[int, int, int | None]
 """Start, end, and the delay in milliseconds where the user chose one."""
@@ -26,23 +29,29 @@ class GrantReport:
 
     grant: int
     acked: Ranges
-    naks: tuple[NakRange, ...]
     in_progress: Ranges
+    handed_out: Ranges
+    """Out of turn: above the frontier, or below it and again. Without what is acked here."""
+    naks: tuple[NakRange, ...]
     frontier: int
+    """Every offset below it was handed out, or is not for the user."""
     token: int
     """Not 0: someone waits until the acks are durable."""
 
     def pieces(self, ranges_max: int) -> "list[GrantReport]":
         """The same in several reports of so many ranges at most; the last has the token.
 
-        Ranges in progress go before naks: the daemon accepts a nak only for records in progress.
+        Naks come behind the hand-outs: the daemon takes the nak of something that it sent again
+        only once it knows that this was handed out.
         """
-        if len(self.acked) + len(self.naks) + len(self.in_progress) <= ranges_max:
+        ranges = (self.acked, self.in_progress, self.handed_out, self.naks)
+        if sum(map(len, ranges)) <= ranges_max:
             return [self]
-        nothing = replace(self, acked=(), naks=(), in_progress=(), token=0)
+        nothing = replace(self, acked=(), in_progress=(), handed_out=(), naks=(), token=0)
         return [
             *(replace(nothing, acked=each) for each in _slices(self.acked, ranges_max)),
             *(replace(nothing, in_progress=each) for each in _slices(self.in_progress, ranges_max)),
+            *(replace(nothing, handed_out=each) for each in _slices(self.handed_out, ranges_max)),
             *(replace(nothing, naks=each) for each in _slices(self.naks, ranges_max)),
             replace(nothing, token=self.token),
         ]
@@ -56,6 +65,9 @@ class HeldGrant:
     """
 
     __slots__ = (
+        "_again",
+        "_early",
+        "_handing_out",
         "_held",
         "_late",
         "_naks",
@@ -64,6 +76,7 @@ class HeldGrant:
         "_refused",
         "_touched",
         "_waiters",
+        "_waiting",
         "acked",
         "ended",
         "floor",
@@ -72,8 +85,10 @@ class HeldGrant:
         "number",
         "over",
         "redelivered_below",
+        "refused_acked",
         "reported_frontier",
         "stopped",
+        "storage_topic_id",
         "stream",
         "subscription",
     )
@@ -88,17 +103,21 @@ class HeldGrant:
         floor: int,
         redelivered_below: int,
         touched: "Callable[[HeldGrant, bool], None]",
+        storage_topic_id: int = 0,
     ) -> None:
         self.number = number
         self.subscription = subscription
         self.stream = stream
+        self.storage_topic_id = storage_topic_id
+        """Tells streams of one name apart: a removed topic may be made anew. 0 from an older
+        daemon, which does not say it."""
         self.grant_epoch = grant_epoch
         self.redelivered_below = redelivered_below
         """Offsets below it were handed out by this client before."""
         self.floor = floor
         """Every record below it was acknowledged when the stream was lent."""
         self.frontier = floor
-        """Behind the last offset that was handed to the user."""
+        """Behind the last offset that was handed to the user; others before it may still wait."""
         self.reported_frontier = floor
         self.stopped = False
         """Revoked: nothing more is handed out."""
@@ -108,9 +127,19 @@ class HeldGrant:
         self.acked: list[int] = []
         """Offsets acknowledged since the last report; `DeliveredRecord.ack` appends here, and to
         an empty list only after a `touch`. One list for the life of the grant."""
+        self.refused_acked: Callable[[], None] = _nobody
+        """Called with a report that acknowledges what was refused before, so it will not come."""
         self._ranges: list[Range] = []
         self._naks: list[NakRange] = []
         self._progressed: list[Range] = []
+        self._handing_out: list[int] = []
+        """Handed out one by one since this was last summed up."""
+        self._waiting: Ranges = ()
+        """Taken to be handed out one by one, for the first time, and not handed out yet."""
+        self._early: list[Range] = []
+        """Handed out since the last report while something before it waited."""
+        self._again: list[Range] = []
+        """Handed out since the last report, and before."""
         self._waiters: list[asyncio.Future[None]] = []
         self._held: Ranges = ()
         self._refused: set[int] = set()
@@ -121,12 +150,12 @@ class HeldGrant:
     @property
     def held_records(self) -> int:
         """How many records were handed out and not settled, as far as reported."""
-        return total(self._held)
+        return total(self._held) + len(self._handing_out)
 
     @property
     def holds_any(self) -> bool:
         """Whether the user holds records that are not settled, as far as reported."""
-        return bool(self._held)
+        return bool(self._held or self._handing_out)
 
     @property
     def late(self) -> int:
@@ -135,13 +164,53 @@ class HeldGrant:
 
     def handed_out(self, ranges: Ranges) -> None:
         """Ranges of offsets, in order and not empty, were handed to the user."""
-        before, self.frontier = self.frontier, max(self.frontier, ranges[-1][1])
-        if ranges[0][0] < before:
-            self._progressed.extend((low, min(high, before)) for low, high in ranges)
-        self._held = normalised((*self._held, *ranges)) if self._held else ranges
+        self._sum_up()
+        self._note(ranges)
         if self._refused:
             for low, high in ranges:
                 self._refused.difference_update(range(low, high))
+
+    def take(self, ranges: Ranges) -> None:
+        """Ranges of offsets that came, in order, are now handed out one by one by `hand_out`."""
+        self._sum_up()
+        # What lies below was handed out before, and does not keep the frontier back.
+        fresh = clipped(ranges, self.frontier, _EVERY_OFFSET)
+        self._waiting = normalised((*self._waiting, *fresh)) if self._waiting else fresh
+
+    def hand_out(self, offset: int) -> None:
+        """One record of those taken goes to the user now, in any order."""
+        if not self._handing_out:
+            self.touch()
+        self._handing_out.append(offset)
+        if self._refused:
+            self._refused.discard(offset)
+
+    def seen_below(self) -> int:
+        """Every offset that was handed out lies below it."""
+        self._sum_up()
+        return self.frontier
+
+    def _sum_up(self) -> None:
+        if self._handing_out:
+            ranges = offset_ranges(self._handing_out)
+            self._handing_out.clear()
+            self._note(ranges)
+
+    def _note(self, ranges: Ranges) -> None:
+        before, self.frontier = self.frontier, max(self.frontier, ranges[-1][1])
+        if self._waiting:
+            self._note_among_waiting(ranges, before)
+        elif ranges[0][0] < before:
+            self._again.extend(clipped(ranges, 0, before))
+        self._held = normalised((*self._held, *ranges)) if self._held else ranges
+
+    def _note_among_waiting(self, ranges: Ranges, before: int) -> None:
+        """Part of it was taken before, perhaps, and part handed out before."""
+        again = clipped(ranges, 0, before)
+        again = _without(again, self._waiting) if again else ()
+        self._again.extend(again)
+        self._early.extend(_without(ranges, again) if again else ranges)
+        self._waiting = _without(self._waiting, ranges)
 
     @property
     def refused_any(self) -> bool:
@@ -152,7 +221,9 @@ class HeldGrant:
         """Whether an offset that was handed out is acknowledged, reported or not."""
         if offset in self.acked or _contains(self._ranges, offset):
             return True
-        return offset not in self._refused and not _contains(self._held, offset)
+        if offset in self._refused or offset in self._handing_out:
+            return False
+        return not _contains(self._held, offset)
 
     def has_refused(self, offset: int) -> bool:
         """Whether an offset was refused, and neither came again nor was acknowledged since."""
@@ -208,24 +279,25 @@ class HeldGrant:
         ``next_token`` gives a token to those who wait for the acks in this report.
         """
         acked = self._collect_acked()
-        news = acked or self._naks or self._progressed or self._waiters
-        if not news and self.frontier == self.reported_frontier:
+        handed_out, frontier = self._collect_handed_out()
+        news = acked or self._naks or self._progressed or handed_out or self._waiters
+        if not news and frontier == self.reported_frontier:
             return None
         waiters, self._waiters = self._waiters, []
         naks, self._naks = tuple(self._naks), []
         progressed, self._progressed = normalised(self._progressed), []
-        if progressed and acked:
-            progressed = _without(progressed, acked)
-        self._settle(acked, naks)
-        self.reported_frontier = self.frontier
-        return GrantReport(
+        self.reported_frontier = frontier
+        report = GrantReport(
             grant=self.number,
             acked=acked,
+            in_progress=_without(progressed, acked),
+            handed_out=_without(handed_out, acked),
             naks=naks,
-            in_progress=progressed,
-            frontier=self.frontier,
+            frontier=frontier,
             token=next_token(waiters) if waiters else 0,
         )
+        self._settle(acked, naks)
+        return report
 
     def end(self, reason: DssError) -> None:
         """The grant is over: drop what was not reported, tell those who wait."""
@@ -242,13 +314,30 @@ class HeldGrant:
         self._waiters.clear()
 
     def _settle(self, acked: Ranges, naks: tuple[NakRange, ...]) -> None:
-        if self._refused:
+        refused_before = len(self._refused)
+        if refused_before:
             for low, high in acked:
                 self._refused.difference_update(range(low, high))
+        settled = acked
         if naks:
-            acked = normalised((*acked, *((start, end) for start, end, _ in naks)))
-        if self._held and acked:
-            self._held = _without(self._held, acked)
+            settled = normalised((*acked, *((start, end) for start, end, _ in naks)))
+        self._held = _without(self._held, settled)
+        if len(self._refused) < refused_before:
+            self.refused_acked()
+
+    def _collect_handed_out(self) -> tuple[Ranges, int]:
+        """What was handed out of turn since the last report, and the frontier."""
+        self._sum_up()
+        frontier = self.frontier
+        if self._waiting:
+            frontier = min(frontier, self._waiting[0][0])
+        handed_out = self._again
+        if self._early:
+            # Below the frontier it is told by the frontier.
+            early = clipped(normalised(self._early), frontier, _EVERY_OFFSET)
+            handed_out = [*handed_out, *early]
+        self._early, self._again = [], []
+        return normalised(handed_out) if handed_out else (), frontier
 
     def _collect_acked(self) -> Ranges:
         offsets = self.acked
@@ -261,6 +350,10 @@ class HeldGrant:
         return acked
 
 
+def _nobody() -> None:
+    """Nobody waits for what was refused."""
+
+
 def _slices(values: tuple[Value, ...], most: int) -> Iterator[tuple[Value, ...]]:
     return (values[at : at + most] for at in range(0, len(values), most))
 
@@ -270,7 +363,9 @@ def _contains(ranges: Iterable[Range], offset: int) -> bool:
 
 
 def _without(ranges: Ranges, gone: Ranges) -> Ranges:
-    """The parts of the ranges that others do not cover; both are normalised and not empty."""
+    """The parts of the ranges that others do not cover; both are normalised."""
+    if not ranges or not gone:
+        return ranges
     low, high = ranges[0][0], ranges[-1][1]
     if gone[0][0] <= low and high <= gone[0][1]:
         return ()

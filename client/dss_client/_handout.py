@@ -1,7 +1,8 @@
 """One delivered piece of a stream on its way to the user.
 
 Invariant: each of its records is handed out at most once, whichever way the user takes them:
-one by one, some by `fetch`, or the rest as a batch. `last_offset` is that of the last one.
+one by one, some by `fetch`, or the rest as a batch. `last_offset` is that of the last one. What is
+left of it may instead be taken for `run`, which hands it out in its own order.
 """
 
 from bisect import bisect_right
@@ -51,7 +52,7 @@ class Handout:
         self.acked = grant.acked
         """Where `DeliveredRecord.ack` leaves its offset; the grant's own list."""
         self.last_offset = -1
-        """Of the last record handed out; -1 before the first."""
+        """Of the last record handed out or taken; -1 before the first."""
         self.stopped = False
         """Nothing more of it is handed out."""
         self.ranges: Ranges = ()
@@ -109,10 +110,17 @@ class Handout:
             if handed:
                 self.grant.handed_out(handed)
 
+    def take(self) -> Iterator[DeliveredRecord]:
+        """The records not yet handed out; `HeldGrant.hand_out` now tells of each by itself."""
+        rows = self.rows
+        self.note(self.last_offset + 1)
+        self.grant.take(clipped(self.ranges, self.last_offset + 1, _EVERY_OFFSET))
+        self._noted_end = _EVERY_OFFSET
+        return rows
+
     def rest(self) -> DeliveredBatch:
-        """Everything that was not handed out one by one, as a batch; it is handed out by this."""
+        """Everything that was not handed out one by one, as a batch."""
         remaining = self if self.last_offset < 0 else self._without_handed()
-        self.last_offset = self.end - 1
         return DeliveredBatch(remaining, remaining.decoded)
 
     def release(self) -> None:
@@ -122,10 +130,13 @@ class Handout:
         self._frames = b""
 
     def _without_handed(self) -> "Handout":
-        return Handout(
+        rest = Handout(
             self.grant,
             self._frames,
             (*self._mask, (self.decoded.base_offset, self.last_offset + 1)),
             redelivered=self.redelivered_below == _EVERY_OFFSET,
             attempt=self.attempt,
         )
+        # That it is handed out is noted here, and must not be noted twice.
+        rest._noted_end = _EVERY_OFFSET
+        return rest

@@ -1,95 +1,67 @@
 """Running a handler over records: many at once, those of one key one after the other.
 
-A *chain* is the records of one key under one grant. Its order is kept across failures: a record is
-handled only when no earlier record of its chain waits for redelivery; else it is refused too, and
-comes after that one. A record that a handler itself acknowledged or refused stays so, however the
-handler ends. Records that wait here when their stream is taken back are not handled. Each record
-without a key is a chain of its own. Invariant: at most `concurrency` handlers run, and a bounded
-number of records waits for a slot or for its key.
+A *chain* is the records of one key under one grant (`dss_client._chains`); records without a key
+have no order. What waits here, for its key or for a free handler, has not been handed out: it is
+handed out when a handler is called with it, and not at all once its stream is taken back. After a
+silence of the daemon no handler is called before the daemon has answered.
+
+Invariants: at most `concurrency` handlers run. Beside the records that wait behind a refused one, a
+bounded number waits here. A record that a handler itself acknowledged or refused stays so, however
+the handler ends.
 """
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
+from time import monotonic
 from typing import TYPE_CHECKING, NoReturn
 
-from dss_client.limits import RUN_QUEUED_OF_CONCURRENCY
+from dss_client._chains import Chain, Loose
+from dss_client.limits import RUN_QUEUED_OF_CONCURRENCY, YIELD_EVERY_S
+from dss_client.record import grant_behind
 from dss_core.errors import IllegalArgument
 
 if TYPE_CHECKING:
+    from dss_client._grant import HeldGrant
     from dss_client.record import DeliveredRecord
 
 _LOG = logging.getLogger("dss_client")
 
 Handler = Callable[["DeliveredRecord"], Awaitable[None]]
-
-
-class Chain:
-    """The records of one key under one grant. Pure: it decides, the runner acts."""
-
-    __slots__ = ("_busy", "_refused", "_waiting")
-
-    def __init__(self) -> None:
-        self._busy = False
-        self._waiting: deque[DeliveredRecord] = deque()  # bounded by the runner's slots
-        self._refused: dict[int, DeliveredRecord] = {}
-
-    @property
-    def is_idle(self) -> bool:
-        """Whether nothing of it is known any more."""
-        return not (self._busy or self._waiting or self._refused)
-
-    def arrived(self, record: "DeliveredRecord") -> "DeliveredRecord | None":
-        """A record came; the one to handle now, if any."""
-        self._waiting.append(record)
-        return None if self._busy else self._advance()
-
-    def follows_a_refused(self, record: "DeliveredRecord") -> bool:
-        """Whether an earlier record of the chain is to come again first."""
-        # Each refused record has its own delay, so later arrivals do not say when it comes. But
-        # user code may have acknowledged a refused record after all.
-        for offset, refused in list(self._refused.items()):
-            if refused.acked:
-                del self._refused[offset]
-            elif offset < record.offset:
-                return True
-        return False
-
-    def refused(self, record: "DeliveredRecord") -> None:
-        """The record is to come again."""
-        self._refused[record.offset] = record
-
-    def handled(self, record: "DeliveredRecord") -> None:
-        """The record is done with."""
-        self._refused.pop(record.offset, None)
-
-    def finished(self) -> "DeliveredRecord | None":
-        """A handler returned; the next record to handle, if any."""
-        self._busy = False
-        return self._advance()
-
-    def _advance(self) -> "DeliveredRecord | None":
-        if not self._waiting:
-            return None
-        self._busy = True
-        return self._waiting.popleft()
+Chains = dict[tuple[int, bytes | None], Chain | Loose]
+"""By number of the grant, and key."""
 
 
 class KeyedRunner:
-    """Runs one handler over one stream of records."""
+    """Runs one handler over one stream of records.
 
-    def __init__(self, handler: Handler, *, concurrency: int) -> None:
+    ``wait_sure`` returns once it is known that the grants are still held.
+    """
+
+    def __init__(
+        self, handler: Handler, *, concurrency: int, wait_sure: Callable[[], Awaitable[None]]
+    ) -> None:
         if concurrency < 1:
             raise IllegalArgument(argument=f"concurrency {concurrency}", rule="it is at least 1")
         self._handler = handler
         self._concurrency = concurrency
+        self._wait_sure = wait_sure
+        self._asking = asyncio.Lock()
+        self._sure_until = 0.0
         self._room = asyncio.Semaphore(concurrency * RUN_QUEUED_OF_CONCURRENCY)
-        self._slots: asyncio.Queue[tuple[Chain, DeliveredRecord]] = asyncio.Queue()
-        self._chains: dict[tuple[int, bytes], Chain] = {}
+        self._slots: asyncio.Queue[tuple[Chain | Loose, DeliveredRecord]] = asyncio.Queue()
+        self._chains: Chains = {}
+        self._busy = 0
+        """Chains of which a record is handled or waits for a handler."""
+        self._quiet = asyncio.Event()
+        self._ended = False
+        self._left: list[DeliveredRecord] = []
+        """Not handed out when the records ended."""
 
     async def run(self, records: "AsyncIterator[DeliveredRecord]") -> None:
-        """Handle every record; returns when they end and all are handled.
+        """Handle every record; returns when they end and all are handled that can be.
+
+        Those that wait behind a refused one are left: it does not come any more.
 
         Raises:
             DssError: the records ended by it; what was being handled is finished first.
@@ -101,28 +73,79 @@ class KeyedRunner:
                 for number in range(self._concurrency)
             ]
             try:
+                # Room first: a record that was taken is never in between when this is cancelled.
+                await self._room.acquire()
                 async for record in records:
-                    await self._room.acquire()
                     self._dispatch(record)
+                    await self._room.acquire()
             except Exception as error:  # noqa: BLE001 - raised behind the group, which wraps it
                 ended_by = error
-            for _ in range(self._concurrency * RUN_QUEUED_OF_CONCURRENCY):
-                await self._room.acquire()
+            self._end()
+            while self._busy:
+                self._quiet.clear()
+                await self._quiet.wait()
             for worker in workers:
                 worker.cancel()
         if ended_by is not None:
             raise ended_by
 
-    def _dispatch(self, record: "DeliveredRecord") -> None:
-        chain = self._chain(record)
-        ready = chain.arrived(record)
-        if ready is not None:
-            self._slots.put_nowait((chain, ready))
+    def _end(self) -> None:
+        """No record comes any more, so what waits for one that was refused is not handled."""
+        self._ended = True
+        for chain in self._chains.values():
+            self._left += chain.take_parked()
 
-    def _chain(self, record: "DeliveredRecord") -> Chain:
-        if record.key is None:
-            return Chain()
-        return self._chains.setdefault((record.grant_number, record.key), Chain())
+    def resume(self, chains: Chains) -> None:
+        """Begin with what a runner before knew of refused records; nothing waits in it."""
+        for at, chain in chains.items():
+            chain.look_again()
+            if not chain.is_idle:
+                self._chains[at] = chain
+
+    def left(self) -> "tuple[list[DeliveredRecord], Chains]":
+        """After `run`: the records that were not handed out, in order, and what is refused."""
+        records, self._left = self._left, []
+        while not self._slots.empty():
+            records.append(self._slots.get_nowait()[1])
+        for chain in self._chains.values():
+            records += chain.empty()
+        return sorted(records, key=lambda record: record.offset), self._chains
+
+    def drop(self, grant: "HeldGrant") -> None:
+        """The grant is not to be handed out from any more: forget its records that wait."""
+        for at, chain in [*self._chains.items()]:
+            if chain.grant is grant:
+                del self._chains[at]
+                self._leave_room(chain.drop())
+
+    def refused_acked(self, grant: "HeldGrant") -> None:
+        """Something that a handler refused was acknowledged after all, and does not come again."""
+        if self._ended:
+            return
+        for at, chain in [*self._chains.items()]:
+            if chain.grant is grant and chain.look_again():
+                self._go_on(chain, chain.next())
+                if chain.is_idle:
+                    del self._chains[at]
+
+    def _dispatch(self, record: "DeliveredRecord") -> None:
+        grant, key = grant_behind(record), record.key
+        at = (grant.number, key)
+        chain = self._chains.get(at)
+        if chain is None:
+            chain = self._chains[at] = Loose(grant) if key is None else Chain(grant)
+        self._go_on(chain, chain.arrived(record))
+
+    def _go_on(self, chain: Chain | Loose, step: "tuple[DeliveredRecord | None, int]") -> None:
+        record, freed = step
+        if record is not None:
+            self._busy += 1
+            self._slots.put_nowait((chain, record))
+        self._leave_room(freed)
+
+    def _leave_room(self, records: int) -> None:
+        for _ in range(records):
+            self._room.release()
 
     async def _work(self) -> NoReturn:
         while True:
@@ -132,22 +155,22 @@ class KeyedRunner:
             finally:
                 self._finished(chain, record)
 
-    def _finished(self, chain: Chain, record: "DeliveredRecord") -> None:
-        following = chain.finished()
-        if following is not None:
-            self._slots.put_nowait((chain, following))
-        elif record.key is not None and (chain.is_idle or record.grant_over):
-            self._chains.pop((record.grant_number, record.key), None)
-        self._room.release()
+    def _finished(self, chain: Chain | Loose, record: "DeliveredRecord") -> None:
+        self._busy -= 1
+        self._go_on(chain, chain.finished())
+        if chain.is_idle:
+            self._chains.pop((chain.grant.number, record.key), None)
+        if not self._busy:
+            self._quiet.set()
 
-    async def _handle(self, chain: Chain, record: "DeliveredRecord") -> None:
-        if record.grant_over:
+    async def _handle(self, chain: Chain | Loose, record: "DeliveredRecord") -> None:
+        if monotonic() >= self._sure_until:
+            await self._be_sure(chain, record)
+        grant = chain.grant
+        if grant.stopped:
             # Another member may be handling it by now, and an ack from here would be refused.
             return
-        if chain.follows_a_refused(record):
-            chain.refused(record)
-            await record.nak()
-            return
+        grant.hand_out(record.offset)
         try:
             await self._handler(record)
         except asyncio.CancelledError:
@@ -165,7 +188,19 @@ class KeyedRunner:
                 chain.handled(record)
                 await record.ack()
 
-    async def _failed(self, chain: Chain, record: "DeliveredRecord") -> None:
+    async def _be_sure(self, chain: Chain | Loose, record: "DeliveredRecord") -> None:
+        """After a silence, wait until it is known whether the grants are still held."""
+        try:
+            async with self._asking:
+                while (now := monotonic()) >= self._sure_until:
+                    await self._wait_sure()
+                    # From before the question: this process may stand still behind the answer.
+                    self._sure_until = now + YIELD_EVERY_S
+        except asyncio.CancelledError:
+            self._slots.put_nowait((chain, record))
+            raise
+
+    async def _failed(self, chain: Chain | Loose, record: "DeliveredRecord") -> None:
         """The handler raised what is being handled."""
         if record.acked:
             _LOG.exception("the handler failed for %r after acknowledging it", record)

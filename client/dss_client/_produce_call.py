@@ -36,6 +36,7 @@ from dss_core.errors import (
     OutcomeUnknown,
     StaleTopicEpoch,
     StorageTopicSealed,
+    TopicNotFound,
 )
 
 if TYPE_CHECKING:
@@ -49,6 +50,8 @@ class ProduceCall:
 
     def __init__(self, connection: Connection, topic: Topic, *, buffer_bytes: int) -> None:
         partitions = topic.producing.partitions
+        self.routes = Routes(topic)
+        """Another object once the topic has moved."""
         self.room_bytes = buffer_bytes
         """How much more may be accepted."""
         self.crowded = False
@@ -113,17 +116,24 @@ class ProduceCall:
             self.open_frames[partition] = None
             self._queue(partition, frame)
 
-    def add(self, partition: int, frame: PendingFrame) -> None:
+    def add(self, routes: Routes, partition: int, frame: PendingFrame) -> None:
         """Take in a whole frame, behind what was gathered for its partition.
+
+        Args:
+            routes: what it was routed by; if that is not `routes` any more, it is routed anew.
+            partition: where it goes to, by those.
+            frame: its records.
 
         Raises:
             DssError: nothing can be published any more.
         """
         if self._failed is not None:
             raise self._failed
-        self.close(partition)
         self.room_bytes -= frame.size_bytes
-        self._queue(partition, frame)
+        routed = [(partition, frame)] if routes is self.routes else self.routes.rerouted(frame)
+        for now_partition, part in routed:
+            self.close(now_partition)
+            self._queue(now_partition, part)
 
     def refuse_unless_empty(self) -> None:
         """Let a record into an empty buffer only, however large it is.
@@ -235,14 +245,43 @@ class ProduceCall:
         """Ask for the topic as it is now; the reason why it cannot be gone on with, if any."""
         try:
             topic = await Topics(self._connection).describe(self._topic.name)
+        except TopicNotFound:
+            # It may be made anew; until then every frame is refused for itself.
+            return None
         except DssError as error:
             return error
-        if not Routes(self._topic).routes_like(topic):
-            return StaleTopicEpoch(
-                topic=topic.name, current=topic.topic_epoch, given=self._topic.topic_epoch
-            )
-        self._topic = topic
+        before, self._topic = self._topic, topic
+        if not self.routes.routes_like(topic):
+            if topic.topic_id == before.topic_id:
+                # Which frames in flight it stored nobody can say here: sent elsewhere, they
+                # could be stored twice.
+                return StaleTopicEpoch(
+                    topic=topic.name, current=topic.topic_epoch, given=before.topic_epoch
+                )
+            self._route_anew(Routes(topic))
+        elif topic.topic_id != before.topic_id:
+            self.routes = Routes(topic)
         return None
+
+    def _route_anew(self, routes: Routes) -> None:
+        """The topic was removed and made anew: what is not settled goes where it belongs now.
+
+        A key had one partition before and has one now, so its records stay in order.
+        """
+        for partition in list(self._gathering):
+            self.close(partition)
+        frames = [frame for queue in self._queues for frame in queue.unsettled()]
+        partitions = self._topic.producing.partitions
+        self.routes = routes
+        # Sequences begin at 0 again, which only a producer that nobody knows may do.
+        self._producer_id = secrets.token_bytes(16)
+        self._queues = [FrameQueue(partition) for partition in range(partitions)]
+        self.open_frames = [None] * partitions
+        self._ready.clear()
+        self._flying.clear()
+        for frame in frames:
+            for partition, part in routes.rerouted(frame):
+                self._queue(partition, part)
 
     async def _write(self, call: "Call") -> NoReturn:
         self._wake.set()
@@ -370,16 +409,24 @@ class ProduceCall:
     # Outcomes.
 
     def _settle(self, frame: PendingFrame, ack: Ack | None, error: DssError | None) -> None:
-        if error is not None and not frame.awaited:
+        if error is not None and not frame.is_awaited:
             self._failures_count += 1
             if len(self._failures) < FAILURES_KEPT_MAX:
                 self._failures.append(error)
-        self.room_bytes += frame.size_bytes
-        frame.settle(ack, error)
+        self._give_back(frame, ack, error)
         while self._room_waiters:
             waiter = self._room_waiters.popleft()
             if not waiter.done():
                 waiter.set_result(None)
+
+    def _give_back(self, frame: PendingFrame, ack: Ack | None, error: DssError | None) -> None:
+        """Settle a frame, and what it was the last part of."""
+        self.room_bytes += frame.size_bytes
+        frame.settle(ack, error)
+        whole = frame.whole
+        if whole is not None and all(part.settled for part in whole.parts):
+            errors = [part.error for part in whole.parts if part.error is not None]
+            self._give_back(whole, whole.parts[0].ack, errors[0] if errors else None)
 
     def _fail(self, error: DssError) -> None:
         """Nothing can be published any more: every frame fails, and so does what comes."""

@@ -108,6 +108,24 @@ class Routes:
             for fitting in split_columns(part):
                 yield partition, PendingFrame.of(fitting, _size_bytes(fitting))
 
+    def rerouted(self, frame: PendingFrame) -> Iterator[tuple[int, PendingFrame]]:
+        """A frame that was routed by another description, whole or in parts, by partition."""
+        from dss_core.build import picked, rows_by_partition
+
+        columns = frame.to_columns()
+        rows = rows_by_partition(
+            columns, self._router, self._partitions, self._factor, keyless_start=self._keyless
+        )
+        self._keyless = (self._keyless + columns.records) % self._partitions
+        if len(rows) == 1:
+            frame.encoded = b""
+            yield next(iter(rows)), frame
+            return
+        parts = frame.split(
+            {partition: picked(columns, own) for partition, own in rows.items()}, rows
+        )
+        yield from parts.items()
+
     def routes_like(self, topic: "Topic") -> bool:
         """Whether another description sends every key to the same stream."""
         producing = topic.producing

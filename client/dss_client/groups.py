@@ -9,11 +9,24 @@ from typing import TYPE_CHECKING
 from dss_client._start_point import Start, start_to_wire
 from dss_client.limits import CALL_TIMEOUT_S
 from dss_core.errors import IllegalArgument
-from dss_core.progress import Progress
+from dss_core.progress import Progress, Ranges
 
 if TYPE_CHECKING:
     from dss_api.v1 import groups_pb2
     from dss_client._connection import Connection
+
+
+@dataclass(frozen=True, slots=True)
+class Fates:
+    """How many records a group is done with, by what became of them."""
+
+    acked: int
+    filtered: int
+    """The filter rejects them."""
+    lost: int
+    """To retention, or to a loss of power."""
+    damaged: int
+    """Confirmed unreadable, and passed over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +58,9 @@ class Group:
     ack_wait_ms: int
     protocol: str
     """``borrow`` or ``lease``: how its leader and its members talk."""
+    on_damage: str
+    """``pass`` or ``stall``: what becomes of records that are confirmed damaged."""
+    fates: "Fates"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +91,11 @@ class Grant:
     """The stream's next offset."""
     lag: int
     state_age_ms: int
+    stall: str
+    """Why nothing is delivered, as a sentence; empty where it is."""
+    fates: Fates
+    damaged: Ranges
+    """The newest ranges that were passed over as damaged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,15 +121,19 @@ class Groups:
         ack_wait: float | None = None,
         if_not_exists: bool = False,
         protocol: str | None = None,
+        on_damage: str | None = None,
     ) -> Group:
         """Declare the group of ``$share/G/F`` or ``$queue/G/F``; ``ack_wait`` is in seconds.
 
-        ``protocol`` is ``borrow``, as where none is given, or ``lease``.
+        ``protocol`` is ``borrow``, as where none is given, or ``lease``. ``on_damage`` is ``pass``,
+        as where none is given: records that are confirmed damaged are told and passed over; or
+        ``stall``: the stream stalls before them.
 
         Raises:
-            GroupExists: and ``if_not_exists`` was not given, or its kind or protocol is another.
+            GroupExists: and ``if_not_exists`` was not given, or its kind, its protocol or what it
+                does at damage is another.
             StartConflict: it exists with another start.
-            IllegalArgument: there is no such protocol.
+            IllegalArgument: there is no such protocol, or nothing else to do at damage.
             IllegalFilter, QueueWithoutGroup, IllegalTime: a value breaks its rule.
         """
         from dss_api.v1 import groups_pb2
@@ -119,6 +144,7 @@ class Groups:
             if_not_exists=if_not_exists,
             ack_wait_ms=None if ack_wait is None else round(ack_wait * 1_000),
             protocol=_protocol(protocol),
+            on_damage=_on_damage(on_damage),
         )
         call = self._connection.groups.Create(request, timeout=CALL_TIMEOUT_S)
         return _group(await self._connection.answer(call))
@@ -196,6 +222,23 @@ def _protocol(name: str | None) -> "groups_pb2.GroupProtocol.ValueType":
     return protocols[name]
 
 
+def _on_damage(name: str | None) -> "groups_pb2.OnDamage.ValueType":
+    from dss_api.v1 import groups_pb2
+
+    choices = {
+        None: groups_pb2.ON_DAMAGE_UNSPECIFIED,
+        "pass": groups_pb2.ON_DAMAGE_PASS,
+        "stall": groups_pb2.ON_DAMAGE_STALL,
+    }
+    if name not in choices:
+        raise IllegalArgument(argument=f"on_damage {name}", rule="it is pass or stall")
+    return choices[name]
+
+
+def _fates(fates: "groups_pb2.Fates") -> Fates:
+    return Fates(fates.acked, fates.filtered, fates.lost, fates.damaged)
+
+
 def _group(group: "groups_pb2.Group") -> Group:
     from dss_api.v1 import groups_pb2
 
@@ -221,6 +264,8 @@ def _group(group: "groups_pb2.Group") -> Group:
         protocol=groups_pb2.GroupProtocol.Name(group.protocol)
         .removeprefix("GROUP_PROTOCOL_")
         .lower(),
+        on_damage=groups_pb2.OnDamage.Name(group.on_damage).removeprefix("ON_DAMAGE_").lower(),
+        fates=_fates(group.fates),
     )
 
 
@@ -247,4 +292,7 @@ def _grant(grant: "groups_pb2.Grant") -> Grant:
         end=grant.end,
         lag=grant.lag,
         state_age_ms=grant.state_age_ms,
+        stall=grant.stall,
+        fates=_fates(grant.fates),
+        damaged=tuple((each.start, each.end) for each in grant.damaged),
     )

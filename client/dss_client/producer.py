@@ -32,7 +32,6 @@ from dss_core.limits import (
 if TYPE_CHECKING:
     from dss_client._connection import Connection
     from dss_client._produce_call import ProduceCall
-    from dss_client._routes import Routes
     from dss_core.columns import Columns
 
 BytesLike = bytes | bytearray | memoryview
@@ -76,8 +75,9 @@ class Delivery:
     @property
     def offset(self) -> int | None:
         """Its offset in its stream once it is stored."""
-        ack = self._frame.ack
-        return None if ack is None else ack.offset + self._row
+        frame, row = self._frame.place_of(self._row)
+        ack = frame.ack
+        return None if ack is None else ack.offset + row
 
     def __await__(self) -> Generator[Any, None, Ack]:
         """Wait until it is stored.
@@ -85,17 +85,7 @@ class Delivery:
         Raises:
             DssError: it failed; `OutcomeUnknown` where nobody knows whether it was stored.
         """
-        return self._ack().__await__()
-
-    async def _ack(self) -> Ack:
-        ack = await self._frame.outcome()
-        return Ack(
-            stream=ack.stream,
-            offset=ack.offset + self._row,
-            append_time_us=ack.append_time_us,
-            durability=ack.durability,
-            repeated=ack.repeated,
-        )
+        return self._frame.outcome_of(self._row).__await__()
 
 
 class Producer:
@@ -114,7 +104,6 @@ class Producer:
         self._spawn = spawn
         self._buffer_bytes = buffer_bytes
         self._call: ProduceCall
-        self._routes: Routes
 
     async def __aenter__(self) -> Self:
         """Describe the topic and start sending.
@@ -124,11 +113,9 @@ class Producer:
             Unreachable: no daemon answers.
         """
         from dss_client._produce_call import ProduceCall
-        from dss_client._routes import Routes
         from dss_client.topics import Topics
 
         topic = await Topics(self._connection).describe(self.topic)
-        self._routes = Routes(topic)
         self._call = ProduceCall(self._connection, topic, buffer_bytes=self._buffer_bytes)
         self._call.start(self._spawn)
         return self
@@ -195,7 +182,7 @@ class Producer:
             DssError: the record breaks a rule, or nothing can be published any more.
         """
         call = self._call
-        routes = self._routes
+        routes = call.routes
         size_bytes = len(payload) + RECORD_OVERHEAD_BYTES
         if key is None:
             partition, hashed = routes.next_keyless(), None
@@ -264,14 +251,15 @@ class Producer:
         frames: list[PendingFrame] = []
         for start in range(0, whole.records, COLUMNS_SLICE_RECORDS_MAX):
             piece = whole.cut(start, min(start + COLUMNS_SLICE_RECORDS_MAX, whole.records))
-            for partition, frame in self._routes.frames(piece):
+            routes = self._call.routes
+            for partition, frame in routes.frames(piece):
                 await self._call.room_for(frame.size_bytes)
-                self._call.add(partition, frame)
+                self._call.add(routes, partition, frame)
                 frames.append(frame)
             await self._call.pause()
         for frame in frames:
             frame.awaited = True
-        return [await frame.outcome() for frame in frames]
+        return [ack for frame in frames for ack in await frame.outcomes()]
 
     async def flush(self) -> None:
         """Wait until everything handed over so far is stored, or has failed.
@@ -305,7 +293,7 @@ class Producer:
         _check_bytes("payloads", payloads, _BYTES)
         if keys is not None:
             _check_bytes("keys", keys, _BYTES_OR_NONE)
-        self._routes.admit_all((subjects,) if isinstance(subjects, str) else subjects)
+        self._call.routes.admit_all((subjects,) if isinstance(subjects, str) else subjects)
         return Columns(
             payloads=payloads,
             keys=keys,

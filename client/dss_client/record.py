@@ -277,6 +277,11 @@ class DeliveredBatch(Batch):
         self._source.grant.in_progress(self._source.ranges)
 
 
+def grant_behind(record: DeliveredRecord) -> "HeldGrant":
+    """The grant that a record came under; for the client itself."""
+    return record._source.grant
+
+
 def rows_of(kind: Callable[..., Kind], source: Source, decoded: "DecodedBatch") -> Iterator[Kind]:
     """The records of a batch, one by one; the loop that makes them runs in C."""
     return map(

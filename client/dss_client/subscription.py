@@ -8,12 +8,15 @@ Whether records are taken one by one, by `fetch` or by the batch may change at a
 import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import aclosing
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from time import monotonic
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
 
+from dss_client._runs import Runs
 from dss_client._start_point import Start
 from dss_client.limits import ENDED_GRANTS_MAX, FLUSH_RECORDS, YIELD_EVERY_S
 from dss_core.errors import DssError
@@ -97,10 +100,12 @@ class Subscription:
         self._error: DssError | None = None
         self._callback_error: Exception | None = None
         self._draining = False
-        self._handed: dict[str, int] = {}
+        self._handed: dict[tuple[int, str], int] = {}
+        """By storage topic and stream, because a name comes back with a topic made anew."""
         self._resume_at = 0.0
         self._unflushed_records = 0
         """Handed out since the last report, but for the piece in hand."""
+        self._runs = Runs()
         self._ended: deque[HeldGrant] = deque()
         self._late_acks = 0
 
@@ -151,6 +156,8 @@ class Subscription:
         clock = monotonic
         resume_at = self._resume_at
         while (handout := await self._next()) is not None:
+            # Decoded before the clock is looked at: this process may stand still meanwhile.
+            rows = handout.rows
             # Nothing is awaited while a record is taken and not handed out: cancelled there, it
             # would be skipped.
             if clock() >= resume_at:
@@ -158,7 +165,7 @@ class Subscription:
                 resume_at = self._resume_at
                 if handout is not self._current:
                     continue
-            for record in islice(handout.rows, FLUSH_RECORDS):
+            for record in islice(rows, FLUSH_RECORDS):
                 handout.last_offset = record.offset
                 yield record
                 if clock() >= resume_at:
@@ -179,11 +186,12 @@ class Subscription:
             GroupDestroyed: the group was removed.
         """
         while (handout := await self._next()) is not None:
+            taken = handout.last_offset
+            batch = handout.rest()
             if monotonic() >= self._resume_at:
                 await self._breathe()
-                if handout is not self._current:
+                if handout is not self._current or handout.last_offset != taken:
                     continue
-            batch = handout.rest()
             self._finish(handout)
             if len(batch):
                 yield batch
@@ -206,8 +214,11 @@ class Subscription:
                 await self._wait_for(n)
         except TimeoutError:
             pass
-        if monotonic() >= self._resume_at:
+        self._count(n)
+        while monotonic() >= self._resume_at:
             await self._breathe()
+            # Counting decodes, before the clock is looked at: this process may stand still.
+            self._count(n)
         records: list[DeliveredRecord] = []
         while len(records) < n and (handout := self._at_hand()) is not None:
             self._take(handout, n, records)
@@ -222,7 +233,9 @@ class Subscription:
         """Call the handler for every record: acks when it returns, naks when it raises.
 
         Records of one key of a stream are handled one after the other, in order; at most
-        ``concurrency`` handlers run at once. Returns after `drain`.
+        ``concurrency`` handlers run at once. Records of a key behind a failed one wait in the
+        client until that one came again. What waits has not been handed out, and is not handled
+        any more once its stream is taken back. Returns after `drain`.
 
         Raises:
             SessionTakenOver: a newer connection uses the client id.
@@ -230,8 +243,35 @@ class Subscription:
         """
         from dss_client._keyed_runner import KeyedRunner
 
-        runner = KeyedRunner(handler, concurrency=concurrency)
-        await runner.run(aiter(self))
+        session = self._session
+        runner = KeyedRunner(handler, concurrency=concurrency, wait_sure=session.wait_sure)
+        self._runs.begin(runner)
+        try:
+            async with aclosing(self._taken()) as records:
+                await runner.run(records)
+        finally:
+            self._runs.end(runner, keep=not self._draining)
+
+    async def _taken(self) -> "AsyncGenerator[DeliveredRecord, None]":
+        """Records for `run`, in order; they are not handed out by being yielded."""
+        while (record := self._runs.next_left()) is not None:
+            yield record
+        while (handout := await self._next()) is not None:
+            grant, rows = handout.grant, handout.take()
+            grant.refused_acked = partial(self._runs.refused_acked, grant)
+            self._unflushed_records += total(handout.ranges)
+            self._current = None
+            try:
+                for record in rows:
+                    yield record
+                    if monotonic() >= self._resume_at:
+                        await self._breathe()
+                    if self._draining or grant.stopped:
+                        break
+            finally:
+                if not (self._draining or grant.stopped):
+                    self._runs.leave(rows)
+            handout.release()
 
     async def unsubscribe(self) -> None:
         """Leave for good: a private subscription is forgotten, a group goes on without this one.
@@ -279,6 +319,7 @@ class Subscription:
             self._raise_callback_error()
             if self._draining:
                 return None
+            self._runs.refuse_left()
             if self._inbox and self._unflushed_records >= FLUSH_RECORDS:
                 await self._breathe()
             elif (handout := self._at_hand()) is not None:
@@ -296,6 +337,7 @@ class Subscription:
 
     async def _wait_for(self, n: int) -> None:
         """Wait until so many records are here, or no more will come."""
+        self._runs.refuse_left()
         while True:
             self._raise_callback_error()
             waiting = self._count(n)
@@ -339,17 +381,16 @@ class Subscription:
 
     async def _breathe(self) -> None:
         """Let the loop run, and after a silence check that the grants are still held."""
-        await self._session.wait_sure()
         self._unflushed_records = 0
         self._touch_current()
         self._session.flush_soon()
         await asyncio.sleep(0)
-        # Its frontier moves on from here, perhaps without any ack.
+        # From before the question: this process may stand still behind the answer.
+        asked_at = monotonic()
+        await self._session.wait_sure()
+        # Records handed out from now on must be reported too, even if never acknowledged.
         self._touch_current()
-        if self._current is not None:
-            # Records handed out from now on must be reported too, even if never acknowledged.
-            self._current.grant.touch()
-        self._resume_at = monotonic() + YIELD_EVERY_S
+        self._resume_at = asked_at + YIELD_EVERY_S
 
     def _touch_current(self) -> None:
         if self._current is not None:
@@ -360,7 +401,7 @@ class Subscription:
     def _note_handed(self, handout: "Handout", end: int) -> None:
         """Remember how far a stream was handed out."""
         handout.note(end)
-        stream = handout.grant.stream
+        stream = handout.grant.storage_topic_id, handout.grant.stream
         self._handed[stream] = max(self._handed.get(stream, 0), end)
 
     def note_current(self) -> None:
@@ -368,9 +409,9 @@ class Subscription:
         if self._current is not None and self._current.last_offset >= 0:
             self._note_handed(self._current, self._current.last_offset + 1)
 
-    def handed_below(self, stream: str) -> int:
+    def handed_below(self, storage_topic_id: int, stream: str) -> int:
         """Offsets of the stream below it may have been handed out by this client."""
-        return self._handed.get(stream, 0)
+        return self._handed.get((storage_topic_id, stream), 0)
 
     def granted(self, grant: "HeldGrant") -> None:
         """A stream was lent to this subscription."""
@@ -397,6 +438,8 @@ class Subscription:
         grant.stopped = True
         if self._current is not None and self._current.grant is grant:
             self._stop_current()
+        self._runs.drop(grant)
+        self._handed[grant.stream] = max(self.handed_below(grant.stream), grant.seen_below())
         self._inbox = deque(handout for handout in self._inbox if handout.grant is not grant)
 
     def ended(self, grant: "HeldGrant") -> None:

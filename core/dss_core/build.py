@@ -189,6 +189,16 @@ def partition_columns(
 def _partitioned_rows(
     columns: Columns, router: Router, partitions: int, factor: int, keyless_start: int
 ) -> dict[int, Columns]:
+    rows = rows_by_partition(columns, router, partitions, factor, keyless_start=keyless_start)
+    if len(rows) == 1:
+        return dict.fromkeys(rows, columns)
+    return {partition: picked(columns, wanted) for partition, wanted in rows.items()}
+
+
+def rows_by_partition(
+    columns: Columns, router: Router, partitions: int, factor: int, *, keyless_start: int
+) -> dict[int, list[int]]:
+    """Which rows go to which partition, in their order, as `partition_columns` would have it."""
     rows: dict[int, list[int]] = {}
     keys = repeat(None, columns.records) if columns.keys is None else _plain(columns.keys)
     keyless = keyless_start
@@ -199,12 +209,12 @@ def _partitioned_rows(
         else:
             partition = partition_of(router, key_hash(key), partitions, factor)
         rows.setdefault(partition, []).append(row)
-    if len(rows) == 1:
-        return dict.fromkeys(rows, columns)
-    return {partition: _picked(columns, wanted) for partition, wanted in rows.items()}
+    return rows
 
 
-def _picked(columns: Columns, rows: list[int]) -> Columns:
+def picked(columns: Columns, rows: list[int]) -> Columns:
+    """The records of the rows, in the order of the rows."""
+
     def pick(column: "Sequence[Value] | pa.Array") -> list[Value]:
         plain = _plain(column)
         return [plain[row] for row in rows]

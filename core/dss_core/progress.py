@@ -11,7 +11,7 @@ the floor. Progress only grows: `Progress.merged` is a least upper bound, so lat
 reordered reports are harmless.
 """
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -145,6 +145,24 @@ class Progress:
         inside = index < len(self.ranges) and self.ranges[index][0] <= offset
         return inside or offset < self.floor
 
+    def acked_in(self, start: int, end: int) -> int:
+        """How many offsets in ``[start, end)`` are acknowledged."""
+        below = max(0, min(end, self.floor) - start)
+        if end <= self.floor or not self.ranges:
+            return below
+        first = bisect_right(self.ranges, start, key=_end)
+        last = bisect_left(self.ranges, end, key=_start)
+        inside = self.ranges[first:last]
+        return below + sum(min(high, end) - max(low, start) for low, high in inside)
+
     def acked_above_floor(self) -> int:
         """How many offsets above the floor are acknowledged."""
         return total(self.ranges)
+
+
+def _start(each: Range) -> int:
+    return each[0]
+
+
+def _end(each: Range) -> int:
+    return each[1]

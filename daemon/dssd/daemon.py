@@ -37,6 +37,7 @@ from dssd.clock import Clock
 from dssd.config import Config
 from dssd.data_directory import DataDirectory
 from dssd.descriptors import connections_max
+from dssd.leaders.gone_streams import GoneStreams
 from dssd.leaders.groups import Groups
 from dssd.leaders.registry import BOOT_ID_BYTES, Registry
 from dssd.leaders.retention_losses import RetentionLosses
@@ -89,6 +90,7 @@ class _Parts:
     registry: Registry
     sessions: Sessions
     unread: RetentionLosses
+    gone: GoneStreams
 
 
 class Daemon:
@@ -157,7 +159,8 @@ class Daemon:
         sessions = await Sessions.open(store, catalogue, log, groups, registry, self._clock)
         await stack.enter_async_context(sessions)
         unread = RetentionLosses(catalogue, groups, registry, self._clock)
-        return _Parts(store, log, catalogue, groups, registry, sessions, unread)
+        gone = GoneStreams(store, catalogue, groups)
+        return _Parts(store, log, catalogue, groups, registry, sessions, unread, gone)
 
     async def _serve(self, parts: _Parts) -> None:
         async with asyncio.TaskGroup() as tasks:
@@ -174,6 +177,7 @@ class Daemon:
                 tasks.create_task(retention.run(), name="retention"),
                 tasks.create_task(SlowConsumerWatch(self._listening).run(), name="clogged sockets"),
                 tasks.create_task(parts.groups.keep(), name="keep groups"),
+                tasks.create_task(parts.gone.run(), name="rows of removed topics"),
             ]
             await server.start()
             try:

@@ -341,6 +341,23 @@ REWRITE_PIECE_BYTES_MAX = 1 << 20
 RESTING_RANGES_MAX = 4_096
 """Naked ranges of one stream that wait to come again; at the cap new records of it wait."""
 
+DURABLE_REST_MS_MIN = 1_000
+"""A delay that a user chose is durable from here on; a shorter one is over before a row helps."""
+
+DOUBT_SHIFT = 2
+"""By how many bits more than an attempt a doubt, from the second one on, cuts how many suspects may
+be out together: eight times fewer after each client that vanished, so a few find what to blame."""
+
+ISOLATE_AFTER_DOUBTS = 3
+"""Of a record that so many clients vanished with, it comes alone, and the stream goes on around."""
+
+READ_AGAIN_MS = 250
+READ_AGAIN_MS_MAX = 8_000
+"""A read of the log that failed is tried again, after twice the time at each failure."""
+
+DAMAGED_RANGES_MAX = 64
+"""Ranges of damaged offsets that progress names, of one stream and group; more are only counted."""
+
 DELIVERY_READ_BYTES_MAX = 1 << 20
 """One read ahead for a session, and what a delivery has at most where frames are small: a message
 costs as much as a quarter of a megabyte in it (measured)."""
@@ -362,8 +379,8 @@ AGAIN_PART = 8
 """This part of the credit is left free by new records while refused ones are to come again."""
 
 OUT_BYTES_MAX = CREDIT_BYTES + FRAME_BYTES_MAX
-"""When this is out, nothing more goes, not by a reserve and not because it comes again: so far comes
-one subscription with frames of the largest size, by new records alone."""
+"""When this is out, nothing more goes, not by a reserve and not because it comes again: so far
+comes one subscription with frames of the largest size, by new records alone."""
 
 READ_AHEAD_CHUNKS = 4
 """Chunks per session that are being read or wait for credit. With frames of the largest size this
@@ -411,6 +428,10 @@ TOMBSTONE_MS = 7 * 24 * 3_600 * 1_000
 TOMBSTONE_SWEEP_S = 24 * 3_600.0
 """A removed group is remembered this long, so that members that come back are told, and at most a
 sweep longer."""
+
+GONE_ROWS_PER_COMMIT_MAX = 512
+"""Rows of removed streams that one commit deletes, and one read looks at: some ms, which commits of
+leaders wait for."""
 
 FULL_DISK_RETRY_S = 1.0
 """How long a leader waits before it tries again to store progress on a full disk."""

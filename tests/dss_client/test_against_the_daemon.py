@@ -1,14 +1,14 @@
 """The client and the real daemon, as processes of their own."""
 
 import asyncio
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 import dss_client
-from dss_client import DeliveredRecord
+from dss_client import DeliveredRecord, Subscription
 from dss_core.errors import (
     GroupNotFound,
     IllegalArgument,
@@ -82,6 +82,39 @@ async def test_a_plain_read_gives_every_record_and_ends(home: Path) -> None:
         even = [record async for record in client.read("t/0", records_max=20)]
         assert len(even) == 20
         assert {record.subject for record in even} == {"t/0"}
+
+
+@pytest.mark.parametrize("partitions", [2, 5])
+async def test_producer_and_member_go_on_with_a_topic_that_was_removed_and_made_anew(
+    home: Path, partitions: int
+) -> None:
+    """With as many partitions as before, and with others."""
+    async with running(*serve(home)), dss_client.connect(endpoint=endpoint(home)) as client:
+        await client.topics.create("t", partitions=2)
+        async with (
+            client.producer("t") as producer,
+            client.subscribe("$share/g/t/#", start="earliest") as subscription,
+        ):
+            keys = [b"%d" % number for number in range(60)]
+            await producer.send_columns(keys, keys)
+            for record in await fetched(subscription, len(keys)):
+                await record.ack()
+            await client.topics.remove("t", force=True)
+            await client.topics.create("t", partitions=partitions)
+            await producer.send_columns(keys, keys)
+            for key in keys:
+                assert await producer.send(key, key=key)
+            taken = await fetched(subscription, 2 * len(keys))
+            assert Counter(record.payload for record in taken) == dict.fromkeys(keys, 2)
+            assert not any(record.redelivered for record in taken)
+
+
+async def fetched(subscription: Subscription, count: int) -> list[DeliveredRecord]:
+    """So many records, however they come."""
+    taken: list[DeliveredRecord] = []
+    while len(taken) < count:
+        taken += await subscription.fetch(count - len(taken))
+    return taken
 
 
 @pytest.mark.parametrize("stream", [None, "t/0/0"])
@@ -184,6 +217,38 @@ async def test_five_kills_lose_nothing_and_mark_every_duplicate(home: Path) -> N
         await daemon.kill()
     assert set(payloads.values()) == {1}
     assert unmarked == []
+
+
+async def test_a_run_keeps_each_key_in_order_while_handlers_fail(home: Path) -> None:
+    total = 600
+    handled: defaultdict[tuple[str, bytes | None], list[int]] = defaultdict(list)
+    failed: set[tuple[str, int]] = set()
+    everything = asyncio.Event()
+
+    async def handle(record: DeliveredRecord) -> None:
+        await asyncio.sleep(0)
+        if record.offset % 100 == 7 and (record.stream, record.offset) not in failed:
+            failed.add((record.stream, record.offset))
+            raise ValueError
+        handled[record.stream, record.key].append(record.offset)
+        if sum(map(len, handled.values())) == total:
+            everything.set()
+
+    async with running(*serve(home)), dss_client.connect(endpoint=endpoint(home)) as client:
+        await client.topics.create("t", partitions=2)
+        async with client.producer("t") as producer:
+            for number in range(total):
+                await producer.enqueue(b"x", key=b"%d" % (number % 20))
+            await producer.flush()
+        async with client.subscribe("$share/g/t/#", start="earliest") as subscription:
+            run = asyncio.create_task(subscription.run(handle))
+            async with asyncio.timeout(30):
+                await everything.wait()
+            await subscription.drain()
+            await run
+        assert (await client.groups.describe("g")).group.lag == 0
+    assert failed
+    assert all(offsets == sorted(set(offsets)) for offsets in handled.values())
 
 
 async def test_the_newest_connection_of_a_client_id_wins(home: Path) -> None:

@@ -354,7 +354,7 @@ async def test_a_nak_brings_its_records_again_marked(under: Under) -> None:
     await call.settle(grant, (0, 1), naks=naks, frontier=3)
     (again,) = await call.records(1)
     assert again == Seen(grant, 1, b"b", redelivered=True, attempt=2)
-    await call.settle(grant, naks=naks, in_progress=[Range(start=1, end=2)], frontier=3)
+    await call.settle(grant, naks=naks, handed_out=[Range(start=1, end=2)], frontier=3)
     (again,) = await call.records(1)
     assert again == Seen(grant, 1, b"b", redelivered=True, attempt=3)
     await call.settled(grant, (1, 3), frontier=3)

@@ -150,5 +150,5 @@ async def test_a_settled_frame_wakes_everyone_and_lets_go_of_its_records() -> No
     frame = PendingFrame(0)
     frame.payloads.append(b"x")
     frame.settle(Ack("t/0/0", 5, 0, "sync", False), None)
-    assert (await frame.outcome()).offset == 5
+    assert (await frame.outcome_of(0)).offset == 5
     assert frame.payloads == []

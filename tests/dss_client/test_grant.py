@@ -100,22 +100,130 @@ def test_what_was_handed_out_twice_is_held_once() -> None:
     assert not grant.holds_any
 
 
-def test_work_on_what_comes_again_is_reported_as_begun() -> None:
+def test_what_is_handed_out_again_is_reported_by_name() -> None:
     grant = grant_of()
     grant.handed_out(((10, 20),))
-    assert news_of(grant).in_progress == ()
+    assert news_of(grant).handed_out == ()
     grant.handed_out(((12, 14), (16, 17)))
     report = news_of(grant)
-    assert report.in_progress == ((12, 14), (16, 17))
+    assert report.handed_out == ((12, 14), (16, 17))
+    assert report.in_progress == ()
     assert report.frontier == 20
 
 
-def test_work_that_is_done_is_not_reported_as_begun() -> None:
+def test_what_is_handed_out_again_and_acked_is_reported_as_acked_only() -> None:
     grant = grant_of()
     grant.handed_out(((10, 20),))
     grant.handed_out(((12, 17),))
+    grant.in_progress(((12, 14),))
     grant.ack(((13, 15),))
-    assert news_of(grant).in_progress == ((12, 13), (15, 17))
+    report = news_of(grant)
+    assert report.handed_out == ((12, 13), (15, 17))
+    assert report.in_progress == ((12, 13),)
+
+
+def test_the_frontier_stays_before_what_was_taken_and_not_handed_out() -> None:
+    grant = grant_of()
+    grant.take(((10, 14), (16, 20)))
+    assert reported(grant) is None
+    for offset in (10, 12, 17):
+        grant.hand_out(offset)
+    report = news_of(grant)
+    assert (report.frontier, report.handed_out) == (11, ((12, 13), (17, 18)))
+    grant.hand_out(11)
+    report = news_of(grant)
+    assert (report.frontier, report.handed_out) == (13, ())
+    grant.hand_out(13)
+    grant.hand_out(16)
+    assert (news_of(grant).frontier, grant.seen_below()) == (18, 18)
+    assert reported(grant) is None
+    assert grant.held_records == 6
+
+
+def test_the_frontier_does_not_pass_what_is_not_for_the_user_before_the_next_hand_out() -> None:
+    grant = grant_of()
+    grant.take(((10, 12), (15, 16)))
+    grant.hand_out(10)
+    grant.hand_out(11)
+    assert news_of(grant).frontier == 12
+    grant.hand_out(15)
+    assert news_of(grant).frontier == 16
+
+
+def test_what_comes_again_does_not_keep_the_frontier_back() -> None:
+    grant = grant_of()
+    grant.handed_out(((10, 20),))
+    grant.take(((12, 13),))
+    grant.take(((20, 22),))
+    assert news_of(grant).frontier == 20
+    grant.hand_out(20)
+    report = news_of(grant)
+    assert (report.frontier, report.handed_out) == (21, ())
+    grant.hand_out(12)
+    assert news_of(grant).handed_out == ((12, 13),)
+
+
+def test_records_handed_out_past_what_a_run_holds_are_reported_by_name() -> None:
+    grant = grant_of()
+    grant.take(((10, 12),))
+    grant.handed_out(((12, 20),))
+    report = news_of(grant)
+    assert (report.frontier, report.handed_out) == (10, ((12, 20),))
+    grant.handed_out(((11, 15),))
+    report = news_of(grant)
+    assert (report.frontier, report.handed_out) == (10, ((11, 15),))
+    grant.hand_out(10)
+    report = news_of(grant)
+    assert (report.frontier, report.handed_out) == (20, ())
+
+
+def test_hand_outs_in_any_order_are_reported_exactly_once() -> None:
+    chance = random.Random(2)
+    for _ in range(100):
+        grant = grant_of()
+        grant.take(((10, 40),))
+        order = list(range(10, 40))
+        chance.shuffle(order)
+        told: set[int] = set()
+        frontier = 10
+        while order:
+            for _ in range(chance.randrange(1, 8)):
+                if order:
+                    grant.hand_out(order.pop())
+            report = news_of(grant)
+            named = {at for low, high in report.handed_out for at in range(low, high)}
+            assert not named & told
+            assert all(at >= report.frontier for at in named)
+            told |= named | set(range(frontier, report.frontier))
+            frontier = report.frontier
+            assert told == set(range(10, 40)) - set(order)
+
+
+def test_what_was_taken_and_not_handed_out_is_not_held() -> None:
+    grant = grant_of()
+    grant.take(((10, 20),))
+    assert not grant.holds_any
+    grant.hand_out(15)
+    assert grant.holds_any
+    assert not grant.has_acked(15)
+    grant.acked.append(15)
+    news_of(grant)
+    assert not grant.holds_any
+    assert grant.has_acked(15)
+
+
+def test_who_waits_for_a_refused_record_is_told_when_it_is_acked_after_all() -> None:
+    grant = grant_of()
+    told: list[bool] = []
+    grant.refused_acked = lambda: told.append(grant.has_refused(11))
+    grant.handed_out(((10, 14),))
+    grant.nak(((11, 12),), None)
+    grant.acked.append(10)
+    news_of(grant)
+    assert told == []
+    grant.acked.append(11)
+    news_of(grant)
+    assert told == [False]
 
 
 def test_an_offset_stays_acked_before_and_after_it_is_reported() -> None:
@@ -147,15 +255,16 @@ def test_an_offset_stays_refused_until_it_comes_again_or_is_acked() -> None:
 def test_a_report_of_many_ranges_goes_in_pieces_and_the_last_has_the_token() -> None:
     acked = tuple((at, at + 1) for at in range(10, 20, 2))
     naks = tuple((at, at + 1, None) for at in range(11, 15, 2))
-    report = GrantReport(1, acked, naks, ((30, 31),), 40, 7)
-    assert report.pieces(8) == [report]
+    report = GrantReport(1, acked, ((30, 31),), ((50, 51),), naks, 40, 7)
+    assert report.pieces(9) == [report]
     pieces = report.pieces(3)
-    assert [(p.acked, p.naks, p.in_progress, p.token) for p in pieces] == [
-        (acked[:3], (), (), 0),
-        (acked[3:], (), (), 0),
-        ((), (), ((30, 31),), 0),
-        ((), naks, (), 0),
-        ((), (), (), 7),
+    assert [(p.acked, p.in_progress, p.handed_out, p.naks, p.token) for p in pieces] == [
+        (acked[:3], (), (), (), 0),
+        (acked[3:], (), (), (), 0),
+        ((), ((30, 31),), (), (), 0),
+        ((), (), ((50, 51),), (), 0),
+        ((), (), (), naks, 0),
+        ((), (), (), (), 7),
     ]
     assert all((piece.grant, piece.frontier) == (1, 40) for piece in pieces)
 

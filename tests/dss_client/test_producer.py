@@ -222,6 +222,43 @@ async def test_a_topic_whose_epoch_moved_is_described_again(daemon: MemoryDaemon
     assert daemon.requests[-1].topic_epoch == 2
 
 
+async def test_what_waits_goes_to_the_streams_of_a_topic_that_was_made_anew(
+    daemon: MemoryDaemon,
+) -> None:
+    keys = [b"%d" % number for number in range(40)]
+    async with client_of(daemon) as client, client.producer("t") as producer:
+        assert await producer.send(b"before", key=b"k")
+        # From now on the topic is another one, of one partition; afterwards of two again.
+        for topic_id, there in ((2, 1), (3, 2)):
+            daemon.reshape = {
+                "topic_id": topic_id,
+                "topic_epoch": topic_id,
+                "partitions": there,
+            }
+            one_by_one = [producer.send_nowait(key, key=key) for key in keys]
+            columns = asyncio.create_task(producer.send_columns(keys, keys))
+            for key, delivery in zip(keys, one_by_one, strict=True):
+                ack = await delivery
+                assert delivery.offset == ack.offset
+                expected = partition_of(Router.BLOCK, key_hash(key), there, 1)
+                assert ack.stream == f"t/0/{expected}"
+                assert daemon.payloads(expected)[ack.offset] == key
+            assert sum(ack.records for ack in await columns) == len(keys)
+        await producer.flush()
+    assert daemon.stored() == 1 + 2 * 2 * len(keys)
+
+
+async def test_a_removed_topic_refuses_records_and_does_not_end_the_producer(
+    daemon: MemoryDaemon,
+) -> None:
+    async with client_of(daemon) as client, client.producer("t") as producer:
+        daemon.reshape = {"gone": True, "topic_epoch": 2}
+        with pytest.raises(TopicNotFound):
+            await producer.send(b"into the void")
+        daemon.reshape = {"topic_id": 2, "topic_epoch": 2}
+        assert (await producer.send(b"x")).offset == 0
+
+
 async def test_leaving_by_an_exception_leaves_the_outcome_unknown(daemon: MemoryDaemon) -> None:
     daemon.mute_acks = True
     async with client_of(daemon) as client:

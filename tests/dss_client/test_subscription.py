@@ -108,6 +108,19 @@ async def test_after_some_records_a_batch_is_the_rest(daemon: MemoryDaemon) -> N
     assert daemon.streams[0].progress.floor == 100
 
 
+async def test_records_of_a_batch_that_is_a_rest_count_as_handed_out_once(
+    daemon: MemoryDaemon,
+) -> None:
+    fill(daemon, 0, 10)
+    async with subscribed(daemon) as subscription:
+        await subscription.fetch(4)
+        batch = await anext(aiter(subscription.batches()))
+        await until(lambda: daemon.streams[0].frontier == 10)
+        assert not any(record.acked for record in batch)
+        await subscription.drain()
+    assert daemon.streams[0].hand_outs == dict.fromkeys(range(10), 1)
+
+
 async def test_whole_batches_are_acknowledged_with_one_range_each(daemon: MemoryDaemon) -> None:
     fill(daemon, 0, 40, 60)
     async with subscribed(daemon) as subscription:
@@ -181,11 +194,12 @@ async def test_a_record_that_comes_again_is_reported_when_it_is_handed_out(
         for _ in range(10):
             await anext(records)
         daemon.deliver_part(1, 3, 6, redelivered=True)
-        again = await anext(records)
-        assert (again.offset, again.redelivered) == (3, True)
-        await until(lambda: any(settle.in_progress for settle in daemon.settles))
-    begun = [each for settle in daemon.settles for each in settle.in_progress]
-    assert [(each.start, each.end) for each in begun] == [(3, 4)]
+        record = await anext(records)
+        assert (record.offset, record.redelivered) == (3, True)
+        await until(lambda: any(settle.handed_out for settle in daemon.settles))
+    again = [each for settle in daemon.settles for each in settle.handed_out]
+    assert [(each.start, each.end) for each in again] == [(3, 4)]
+    assert not any(settle.in_progress for settle in daemon.settles)
 
 
 async def test_a_nak_carries_its_delay(daemon: MemoryDaemon) -> None:
@@ -379,6 +393,28 @@ async def test_after_a_silence_hand_out_waits_for_a_ping(daemon: MemoryDaemon) -
         assert daemon.pings == before + 1
 
 
+async def test_an_answer_that_lay_there_while_the_process_stood_still_proves_nothing(
+    daemon: MemoryDaemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ahead_s = 0.0
+    real = asyncio.get_running_loop().time
+    plain = daemon.take_up
+
+    def stand_still_once(up: sessions_pb2.SessionUp, down: Down) -> None:
+        nonlocal ahead_s
+        plain(up, down)
+        if up.WhichOneof("item") == "ping" and daemon.pings == 1:
+            ahead_s = 20.0
+
+    monkeypatch.setattr(daemon, "take_up", stand_still_once)
+    monkeypatch.setattr("dss_client._attachment.monotonic", lambda: real() + ahead_s)
+    async with subscribed(daemon) as subscription:
+        await until(lambda: subscription.number)
+        ahead_s = 10.0
+        await subscription._session.wait_sure()
+    assert daemon.pings == 2
+
+
 async def test_a_loop_over_buffered_records_lets_others_run(daemon: MemoryDaemon) -> None:
     fill(daemon, 0, 1_000)
     loop = asyncio.get_running_loop()
@@ -421,7 +457,7 @@ async def test_run_acks_on_return_naks_on_exception_and_ends_by_drain(daemon: Me
     assert handled == [0, 1, 2, 3, 4]
     assert daemon.streams[0].progress.floor == 4
     naks = [(nak.start, nak.end) for settle in daemon.settles for nak in settle.naks]
-    assert naks == [(offset, offset + 1) for offset in range(4, 10)]
+    assert naks == [(4, 5)]
 
 
 async def test_grants_are_announced(daemon: MemoryDaemon) -> None:

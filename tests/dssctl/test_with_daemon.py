@@ -10,6 +10,7 @@ from typing import Protocol
 import pytest
 
 from dssctl.settings import Format
+from support.proof_share import share
 
 
 class Done(Protocol):
@@ -113,6 +114,23 @@ def test_a_group_is_declared_listed_described_and_removed(daemon: Daemon) -> Non
     refused(daemon.dssctl("groups", "describe", "team"), 5, "DSS2004")
 
 
+def test_a_queue_that_is_named_as_a_shared_group_is_refused_with_its_right_form(
+    daemon: Daemon,
+) -> None:
+    topic(daemon, "tasks")
+    ok(daemon.dssctl("groups", "create", "$queue/work/tasks/#"))
+    for mistaken in (
+        ("consume", "tasks/#", "-g", "work", "-n", "1"),
+        ("groups", "create", "work@tasks/#", "--if-not-exists"),
+        ("groups", "describe", "$share/work/tasks/#"),
+        ("groups", "rm", "$share/work/tasks/#", "-y"),
+    ):
+        done = daemon.dssctl(*mistaken)
+        refused(done, 6, "DSS2018")
+        assert b"$queue/work/tasks/#" in done.stderr
+    ok(daemon.dssctl("groups", "rm", "work@tasks/#", "-y"))
+
+
 def test_the_table_of_groups_has_the_columns_that_operators_look_for(daemon: Daemon) -> None:
     header = ok(daemon.dssctl("groups", "ls")).decode().splitlines()[0].split()
     assert header == ["NAME", "FILTER", "STATE", "BORROWERS", "STREAMS", "LAG", "OLDEST", "EPOCH"]
@@ -129,8 +147,16 @@ def listed(daemon: Daemon) -> Daemon:
     return daemon
 
 
-@pytest.mark.parametrize("noun", ["topics", "groups", "grants"])
-@pytest.mark.parametrize("output", Format)
+@pytest.mark.parametrize(
+    ("noun", "output"),
+    [
+        (noun, output)
+        for noun in ("topics", "groups", "grants")
+        for output in (
+            list(Format) if noun == "groups" else share([Format.TABLE, Format.JSON], list(Format))
+        )
+    ],
+)
 def test_every_listing_has_every_format(noun: str, output: Format, listed: Daemon) -> None:
     printed = ok(listed.dssctl(noun, "ls", "-o", output)).decode()
     assert "formats" in printed

@@ -123,7 +123,8 @@ async def code_of(call: Any) -> str:  # noqa: ANN401 - any call
 async def test_a_sequence_out_of_bounds_is_answered(stubs: Stubs, value: int) -> None:
     columns = Columns([b"x"], None, "t", None, 1)
     frame = build_frame(columns, partition=0, producer_id=os.urandom(16), sequence=value)
-    reply = await produced(stubs, "t", 1, frame)
+    topic = await stubs.topics.Describe(topics_pb2.DescribeTopicRequest(name="t"))
+    reply = await produced(stubs, "t", topic.topic_epoch, frame)
     assert [condition(item.error).code for item in reply.refusals] == ["DSS2016"]
 
 

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from dss_core.ids import StreamId
-from dss_core.progress import Progress, Ranges, complement, normalised, without
+from dss_core.progress import Progress, Ranges, clipped, complement, normalised, without
+from dssd.machines.attempts import Attempts
 from dssd.machines.delivery.events import (
     ChunkRead,
     Deliver,
@@ -12,12 +13,14 @@ from dssd.machines.delivery.events import (
     DeliveryInput,
     Installed,
     Read,
+    ReadFailed,
     Report,
     Ticked,
 )
 from dssd.machines.delivery.frame_plan import FrameSpans
 from dssd.machines.delivery.window import DeliveryWindow
-from dssd.machines.messages import Attempts, GrantedStream, StreamReport
+from dssd.machines.fate import Fate
+from dssd.machines.messages import GrantedStream, StreamReport
 
 ACK_WAIT_MS = 30_000
 
@@ -44,11 +47,20 @@ def cut(frames: bytes) -> FrameSpans:
 class Stream:
     """A log of one stream: frames of given sizes, some records masked by a filter."""
 
-    def __init__(self, sizes: Sequence[int], mask: Ranges = (), start: int = 0) -> None:
+    def __init__(
+        self,
+        sizes: Sequence[int],
+        mask: Ranges = (),
+        start: int = 0,
+        lost: Ranges = (),
+        damaged: Ranges = (),
+    ) -> None:
         self.frames: list[tuple[int, int]] = []
         self.end = 0
         self.mask = mask
         self.start = start
+        self.lost = lost
+        self.damaged = damaged
         self.per_read = 3
         for size in sizes:
             self.append(size)
@@ -64,13 +76,19 @@ class Stream:
         found = [f for f in self.frames if f[0] + f[1] > at][: self.per_read]
         if not found:
             end = max(read.offset, self.start)
-            return ChunkRead(read.grant, read.offset, b"", (), 0, end, end)
+            return ChunkRead(
+                read.grant, read.offset, b"", (), 0, end, end, *self._skipped(read.offset, end)
+            )
         base, end = found[0][0], found[-1][0] + found[-1][1]
-        skipped = [(base, at)] if base < at else []
-        mask = (*skipped, *((max(a, at), b) for a, b in self.mask if b > at and a < end))
-        clipped = tuple((a, min(b, end)) for a, b in mask if a < min(b, end))
+        below = [(base, at)] if base < at else []
+        mask = (*below, *((max(a, at), b) for a, b in self.mask if b > at and a < end))
+        rejected = tuple((a, min(b, end)) for a, b in mask if a < min(b, end))
         frames = b"".join(frame(b, n) for b, n in found)
-        return ChunkRead(read.grant, read.offset, frames, clipped, end - base, base, end)
+        skipped = self._skipped(read.offset, base)
+        return ChunkRead(read.grant, read.offset, frames, rejected, end - base, base, end, *skipped)
+
+    def _skipped(self, start: int, end: int) -> tuple[Ranges, Ranges]:
+        return clipped(self.lost, start, end), clipped(self.damaged, start, end)
 
 
 class Client:
@@ -80,6 +98,7 @@ class Client:
         self.window = DeliveryWindow(cut, credit_records=records, credit_bytes=size)
         self.now_ms = 0
         self.streams: dict[int, Stream] = {}
+        self.failing: dict[int, int] = {}
         self.delivered: list[Deliver] = []
         self.reports: dict[int, StreamReport] = {}
         self.others: list[DeliveryEffect] = []
@@ -95,13 +114,24 @@ class Client:
         attempts: Attempts = (),
         suspect_end: int = 0,
         ack_wait_ms: int = ACK_WAIT_MS,
+        rests: Attempts = (),
+        wall_ahead_ms: int = 0,
+        stall: bool = False,
+        failing: int = 0,
     ) -> None:
-        """Lend a stream under a number."""
+        """Lend a stream under a number; so many reads of it fail at first."""
         self.streams[grant] = stream
+        self.failing[grant] = failing
         granted = GrantedStream(
-            StreamId(1, grant), 1, progress or Progress(0), frontier, attempts, suspect_end
+            StreamId(1, grant),
+            1,
+            progress or Progress(0),
+            frontier,
+            attempts,
+            suspect_end,
+            Fate(rests=rests),
         )
-        self.feed(Installed(grant, subscription, granted, ack_wait_ms))
+        self.feed(Installed(grant, subscription, granted, ack_wait_ms, wall_ahead_ms, stall))
 
     def feed(self, *inputs: DeliveryInput) -> None:
         """Give inputs, and carry out what the window asks."""
@@ -109,6 +139,9 @@ class Client:
         while todo:
             for effect in self.window.step(todo.pop(0), self.now_ms):
                 match effect:
+                    case Read(grant) if self.failing[grant]:
+                        self.failing[grant] -= 1
+                        todo.append(ReadFailed(grant))
                     case Read(grant):
                         todo.append(self.streams[grant].read(effect))
                     case Deliver():

@@ -23,6 +23,12 @@ def _for_so_long(item: Item, _now_us: int) -> str:
     return duration(age_ms)
 
 
+def _ranges(item: Item, _now_us: int) -> str:
+    ranges = item["damaged_ranges"]
+    assert isinstance(ranges, list)
+    return " ".join(f"{start}-{end - 1}" for start, end in ranges)
+
+
 IN_A_GROUP = (
     Column("stream", "STREAM"),
     Column("state", "STATE", styles=STREAM_STATE_STYLES),
@@ -32,7 +38,13 @@ IN_A_GROUP = (
     Column("end", "END", right=True),
     Column("lag", "LAG", right=True),
     Column("state_age_ms", "FOR", cell=_for_so_long),
+    Column("stall", "STALLED"),
+    Column("damaged", "DAMAGED", right=True),
     Column("acked_above_floor", "ACKED-ABOVE", right=True, wide=True),
+    Column("acked", "ACKED", right=True, wide=True),
+    Column("filtered", "FILTERED", right=True, wide=True),
+    Column("lost", "LOST", right=True, wide=True),
+    Column("damaged_ranges", "DAMAGED-AT", cell=_ranges, wide=True),
 )
 
 GRANT_KIND = Kind(
@@ -72,4 +84,10 @@ def grant_item(grant: "Grant") -> Item:
         "end": grant.end,
         "lag": grant.lag,
         "state_age_ms": grant.state_age_ms,
+        "stall": grant.stall or None,
+        "acked": grant.fates.acked,
+        "filtered": grant.fates.filtered,
+        "lost": grant.fates.lost,
+        "damaged": grant.fates.damaged,
+        "damaged_ranges": [list(each) for each in grant.damaged],
     }

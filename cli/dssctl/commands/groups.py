@@ -45,12 +45,17 @@ GROUP_KIND = Kind(
         Column("streams", "STREAMS", right=True),
         Column("lag", "LAG", right=True, cell=_lag),
         Column("oldest_unacked_at", "OLDEST", right=True),
+        Column("damaged", "DAMAGED", right=True),
         Column("leader_epoch", "EPOCH", right=True),
         Column("kind", "KIND", wide=True),
         Column("standby", "STANDBY", right=True, wide=True),
         Column("start", "START", wide=True),
         Column("ack_wait_ms", "ACK-WAIT", right=True, cell=_ack_wait, wide=True),
         Column("protocol", "PROTOCOL", wide=True),
+        Column("on_damage", "ON-DAMAGE", wide=True),
+        Column("acked", "ACKED", right=True, wide=True),
+        Column("filtered", "FILTERED", right=True, wide=True),
+        Column("lost", "LOST", right=True, wide=True),
         Column("created_at", "AGE", right=True, wide=True),
         Column("state_reason", "REASON", wide=True),
     ),
@@ -107,6 +112,12 @@ def create(
         str | None,
         typer.Option(metavar="PROTOCOL", help="borrow, as where none is given, or lease."),
     ] = None,
+    on_damage: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CHOICE", help="pass over damaged records, as where none is given, or stall."
+        ),
+    ] = None,
     if_not_exists: Annotated[
         bool, typer.Option("--if-not-exists", help="Accept one that exists, as it is.")
     ] = False,
@@ -124,6 +135,7 @@ def create(
             ack_wait=ack_wait_s,
             if_not_exists=if_not_exists,
             protocol=protocol,
+            on_damage=on_damage,
         )
 
     show_one(settings, GROUP_KIND, _item(ask(settings, look_and_create)))
@@ -190,6 +202,11 @@ def _item(group: "Group") -> Item:
         "start": group.start,
         "ack_wait_ms": group.ack_wait_ms,
         "protocol": group.protocol,
+        "on_damage": group.on_damage,
+        "acked": group.fates.acked,
+        "filtered": group.fates.filtered,
+        "lost": group.fates.lost,
+        "damaged": group.fates.damaged,
         "created_at": Instant.of_ms(group.created_at_ms),
     }
 

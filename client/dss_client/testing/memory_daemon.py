@@ -55,7 +55,8 @@ class MemoryDaemon(MemorySession):
         self.refuse: list[DssError] = []
         """Conditions that the next frames are refused with, one a frame."""
         self.reshape: dict[str, Any] = {}
-        """``topic_epoch`` or ``partitions`` as the topic is described with from now on."""
+        """``topic_id``, ``topic_epoch`` or ``partitions`` as the topic is described with from now
+        on; or ``gone``, so that there is none."""
         self._server: grpc.aio.Server | None = None
         self._grown = asyncio.Condition()
 
@@ -111,12 +112,13 @@ class MemoryDaemon(MemorySession):
         self, request: topics_pb2.DescribeTopicRequest, context: Context
     ) -> topics_pb2.Topic:
         """The one topic, with what `reshape` says."""
-        if request.name != "t":
+        if request.name != "t" or self.reshape.get("gone"):
             await _abort(context, TopicNotFound(topic=request.name))
-        fields: dict[str, Any] = {"topic_epoch": 1, "partitions": len(self.streams)}
+        fields: dict[str, Any] = {"topic_id": 1, "topic_epoch": 1}
+        fields["partitions"] = len(self.streams)
         fields |= self.reshape
         return topics_pb2.Topic(
-            topic_id=1,
+            topic_id=fields["topic_id"],
             name="t",
             patterns=["t/#"],
             router=topics_pb2.ROUTER_BLOCK,
@@ -178,7 +180,7 @@ class MemoryDaemon(MemorySession):
         if not topic:
             rule = "the first request of a call must name one"
             raise IllegalArgument(argument="topic", rule=rule)
-        if topic != "t":
+        if topic != "t" or self.reshape.get("gone"):
             raise TopicNotFound(topic=topic)
         if topic_epoch != current:
             raise StaleTopicEpoch(topic=topic, current=current, given=topic_epoch)

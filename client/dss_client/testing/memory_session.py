@@ -5,9 +5,10 @@ may have been handed out, is marked when it is sent again.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
-from itertools import count
+from collections.abc import AsyncIterator, Callable, Iterable
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import count, groupby
 from typing import Any
 
 from dss_api.v1 import sessions_pb2, types_pb2
@@ -24,7 +25,7 @@ from dss_core.errors import (
     SessionTakenOver,
 )
 from dss_core.filters import SubscriptionFilter, TopicFilter
-from dss_core.progress import Ranges
+from dss_core.progress import Ranges, complement, normalised
 
 Down = asyncio.Queue[sessions_pb2.SessionDown]
 
@@ -40,6 +41,26 @@ class _Lent:
     partition: int
     subscription: int
     matching: TopicFilter
+    frontier: int
+    """Every offset below it was handed out under this grant, or is not for the user."""
+    early: set[int] = field(default_factory=set)
+    """Handed out above the frontier."""
+    resting: set[int] = field(default_factory=set)
+    """Refused, and not sent again yet."""
+    unsure: set[int] = field(default_factory=set)
+    """Sent again; that this was handed out has not been told."""
+
+    def told(self, frontier: int, handed_out: Ranges) -> list[int]:
+        """The client says how far it is; the offsets that it has handed out, or handed out anew."""
+        told = [offset for low, high in handed_out for offset in range(low, high)]
+        self.unsure.difference_update(told)
+        self.early.update(offset for offset in told if offset >= self.frontier)
+        if frontier > self.frontier:
+            passed = range(self.frontier, frontier)
+            told += [offset for offset in passed if offset not in self.early]
+            self.early.difference_update(passed)
+            self.frontier = frontier
+        return told
 
 
 class MemorySession:
@@ -192,14 +213,16 @@ class MemorySession:
             self.say(error=_refusal(GrantNotHeld(grant=grant), grant=grant).error)
             return
         stream = self.streams[lent.partition]
-        settled = [(each.start, each.end) for each in settle.acked]
-        settled += [(each.start, each.end) for each in settle.naks]
-        for start, end in settled:
+        acked, handed_out = _ranges(settle.acked), _ranges(settle.handed_out)
+        said = (*acked, *_ranges(settle.in_progress), *handed_out, *_ranges(settle.naks))
+        for start, end in said:
             if end > stream.sent_end:
                 error = AckOutOfRange(start=start, end=end, grant=grant)
                 self.say(error=_refusal(error, grant=grant).error)
                 return
-        stream.progress = stream.progress.with_acked([(a.start, a.end) for a in settle.acked])
+        stream.progress = stream.progress.with_acked(acked)
+        for offset in lent.told(settle.frontier, handed_out):
+            stream.hand_outs[offset] = stream.hand_outs.get(offset, 0) + 1
         stream.frontier = max(stream.frontier, settle.frontier)
         if not self.hold_back:
             for nak in settle.naks:
@@ -208,16 +231,22 @@ class MemorySession:
             self.say(settled=sessions_pb2.Settled(token=settle.token))
 
     def _on_nak(self, grant: int, nak: sessions_pb2.Nak) -> None:
-        attempts = self.streams[self._lent[grant].partition].attempts
-        for offset in range(nak.start, nak.end):
-            attempts[offset] = attempts.get(offset, 0) + 1
+        lent = self._lent[grant]
+        # About what was sent again, and not handed out yet, a nak says nothing: it is older.
+        refused = set(range(nak.start, nak.end)) - lent.unsure - lent.resting
+        lent.resting |= refused
         delay_s = (nak.delay_ms if nak.HasField("delay_ms") else NAK_DELAY_MS) / 1_000
-        loop = asyncio.get_running_loop()
-        loop.call_later(delay_s, self._deliver_again, grant, nak.start, nak.end)
+        if refused:
+            loop = asyncio.get_running_loop()
+            loop.call_later(delay_s, self._deliver_again, grant, refused)
 
-    def _deliver_again(self, grant: int, start: int, end: int) -> None:
-        if grant in self._lent and self._down is not None:
-            self.deliver_part(grant, start, end, redelivered=True)
+    def _deliver_again(self, grant: int, refused: set[int]) -> None:
+        lent = self._lent.get(grant)
+        if lent is not None and self._down is not None:
+            lent.resting -= refused
+            again = normalised((offset, offset + 1) for offset in refused)
+            end = self.streams[lent.partition].end
+            self._deliver(grant, complement(again, 0, end), redelivered=True)
 
     def say(self, **item: Any) -> None:  # noqa: ANN401 - any one item of the wire
         """Send one item down the live session."""
@@ -240,7 +269,7 @@ class MemorySession:
         grant = next(self._grants)
         progress = self.streams[partition].progress
         matching = self._filters.get(subscription, TopicFilter.parse("t/#"))
-        self._lent[grant] = _Lent(partition, subscription, matching)
+        self._lent[grant] = _Lent(partition, subscription, matching, progress.floor)
         self.say(
             granted=sessions_pb2.Granted(
                 grant=grant,
@@ -257,8 +286,8 @@ class MemorySession:
     def _end(self, grant: int, *, reported: bool) -> None:
         """A grant is over; whether its client has said how far it handed out."""
         stream = self.streams[self._lent.pop(grant).partition]
-        seen_below = stream.frontier if reported else stream.sent_end
-        stream.redelivered_below = max(stream.redelivered_below, seen_below)
+        if not reported:
+            stream.redelivered_below = max(stream.redelivered_below, stream.sent_end)
 
     def deliver_new(self, partition: int, base: int) -> None:
         """A frame was stored: send it to whoever the stream is lent to."""
@@ -281,18 +310,28 @@ class MemorySession:
         done = ((0, stream.progress.floor), *stream.progress.ranges)
         for base, frame, masked in stream.visible(lent.matching, (*done, *mask)):
             end = base + frames.read_header(frame).records
-            known = self.marks_redelivered and base < stream.redelivered_below
-            refused = max(stream.attempts.get(offset, 0) for offset in range(base, end))
+            wanted = [at for part in complement(masked, base, end) for at in range(*part)]
+            if redelivered:
+                lent.unsure.update(at for at in wanted if at < stream.sent_end)
             stream.sent_end = max(stream.sent_end, end)
-            self.say(
-                deliver=sessions_pb2.Deliver(
-                    grant=grant,
-                    frames=frame,
-                    mask=_wire_ranges(masked),
-                    redelivered=redelivered or known,
-                    attempt=1 + refused,
+            for (seen, attempt), alike in groupby(wanted, partial(self._past, stream)):
+                offsets = list(alike)
+                outside = ((base, offsets[0]), *masked, (offsets[-1] + 1, end))
+                self.say(
+                    deliver=sessions_pb2.Deliver(
+                        grant=grant,
+                        frames=frame,
+                        mask=_wire_ranges(normalised(outside)),
+                        redelivered=redelivered or seen,
+                        attempt=attempt,
+                    )
                 )
-            )
+
+    def _past(self, stream: MemoryStream, offset: int) -> tuple[bool, int]:
+        """Whether a record is marked as perhaps seen before, and which attempt it is."""
+        known = stream.hand_outs.get(offset, 0)
+        seen = bool(known) or offset < stream.redelivered_below
+        return self.marks_redelivered and seen, 1 + known
 
 
 async def until(condition: Callable[[], object]) -> None:
@@ -316,6 +355,10 @@ def _refusal(
         error=wire_error(error), subscription=subscription, grant=grant, final=final
     )
     return sessions_pb2.SessionDown(error=item)
+
+
+def _ranges(items: Iterable[types_pb2.Range | sessions_pb2.Nak]) -> Ranges:
+    return tuple((each.start, each.end) for each in items)
 
 
 def _wire_ranges(ranges: Ranges) -> list[types_pb2.Range]:

@@ -36,8 +36,8 @@ class MemoryStream:
     """Behind the last offset that was sent to a client."""
     redelivered_below: int = 0
     """Offsets below it are perhaps seen before."""
-    attempts: dict[int, int] = field(default_factory=dict)
-    """By offset: how often it was refused."""
+    hand_outs: dict[int, int] = field(default_factory=dict)
+    """By offset: how often it was handed out, as clients reported."""
 
     def append(self, frame: bytes) -> tuple[int, int, bool]:
         """Store a frame; its base offset, its records, and whether it was stored before.

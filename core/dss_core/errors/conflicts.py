@@ -62,6 +62,20 @@ class StartConflict(DssError):
 
 
 @registered
+class GroupOfAnotherKind(DssError):
+    """It is a queue and was named as a shared group, or the other way round.
+
+    Fields: group, declared, asked, written.
+    """
+
+    code = "DSS2018"
+    sentence = "The group {group} is declared as {declared}; {asked} was asked for."
+    hint = "Write '{written}' to use it as it is, or remove it first."
+    grpc_status = "FAILED_PRECONDITION"
+    exit_code = ExitCode.CONFLICT
+
+
+@registered
 class VersionMoved(DssError):
     """An optimistic precondition failed. Fields: kind, key."""
 

@@ -120,3 +120,14 @@ class NoRoomToStart(DssError):
     hint = "Free some space there, then start it again: nothing that was acknowledged is lost."
     grpc_status = "RESOURCE_EXHAUSTED"
     exit_code = ExitCode.IO_ERROR
+
+
+@registered
+class LogUnreadable(DssError):
+    """A read of the log failed, and may be tried again. Fields: path, reason."""
+
+    code = "DSS5012"
+    sentence = "{path} cannot be read now: {reason}."
+    hint = "Nothing is skipped; the daemon tries again. Check the disk: dssctl events."
+    grpc_status = "UNAVAILABLE"
+    exit_code = ExitCode.IO_ERROR

@@ -192,15 +192,18 @@ class LeaderActor:
                 assert_never(effect)
 
     async def _commit(self, persist: Persist, claimed: Takeover) -> None:
-        writes: list[Write] = []
+        rows: list[tuple[int, list[Write]]] = []
         turn = LoopTurn()
         for record in persist.records:
             await turn.give_way()
-            writes += writes_of(self.group, (record,))
-        writes += version_writes(self.group, persist)
+            rows.append((record.stream.storage_topic_id, writes_of(self.group, (record,))))
+        versions = version_writes(self.group, persist)
         while True:
+            # Rows of a removed topic are being deleted, and must not come back behind that.
+            has = self._catalogue.has_storage_topic
+            writes = [write for there, of_stream in rows if has(there) for write in of_stream]
             try:
-                await self._store.commit(writes, [claimed.still_holds()])
+                await self._store.commit([*writes, *versions], [claimed.still_holds()])
                 break
             except PreconditionFailed:
                 await self._lose_leadership()

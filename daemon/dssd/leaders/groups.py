@@ -21,6 +21,7 @@ from dss_core.errors import (
     GroupDestroyed,
     GroupExists,
     GroupNotFound,
+    GroupOfAnotherKind,
     IllegalArgument,
     QueueNotDeclared,
     StartConflict,
@@ -58,6 +59,9 @@ from dssd.store.rows import (
 from dssd.store.uninterrupted import finished
 from dssd.topics.catalogue import Catalogue
 
+PASS, STALL = "pass", "stall"
+"""What becomes of records that are confirmed damaged."""
+
 EXCLUSIVE = "exclusive"
 """The kind of a private subscription's group, which its session owns."""
 
@@ -92,6 +96,7 @@ class _Asked:
     ack_wait_ms: int | None
     session_id: bytes | None = None
     protocol: str | None = None
+    on_damage: str | None = None
     fence: Precondition | None = None
     beside: Beside = _nothing_beside
 
@@ -190,12 +195,15 @@ class Groups:
 
         Raises:
             GroupNotFound: there is none.
+            GroupOfAnotherKind: it is a queue and was written ``$share``, or the other way round.
             GroupAmbiguous: several have the name.
             IllegalName, IllegalFilter, QueueWithoutGroup: the text is none of these.
         """
         if text.startswith("$"):
             parsed = SubscriptionFilter.parse(text)
             found = self._by_name.get(parsed.group or "", {}).get(parsed.filter.text)
+            if found is not None:
+                _check_kind(found, _kind_asked(parsed))
             candidates = [found] if found else []
         else:
             name, at, filter_text = text.partition("@")
@@ -216,27 +224,38 @@ class Groups:
         ack_wait_ms: int | None = None,
         if_not_exists: bool = False,
         protocol: str | None = None,
+        on_damage: str | None = None,
     ) -> GroupRow:
         """Declare a group as operators do; a tombstone of its name goes.
 
         Raises:
-            GroupExists: it is there, and that was not accepted, or its kind or its protocol is
-                another.
+            GroupOfAnotherKind: it is there, and one of them is a queue.
+            GroupExists: it is there, and that was not accepted, or its protocol or what it does at
+                damage is another.
             StartConflict: it is there with another start.
             IllegalArgument, OffsetOutOfRange: the start or the ack wait does not fit.
         """
         if parsed.group is None:
             raise IllegalArgument(argument="filter", rule="write $share/GROUP/FILTER")
-        kind = "queue" if parsed.queue else "shared"
-        asked = _Asked(parsed.group, parsed.filter, kind, start, ack_wait_ms, protocol=protocol)
+        kind = _kind_asked(parsed)
+        asked = _Asked(
+            parsed.group,
+            parsed.filter,
+            kind,
+            start,
+            ack_wait_ms,
+            protocol=protocol,
+            on_damage=on_damage,
+        )
         known = self._existing(asked)
         if known is None:
             joined = await self._declare(asked, over_tombstone=True)
             if joined.declared:
                 return joined.group
             known = joined.group
-        other = known.kind != kind or protocol not in (None, known.protocol)
-        if not if_not_exists or other:
+        _check_kind(known, kind)
+        differs = protocol not in (None, known.protocol) or on_damage not in (None, known.on_damage)
+        if not if_not_exists or differs:
             raise GroupExists(group=parsed.group)
         _check_start(known, start)
         return known
@@ -261,13 +280,14 @@ class Groups:
             PreconditionFailed: the fence does not hold.
             GroupDestroyed: it was removed, and nobody declared it again.
             QueueNotDeclared: queues are declared by operators.
+            GroupOfAnotherKind: it is there, and one of them is a queue.
             StartConflict: it is there with another start.
             IllegalArgument, OffsetOutOfRange: the start or the ack wait does not fit.
         """
         asked = _asked_by_session(parsed, start, ack_wait_ms, session_id, subscription)
         asked = replace(asked, fence=fence, beside=beside)
         existing = self._existing(asked)
-        if parsed.queue and (existing is None or existing.kind != "queue"):
+        if parsed.queue and existing is None:
             self._refuse_tombstone(asked)
             raise QueueNotDeclared(group=asked.name, filter=asked.filter.text)
         if existing is not None:
@@ -275,6 +295,7 @@ class Groups:
         else:
             joined = await self._declare(asked, over_tombstone=False)
         if not joined.declared:
+            _check_kind(joined.group, asked.kind)
             _check_start(joined.group, start)
         return joined
 
@@ -336,6 +357,7 @@ class Groups:
             created_at_ms=self._clock.wall_ms(),
             cursor_generation=0,
             protocol=asked.protocol or BORROW,
+            on_damage=asked.on_damage or PASS,
         )
         work = self._commit_new(asked, row, over_tombstone=over_tombstone)
         return await finished(work, name=f"declare group {asked.name}")
@@ -355,9 +377,13 @@ class Groups:
             Put(GroupNameRow(row.name, row.filter, row.group_id, destroyed_at_ms=None)),
         ]
         turn = LoopTurn()
+        first: list[ProgressRow] = []
         for stream, offset in starts.items():
             await turn.give_way()
-            writes.append(Put(_first_progress(row.group_id, stream, offset)))
+            first.append(_first_progress(row.group_id, stream, offset))
+        # A topic may have been removed meanwhile: nothing would delete its rows with it.
+        has = self._catalogue.has_storage_topic
+        writes += [Put(progress) for progress in first if has(progress.storage_topic_id)]
         holds: Precondition = Absent(GroupNameRow, asked.key)
         if tombstone is not None:
             holds = VersionIs(GroupNameRow, asked.key, tombstone.version)
@@ -458,9 +484,26 @@ def _asked_by_session(
     subscription: int,
 ) -> _Asked:
     if parsed.group is not None:
-        return _Asked(parsed.group, parsed.filter, "shared", start, ack_wait_ms)
+        return _Asked(parsed.group, parsed.filter, _kind_asked(parsed), start, ack_wait_ms)
     name = f"~{session_id.hex()[:SESSION_DIGITS]}/{subscription}"
     return _Asked(name, parsed.filter, EXCLUSIVE, start, ack_wait_ms, session_id)
+
+
+def _kind_asked(parsed: SubscriptionFilter) -> str:
+    return "queue" if parsed.queue else "shared"
+
+
+def _check_kind(group: GroupRow, asked: str) -> None:
+    """Refuse a group that was declared as something else.
+
+    What a queue promises its records a shared group does not, so neither stands for the other.
+    """
+    if group.kind == asked:
+        return
+    written = SubscriptionFilter(group.name, group.kind == "queue", TopicFilter.parse(group.filter))
+    raise GroupOfAnotherKind(
+        group=group.name, declared=group.kind, asked=asked, written=written.text
+    )
 
 
 def _check_start(group: GroupRow, start: StartPoint | None) -> None:

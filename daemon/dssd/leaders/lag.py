@@ -8,16 +8,19 @@ exactly. OLDEST is the append time of the oldest record at a floor. Nothing here
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import assert_never
 
 from dss_core.errors import StreamNotFound
 from dss_core.filters import TopicFilter
 from dss_core.ids import StreamId, StreamName
 from dss_core.limits import ACKED_RANGES_MAX
 from dss_core.progress import Progress, complement
-from dssd.leaders.progress_columns import progress_of
+from dssd.leaders.progress_columns import fate_of, progress_of
 from dssd.log.port import Log
 from dssd.loop_yield import LoopTurn
+from dssd.machines.fate import NO_COUNTS, NO_FATE, Counts
 from dssd.machines.leader.events import LeaderView, MemberView, StreamView
+from dssd.machines.messages import Stall
 from dssd.store.paging import scan_all
 from dssd.store.port import Store
 from dssd.store.rows import GrantRow, GroupRow, LeaderRow, ProgressRow
@@ -51,6 +54,12 @@ class GroupSurvey:
     lag: int
     lag_exact: bool
     oldest_unacked_us: int | None
+
+    @property
+    def counts(self) -> Counts:
+        """How many records the group is done with, of all streams."""
+        each = (stream.view.fate.counts for stream in self.streams)
+        return Counts(*map(sum, zip(NO_COUNTS, *each, strict=True)))
 
 
 async def survey_from_view(
@@ -94,6 +103,7 @@ async def survey_from_rows(
                     grant_epoch=grant.grant_epoch if grant else 0,
                     progress=progress_of(row),
                     state_age_ms=0,
+                    fate=NO_FATE if row is None else fate_of(row),
                 )
             )
     epoch = leader.row.leader_epoch if leader else 0
@@ -176,11 +186,24 @@ def _state(view: LeaderView, streams: list[StreamSurvey]) -> tuple[str, str]:
     for stream in streams:
         progress = stream.view.progress
         # The holder's report decides; without a holder, the next one will find it at the cap.
-        if stream.view.stalled or len(progress.ranges) >= ACKED_RANGES_MAX:
-            return "stalled", f"{stream.name} waits for the record at {progress.floor}"
+        if stream.view.stall is not Stall.NONE or len(progress.ranges) >= ACKED_RANGES_MAX:
+            return "stalled", f"{stream.name} {stall_sentence(stream.view.stall, progress.floor)}"
     if not view.members:
         return "idle", ""
     return ("rebalancing", "") if view.rebalancing else ("active", "")
+
+
+def stall_sentence(stall: Stall, floor: int) -> str:
+    """Why a stream is stalled; the floor is its oldest unacknowledged record."""
+    match stall:
+        case Stall.UNREADABLE:
+            return f"cannot be read behind {floor}; the read is tried again"
+        case Stall.DAMAGED:
+            return f"holds damaged records behind {floor}, and the group stalls at damage"
+        case Stall.UNACKED | Stall.NONE:
+            return f"waits for the record at {floor}"
+        case _:
+            assert_never(stall)
 
 
 def selects_whole(wanted: TopicFilter, topic: Topic) -> bool:

@@ -6,7 +6,8 @@ Invariant: each `unpacked_` function gives back what its `packed_` function was 
 import struct
 
 from dss_core.progress import Progress, Ranges
-from dssd.machines.messages import Attempts
+from dssd.machines.attempts import Attempts
+from dssd.machines.fate import Counts, Fate
 from dssd.store.rows import ProgressRow
 
 _U64_BYTES = 8
@@ -32,6 +33,16 @@ def unpacked_attempts(packed: bytes) -> Attempts:
     """What `packed_attempts` wrote."""
     values = _unpacked(packed)
     return tuple(zip(values[::3], values[1::3], values[2::3], strict=True))
+
+
+def fate_of(row: ProgressRow) -> Fate:
+    """The fate of records in a row."""
+    return Fate(
+        unpacked_attempts(row.failures),
+        unpacked_attempts(row.rests),
+        unpacked_ranges(row.damaged),
+        Counts(row.acked_count, row.filtered_count, row.lost_count, row.damaged_count),
+    )
 
 
 def progress_of(row: ProgressRow | None) -> Progress:

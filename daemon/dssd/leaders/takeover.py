@@ -14,12 +14,14 @@ from dss_core.errors import StreamNotFound
 from dss_core.filters import TopicFilter
 from dss_core.ids import StreamId
 from dssd.leaders.progress_columns import (
+    fate_of,
     packed_attempts,
     packed_ranges,
     progress_of,
     unpacked_attempts,
 )
 from dssd.log.port import Bounds
+from dssd.machines.fate import NO_FATE
 from dssd.machines.leader.events import (
     Persist,
     PresentStream,
@@ -127,7 +129,7 @@ async def stored_streams(
 ) -> tuple[StoredStream, ...]:
     """The stored state and bounds of every stream that the group's filter selects.
 
-    Rows of removed streams are ignored: they cost nothing and select nothing.
+    Rows of removed streams are ignored: they select nothing, and are being deleted.
     """
     key = (group.group_id,)
     grants = {_stream_of(found.row): found.row for found in await scan_all(store, GrantRow, key)}
@@ -197,6 +199,7 @@ def version_writes(group: GroupRow, persist: Persist) -> list[Write]:
 
 
 def _progress_row(group: GroupRow, record: StreamRecord) -> ProgressRow:
+    fate = record.fate
     return ProgressRow(
         group.group_id,
         *record.stream,
@@ -206,6 +209,13 @@ def _progress_row(group: GroupRow, record: StreamRecord) -> ProgressRow:
         attempts=packed_attempts(record.attempts),
         finished=record.finished,
         cursor_generation=group.cursor_generation,
+        failures=packed_attempts(fate.failures),
+        rests=packed_attempts(fate.rests),
+        damaged=packed_ranges(fate.damaged),
+        acked_count=fate.counts.acked,
+        filtered_count=fate.counts.filtered,
+        lost_count=fate.counts.lost,
+        damaged_count=fate.counts.damaged,
     )
 
 
@@ -227,4 +237,5 @@ def _stored(
         borrower_id=None if grant is None else grant.borrower_id,
         attempts=() if row is None else unpacked_attempts(row.attempts),
         finished=row is not None and row.finished,
+        fate=NO_FATE if row is None else fate_of(row),
     )

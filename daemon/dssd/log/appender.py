@@ -79,7 +79,9 @@ class Appender:
             self._writer.append(call)
             return call
         try:
-            room = None if state.waiting else self._room_for(state)
+            # Repeats need no room, but must not overtake the frames that they may repeat.
+            needs_room = not (state.waiting or all(each.repeats_only for each in appends))
+            room = self._room_for(state) if needs_room else None
         except Overloaded as refused:
             self._refuse(call, refused)
             return call

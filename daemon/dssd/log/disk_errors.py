@@ -1,12 +1,14 @@
 """What an error of the operating system means for the log.
 
-There are three kinds. The disk is full: frames are refused until there is space. No descriptor is
-left: the call that needed one is refused. Anything else: the disk failed.
+There are four kinds. The disk is full: frames are refused until there is space. No descriptor is
+left: the call that needed one is refused. A read failed: it is tried again, and nothing is passed
+over meanwhile. Anything else: the disk failed.
 """
 
 import errno
+from pathlib import Path
 
-from dss_core.errors import DiskFull, DssError, Overloaded
+from dss_core.errors import DiskFull, DssError, LogUnreadable, Overloaded
 from dssd.descriptors import shortage_in
 
 NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
@@ -29,3 +31,8 @@ def retry_reason(error: BaseException) -> DssError | None:
     if isinstance(error, DiskFull | Overloaded):
         return error
     return refusal(error) if isinstance(error, OSError) else None
+
+
+def unreadable(path: Path, error: OSError) -> LogUnreadable:
+    """The condition of a read that failed, whatever the reason: the bytes may still be there."""
+    return LogUnreadable(path=path.name, reason=error.strerror or str(error))

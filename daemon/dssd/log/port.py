@@ -28,6 +28,8 @@ class Append:
     """Stamped into the frame; the caller has checked it against the topic."""
     durability: str = "sync"
     """``sync`` or ``os``, as the topic says."""
+    repeats_only: bool = False
+    """Answered if it was stored before; else refused, as if the storage topic were sealed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,10 @@ class Chunk:
     """Where to read on. Offsets from the asked one up to next that the frames do not hold were
     skipped: rejected by the filter, lost to retention or a loss of power, or damaged."""
     damaged: Ranges
-    """The skipped offsets that are unreadable."""
+    """The skipped offsets that are confirmed unreadable: read anew, their checksum was wrong, or
+    there is nothing to read. A read that fails raises instead."""
+    lost: Ranges = ()
+    """The skipped offsets that retention or a loss of power took."""
 
 
 class Log(Protocol):

@@ -163,8 +163,20 @@ class Producers:
         if ahead > 1:
             stream = self._stream(partition)
             raise SequenceGap(given=sequence, expected_after=recent.last, stream=stream)
-        if -ahead < len(recent.answers):
-            return recent.answers[ahead - 1]
+        return self.first_answer(partition, producer_id, sequence)
+
+    def first_answer(self, partition: int, producer_id: bytes, sequence: int) -> FirstAnswer | None:
+        """The first answer of a repeated frame, or None where no such frame is known.
+
+        Raises:
+            SequenceTooOld: it was answered once, but the answer is no longer known.
+        """
+        recent = self._recent.get((partition, producer_id))
+        if recent is None or sequence > recent.last:
+            return None
+        behind = recent.last - sequence
+        if behind < len(recent.answers):
+            return recent.answers[-1 - behind]
         raise SequenceTooOld(given=sequence, stream=self._stream(partition))
 
     def _check_newcomer(self, partition: int, sequence: int) -> None:

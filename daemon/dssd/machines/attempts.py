@@ -1,21 +1,24 @@
-"""Attempts of unacknowledged records, as entries (start, end, count).
+"""What is counted of unacknowledged records, as entries (start, end, count).
 
-An attempt is a hand-out of a record to the user that is known. Reports of one stream may come late
-or doubled, and a count never goes down; so two reports are merged by taking the higher count of
-each record. Invariant: entries are sorted and disjoint, have a count of at least 1, and cover no
-acknowledged offset.
+An *attempt* is a hand-out of a record to the user that is known or in doubt; a *failure* is an
+attempt that surely failed because of this record. Reports of one stream may come late or doubled,
+and a count never goes down; so two reports are merged by taking the higher count of each record.
+Invariant: entries are sorted and disjoint, have a count of at least 1, and cover no acknowledged
+offset.
 """
 
 from collections.abc import Iterable
 from itertools import pairwise
 
 from dss_core.progress import Progress, complement
-from dssd.machines.messages import Attempts
+
+Attempts = tuple[tuple[int, int, int], ...]
+"""Of unacked records: (start, end, count), sorted, disjoint, count at least 1."""
 
 
 def merged_attempts(mine: Attempts, other: Attempts, progress: Progress) -> Attempts:
     """The higher count of each record that the progress leaves unacknowledged."""
-    if mine == other or not (mine or other):
+    if mine is other or mine == other or not (mine or other):
         return unacked_attempts(mine, progress)
     edges = sorted({edge for start, end, _ in (*mine, *other) for edge in (start, end)})
     entries: list[tuple[int, int, int]] = []

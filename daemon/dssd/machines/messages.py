@@ -18,17 +18,32 @@ replace grants, revokes and pings; the rest is the same:
 """
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 from dss_core.ids import StreamId
 from dss_core.progress import Progress
+from dssd.machines.attempts import Attempts
+from dssd.machines.fate import NO_FATE, Fate
 
 BorrowerId = bytes
 """Random, 128 bit, new for each incarnation."""
 
 SessionId = bytes
 
-Attempts = tuple[tuple[int, int, int], ...]
-"""Attempts of unacked records: (start, end, count), sorted, disjoint, count at least 1."""
+
+class Stall(StrEnum):
+    """Why the delivery of a stream is paused, though there are records."""
+
+    # Members are single objects; the hash that Enum gives them is computed in Python each time.
+    __hash__ = object.__hash__
+
+    NONE = ""
+    UNACKED = "unacked"
+    """Too many acknowledged or resting ranges lie above the oldest unacknowledged record."""
+    UNREADABLE = "unreadable"
+    """A read of the log fails; it is tried again."""
+    DAMAGED = "damaged"
+    """Records are confirmed damaged, and the group wants to stop there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +61,9 @@ class StreamReport:
     Matters in a final report: records from the frontier to here come again marked redelivered.
     None in a `Disconnect`: not known, so all that the stream holds is marked; None in a final
     report after a revoke: the client has confirmed that it dropped what lies above the frontier."""
-    stalled: bool = False
-    """Delivery is paused: too many acknowledged ranges lie above the floor."""
+    stall: Stall = Stall.NONE
+    """Why delivery is paused."""
+    fate: Fate = NO_FATE
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +152,7 @@ class GrantedStream:
     attempts: Attempts
     suspect_end: int
     """Records below it were perhaps handed out before a crash: marked redelivered."""
+    fate: Fate = NO_FATE
 
 
 @dataclass(frozen=True, slots=True)

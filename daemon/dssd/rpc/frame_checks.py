@@ -10,7 +10,13 @@ subjects that its topic owns.
 from typing import NamedTuple
 
 from dss_core import frame as frames
-from dss_core.errors import DssError, StaleTopicEpoch, StreamNotFound, SubjectOutsideTopic
+from dss_core.errors import (
+    DssError,
+    StaleTopicEpoch,
+    StorageTopicSealed,
+    StreamNotFound,
+    SubjectOutsideTopic,
+)
 from dss_core.frame import Header, Verified
 from dss_core.ids import StreamId, StreamName
 from dssd.limits import (
@@ -68,6 +74,8 @@ class Gate:
     def admit(self, frame: bytes, topic_epoch: int) -> tuple[Header, Append]:
         """Check a frame that was routed by the topic as it was at the epoch.
 
+        A frame of another epoch is for the log to answer if it was stored then, else to refuse.
+
         Raises:
             FrameCorrupt, FrameTooLarge, RecordTooLarge: the frame is broken or over a limit.
             StaleTopicEpoch, StreamNotFound, FrameMisrouted: it was routed by another description.
@@ -77,7 +85,7 @@ class Gate:
         verified = frames.examine(frame)
         header, topic = verified.header, self.topic
         if topic_epoch != topic.topic_epoch:
-            raise StaleTopicEpoch(topic=topic.name, current=topic.topic_epoch, given=topic_epoch)
+            return header, self._repeat(header, frame, topic_epoch)
         if header.partition >= self._partitions:
             raise StreamNotFound(stream=StreamName(topic.name, self.ordinal, header.partition))
         hash_keys = self._check(verified)
@@ -86,6 +94,33 @@ class Gate:
         )
         stream = self._streams[header.partition]
         return header, Append(stream, frame, topic.topic_epoch, topic.durability)
+
+    def _repeat(self, header: Header, frame: bytes, topic_epoch: int) -> Append:
+        """What asks the log whether a frame of another epoch was stored."""
+        part = self.topic.produced_at(topic_epoch)
+        if part is None or header.partition >= part.partitions:
+            raise self._stale(topic_epoch)
+        stream = StreamId(part.storage_topic_id, header.partition)
+        return Append(stream, frame, topic_epoch, self.topic.durability, repeats_only=True)
+
+    def _stale(self, topic_epoch: int) -> StaleTopicEpoch:
+        topic = self.topic
+        return StaleTopicEpoch(topic=topic.name, current=topic.topic_epoch, given=topic_epoch)
+
+    def ordinal_at(self, topic_epoch: int) -> int:
+        """Where the frames that were let through at an epoch lie."""
+        if topic_epoch == self.topic.topic_epoch:
+            return self.ordinal
+        part = self.topic.produced_at(topic_epoch)
+        assert part is not None, "only a gate lets frames through"
+        return part.ordinal
+
+    def refusal(self, error: DssError, partition: int, topic_epoch: int) -> DssError:
+        """A condition of the log about a frame that was let through at an epoch."""
+        is_stale = topic_epoch != self.topic.topic_epoch
+        if is_stale and isinstance(error, StorageTopicSealed | StreamNotFound):
+            return self._stale(topic_epoch)
+        return self.named(error, partition)
 
     async def judge(self, verified: Verified, *, hash_keys: bool) -> None:
         """Check a frame in steps, giving way to other tasks; call `admit` right after it."""

@@ -8,11 +8,13 @@ from dss_api.v1 import groups_pb2, groups_pb2_grpc, types_pb2
 from dss_core.errors import GroupNotFound, IllegalArgument
 from dss_core.filters import SubscriptionFilter
 from dss_core.progress import Progress
-from dssd.leaders.groups import Groups
-from dssd.leaders.lag import GroupSurvey, StreamSurvey
+from dssd.leaders.groups import PASS, STALL, Groups
+from dssd.leaders.lag import GroupSurvey, StreamSurvey, stall_sentence
 from dssd.leaders.registry import Registry
 from dssd.leaders.takeover import BORROW, LEASE
 from dssd.loop_yield import LoopTurn
+from dssd.machines.fate import Counts
+from dssd.machines.messages import Stall
 from dssd.rpc.start_points import start_from
 from dssd.store.rows import GroupRow
 
@@ -36,6 +38,14 @@ _PROTOCOL_NUMBERS = {
 }
 
 
+_DAMAGE: dict[int, str | None] = {
+    groups_pb2.ON_DAMAGE_UNSPECIFIED: None,
+    groups_pb2.ON_DAMAGE_PASS: PASS,
+    groups_pb2.ON_DAMAGE_STALL: STALL,
+}
+_DAMAGE_NUMBERS = {PASS: groups_pb2.ON_DAMAGE_PASS, STALL: groups_pb2.ON_DAMAGE_STALL}
+
+
 class GroupsServicer(groups_pb2_grpc.GroupsServicer):
     """Serves what operators ask of groups."""
 
@@ -53,6 +63,7 @@ class GroupsServicer(groups_pb2_grpc.GroupsServicer):
             ack_wait_ms=request.ack_wait_ms if request.HasField("ack_wait_ms") else None,
             if_not_exists=request.if_not_exists,
             protocol=_protocol(request.protocol),
+            on_damage=_on_damage(request.on_damage),
         )
         return _group(group, await self._registry.survey(group))
 
@@ -124,6 +135,12 @@ def _protocol(number: int) -> str | None:
     return _PROTOCOLS[number]
 
 
+def _on_damage(number: int) -> str | None:
+    if number not in _DAMAGE:
+        raise IllegalArgument(argument="on_damage", rule="it is pass or stall")
+    return _DAMAGE[number]
+
+
 def _group(group: GroupRow, survey: GroupSurvey) -> groups_pb2.Group:
     return groups_pb2.Group(
         group_id=group.group_id,
@@ -143,6 +160,8 @@ def _group(group: GroupRow, survey: GroupSurvey) -> groups_pb2.Group:
         state_reason=survey.reason,
         ack_wait_ms=group.ack_wait_ms,
         protocol=_PROTOCOL_NUMBERS[group.protocol],
+        on_damage=_DAMAGE_NUMBERS[group.on_damage],
+        fates=_fates(survey.counts),
     )
 
 
@@ -167,7 +186,14 @@ def _grant(group: GroupRow, stream: StreamSurvey) -> groups_pb2.Grant:
         end=stream.end,
         lag=stream.lag,
         state_age_ms=view.state_age_ms,
+        stall="" if view.stall is Stall.NONE else stall_sentence(view.stall, view.progress.floor),
+        fates=_fates(view.fate.counts),
+        damaged=[types_pb2.Range(start=start, end=end) for start, end in view.fate.damaged],
     )
+
+
+def _fates(counts: Counts) -> groups_pb2.Fates:
+    return groups_pb2.Fates(**counts._asdict())
 
 
 def _borrowers(survey: GroupSurvey) -> list[groups_pb2.Borrower]:

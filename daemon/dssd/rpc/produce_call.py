@@ -58,6 +58,8 @@ class _Flight(NamedTuple):
     """A request, or a part of a large one, that waits for the log."""
 
     gate: Gate | None
+    topic_epoch: int
+    """As its request has it."""
     checked: list[Header | _Refused]
     """In the order of its frames."""
     results: "asyncio.Task[Results] | None"
@@ -187,7 +189,8 @@ class ProduceCall:
             if perf_counter() > until:
                 break
         if checked:
-            self._flights.append(_Flight(gate, checked, self._appended(appends, size_bytes)))
+            results = self._appended(appends, size_bytes)
+            self._flights.append(_Flight(gate, topic_epoch, checked, results))
             self._changed.set()
         return len(checked), size_bytes, unjudged
 
@@ -253,7 +256,7 @@ def _answer(flight: _Flight, results: Results, reply: log_pb2.ProduceReply) -> N
             reply.acks.add(
                 partition=item.partition,
                 sequence=item.sequence,
-                ordinal=flight.gate.ordinal,
+                ordinal=flight.gate.ordinal_at(flight.topic_epoch),
                 base_offset=result.base_offset,
                 records=result.records,
                 append_time_us=result.append_time_us,
@@ -261,7 +264,7 @@ def _answer(flight: _Flight, results: Results, reply: log_pb2.ProduceReply) -> N
                 durability=flight.gate.topic.durability,
             )
         elif isinstance(result, DssError):
-            named = flight.gate.named(result, item.partition)
+            named = flight.gate.refusal(result, item.partition, flight.topic_epoch)
             _refuse(reply, _Refused(item.partition, item.sequence, named))
         else:
             raise result

@@ -138,6 +138,7 @@ def _settle_from(message: sessions_pb2.Settle) -> Settle:
         message.frontier,
         message.token,
         _ranges_from(message.in_progress) if message.in_progress else (),
+        _ranges_from(message.handed_out) if message.handed_out else (),
     )
 
 
@@ -164,7 +165,7 @@ def _deliver(item: Deliver) -> sessions_pb2.SessionDown:
 
 def _about_grant(item: Granted | Revoke | Revoked | Settled) -> sessions_pb2.SessionDown:
     match item:
-        case Granted(grant, subscription, stream, grant_epoch, progress):
+        case Granted(grant, subscription, stream, grant_epoch, progress, storage_topic_id):
             state = types_pb2.Progress(floor=progress.floor, ranges=_ranges(progress.ranges))
             return _Down(
                 granted=sessions_pb2.Granted(
@@ -173,6 +174,7 @@ def _about_grant(item: Granted | Revoke | Revoked | Settled) -> sessions_pb2.Ses
                     stream=stream,
                     grant_epoch=grant_epoch,
                     progress=state,
+                    storage_topic_id=storage_topic_id,
                 )
             )
         case Revoke(grant, deadline_ms):

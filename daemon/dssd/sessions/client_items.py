@@ -99,6 +99,8 @@ class Granted:
     stream: str
     grant_epoch: int
     progress: Progress
+    storage_topic_id: int
+    """Of the stream; unlike its name it is never given again."""
 
 
 @dataclass(frozen=True, slots=True)

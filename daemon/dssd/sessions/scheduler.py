@@ -17,12 +17,14 @@ from functools import partial
 from itertools import islice
 from typing import assert_never
 
-from dss_core.errors import AckOutOfRange, DssError, GrantNotHeld, StreamNotFound
+from dss_core.errors import AckOutOfRange, DssError, GrantNotHeld, LogUnreadable, StreamNotFound
 from dss_core.filters import TopicFilter
 from dss_core.frame import spans_of
 from dss_core.ids import StreamId
 from dss_core.limits import LEASE_MS
 from dss_core.progress import Progress
+from dssd.leaders.groups import STALL
+from dssd.leaders.lag import stall_sentence
 from dssd.limits import SESSION_STEP_INPUTS_MAX
 from dssd.machines.delivery.events import (
     AnswerSettled,
@@ -37,6 +39,7 @@ from dssd.machines.delivery.events import (
     Installed,
     Left,
     Read,
+    ReadFailed,
     RefuseGrant,
     RefuseRange,
     Report,
@@ -51,7 +54,7 @@ from dssd.machines.delivery.events import (
 )
 from dssd.machines.delivery.frame_plan import FrameSpans
 from dssd.machines.delivery.window import DeliveryWindow
-from dssd.machines.messages import GrantedStream, ToBorrower
+from dssd.machines.messages import GrantedStream, Stall, ToBorrower
 from dssd.sessions.client_items import (
     Down,
     Granted,
@@ -78,6 +81,7 @@ class _Grant:
 
     agent: Agent
     stream: StreamId
+    name: str
     unwatch: Callable[[], None]
     matching: TopicFilter | None
     """None where every record of the topic matches, so that no frame needs a look."""
@@ -205,7 +209,7 @@ class Scheduler:
             read = await self._reads.get()
             self.feed(await self._chunk(read))
 
-    async def _chunk(self, read: Read) -> ChunkRead:
+    async def _chunk(self, read: Read) -> ChunkRead | ReadFailed:
         grant = self._grants.get(read.grant)
         nothing = ChunkRead(read.grant, read.offset, b"", (), 0, read.offset, read.offset)
         if grant is None:
@@ -217,6 +221,8 @@ class Scheduler:
         except StreamNotFound:
             # Its topic was removed; the leader takes the stream back.
             return nothing
+        except LogUnreadable:
+            return ReadFailed(read.grant)
         return ChunkRead(
             read.grant,
             read.offset,
@@ -225,6 +231,8 @@ class Scheduler:
             chunk.records,
             chunk.base,
             chunk.next,
+            chunk.lost,
+            chunk.damaged,
         )
 
     def _arm(self, now_ms: int) -> None:
@@ -269,14 +277,20 @@ class Scheduler:
                 self._refuse(GrantNotHeld(grant=grant), grant)
             case RefuseRange(grant, start, end):
                 self._refuse(AckOutOfRange(start=start, end=end, grant=grant), grant)
-            case ShowStalled(_, subscription, stalled, oldest):
-                state = "stalled" if stalled else "active"
-                reason = f"the record at offset {oldest} is not acknowledged" if stalled else ""
-                self._send(Status(subscription, state, reason))
+            case ShowStalled(grant, subscription, stall, oldest):
+                self._show_stalled(grant, subscription, stall, oldest)
             case Unwanted(subscription):
                 self.leave(subscription)
             case _:
                 assert_never(effect)
+
+    def _show_stalled(self, grant: int, subscription: int, stall: Stall, oldest: int) -> None:
+        held = self._grants.get(grant)
+        if stall is Stall.NONE or held is None:
+            self._send(Status(subscription, "active", ""))
+        else:
+            reason = f"{held.name} {stall_sentence(stall, oldest)}"
+            self._send(Status(subscription, "stalled", reason))
 
     def _refuse(self, error: DssError, grant: int) -> None:
         self._send(Refused(error, grant=grant))
@@ -294,12 +308,28 @@ class Scheduler:
             return number
         unwatch = self._log.watch(granted.stream, partial(self._note_grown, number))
         matching = self._matching(agent.filter, granted.stream)
-        self._grants[number] = _Grant(agent, granted.stream, unwatch, matching)
+        self._grants[number] = _Grant(agent, granted.stream, str(name), unwatch, matching)
         self.handler.granted(number, agent, borrower_id)
         self._send(
-            Granted(number, agent.subscription, str(name), granted.grant_epoch, granted.progress)
+            Granted(
+                number,
+                agent.subscription,
+                str(name),
+                granted.grant_epoch,
+                granted.progress,
+                granted.stream.storage_topic_id,
+            )
         )
-        self.feed(Installed(number, agent.subscription, granted, agent.group.ack_wait_ms))
+        self.feed(
+            Installed(
+                number,
+                agent.subscription,
+                granted,
+                agent.group.ack_wait_ms,
+                self._clock.wall_ms() - self._clock.now_ms(),
+                agent.group.on_damage == STALL,
+            )
+        )
         if self._draining:
             self.feed(RevokeBegun(number, 0))
         return number

@@ -112,6 +112,8 @@ class GroupRow(Row):
     cursor_generation: int
     protocol: str = "borrow"
     """borrow or lease: how its leader and its members talk."""
+    on_damage: str = "pass"
+    """pass or stall: what becomes of records that are confirmed damaged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,9 +185,24 @@ class ProgressRow(Row):
     frontier: int
     """According to the reports, nothing at or above it was handed to a user."""
     attempts: bytes
-    """Known hand-outs of unacked records: triples (start, end, attempts) of little-endian u64."""
+    """Hand-outs of unacked records, known or in doubt: triples (start, end, attempts) of
+    little-endian u64."""
     finished: bool
     cursor_generation: int
+    failures: bytes = b""
+    """Attempts that surely failed, of unacked records: triples as in ``attempts``."""
+    rests: bytes = b""
+    """Unacked records that rest: triples (start, end, due in wall-clock milliseconds)."""
+    damaged: bytes = b""
+    """The newest ranges that were passed over as damaged: pairs as in ``ranges``."""
+    acked_count: int = 0
+    """How many offsets the user acknowledged, since the group began."""
+    filtered_count: int = 0
+    """How many the filter rejected."""
+    lost_count: int = 0
+    """How many retention or a gap took."""
+    damaged_count: int = 0
+    """How many were damaged, and passed over."""
 
 
 @dataclass(frozen=True, slots=True)

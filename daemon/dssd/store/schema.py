@@ -82,7 +82,18 @@ def add_ceilings(db: sqlite_utils.Database) -> None:
     )
 
 
-MIGRATIONS: Sequence[Migration] = (add_checksums, add_lease_protocol, add_ceilings)
+def add_fate(db: sqlite_utils.Database) -> None:
+    """Add what became of records to progress, and what a group does at damage."""
+    for column in ("failures", "rests", "damaged"):
+        db.execute(f"ALTER TABLE progress ADD COLUMN {column} BLOB NOT NULL DEFAULT x''")
+    for kind in ("acked", "filtered", "lost", "damaged"):
+        db.execute(f"ALTER TABLE progress ADD COLUMN {kind}_count INTEGER NOT NULL DEFAULT 0")
+    fill(db.conn, "progress")
+    db.execute("ALTER TABLE groups ADD COLUMN on_damage TEXT NOT NULL DEFAULT 'pass'")
+    fill(db.conn, "groups")
+
+
+MIGRATIONS: Sequence[Migration] = (add_checksums, add_lease_protocol, add_ceilings, add_fate)
 """``MIGRATIONS[n]`` makes format n + 2 of format n + 1. One that changes the columns or the rows of
 a table ends with `dssd.store.integrity.fill` of that table."""
 

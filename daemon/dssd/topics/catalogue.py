@@ -116,6 +116,10 @@ class Catalogue:
         """
         return self._owner(stream)[0]
 
+    def has_storage_topic(self, storage_topic_id: int) -> bool:
+        """Whether some topic has this storage topic; once it is removed, none ever has again."""
+        return storage_topic_id in self._by_storage_topic
+
     def meeting(self, wanted: TopicFilter) -> tuple[Topic, ...]:
         """The topics that have a pattern overlapping the filter, by name."""
         return tuple(
@@ -188,7 +192,8 @@ class Catalogue:
             patterns=new.parsed_patterns(),
             router=new.router,
             durability=new.durability,
-            topic_epoch=1,
+            # Not 1: a producer of a removed topic must notice that the next of its name is another.
+            topic_epoch=storage_topic_id,
             produce_ordinal=0,
             storage_topics=(
                 StorageTopic(storage_topic_id, 0, new.partitions, new.factor, ends=None),
@@ -200,7 +205,9 @@ class Catalogue:
 
     async def _commit_new(self, topic: Topic) -> None:
         writes: list[Write] = [Put(topic.to_row()), Put(TopicNameRow(topic.name, topic.topic_id))]
-        writes += [Put(part.to_new_row(topic.topic_id)) for part in topic.storage_topics]
+        writes += [
+            Put(part.to_row(topic.topic_id, [0] * part.partitions)) for part in topic.storage_topics
+        ]
         try:
             await self._store.commit(writes, [Absent(TopicNameRow, (topic.name,))])
         except PreconditionFailed as failed:

@@ -34,8 +34,13 @@ class StorageTopic:
         ends = None if row.ends is None else tuple(int(end) for end in row.ends.split(","))
         return cls(row.storage_topic_id, row.ordinal, row.partitions, row.factor, ends)
 
-    def to_new_row(self, topic_id: int) -> StorageTopicRow:
-        """The row of a storage topic that holds nothing yet."""
+    def to_row(self, topic_id: int, starts: Sequence[int]) -> StorageTopicRow:
+        """Its row, with the first kept offset of each partition.
+
+        Retention raises these in the row alone: who writes a row again takes them from the row as
+        it is stored, under its version. A storage topic that holds nothing yet has zeros.
+        """
+        assert len(starts) == self.partitions, starts
         return StorageTopicRow(
             topic_id=topic_id,
             ordinal=self.ordinal,
@@ -43,7 +48,7 @@ class StorageTopic:
             partitions=self.partitions,
             factor=self.factor,
             ends=None if self.ends is None else ",".join(map(str, self.ends)),
-            starts=",".join(["0"] * self.partitions),
+            starts=",".join(map(str, starts)),
         )
 
     def streams(self) -> tuple[StreamId, ...]:
@@ -63,6 +68,8 @@ class Topic:
     durability: str
     """sync or os."""
     topic_epoch: int
+    """The id of the storage topic that takes new records, so no topic ever has an epoch of
+    another; 1 from an older version of the daemon."""
     produce_ordinal: int
     storage_topics: tuple[StorageTopic, ...]
     """By ordinal."""
@@ -74,6 +81,20 @@ class Topic:
     def producing(self) -> StorageTopic:
         """The storage topic that takes new records."""
         return self.storage_topics[self.produce_ordinal]
+
+    def produced_at(self, topic_epoch: int) -> StorageTopic | None:
+        """The storage topic that took new records at an epoch; None where that cannot be told.
+
+        A switch takes the id of the storage topic that takes over as the new epoch.
+        """
+        if len(self.storage_topics) == 1:
+            return self.storage_topics[0]
+        known = {part.storage_topic_id: part for part in self.storage_topics}
+        if known.get(self.topic_epoch) is not self.producing:
+            return None
+        first = self.storage_topics[0]
+        # A topic of an older version of the daemon began at epoch 1, below every id.
+        return first if topic_epoch < first.storage_topic_id else known.get(topic_epoch)
 
     def streams(self) -> tuple[StreamId, ...]:
         """All its streams, oldest storage topic first."""

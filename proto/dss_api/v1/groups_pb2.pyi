@@ -62,6 +62,27 @@ GROUP_PROTOCOL_LEASE: GroupProtocol.ValueType  # 2
 """members hold stream sets with versions"""
 Global___GroupProtocol: _TypeAlias = GroupProtocol  # noqa: Y015
 
+class _OnDamage:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _OnDamageEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_OnDamage.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    ON_DAMAGE_UNSPECIFIED: _OnDamage.ValueType  # 0
+    ON_DAMAGE_PASS: _OnDamage.ValueType  # 1
+    """records that are confirmed damaged are told and passed over"""
+    ON_DAMAGE_STALL: _OnDamage.ValueType  # 2
+    """the stream stalls before them"""
+
+class OnDamage(_OnDamage, metaclass=_OnDamageEnumTypeWrapper): ...
+
+ON_DAMAGE_UNSPECIFIED: OnDamage.ValueType  # 0
+ON_DAMAGE_PASS: OnDamage.ValueType  # 1
+"""records that are confirmed damaged are told and passed over"""
+ON_DAMAGE_STALL: OnDamage.ValueType  # 2
+"""the stream stalls before them"""
+Global___OnDamage: _TypeAlias = OnDamage  # noqa: Y015
+
 @_typing.final
 class Group(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
@@ -83,6 +104,8 @@ class Group(_message.Message):
     STATE_REASON_FIELD_NUMBER: _builtins.int
     ACK_WAIT_MS_FIELD_NUMBER: _builtins.int
     PROTOCOL_FIELD_NUMBER: _builtins.int
+    ON_DAMAGE_FIELD_NUMBER: _builtins.int
+    FATES_FIELD_NUMBER: _builtins.int
     group_id: _builtins.int
     name: _builtins.str
     filter: _builtins.str
@@ -106,6 +129,11 @@ class Group(_message.Message):
     state_reason: _builtins.str
     ack_wait_ms: _builtins.int
     protocol: Global___GroupProtocol.ValueType
+    on_damage: Global___OnDamage.ValueType
+    @_builtins.property
+    def fates(self) -> Global___Fates:
+        """of all its streams"""
+
     def __init__(
         self,
         *,
@@ -126,16 +154,51 @@ class Group(_message.Message):
         state_reason: _builtins.str = ...,
         ack_wait_ms: _builtins.int = ...,
         protocol: Global___GroupProtocol.ValueType = ...,
+        on_damage: Global___OnDamage.ValueType = ...,
+        fates: Global___Fates | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_oldest_unacked_us", b"_oldest_unacked_us", "oldest_unacked_us", b"oldest_unacked_us"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_oldest_unacked_us", b"_oldest_unacked_us", "fates", b"fates", "oldest_unacked_us", b"oldest_unacked_us"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_oldest_unacked_us", b"_oldest_unacked_us", "ack_wait_ms", b"ack_wait_ms", "borrowers", b"borrowers", "created_at_ms", b"created_at_ms", "filter", b"filter", "group_id", b"group_id", "kind", b"kind", "lag", b"lag", "lag_exact", b"lag_exact", "leader_epoch", b"leader_epoch", "name", b"name", "oldest_unacked_us", b"oldest_unacked_us", "protocol", b"protocol", "standby", b"standby", "start", b"start", "state", b"state", "state_reason", b"state_reason", "streams", b"streams"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_oldest_unacked_us", b"_oldest_unacked_us", "ack_wait_ms", b"ack_wait_ms", "borrowers", b"borrowers", "created_at_ms", b"created_at_ms", "fates", b"fates", "filter", b"filter", "group_id", b"group_id", "kind", b"kind", "lag", b"lag", "lag_exact", b"lag_exact", "leader_epoch", b"leader_epoch", "name", b"name", "oldest_unacked_us", b"oldest_unacked_us", "on_damage", b"on_damage", "protocol", b"protocol", "standby", b"standby", "start", b"start", "state", b"state", "state_reason", b"state_reason", "streams", b"streams"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__oldest_unacked_us: _TypeAlias = _typing.Literal["oldest_unacked_us"]  # noqa: Y015
     _WhichOneofArgType__oldest_unacked_us: _TypeAlias = _typing.Literal["_oldest_unacked_us", b"_oldest_unacked_us"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType__oldest_unacked_us) -> _WhichOneofReturnType__oldest_unacked_us | None: ...
 
 Global___Group: _TypeAlias = Group  # noqa: Y015
+
+@_typing.final
+class Fates(_message.Message):
+    """How many records a group is done with, by what became of them."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ACKED_FIELD_NUMBER: _builtins.int
+    FILTERED_FIELD_NUMBER: _builtins.int
+    LOST_FIELD_NUMBER: _builtins.int
+    DAMAGED_FIELD_NUMBER: _builtins.int
+    acked: _builtins.int
+    filtered: _builtins.int
+    """the filter rejects them"""
+    lost: _builtins.int
+    """to retention, or to a loss of power"""
+    damaged: _builtins.int
+    """confirmed unreadable, and passed over"""
+    def __init__(
+        self,
+        *,
+        acked: _builtins.int = ...,
+        filtered: _builtins.int = ...,
+        lost: _builtins.int = ...,
+        damaged: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["acked", b"acked", "damaged", b"damaged", "filtered", b"filtered", "lost", b"lost"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Fates: _TypeAlias = Fates  # noqa: Y015
 
 @_typing.final
 class CreateGroupRequest(_message.Message):
@@ -146,12 +209,15 @@ class CreateGroupRequest(_message.Message):
     IF_NOT_EXISTS_FIELD_NUMBER: _builtins.int
     ACK_WAIT_MS_FIELD_NUMBER: _builtins.int
     PROTOCOL_FIELD_NUMBER: _builtins.int
+    ON_DAMAGE_FIELD_NUMBER: _builtins.int
     filter: _builtins.str
     """$share/G/F or $queue/G/F"""
     if_not_exists: _builtins.bool
     ack_wait_ms: _builtins.int
     protocol: Global___GroupProtocol.ValueType
     """borrow where unspecified"""
+    on_damage: Global___OnDamage.ValueType
+    """pass where unspecified"""
     @_builtins.property
     def start(self) -> _types_pb2.Start:
         """now where absent"""
@@ -164,10 +230,11 @@ class CreateGroupRequest(_message.Message):
         if_not_exists: _builtins.bool = ...,
         ack_wait_ms: _builtins.int | None = ...,
         protocol: Global___GroupProtocol.ValueType = ...,
+        on_damage: Global___OnDamage.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_ack_wait_ms", b"_ack_wait_ms", "ack_wait_ms", b"ack_wait_ms", "start", b"start"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_ack_wait_ms", b"_ack_wait_ms", "ack_wait_ms", b"ack_wait_ms", "filter", b"filter", "if_not_exists", b"if_not_exists", "protocol", b"protocol", "start", b"start"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_ack_wait_ms", b"_ack_wait_ms", "ack_wait_ms", b"ack_wait_ms", "filter", b"filter", "if_not_exists", b"if_not_exists", "on_damage", b"on_damage", "protocol", b"protocol", "start", b"start"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__ack_wait_ms: _TypeAlias = _typing.Literal["ack_wait_ms"]  # noqa: Y015
     _WhichOneofArgType__ack_wait_ms: _TypeAlias = _typing.Literal["_ack_wait_ms", b"_ack_wait_ms"]  # noqa: Y015
@@ -310,6 +377,9 @@ class Grant(_message.Message):
     END_FIELD_NUMBER: _builtins.int
     LAG_FIELD_NUMBER: _builtins.int
     STATE_AGE_MS_FIELD_NUMBER: _builtins.int
+    STALL_FIELD_NUMBER: _builtins.int
+    FATES_FIELD_NUMBER: _builtins.int
+    DAMAGED_FIELD_NUMBER: _builtins.int
     group: _builtins.str
     filter: _builtins.str
     stream: _builtins.str
@@ -322,8 +392,16 @@ class Grant(_message.Message):
     """the stream's next offset"""
     lag: _builtins.int
     state_age_ms: _builtins.int
+    stall: _builtins.str
+    """why nothing is delivered, as a sentence; empty where it is"""
     @_builtins.property
     def progress(self) -> _types_pb2.Progress: ...
+    @_builtins.property
+    def fates(self) -> Global___Fates: ...
+    @_builtins.property
+    def damaged(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Range]:
+        """the newest ranges that were passed over as damaged"""
+
     def __init__(
         self,
         *,
@@ -337,10 +415,13 @@ class Grant(_message.Message):
         end: _builtins.int = ...,
         lag: _builtins.int = ...,
         state_age_ms: _builtins.int = ...,
+        stall: _builtins.str = ...,
+        fates: Global___Fates | None = ...,
+        damaged: _abc.Iterable[_types_pb2.Range] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["progress", b"progress"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["fates", b"fates", "progress", b"progress"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["client_id", b"client_id", "end", b"end", "filter", b"filter", "grant_epoch", b"grant_epoch", "group", b"group", "lag", b"lag", "progress", b"progress", "state", b"state", "state_age_ms", b"state_age_ms", "stream", b"stream"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["client_id", b"client_id", "damaged", b"damaged", "end", b"end", "fates", b"fates", "filter", b"filter", "grant_epoch", b"grant_epoch", "group", b"group", "lag", b"lag", "progress", b"progress", "stall", b"stall", "state", b"state", "state_age_ms", b"state_age_ms", "stream", b"stream"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

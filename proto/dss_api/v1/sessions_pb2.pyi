@@ -319,11 +319,14 @@ class Granted(_message.Message):
     STREAM_FIELD_NUMBER: _builtins.int
     GRANT_EPOCH_FIELD_NUMBER: _builtins.int
     PROGRESS_FIELD_NUMBER: _builtins.int
+    STORAGE_TOPIC_ID_FIELD_NUMBER: _builtins.int
     grant: _builtins.int
     subscription: _builtins.int
     stream: _builtins.str
     """TOPIC/ORDINAL/PARTITION"""
     grant_epoch: _builtins.int
+    storage_topic_id: _builtins.int
+    """never given again: a topic made anew under its old name has"""
     @_builtins.property
     def progress(self) -> _types_pb2.Progress: ...
     def __init__(
@@ -334,10 +337,11 @@ class Granted(_message.Message):
         stream: _builtins.str = ...,
         grant_epoch: _builtins.int = ...,
         progress: _types_pb2.Progress | None = ...,
+        storage_topic_id: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["progress", b"progress"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["grant", b"grant", "grant_epoch", b"grant_epoch", "progress", b"progress", "stream", b"stream", "subscription", b"subscription"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["grant", b"grant", "grant_epoch", b"grant_epoch", "progress", b"progress", "storage_topic_id", b"storage_topic_id", "stream", b"stream", "subscription", b"subscription"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -77,7 +77,7 @@ class Topic(_message.Message):
     router: Global___Router.ValueType
     durability: Global___Durability.ValueType
     topic_epoch: _builtins.int
-    """raised whenever the produce pointer moves"""
+    """rises whenever the produce pointer moves; no other topic ever has it"""
     produce_ordinal: _builtins.int
     """the storage topic that takes new records"""
     retention_ms: _builtins.int

@@ -199,9 +199,10 @@ class Checker:
             lent.first_below = offset + 1
         elif not event.redelivered:
             raise Violation("S4", f"handed out again without a mark: {event}")
-        if not 1 <= event.attempt <= known + 1:
+        # Each grant before may have ended in doubt, and this one counts what it knows.
+        if not 1 <= event.attempt <= known + event.grant_epoch:
             raise Violation("S10", f"handed out {known} times before: {event}")
-        if event.attempt <= known and not self._disturbed:
+        if event.attempt != known + 1 and not self._disturbed:
             raise Violation("S10", f"handed out {known} times, and nothing disturbed: {event}")
         if event.attempt <= lent.attempts.get(offset, 0):
             raise Violation("S10", f"the attempt before was not counted: {event}")

@@ -382,7 +382,7 @@ class Client:
             tuple(Nak(offset, offset + 1) for offset in sorted(held.naks)),
             held.frontier,
             token,
-            _ranges(set(held.again) - set(held.acked)),
+            handed_out=_ranges(set(held.again) - set(held.acked)),
         )
         held.acked, held.naks, held.again = [], [], []
         held.reported = held.frontier

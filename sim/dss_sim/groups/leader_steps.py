@@ -10,6 +10,7 @@ from typing import NamedTuple
 from dss_core.ids import StreamId
 from dss_core.progress import Progress
 from dss_sim.groups.violation import Violation
+from dssd.machines.attempts import Attempts
 from dssd.machines.leader.events import (
     Committed,
     LeaderEffect,
@@ -23,7 +24,6 @@ from dssd.machines.leader.events import (
 from dssd.machines.leader.lent_stream import HELD, LentStream, StreamState
 from dssd.machines.leader.state import Leader, LeaderState
 from dssd.machines.messages import (
-    Attempts,
     BorrowerId,
     Disconnect,
     Grant,

@@ -186,12 +186,13 @@ def check_window(window: DeliveryWindow, frame_records_max: int) -> None:
     credit = window.credit
     if credit.out_records < 0 or credit.out_bytes < 0:
         raise Violation("S12", "more credit came back than was spent")
-    count = 0
-    for count, account in enumerate(credit.accounts, 1):
+    frames = 0
+    for account in credit.accounts:
+        frames += 2
         new = account.records.out - account.records.again
         if not 0 <= new < credit.records + frame_records_max or account.records.again < 0:
             raise Violation("S12", f"{new} new records of one subscription are out")
-    if credit.out_records >= 2 * (credit.records + count * (frame_records_max + 1)):
+    if credit.out_records >= 2 * credit.records + frames * (frame_records_max + 1):
         raise Violation("S12", f"{credit.out_records} records are out")
     if credit.out_bytes >= OUT_BYTES_MAX + FRAME_BYTES_MAX:
         raise Violation("S12", f"{credit.out_bytes} bytes are out")

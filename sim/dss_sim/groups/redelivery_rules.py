@@ -37,7 +37,7 @@ class RedeliveryRules:
         if grant not in self._frontiers:
             return
         fresh = (self._frontiers[grant], settle.frontier)
-        for start, end in (fresh, *settle.in_progress):
+        for start, end in (fresh, *settle.in_progress, *settle.handed_out):
             self._since_ms[grant].update((offset, now_ms) for offset in range(start, end))
         self._frontiers[grant] = max(fresh)
         for nak in settle.naks:

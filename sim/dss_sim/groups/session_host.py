@@ -307,9 +307,10 @@ class SimulatedSession:
         )
         self.handler.granted(number, agent, borrower_id)
         self.rules.installed(number, granted)
-        name = world.names[granted.stream]
+        name, storage_topic_id = world.names[granted.stream], granted.stream.storage_topic_id
         subscription = agent.subscription
-        self._pipe.down(Granted(number, subscription, name, granted.grant_epoch, granted.progress))
+        epoch, progress = granted.grant_epoch, granted.progress
+        self._pipe.down(Granted(number, subscription, name, epoch, progress, storage_topic_id))
         self.feed(Installed(number, subscription, granted, agent.group.ack_wait_ms))
         return number
 

@@ -17,10 +17,9 @@ from dss_sim.groups.machine_rules import LATE_MS, check_blame
 from dss_sim.groups.redelivery_rules import RedeliveryRules
 from dss_sim.groups.violation import Violation
 from dssd.limits import AGAIN_PART, OUT_BYTES_MAX, RESERVED_PART, UNSUBSCRIBE_MS
-from dssd.machines.attempts import merged_attempts, unacked_attempts
+from dssd.machines.attempts import Attempts, merged_attempts, unacked_attempts
 from dssd.machines.delivery.events import Deliver, Settle
 from dssd.machines.messages import (
-    Attempts,
     BorrowerId,
     GrantedStream,
     Invalidate,

@@ -6,15 +6,15 @@ IN_LOG = (
     Mutant(
         "repeat stored again",
         "a frame that is sent again is stored again",
-        "Producers.answer",
-        "recent.answers[ahead - 1]",
+        "Producers.first_answer",
+        "recent.answers[-1 - behind]",
         "None",
     ),
     Mutant(
         "answer of another sequence",
         "a repeat is answered with the newest answer of its producer",
-        "Producers.answer",
-        "recent.answers[ahead - 1]",
+        "Producers.first_answer",
+        "recent.answers[-1 - behind]",
         "recent.answers[-1]",
     ),
     Mutant(
@@ -63,7 +63,7 @@ IN_LOG = (
         "skipped offsets not acknowledged",
         "what is damaged or lost holds the ack floor",
         "DeliveredStream._take_on",
-        "self._pass(((chunk.offset, chunk.next),))",
+        "self.consumed.pass_by(chunk, ((chunk.offset, chunk.next),))",
         "pass",
     ),
     Mutant(

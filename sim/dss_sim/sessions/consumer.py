@@ -273,7 +273,7 @@ class Consumer:
             naks=[sessions_pb2.Nak(start=at, end=at + 1) for at in sorted(held.naks)],
             frontier=held.frontier,
             token=token,
-            in_progress=_wire(_ranges(set(held.again) - set(held.acked))),
+            handed_out=_wire(_ranges(set(held.again) - set(held.acked))),
         )
         held.acked, held.naks, held.again = [], [], []
         held.reported = held.frontier

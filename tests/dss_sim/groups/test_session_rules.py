@@ -17,11 +17,12 @@ from dss_sim.groups.session_rules import HeldGrant, SessionRules
 from dss_sim.groups.timed_events import happen
 from dss_sim.groups.violation import Violation
 from dss_sim.groups.world import World
+from dssd.machines.attempts import Attempts
 from dssd.machines.delivery.events import ChunkRead, Deliver, Installed, Settle
 from dssd.machines.delivery.outstanding import SentRange
 from dssd.machines.delivery.retry import Resting, RestingCount
 from dssd.machines.delivery.stream import DeliveredStream
-from dssd.machines.messages import Attempts, GrantedStream, Invalidate, Revoked, StreamReport
+from dssd.machines.messages import GrantedStream, Invalidate, Revoked, StreamReport
 
 
 class Lending(NamedTuple):
@@ -114,7 +115,7 @@ def test_who_has_less_out_than_its_share_must_not_wait(lending: Lending) -> None
     window, lent = lending.session.window, lending.lent
     granted = GrantedStream(StreamId(99, 0), 1, Progress(0), 0, (), 0)
     installed = Installed(99, lent.subscription + 1, granted, 1_000)
-    other = DeliveredStream(installed, window.credit.records, Resting(RestingCount()))
+    other = DeliveredStream(installed, window.credit.records, Resting(RestingCount()), 0)
     window._streams[99] = other
     share = window.credit.records // 4
     other.out.add(SentRange(0, share - 1, (), share - 1, 0))

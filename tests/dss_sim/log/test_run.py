@@ -36,7 +36,7 @@ from dssd.log.sequences import FirstAnswer, Producers
 from dssd.log.writer_messages import WriterTopic
 from support.proof_share import share
 
-SEEDS = share(20, 200)
+SEEDS = share(10, 200)
 AT_A_TIME = 10
 REPEATED = 12
 

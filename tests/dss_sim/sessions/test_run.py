@@ -19,7 +19,7 @@ from dssd.sessions import sessions
 from dssd.store.rows import SessionRow
 from support.proof_share import share
 
-SEEDS = share(40, 400)
+SEEDS = share(20, 400)
 AT_A_TIME = 20
 
 ONCE_FAILED = {
@@ -54,7 +54,7 @@ def test_seeds_that_once_failed_hold(seed: int) -> None:
     assert run(replace(plan_of(seed), limits=())).violation is None
 
 
-@pytest.mark.parametrize("seed", range(share(5, 12)))
+@pytest.mark.parametrize("seed", range(share(3, 12)))
 def test_a_seed_runs_twice_to_the_same_history(seed: int) -> None:
     first, second = run_seed(seed), run_seed(seed)
     assert first.history == second.history
@@ -82,14 +82,14 @@ def test_seeds_differ_in_what_happens() -> None:
     kinds = Counter(timed.kind for seed in range(300) for timed in plan_of(seed).timed)
     wanted = {"vanish", "intrude", "crash_at_step", "crash_at_expiry", "fill_disk", "wall", "stop"}
     assert wanted <= kinds.keys()
-    histories = [run_seed(seed).history for seed in range(share(8, 40))]
+    histories = [run_seed(seed).history for seed in range(share(6, 40))]
     disturbed = [
         any(isinstance(event, Disturbed) for event in each[: each.index(judged_at(each))])
         for each in histories
     ]
     assert set(disturbed) == {True, False}
     handed = [sum(isinstance(event, HandedOut) for event in each) for each in histories]
-    assert sum(count > 20 for count in handed) > share(4, 20)
+    assert sum(count > 20 for count in handed) > share(3, 20)
 
 
 def judged_at(history: tuple[Event, ...]) -> Event:

@@ -8,6 +8,7 @@ from dss_core.errors import (
     GroupDestroyed,
     GroupExists,
     GroupNotFound,
+    GroupOfAnotherKind,
     IllegalArgument,
     OffsetOutOfRange,
     QueueNotDeclared,
@@ -97,9 +98,26 @@ async def test_a_queue_is_declared_by_operators_only(plant: Plant) -> None:
     declared = await plant.group("$queue/work/orders/#")
     assert declared.kind == "queue"
     assert await joined(plant, "$queue/work/orders/#") == Joined(declared, declared=False)
-    await plant.group("$share/plain/orders/#")
-    with pytest.raises(QueueNotDeclared):
-        await joined(plant, "$queue/plain/orders/#")
+
+
+@pytest.mark.parametrize(
+    ("declared", "asked"),
+    [("$queue/g/orders/#", "$share/g/orders/#"), ("$share/g/orders/#", "$queue/g/orders/#")],
+)
+async def test_a_queue_and_a_shared_group_do_not_stand_for_each_other(
+    plant: Plant, declared: str, asked: str
+) -> None:
+    group = await plant.group(declared)
+    parsed = SubscriptionFilter.parse(asked)
+    with pytest.raises(GroupOfAnotherKind) as joining:
+        await joined(plant, asked)
+    assert joining.value.hint_text.startswith(f"Write '{declared}'")
+    with pytest.raises(GroupOfAnotherKind):
+        await plant.groups.declare(parsed, if_not_exists=True)
+    with pytest.raises(GroupOfAnotherKind):
+        plant.groups.find(asked)
+    assert plant.groups.find(declared) == group
+    assert plant.groups.groups() == (group,)
 
 
 async def test_a_private_subscription_is_an_exclusive_group_of_its_session(plant: Plant) -> None:
@@ -118,10 +136,6 @@ async def test_declaring_twice_is_an_error_unless_it_is_accepted(plant: Plant) -
     assert await plant.groups.declare(parsed, if_not_exists=True) == first
     with pytest.raises(StartConflict):
         await plant.groups.declare(parsed, start=Now(), if_not_exists=True)
-    with pytest.raises(GroupExists):
-        await plant.groups.declare(
-            SubscriptionFilter.parse("$queue/g/orders/#"), if_not_exists=True
-        )
 
 
 async def test_concurrent_first_uses_make_one_group(plant: Plant) -> None:

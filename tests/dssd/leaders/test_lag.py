@@ -11,6 +11,7 @@ from dssd.leaders.progress_columns import packed_ranges
 from dssd.machines.messages import (
     LeaderConnectResponse,
     ProgressSaved,
+    Stall,
     StreamReport,
     UpdateProgress,
 )
@@ -18,6 +19,9 @@ from dssd.machines.start_point import Earliest
 from dssd.store.port import Put
 from dssd.store.rows import CeilingRow, LeaderRow, ProgressRow
 from dssd.topics.catalogue import NewTopic
+
+UNREADABLE = "cannot be read behind 4; the read is tried again"
+DAMAGED = "holds damaged records behind 4, and the group stalls at damage"
 
 
 def progress_row(group_id: int, stream: tuple[int, int], floor: int, ranges: bytes) -> ProgressRow:
@@ -107,13 +111,13 @@ async def test_a_stream_whose_holder_is_stalled_shows_so_at_once(plant: Plant) -
     ann.want()
     async with asyncio.timeout(5):
         [granted] = await ann.granted(1)
-        for stalled, state, reason in (
-            (True, "stalled", "orders/0/0 waits for the record at 4"),
-            (False, "active", ""),
+        for stall, state, reason in (
+            (Stall.UNACKED, "stalled", "orders/0/0 waits for the record at 4"),
+            (Stall.UNREADABLE, "stalled", f"orders/0/0 {UNREADABLE}"),
+            (Stall.DAMAGED, "stalled", f"orders/0/0 {DAMAGED}"),
+            (Stall.NONE, "active", ""),
         ):
-            stuck = StreamReport(
-                stream, granted.grant_epoch, Progress(4), 10, sent=10, stalled=stalled
-            )
+            stuck = StreamReport(stream, granted.grant_epoch, Progress(4), 10, sent=10, stall=stall)
             update = UpdateProgress(ann.borrower_id, ann.epoch, (stuck,))
             plant.registry.to_leader(group.group_id, update)
             while (await ann.next(ProgressSaved)).progress != Progress(4):

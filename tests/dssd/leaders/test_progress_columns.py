@@ -7,7 +7,7 @@ from dssd.leaders.progress_columns import (
     unpacked_attempts,
     unpacked_ranges,
 )
-from dssd.machines.messages import Attempts
+from dssd.machines.attempts import Attempts
 
 U64 = st.integers(0, (1 << 64) - 1)
 

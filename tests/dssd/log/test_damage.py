@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dss_core.errors import SequenceGap, SequenceTooOld
+from dss_core.errors import DssError, SequenceGap, SequenceTooOld
 from dss_core.ids import StreamId
 from dssd.log.port import Appended
 from dssd.log.segment.file import HEADER_BYTES
@@ -227,6 +227,37 @@ async def test_frames_above_the_watermark_of_a_damaged_file_are_durable_before_r
     assert again.repeated
     assert b"rec2" in copy.read_bytes()
     assert await bench.payloads() == {1: b"rec1", 2: b"rec2"}
+
+
+@pytest.mark.parametrize("crash", [False, True])
+@pytest.mark.parametrize("rolled", [False, True])
+@pytest.mark.parametrize("suffixes", [(".seg",), (".seg", ".idx"), (".seg", ".idx", ".prod")])
+async def test_a_sealed_storage_topic_reaches_its_end_without_its_last_file(
+    bench: Bench, make_frame: MakeFrame, suffixes: tuple[str, ...], *, rolled: bool, crash: bool
+) -> None:
+    await bench.put(b"kept")
+    await bench.roll()
+    await bench.put(b"gone", b"gone too")
+    await bench.put(b"gone", partition=1)
+    last = bench.segments()[-1]
+    if rolled:
+        await bench.roll()
+        await bench.settle()
+    assert await bench.seal() == [3, 1, 0, 0]
+    await (bench.crash() if crash else bench.log.close())
+    for suffix in suffixes:
+        last.with_suffix(suffix).unlink(missing_ok=True)
+    for _ in range(2):
+        await bench.open()
+        assert [bench.log.bounds(StreamId(7, at)).end for at in range(4)] == [3, 1, 0, 0]
+        assert await bench.payloads() == {0: b"kept"}
+        assert await bench.damaged() == [(1, 3)]
+        assert await bench.damaged(1) == [(0, 1)]
+        if ".idx" in suffixes:  # an index is trusted to know what its file holds
+            repeated = await bench.append(make_frame(b"gone", partition=1), partition=1)
+            assert isinstance(repeated, DssError), "a frame that is gone is not answered as stored"
+        await bench.log.close()
+    await bench.open()
 
 
 async def test_a_trim_inside_the_active_file_is_no_damage_after_a_kill(

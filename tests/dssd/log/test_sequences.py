@@ -44,6 +44,21 @@ def remembering(count: int, start: int = 0) -> Producers:
     return producers
 
 
+def test_asking_for_the_first_answer_alone_changes_nothing() -> None:
+    producers = remembering(WINDOW + 2)
+    producers.doubt()
+    assert producers.first_answer(0, A, WINDOW + 1) == FirstAnswer(WINDOW + 1, 1, 100)
+    assert producers.first_answer(0, A, 2) == FirstAnswer(2, 1, 100)
+    for unknown in (WINDOW + 2, WINDOW + 9):
+        assert producers.first_answer(0, A, unknown) is None
+    assert producers.first_answer(0, B, 0) is None
+    assert producers.first_answer(1, A, 0) is None
+    assert producers.first_answer(0, NO_PRODUCER, 0) is None
+    with pytest.raises(SequenceTooOld):
+        producers.first_answer(0, A, 1)
+    assert producers.answer(0, A, 2) == FirstAnswer(2, 1, 100)
+
+
 @given(st.lists(st.integers(0, 12), max_size=60))
 def test_every_sequence_is_stored_once_and_answered_alike(sent: list[int]) -> None:
     producers = Producers(7)

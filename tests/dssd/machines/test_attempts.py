@@ -4,8 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dss_core.progress import Progress
-from dssd.machines.attempts import merged_attempts, unacked_attempts
-from dssd.machines.messages import Attempts
+from dssd.machines.attempts import Attempts, merged_attempts, unacked_attempts
 
 COUNTS = st.dictionaries(st.integers(0, 30), st.integers(1, 4))
 PROGRESS = st.tuples(

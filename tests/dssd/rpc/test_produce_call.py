@@ -199,6 +199,36 @@ async def test_a_sealed_storage_topic_refuses_new_frames_and_answers_repeated_on
     assert refusal.error.fields == {"topic": "a", "ordinal": "0"}
 
 
+async def test_a_frame_of_another_epoch_gets_its_first_answer_again_or_is_refused(
+    shelf: Shelf,
+) -> None:
+    topic = await shelf.topic("a")
+    stored = [shelf.frame(topic, [b"%d" % number]) for number in range(7)]
+    new = shelf.frame(topic, [b"new"])
+    behind_a_gap = shelf.frame(topic, [b"later"])
+    columns = Columns([b"x"], None, "a", None, 1)
+    stranger = build_frame(columns, partition=0, producer_id=b"somebody else   ", sequence=3)
+    stale = log_pb2.ProduceRequest(
+        topic="a",
+        topic_epoch=topic.topic_epoch + 1,
+        frames=[*stored, new, behind_a_gap, stranger],
+    )
+    async with asyncio.TaskGroup() as tasks:
+        for asked in (request(topic, *stored), stale, request(topic, new, behind_a_gap)):
+            call = ProduceCall(Gates(shelf.catalogue), shelf.log, AppendBudget(1 << 30), tasks)
+            tasks.create_task(call.read(each([asked])))
+            reply = log_pb2.ProduceReply()
+            for part in await answers(call):
+                reply.MergeFrom(part)
+            if asked is stale:
+                acks = [(ack.base_offset, ack.repeated) for ack in reply.acks]
+                assert acks == [(at, True) for at in range(2, 7)]
+                codes = [refusal.error.code for refusal in reply.refusals]
+                assert codes == ["DSS2017"] * 2 + ["DSS2009"] * 3
+    # Nothing of the stale request was stored, and the producer goes on where it was.
+    assert [(ack.base_offset, ack.repeated) for ack in reply.acks] == [(7, False), (8, False)]
+
+
 async def test_the_topic_of_a_call_holds_until_another_is_named(shelf: Shelf) -> None:
     first, second = await shelf.topic("a"), await shelf.topic("b")
     requests = [

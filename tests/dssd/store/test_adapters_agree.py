@@ -24,6 +24,7 @@ from dssd.store.port import (
 )
 from dssd.store.rows import GroupNameRow, ProgressRow, Row, SessionRow
 from dssd.store.sqlite import SqliteStore
+from support.proof_share import share
 
 NAMES = st.sampled_from(["", "a", "b", "é", "\U0001f40d"])
 SMALL = st.integers(0, 2)
@@ -152,7 +153,7 @@ async def compare(commands: list[Command], path: Path) -> None:
     assert seen == [change async for change in expected]
 
 
-@settings(deadline=None, max_examples=120)
+@settings(deadline=None, max_examples=share(30, 120))
 @given(st.lists(COMMANDS, max_size=12))
 def test_both_adapters_answer_alike(commands: list[Command]) -> None:
     with tempfile.TemporaryDirectory() as directory:

@@ -68,11 +68,21 @@ async def test_a_created_topic_is_answered_from_memory(catalogue: Catalogue) -> 
     assert catalogue.get("orders") is topic
     assert catalogue.topics() == (topic,)
     assert [pattern.text for pattern in topic.patterns] == ["orders/#"]
-    assert (topic.router, topic.durability, topic.topic_epoch) == (Router.BLOCK, "sync", 1)
+    assert (topic.router, topic.durability) == (Router.BLOCK, "sync")
     assert topic.created_at_ms == 1_700_000_000_000
     assert (topic.producing.partitions, topic.producing.factor) == (12, 3)
     assert topic.producing.ends is None
     assert len(topic.streams()) == 12
+
+
+async def test_a_topic_that_is_made_anew_has_an_epoch_that_none_ever_had(
+    catalogue: Catalogue,
+) -> None:
+    epochs = []
+    for _ in range(3):
+        epochs.append((await catalogue.create(ORDERS)).topic_epoch)
+        await catalogue.remove("orders")
+    assert epochs == sorted(set(epochs))
 
 
 async def test_topics_are_the_same_after_reopening(

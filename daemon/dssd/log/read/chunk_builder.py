@@ -31,6 +31,7 @@ class ChunkBuilder:
         "_bytes_max",
         "_damaged",
         "_held_end",
+        "_lost",
         "_pieces",
         "_rejected",
         "at",
@@ -46,6 +47,7 @@ class ChunkBuilder:
         self._held_end = 0
         self._rejected: list[Range] = []
         self._damaged: list[Range] = []
+        self._lost: list[Range] = []
         self._bridge: list[Piece] = []
         self._bridge_bytes = 0
         self.at = offset
@@ -110,12 +112,14 @@ class ChunkBuilder:
         if self._pieces:
             self.full = True
             return
+        self._lost.append((self.at, end))
         self._asked = self.at = end
 
     def chunk(self) -> Chunk:
         """The answer."""
         if not self._pieces:
-            return Chunk(b"", (), 0, self.at, self.at, normalised(self._damaged))
+            damaged, lost = normalised(self._damaged), normalised(self._lost)
+            return Chunk(b"", (), 0, self.at, self.at, damaged, lost)
         frames = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
         below_asked = (self._base, min(self._asked, self._held_end))
         return Chunk(
@@ -125,4 +129,5 @@ class ChunkBuilder:
             base=self._base,
             next=self.at,
             damaged=normalised(self._damaged),
+            lost=normalised(self._lost),
         )

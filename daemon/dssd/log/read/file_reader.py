@@ -6,7 +6,8 @@ would kill the process.
 
 Invariant: at most `descriptors_max` descriptors stay open between reads; one in use is not
 closed. If the process has none left, reads wait for one as they wait for a disk. `bytes_read`
-counts the bytes that the kernel returned.
+counts the bytes that the kernel returned. A read gives fewer bytes only where the file ends or is
+missing; one that fails raises, so that nobody takes a disk's trouble for damage.
 """
 
 import asyncio
@@ -14,10 +15,12 @@ import errno
 import os
 from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 from dssd.descriptors import shortage_in
 from dssd.limits import DESCRIPTOR_WAIT_S, LOG_READER_THREADS
+from dssd.log.disk_errors import unreadable
 
 _NOT_NOW = frozenset({errno.EAGAIN, errno.EOPNOTSUPP, errno.ENOSYS})
 
@@ -44,11 +47,30 @@ class FileReader:
         self.bytes_read = 0
 
     async def read(self, path: Path, position: int, size: int) -> bytes:
-        """Up to ``size`` bytes at a position: fewer where the file ends or cannot be read."""
+        """Up to ``size`` bytes at a position: fewer where the file ends.
+
+        Raises:
+            LogUnreadable: the read failed; it may be tried again.
+        """
         return bytes(await self.view(path, position, size))
 
+    async def read_anew(self, path: Path, position: int, size: int) -> bytes:
+        """As `read`, past the page cache where the kernel agrees: what it holds may be wrong.
+
+        Raises:
+            LogUnreadable: the read failed; it may be tried again.
+        """
+        with suppress(FileNotFoundError):
+            file = await self._opened(str(path))
+            os.posix_fadvise(file.fd, position, size, os.POSIX_FADV_DONTNEED)
+        return await self.read(path, position, size)
+
     async def view(self, path: Path, position: int, size: int) -> memoryview:
-        """As `read`, without a copy; the view keeps all memory of the read."""
+        """As `read`, without a copy; the view keeps all memory of the read.
+
+        Raises:
+            LogUnreadable: the read failed; it may be tried again.
+        """
         try:
             file = await self._opened(str(path))
         except FileNotFoundError:
@@ -62,6 +84,10 @@ class FileReader:
                 done += await asyncio.get_running_loop().run_in_executor(
                     self._threads, _read_waiting, file.fd, view[done:], position + done
                 )
+        except OSError as error:
+            # The descriptor may be what is stale, so the next try opens the file anew.
+            self._drop(str(path))
+            raise unreadable(path, error) from error
         finally:
             file.users -= 1
             self._close_unused(file)
@@ -92,9 +118,11 @@ class FileReader:
                 return file
             try:
                 fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            except FileNotFoundError:
+                raise
             except OSError as error:
                 if shortage_in(error) is None:
-                    raise
+                    raise unreadable(Path(path), error) from error
                 await self._make_way()
                 continue
             return self._keep(path, fd)
@@ -124,29 +152,15 @@ def _read_now(fd: int, view: memoryview, position: int) -> int:
     except OSError as error:
         if error.errno in _NOT_NOW:
             return 0
-        return _unreadable(error)
+        raise
 
 
 def _read_waiting(fd: int, view: memoryview, position: int) -> int:
-    """Read up to where the view or the file ends or cannot be read; returns how many bytes."""
+    """Read up to where the view or the file ends; returns how many bytes."""
     done = 0
     while done < len(view):
-        try:
-            count = os.preadv(fd, [view[done:]], position + done)
-        except OSError as error:
-            count = _unreadable(error)
+        count = os.preadv(fd, [view[done:]], position + done)
         if count == 0:
             break
         done += count
     return done
-
-
-def _unreadable(error: OSError) -> int:
-    """Count a part that the disk cannot read as missing: its records are damaged, the log is not.
-
-    Raises:
-        OSError: any other error, which is a mistake of the caller.
-    """
-    if error.errno != errno.EIO:
-        raise error
-    return 0

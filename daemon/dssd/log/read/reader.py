@@ -1,7 +1,9 @@
 """Reads streams: from memory at the tail, else from segment files through their index.
 
-Invariant: bytes are returned only if their checksums hold; missing offsets are skipped and reported
-as damaged. A read returns what it has before it blocks the event loop for too long. If the filter
+Invariant: bytes are returned only if their checksums hold. Offsets are skipped as damaged only once
+that is confirmed: their bytes were read anew, past the page cache, and are still wrong or missing.
+A read that fails raises `LogUnreadable`, and nothing is skipped. A read returns what it has before
+it blocks the event loop for too long. If the filter
 rejects the subjects of a frame, only its head is read.
 """
 
@@ -213,6 +215,10 @@ class Reader:
         if not reading.still_there(segment):
             return
         if not _is_whole((run, data)):
+            data = memoryview(await self._files.read_anew(path, run.position, run.length))
+            if not reading.still_there(segment):
+                return
+        if not _is_whole((run, data)):
             self._take_damaged_run(reading, run, bytes(data))
         elif chunk.at == run.base and run.length <= chunk.room_bytes:
             chunk.take((data,), run.length, run.base, run.end)
@@ -268,7 +274,7 @@ class Reader:
                 if reading.still_there(segment):
                     _judge(chunk, header, frame, wanted)
         except FrameCorrupt:
-            data = await self._files.read(path, run.position, run.length)
+            data = await self._files.read_anew(path, run.position, run.length)
             if reading.still_there(segment):
                 self._take_damaged_run(reading, run, data)
 

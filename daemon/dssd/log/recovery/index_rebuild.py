@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from dss_core.errors import DiskFailed
-from dssd.log.disk_errors import retry_reason
+from dssd.log.disk_errors import retry_reason, unreadable
 from dssd.log.read.file_reader import FileReader
 from dssd.log.recovery import judge_segment
 from dssd.log.recovery.segment_content import TopicScan, scan_segment
@@ -49,15 +49,19 @@ class IndexRebuilder:
         Raises:
             BadIndex: the segment is missing too.
             DiskFailed: the disk refused.
+            LogUnreadable: the segment cannot be read now.
         """
         async with segment.rebuilding:
             if segment.removed:
                 raise BadIndex("the segment was removed")
             if segment.runs is not None or segment.summary is not known:
                 return
-            runs, frames = await asyncio.to_thread(
-                rebuilt_runs, self._paths, segment.id, known, self._settings
-            )
+            try:
+                runs, frames = await asyncio.to_thread(
+                    rebuilt_runs, self._paths, segment.id, known, self._settings
+                )
+            except OSError as error:
+                raise unreadable(self._paths.segment(segment.id), error) from error
             segment.frames = frames
             summary = await self._written_index(segment, runs) if on_disk else None
             if summary is None:

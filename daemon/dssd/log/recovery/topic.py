@@ -98,8 +98,9 @@ class TopicRecovery:
                 await self._sealed(row)
         damaged = await self._settle_damaged(parse_ends(topic))
         self._grow_streams()
+        short = self._reach_sealed_ends(parse_ends(topic))
         self._go_on_at_ceilings(parse_ends(topic))
-        if damaged:
+        if damaged or short:
             is_there = await asyncio.to_thread(frames_there, self._paths, self._state, damaged)
             producers.forget_gone(is_there)
         last = self._state.last
@@ -133,6 +134,27 @@ class TopicRecovery:
                 assert extent is not None
                 stream = state.streams[partition]
                 stream.grow(segment, max(stream.end, extent.end))
+
+    def _reach_sealed_ends(self, ends: Sequence[int] | None) -> bool:
+        """End each stream where it was sealed, whatever is missing there: it is read as damage.
+
+        Else nobody would ever finish it. Streams with a ceiling are treated behind this. Returns
+        whether something is missing.
+        """
+        short: list[str] = []
+        for partition, stream in enumerate(self._state.streams):
+            if ends is None or partition in self._ceilings or ends[partition] <= stream.end:
+                continue
+            short.append(f"{partition} from {stream.end} to {ends[partition]}")
+            stream.end = ends[partition]
+        if short:
+            _LOG.warning(
+                "storage topic %d is sealed and its last records are gone; these partitions lack "
+                "offsets: %s",
+                self._state.storage_topic_id,
+                ", ".join(short),
+            )
+        return bool(short)
 
     def _go_on_at_ceilings(self, ends: Sequence[int] | None) -> None:
         """Continue each stream with a ceiling above all offsets that were assigned.

@@ -123,7 +123,7 @@ class GroupCommit:
             return StreamNotFound(stream=append.stream)
         header = read_header(append.frame)
         try:
-            known = self._known(topic, header, partition, now_us)
+            known = self._known(topic, header, append, now_us)
         except DssError as refused:
             return refused
         pending = files.get(topic.storage_topic_id)
@@ -131,7 +131,7 @@ class GroupCommit:
             if pending is not None:
                 pending.answers.append((results, len(results), partition))
             return Appended(*known, repeated=True)
-        refused_by_state = _refused_by_state(topic, header, partition)
+        refused_by_state = _refused_by_state(topic, header, append)
         if refused_by_state is not None:
             return refused_by_state
         if pending is None:
@@ -142,9 +142,12 @@ class GroupCommit:
         return Appended(*answer, repeated=False)
 
     def _known(
-        self, topic: WriterTopic, header: FrameHeader, partition: int, now_us: int
+        self, topic: WriterTopic, header: FrameHeader, append: Append, now_us: int
     ) -> FirstAnswer | None:
         """The first answer of a repeated frame. May forget silent producers to track a new one."""
+        partition = append.stream.partition
+        if append.repeats_only:
+            return topic.producers.first_answer(partition, header.producer_id, header.sequence)
         try:
             return topic.producers.answer(partition, header.producer_id, header.sequence)
         except Overloaded:
@@ -245,8 +248,9 @@ class GroupCommit:
         batch.files.append(WrittenFile(topic.file.segment, topic.file.size, pending.wants_sync))
 
 
-def _refused_by_state(topic: WriterTopic, header: FrameHeader, partition: int) -> DssError | None:
-    if topic.sealed:
+def _refused_by_state(topic: WriterTopic, header: FrameHeader, append: Append) -> DssError | None:
+    partition = append.stream.partition
+    if topic.sealed or append.repeats_only:
         return StorageTopicSealed(topic=f"id {topic.storage_topic_id}", ordinal="?")
     if header.partition != partition:
         return FrameCorrupt(reason=f"it is for partition {header.partition}, not {partition}")

@@ -52,6 +52,7 @@ def install(state: Holder, granted: GrantedStream, effects: Effects) -> HeldStre
         granted.progress,
         granted.frontier,
         granted.attempts,
+        fate=granted.fate,
     )
     held = state.streams[granted.stream] = HeldStream(report)
     effects.append(InstallStream(granted))
@@ -67,6 +68,7 @@ def unused_report(granted: GrantedStream) -> StreamReport:
         granted.frontier,
         granted.attempts,
         sent=granted.frontier,
+        fate=granted.fate,
     )
 
 

@@ -158,8 +158,9 @@ def merge_report(held: HeldStream, report: StreamReport, *, final: bool) -> None
         # The client dropped what lies above its frontier, so nothing there was handed out.
         sent = frontier if report.sent is None else max(report.sent, frontier)
     attempts = merged_attempts(known.attempts, report.attempts, progress)
+    fate = known.fate.merged(report.fate, progress)
     held.report = StreamReport(
-        known.stream, known.grant_epoch, progress, frontier, attempts, sent, report.stalled
+        known.stream, known.grant_epoch, progress, frontier, attempts, sent, report.stall, fate
     )
 
 

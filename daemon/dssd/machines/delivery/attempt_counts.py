@@ -1,15 +1,15 @@
 """How many attempts each unacked record of a stream has had.
 
-An *attempt* is a hand-out of the record to the user that is known. Below the hand-out frontier of a
-stream every unacked record has had one: that needs no entry. Only where the count is another is
-there an entry, so a stream whose records come once keeps none. Invariant: entries are sorted and
+An *attempt* is a hand-out of the record to the user, known or in doubt. Below the hand-out frontier
+of a stream every unacked record has had one: that needs no entry. Only where the count is another
+is there an entry, so a stream whose records come once keeps none. Invariant: entries are sorted and
 disjoint, and neighbours have different counts.
 """
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 
-from dssd.machines.messages import Attempts
+from dssd.machines.attempts import Attempts
 
 
 class AttemptCounts:
@@ -69,14 +69,15 @@ class AttemptCounts:
         old = self._entries[first:last]
         left = [(low, start, count) for low, _, count in old[:1] if low < start]
         right = [(end, high, count) for _, high, count in old[-1:] if high > end]
-        first_joined = max(0, first - 1)
+        first_joined, last_joined = max(0, first - 1), min(last + 1, len(self._entries))
         joined: list[tuple[int, int, int]] = []
-        for entry in (*self._entries[first_joined:first], *left, *new, *right):
+        before, after = self._entries[first_joined:first], self._entries[last:last_joined]
+        for entry in (*before, *left, *new, *right, *after):
             if joined and joined[-1][1] == entry[0] and joined[-1][2] == entry[2]:
                 joined[-1] = (joined[-1][0], entry[1], entry[2])
             else:
                 joined.append(entry)
-        self._entries[first_joined:last] = joined
+        self._entries[first_joined:last_joined] = joined
 
 
 def _implied(start: int, end: int, frontier: int) -> Iterable[tuple[int, int, int]]:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from dss_core.ids import StreamId
 from dss_core.progress import Progress, Ranges
-from dssd.machines.messages import GrantedStream, StreamReport
+from dssd.machines.messages import GrantedStream, Stall, StreamReport
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +21,10 @@ class Installed:
     subscription: int
     granted: GrantedStream
     ack_wait_ms: int
+    wall_ahead_ms: int = 0
+    """The wall clock minus the machine's clock, when the stream was lent."""
+    stall_at_damage: bool = False
+    """Rather than to pass over records that are confirmed damaged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +45,15 @@ class ChunkRead(NamedTuple):
     records: int
     base: int
     next: int
+    lost: Ranges = ()
+    damaged: Ranges = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ReadFailed:
+    """Answers a `Read`: it failed, and may be tried again."""
+
+    grant: int
 
 
 class Nak(NamedTuple):
@@ -62,13 +75,15 @@ class Settle(NamedTuple):
     token: int = 0
     """Not 0: answer when the acks are durable."""
     in_progress: Ranges = ()
-    """The ack wait of these begins anew; they were handed out. Nothing else tells that of records
-    that come again, below the frontier; until it is told, a nak is about the sending before."""
+    """The ack wait of these begins anew."""
+    handed_out: Ranges = ()
+    """Handed to the user out of turn: above the frontier, or below it and again. Until it is told,
+    a nak of what came again is about the sending before."""
 
 
 def ranges_in(settle: Settle) -> int:
     """How many ranges the settle names."""
-    return len(settle.acked) + len(settle.naks) + len(settle.in_progress)
+    return len(settle.acked) + len(settle.naks) + len(settle.in_progress) + len(settle.handed_out)
 
 
 def pieces_of(settle: Settle, ranges_max: int) -> Iterator[Settle]:
@@ -79,11 +94,13 @@ def pieces_of(settle: Settle, ranges_max: int) -> Iterator[Settle]:
     if ranges_in(settle) <= ranges_max:
         yield settle
         return
-    nothing = settle._replace(acked=(), naks=(), in_progress=(), token=0)
+    nothing = settle._replace(acked=(), naks=(), in_progress=(), handed_out=(), token=0)
     for at in range(0, len(settle.acked), ranges_max):
         yield nothing._replace(acked=settle.acked[at : at + ranges_max])
     for at in range(0, len(settle.in_progress), ranges_max):
         yield nothing._replace(in_progress=settle.in_progress[at : at + ranges_max])
+    for at in range(0, len(settle.handed_out), ranges_max):
+        yield nothing._replace(handed_out=settle.handed_out[at : at + ranges_max])
     for at in range(0, len(settle.naks), ranges_max):
         yield nothing._replace(naks=settle.naks[at : at + ranges_max])
     yield nothing._replace(token=settle.token)
@@ -170,6 +187,7 @@ DeliveryInput = (
     Installed
     | Grown
     | ChunkRead
+    | ReadFailed
     | Settle
     | Settles
     | RevokeBegun
@@ -259,11 +277,11 @@ class Unwanted:
 
 @dataclass(frozen=True, slots=True)
 class ShowStalled:
-    """Delivery of the grant's stream paused, or goes on again: too many acked ranges."""
+    """Delivery of the grant's stream paused, or goes on again."""
 
     grant: int
     subscription: int
-    stalled: bool
+    stall: Stall
     oldest_unacked: int
 
 

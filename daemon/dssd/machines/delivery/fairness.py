@@ -178,9 +178,9 @@ class RoundRobin:
         assert stream.queue is None
         stream.queue = queue
         share = self._shares[stream.subscription]
-        if queue is not self.holding and not (share.hungry or share.again):
-            if share not in self._turns:
-                self._turns.append(share)
+        begins = queue is not self.holding and not (share.hungry or share.again)
+        if begins and share not in self._turns:
+            self._turns.append(share)
         queue.append(stream)
         share.waiting += 1
         if share.waiting == 1:

@@ -35,6 +35,13 @@ class Stretch(NamedTuple):
     redelivered: bool
     attempt: int
     records_max: int
+    doubts: int = 0
+    """How many of the attempts before it nobody answered for."""
+
+    def has_mark_of(self, other: "Stretch") -> bool:
+        """Whether both may go in one delivery."""
+        mine = (self.redelivered, self.attempt, self.doubts)
+        return mine == (other.redelivered, other.attempt, other.doubts)
 
     def joined(self, after: "Stretch") -> "Stretch":
         """It, with the next one, which has the same mark; suspects count as many in all."""
@@ -68,6 +75,7 @@ class Plan(NamedTuple):
     records: int
     redelivered: bool
     attempt: int
+    doubts: int
 
 
 def plan(spans: FrameSpans, wanted: Ranges, stretch: Stretch, room: CreditLeft) -> Plan:
@@ -95,6 +103,7 @@ def plan(spans: FrameSpans, wanted: Ranges, stretch: Stretch, room: CreditLeft) 
         total(picked),
         stretch.redelivered,
         stretch.attempt,
+        stretch.doubts,
     )
 
 

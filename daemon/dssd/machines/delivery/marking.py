@@ -2,35 +2,47 @@
 
 A record below the granted frontier, or below the one that this client reported, was handed out
 before: it is redelivered. So is one below ``suspect_end``, which was perhaps handed out before a
-crash, but that does not count as an attempt.
+crash of the daemon, but that does not count as an attempt.
 
-If the last holder died of one of the records that it was handed, sending all of them again would
-blame them all again. So of records with k attempts under older grants only ``credit >> k`` may be
-out at a time. Invariant: an attempt is counted once, and never taken back while the record is
-unacknowledged. This module does not know what is out.
+An attempt is a hand-out that is known or in doubt: what was out when a client vanished may have
+been handed out. A *failure* is an attempt that the record itself surely failed. Attempts without a
+failure are *doubts*: the last holder may have died of the record. Sending all such records again
+would blame them all again, so of records with k attempts under older grants only ``credit >> k``
+may be out at a time; from the second doubt on, each cuts that by `DOUBT_SHIFT` bits more.
+Invariant: an attempt is counted once, and never taken back while the record is unacknowledged. This
+module does not know what is out.
 """
 
+from collections.abc import Iterator
 from itertools import chain
 
-from dss_core.progress import Progress, Ranges, complement, normalised
+from dss_core.progress import Progress, Ranges, clipped, complement, normalised
+from dssd.limits import DOUBT_SHIFT
+from dssd.machines.attempts import Attempts
 from dssd.machines.delivery.attempt_counts import AttemptCounts
 from dssd.machines.delivery.frame_plan import Stretch
 from dssd.machines.delivery.outstanding import Outstanding, SentRange
-from dssd.machines.messages import Attempts, GrantedStream
+from dssd.machines.messages import GrantedStream
 
 
-def together_max(credit: int, attempts: int) -> int:
-    """How many records with this number of attempts may be out together: halved with each."""
-    return max(1, credit >> min(attempts, 63))
+def together_max(credit: int, attempts: int, doubts: int) -> int:
+    """How many records with so many attempts, and doubts among them, may be out together."""
+    return max(1, credit >> min(attempts + DOUBT_SHIFT * max(doubts - 1, 0), 63))
 
 
 class Marking:
     """What is known of the attempts of one grant's records."""
 
-    __slots__ = ("_counts", "_credit_records", "_granted_frontier", "_suspect_end", "fresh_from")
+    __slots__ = (
+        "_counts", "_credit_records", "_early", "_failures", "_granted_frontier", "_suspect_end",
+        "fresh_from",
+    )  # fmt: skip
 
     def __init__(self, granted: GrantedStream, credit_records: int) -> None:
         self._counts = AttemptCounts(granted.attempts)
+        self._failures = AttemptCounts(granted.fate.failures)
+        self._early: Ranges = ()
+        """Handed out under this grant, above the frontier that the client reported."""
         self._credit_records = credit_records
         self._granted_frontier = granted.frontier
         self._suspect_end = granted.suspect_end
@@ -47,79 +59,123 @@ class Marking:
         """As the group protocol carries them."""
         return self._counts.entries()
 
+    def failures(self) -> Attempts:
+        """As the group protocol carries them."""
+        return self._failures.entries()
+
+    def in_doubt(self, doubts_min: int) -> list[tuple[int, int, int]]:
+        """The records with so many doubts or more: (start, end, attempts)."""
+        return [
+            (low, high, count)
+            for start, end, count in self._counts.entries()
+            if count >= doubts_min
+            for low, high, failed in self._failures.segments(start, end, 0)
+            if count - failed >= doubts_min
+        ]
+
     def counted(self, start: int, end: int, frontier: int) -> list[tuple[int, int, int]]:
         """``[start, end)`` cut into ranges of one number of attempts: (start, end, attempts)."""
         return self._counts.segments(start, end, self.known_below(frontier))
 
     # Sending
 
-    def first_stretch(
-        self, wanted: Ranges, frontier: int, out: Outstanding, *, again: bool
-    ) -> Stretch:
+    def first_stretch(self, wanted: Ranges, frontier: int, out: Outstanding) -> Stretch:
         """What has the mark of the first wanted record, as far as no other is wanted in between.
 
-        Again: the records were sent under this grant before.
+        For records that were not sent under this grant before.
         """
         first: Stretch | None = None
-        stretches = (self._stretches(start, end, frontier, out, again) for start, end in wanted)
+        stretches = (self._stretches(start, end, frontier, out) for start, end in wanted)
         for each in chain.from_iterable(stretches):
             if first is None:
                 first = each
-            elif (each.redelivered, each.attempt) == (first.redelivered, first.attempt):
+            elif each.has_mark_of(first):
                 first = first.joined(each)
             else:
                 break
         assert first is not None
         return first
 
-    def _stretches(
-        self, start: int, end: int, frontier: int, out: Outstanding, again: bool
-    ) -> list[Stretch]:
+    def _stretches(self, start: int, end: int, frontier: int, out: Outstanding) -> list[Stretch]:
         stretches: list[Stretch] = []
-        for low, high, count in self.counted(start, end, frontier):
-            most = together_max(self._credit_records, count) if count else high - low
-            if count and not again:
-                most = out.suspect_room(most)
-            marked = again or count > 0
+        for low, high, count, doubts in self._doubted(start, end, frontier):
+            most = high - low
+            if count:
+                most = out.suspect_room(together_max(self._credit_records, count, doubts))
+            marked = count > 0
             if not marked and low < self._suspect_end:
                 split = min(high, self._suspect_end)
                 stretches.append(Stretch(low, split, True, 1, split - low))
                 low = split
             if low < high:
-                stretches.append(Stretch(low, high, marked, count + 1, most))
+                stretches.append(Stretch(low, high, marked, count + 1, most, doubts))
         return stretches
 
-    def of_one_attempt(self, wanted: Ranges, frontier: int) -> tuple[Ranges, Stretch]:
-        """Of what comes again under this grant: all that had as many attempts as the first of it.
+    def _doubted(self, start: int, end: int, frontier: int) -> Iterator[tuple[int, int, int, int]]:
+        for low, high, count in self.counted(start, end, frontier):
+            if count:
+                for at, until, failed in self._failures.segments(low, high, 0):
+                    yield at, until, count, max(count - failed, 0)
+            else:
+                yield low, high, 0, 0
 
-        What lies between and had another number goes in a delivery of its own.
+    def of_one_mark(self, wanted: Ranges, frontier: int) -> tuple[Ranges, Stretch]:
+        """Of what comes again under this grant: all that has the mark of its first record.
+
+        What lies between and has another mark goes in a delivery of its own.
         """
-        counted = [each for start, end in wanted for each in self.counted(start, end, frontier)]
-        count = counted[0][2]
-        same = normalised((start, end) for start, end, each in counted if each == count)
+        each = [part for span in wanted for part in self._doubted(*span, frontier)]
+        _, _, count, doubts = each[0]
+        same = normalised((low, high) for low, high, *mark in each if mark == [count, doubts])
         start, end = same[0][0], same[-1][1]
-        most = together_max(self._credit_records, count) if count else end - start
-        return same, Stretch(start, end, True, count + 1, most)
+        most = together_max(self._credit_records, count, doubts) if count else end - start
+        return same, Stretch(start, end, True, count + 1, most, doubts)
 
-    def suspects_max(self, attempt: int) -> int:
+    def suspects_max(self, attempt: int, doubts: int) -> int:
         """How many records may be out with one that is sent as this attempt; 0: any number."""
-        return together_max(self._credit_records, attempt - 1) if attempt > 1 else 0
+        return together_max(self._credit_records, attempt - 1, doubts) if attempt > 1 else 0
 
     # Counting
 
-    def note_handed_out(self, progress: Progress, before: int, frontier: int) -> None:
+    def note_handed_out(
+        self, progress: Progress, before: int, frontier: int, held_back: Ranges
+    ) -> Ranges:
         """The client's frontier rose: count an attempt of what had one under an older grant.
 
-        A first attempt is told by the frontier itself.
+        A first attempt is told by the frontier itself. What is held back was not sent under this
+        grant. Returns the ranges of what was handed out by this.
         """
+        spared = normalised((*self._early, *held_back)) if self._early or held_back else ()
+        self._early = tuple((low, high) for low, high in self._early if high > frontier)
+        handed = complement(spared, before, frontier) if spared else ((before, frontier),)
         if before >= self._granted_frontier and self._counts.end() <= before:
-            return
+            return handed
         known = self._granted_frontier
         for start, end in progress.unacked(frontier):
-            if end > before:
-                for low, high, count in self._counts.segments(max(start, before), end, known):
-                    if count:
-                        self._counts.charge(low, high, known)
+            for low, high in clipped(handed, start, end):
+                self._charge_suspects(low, high, known)
+        return handed
+
+    def _charge_suspects(self, start: int, end: int, known: int) -> None:
+        for low, high, count in self._counts.segments(start, end, known):
+            if count:
+                self._counts.charge(low, high, known)
+
+    def note_handed_out_early(self, start: int, end: int) -> None:
+        """The client handed out records above its frontier."""
+        for low, high in complement(self._early, start, end):
+            self._counts.charge(low, high, self._granted_frontier)
+        self._early = normalised((*self._early, (start, end)))
+
+    def note_in_doubt(self, start: int, end: int, frontier: int) -> None:
+        """The client vanished while the records were out: those not known to be handed out may
+        have been."""
+        for low, high in complement(self._early, max(start, frontier), end):
+            self._counts.charge(low, high, self.known_below(frontier))
+
+    def note_failed(self, start: int, end: int) -> None:
+        """The last attempt of the records surely failed because of them."""
+        self._failures.charge(start, end, 0)
 
     def note_handed_out_again(self, sent: SentRange, frontier: int) -> None:
         """What came again under this grant was handed out: count an attempt."""
@@ -130,3 +186,4 @@ class Marking:
     def forget(self, start: int, end: int) -> None:
         """The records were acknowledged."""
         self._counts.forget(start, end)
+        self._failures.forget(start, end)

@@ -6,9 +6,10 @@ first sending was taken out; so a sorted list with bisection finds what an ack n
 """
 
 from bisect import bisect_right
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from dss_core.progress import Ranges, clipped, total
+from dss_core.progress import Range, Ranges, clipped, total
 
 
 @dataclass(slots=True)
@@ -71,6 +72,17 @@ class Outstanding:
             ranges.append(sent)
         self._count(sent, 1)
 
+    def within(self, start: int, end: int) -> list[Range]:
+        """What of ``[start, end)`` is out, in order, with the gaps between its records."""
+        first = max(0, bisect_right(self._ranges, start, key=_start) - 1)
+        found: list[Range] = []
+        for sent in self._ranges[first:]:
+            if sent.start >= end:
+                break
+            if sent.end > start:
+                found.append((max(sent.start, start), min(sent.end, end)))
+        return found
+
     def take(self, start: int, end: int) -> list[SentRange]:
         """Remove what is out in ``[start, end)`` and return it, in order."""
         ranges = self._ranges
@@ -121,6 +133,18 @@ class Outstanding:
         self.bytes += sign * sent.bytes
         if sent.suspects_max:
             self.suspects += sign * sent.records
+
+
+def checked(ranges: Iterable[Range], first: int, sent: int) -> tuple[Ranges, Range | None]:
+    """The ranges that lie in ``[first, sent)``, and the first of those that do not."""
+    good: list[Range] = []
+    bad: Range | None = None
+    for start, end in ranges:
+        if first <= start < end <= sent:
+            good.append((start, end))
+        elif bad is None:
+            bad = (start, end)
+    return tuple(good), bad
 
 
 def _start(sent: SentRange) -> int:

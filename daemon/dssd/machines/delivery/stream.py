@@ -21,27 +21,35 @@ reads on until it has added `RANGES_ADDED_MAX`: nobody else can close the gaps.
 """
 
 from collections import deque
-from collections.abc import Iterable
 from typing import Self
 
 from dss_core.limits import ACKED_RANGES_MAX, FRAME_BYTES_USUAL
 from dss_core.progress import (
     Progress,
-    Range,
     Ranges,
     clipped,
     complement,
     normalised,
     without,
 )
-from dssd.limits import DELIVERY_READ_BYTES_MAX, RANGES_ADDED_MAX, RESTING_RANGES_MAX
+from dssd.limits import (
+    DELIVERY_READ_BYTES_MAX,
+    ISOLATE_AFTER_DOUBTS,
+    RANGES_ADDED_MAX,
+    RESTING_RANGES_MAX,
+)
 from dssd.machines.delivery.ack_wait import AckWaits
+from dssd.machines.delivery.consumed import Consumed
+from dssd.machines.delivery.durable_rests import DurableRests
 from dssd.machines.delivery.events import ChunkRead, Deliver, Installed, Nak
 from dssd.machines.delivery.frame_plan import CreditLeft, FrameSpans, Plan, plan, whole_frames
+from dssd.machines.delivery.held_back import HeldBack
 from dssd.machines.delivery.marking import Marking
 from dssd.machines.delivery.outstanding import Outstanding, SentRange
+from dssd.machines.delivery.read_trouble import ReadTrouble
 from dssd.machines.delivery.retry import Resting, backoff_ms
-from dssd.machines.messages import StreamReport
+from dssd.machines.fate import Fate
+from dssd.machines.messages import Stall, StreamReport
 
 NEVER_HELD = 1 << 62
 
@@ -49,13 +57,15 @@ NEVER_HELD = 1 << 62
 class DeliveredStream:
     """The state of one grant. Owned by the delivery window."""
 
-    def __init__(self, installed: Installed, credit_records: int, resting: Resting) -> None:
+    def __init__(
+        self, installed: Installed, credit_records: int, resting: Resting, now_ms: int
+    ) -> None:
         granted = installed.granted
         self.grant = installed.grant
         self.subscription = installed.subscription
         self.stream = granted.stream
         self.grant_epoch = granted.grant_epoch
-        self.progress = granted.progress
+        self.consumed = Consumed(granted.progress, granted.fate)
         self.first = granted.progress.floor
         self.cursor = granted.progress.floor
         self.sent = granted.progress.floor
@@ -64,6 +74,14 @@ class DeliveredStream:
         self.out = Outstanding()
         self.marking = Marking(granted, credit_records)
         self.resting = resting
+        self.rests = DurableRests(granted.fate.rests, installed.wall_ahead_ms, now_ms)
+        suspects = self.marking.in_doubt(ISOLATE_AFTER_DOUBTS)
+        self.waiting = HeldBack(
+            ((due_ms, start, end) for start, end, due_ms in self.rests),
+            ((now_ms + backoff_ms(count), start, end) for start, end, count in suspects),
+        )
+        self.held_back = self.waiting.ranges()
+        """The cursor passes by: they were not sent yet, and come in their own time."""
         self.waits = AckWaits(installed.ack_wait_ms)
         self.chunk: ChunkRead | None = None
         self.spans: FrameSpans | None = None
@@ -79,17 +97,26 @@ class DeliveredStream:
         """Where it waits to read or to send."""
         self.ending = False
         self.revoke_until_ms: int | None = None
-        self.stalled = False
+        self.stall = Stall.NONE
+        self._stall_at_damage = installed.stall_at_damage
+        self.trouble = ReadTrouble()
         self._held_at = NEVER_HELD
         """The cursor waits while so many suspects are out."""
         ranges = granted.progress.ranges
         self._ranges_max = max(ACKED_RANGES_MAX, len(ranges) + RANGES_ADDED_MAX)
+
+    @property
+    def progress(self) -> Progress:
+        """How far it is consumed."""
+        return self.consumed.progress
 
     # Reading
 
     def read_offset(self) -> int | None:
         """Where to read next, or None where nothing is to be read now."""
         if self.reading or self.chunk is not None or self.ending:
+            return None
+        if self.trouble.again_ms is not None:
             return None
         due = self.resting.due()
         if due is not None:
@@ -111,6 +138,7 @@ class DeliveredStream:
         self.reading = False
         if self.ending:
             return False
+        self.trouble.over()
         if self.resending:
             self._take_again(chunk)
         elif chunk.next > chunk.offset:
@@ -119,6 +147,16 @@ class DeliveredStream:
             self.at_tail = not self.grown
         self.grown = False
         return self.chunk is not None
+
+    def read_failed(self, now_ms: int, trouble: Stall) -> None:
+        """The read failed, or met damage at which to stop: it is tried again later."""
+        self.reading = False
+        if not self.ending:
+            self.trouble.met(trouble, now_ms)
+
+    def stops_at(self, chunk: ChunkRead) -> bool:
+        """Whether the group wants to stop at what is damaged there."""
+        return self._stall_at_damage and bool(chunk.damaged)
 
     def end(self, until_ms: int | None) -> None:
         """Send nothing more; until the time, what is out may still be settled."""
@@ -145,11 +183,11 @@ class DeliveredStream:
     def _take_on(self, chunk: ChunkRead) -> None:
         self._held_at = NEVER_HELD
         if not chunk.frames:
-            self._pass(((chunk.offset, chunk.next),))
+            self.consumed.pass_by(chunk, ((chunk.offset, chunk.next),))
             self.cursor = chunk.next
             return
         if chunk.base > chunk.offset:
-            self._pass(((chunk.offset, chunk.base),))
+            self.consumed.pass_by(chunk, ((chunk.offset, chunk.base),))
         self.chunk = chunk
         self.chunk_at = max(chunk.offset, chunk.base)
         self.chunk_end = chunk.base + chunk.records
@@ -158,7 +196,8 @@ class DeliveredStream:
         start, end = chunk.offset, min(chunk.base + chunk.records, self.cursor)
         lost = self.resting.due_in(start, self._lost_below(chunk))
         if lost:
-            self._pass(lost)
+            self.consumed.pass_by(chunk, lost, "lost")
+            self._gone(lost)
             self.resting.took(start, lost[-1][1])
         if chunk.frames and self.resting.due_in(start, end):
             self.chunk = chunk
@@ -221,10 +260,12 @@ class DeliveredStream:
         if self.resending:
             return self._send_again(chunk, spans, closed, room)
         wanted = complement(closed, start, end)
+        if self.held_back:
+            wanted = without(wanted, self.held_back)
         if not wanted:
             self._advance(chunk, end)
             return None
-        stretch = self.marking.first_stretch(wanted, self.frontier, self.out, again=False)
+        stretch = self.marking.first_stretch(wanted, self.frontier, self.out)
         if stretch.records_max <= 0:
             self._held_at = self.out.suspects
             self.forget_chunk()
@@ -245,23 +286,24 @@ class DeliveredStream:
     def _send_again(
         self, chunk: ChunkRead, spans: FrameSpans, closed: Ranges, room: CreditLeft
     ) -> Deliver | None:
-        """Send what is due in the chunk and had as many attempts as the first record."""
+        """Send what is due in the chunk and has the mark of the first of it."""
         start, end = self.chunk_at, self.chunk_end
         due = self.resting.due_in(start, end)
         wanted = without(due, closed)
         if not wanted:
             self._took_again(chunk, ())
             return None
-        same, stretch = self.marking.of_one_attempt(wanted, self.frontier)
+        same, stretch = self.marking.of_one_mark(wanted, self.frontier)
         planned = plan(spans, same, stretch, room)
         self._note_out(planned)
+        self._no_longer_held_back(planned.picked)
         self._took_again(chunk, without(wanted, planned.picked))
         return self._delivery(chunk, planned)
 
     def _took_again(self, chunk: ChunkRead, left: Ranges) -> None:
         """What was due in the chunk went, but for what is left."""
         if chunk.mask:
-            self._pass(clipped(chunk.mask, self.chunk_at, self.chunk_end))
+            self.consumed.reject(clipped(chunk.mask, self.chunk_at, self.chunk_end))
         self.resting.took(self.chunk_at, self.chunk_end, left)
         if left:
             self.chunk_at = left[0][0]
@@ -287,7 +329,9 @@ class DeliveredStream:
 
     def _note_out(self, planned: Plan) -> None:
         again = self.resending
-        suspects_max = 0 if again else self.marking.suspects_max(planned.attempt)
+        suspects_max = 0
+        if not again:
+            suspects_max = self.marking.suspects_max(planned.attempt, planned.doubts)
         left = planned.size
         for start, end in planned.picked:
             # Each range on its own: what is settled one by one is found without a look at the rest.
@@ -300,20 +344,25 @@ class DeliveredStream:
 
     def _advance(self, chunk: ChunkRead, to: int) -> None:
         if chunk.mask:
-            self._pass(clipped(chunk.mask, self.chunk_at, to))
+            self.consumed.reject(clipped(chunk.mask, self.chunk_at, to))
         done = to >= self.chunk_end
         if done:
-            self._pass(((to, chunk.next),))
+            self.consumed.pass_by(chunk, ((to, chunk.next),))
             to = chunk.next
         self.cursor = self.sent = to
         self.chunk_at = to
         if done:
             self.forget_chunk()
 
-    def _pass(self, ranges: Ranges) -> None:
-        """Count offsets that are not for the user as acknowledged."""
-        if any(start < end for start, end in ranges):
-            self.progress = self.progress.with_acked(ranges)
+    def _gone(self, ranges: Ranges) -> None:
+        """What was due is not there any more."""
+        self._no_longer_held_back(ranges)
+        for start, end in ranges:
+            self.waiting.settled(start, end)
+
+    def _no_longer_held_back(self, ranges: Ranges) -> None:
+        if self.held_back:
+            self.held_back = without(self.held_back, ranges)
 
     # Settling
 
@@ -323,12 +372,8 @@ class DeliveredStream:
         for start, end in acked:
             freed.extend(self.out.take(start, end))
             self.marking.forget(start, end)
-        floor, ranges = self.progress.floor, self.progress.ranges
-        if len(acked) == 1 and not ranges and acked[0][0] <= floor:
-            if acked[0][1] > floor:
-                self.progress = Progress(acked[0][1])
-        else:
-            self.progress = self.progress.with_acked(acked)
+            self.waiting.settled(start, end)
+        self.consumed.ack(acked)
         self.waits.settled_below(self.progress.floor)
         return freed
 
@@ -338,10 +383,25 @@ class DeliveredStream:
         before = self.frontier
         if frontier <= before:
             return
-        self.marking.note_handed_out(self.progress, before, frontier)
+        handed = self.marking.note_handed_out(self.progress, before, frontier, self.held_back)
         self.frontier = frontier
-        if frontier > self.progress.floor and not self.ending:
-            self.waits.handed_out(max(before, self.progress.floor), frontier, now_ms)
+        floor = self.progress.floor
+        if frontier > floor and not self.ending:
+            for start, end in handed:
+                if end > floor:
+                    self.waits.handed_out(max(start, floor), end, now_ms)
+
+    def hand_out(self, start: int, end: int, now_ms: int) -> None:
+        """The client handed out records above its frontier, or below it and again."""
+        for sent in self.out.take(start, end):
+            if sent.unsure:
+                self.marking.note_handed_out_again(sent, self.frontier)
+                sent.unsure = False
+            elif sent.end > self.frontier:
+                self.marking.note_handed_out_early(max(sent.start, self.frontier), sent.end)
+            self.out.add(sent)
+            if not self.ending:
+                self.waits.handed_out(sent.start, sent.end, now_ms)
 
     def refuse(self, nak: Nak, now_ms: int) -> list[SentRange]:
         """Let naked records rest; returns those whose credit comes back."""
@@ -350,14 +410,11 @@ class DeliveredStream:
         return freed
 
     def renew(self, start: int, end: int, now_ms: int) -> None:
-        """The ack wait of a range begins anew; it was handed out."""
-        for sent in self.out.take(start, end):
-            if sent.unsure:
-                self.marking.note_handed_out_again(sent, self.frontier)
-                sent.unsure = False
-            self.out.add(sent)
-            if not self.ending:
-                self.waits.handed_out(sent.start, sent.end, now_ms)
+        """The ack wait of a range begins anew."""
+        if self.ending:
+            return
+        for low, high in self.out.within(start, end):
+            self.waits.handed_out(low, high, now_ms)
 
     def expire(self, now_ms: int) -> list[SentRange]:
         """Let records rest whose ack wait ran out; returns those whose credit comes back."""
@@ -380,12 +437,40 @@ class DeliveredStream:
         return freed
 
     def _rest(self, sent: SentRange, now_ms: int, delay_ms: int | None) -> None:
-        if self.ending:
-            return
         for start, end in complement(sent.gaps, sent.start, sent.end):
+            self.marking.note_failed(start, end)
+            self.waiting.settled(start, end)
+            if delay_ms is not None:
+                self.rests.rest(start, end, now_ms, delay_ms)
+            if self.ending:
+                continue
             for low, high, count in self.marking.counted(start, end, self.frontier):
                 rest_ms = backoff_ms(count) if delay_ms is None else delay_ms
                 self.resting.rest(low, high, now_ms + rest_ms)
+
+    def wake(self, now_ms: int) -> None:
+        """Make due what has rested long enough, and read again what could not be read."""
+        self.rests.wake(now_ms)
+        for start, end in self.waiting.release(self.progress, self.cursor, now_ms):
+            self.resting.rest(start, end, now_ms)
+        self.resting.wake(now_ms)
+        self.trouble.wake(now_ms)
+
+    def end_in_doubt(self, *, alone: bool) -> list[SentRange]:
+        """The client vanished: what was out may have been handed out; returns it.
+
+        Alone: nothing else was out with the client, so it vanished because of this.
+        """
+        left = self.out.take_all()
+        for sent in left:
+            for start, end in complement(sent.gaps, sent.start, sent.end):
+                if not sent.unsure:
+                    self.marking.note_in_doubt(start, end, self.frontier)
+                if alone:
+                    self.marking.note_failed(start, end)
+            if sent.unsure:
+                self.marking.note_handed_out_again(sent, self.frontier)
+        return left
 
     # Reporting
 
@@ -398,8 +483,14 @@ class DeliveredStream:
             self.handed_out(),
             self.marking.attempts(),
             sent,
-            self.stalled,
+            self.stall,
+            self._fate(),
         )
+
+    def _fate(self) -> Fate:
+        rests = self.rests.told(self.progress)
+        done = self.consumed
+        return Fate(self.marking.failures(), rests, done.damaged, done.counts)
 
     def acked(self) -> Ranges:
         """Every offset that is acknowledged."""
@@ -409,6 +500,13 @@ class DeliveredStream:
     def handed_out(self) -> int:
         """Every offset below it was handed out, by this holder or one before, or is settled."""
         return max(self.marking.known_below(self.frontier), self.progress.floor)
+
+    def stalled_by(self) -> Stall:
+        """Why nothing of it is delivered, if that is so."""
+        if self.trouble.stall is not Stall.NONE:
+            return self.trouble.stall
+        ranges = len(self.progress.ranges)
+        return Stall.UNACKED if ranges >= ACKED_RANGES_MAX // 2 and self.capped() else Stall.NONE
 
     def capped(self) -> bool:
         """Whether too much lies unacknowledged between acknowledged records."""
@@ -427,19 +525,10 @@ class DeliveredStream:
         """The earliest time at which something of it is due."""
         if self.ending:
             return self.revoke_until_ms
-        waits_ms, rests_ms = self.waits.next_ms(), self.resting.next_ms()
-        if rests_ms is None or (waits_ms is not None and waits_ms < rests_ms):
-            return waits_ms
-        return rests_ms
-
-
-def checked(ranges: Iterable[Range], first: int, sent: int) -> tuple[Ranges, Range | None]:
-    """The ranges that lie in ``[first, sent)``, and the first of those that do not."""
-    good: list[Range] = []
-    bad: Range | None = None
-    for start, end in ranges:
-        if first <= start < end <= sent:
-            good.append((start, end))
-        elif bad is None:
-            bad = (start, end)
-    return tuple(good), bad
+        times = (
+            self.waits.next_ms(),
+            self.resting.next_ms(),
+            self.waiting.next_ms(self.cursor),
+            self.trouble.again_ms,
+        )
+        return min((at_ms for at_ms in times if at_ms is not None), default=None)

@@ -8,18 +8,18 @@ and one for records that come again.
 As long as any credit is left, the frame whose turn it is goes whole; so a large one waits no longer
 than a small one, and a client that acks only when it has gathered as much as its credit gets it.
 
-Invariants: what is out of a subscription's new records exceeds what `Credit` allows by less than one
-frame, and so does what comes again; what is out of all exceeds `OUT_BYTES_MAX` by less than a frame.
-A record is out at most once at
-a time, and what was sent stays out until the client settles it, drops it or has had it for longer
-than the ack wait. An ack floor never falls. A stream that waits for anything of its own (its cap,
-its suspects, a revoke) holds neither credit nor a place among the reads. This module does not know
-the frame format: it is given the function that cuts frames.
+Invariants: what is out of a subscription's new records exceeds what `Credit` allows by less than
+one frame, and so does what comes again; what is out of all exceeds `OUT_BYTES_MAX` by less than a
+frame. A record is out at most once at a time, and what was sent stays out until the client settles
+it, drops it or has had it for longer than the ack wait. An ack floor never falls. A stream that
+waits for anything of its own (its cap, its suspects, a revoke) holds neither credit nor a place
+among the reads. This module does not know the frame format: it is given the function that cuts
+frames.
 """
 
 from collections.abc import Callable, Iterable
 
-from dss_core.limits import ACKED_RANGES_MAX, CREDIT_BYTES, CREDIT_RECORDS
+from dss_core.limits import CREDIT_BYTES, CREDIT_RECORDS
 from dss_core.progress import Progress, Ranges
 from dssd.limits import REVOKE_REPORT_SHARE
 from dssd.machines.delivery.credit import Account, Credit
@@ -36,6 +36,7 @@ from dssd.machines.delivery.events import (
     Installed,
     Left,
     Read,
+    ReadFailed,
     RefuseGrant,
     RefuseRange,
     Report,
@@ -54,10 +55,11 @@ from dssd.machines.delivery.events import (
 from dssd.machines.delivery.fairness import RoundRobin
 from dssd.machines.delivery.frame_plan import CreditLeft, CutFrames
 from dssd.machines.delivery.moved_grants import MovedGrants
-from dssd.machines.delivery.outstanding import SentRange
+from dssd.machines.delivery.outstanding import SentRange, checked
 from dssd.machines.delivery.retry import Resting
-from dssd.machines.delivery.stream import DeliveredStream, checked
+from dssd.machines.delivery.stream import DeliveredStream
 from dssd.machines.delivery.sync_acks import DurableAcks
+from dssd.machines.messages import Stall
 
 
 class DeliveryWindow:
@@ -111,11 +113,12 @@ class DeliveryWindow:
     def _installed(self, given: Installed, now_ms: int) -> None:
         assert given.grant not in self._streams, given
         account = self._turns.share(given.subscription).account
-        stream = DeliveredStream(given, self.credit.records, Resting(account.resting))
+        stream = DeliveredStream(given, self.credit.records, Resting(account.resting), now_ms)
         self._streams[given.grant] = stream
         if self._turns.enter(stream):
             self.credit.open(account)
         self._durable.begin(given.grant, given.granted.progress)
+        self._due_by(stream.next_ms())
         self._offer(stream)
 
     def _grown(self, given: Grown, now_ms: int) -> None:
@@ -129,6 +132,9 @@ class DeliveryWindow:
         self._turns.read_answered(stream)
         if stream is None:
             return
+        if stream.stops_at(given):
+            self._pause(stream, Stall.DAMAGED, now_ms)
+            return
         before = stream.progress
         if stream.take_chunk(given) and not self._turns.share(stream.subscription).suspended:
             self._turns.hold(stream)
@@ -136,7 +142,20 @@ class DeliveryWindow:
             stream.forget_chunk()
             self._offer(stream)
         if not stream.finished:
+            self._due_by(stream.next_ms())
             self._note_moved(stream, before, now_ms)
+
+    def _read_failed(self, given: ReadFailed, now_ms: int) -> None:
+        stream = self._streams.get(given.grant)
+        self._turns.read_answered(stream)
+        if stream is not None:
+            self._pause(stream, Stall.UNREADABLE, now_ms)
+
+    def _pause(self, stream: DeliveredStream, trouble: Stall, now_ms: int) -> None:
+        """Nothing of the stream can be read for a while; it is tried again."""
+        stream.read_failed(now_ms, trouble)
+        self._due_by(stream.next_ms())
+        self._show_stalled(stream)
 
     def _revoke_begun(self, given: RevokeBegun, now_ms: int) -> None:
         stream = self._streams.get(given.grant)
@@ -185,11 +204,20 @@ class DeliveryWindow:
 
     def _closing(self, given: Closing, now_ms: int) -> None:
         streams = list(self._streams.values())
+        self._leave_in_doubt(streams)
         reports = tuple((stream.grant, stream.report(sent=stream.sent)) for stream in streams)
         if reports:
             self._effects.append(Report(reports))
         for stream in streams:
             self._forget(stream)
+
+    def _leave_in_doubt(self, streams: list[DeliveredStream]) -> None:
+        """The client is gone without a word. A daemon that stops charges nobody."""
+        if self._draining:
+            return
+        alone = sum(stream.out.records for stream in streams) == 1
+        for stream in streams:
+            self._credit_back(stream, stream.end_in_doubt(alone=alone))
 
     def _suspended(self, given: Suspended, now_ms: int) -> None:
         share = self._turns.share(given.subscription)
@@ -223,12 +251,14 @@ class DeliveryWindow:
             stream.raise_frontier(given.frontier, now_ms)
         for start, end in self._checked(stream, given.in_progress) if given.in_progress else ():
             stream.renew(start, end, now_ms)
+        for start, end in self._checked(stream, given.handed_out) if given.handed_out else ():
+            stream.hand_out(start, end, now_ms)
         if given.naks:
             self._refuse(stream, given, now_ms)
         if given.token:
             # Not only what came with the token: what was acked before may not be durable yet.
             self._answer(self._durable.wait(given.grant, given.token, stream.acked()))
-        moved = bool(given.naks) or stream.frontier != frontier
+        moved = bool(given.naks or given.handed_out) or stream.frontier != frontier
         self._note_moved(stream, before, now_ms, moved=moved)
         self._due_by(stream.next_ms())
         self._offer(stream)
@@ -273,7 +303,7 @@ class DeliveryWindow:
         if expired:
             self._credit_back(stream, expired)
             self._note_moved(stream, stream.progress, now_ms, moved=True)
-        stream.resting.wake(now_ms)
+        stream.wake(now_ms)
         self._offer(stream)
 
     def _due_by(self, at_ms: int | None) -> None:
@@ -390,13 +420,12 @@ class DeliveryWindow:
     def _show_stalled(self, stream: DeliveredStream) -> None:
         if stream.ending:
             return
-        ranges = len(stream.progress.ranges)
-        stalled = ranges >= ACKED_RANGES_MAX // 2 and stream.capped()
-        if stalled != stream.stalled:
-            stream.stalled = stalled
+        stall = stream.stalled_by()
+        if stall is not stream.stall:
+            stream.stall = stall
             self._note_moved(stream, stream.progress, self._now_ms, moved=True)
             self._effects.append(
-                ShowStalled(stream.grant, stream.subscription, stalled, stream.progress.floor)
+                ShowStalled(stream.grant, stream.subscription, stall, stream.progress.floor)
             )
 
 
@@ -404,6 +433,7 @@ _HANDLERS: dict[type, Callable[..., None]] = {
     Installed: DeliveryWindow._installed,
     Grown: DeliveryWindow._grown,
     ChunkRead: DeliveryWindow._chunk_read,
+    ReadFailed: DeliveryWindow._read_failed,
     Settle: DeliveryWindow._settle,
     Settles: DeliveryWindow._settles,
     RevokeBegun: DeliveryWindow._revoke_begun,

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 
 from dss_core.ids import StreamId
 from dss_core.progress import Progress
-from dssd.machines.messages import Attempts, BorrowerId, SessionId, ToBorrower, ToLeader
+from dssd.machines.attempts import Attempts
+from dssd.machines.fate import NO_FATE, Fate
+from dssd.machines.messages import BorrowerId, SessionId, Stall, ToBorrower, ToLeader
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +31,7 @@ class StoredStream:
     """Not None: the last grant did not end with an exact report."""
     attempts: Attempts = ()
     finished: bool = False
+    fate: Fate = NO_FATE
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +133,7 @@ class StreamRecord:
     finished: bool
     grant: "GrantRecord | None"
     """None where only the progress changed."""
+    fate: Fate = NO_FATE
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,8 +216,9 @@ class StreamView:
     grant_epoch: int
     progress: Progress
     state_age_ms: int
-    stalled: bool = False
-    """Its delivery is paused until its oldest record is acknowledged."""
+    stall: Stall = Stall.NONE
+    """Why its delivery is paused."""
+    fate: Fate = NO_FATE
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,9 @@ only; otherwise `holder` names who held it last.
 
 from enum import Enum
 
+from dssd.machines.attempts import Attempts
 from dssd.machines.leader.events import GrantRecord, StoredStream, StreamRecord
-from dssd.machines.messages import Attempts, BorrowerId, GrantedStream
+from dssd.machines.messages import BorrowerId, GrantedStream, Stall
 
 
 class StreamState(Enum):
@@ -42,9 +43,9 @@ class LentStream:
     """The state, owned by the leader; `state`, `holder` and `grant_epoch` change in a step only."""
 
     __slots__ = (
-        "attempts", "durable", "frontier", "grant_epoch", "grant_unsaved", "heir", "holder",
+        "attempts", "durable", "fate", "frontier", "grant_epoch", "grant_unsaved", "heir", "holder",
         "progress", "reserved", "saved", "sealed_end", "session_id", "since_ms",
-        "stalled", "state", "stream", "suspect_end", "unmeasured",
+        "stall", "state", "stream", "suspect_end", "unmeasured",
     )  # fmt: skip
 
     def __init__(self, stored: StoredStream) -> None:
@@ -60,11 +61,12 @@ class LentStream:
         self.saved = stored.progress
         self.frontier = stored.frontier
         self.attempts: Attempts = stored.attempts
+        self.fate = stored.fate
         self.sealed_end = stored.sealed_end
         self.suspect_end = 0 if stored.borrower_id is None else stored.end
         self.unmeasured = False
-        self.stalled = False
-        """Its holder says that delivery is paused."""
+        self.stall = Stall.NONE
+        """Why delivery is paused, as its holder says."""
         self.reserved = False
         self.durable = False
         """What the present state waits for is committed."""
@@ -91,7 +93,7 @@ class LentStream:
             )
         finished = self.state is StreamState.FINISHED
         return StreamRecord(
-            self.stream, self.progress, self.frontier, self.attempts, finished, grant
+            self.stream, self.progress, self.frontier, self.attempts, finished, grant, self.fate
         )
 
     def granted(self) -> GrantedStream:
@@ -104,4 +106,5 @@ class LentStream:
             self.frontier,
             self.attempts,
             suspect_end,
+            self.fate,
         )

@@ -217,7 +217,8 @@ def _stream_view(state: Leader, stream: StreamId, now_ms: int) -> StreamView:
         lent.grant_epoch,
         lent.progress,
         now_ms - lent.since_ms,
-        lent.stalled,
+        lent.stall,
+        lent.fate,
     )
 
 

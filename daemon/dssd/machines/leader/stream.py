@@ -46,7 +46,7 @@ from dssd.machines.leader.stream_events import (
     Sealed,
     StreamEvent,
 )
-from dssd.machines.messages import StreamReport
+from dssd.machines.messages import Stall, StreamReport
 
 
 def step(state: LentStream, event: StreamEvent) -> Acts:
@@ -60,7 +60,7 @@ def _lend(state: LentStream, event: GrantDecided) -> Acts:
     state.holder = event.borrower_id
     state.session_id = event.session_id
     state.heir = None
-    state.stalled = False
+    state.stall = Stall.NONE
     state.reserved = False
     state.durable = False
     state.grant_unsaved = True
@@ -72,9 +72,10 @@ def _merge(state: LentStream, report: StreamReport) -> bool:
     progress = state.progress.merged(report.progress)
     frontier = max(state.frontier, report.frontier)
     attempts = merged_attempts(state.attempts, report.attempts, progress)
-    fresh = progress != state.progress or frontier != state.frontier or attempts != state.attempts
-    state.progress, state.frontier, state.attempts = progress, frontier, attempts
-    return fresh
+    fate = state.fate.merged(report.fate, progress)
+    known = (state.progress, state.frontier, state.attempts, state.fate)
+    state.progress, state.frontier, state.attempts, state.fate = progress, frontier, attempts, fate
+    return known != (progress, frontier, attempts, fate)
 
 
 def _is_holders(state: LentStream, event: Reported) -> bool:
@@ -92,7 +93,7 @@ def _report(state: LentStream, event: Reported) -> Acts:
     if not _is_holders(state, event):
         return (Act.SEND_INVALIDATE,)
     fresh = _merge(state, event.report)
-    state.stalled = event.report.stalled
+    state.stall = event.report.stall
     if state.state is StreamState.GRANTING:
         state.state = StreamState.GRANTED
     if event.final or state.is_at_end():
@@ -121,7 +122,7 @@ def _report_free(state: LentStream, event: Reported) -> Acts:
         return (Act.SAVE_SOON, Act.SEND_INVALIDATE, Act.SHARE_ANEW)
     if state.reserved and not event.final:
         state.state = StreamState.GRANTED
-        state.stalled = event.report.stalled
+        state.stall = event.report.stall
         state.reserved = False
         return (Act.SAVE_SOON,) if fresh else (Act.SEND_SAVED,)
     return (Act.SAVE_SOON, Act.SEND_INVALIDATE) if fresh else (Act.SEND_INVALIDATE,)
@@ -153,7 +154,7 @@ def _finish(state: LentStream) -> None:
 
 
 def _end(state: LentStream) -> Acts:
-    state.stalled = False
+    state.stall = Stall.NONE
     state.grant_unsaved = True
     if state.is_at_end():
         _finish(state)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from dss_core.errors import LogUnreadable
 from dssd.log.read.file_reader import FileReader
 
 
@@ -71,7 +72,24 @@ async def test_a_half_cached_part_is_completed_by_a_thread(
     assert await reader.read(path, 0, 10) == b"0123456789"
 
 
-async def test_unreadable_bytes_count_as_missing(
+@pytest.mark.parametrize("error", [errno.EIO, errno.ENOMEM, errno.ESTALE, errno.ENXIO])
+async def test_a_read_that_fails_says_so_and_may_be_tried_again(
+    reader: FileReader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: int
+) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"0123456789")
+
+    def broken(*_: object) -> int:
+        raise OSError(error, "broken")
+
+    with monkeypatch.context() as while_broken:
+        while_broken.setattr(os, "preadv", broken)
+        with pytest.raises(LogUnreadable, match="file cannot be read now: broken"):
+            await reader.read(path, 0, 10)
+    assert await reader.read(path, 0, 10) == b"0123456789"
+
+
+async def test_a_file_that_cannot_be_opened_is_not_taken_for_a_missing_one(
     reader: FileReader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "file"
@@ -80,8 +98,16 @@ async def test_unreadable_bytes_count_as_missing(
     def broken(*_: object) -> int:
         raise OSError(errno.EIO, "broken")
 
-    monkeypatch.setattr(os, "preadv", broken)
-    assert await reader.read(path, 0, 10) == b""
+    monkeypatch.setattr(os, "open", broken)
+    with pytest.raises(LogUnreadable):
+        await reader.read(path, 0, 10)
+
+
+async def test_a_read_anew_is_a_read(reader: FileReader, tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"0123456789")
+    assert await reader.read_anew(path, 2, 3) == b"234"
+    assert await reader.read_anew(tmp_path / "missing", 0, 1) == b""
 
 
 async def test_descriptors_stay_within_their_bound(reader: FileReader, tmp_path: Path) -> None:

@@ -64,6 +64,7 @@ from support.played_borrower import (
     kind_of,
     report,
 )
+from support.proof_share import share
 
 S = BorrowerState
 STATES = (S.CONNECTING, S.REPLAYING, S.UPDATING, S.UNSUBSCRIBING, S.GONE)
@@ -545,7 +546,7 @@ ANY_INPUT = st.one_of(
 )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=share(150, 400), deadline=None)
 @given(st.lists(ANY_INPUT, max_size=40))
 def test_any_inputs_in_any_order_keep_the_session_consistent(
     inputs: list[BorrowerInput],

@@ -10,6 +10,7 @@ from dss_core.progress import Progress, Range, Ranges, covers, normalised, total
 from dssd.limits import AGAIN_PART, RESERVED_PART
 from dssd.machines.delivery.events import Deliver, Nak, Settle
 from support.played_window import Client, Stream, offsets
+from support.proof_share import share
 
 ACK_WAIT_MS = 400
 NEVER_MS = 1 << 40
@@ -191,7 +192,7 @@ SMALL = st.lists(st.integers(1, 3), min_size=1, max_size=30)
 LARGE = st.lists(st.integers(1, 40), min_size=1, max_size=5)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=share(100, 200), deadline=None)
 @given(SMALL, LARGE, st.tuples(STRETCHES, STRETCHES), st.integers(1, 20), st.booleans(), ACTIONS)
 def test_every_record_is_delivered_and_acked_once_within_the_credit(
     small: list[int],

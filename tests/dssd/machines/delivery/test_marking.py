@@ -4,26 +4,66 @@ import pytest
 
 from dss_core.ids import StreamId
 from dss_core.progress import Progress
+from dssd.machines.attempts import Attempts
 from dssd.machines.delivery.frame_plan import Stretch
 from dssd.machines.delivery.marking import Marking, together_max
 from dssd.machines.delivery.outstanding import Outstanding, SentRange
-from dssd.machines.messages import Attempts, GrantedStream
+from dssd.machines.fate import Fate
+from dssd.machines.messages import GrantedStream
 
 CREDIT = 100
 
 
-def marking(attempts: Attempts = (), *, frontier: int = 0, suspect_end: int = 0) -> Marking:
-    granted = GrantedStream(StreamId(1, 0), 1, Progress(0), frontier, attempts, suspect_end)
+def marking(
+    attempts: Attempts = (),
+    *,
+    frontier: int = 0,
+    suspect_end: int = 0,
+    failures: Attempts = (),
+) -> Marking:
+    fate = Fate(failures)
+    granted = GrantedStream(StreamId(1, 0), 1, Progress(0), frontier, attempts, suspect_end, fate)
     return Marking(granted, CREDIT)
 
 
-def stretch(marks: Marking, start: int, end: int, *, again: bool = False) -> Stretch:
-    return marks.first_stretch(((start, end),), 0, Outstanding(), again=again)
+def stretch(marks: Marking, start: int, end: int) -> Stretch:
+    return marks.first_stretch(((start, end),), 0, Outstanding())
 
 
 @pytest.mark.parametrize(("attempts", "records"), [(1, 500), (2, 250), (9, 1), (10, 1), (99, 1)])
 def test_records_out_together_are_halved_down_to_one(attempts: int, records: int) -> None:
-    assert together_max(1_000, attempts) == records
+    assert together_max(1_000, attempts, 0) == records
+
+
+@pytest.mark.parametrize(("doubts", "records"), [(1, 500), (2, 62), (3, 7), (4, 1), (99, 1)])
+def test_from_the_second_doubt_on_they_are_eight_times_fewer(doubts: int, records: int) -> None:
+    assert together_max(1_000, doubts, doubts) == records
+
+
+def test_attempts_that_were_answered_are_no_doubts() -> None:
+    failures = ((0, 2, 3), (4, 6, 1))
+    marks = marking(((0, 6, 4),), frontier=6, failures=failures)
+    assert marks.in_doubt(4) == [(2, 4, 4)]
+    assert marks.in_doubt(3) == [(2, 4, 4), (4, 6, 4)]
+    assert marks.in_doubt(2) == [(2, 4, 4), (4, 6, 4)]
+    assert marks.in_doubt(1) == [(0, 2, 4), (2, 4, 4), (4, 6, 4)]
+
+
+def test_what_was_handed_out_above_the_frontier_is_counted_once() -> None:
+    marks = marking()
+    marks.note_handed_out_early(5, 7)
+    marks.note_handed_out_early(6, 8)
+    assert marks.attempts() == ((5, 8, 1),)
+    assert marks.note_handed_out(Progress(0), 0, 10, ()) == ((0, 5), (8, 10))
+    assert marks.counted(0, 12, 10) == [(0, 5, 1), (5, 8, 1), (8, 10, 1), (10, 12, 0)]
+
+
+def test_what_was_out_as_the_client_vanished_counts_as_an_attempt_unless_it_did_already() -> None:
+    marks = marking(((6, 8, 2),), frontier=8)
+    marks.note_handed_out(Progress(0), 0, 2, ())
+    marks.note_handed_out_early(4, 5)
+    marks.note_in_doubt(0, 10, 2)
+    assert marks.counted(0, 12, 2) == [(0, 6, 2), (6, 8, 3), (8, 10, 1), (10, 12, 0)]
 
 
 def test_what_is_new_is_the_first_attempt_and_goes_without_a_mark() -> None:
@@ -31,8 +71,9 @@ def test_what_is_new_is_the_first_attempt_and_goes_without_a_mark() -> None:
 
 
 def test_what_was_handed_out_under_an_older_grant_is_a_suspect() -> None:
-    assert stretch(marking(frontier=4), 0, 10) == Stretch(0, 4, True, 2, CREDIT // 2)
-    assert stretch(marking(((0, 3, 2),), frontier=4), 0, 10) == Stretch(0, 3, True, 3, CREDIT // 4)
+    assert stretch(marking(frontier=4), 0, 10) == Stretch(0, 4, True, 2, CREDIT // 2, 1)
+    twice = marking(((0, 3, 2),), frontier=4)
+    assert stretch(twice, 0, 10) == Stretch(0, 3, True, 3, CREDIT // 16, 2)
 
 
 def test_what_was_perhaps_handed_out_is_marked_but_no_attempt() -> None:
@@ -43,13 +84,22 @@ def test_what_comes_again_under_this_grant_is_no_suspect() -> None:
     out = Outstanding()
     out.add(SentRange(20, 70, (), 50, 50, suspects_max=50))
     marks = marking(frontier=4)
-    assert marks.first_stretch(((0, 4),), 0, out, again=False).records_max == 0
-    assert marks.first_stretch(((0, 4),), 0, out, again=True).records_max == CREDIT // 2
+    assert marks.first_stretch(((0, 4),), 0, out).records_max == 0
+    assert marks.of_one_mark(((0, 4),), 0)[1].records_max == CREDIT // 2
+
+
+def test_what_comes_again_goes_with_all_of_the_same_attempts_and_doubts() -> None:
+    marks = marking(((0, 2, 2), (4, 9, 2)), frontier=9, failures=((6, 9, 1),))
+    same, first = marks.of_one_mark(((0, 3), (5, 9)), 0)
+    assert same == ((0, 2), (5, 6))
+    assert first == Stretch(0, 6, True, 3, CREDIT // 16, 2)
+    assert marks.of_one_mark(((2, 3), (7, 9)), 0)[0] == ((2, 3),)
+    assert marks.of_one_mark(((7, 9),), 0) == (((7, 9),), Stretch(7, 9, True, 3, CREDIT // 4, 1))
 
 
 def test_an_attempt_of_what_had_one_under_an_older_grant_is_counted() -> None:
     marks = marking(frontier=4)
-    marks.note_handed_out(Progress(0), 0, 6)
+    assert marks.note_handed_out(Progress(0), 0, 6, ()) == ((0, 6),)
     assert marks.attempts() == ((0, 4, 2),)
 
 

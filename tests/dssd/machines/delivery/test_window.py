@@ -31,8 +31,11 @@ from dssd.machines.delivery.events import (
     Unwanted,
 )
 from dssd.machines.delivery.window import DeliveryWindow
-from dssd.machines.messages import GrantedStream, StreamReport
+from dssd.machines.fate import Counts, Fate
+from dssd.machines.messages import GrantedStream, Stall, StreamReport
 from support.played_window import ACK_WAIT_MS, Client, Stream, cut, offsets
+
+ACKED_TWO = Fate(counts=Counts(acked=2))
 
 
 def test_new_records_are_sent_in_order_up_to_the_credit() -> None:
@@ -228,7 +231,7 @@ def test_due_records_of_different_attempts_come_in_a_delivery_each() -> None:
     assert client.take() == [(((2, 3), (6, 7)), True, 2)]
     client.feed(Settle(1, naks=tuple(Nak(at, at + 1, 500) for at in (1, 5))))
     again = tuple(Nak(at, at + 1, 500) for at in (2, 6))
-    client.feed(Settle(1, naks=again, in_progress=((2, 3), (6, 7))))
+    client.feed(Settle(1, naks=again, handed_out=((2, 3), (6, 7))))
     client.tick(500)
     assert client.take() == [(((1, 2), (5, 6)), True, 2), (((2, 3), (6, 7)), True, 3)]
 
@@ -306,7 +309,7 @@ def test_a_nak_brings_the_record_again_after_a_second_then_two() -> None:
     assert client.take() == []
     client.tick(1)
     assert client.take() == [(((1, 2),), True, 2)]
-    client.feed(Settle(1, naks=(Nak(1, 2),), in_progress=((1, 2),)))
+    client.feed(Settle(1, naks=(Nak(1, 2),), handed_out=((1, 2),)))
     client.tick(1_999)
     assert client.take() == []
     client.tick(1)
@@ -368,7 +371,7 @@ def test_what_comes_again_waits_for_its_ack_only_once_it_is_handed_out() -> None
     client.tick(10 * ACK_WAIT_MS)
     assert [ranges for ranges, _, _ in client.take()] == [((1, 2),)], "only the other one"
     assert client.window.credit.out_records == out, "its credit does not come back"
-    client.feed(Settle(1, in_progress=((0, 1),)))
+    client.feed(Settle(1, handed_out=((0, 1),)))
     client.tick(ACK_WAIT_MS + 2_000)
     assert client.take() == [(((0, 1),), True, 3)]
 
@@ -378,10 +381,13 @@ def test_what_came_again_is_charged_when_it_is_handed_out() -> None:
     client.install(1, Stream([4]))
     client.feed(Settle(1, naks=(Nak(0, 4, 0),), frontier=4))
     assert client.take()[-1] == (((0, 4),), True, 2)
-    client.feed(Settle(1, in_progress=((0, 1), (2, 3))))
-    client.feed(Settle(1, in_progress=((0, 1),)))
-    client.feed(Closing())
+    client.feed(Settle(1, handed_out=((0, 1), (2, 3))))
+    client.feed(Settle(1, handed_out=((0, 1),)))
+    client.tick(10)
     assert client.reports[1].attempts == ((0, 1, 2), (2, 3, 2))
+    client.feed(Closing())
+    report = client.reports[1]
+    assert report.attempts == ((0, 4, 2),), "the others perhaps were, too"
 
 
 def test_a_wait_of_the_sending_before_does_not_take_back_what_came_again() -> None:
@@ -407,7 +413,7 @@ def test_a_late_nak_does_not_bring_a_second_copy_of_what_is_on_its_way_again() -
     client.feed(Settle(1, naks=(Nak(0, 1, 0),), frontier=1))
     assert client.take() == []
     assert client.window.credit.out_records == 1
-    client.feed(Settle(1, naks=(Nak(0, 1, 0),), in_progress=((0, 1),)))
+    client.feed(Settle(1, naks=(Nak(0, 1, 0),), handed_out=((0, 1),)))
     assert client.take() == [(((0, 1),), True, 3)]
 
 
@@ -453,24 +459,40 @@ def test_what_was_handed_out_before_is_marked_and_halved() -> None:
     assert client.take() == [(((4, 8),), True, 2), (((8, 16),), False, 1)]
 
 
-def test_a_record_blamed_often_goes_alone() -> None:
+def test_a_record_that_clients_vanished_with_comes_alone_and_the_stream_goes_on_around_it() -> None:
     client = Client(records=8)
-    client.install(1, Stream([8]), frontier=8, attempts=((2, 3, 5),))
-    assert client.take() == [(((0, 2),), True, 2)]
-    client.feed(Settle(1, ((0, 2),), frontier=2))
-    assert client.take() == [(((2, 3),), True, 6)]
-    client.feed(Settle(1, frontier=3))
+    client.install(1, Stream([8]), frontier=8, attempts=((2, 4, 5),))
+    assert client.take() == [(((0, 2), (4, 6)), True, 2)]
+    client.feed(Settle(1, ((0, 2), (4, 6)), frontier=6))
+    assert client.take() == [(((6, 8),), True, 2)]
+    client.feed(Settle(1, ((6, 8),), frontier=8))
+    client.tick(15_999)
     assert client.take() == []
-    assert client.window.step(Closing(), 0) == [
-        Report(
-            (
-                (
-                    1,
-                    StreamReport(StreamId(1, 1), 1, Progress(2), 8, attempts=((2, 3, 6),), sent=3),
-                ),
-            )
-        )
-    ]
+    client.tick(1)
+    assert client.take() == [(((2, 3),), True, 6)]
+    client.tick(1_000)
+    assert client.take() == [], "one at a time"
+    client.feed(Settle(1, ((2, 3),), handed_out=((2, 3),)))
+    client.tick(1)
+    assert client.take() == [(((3, 4),), True, 6)]
+
+
+def test_a_record_that_was_out_alone_as_its_client_vanished_has_failed() -> None:
+    client = Client(records=8)
+    client.install(1, Stream([1]))
+    client.feed(Settle(1, frontier=1))
+    client.feed(Closing())
+    assert client.reports[1].fate.failures == ((0, 1, 1),)
+    assert client.reports[1].attempts == ()
+
+
+def test_of_several_that_were_out_nobody_knows_which_failed() -> None:
+    client = Client(records=8)
+    client.install(1, Stream([1]))
+    client.install(2, Stream([1]))
+    client.feed(Closing())
+    assert [client.reports[grant].fate.failures for grant in (1, 2)] == [(), ()]
+    assert [client.reports[grant].attempts for grant in (1, 2)] == [((0, 1, 1),)] * 2
 
 
 def test_perhaps_handed_out_is_marked_without_being_charged() -> None:
@@ -485,14 +507,93 @@ def test_acked_ranges_of_the_grant_are_masked() -> None:
     assert client.take() == [(((1, 3), (5, 8)), False, 1)]
 
 
-def test_prefetched_records_are_not_charged() -> None:
+def test_what_was_out_as_a_client_vanished_counts_as_an_attempt_in_doubt() -> None:
     client = Client()
     client.install(1, Stream([8]))
     client.feed(Settle(1, frontier=1))
     client.feed(Closing())
     report = client.reports[1]
     assert (report.progress, report.frontier, report.sent) == (Progress(0), 1, 8)
-    assert report.attempts == ()
+    assert report.attempts == ((1, 8, 1),)
+    assert report.fate.failures == ()
+
+
+def test_a_daemon_that_stops_charges_nobody() -> None:
+    client = Client()
+    client.install(1, Stream([8]))
+    client.feed(Settle(1, frontier=1), Draining(2_000), Closing())
+    assert client.reports[1].attempts == ()
+
+
+def test_what_was_handed_out_out_of_turn_is_charged_and_waits_for_its_ack() -> None:
+    client = Client()
+    client.install(1, Stream([8]))
+    client.take()
+    client.feed(Settle(1, frontier=2, handed_out=((5, 6),)))
+    client.tick(10)
+    assert client.reports[1].attempts == ((5, 6, 1),)
+    client.tick(ACK_WAIT_MS + 2_000)
+    assert client.take() == [(((0, 2), (5, 6)), True, 2)]
+
+
+def test_a_delay_that_a_user_chose_goes_along_with_the_stream() -> None:
+    client = Client()
+    client.install(1, Stream([4]), wall_ahead_ms=1_000_000)
+    client.feed(Settle(1, naks=(Nak(1, 2, 30_000), Nak(2, 3, 999)), frontier=4), Closing())
+    rests = client.reports[1].fate.rests
+    assert rests == ((1, 2, 1_030_000),)
+    after = Client()
+    after.install(1, Stream([4]), frontier=4, rests=rests, wall_ahead_ms=1_020_000)
+    assert after.take() == [(((0, 1), (2, 4)), True, 2)]
+    after.feed(Settle(1, ((0, 1), (2, 4)), frontier=4))
+    after.tick(9_999)
+    assert after.take() == []
+    after.tick(1)
+    assert after.take() == [(((1, 2),), True, 2)]
+    after.tick(10)
+    assert after.reports[1].attempts == (), "the frontier passed it by: it was not handed out"
+    after.feed(Settle(1, handed_out=((1, 2),)), Settle(1, ((1, 2),)))
+    after.tick(10)
+    assert after.reports[1].progress == Progress(4)
+
+
+def test_every_offset_is_counted_as_what_became_of_it() -> None:
+    client = Client()
+    client.install(1, Stream([4, 4, 4], start=4, mask=((5, 7),), lost=((0, 4),)))
+    client.feed(Settle(1, ((4, 5), (7, 9)), frontier=12))
+    client.feed(Settle(1, ((4, 5), (8, 10))))
+    client.tick(10)
+    assert client.reports[1].fate.counts == Counts(acked=4, filtered=2, lost=4)
+
+
+def test_a_read_that_fails_is_tried_again_and_passes_nothing() -> None:
+    client = Client()
+    client.install(1, Stream([4]), failing=3)
+    assert client.take() == []
+    client.tick(10)
+    assert client.reports[1].stall is Stall.UNREADABLE
+    assert client.reports[1].progress == Progress(0)
+    client.tick(249 + 500)
+    assert client.take() == []
+    client.tick(1_000)
+    assert client.take() == [(((0, 4),), False, 1)]
+    client.tick(10)
+    assert not client.reports[1].stall
+
+
+@pytest.mark.parametrize("stall", [False, True])
+def test_confirmed_damage_is_passed_and_counted_or_stalls_the_group(stall: bool) -> None:
+    client = Client()
+    client.install(1, Stream([4, 4], start=4, damaged=((1, 4),), lost=((0, 1),)), stall=stall)
+    client.tick(10)
+    report = client.reports[1]
+    if stall:
+        assert (client.take(), report.progress) == ([], Progress(0))
+        assert report.stall is Stall.DAMAGED
+    else:
+        assert (client.take(), report.progress) == ([(((4, 8),), False, 1)], Progress(4))
+        assert report.fate.damaged == ((1, 4),)
+        assert report.fate.counts == Counts(lost=1, damaged=3)
 
 
 def test_a_wrong_ack_is_refused_and_changes_nothing() -> None:
@@ -552,7 +653,7 @@ def test_a_revoke_waits_for_the_client_and_reports_finally() -> None:
     assert client.take_others() == [SendRevoke(1, 10_000)]
     client.feed(Settle(1, ((0, 2),), token=5, frontier=3))
     client.feed(RevokeFinished(1))
-    assert client.reports[1] == StreamReport(StreamId(1, 1), 1, Progress(2), 3)
+    assert client.reports[1] == StreamReport(StreamId(1, 1), 1, Progress(2), 3, fate=ACKED_TWO)
     assert client.window.credit.out_records == 0
     client.feed(Settle(1, ((2, 3),)))
     assert client.take_others() == [RefuseGrant(1)]
@@ -623,7 +724,9 @@ def test_draining_learns_how_far_the_client_handed_out() -> None:
     client.feed(Settle(1, ((0, 1),), frontier=2), RevokeFinished(1))
     assert client.window.drained
     client.feed(Closing())
-    assert client.reports[1] == StreamReport(StreamId(1, 1), 1, Progress(1), 2, sent=2)
+    assert client.reports[1] == StreamReport(
+        StreamId(1, 1), 1, Progress(1), 2, sent=2, fate=Fate(counts=Counts(acked=1))
+    )
 
 
 def test_at_the_cap_of_acked_ranges_the_stream_pauses_and_shows_it() -> None:
@@ -642,11 +745,11 @@ def test_at_the_cap_of_acked_ranges_the_stream_pauses_and_shows_it() -> None:
     assert at < 5_000
     client.tick(10)
     assert 1_024 <= len(client.reports[1].progress.ranges) <= 1_024 + 1_000 // 2
-    assert ShowStalled(1, 1, True, 0) in client.take_others()
-    assert client.reports[1].stalled
+    assert ShowStalled(1, 1, Stall.UNACKED, 0) in client.take_others()
+    assert client.reports[1].stall is Stall.UNACKED
     client.feed(Settle(1, ((0, at),)))
     client.tick(10)
-    assert not client.reports[1].stalled
+    assert not client.reports[1].stall
 
 
 @pytest.mark.parametrize("gap", [1, 2, 7])
@@ -678,7 +781,7 @@ def test_a_new_holder_at_the_cap_waits_where_it_adds_ranges_of_its_own() -> None
         client.feed(Settle(1, odd, frontier=max(got) + 1))
     assert count <= 1_000
     client.tick(10)
-    assert client.reports[1].stalled
+    assert client.reports[1].stall is Stall.UNACKED
 
 
 def test_records_of_one_attempt_go_together_past_what_is_acknowledged() -> None:

@@ -34,6 +34,7 @@ from dssd.machines.messages import (
     UpdateStreamStates,
 )
 from support.played_leader import LEADER, LeaderRun, fresh, of_kind, session_of, stream
+from support.proof_share import share
 
 ANN, BOB = b"ann", b"bob"
 
@@ -416,7 +417,7 @@ STEPS = st.one_of(
 )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=share(150, 400), deadline=None)
 @given(st.lists(STEPS, max_size=50), st.booleans(), st.booleans())
 def test_any_inputs_in_any_order_keep_the_books_and_the_versions(
     steps: list[object], restarted: bool, owned: bool

@@ -1,0 +1,70 @@
+"""The runs of one subscription: those that go on, and what ended ones left.
+
+A run may be cancelled, or end by an error, while the subscription goes on. What it took and did not
+hand out is kept for the next run. Whoever takes records in another way instead gets them from the
+daemon again. Invariant: a record that is kept here was not handed out by a run.
+"""
+
+from collections import deque
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from dss_client.record import grant_behind
+
+if TYPE_CHECKING:
+    from dss_client._grant import HeldGrant
+    from dss_client._keyed_runner import Chains, KeyedRunner
+    from dss_client.record import DeliveredRecord
+
+
+class Runs:
+    """Owned by the subscription."""
+
+    def __init__(self) -> None:
+        self._runners: list[KeyedRunner] = []
+        self._chains: Chains = {}
+        """What ended runs knew of refused records."""
+        self._left: deque[DeliveredRecord] = deque()  # bounded by the credit given to the daemon
+
+    def begin(self, runner: "KeyedRunner") -> None:
+        """A run begins; it knows which refused records are to come again."""
+        chains, self._chains = self._chains, {}
+        runner.resume(chains)
+        self._runners.append(runner)
+
+    def end(self, runner: "KeyedRunner", *, keep: bool) -> None:
+        """A run is over; whether more will be taken."""
+        self._runners.remove(runner)
+        if keep:
+            records, chains = runner.left()
+            self._left.extendleft(reversed(records))
+            self._chains.update(chains)
+
+    def leave(self, records: "Iterable[DeliveredRecord]") -> None:
+        """A run that ends has not even taken these."""
+        self._left.extend(records)
+
+    def next_left(self) -> "DeliveredRecord | None":
+        """The next of what an ended run left."""
+        return self._left.popleft() if self._left else None
+
+    def refuse_left(self) -> None:
+        """Have what was left come again: it is taken in another way from now on."""
+        while self._left:
+            record = self._left.popleft()
+            grant = grant_behind(record)
+            if not grant.stopped:
+                grant.hand_out(record.offset)
+                grant.nak(((record.offset, record.offset + 1),), 0)
+
+    def drop(self, grant: "HeldGrant") -> None:
+        """Nothing of the grant is handed out any more."""
+        for runner in self._runners:
+            runner.drop(grant)
+        self._chains = {at: each for at, each in self._chains.items() if each.grant is not grant}
+        self._left = deque(each for each in self._left if grant_behind(each) is not grant)
+
+    def refused_acked(self, grant: "HeldGrant") -> None:
+        """Something refused was acknowledged after all."""
+        for runner in self._runners:
+            runner.refused_acked(grant)

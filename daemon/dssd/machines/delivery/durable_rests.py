@@ -1,0 +1,60 @@
+"""Rests that outlive the grant: what a user refused with a delay of its own.
+
+The daemon's own back-off ends with the grant; a delay that a user chose does not. Invariant: the
+ranges are disjoint, and each is told until its time has come. Times are the machine's; reports
+carry wall-clock times, which are ``wall_ahead_ms`` ahead of them for the life of the grant.
+"""
+
+from collections.abc import Iterator
+
+from dss_core.progress import Progress, Ranges, normalised
+from dssd.limits import DURABLE_REST_MS_MIN
+from dssd.machines.attempts import unacked_attempts
+from dssd.machines.fate import Rests
+
+
+class DurableRests:
+    """The durable rests of one grant."""
+
+    __slots__ = ("_resting", "_wall_ahead_ms")
+
+    def __init__(self, granted: Rests, wall_ahead_ms: int, now_ms: int) -> None:
+        self._wall_ahead_ms = wall_ahead_ms
+        self._resting = [
+            (start, end, due_ms - wall_ahead_ms)
+            for start, end, due_ms in granted
+            if due_ms - wall_ahead_ms > now_ms
+        ]
+
+    def __iter__(self) -> Iterator[tuple[int, int, int]]:
+        """Each range, and when it is due."""
+        return iter(self._resting)
+
+    def __len__(self) -> int:
+        """How many ranges rest."""
+        return len(self._resting)
+
+    def ranges(self) -> Ranges:
+        """The offsets that rest."""
+        return normalised((start, end) for start, end, _ in self._resting)
+
+    def rest(self, start: int, end: int, now_ms: int, delay_ms: int) -> None:
+        """A user refused the range; a short delay is not worth a row."""
+        if delay_ms >= DURABLE_REST_MS_MIN:
+            self._resting.append((start, end, now_ms + delay_ms))
+
+    def wake(self, now_ms: int) -> None:
+        """Forget what has rested long enough."""
+        if self._resting:
+            self._resting = [each for each in self._resting if each[2] > now_ms]
+
+    def told(self, progress: Progress) -> Rests:
+        """As the group protocol carries them, without what was acknowledged meanwhile."""
+        if not self._resting:
+            return ()
+        return unacked_attempts(
+            sorted(
+                (start, end, at_ms + self._wall_ahead_ms) for start, end, at_ms in self._resting
+            ),
+            progress,
+        )

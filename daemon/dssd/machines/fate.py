@@ -1,0 +1,75 @@
+"""What became of the records of a stream, beside being acknowledged: docs/protocol.md, "The fate of
+records".
+
+It is one value that reports, grants and rows share under both protocols. Invariant: merging is
+monotone and the same in any order, so reports of a grant may come late, doubled or out of order:
+counts only rise, the later due time of a rest wins, and passed ranges are never forgotten before
+`DAMAGED_RANGES_MAX` of them are known. This module does not know what an attempt or a due time does
+to delivery.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from dss_core.progress import Progress, Ranges, normalised
+from dssd.limits import DAMAGED_RANGES_MAX
+from dssd.machines.attempts import Attempts, merged_attempts
+
+Rests = Attempts
+"""Of unacked records that rest: (start, end, due in wall-clock milliseconds)."""
+
+
+class Counts(NamedTuple):
+    """How many offsets a group is done with, by kind; together they are all that progress covers
+    since the group began."""
+
+    acked: int = 0
+    """By the user."""
+    filtered: int = 0
+    """The group's filter rejects them."""
+    lost: int = 0
+    """To retention, or to a gap that a loss of power left."""
+    damaged: int = 0
+    """Confirmed unreadable, and passed over."""
+
+    def plus(self, kind: str, offsets: int) -> "Counts":
+        """With so many more of a kind."""
+        return self._replace(**{kind: getattr(self, kind) + offsets})
+
+    def raised(self, other: "Counts") -> "Counts":
+        """The higher of each."""
+        return Counts(*map(max, self, other))
+
+
+NO_COUNTS = Counts()
+
+
+@dataclass(frozen=True, slots=True)
+class Fate:
+    """What is known of a stream's records, beside progress and attempts."""
+
+    failures: Attempts = ()
+    """How often each unacked record surely failed: it was refused, its ack wait ran out, or its
+    client vanished while it alone was out. Dead letters go by it; users see attempts."""
+    rests: Rests = ()
+    """Unacked records that a user asked for again not before a time."""
+    damaged: Ranges = ()
+    """Offsets that the group passed over because they are confirmed damaged; the newest ones."""
+    counts: Counts = NO_COUNTS
+
+    def merged(self, other: "Fate", progress: Progress) -> "Fate":
+        """What both know, as far as the progress leaves it open."""
+        if self == other and not (self.failures or self.rests):
+            return self
+        damaged = self.damaged
+        if other.damaged != damaged:
+            damaged = normalised((*damaged, *other.damaged))[-DAMAGED_RANGES_MAX:]
+        return Fate(
+            merged_attempts(self.failures, other.failures, progress),
+            merged_attempts(self.rests, other.rests, progress),
+            damaged,
+            self.counts.raised(other.counts),
+        )
+
+
+NO_FATE = Fate()
