@@ -16,3 +16,6 @@ INPUT_LINE_BYTES_MAX = 2 * RECORD_BYTES_MAX
 
 INPUT_CHUNK_BYTES = 256 << 10
 """Read from the input at once: a few hundred lines, little to hold."""
+
+EVENTS_BEFORE_FOLLOWING = 10
+"""Events that are printed before those that come, so that a person sees where they are."""

@@ -20,6 +20,7 @@ COMMANDS = {
     "grants": "Which member reads which stream, and how far it is.",
     "produce": "Publish lines, or JSON lines, to a topic.",
     "consume": "Print records as they come, alone or as member of a group.",
+    "events": "What happened to records and groups.",
     "daemon": "How the daemon is.",
     "errors": "What an error code means.",
     "version": "The version of this program.",

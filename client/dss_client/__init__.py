@@ -6,6 +6,7 @@ importing this package costs no gRPC and no pyarrow, and no wire message is part
 
 from dss_client._client import Client, connect
 from dss_client.daemon import DaemonStatus, Quarantined, UnreadLoss
+from dss_client.events import Event, EventPage
 from dss_client.groups import Borrower, Grant, Group, GroupDescription
 from dss_client.producer import Ack, Delivery, Producer, RecordFields
 from dss_client.reader import Reader
@@ -24,6 +25,8 @@ __all__ = [
     "DeliveredRecord",
     "Delivery",
     "DssError",
+    "Event",
+    "EventPage",
     "Grant",
     "GrantNotice",
     "Group",

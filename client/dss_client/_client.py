@@ -15,6 +15,7 @@ from dss_client._endpoint import Endpoint, resolve
 from dss_client._session_options import SessionOptions
 from dss_client._start_point import Start
 from dss_client.daemon import Daemon
+from dss_client.events import Events
 from dss_client.groups import Grants, Groups
 from dss_client.limits import PRODUCER_BUFFER_BYTES
 from dss_client.topics import Topics
@@ -74,6 +75,7 @@ class Client:
     groups: Groups
     grants: Grants
     daemon: Daemon
+    events: Events
 
     def __init__(self, endpoint: Endpoint, options: SessionOptions) -> None:
         self.endpoint = endpoint.text
@@ -95,6 +97,7 @@ class Client:
         self.groups = Groups(self._connection)
         self.grants = Grants(self._connection)
         self.daemon = Daemon(self._connection)
+        self.events = Events(self._connection)
         await self._tasks.__aenter__()
         return self
 

@@ -37,6 +37,7 @@ from dss_core.limits import MESSAGE_BYTES_MAX, METADATA_BYTES_MAX
 if TYPE_CHECKING:
     from dss_api.v1 import (
         daemon_pb2_grpc,
+        events_pb2_grpc,
         groups_pb2_grpc,
         log_pb2_grpc,
         sessions_pb2_grpc,
@@ -110,6 +111,13 @@ class Connection:
         from dss_api.v1.daemon_pb2_grpc import DaemonStub
 
         return DaemonStub(self._channel)
+
+    @cached_property
+    def events(self) -> "events_pb2_grpc.EventsStub":
+        """Stub of the service Events."""
+        from dss_api.v1.events_pb2_grpc import EventsStub
+
+        return EventsStub(self._channel)
 
     @cached_property
     def log(self) -> "log_pb2_grpc.LogStub":

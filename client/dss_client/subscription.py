@@ -439,7 +439,8 @@ class Subscription:
         if self._current is not None and self._current.grant is grant:
             self._stop_current()
         self._runs.drop(grant)
-        self._handed[grant.stream] = max(self.handed_below(grant.stream), grant.seen_below())
+        stream = grant.storage_topic_id, grant.stream
+        self._handed[stream] = max(self.handed_below(*stream), grant.seen_below())
         self._inbox = deque(handout for handout in self._inbox if handout.grant is not grant)
 
     def ended(self, grant: "HeldGrant") -> None:

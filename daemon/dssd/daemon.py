@@ -2,9 +2,10 @@
 
 ::
 
-    lock ▸ format ▸ store ▸ log ▸ catalogue ▸ groups ▸ registry ▸ sessions ▸ server ▸ health serving
+    lock ▸ format ▸ store ▸ log ▸ catalogue ▸ events ▸ groups ▸ registry ▸ sessions ▸ server
+         ▸ health serving
          stop: health not serving ▸ calls end with exact reports ▸ server ▸ sessions ▸ registry
-               ▸ log ▸ store ▸ lock
+               ▸ events ▸ log ▸ store ▸ lock
 
 Invariant: one task group owns every task of the servicers and the daemon, and an exception that
 escapes from a task ends `run` with that exception. If a part cannot be opened, the parts opened
@@ -23,6 +24,7 @@ from dataclasses import dataclass
 
 from dss_api.v1 import (
     daemon_pb2_grpc,
+    events_pb2_grpc,
     groups_pb2_grpc,
     log_pb2_grpc,
     sessions_pb2_grpc,
@@ -37,14 +39,19 @@ from dssd.clock import Clock
 from dssd.config import Config
 from dssd.data_directory import DataDirectory
 from dssd.descriptors import connections_max
+from dssd.events.events import Events
+from dssd.events.kinds import FILE_QUARANTINED
+from dssd.events.model import Event
 from dssd.leaders.gone_streams import GoneStreams
 from dssd.leaders.groups import Groups
 from dssd.leaders.registry import BOOT_ID_BYTES, Registry
+from dssd.leaders.retention_ahead import RetentionAhead
 from dssd.leaders.retention_losses import RetentionLosses
 from dssd.leaders.topic_readers import readers_of
 from dssd.log.segment_log import SegmentLog
 from dssd.loop_yield import LoopTurn
 from dssd.rpc.daemon import DaemonFacts, DaemonServicer
+from dssd.rpc.events import EventsServicer
 from dssd.rpc.groups import GrantsServicer, GroupsServicer
 from dssd.rpc.log import LogServicer
 from dssd.rpc.server import Register, RpcServer
@@ -86,6 +93,7 @@ class _Parts:
     store: SqliteStore
     log: SegmentLog
     catalogue: Catalogue
+    events: Events
     groups: Groups
     registry: Registry
     sessions: Sessions
@@ -153,14 +161,24 @@ class Daemon:
             raise DiskFailed(reason=f"log: {error}") from error
         stack.push_async_callback(log.close)
         catalogue = await Catalogue.open(store, log, wall_ms=self._clock.wall_ms)
+        events = await Events.open(store, self._clock)
+        await stack.enter_async_context(events)
+        self._note_quarantined(events, directory, log)
         groups = await Groups.open(store, catalogue, log, self._clock)
         registry = Registry(store, groups, catalogue, log, self._clock, boot_id=self._boot_id)
         await stack.enter_async_context(registry)
-        sessions = await Sessions.open(store, catalogue, log, groups, registry, self._clock)
+        sessions = await Sessions.open(
+            store, catalogue, log, groups, registry, self._clock, events=events
+        )
         await stack.enter_async_context(sessions)
-        unread = RetentionLosses(catalogue, groups, registry, self._clock)
+        unread = RetentionLosses(catalogue, groups, registry, self._clock, events.note)
         gone = GoneStreams(store, catalogue, groups)
-        return _Parts(store, log, catalogue, groups, registry, sessions, unread, gone)
+        return _Parts(store, log, catalogue, events, groups, registry, sessions, unread, gone)
+
+    def _note_quarantined(self, events: Events, directory: DataDirectory, log: SegmentLog) -> None:
+        for path, reason in log.quarantined():
+            name = str(path.relative_to(directory.path))
+            events.note(Event(FILE_QUARANTINED, name, f"At the start: {reason}."))
 
     async def _serve(self, parts: _Parts) -> None:
         async with asyncio.TaskGroup() as tasks:
@@ -171,34 +189,48 @@ class Daemon:
                 connections_max=max(1, connections_max() // len(self._config.listen)),
             )
             self._listening = server.bind(self._config.listen)
-            retention = RetentionSchedule(parts.catalogue, parts.log, self._clock, parts.unread)
-            background = [
-                tasks.create_task(self._watch_for_crash(), name="watch for a crash"),
-                tasks.create_task(retention.run(), name="retention"),
-                tasks.create_task(SlowConsumerWatch(self._listening).run(), name="clogged sockets"),
-                tasks.create_task(parts.groups.keep(), name="keep groups"),
-                tasks.create_task(parts.gone.run(), name="rows of removed topics"),
-            ]
+            background = self._background(parts, tasks)
             await server.start()
             try:
                 await server.serving()
                 self._hooks.listening(self._listening)
                 await self._stop.wait()
-                await self._end_calls(server, log_servicer, parts.sessions)
+                await self._end_calls(server, log_servicer, parts)
             finally:
                 await server.stop(limits.STOP_CANCEL_S if self._stop.is_set() else None)
                 for task in background:
                     task.cancel()
 
-    async def _end_calls(
-        self, server: RpcServer, log_servicer: LogServicer, sessions: Sessions
-    ) -> None:
+    def _background(self, parts: _Parts, tasks: asyncio.TaskGroup) -> list[asyncio.Task[None]]:
+        """What runs beside the calls until it is cancelled."""
+        retention = RetentionSchedule(parts.catalogue, parts.log, self._clock, parts.unread)
+        ahead = RetentionAhead(
+            parts.catalogue,
+            parts.groups,
+            parts.registry,
+            parts.log,
+            self._clock,
+            parts.events.note,
+            trusts_wall=retention.trusts_wall,
+        )
+        clogged = SlowConsumerWatch(self._listening, parts.events.note)
+        return [
+            tasks.create_task(self._watch_for_crash(), name="watch for a crash"),
+            tasks.create_task(retention.run(), name="retention"),
+            tasks.create_task(ahead.run(), name="retention ahead"),
+            tasks.create_task(clogged.run(), name="clogged sockets"),
+            tasks.create_task(parts.groups.keep(), name="keep groups"),
+            tasks.create_task(parts.gone.run(), name="rows of removed topics"),
+        ]
+
+    async def _end_calls(self, server: RpcServer, log_servicer: LogServicer, parts: _Parts) -> None:
         _LOG.info("stopping")
         await server.drain()
         log_servicer.stop()
+        parts.events.stop()
         try:
             async with asyncio.timeout(limits.STOP_CALLS_S):
-                await sessions.stop()
+                await parts.sessions.stop()
         except TimeoutError:
             _LOG.warning("some sessions did not report in time; their records are redelivered")
 
@@ -209,6 +241,7 @@ class Daemon:
         groups = GroupsServicer(parts.groups, parts.registry)
         grants = GrantsServicer(parts.groups, parts.registry)
         sessions = SessionsServicer(parts.sessions)
+        events = EventsServicer(parts.events)
         daemon = DaemonServicer(lambda: self._facts(parts))
         return [
             lambda server: topics_pb2_grpc.add_TopicsServicer_to_server(topics, server),
@@ -217,6 +250,7 @@ class Daemon:
             lambda server: log_pb2_grpc.add_LogServicer_to_server(log_servicer, server),
             lambda server: sessions_pb2_grpc.add_SessionsServicer_to_server(sessions, server),
             lambda server: daemon_pb2_grpc.add_DaemonServicer_to_server(daemon, server),
+            lambda server: events_pb2_grpc.add_EventsServicer_to_server(events, server),
         ]
 
     def _crash(self, error: BaseException) -> None:

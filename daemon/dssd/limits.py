@@ -25,7 +25,20 @@ CLOCK_JUMP_MS = 3_600 * 1_000
 for its age by such a clock."""
 
 UNREAD_TOLD_EVERY_MS = 3_600 * 1_000
-"""Where retention goes on taking what a group has not acknowledged, the log says so this often."""
+"""Where retention goes on taking what a group has not acknowledged, or is about to, operators are
+told this often."""
+
+RETENTION_AHEAD_PERCENT = 10
+"""Unread records are told of when a retention shorter or smaller by this would take them: of the
+usual week, 17 hours ahead."""
+
+RETENTION_AHEAD_EVERY_S = 300.0
+"""How often unread records near their end are looked for: the progress of every group of a topic
+with old records is read."""
+
+RETENTION_AHEAD_STREAMS_MAX = 16
+"""Streams of a topic and group with an event of their own in one look; one event counts the rest,
+so that a wide topic does not fill the events."""
 
 UNREAD_LOSSES_SHOWN_MAX = 64
 """Pairs of a topic and a group in the daemon's status, the last ones; all are counted."""

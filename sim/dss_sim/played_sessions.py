@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from dss_core.progress import Ranges, complement
 from dss_sim.played_groups import PATIENCE_S, Plant
+from dssd.events.model import Teller
 from dssd.machines.delivery.events import Deliver, Nak, Settle, Settles
 from dssd.machines.start_point import Earliest, StartPoint
 from dssd.sessions.client_items import (
@@ -137,10 +138,16 @@ class Hall:
 
 
 @asynccontextmanager
-async def opened_hall(plant: Plant) -> AsyncIterator[Hall]:
-    """Sessions as a daemon opens them, over a plant that runs."""
+async def opened_hall(plant: Plant, events: Teller | None = None) -> AsyncIterator[Hall]:
+    """Sessions as a daemon opens them, over a plant that runs; `events` hears of their trouble."""
     sessions = await Sessions.open(
-        plant.store, plant.catalogue, plant.log, plant.groups, plant.registry, plant.clock
+        plant.store,
+        plant.catalogue,
+        plant.log,
+        plant.groups,
+        plant.registry,
+        plant.clock,
+        events=events,
     )
     async with sessions:
         yield Hall(plant, sessions)

@@ -54,9 +54,9 @@ def test_a_bound_that_may_be_tuned_stands_in_a_limits_module() -> None:
 def test_a_limit_has_its_reason_behind_it() -> None:
     bare = []
     for package in PACKAGES:
-        path = REPO / package / "limits.py"
-        for name, behind in constants(path):
-            reason = isinstance(behind, ast.Expr) and isinstance(behind.value, ast.Constant)
-            if not reason and not isinstance(behind, ast.Assign):
-                bare.append(f"{package}: {name}")
+        for path in (REPO / package).rglob("limits.py"):
+            for name, behind in constants(path):
+                reason = isinstance(behind, ast.Expr) and isinstance(behind.value, ast.Constant)
+                if not reason and not isinstance(behind, ast.Assign):
+                    bare.append(f"{path.relative_to(REPO)}: {name}")
     assert bare == []

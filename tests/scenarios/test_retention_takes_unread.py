@@ -1,9 +1,9 @@
-"""A daemon whose retention takes what a group has not read says so, in its log and its status."""
+"""A daemon whose retention takes what a group has not read says so: log, status, events."""
 
 import asyncio
 
-from dss_api.v1 import daemon_pb2, groups_pb2, log_pb2, topics_pb2, types_pb2
-from dssd.leaders.retention_losses import EVENT
+from dss_api.v1 import daemon_pb2, events_pb2, groups_pb2, log_pb2, topics_pb2, types_pb2
+from dssd.events.kinds import RETENTION_LOST
 from support.daemon_process import running, short_directory
 from support.raw_stubs import Stubs, connected
 
@@ -40,9 +40,15 @@ async def test_unread_records_that_retention_takes_are_told_and_counted() -> Non
         async with running("--data-dir", str(directory)) as daemon:
             async with connected(daemon.endpoint) as stubs:
                 status = await status_with_losses(stubs)
+                watching = stubs.events.Watch(events_pb2.WatchEventsRequest(after_number=0))
+                async with asyncio.timeout(20):
+                    event = await anext(aiter(watching))
+                watching.cancel()
             assert await daemon.stop() == 0
     assert status.unread_records_gone == RECORDS
     [loss] = status.unread_losses
     assert (loss.topic, loss.group, loss.records) == ("orders", "billing", RECORDS)
     assert loss.exact
-    assert daemon.said.count(f"{EVENT} topic=orders group=billing") == 1
+    assert daemon.said.count(f"{RETENTION_LOST.code} billing@orders/#: ") == 1
+    assert (event.code, event.subject) == (RETENTION_LOST.code, "billing@orders/#")
+    assert event.fields["records"] == str(RECORDS)

@@ -8,6 +8,7 @@ import grpc.aio
 
 from dss_api.v1 import (
     daemon_pb2_grpc,
+    events_pb2_grpc,
     groups_pb2_grpc,
     log_pb2,
     log_pb2_grpc,
@@ -29,6 +30,7 @@ class Stubs:
     groups: groups_pb2_grpc.GroupsStub
     log: log_pb2_grpc.LogStub
     sessions: sessions_pb2_grpc.SessionsStub
+    events: events_pb2_grpc.EventsStub
 
 
 @asynccontextmanager
@@ -47,6 +49,7 @@ async def connected(endpoint: str) -> AsyncIterator[Stubs]:
             groups_pb2_grpc.GroupsStub(channel),
             log_pb2_grpc.LogStub(channel),
             sessions_pb2_grpc.SessionsStub(channel),
+            events_pb2_grpc.EventsStub(channel),
         )
 
 

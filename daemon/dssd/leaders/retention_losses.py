@@ -1,15 +1,13 @@
-"""Retention losses: unacknowledged records that retention deletes, counted and logged per group.
+"""Retention losses: unacknowledged records that retention deletes, counted and told per group.
 
 An *episode* of a topic and a group begins when retention deletes records that the group has not
-acknowledged, and ends at a deletion without such records. The start of an episode is logged at
-once, as the event `EVENT`; while it lasts, the event is repeated at most once in
-`UNREAD_TOLD_EVERY_MS`.
+acknowledged, and ends at a deletion without such records. Operators are told of the start of an
+episode at once; while it lasts, they are told again at most once in `UNREAD_TOLD_EVERY_MS`.
 
 Invariant: a record counts once per group, however often its deletion is retried. This module does
 not decide what is deleted, and starts no leader.
 """
 
-import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -17,6 +15,8 @@ from dss_core.filters import TopicFilter
 from dss_core.ids import StreamId
 from dss_core.progress import Progress, Range, complement, total
 from dssd.clock import Clock
+from dssd.events.kinds import RETENTION_LOST
+from dssd.events.model import GROUP_FIELD, Event, Note
 from dssd.leaders.groups import Groups
 from dssd.leaders.lag import selects_whole
 from dssd.leaders.registry import Registry
@@ -25,10 +25,6 @@ from dssd.limits import UNREAD_TOLD_EVERY_MS
 from dssd.loop_yield import LoopTurn
 from dssd.store.rows import GroupRow
 from dssd.topics.catalogue import Catalogue, Topic
-
-_LOG = logging.getLogger(__name__)
-
-EVENT = "unread_records_go"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +62,9 @@ class RetentionLosses:
     """Implements `dssd.topics.retention.Readers`. Lives as long as the daemon."""
 
     def __init__(
-        self, catalogue: Catalogue, groups: Groups, registry: Registry, clock: Clock
+        self, catalogue: Catalogue, groups: Groups, registry: Registry, clock: Clock, note: Note
     ) -> None:
+        self._note_event = note
         self._groups = groups
         self._registry = registry
         self._clock = clock
@@ -94,7 +91,7 @@ class RetentionLosses:
         return sorted(found, key=lambda each: each.last_at_ms)
 
     async def about_to_go(self, topic: Topic, going: Mapping[StreamId, Range]) -> None:
-        """Count and log the offsets of a topic that groups have not acknowledged."""
+        """Count and tell the offsets of a topic that groups have not acknowledged."""
         storage_topic_ids = {stream.storage_topic_id for stream in going}
         turn = LoopTurn()
         for group in await readers_of(topic, self._groups.groups):
@@ -140,17 +137,7 @@ class RetentionLosses:
         if losses.told_ms is not None and now_ms < losses.told_ms + UNREAD_TOLD_EVERY_MS:
             return
         losses.told_ms = now_ms
-        _LOG.warning(
-            "%s topic=%s group=%s filter=%r records=%d records_since_start=%d exact=%s: "
-            "retention deletes records that the group has not acknowledged",
-            EVENT,
-            losses.topic.name,
-            losses.group.name,
-            losses.group.filter,
-            more,
-            losses.records,
-            str(losses.exact()).lower(),
-        )
+        self._note_event(_lost_event(losses, more))
 
     def _topic_changed(self, topic: Topic, removed: bool) -> None:
         if removed:
@@ -162,6 +149,23 @@ class RetentionLosses:
     def _forget(self, keys: list[tuple[int, int]]) -> None:
         for key in keys:
             del self._losses[key]
+
+
+def _lost_event(losses: _Losses, more: int) -> Event:
+    group, exact = f"{losses.group.name}@{losses.group.filter}", losses.exact()
+    return Event(
+        RETENTION_LOST,
+        group,
+        f"Retention takes {'' if exact else 'at most '}{more} records of topic {losses.topic.name} "
+        f"that it has not acknowledged; {losses.records} since the daemon's start.",
+        {
+            GROUP_FIELD: group,
+            "topic": losses.topic.name,
+            "records": str(more),
+            "records_since_start": str(losses.records),
+            "exact": str(exact).lower(),
+        },
+    )
 
 
 def unacked(acked: Progress, start: int, end: int) -> int:

@@ -20,6 +20,7 @@ from typing import Self
 from dss_core.errors import Stopping, StreamNotFound
 from dss_core.filters import TopicFilter
 from dss_core.ids import StreamId
+from dss_core.progress import Range
 from dssd.log.appender import Appender
 from dssd.log.port import AboutToGo, Append, Appended, Bounds, Chunk
 from dssd.log.read.file_reader import FileReader
@@ -289,6 +290,21 @@ class SegmentLog:
         return await self._trimmer.enforce_retention(
             state, retention_ms, retention_bytes, now_us, about_to_go
         )
+
+    async def expiring(
+        self,
+        storage_topic_id: int,
+        retention_ms: int | None,
+        retention_bytes: int | None,
+        now_us: int,
+    ) -> dict[StreamId, Range]:
+        """The offsets by stream that a retention would take now; nothing is deleted.
+
+        Raises:
+            StreamNotFound: the storage topic was removed.
+        """
+        state = self._state(StreamId(storage_topic_id, 0))
+        return await self._trimmer.expiring(state, retention_ms, retention_bytes, now_us)
 
     async def roll(self, storage_topic_id: int) -> bool:
         """Continue in a new segment file; False if the disk is too full for one.

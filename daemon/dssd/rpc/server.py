@@ -35,6 +35,7 @@ CONNECTIONS_OPTION = "grpc.max_allowed_incoming_connections"
 
 SERVICES = (
     "dss_api.v1.Daemon",
+    "dss_api.v1.Events",
     "dss_api.v1.Topics",
     "dss_api.v1.Groups",
     "dss_api.v1.Grants",

@@ -18,6 +18,7 @@ import logging
 import os
 import socket
 import stat
+import struct
 import termios
 from array import array
 from collections.abc import Sequence
@@ -26,12 +27,17 @@ from pathlib import Path
 from typing import NoReturn
 
 from dssd.addresses import Address, UnixAddress
+from dssd.events.kinds import CONSUMER_SLOW
+from dssd.events.model import Event, Note
 from dssd.limits import CLOG_LOOK_S, CLOG_LOOKS_MAX
 from dssd.loop_yield import LoopTurn
 
 _LOG = logging.getLogger(__name__)
 
 DESCRIPTORS = Path("/proc/self/fd")
+
+_CREDENTIALS = struct.Struct("3i")
+"""What the kernel says of a peer: its process, user and group."""
 
 _SocketState = tuple[int, int]
 """The inode of a socket, and the number of unread bytes in it."""
@@ -40,7 +46,8 @@ _SocketState = tuple[int, int]
 class SlowConsumerWatch:
     """Looks at the sockets of the connections to these addresses, again and again."""
 
-    def __init__(self, addresses: Sequence[Address]) -> None:
+    def __init__(self, addresses: Sequence[Address], note: Note) -> None:
+        self._note = note
         self._paths = {str(each.path) for each in addresses if isinstance(each, UnixAddress)}
         self._ports = {each.port for each in addresses if not isinstance(each, UnixAddress)}
         self._looks: dict[_SocketState, int] = {}
@@ -86,12 +93,36 @@ class SlowConsumerWatch:
             return
         with socket.socket(fileno=own) as connection, suppress(OSError):  # the peer has left
             if self._is_of_this_daemon(connection):
-                _LOG.warning("slow consumer: a peer stopped reading, its connection is cut")
+                peer = _peer_of(connection)
                 connection.shutdown(socket.SHUT_RDWR)
+                self._note(_cut_event(peer, state))
 
     def _is_of_this_daemon(self, connection: socket.socket) -> bool:
         name = connection.getsockname()
         return name in self._paths if isinstance(name, str) else name[1] in self._ports
+
+
+def _cut_event(peer: str, state: _SocketState) -> Event:
+    unread_bytes = state[1]
+    return Event(
+        CONSUMER_SLOW,
+        peer,
+        f"It stopped reading with {unread_bytes} bytes unread; its connection was cut.",
+        {"unread_bytes": str(unread_bytes)},
+    )
+
+
+def _peer_of(connection: socket.socket) -> str:
+    """The address of the peer; on a unix socket, where it has none, its process.
+
+    Raises:
+        OSError: the peer has left.
+    """
+    if connection.family == socket.AF_UNIX:
+        given = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+        return f"process {_CREDENTIALS.unpack(given)[0]}"
+    host, port = connection.getpeername()[:2]
+    return f"{host}:{port}"
 
 
 def _descriptors() -> list[int]:

@@ -65,6 +65,7 @@ from dssd.sessions.client_items import (
     Settled,
     Status,
 )
+from dssd.sessions.delivery_trouble import DeliveryTrouble
 from dssd.sessions.session_parts import Services
 from dssd.store.rows import GroupRow
 from dssd.subscriptions.agent import Agent, Subscriber
@@ -108,6 +109,7 @@ class Scheduler:
         self._catalogue = services.catalogue
         self._clock = services.clock
         self._random_bytes = services.random_bytes
+        self._trouble = DeliveryTrouble(services.events, opened.client_id)
         self._window = DeliveryWindow(
             cut_frames,
             credit_records=opened.credit_records,
@@ -221,7 +223,13 @@ class Scheduler:
         except StreamNotFound:
             # Its topic was removed; the leader takes the stream back.
             return nothing
-        except LogUnreadable:
+        except LogUnreadable as error:
+            self._trouble.unreadable(grant.name, grant.agent.group, error)
+            return ReadFailed(read.grant)
+        self._trouble.readable(grant.name, grant.agent.group)
+        if chunk.damaged and not await self._trouble.damaged(
+            grant.name, grant.agent.group, chunk.damaged
+        ):
             return ReadFailed(read.grant)
         return ChunkRead(
             read.grant,
@@ -288,9 +296,11 @@ class Scheduler:
         held = self._grants.get(grant)
         if stall is Stall.NONE or held is None:
             self._send(Status(subscription, "active", ""))
-        else:
-            reason = f"{held.name} {stall_sentence(stall, oldest)}"
-            self._send(Status(subscription, "stalled", reason))
+            return
+        if stall is Stall.UNACKED:
+            self._trouble.stalled(held.name, held.agent.group, oldest)
+        reason = f"{held.name} {stall_sentence(stall, oldest)}"
+        self._send(Status(subscription, "stalled", reason))
 
     def _refuse(self, error: DssError, grant: int) -> None:
         self._send(Refused(error, grant=grant))

@@ -1,10 +1,11 @@
 """The parts of the daemon that a session uses."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from secrets import token_bytes
 
 from dssd.clock import Clock
+from dssd.events.model import Teller, Unheard
 from dssd.leaders.groups import Groups
 from dssd.leaders.registry import Registry
 from dssd.log.port import Log
@@ -24,3 +25,5 @@ class Services:
     clock: Clock
     random_bytes: Callable[[int], bytes] = token_bytes
     """So many: what ids are made of."""
+    events: Teller = field(default_factory=Unheard)
+    """Takes what operators are to be told."""

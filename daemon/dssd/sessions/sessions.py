@@ -34,6 +34,7 @@ from dss_core.limits import (
     SESSION_GRACE_S,
 )
 from dssd.clock import Clock
+from dssd.events.model import Teller, Unheard
 from dssd.leaders.groups import Groups
 from dssd.leaders.registry import Registry
 from dssd.limits import CLOSED_ROWS_MAX, FULL_DISK_RETRY_S, SESSION_DRAIN_S, SESSIONS_MAX
@@ -111,9 +112,13 @@ class Sessions:
         clock: Clock,
         *,
         random_bytes: Callable[[int], bytes] = token_bytes,
+        events: Teller | None = None,
     ) -> "Sessions":
         """Load the sessions that the store has."""
-        sessions = cls(Services(store, catalogue, log, groups, registry, clock, random_bytes))
+        services = Services(
+            store, catalogue, log, groups, registry, clock, random_bytes, events or Unheard()
+        )
+        sessions = cls(services)
         await sessions._load()
         return sessions
 

@@ -232,6 +232,28 @@ class SubscriptionRow(Row):
     group_id: int
 
 
+@dataclass(frozen=True, slots=True)
+class EventRow(Row):
+    """Something that happened to records or groups, as operators are told of it."""
+
+    KEY = ("number",)
+    TABLE = "events"
+    number: int
+    """Rises, and is never given again: the newest row is never removed."""
+    at_ms: int
+    code: str
+    severity: str
+    """info, warning or error."""
+    subject: str
+    """A stream, a group, a client, a file."""
+    sentence: str
+    fields: str
+    """A JSON object of strings."""
+    times: int
+    """How often it was told, the first time included."""
+    last_at_ms: int
+
+
 KINDS: tuple[type[Row], ...] = (
     TopicRow,
     TopicNameRow,
@@ -246,4 +268,5 @@ KINDS: tuple[type[Row], ...] = (
     ProgressRow,
     SessionRow,
     SubscriptionRow,
+    EventRow,
 )

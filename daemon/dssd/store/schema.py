@@ -93,7 +93,24 @@ def add_fate(db: sqlite_utils.Database) -> None:
     fill(db.conn, "groups")
 
 
-MIGRATIONS: Sequence[Migration] = (add_checksums, add_lease_protocol, add_ceilings, add_fate)
+def add_events(db: sqlite_utils.Database) -> None:
+    """Add the table of events."""
+    db.execute(
+        "CREATE TABLE events (number INTEGER NOT NULL, at_ms INTEGER NOT NULL, "
+        "code TEXT NOT NULL, severity TEXT NOT NULL, subject TEXT NOT NULL, "
+        "sentence TEXT NOT NULL, fields TEXT NOT NULL, times INTEGER NOT NULL, "
+        "last_at_ms INTEGER NOT NULL, version INTEGER NOT NULL, checksum INTEGER NOT NULL, "
+        "PRIMARY KEY (number)) STRICT, WITHOUT ROWID"
+    )
+
+
+MIGRATIONS: Sequence[Migration] = (
+    add_checksums,
+    add_lease_protocol,
+    add_ceilings,
+    add_fate,
+    add_events,
+)
 """``MIGRATIONS[n]`` makes format n + 2 of format n + 1. One that changes the columns or the rows of
 a table ends with `dssd.store.integrity.fill` of that table."""
 

@@ -57,6 +57,10 @@ class RetentionSchedule:
         self._ahead_at_start_ms = self._wall_ahead_ms()
         self._trusts_wall = True
 
+    def trusts_wall(self) -> bool:
+        """Whether records are deleted for their age now."""
+        return self._trusts_wall
+
     async def run(self) -> None:
         """Enforce the retention of all topics, again and again."""
         while True:

@@ -1,6 +1,5 @@
 """Groups that lose to retention what they have not acknowledged: told before, and counted once."""
 
-import logging
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -10,8 +9,10 @@ from dss_core.ids import StreamId
 from dss_core.progress import Progress, Range
 from dss_sim.played_groups import Plant
 from dssd.clock import Clock
+from dssd.events.kinds import RETENTION_LOST
+from dssd.events.model import Event
 from dssd.leaders.progress_columns import packed_ranges
-from dssd.leaders.retention_losses import EVENT, RetentionLosses, unacked
+from dssd.leaders.retention_losses import RetentionLosses, unacked
 from dssd.limits import UNREAD_TOLD_EVERY_MS
 from dssd.machines.start_point import Earliest
 from dssd.store.port import Put
@@ -41,7 +42,10 @@ class Scene:
         self.plant = plant
         self.streams = streams
         self.clock = SetClock()
-        self.losses = RetentionLosses(plant.catalogue, plant.groups, plant.registry, self.clock)
+        self.told: list[Event] = []
+        self.losses = RetentionLosses(
+            plant.catalogue, plant.groups, plant.registry, self.clock, self.told.append
+        )
 
     async def goes(self, going: Mapping[StreamId, Range]) -> None:
         await self.losses.about_to_go(self.plant.catalogue.get("orders"), going)
@@ -66,10 +70,6 @@ async def scene(plant: Plant) -> Scene:
     return Scene(plant, streams)
 
 
-def told(caplog: pytest.LogCaptureFixture) -> list[str]:
-    return [record.getMessage() for record in caplog.records if EVENT in record.getMessage()]
-
-
 @pytest.mark.parametrize(
     ("acked", "count"),
     [
@@ -86,9 +86,7 @@ def test_what_is_not_acknowledged_is_counted(acked: Progress, count: int) -> Non
     assert unacked(acked, 2, 8) == count
 
 
-async def test_a_group_without_a_leader_is_told_of_by_its_rows(
-    scene: Scene, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_group_without_a_leader_is_told_of_by_its_rows(scene: Scene) -> None:
     one, other = scene.streams
     behind = await scene.plant.group("$share/behind/orders/#", Earliest())
     await scene.acked(behind, one, Progress(2, ((4, 6),)))
@@ -96,12 +94,19 @@ async def test_a_group_without_a_leader_is_told_of_by_its_rows(
     await scene.goes({one: (0, 7), other: (0, 3)})
     assert scene.counts() == {"behind": 3 + 3}
     assert scene.losses.records == 6
-    [event] = told(caplog)
-    assert event.startswith(
-        "unread_records_go topic=orders group=behind filter='orders/#' records=6 "
-        "records_since_start=6 exact=true"
+    [event] = scene.told
+    assert (event.kind, event.subject) == (RETENTION_LOST, "behind@orders/#")
+    assert event.sentence == (
+        "Retention takes 6 records of topic orders that it has not acknowledged; "
+        "6 since the daemon's start."
     )
-    assert [record.levelno for record in caplog.records] == [logging.WARNING]
+    assert event.fields == {
+        "group": "behind@orders/#",
+        "topic": "orders",
+        "records": "6",
+        "records_since_start": "6",
+        "exact": "true",
+    }
 
 
 async def test_a_led_group_is_told_of_by_what_its_leader_knows(scene: Scene) -> None:
@@ -120,23 +125,19 @@ async def test_a_led_group_is_told_of_by_what_its_leader_knows(scene: Scene) -> 
     assert scene.counts() == {"led": 2}
 
 
-async def test_while_it_goes_on_it_is_told_now_and_then(
-    scene: Scene, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_while_it_goes_on_it_is_told_now_and_then(scene: Scene) -> None:
     [one, _] = scene.streams
     await scene.plant.group("$share/behind/orders/#", Earliest())
     for at in range(4):
         await scene.goes({one: (at, at + 1)})
         scene.clock.passed_ms += UNREAD_TOLD_EVERY_MS // 2
-    assert [event.split(" exact")[0].split("filter='orders/#' ")[1] for event in told(caplog)] == [
-        "records=1 records_since_start=1",
-        "records=1 records_since_start=3",
-    ]
+    figures = [(told.fields["records"], told.fields["records_since_start"]) for told in scene.told]
+    assert figures == [("1", "1"), ("1", "3")]
     assert scene.counts() == {"behind": 4}
 
 
 async def test_a_group_that_caught_up_and_falls_behind_again_is_told_of_at_once(
-    scene: Scene, caplog: pytest.LogCaptureFixture
+    scene: Scene,
 ) -> None:
     [one, _] = scene.streams
     group = await scene.plant.group("$share/behind/orders/#", Earliest())
@@ -144,19 +145,17 @@ async def test_a_group_that_caught_up_and_falls_behind_again_is_told_of_at_once(
     await scene.acked(group, one, Progress(3))
     await scene.goes({one: (1, 3)})
     await scene.goes({one: (3, 4)})
-    assert len(told(caplog)) == 2
+    assert len(scene.told) == 2
     assert scene.counts() == {"behind": 2}
 
 
-async def test_what_has_to_be_tried_again_is_counted_once(
-    scene: Scene, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_what_has_to_be_tried_again_is_counted_once(scene: Scene) -> None:
     [one, _] = scene.streams
     await scene.plant.group("$share/behind/orders/#", Earliest())
     for end in (2, 2, 2, 3):
         await scene.goes({one: (0, end)})
     assert scene.counts() == {"behind": 3}
-    assert len(told(caplog)) == 1
+    assert len(scene.told) == 1
 
 
 async def test_where_a_filter_selects_a_part_the_count_says_so(scene: Scene) -> None:

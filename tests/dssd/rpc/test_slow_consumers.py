@@ -1,5 +1,6 @@
 """A connection whose peer takes nothing is cut; nobody else's is."""
 
+import os
 import socket
 import tempfile
 from collections.abc import Callable, Iterator
@@ -9,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from dssd.addresses import Address, TcpAddress, UnixAddress
+from dssd.events.kinds import CONSUMER_SLOW
+from dssd.events.model import Event, unheard
 from dssd.limits import CLOG_LOOKS_MAX
 from dssd.rpc.slow_consumers import SlowConsumerWatch
 
@@ -66,7 +69,7 @@ def is_cut(own: socket.socket) -> bool:
 @pytest.mark.parametrize("listening", [on_a_unix_socket, on_a_port])
 async def test_a_peer_that_reads_nothing_is_cut_at_the_last_look(listening: Listening) -> None:
     with listening() as (listener, address), connection(listener) as (own, peer):
-        watch = SlowConsumerWatch([address])
+        watch = SlowConsumerWatch([address], unheard)
         fill(own)
         for _ in range(CLOG_LOOKS_MAX - 1):
             await watch.look()
@@ -78,9 +81,25 @@ async def test_a_peer_that_reads_nothing_is_cut_at_the_last_look(listening: List
         await watch.look()
 
 
+@pytest.mark.parametrize("listening", [on_a_unix_socket, on_a_port])
+async def test_a_cut_is_told_once_with_the_peer_and_what_it_left(listening: Listening) -> None:
+    told: list[Event] = []
+    with listening() as (listener, address), connection(listener) as (own, peer):
+        watch = SlowConsumerWatch([address], told.append)
+        fill(own)
+        for _ in range(CLOG_LOOKS_MAX):
+            await watch.look()
+        [event] = told
+        name = peer.getsockname()
+        assert event.kind is CONSUMER_SLOW
+        assert event.subject == (f"{name[0]}:{name[1]}" if name else f"process {os.getpid()}")
+        assert int(event.fields["unread_bytes"]) > 0
+        assert event.fields["unread_bytes"] in event.sentence
+
+
 async def test_a_peer_that_reads_some_is_not_cut() -> None:
     with on_a_unix_socket() as (listener, address), connection(listener) as (own, peer):
-        watch = SlowConsumerWatch([address])
+        watch = SlowConsumerWatch([address], unheard)
         fill(own)
         for _ in range(3 * CLOG_LOOKS_MAX):
             await watch.look()
@@ -90,7 +109,7 @@ async def test_a_peer_that_reads_some_is_not_cut() -> None:
 
 async def test_the_looks_are_counted_anew_once_the_peer_has_read_some() -> None:
     with on_a_unix_socket() as (listener, address), connection(listener) as (own, peer):
-        watch = SlowConsumerWatch([address])
+        watch = SlowConsumerWatch([address], unheard)
         fill(own)
         for _ in range(2):
             for _ in range(CLOG_LOOKS_MAX - 1):
@@ -101,7 +120,7 @@ async def test_the_looks_are_counted_anew_once_the_peer_has_read_some() -> None:
 
 async def test_a_peer_without_unread_bytes_is_not_cut() -> None:
     with on_a_unix_socket() as (listener, address), connection(listener) as (own, _):
-        watch = SlowConsumerWatch([address])
+        watch = SlowConsumerWatch([address], unheard)
         for _ in range(3 * CLOG_LOOKS_MAX):
             await watch.look()
         assert not is_cut(own)
@@ -109,7 +128,7 @@ async def test_a_peer_without_unread_bytes_is_not_cut() -> None:
 
 async def test_a_full_socket_that_does_not_belong_to_the_daemon_is_left_alone() -> None:
     with on_a_unix_socket() as (_, address), on_a_unix_socket() as (other, _):
-        watch = SlowConsumerWatch([address])
+        watch = SlowConsumerWatch([address], unheard)
         own, peer = socket.socketpair()
         with own, peer, connection(other) as (elsewhere, _):
             for each in (own, elsewhere):
@@ -125,7 +144,7 @@ async def test_without_a_free_descriptor_it_looks_again_later(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with on_a_unix_socket() as (listener, address), connection(listener) as (own, _):
-        watch = SlowConsumerWatch([address])
+        watch = SlowConsumerWatch([address], unheard)
         fill(own)
         for _ in range(CLOG_LOOKS_MAX - 1):
             await watch.look()

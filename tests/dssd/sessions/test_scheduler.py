@@ -2,16 +2,23 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from dss_core.errors import LogUnreadable
+from dss_core.filters import TopicFilter
+from dss_core.ids import StreamId
 from dss_sim.played_groups import MovedClock, Plant
 from dss_sim.played_sessions import Attached, Hall, opened_hall
+from dssd.events.kinds import STREAM_STALLED
 from dssd.limits import REVOKE_REPORT_SHARE, UNSUBSCRIBE_MS
+from dssd.log.port import Chunk
 from dssd.machines.delivery.events import DeliveryInput, Grown
-from dssd.sessions.client_items import Revoke, Unsubscribe, UnsubscribedItem
+from dssd.sessions.client_items import Revoke, Status, Unsubscribe, UnsubscribedItem
 from dssd.store.memory import MemoryStore
+from support.heard_events import Heard
 
 GROUP = "$share/g/orders/#"
 REPORT_MS = int(UNSUBSCRIBE_MS * REVOKE_REPORT_SHARE)
@@ -36,12 +43,18 @@ def clock() -> LeapingClock:
 
 
 @pytest.fixture
-async def hall(clock: LeapingClock, tmp_path: Path) -> AsyncIterator[Hall]:
+def heard() -> Heard:
+    """The events that sessions tell."""
+    return Heard()
+
+
+@pytest.fixture
+async def hall(clock: LeapingClock, tmp_path: Path, heard: Heard) -> AsyncIterator[Hall]:
     store = MemoryStore()
     plant = Plant(tmp_path / "log", store)
     plant.clock = clock
     await plant.start()
-    async with opened_hall(plant) as opened:
+    async with opened_hall(plant, heard) as opened:
         yield opened
     await plant.stop()
     await store.close()
@@ -104,3 +117,76 @@ async def test_the_pump_gives_way_after_so_many_inputs(
             await asyncio.sleep(0)
             turn += 1
     assert [turns.count(each) for each in sorted(set(turns))] == [2, 2, 2, 2]
+
+
+async def test_a_stream_that_is_stalled_is_told_of_with_its_group_and_client(
+    hall: Hall, heard: Heard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dssd.machines.delivery.stream.ACKED_RANGES_MAX", 8)
+    monkeypatch.setattr("dssd.machines.delivery.stream.RANGES_ADDED_MAX", 4)
+    [stream] = await hall.plant.topic("orders", 1)
+    await hall.plant.publish(stream, 40)
+    async with hall.attached("holder") as client:
+        await client.subscribe(GROUP)
+        (grant, *_), *_ = await client.records(40)
+        for offset in range(1, 40, 2):
+            await client.ack(grant, offset, offset + 1)
+        shown = await client.next(Status, state="stalled")
+        assert "the record at 0" in shown.reason
+        [event] = heard.events
+        assert (event.kind, event.subject) == (STREAM_STALLED, "orders/0/0")
+        assert event.fields == {"group": "g@orders/#", "client_id": "holder", "offset": "0"}
+        assert "offset 0" in event.sentence
+        await client.ack(grant, 0, 40)
+        await client.next(Status, state="active")
+    assert len(heard.events) == 1, "that it goes on is no event"
+
+
+async def test_a_read_that_fails_stalls_the_stream_and_skips_nothing(
+    hall: Hall, heard: Heard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [stream] = await hall.plant.topic("orders", 1)
+    await hall.plant.publish(stream, 3)
+    usual, failing = hall.plant.log.read, [LogUnreadable(path="1.seg", reason="no")] * 2
+
+    async def read(
+        stream: StreamId, offset: int, *, bytes_max: int, matching: TopicFilter | None
+    ) -> Chunk:
+        if failing:
+            raise failing.pop()
+        return await usual(stream, offset, bytes_max=bytes_max, matching=matching)
+
+    monkeypatch.setattr(hall.plant.log, "read", read)
+    async with hall.attached("holder") as client:
+        await client.subscribe(GROUP)
+        shown = await client.next(Status, state="stalled")
+        assert shown.reason == "orders/0/0 cannot be read behind 0; the read is tried again"
+        assert [record[1] for record in await client.records(3)] == [0, 1, 2]
+        await client.next(Status, state="active")
+    codes = [code for code, _, _ in heard.told()]
+    assert codes == ["stream.unreadable", "stream.unreadable", "stream.readable"]
+
+
+async def test_damage_is_passed_over_only_once_that_is_told_durably(
+    hall: Hall, heard: Heard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [stream] = await hall.plant.topic("orders", 1)
+    await hall.plant.publish(stream, 3)
+    usual = hall.plant.log.read
+
+    async def read(
+        stream: StreamId, offset: int, *, bytes_max: int, matching: TopicFilter | None
+    ) -> Chunk:
+        chunk = await usual(stream, max(offset, 2), bytes_max=bytes_max, matching=matching)
+        return replace(chunk, damaged=((0, 2),)) if offset < 2 else chunk
+
+    monkeypatch.setattr(hall.plant.log, "read", read)
+    heard.full = True
+    async with hall.attached("holder") as client:
+        await client.subscribe(GROUP)
+        await client.next(Status, state="stalled")
+        assert heard.events == []
+        heard.full = False
+        [(grant, offset, *_)] = await client.records(1)
+        assert (offset, heard.told()[0][:2]) == (2, ("records.passed", "orders/0/0"))
+        await client.ack(grant, 2, 3)

@@ -171,6 +171,23 @@ class Trimmer:
                 await about_to_go(going)
             return await self._trim(state, offsets) if count else 0
 
+    async def expiring(
+        self,
+        state: StorageTopicState,
+        retention_ms: int | None,
+        retention_bytes: int | None,
+        now_us: int,
+    ) -> dict[StreamId, Range]:
+        """What a retention would take, the newest segment included; nothing is changed."""
+        ages = await _ages_of(list(state.segments.values()))
+        count = expired(
+            [age for _, age in ages],
+            retention_ms=retention_ms,
+            retention_bytes=retention_bytes,
+            now_us=now_us,
+        )
+        return _going(state, await _ends_of([segment for segment, _ in ages[:count]]))
+
     async def remove(self, state: StorageTopicState) -> None:
         """Delete all files and rows of a storage topic."""
         state.removed = True

@@ -123,7 +123,7 @@ class Model:
             self.client.tick(at * length * 100)
         elif kind == "hand":
             unsaid = held.hand_out(length)
-            self.client.feed(Settle(grant, frontier=held.frontier, in_progress=unsaid))
+            self.client.feed(Settle(grant, frontier=held.frontier, handed_out=unsaid))
         elif kind == "ack":
             acked = held.settle(at, length, acked=True)
             self.client.feed(Settle(grant, acked, frontier=held.frontier))

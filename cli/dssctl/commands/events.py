@@ -1,0 +1,147 @@
+"""``dssctl events``: what happened to records and groups."""
+
+import asyncio
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dssctl.advice import outages_noted
+from dssctl.connection import ask, connected, in_time, require_daemon
+from dssctl.limits import EVENTS_BEFORE_FOLLOWING
+from dssctl.output import Column, Instant, Item, Kind, growing, show_list
+from dssctl.output.writer import Growing
+from dssctl.settings import Settings
+from dssctl.tree import Command, settings_of, verb_alone
+
+if TYPE_CHECKING:
+    from dss_client import Client, Event, EventPage
+
+app = verb_alone("events")
+
+
+def _times(item: Item, _now_us: int) -> str:
+    return f"x{item['times']}" if item["times"] != 1 else "-"
+
+
+EVENT_KIND = Kind(
+    "Event",
+    (
+        Column("number", "NUMBER", right=True, width=6),
+        Column("at", "AGE", right=True, width=6),
+        Column(
+            "severity",
+            "SEVERITY",
+            width=8,
+            styles={"error": "bold red", "warning": "yellow", "info": "green"},
+        ),
+        Column("code", "CODE", width=16),
+        Column("subject", "SUBJECT", width=18),
+        Column("times", "TIMES", right=True, width=5, cell=_times),
+        Column("last_at", "LAST", right=True, width=6, wide=True),
+        Column("fields", "FIELDS", width=24, wide=True),
+        Column("sentence", "WHAT HAPPENED"),
+    ),
+    lambda item: str(item["number"]),
+)
+
+
+@app.command(cls=Command)
+def events(
+    context: typer.Context,
+    follow: Annotated[
+        bool, typer.Option("-f", "--follow", help="Print what comes, too, until Ctrl-C.")
+    ] = False,
+    since: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="Told since then: -15m, a date, RFC 3339, @unix."),
+    ] = None,
+    severity: Annotated[
+        str, typer.Option(metavar="SEVERITY", help="info, warning or error: this and worse.")
+    ] = "info",
+    subject: Annotated[
+        str,
+        typer.Option(metavar="PREFIX", help="Of what begins so: orders/0/3, billing@, ..."),
+    ] = "",
+    number: Annotated[
+        int | None,
+        typer.Option(
+            "-n",
+            "--number",
+            min=0,
+            help="Of those that are kept, only the last so many. All where absent; with -f and "
+            f"without --since: {EVENTS_BEFORE_FOLLOWING}.",
+        ),
+    ] = None,
+) -> None:
+    """Print what happened to records and groups, the oldest first."""
+    wanted = _Wanted(settings_of(context), since, severity, subject, number)
+    if follow:
+        wanted.follow()
+    else:
+        wanted.show()
+
+
+class _Wanted:
+    """One run: which events, and how they are printed."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        since: str | None,
+        severity: str,
+        subject: str,
+        number: int | None,
+    ) -> None:
+        self._settings = settings
+        self._since = since
+        self._severity = severity
+        self._subject = subject
+        self._number = number
+
+    def show(self) -> None:
+        """Print what is kept."""
+        page = ask(self._settings, lambda client: self._kept(client, self._number))
+        show_list(self._settings, EVENT_KIND, [_item(event) for event in page.events])
+
+    def follow(self) -> None:
+        """Print what is kept and what comes.
+
+        Raises:
+            KeyboardInterrupt: it was interrupted.
+            BrokenPipeError: nobody reads stdout any more.
+        """
+        with growing(self._settings, EVENT_KIND) as listing, outages_noted(self._settings):
+            asyncio.run(self._follow(listing))
+
+    async def _follow(self, listing: Growing) -> None:
+        number = self._number
+        if number is None and self._since is None:
+            number = EVENTS_BEFORE_FOLLOWING
+        async with connected(self._settings) as client:
+            await require_daemon(client, self._settings)
+            page = await in_time(self._settings, self._kept(client, number))
+            after = page.events[0].number - 1 if page.events else page.last_number
+            coming = client.events.watch(
+                after=after, severity=self._severity, subject=self._subject
+            )
+            async for event in coming:
+                listing.add(_item(event))
+
+    async def _kept(self, client: "Client", number: int | None) -> "EventPage":
+        return await client.events.list(
+            since=self._since, severity=self._severity, subject=self._subject, latest=number
+        )
+
+
+def _item(event: "Event") -> Item:
+    return {
+        "number": event.number,
+        "at": Instant.of_ms(event.at_ms),
+        "severity": event.severity,
+        "code": event.code,
+        "subject": event.subject,
+        "sentence": event.sentence,
+        "fields": dict(event.fields),
+        "times": event.times,
+        "last_at": Instant.of_ms(event.last_at_ms),
+    }

@@ -1,0 +1,171 @@
+"""The events of a daemon: told by its parts, kept in the store, read by operators.
+
+Whoever needs an event to be durable awaits `Events.tell`; whoever does not uses `Events.note`.
+
+Invariant: events are readable in the order of their numbers, so a reader who goes on behind the
+last number that it has seen misses none. A store that refuses an event ends nothing. A reader has
+no queue here: it reads the store by number, and is woken when there is more.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator
+from types import TracebackType
+from typing import Self
+
+from dss_core.errors import Stopping
+from dssd.clock import Clock
+from dssd.events.columns import kept_in
+from dssd.events.folding import Entry, Folds
+from dssd.events.kinds import KINDS
+from dssd.events.limits import EVENTS_LISTED_MAX, EVENTS_PAGE_ROWS
+from dssd.events.model import Event, KeptEvent, Repeats, Severity, once_identity
+from dssd.events.selection import Page, Selection, first_after, last_of
+from dssd.events.writer import Writer
+from dssd.store.paging import scan_all
+from dssd.store.port import Store
+from dssd.store.rows import EventRow
+
+_LOG = logging.getLogger(__name__)
+
+_LEVELS = {
+    Severity.INFO: logging.INFO,
+    Severity.WARNING: logging.WARNING,
+    Severity.ERROR: logging.ERROR,
+}
+_ONCE = {kind.code for kind in KINDS if kind.repeats is Repeats.ONCE}
+
+
+class Events:
+    """Built by `open`; writes between entering and leaving it."""
+
+    def __init__(self, store: Store, clock: Clock, kept: list[KeptEvent]) -> None:
+        self._store = store
+        self._clock = clock
+        self._folds = Folds()
+        for each in kept:
+            if each.code in _ONCE:
+                identity = once_identity(each.code, each.subject, each.fields)
+                self._folds.remember(identity, each.number)
+        self._writer = Writer(
+            store,
+            clock,
+            self._folds,
+            self._wake_readers,
+            last_number=kept[-1].number if kept else 0,
+            count=len(kept),
+        )
+        self._grown = asyncio.Event()
+        """Set, and made anew, when there is more to read."""
+        self._stopping = False
+        self._tasks = asyncio.TaskGroup()
+
+    @classmethod
+    async def open(cls, store: Store, clock: Clock) -> Self:
+        """The events that the store keeps.
+
+        Raises:
+            DssError: the store cannot be read.
+        """
+        rows = await scan_all(store, EventRow, page_rows=EVENTS_PAGE_ROWS)
+        return cls(store, clock, [kept_in(found.row) for found in rows])
+
+    async def __aenter__(self) -> Self:
+        """Begin to write."""
+        await self._tasks.__aenter__()
+        self._tasks.create_task(self._writer.run(), name="keep events")
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Write what waits, once, and stop; `stop` first if that was not done."""
+        self.stop()
+        self._writer.stop()
+        await self._tasks.__aexit__(kind, error, trace)
+
+    @property
+    def last_number(self) -> int:
+        """The number of the newest event; 0 where there never was one."""
+        return self._writer.last_number
+
+    def stop(self) -> None:
+        """End every `watch`; what is told is still kept until this is left."""
+        self._stopping = True
+        self._wake_readers()
+
+    async def tell(self, event: Event) -> int:
+        """Keep the event; returns its number once it is durable.
+
+        Raises:
+            DiskFull, DiskFailed, Stopping: it is not kept.
+        """
+        taken = self._taken(event)
+        return taken if isinstance(taken, int) else await self._writer.put_urgent(taken)
+
+    def note(self, event: Event) -> None:
+        """Keep the event soon. Where too many wait, the oldest is dropped and counted."""
+        taken = self._taken(event)
+        if isinstance(taken, Entry):
+            taken.noted = True
+            self._writer.put(taken)
+
+    async def first_after(self, selection: Selection, after: int, limit: int) -> Page:
+        """The first wanted events after a number, at most so many.
+
+        Raises:
+            DssError: the store cannot be read.
+        """
+        return await first_after(self._store, selection, after, limit)
+
+    async def last_of(self, selection: Selection, up_to: int, limit: int) -> tuple[KeptEvent, ...]:
+        """The last wanted events up to a number, at most so many, the oldest of them first.
+
+        Raises:
+            DssError: the store cannot be read.
+        """
+        return await last_of(self._store, selection, min(up_to, self.last_number), limit)
+
+    async def watch(self, selection: Selection, after: int) -> AsyncGenerator[KeptEvent, None]:
+        """The wanted events after a number, and those that come, until the daemon stops.
+
+        An event that repeats comes once, as it stands when it is read.
+
+        Raises:
+            Stopping: the daemon stops.
+            DssError: the store cannot be read.
+        """
+        while not self._stopping:
+            grown = self._grown  # taken before the read: what comes meanwhile sets it
+            page = await first_after(self._store, selection, after, EVENTS_LISTED_MAX)
+            for event in page.events:
+                yield event
+            after = page.last
+            if page.is_whole:
+                await grown.wait()
+        raise Stopping
+
+    def _taken(self, event: Event) -> Entry | int:
+        """The entry that the event is in from now on, or its number where it is kept already."""
+        now_ms, wall_ms = self._clock.now_ms(), self._clock.wall_ms()
+        found = self._folds.find(event, now_ms)
+        if found is None:
+            said = _on_one_line(f"{event.kind.code} {event.subject}: {event.sentence}")
+            _LOG.log(_LEVELS[event.kind.severity], "%s", said)
+            found = Entry(event, wall_ms, now_ms)
+            self._folds.add(found)
+        elif isinstance(found, Entry) and event.kind.repeats is Repeats.FOLDED:
+            found.repeat(event, wall_ms, now_ms)
+        return found
+
+    def _wake_readers(self) -> None:
+        grown, self._grown = self._grown, asyncio.Event()
+        grown.set()
+
+
+def _on_one_line(text: str) -> str:
+    """The text without control characters: names in it come from clients."""
+    return "".join(each if each.isprintable() else f"\\x{ord(each):02x}" for each in text)

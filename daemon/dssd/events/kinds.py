@@ -1,0 +1,74 @@
+"""Every kind of event that this daemon tells.
+
+Invariant: a code is here once, and keeps its meaning. `docs/operations.md` has a table of them.
+"""
+
+from dssd.events.model import EventKind, Repeats, Severity
+
+STREAM_DAMAGED = EventKind(
+    "stream.damaged",
+    Severity.ERROR,
+    "Bytes of a stream are damaged: the records in them cannot be read.",
+)
+STREAM_UNREADABLE = EventKind(
+    "stream.unreadable",
+    Severity.ERROR,
+    "A read of a stream failed, and is tried again.",
+)
+STREAM_READABLE = EventKind(
+    "stream.readable",
+    Severity.INFO,
+    "A stream that could not be read can be read again.",
+)
+RECORDS_PASSED = EventKind(
+    "records.passed",
+    Severity.ERROR,
+    "A group goes on behind records that cannot be read; it does not get them.",
+    Repeats.ONCE,
+)
+RETENTION_NEAR = EventKind(
+    "retention.near",
+    Severity.WARNING,
+    "Retention will soon take records that a group has not acknowledged.",
+    Repeats.KEPT,
+)
+RETENTION_LOST = EventKind(
+    "retention.lost",
+    Severity.ERROR,
+    "Retention takes records that a group has not acknowledged.",
+    Repeats.KEPT,
+)
+CONSUMER_SLOW = EventKind(
+    "consumer.slow",
+    Severity.WARNING,
+    "A peer stopped reading from its socket, and its connection was cut.",
+)
+STREAM_STALLED = EventKind(
+    "stream.stalled",
+    Severity.WARNING,
+    "A group gets nothing new of a stream until an old record of it is acknowledged.",
+)
+FILE_QUARANTINED = EventKind(
+    "file.quarantined",
+    Severity.WARNING,
+    "A start found a file of the log damaged, missing or unknown, and went on without it.",
+)
+EVENTS_DROPPED = EventKind(
+    "events.dropped",
+    Severity.WARNING,
+    "More events came than could be written; the oldest of them are not kept.",
+    Repeats.KEPT,
+)
+
+KINDS = (
+    STREAM_DAMAGED,
+    STREAM_UNREADABLE,
+    STREAM_READABLE,
+    RECORDS_PASSED,
+    RETENTION_NEAR,
+    RETENTION_LOST,
+    CONSUMER_SLOW,
+    STREAM_STALLED,
+    FILE_QUARANTINED,
+    EVENTS_DROPPED,
+)

@@ -1,0 +1,149 @@
+"""Events as values: what is told, and what is kept of it.
+
+Invariant: what is told is whole when it is made; its texts are cut to their bounds and can be
+stored. This module must not know how events are kept.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum, IntEnum
+from typing import Protocol
+
+from dssd.events.limits import (
+    EVENT_FIELD_BYTES_MAX,
+    EVENT_FIELDS_MAX,
+    EVENT_SENTENCE_BYTES_MAX,
+    EVENT_SUBJECT_BYTES_MAX,
+)
+
+GROUP_FIELD = "group"
+"""An event of a stream names the group that it concerns in this field."""
+
+_ELLIPSIS = "…".encode()
+
+
+class Severity(IntEnum):
+    """How bad it is, the worst last."""
+
+    INFO = 1
+    WARNING = 2
+    ERROR = 3
+
+    @property
+    def word(self) -> str:
+        """As rows and people write it."""
+        return self.name.lower()
+
+
+class Repeats(Enum):
+    """What becomes of an event that is told again."""
+
+    FOLDED = "counted in the event that is kept already, if that was lately"
+    KEPT = "kept each time: whoever tells it limits how often"
+    ONCE = "kept once: the same event with the same fields is known"
+
+
+@dataclass(frozen=True, slots=True)
+class EventKind:
+    """A kind of event. Its code never changes its meaning."""
+
+    code: str
+    severity: Severity
+    meaning: str
+    """For the documentation."""
+    repeats: Repeats = Repeats.FOLDED
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """What is told."""
+
+    kind: EventKind
+    subject: str
+    """What it is about: a stream ``orders/0/3``, a group ``billing@orders/#``, a client, a file."""
+    sentence: str
+    """One sentence for people, with figures."""
+    fields: Mapping[str, str] = field(default_factory=dict)
+    """The figures again, for programs."""
+
+    def __post_init__(self) -> None:
+        """Cut what is too long, and replace what cannot be stored."""
+        set_field = object.__setattr__  # the value is not seen by anybody yet
+        set_field(self, "subject", _cut(self.subject, EVENT_SUBJECT_BYTES_MAX))
+        set_field(self, "sentence", _cut(self.sentence, EVENT_SENTENCE_BYTES_MAX))
+        assert len(self.fields) <= EVENT_FIELDS_MAX, self.fields
+        cut = {name: _cut(text, EVENT_FIELD_BYTES_MAX) for name, text in self.fields.items()}
+        set_field(self, "fields", cut)
+
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """Two events of one identity are the same thing again."""
+        if self.kind.repeats is Repeats.ONCE:
+            return once_identity(self.kind.code, self.subject, self.fields)
+        return self.kind.code, self.subject, self.fields.get(GROUP_FIELD, "")
+
+
+@dataclass(frozen=True, slots=True)
+class KeptEvent:
+    """What is kept of it."""
+
+    number: int
+    """Rises, and is never given again."""
+    at_ms: int
+    """By the wall clock: when it was told first."""
+    code: str
+    severity: Severity
+    subject: str
+    sentence: str
+    """As it was told last."""
+    fields: Mapping[str, str]
+    times: int
+    """How often it was told, the first time included."""
+    last_at_ms: int
+
+
+Note = Callable[[Event], None]
+"""Takes an event that is to be kept soon; never fails."""
+
+
+class Teller(Protocol):
+    """Whoever keeps events."""
+
+    def note(self, event: Event) -> None:
+        """Keep the event soon."""
+
+    async def tell(self, event: Event) -> int:
+        """Keep the event; returns its number once it is durable.
+
+        Raises:
+            DiskFull, DiskFailed, Stopping: it is not kept.
+        """
+
+
+class Unheard:
+    """Keeps nothing: in a simulator, and in tests of other things."""
+
+    def note(self, event: Event) -> None:
+        """Drop it."""
+
+    async def tell(self, event: Event) -> int:
+        """Drop it."""
+        return 0
+
+
+def unheard(_event: Event) -> None:
+    """Takes events where nobody keeps any: in a simulator, and in tests of other things."""
+
+
+def once_identity(code: str, subject: str, fields: Mapping[str, str]) -> tuple[str, ...]:
+    """The identity of an event that is kept once, from what is told or what is kept."""
+    return code, subject, *(part for item in sorted(fields.items()) for part in item)
+
+
+def _cut(text: str, bytes_max: int) -> str:
+    """The text within its bound, without half characters and lone surrogates."""
+    encoded = text.encode(errors="replace")
+    if len(encoded) > bytes_max:
+        kept = encoded[: bytes_max - len(_ELLIPSIS)].decode(errors="ignore").encode()
+        encoded = kept + _ELLIPSIS
+    return encoded.decode()

@@ -1,0 +1,85 @@
+"""What operators are told of a session's streams: reads that fail, damage, streams that stall.
+
+Invariant: records are passed over as damaged only after an event that says so is durable. This
+module must not know why a read fails; it tells what it is given.
+"""
+
+from dss_core.errors import DiskFailed, DiskFull, LogUnreadable, Stopping
+from dss_core.progress import Ranges, total
+from dssd.events.kinds import (
+    RECORDS_PASSED,
+    STREAM_DAMAGED,
+    STREAM_READABLE,
+    STREAM_STALLED,
+    STREAM_UNREADABLE,
+)
+from dssd.events.model import GROUP_FIELD, Event, Teller
+from dssd.leaders.groups import STALL
+from dssd.store.rows import GroupRow
+
+
+class DeliveryTrouble:
+    """Of one session; it tells each thing once where it lasts."""
+
+    def __init__(self, events: Teller, client_id: str) -> None:
+        self._events = events
+        self._client_id = client_id
+        self._unreadable: set[str] = set()
+
+    def unreadable(self, stream: str, group: GroupRow, error: LogUnreadable) -> None:
+        """A read of the stream failed; it is tried again."""
+        self._unreadable.add(stream)
+        reason = error.fields["reason"]
+        said = f"A read for group {name_of(group)} failed: {reason}. Nothing is skipped."
+        self._events.note(Event(STREAM_UNREADABLE, stream, said, _fields(group, error.fields)))
+
+    def readable(self, stream: str, group: GroupRow) -> None:
+        """A read of the stream succeeded."""
+        if stream in self._unreadable:
+            self._unreadable.discard(stream)
+            said = f"Reads for group {name_of(group)} succeed again."
+            self._events.note(Event(STREAM_READABLE, stream, said, _fields(group)))
+
+    async def damaged(self, stream: str, group: GroupRow, damaged: Ranges) -> bool:
+        """Tell of confirmed damage; whether that is durable, so that it may be passed over."""
+        if group.on_damage == STALL:
+            said = f"Group {name_of(group)} stalls before {_records(damaged)}."
+            self._events.note(Event(STREAM_DAMAGED, stream, said, _fields(group)))
+            return True
+        try:
+            for start, end in damaged:
+                await self._events.tell(_passed(stream, group, start, end))
+        except (DiskFull, DiskFailed, Stopping):
+            return False
+        return True
+
+    def stalled(self, stream: str, group: GroupRow, offset: int) -> None:
+        """The stream waits for the record at the offset, which the client has."""
+        said = (
+            f"Group {name_of(group)} gets nothing new of it until the record at offset {offset}, "
+            f"which client {self._client_id} has, is acknowledged."
+        )
+        fields = {"client_id": self._client_id, "offset": str(offset)}
+        self._events.note(Event(STREAM_STALLED, stream, said, _fields(group, fields)))
+
+
+def name_of(group: GroupRow) -> str:
+    """A group as people write it."""
+    return f"{group.name}@{group.filter}"
+
+
+def _passed(stream: str, group: GroupRow, start: int, end: int) -> Event:
+    said = f"Group {name_of(group)} goes on behind {_records(((start, end),))}."
+    fields = {"start": str(start), "end": str(end)}
+    return Event(RECORDS_PASSED, stream, said, _fields(group, fields))
+
+
+def _records(ranges: Ranges) -> str:
+    count, first, last = total(ranges), ranges[0][0], ranges[-1][1] - 1
+    if count == 1:
+        return f"the damaged record at offset {first}"
+    return f"{count} damaged records, offsets {first} to {last}"
+
+
+def _fields(group: GroupRow, others: dict[str, str] | None = None) -> dict[str, str]:
+    return {GROUP_FIELD: name_of(group), **(others or {})}
