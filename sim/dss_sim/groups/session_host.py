@@ -166,10 +166,9 @@ class SimulatedSession:
             return
         now_ms = self.host.now_ms()
         self._world.say(self.client_id, given)
-        unsent = self.rules.unsent()
         effects = self.window.step(given, now_ms)
         self._world.touch_window(self)
-        self.rules.check_shares(unsent, [each for each in effects if isinstance(each, Deliver)])
+        self.rules.check_shares()
         for effect in effects:
             self._carry_out(effect, now_ms)
             self._world.count_effect(self.host)

@@ -66,7 +66,7 @@ IN_DELIVERY = (
         "rejected records never acknowledged",
         "what the filter rejects holds the ack floor",
         "DeliveredStream._advance",
-        'self._pass(clipped(chunk.mask, self.chunk_at, to), "filtered")',
+        "self.consumed.reject(clipped(chunk.mask, self.chunk_at, to))",
         "pass",
     ),
     Mutant(
