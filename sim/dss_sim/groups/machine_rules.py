@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Mapping
 
 from dss_core.ids import StreamId
 from dss_core.limits import FRAME_BYTES_MAX
-from dss_core.progress import clipped, total
+from dss_core.progress import Progress, clipped, total
 from dss_sim.groups.violation import Violation
-from dssd.leaders.progress_columns import progress_of, unpacked_attempts
+from dssd.leaders.progress_columns import fate_of, progress_of, unpacked_attempts
 from dssd.limits import OUT_BYTES_MAX
 from dssd.machines.attempts import merged_attempts, unacked_attempts
 from dssd.machines.delivery.events import Deliver
@@ -155,13 +155,18 @@ def check_written(records: Iterable[StreamRecord], writes: Iterable[Write]) -> N
 
 
 def check_kept(before: ProgressRow | None, after: ProgressRow) -> None:
-    """S10: what is durable of hand-outs never falls while they are not acknowledged.
+    """S10, S14: what is durable of hand-outs never falls while they are not acknowledged; and what
+    progress newly covers was counted once, as one kind.
 
     Raises:
-        Violation: it did.
+        Violation: it did, or was not.
     """
     if before is None:
         return
+    newly = _covered(progress_of(after)) - _covered(progress_of(before))
+    counted = sum(fate_of(after).counts) - sum(fate_of(before).counts)
+    if newly != counted:
+        raise Violation("S14", f"{counted} offsets were counted of {newly}: {before} to {after}")
     if after.frontier < before.frontier:
         raise Violation("S10", f"the frontier fell from {before.frontier}: {after}")
     progress = progress_of(after)
@@ -169,6 +174,10 @@ def check_kept(before: ProgressRow | None, after: ProgressRow) -> None:
     both = merged_attempts(unpacked_attempts(before.attempts), attempts, progress)
     if both != unacked_attempts(attempts, progress):
         raise Violation("S10", f"known hand-outs were forgotten: {before} to {after}")
+
+
+def _covered(progress: Progress) -> int:
+    return progress.floor + progress.acked_above_floor()
 
 
 # Sessions
