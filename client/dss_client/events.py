@@ -5,7 +5,7 @@ order of their numbers; a watch that lost its connection goes on behind the last
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import datetime
@@ -121,7 +121,7 @@ class Events:
         since: str | datetime | None = None,
         severity: str = "info",
         subject: str = "",
-    ) -> AsyncIterator[Event]:
+    ) -> AsyncGenerator[Event, None]:
         """Events as they come; an event that repeats comes once.
 
         Args:

@@ -33,7 +33,8 @@ def test_version_is_answered_before_typer_is_loaded() -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [("--help",), ("groups", "--help"), ("consume", "--help"), ("produce", "--help")]
+    "arguments",
+    [("--help",), *((name, "--help") for name in ("groups", "consume", "produce", "events"))],
 )
 def test_help_loads_nothing_slow(arguments: tuple[str, ...]) -> None:
     assert not modules_after(*arguments) & {*SLOW, "typer.rich_utils"} - {"asyncio"}

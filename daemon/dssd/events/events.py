@@ -9,7 +9,7 @@ no queue here: it reads the store by number, and is woken when there is more.
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from types import TracebackType
 from typing import Self
 
@@ -39,21 +39,20 @@ _ONCE = {kind.code for kind in KINDS if kind.repeats is Repeats.ONCE}
 class Events:
     """Built by `open`; writes between entering and leaving it."""
 
-    def __init__(self, store: Store, clock: Clock, kept: list[KeptEvent]) -> None:
+    def __init__(self, store: Store, clock: Clock, rows: Sequence[EventRow]) -> None:
         self._store = store
         self._clock = clock
         self._folds = Folds()
-        for each in kept:
-            if each.code in _ONCE:
-                identity = once_identity(each.code, each.subject, each.fields)
-                self._folds.remember(identity, each.number)
+        for kept in (kept_in(row) for row in rows if row.code in _ONCE):
+            identity = once_identity(kept.code, kept.subject, kept.fields)
+            self._folds.remember(identity, kept.number)
         self._writer = Writer(
             store,
             clock,
             self._folds,
             self._wake_readers,
-            last_number=kept[-1].number if kept else 0,
-            count=len(kept),
+            last_number=rows[-1].number if rows else 0,
+            count=len(rows),
         )
         self._grown = asyncio.Event()
         """Set, and made anew, when there is more to read."""
@@ -67,8 +66,8 @@ class Events:
         Raises:
             DssError: the store cannot be read.
         """
-        rows = await scan_all(store, EventRow, page_rows=EVENTS_PAGE_ROWS)
-        return cls(store, clock, [kept_in(found.row) for found in rows])
+        found = await scan_all(store, EventRow, page_rows=EVENTS_PAGE_ROWS)
+        return cls(store, clock, [each.row for each in found])
 
     async def __aenter__(self) -> Self:
         """Begin to write."""

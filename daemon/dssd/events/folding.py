@@ -116,7 +116,7 @@ class Folds:
         if self._once.get(identity) is entry:
             self._once[identity] = entry.number
 
-    def forget_up_to(self, number: int) -> None:
+    def forget_removed(self, number: int) -> None:
         """The events up to the number are gone: what repeats one of them is kept anew."""
         gone = [entry for entry in self._recent.values() if 0 < entry.number <= number]
         for entry in gone:

@@ -219,7 +219,7 @@ class Writer:
         )
         self._count -= len(gone)
         if gone:
-            self._folds.forget_up_to(gone[-1])
+            self._folds.forget_removed(gone[-1])
             for entry in self._queue:
                 if entry.number <= gone[-1]:
                     entry.number = 0  # it is kept anew

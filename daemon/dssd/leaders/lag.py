@@ -10,7 +10,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import assert_never
 
-from dss_core.errors import StreamNotFound
+from dss_core.errors import LogUnreadable, StreamNotFound
 from dss_core.filters import TopicFilter
 from dss_core.ids import StreamId, StreamName
 from dss_core.limits import ACKED_RANGES_MAX
@@ -179,7 +179,11 @@ async def _oldest_us(survey: StreamSurvey, log: Log) -> int | None:
     if survey.lag == 0:
         return None
     stream = survey.view.stream
-    return await log.time_at(stream, max(survey.view.progress.floor, log.bounds(stream).start))
+    floor = max(survey.view.progress.floor, log.bounds(stream).start)
+    try:
+        return await log.time_at(stream, floor)
+    except LogUnreadable:
+        return None  # the age is not known now; that the stream stalls is told where it is read
 
 
 def _state(view: LeaderView, streams: list[StreamSurvey]) -> tuple[str, str]:

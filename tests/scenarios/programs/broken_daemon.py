@@ -5,7 +5,8 @@ import os
 import sqlite3
 import sys
 from collections.abc import Callable
-from typing import NoReturn
+from pathlib import Path
+from typing import Any, NoReturn
 
 from dss_core.errors import StoreDamaged
 from dssd.__main__ import main
@@ -59,6 +60,18 @@ def _fail_to_sync() -> None:
     os.fdatasync = fdatasync  # type: ignore[assignment] # that is the fault
 
 
+def _fail_reads_while_a_file_says_so() -> None:
+    usual = os.preadv
+    marker = Path(sys.argv[sys.argv.index("--data-dir") + 1]) / "unreadable"
+
+    def preadv(descriptor: int, buffers: list[Any], position: int, flags: int = 0) -> int:
+        if marker.exists():
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return usual(descriptor, buffers, position, flags)
+
+    os.preadv = preadv  # type: ignore[assignment] # that is the fault
+
+
 FAULTS: dict[str, Callable[[], None]] = {
     "blunder": _blunder_in_a_call,
     "thread": _blunder_in_the_stores_thread,
@@ -66,6 +79,7 @@ FAULTS: dict[str, Callable[[], None]] = {
     "full": _refuse_what_the_store_would_write,
     "no-room": _find_no_room_for_the_log,
     "disk": _fail_to_sync,
+    "unreadable": _fail_reads_while_a_file_says_so,
 }
 
 if __name__ == "__main__":
