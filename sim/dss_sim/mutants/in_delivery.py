@@ -212,20 +212,6 @@ IN_DELIVERY = (
         "self.most - self.out",
     ),
     Mutant(
-        "credit not kept for what comes again",
-        "a refused record waits for credit that is held by those that wait for it",
-        "_Unit.room",
-        "max(free, self.again_sure - taken.again)",
-        "free",
-    ),
-    Mutant(
-        "places held without credit",
-        "what was read for a subscription that takes nothing keeps others from reading",
-        "RoundRobin._make_room",
-        "self.withdraw(held)",
-        "return False",
-    ),
-    Mutant(
         "everything marked",
         "records that nobody can have seen are marked as perhaps seen",
         "DeliveredStream._send_fresh",
