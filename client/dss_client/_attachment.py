@@ -226,6 +226,8 @@ class Attachment:
                 self._listener.subscribed(item.subscribed)
             case "unsubscribed":
                 self._listener.unsubscribed(item.unsubscribed.subscription)
+            case "gone":
+                self._on_gone(item.gone)
             case "status":
                 subscription = self._listener.subscription(item.status.subscription)
                 if subscription is not None:
@@ -292,6 +294,11 @@ class Attachment:
             self._finish(grant, GrantNotHeld(grant=grant.stream))
         else:
             self._refuse_acks(item.grant)
+
+    def _on_gone(self, item: wire.Gone) -> None:
+        grant = self._grants.get(item.grant)
+        if grant is not None:
+            grant.gone(tuple((each.start, each.end) for each in item.ranges))
 
     def _on_error(self, item: wire.SessionError) -> None:
         error = error_from_wire(item.error)

@@ -253,6 +253,14 @@ class HeldGrant:
         self._naks.extend((start, end, delay_ms) for start, end in ranges)
         self._touched(self, False)
 
+    def gone(self, ranges: Ranges) -> None:
+        """What was refused in these ranges does not come again: it is lost."""
+        refused_before = len(self._refused)
+        for start, end in ranges:
+            self._refused.difference_update(range(start, end))
+        if len(self._refused) < refused_before:
+            self.refused_acked()
+
     def in_progress(self, ranges: Ranges) -> None:
         """Work on ranges of offsets goes on."""
         if not self.over:

@@ -18,6 +18,7 @@ from dssd.rpc.start_points import start_from
 from dssd.sessions.client_items import (
     Down,
     FinishRevoke,
+    Gone,
     Granted,
     Opened,
     Opening,
@@ -106,7 +107,7 @@ def encoded(item: Down) -> sessions_pb2.SessionDown:
     """An item for the client."""
     if isinstance(item, Deliver):
         return _deliver(item)
-    if isinstance(item, Granted | Revoke | Revoked | Settled):
+    if isinstance(item, Granted | Revoke | Revoked | Gone | Settled):
         return _about_grant(item)
     return _about_session(item)
 
@@ -163,7 +164,7 @@ def _deliver(item: Deliver) -> sessions_pb2.SessionDown:
     return down
 
 
-def _about_grant(item: Granted | Revoke | Revoked | Settled) -> sessions_pb2.SessionDown:
+def _about_grant(item: Granted | Revoke | Revoked | Gone | Settled) -> sessions_pb2.SessionDown:
     match item:
         case Granted(grant, subscription, stream, grant_epoch, progress, storage_topic_id):
             state = types_pb2.Progress(floor=progress.floor, ranges=_ranges(progress.ranges))
@@ -181,6 +182,8 @@ def _about_grant(item: Granted | Revoke | Revoked | Settled) -> sessions_pb2.Ses
             return _Down(revoke=sessions_pb2.Revoke(grant=grant, deadline_ms=deadline_ms))
         case Revoked(grant, reason):
             return _Down(revoked=sessions_pb2.Revoked(grant=grant, reason=reason))
+        case Gone(grant, ranges):
+            return _Down(gone=sessions_pb2.Gone(grant=grant, ranges=_ranges(ranges)))
         case Settled(token):
             return _Down(settled=sessions_pb2.Settled(token=token))
         case _:

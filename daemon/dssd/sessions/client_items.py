@@ -7,7 +7,7 @@ untrusted. An item for the client (`Down`) is complete; encoding adds nothing.
 from dataclasses import dataclass, field
 
 from dss_core.errors import DssError
-from dss_core.progress import Progress
+from dss_core.progress import Progress, Ranges
 from dssd.machines.delivery.events import Deliver, Settles
 from dssd.machines.start_point import StartPoint
 
@@ -120,6 +120,14 @@ class Revoked:
 
 
 @dataclass(frozen=True, slots=True)
+class Gone:
+    """Refused records of a grant that do not come again."""
+
+    grant: int
+    ranges: Ranges
+
+
+@dataclass(frozen=True, slots=True)
 class Settled:
     """The acks under this token are durable."""
 
@@ -160,6 +168,7 @@ Down = (
     | Deliver
     | Revoke
     | Revoked
+    | Gone
     | Settled
     | Status
     | Refused

@@ -49,6 +49,7 @@ from dssd.machines.delivery.events import (
     SendRevoke,
     ShowStalled,
     Suspended,
+    TellGone,
     Ticked,
     Unwanted,
 )
@@ -57,6 +58,7 @@ from dssd.machines.delivery.window import DeliveryWindow
 from dssd.machines.messages import GrantedStream, Stall, ToBorrower
 from dssd.sessions.client_items import (
     Down,
+    Gone,
     Granted,
     Opened,
     Refused,
@@ -279,16 +281,25 @@ class Scheduler:
                 self._borrowers_heard = True
             case SendRevoke(grant, deadline_ms):
                 self._send(Revoke(grant, deadline_ms))
+            case TellGone() | AnswerSettled() | RefuseGrant() | RefuseRange():
+                self._answer(effect)
+            case ShowStalled(grant, subscription, stall, oldest):
+                self._show_stalled(grant, subscription, stall, oldest)
+            case Unwanted(subscription):
+                self.leave(subscription)
+            case _:
+                assert_never(effect)
+
+    def _answer(self, effect: TellGone | AnswerSettled | RefuseGrant | RefuseRange) -> None:
+        match effect:
+            case TellGone(grant, ranges):
+                self._send(Gone(grant, ranges))
             case AnswerSettled(token):
                 self._send(Settled(token))
             case RefuseGrant(grant):
                 self._refuse(GrantNotHeld(grant=grant), grant)
             case RefuseRange(grant, start, end):
                 self._refuse(AckOutOfRange(start=start, end=end, grant=grant), grant)
-            case ShowStalled(grant, subscription, stall, oldest):
-                self._show_stalled(grant, subscription, stall, oldest)
-            case Unwanted(subscription):
-                self.leave(subscription)
             case _:
                 assert_never(effect)
 

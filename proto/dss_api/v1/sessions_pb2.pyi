@@ -76,6 +76,7 @@ class SessionDown(_message.Message):
     ERROR_FIELD_NUMBER: _builtins.int
     PONG_FIELD_NUMBER: _builtins.int
     UNSUBSCRIBED_FIELD_NUMBER: _builtins.int
+    GONE_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def opened(self) -> Global___Opened: ...
     @_builtins.property
@@ -98,6 +99,8 @@ class SessionDown(_message.Message):
     def pong(self) -> Global___Pong: ...
     @_builtins.property
     def unsubscribed(self) -> Global___Unsubscribed: ...
+    @_builtins.property
+    def gone(self) -> Global___Gone: ...
     def __init__(
         self,
         *,
@@ -112,12 +115,13 @@ class SessionDown(_message.Message):
         error: Global___SessionError | None = ...,
         pong: Global___Pong | None = ...,
         unsubscribed: Global___Unsubscribed | None = ...,
+        gone: Global___Gone | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["deliver", b"deliver", "error", b"error", "granted", b"granted", "item", b"item", "opened", b"opened", "pong", b"pong", "revoke", b"revoke", "revoked", b"revoked", "settled", b"settled", "status", b"status", "subscribed", b"subscribed", "unsubscribed", b"unsubscribed"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["deliver", b"deliver", "error", b"error", "gone", b"gone", "granted", b"granted", "item", b"item", "opened", b"opened", "pong", b"pong", "revoke", b"revoke", "revoked", b"revoked", "settled", b"settled", "status", b"status", "subscribed", b"subscribed", "unsubscribed", b"unsubscribed"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["deliver", b"deliver", "error", b"error", "granted", b"granted", "item", b"item", "opened", b"opened", "pong", b"pong", "revoke", b"revoke", "revoked", b"revoked", "settled", b"settled", "status", b"status", "subscribed", b"subscribed", "unsubscribed", b"unsubscribed"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["deliver", b"deliver", "error", b"error", "gone", b"gone", "granted", b"granted", "item", b"item", "opened", b"opened", "pong", b"pong", "revoke", b"revoke", "revoked", b"revoked", "settled", b"settled", "status", b"status", "subscribed", b"subscribed", "unsubscribed", b"unsubscribed"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_item: _TypeAlias = _typing.Literal["opened", "subscribed", "granted", "deliver", "revoke", "revoked", "settled", "status", "error", "pong", "unsubscribed"]  # noqa: Y015
+    _WhichOneofReturnType_item: _TypeAlias = _typing.Literal["opened", "subscribed", "granted", "deliver", "revoke", "revoked", "settled", "status", "error", "pong", "unsubscribed", "gone"]  # noqa: Y015
     _WhichOneofArgType_item: _TypeAlias = _typing.Literal["item", b"item"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_item) -> _WhichOneofReturnType_item | None: ...
 
@@ -360,7 +364,7 @@ class Deliver(_message.Message):
     ATTEMPT_FIELD_NUMBER: _builtins.int
     grant: _builtins.int
     frames: _builtins.bytes
-    """consecutive, stamped"""
+    """one after the other, stamped; some between may be left out"""
     redelivered: _builtins.bool
     """perhaps seen before; never wrongly false"""
     attempt: _builtins.int
@@ -478,6 +482,31 @@ class Nak(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__delay_ms) -> _WhichOneofReturnType__delay_ms | None: ...
 
 Global___Nak: _TypeAlias = Nak  # noqa: Y015
+
+@_typing.final
+class Gone(_message.Message):
+    """Refused records of a grant that do not come again: retention took them, or they are damaged."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GRANT_FIELD_NUMBER: _builtins.int
+    RANGES_FIELD_NUMBER: _builtins.int
+    grant: _builtins.int
+    @_builtins.property
+    def ranges(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Range]: ...
+    def __init__(
+        self,
+        *,
+        grant: _builtins.int = ...,
+        ranges: _abc.Iterable[_types_pb2.Range] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["grant", b"grant", "ranges", b"ranges"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Gone: _TypeAlias = Gone  # noqa: Y015
 
 @_typing.final
 class Settled(_message.Message):

@@ -56,14 +56,13 @@ from dss_sim.groups.history import (
 )
 from dss_sim.groups.log_rules import LogRules
 from dss_sim.groups.violation import Violation
-from dssd.machines.fate import Rests
 
 MEMBER_FAULTS = frozenset({"kill_client", "cut_pipe"})
 """The sessions of members that vanish live on, so they count what was out. Who dies with them, or
 loses what they say, charges nobody."""
-CLOCK_SKEW_PARTS = 4
-"""A clock may run ahead by a fourth: of all the time so far, and of a rest, a fourth is unsure."""
 DELAY_US_MAX = 8_000_000
+EARLY_US_MAX = 100_000
+"""Times of rests are rounded, and a host learns the wall clock's time only now and then."""
 
 __all__ = ["Checker", "Violation", "main"]
 
@@ -72,8 +71,9 @@ class _Stream:
     """One stream as one group consumes it."""
 
     __slots__ = (
-        "acked", "attempts", "durable", "first_below", "follows", "grant_epoch", "granted",
-        "hand_epoch", "hand_member", "hands", "holes", "rests", "start", "stored",
+        "acked", "acked_us", "asked", "attempts", "durable", "first_below", "follows",
+        "grant_epoch", "granted", "hand_epoch", "hand_member", "hands", "holes", "rests", "start",
+        "stored",
     )  # fmt: skip
 
     def __init__(self, start: int) -> None:
@@ -91,8 +91,11 @@ class _Stream:
         """Of what that grant handed out, how it was counted last."""
         self.holes: list[tuple[int, int, int]] = []
         """Start and end of what is gone, and the newest grant that may have read it before."""
-        self.rests: Rests = ()
-        """What is durable of offsets that rest, and until when."""
+        self.asked: dict[int, tuple[str, int, int]] = {}
+        """Offsets that shall rest: who asked, when, and until when."""
+        self.rests: dict[int, int] = {}
+        """Those of which that is durable: until when they rest."""
+        self.acked_us: dict[int, int] = {}
         self.acked: set[int] = set()
         self.durable: set[int] = set()
         self.stored = Progress(start)
@@ -115,7 +118,9 @@ class _Group:
 class Checker:
     """Takes events in order."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock_skew: float = 0.0) -> None:
+        self._clock_skew = clock_skew
+        """By which share a host's clock may run ahead or behind."""
         self._groups: defaultdict[str, _Group] = defaultdict(_Group)
         self._log = LogRules()
         self._ends = self._log.ends
@@ -219,13 +224,20 @@ class Checker:
             raise Violation("S10", f"a hand-out before was not counted, even in doubt: {event}")
         if event.attempt <= lent.attempts.get(offset, 0):
             raise Violation("S10", f"the attempt before was not counted: {event}")
-        _check_rested(event, lent)
+        self._check_rested(event, lent)
         if offset in lent.durable:
             raise Violation("A1", f"its acknowledgement was durable: {event}")
         if event.redelivered and lent.follows and not (known or self._disturbed or self._refused):
             raise Violation("I5", f"marked though nobody can have seen it: {event}")
         lent.hands[offset] = known + 1
         lent.attempts[offset] = event.attempt
+
+    def _check_rested(self, event: HandedOut, lent: _Stream) -> None:
+        unsure_us = EARLY_US_MAX + int((event.at_us + DELAY_US_MAX) * self._clock_skew)
+        lent.asked.pop(event.offset, None)
+        until_us = lent.rests.pop(event.offset, 0)
+        if event.at_us + unsure_us < until_us:
+            raise Violation("S13", f"it was to rest until {until_us} us: {event}")
 
     def _check_grant(self, event: HandedOut, lent: _Stream) -> None:
         if event.grant_epoch < lent.hand_epoch:
@@ -234,6 +246,8 @@ class Checker:
             lent.follows = event.grant_epoch == lent.hand_epoch + 1
             lent.hand_epoch, lent.hand_member = event.grant_epoch, event.member
             lent.attempts.clear()
+            # What an older grant asked for and nothing has shown to be durable may be lost.
+            lent.asked.clear()
         elif event.member != lent.hand_member:
             raise Violation("S3", f"{lent.hand_member} hands out under the same grant: {event}")
         if 0 < lent.grant_epoch < event.grant_epoch:
@@ -251,12 +265,20 @@ class Checker:
             raise Violation("S7", f"the filter rejects it: {event}")
 
     def _acked(self, event: Acked) -> None:
-        self._groups[event.group].streams[event.stream].acked.add(event.offset)
+        lent = self._groups[event.group].streams[event.stream]
+        lent.acked.add(event.offset)
+        lent.acked_us[event.offset] = event.at_us
 
     def _ack_durable(self, event: AckDurable) -> None:
         lent = self._groups[event.group].streams[event.stream]
-        for start, end in event.acked:
-            lent.durable.update(range(start, end))
+        durable = [offset for part in event.acked for offset in range(*part)]
+        lent.durable.update(durable)
+        # What a member says of its refusals goes before the acks that it gives after them.
+        newest_us = max((lent.acked_us.get(offset, 0) for offset in durable), default=0)
+        for offset, (member, at_us, until_us) in list(lent.asked.items()):
+            if member == event.member and at_us < newest_us:
+                del lent.asked[offset]
+                lent.rests[offset] = until_us
 
     def _committed(self, event: Committed) -> None:
         group = self._groups[event.group]
@@ -267,7 +289,6 @@ class Checker:
                 raise Violation("S2", f"progress shrank from {before}: {event}")
             self._check_acked(event, stored, group, lent)
             lent.stored = stored
-        lent.rests = event.rests
         if event.grant_epoch >= 0:
             if event.grant_epoch < lent.grant_epoch:
                 raise Violation("S3", f"the grant epoch fell from {lent.grant_epoch}: {event}")
@@ -302,6 +323,9 @@ class Checker:
 
     def _nakked(self, event: Nakked) -> None:
         self._refused = True
+        if event.until_us:
+            lent = self._groups[event.group].streams[event.stream]
+            lent.asked[event.offset] = event.member, event.at_us, event.until_us
 
     def _ended(self, event: Ended) -> None:
         if unsettled := self.unsettled():
@@ -365,10 +389,3 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 if __name__ == "__main__":
     sys.exit(main())
-
-
-def _check_rested(event: HandedOut, lent: _Stream) -> None:
-    unsure_us = (event.at_us + DELAY_US_MAX) // CLOCK_SKEW_PARTS
-    for start, end, due_ms in lent.rests:
-        if start <= event.offset < end and event.at_us + unsure_us < due_ms * 1_000:
-            raise Violation("S13", f"it was to rest until {due_ms} ms: {event}")

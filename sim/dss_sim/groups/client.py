@@ -17,6 +17,7 @@ from dss_core.progress import Ranges, complement, normalised
 from dss_sim.groups.history import AckDurable, Acked, HandedOut, Key, Nakked
 from dss_sim.groups.log import cut_frames, keys_in
 from dss_sim.groups.pipe import Pipe
+from dssd.limits import DURABLE_REST_MS_MIN
 from dssd.machines.delivery.events import Deliver, Nak, Settle, Settles
 from dssd.sessions.client_items import (
     Down,
@@ -348,11 +349,15 @@ class Client:
 
     def _refuse(self, held: _Held, offset: int) -> None:
         world = self._world
-        world.tell(Nakked(world.schedule.now_us, held.group, held.stream, offset, self.name))
+        now_us = world.schedule.now_us
+        delayed = self._delays.random() < DELAYED_SHARE
+        delay_ms = self._delays.randrange(*DELAY_MS) if delayed else None
+        durable = delay_ms is not None and delay_ms >= DURABLE_REST_MS_MIN
+        until_us = now_us + (delay_ms or 0) * 1_000 if durable else 0
+        world.tell(Nakked(now_us, held.group, held.stream, offset, self.name, until_us))
         held.held.discard(offset)
         held.hung.discard(offset)
-        delayed = self._delays.random() < DELAYED_SHARE
-        held.naks.append((offset, self._delays.randrange(*DELAY_MS) if delayed else None))
+        held.naks.append((offset, delay_ms))
 
     # What it says to the session
 

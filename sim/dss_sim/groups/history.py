@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dss_core.progress import Ranges
-from dssd.machines.fate import Rests
 
 Key = str | None
 """The ordering key of a record; None: it has none."""
@@ -152,6 +151,8 @@ class Nakked(NamedTuple):
     stream: str
     offset: int
     member: str
+    until_us: int = 0
+    """Not 0: it shall rest until then, and that is durable with the acks that follow."""
 
 
 class AckDurable(NamedTuple):
@@ -173,8 +174,6 @@ class Committed(NamedTuple):
     floor: int
     ranges: Ranges
     grant_epoch: int
-    rests: Rests = ()
-    """Offsets that rest, and until which millisecond of the world."""
 
 
 class Led(NamedTuple):

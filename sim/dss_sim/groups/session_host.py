@@ -39,6 +39,7 @@ from dssd.machines.delivery.events import (
     Settles,
     ShowStalled,
     Suspended,
+    TellGone,
     Ticked,
     Unwanted,
 )
@@ -194,7 +195,7 @@ class SimulatedSession:
                 self._pipe.down(Settled(token))
             case RefuseGrant(grant):
                 self._pipe.down(Refused(GrantNotHeld(grant=grant), grant=grant))
-            case RefuseRange() | ShowStalled():
+            case RefuseRange() | ShowStalled() | TellGone():
                 self._world.noticed(effect)
             case Unwanted(subscription):
                 self._leave(subscription)

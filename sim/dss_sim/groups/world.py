@@ -33,10 +33,10 @@ from dss_sim.groups.plan import GroupPlan, Plan
 from dss_sim.groups.producers import Producer
 from dss_sim.groups.randomness import Randomness
 from dss_sim.groups.record_keys import RecordKeys
-from dss_sim.groups.schedule import Act, Crashed, Host, Schedule
+from dss_sim.groups.schedule import PARTS, Act, Crashed, Host, Schedule
 from dss_sim.groups.session_host import SimulatedSession
 from dss_sim.groups.store import SimulatedStore, at_once, progress_in
-from dssd.leaders.progress_columns import progress_of, unpacked_attempts
+from dssd.leaders.progress_columns import progress_of
 from dssd.machines.leader.events import LeaderInput
 from dssd.machines.messages import BorrowerId, GrantedStream, ToBorrower, ToLeader
 from dssd.store.port import Write
@@ -65,7 +65,8 @@ class World:
         self.store.committed = self._committed
         self.log = SimulatedLog()
         self.catalogue = SimulatedCatalogue()
-        self.checker = Checker()
+        skew = max(abs(rate / PARTS - 1) for rate, _ in plan.clocks)
+        self.checker = Checker(clock_skew=skew)
         self.history: list[Event] = []
         self.transcript: Callable[[int, str, object], None] | None = None
         self.names: dict[StreamId, str] = {}
@@ -394,6 +395,4 @@ class World:
             stream = self.names[StreamId(row.storage_topic_id, row.partition)]
             progress = progress_of(row)
             floor, ranges = progress.floor, progress.ranges
-            rests = unpacked_attempts(row.rests)
-            now_us = self.schedule.now_us
-            self.tell(Committed(now_us, group, stream, floor, ranges, grant_epoch, rests))
+            self.tell(Committed(self.schedule.now_us, group, stream, floor, ranges, grant_epoch))

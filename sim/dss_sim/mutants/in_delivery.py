@@ -232,4 +232,28 @@ IN_DELIVERY = (
         "installed.ack_wait_ms",
         "installed.ack_wait_ms // 4",
     ),
+    Mutant(
+        "rest ends with the grant",
+        "a delay that a user chose is forgotten when the stream moves",
+        "DeliveredStream._fate",
+        "self.rests.told(self.progress)",
+        "()",
+    ),
+    Mutant(
+        "rest passed by no cursor",
+        "a new holder sends at once what was to rest",
+        "DeliveredStream.send_part",
+        "wanted = without(wanted, self.held_back)",
+        "pass",
+    ),
+    Mutant(
+        "passed offsets counted as acked",
+        "what the filter rejects counts as acknowledged too",
+        "Consumed.reject",
+        'self._pass(ranges, "filtered")',
+        """
+        self._pass(ranges, "filtered")
+        self.counts = self.counts.plus("acked", len(ranges))
+        """,
+    ),
 )

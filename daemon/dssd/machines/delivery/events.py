@@ -228,6 +228,14 @@ class Deliver(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class TellGone:
+    """Tell the client that refused records of the grant do not come again: they are lost."""
+
+    grant: int
+    ranges: Ranges
+
+
+@dataclass(frozen=True, slots=True)
 class SendRevoke:
     """Tell the client to stop handing out the grant."""
 
@@ -288,6 +296,7 @@ class ShowStalled:
 DeliveryEffect = (
     Read
     | Deliver
+    | TellGone
     | SendRevoke
     | Report
     | AnswerSettled

@@ -100,6 +100,8 @@ class DeliveredStream:
         self.stall = Stall.NONE
         self._stall_at_damage = installed.stall_at_damage
         self.trouble = ReadTrouble()
+        self.gone: Ranges = ()
+        """Was due and is lost; the client is not told yet."""
         self._held_at = NEVER_HELD
         """The cursor waits while so many suspects are out."""
         ranges = granted.progress.ranges
@@ -356,6 +358,7 @@ class DeliveredStream:
 
     def _gone(self, ranges: Ranges) -> None:
         """What was due is not there any more."""
+        self.gone = normalised((*self.gone, *ranges))
         self._no_longer_held_back(ranges)
         for start, end in ranges:
             self.waiting.settled(start, end)

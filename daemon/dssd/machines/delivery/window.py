@@ -49,6 +49,7 @@ from dssd.machines.delivery.events import (
     Settles,
     ShowStalled,
     Suspended,
+    TellGone,
     Ticked,
     Unwanted,
 )
@@ -141,6 +142,9 @@ class DeliveryWindow:
         else:
             stream.forget_chunk()
             self._offer(stream)
+        if stream.gone:
+            self._effects.append(TellGone(stream.grant, stream.gone))
+            stream.gone = ()
         if not stream.finished:
             self._due_by(stream.next_ms())
             self._note_moved(stream, before, now_ms)

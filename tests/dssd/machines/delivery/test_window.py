@@ -28,6 +28,7 @@ from dssd.machines.delivery.events import (
     Settles,
     ShowStalled,
     Suspended,
+    TellGone,
     Unwanted,
 )
 from dssd.machines.delivery.window import DeliveryWindow
@@ -830,3 +831,18 @@ def test_a_client_that_stops_reading_costs_at_most_its_credit_and_a_few_chunks()
                 sent += total(offsets(effect))
         assert len(reads) <= 4
     assert sent == 10
+
+
+def test_a_client_is_told_of_refused_records_that_do_not_come_again() -> None:
+    client = Client()
+    stream = Stream([4, 4])
+    client.install(1, stream)
+    client.feed(Settle(1, naks=(Nak(1, 2, 500), Nak(3, 5, 500)), frontier=8))
+    client.take_others()
+    stream.start, stream.lost = 4, ((0, 4),)
+    client.tick(500)
+    assert client.take_others() == [TellGone(1, ((1, 2), (3, 4)))]
+    assert client.take()[-1] == (((4, 5),), True, 2)
+    client.feed(Settle(1, handed_out=((4, 5),)), Settle(1, ((0, 1), (2, 3), (4, 8))))
+    client.tick(10)
+    assert client.reports[1].progress == Progress(8)
