@@ -62,6 +62,8 @@ class DaemonStatus:
     """Records that retention took before a group had acknowledged them, since its start."""
     unread_losses: tuple[UnreadLoss, ...]
     """Which, the latest last."""
+    errors_in_a_day: int
+    """Events of severity error, told in the last 24 hours."""
 
 
 class Daemon:
@@ -106,4 +108,5 @@ class Daemon:
                 )
                 for each in reply.unread_losses
             ),
+            errors_in_a_day=reply.errors_in_a_day,
         )

@@ -41,6 +41,7 @@ from dssd.data_directory import DataDirectory
 from dssd.descriptors import connections_max
 from dssd.events.events import Events
 from dssd.events.kinds import FILE_QUARANTINED
+from dssd.events.limits import ERRORS_SHOWN_MS
 from dssd.events.model import Event
 from dssd.leaders.gone_streams import GoneStreams
 from dssd.leaders.groups import Groups
@@ -287,6 +288,7 @@ class Daemon:
             quarantined=tuple((str(path), reason) for path, reason in parts.log.quarantined()),
             unread_records_gone=parts.unread.records,
             unread_losses=tuple(parts.unread.losses()[-limits.UNREAD_LOSSES_SHOWN_MAX :]),
+            errors_in_a_day=parts.events.errors_since(self._clock.wall_ms() - ERRORS_SHOWN_MS),
         )
 
     def _state(self, parts: _Parts) -> tuple[str, str]:

@@ -127,6 +127,7 @@ async def test_one_flipped_bit_is_told_and_counted_where_a_group_goes_on_behind_
         assert description.group.fates.acked == len(ALL) - len(DAMAGED)
         [grant] = description.grants
         assert grant.damaged == ((DAMAGED.start, DAMAGED.stop),)
+        assert (await client.daemon.status()).errors_in_a_day == 1
         assert [each.code for each in (await client.events.list()).events].count(
             "records.passed"
         ) == 1

@@ -9,6 +9,7 @@ no queue here: it reads the store by number, and is woken when there is more.
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import AsyncGenerator, Sequence
 from types import TracebackType
 from typing import Self
@@ -18,7 +19,7 @@ from dssd.clock import Clock
 from dssd.events.columns import kept_in
 from dssd.events.folding import Entry, Folds
 from dssd.events.kinds import KINDS
-from dssd.events.limits import EVENTS_LISTED_MAX, EVENTS_PAGE_ROWS
+from dssd.events.limits import EVENTS_LISTED_MAX, EVENTS_MAX, EVENTS_PAGE_ROWS
 from dssd.events.model import Event, KeptEvent, Repeats, Severity, once_identity
 from dssd.events.selection import Page, Selection, first_after, last_of
 from dssd.events.writer import Writer
@@ -53,6 +54,10 @@ class Events:
             self._wake_readers,
             last_number=rows[-1].number if rows else 0,
             count=len(rows),
+        )
+        worst = Severity.ERROR.word
+        self._errors_at_ms = deque(
+            (row.at_ms for row in rows if row.severity == worst), maxlen=EVENTS_MAX
         )
         self._grown = asyncio.Event()
         """Set, and made anew, when there is more to read."""
@@ -90,6 +95,10 @@ class Events:
     def last_number(self) -> int:
         """The number of the newest event; 0 where there never was one."""
         return self._writer.last_number
+
+    def errors_since(self, at_ms: int) -> int:
+        """How many events of the worst severity were told first since a wall-clock time."""
+        return sum(each >= at_ms for each in self._errors_at_ms)
 
     def stop(self) -> None:
         """End every `watch`; what is told is still kept until this is left."""
@@ -154,6 +163,8 @@ class Events:
         if found is None:
             said = _on_one_line(f"{event.kind.code} {event.subject}: {event.sentence}")
             _LOG.log(_LEVELS[event.kind.severity], "%s", said)
+            if event.kind.severity is Severity.ERROR:
+                self._errors_at_ms.append(wall_ms)
             found = Entry(event, wall_ms, now_ms)
             self._folds.add(found)
         elif isinstance(found, Entry) and event.kind.repeats is Repeats.FOLDED:

@@ -53,3 +53,6 @@ EVENTS_LISTED_MAX = 200
 
 EVENT_WATCHES_MAX = 64
 """Calls that follow the events: each reads the store when something happened."""
+
+ERRORS_SHOWN_MS = 24 * 3_600 * 1_000
+"""`dssctl daemon status` counts the errors of so long: a day, so that no shift misses any."""

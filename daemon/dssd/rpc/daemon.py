@@ -39,6 +39,8 @@ class DaemonFacts:
     """Records that retention took before a group had acknowledged them, since the start."""
     unread_losses: tuple[UnreadLoss, ...]
     """By topic and group, the latest last."""
+    errors_in_a_day: int
+    """Events of the worst severity, told in the last 24 hours."""
 
 
 class DaemonServicer(daemon_pb2_grpc.DaemonServicer):
@@ -85,4 +87,5 @@ class DaemonServicer(daemon_pb2_grpc.DaemonServicer):
                 )
                 for loss in facts.unread_losses
             ],
+            errors_in_a_day=facts.errors_in_a_day,
         )

@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17\x64ss_api/v1/daemon.proto\x12\ndss_api.v1\"\x15\n\x13\x44\x61\x65monStatusRequest\"\xb9\x03\n\x0c\x44\x61\x65monStatus\x12\x0f\n\x07version\x18\x01 \x01(\t\x12\x0b\n\x03pid\x18\x02 \x01(\r\x12\x15\n\rstarted_at_ms\x18\x03 \x01(\x03\x12\x10\n\x08\x64\x61ta_dir\x18\x04 \x01(\t\x12\x11\n\tlistening\x18\x05 \x03(\t\x12\r\n\x05state\x18\x06 \x01(\t\x12\x14\n\x0cstate_reason\x18\x07 \x01(\t\x12\x0e\n\x06topics\x18\x08 \x01(\r\x12\x0f\n\x07streams\x18\t \x01(\r\x12\x0e\n\x06groups\x18\n \x01(\r\x12\x10\n\x08sessions\x18\x0b \x01(\r\x12\x18\n\x10sessions_waiting\x18\x0c \x01(\r\x12\x11\n\tlog_bytes\x18\r \x01(\x04\x12\x17\n\x0f\x64isk_free_bytes\x18\x0e \x01(\x04\x12\x16\n\x0esqlite_version\x18\x0f \x01(\t\x12\x0f\n\x07\x62oot_id\x18\x10 \x01(\t\x12,\n\x0bquarantined\x18\x11 \x03(\x0b\x32\x17.dss_api.v1.Quarantined\x12\x1b\n\x13unread_records_gone\x18\x12 \x01(\x04\x12-\n\runread_losses\x18\x13 \x03(\x0b\x32\x16.dss_api.v1.UnreadLoss\"n\n\nUnreadLoss\x12\r\n\x05topic\x18\x01 \x01(\t\x12\r\n\x05group\x18\x02 \x01(\t\x12\x0e\n\x06\x66ilter\x18\x03 \x01(\t\x12\x0f\n\x07records\x18\x04 \x01(\x04\x12\r\n\x05\x65xact\x18\x05 \x01(\x08\x12\x12\n\nlast_at_ms\x18\x06 \x01(\x03\"+\n\x0bQuarantined\x12\x0c\n\x04\x66ile\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t2M\n\x06\x44\x61\x65mon\x12\x43\n\x06Status\x12\x1f.dss_api.v1.DaemonStatusRequest\x1a\x18.dss_api.v1.DaemonStatusb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17\x64ss_api/v1/daemon.proto\x12\ndss_api.v1\"\x15\n\x13\x44\x61\x65monStatusRequest\"\xd2\x03\n\x0c\x44\x61\x65monStatus\x12\x0f\n\x07version\x18\x01 \x01(\t\x12\x0b\n\x03pid\x18\x02 \x01(\r\x12\x15\n\rstarted_at_ms\x18\x03 \x01(\x03\x12\x10\n\x08\x64\x61ta_dir\x18\x04 \x01(\t\x12\x11\n\tlistening\x18\x05 \x03(\t\x12\r\n\x05state\x18\x06 \x01(\t\x12\x14\n\x0cstate_reason\x18\x07 \x01(\t\x12\x0e\n\x06topics\x18\x08 \x01(\r\x12\x0f\n\x07streams\x18\t \x01(\r\x12\x0e\n\x06groups\x18\n \x01(\r\x12\x10\n\x08sessions\x18\x0b \x01(\r\x12\x18\n\x10sessions_waiting\x18\x0c \x01(\r\x12\x11\n\tlog_bytes\x18\r \x01(\x04\x12\x17\n\x0f\x64isk_free_bytes\x18\x0e \x01(\x04\x12\x16\n\x0esqlite_version\x18\x0f \x01(\t\x12\x0f\n\x07\x62oot_id\x18\x10 \x01(\t\x12,\n\x0bquarantined\x18\x11 \x03(\x0b\x32\x17.dss_api.v1.Quarantined\x12\x1b\n\x13unread_records_gone\x18\x12 \x01(\x04\x12-\n\runread_losses\x18\x13 \x03(\x0b\x32\x16.dss_api.v1.UnreadLoss\x12\x17\n\x0f\x65rrors_in_a_day\x18\x14 \x01(\r\"n\n\nUnreadLoss\x12\r\n\x05topic\x18\x01 \x01(\t\x12\r\n\x05group\x18\x02 \x01(\t\x12\x0e\n\x06\x66ilter\x18\x03 \x01(\t\x12\x0f\n\x07records\x18\x04 \x01(\x04\x12\r\n\x05\x65xact\x18\x05 \x01(\x08\x12\x12\n\nlast_at_ms\x18\x06 \x01(\x03\"+\n\x0bQuarantined\x12\x0c\n\x04\x66ile\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t2M\n\x06\x44\x61\x65mon\x12\x43\n\x06Status\x12\x1f.dss_api.v1.DaemonStatusRequest\x1a\x18.dss_api.v1.DaemonStatusb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -34,11 +34,11 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_DAEMONSTATUSREQUEST']._serialized_start=39
   _globals['_DAEMONSTATUSREQUEST']._serialized_end=60
   _globals['_DAEMONSTATUS']._serialized_start=63
-  _globals['_DAEMONSTATUS']._serialized_end=504
-  _globals['_UNREADLOSS']._serialized_start=506
-  _globals['_UNREADLOSS']._serialized_end=616
-  _globals['_QUARANTINED']._serialized_start=618
-  _globals['_QUARANTINED']._serialized_end=661
-  _globals['_DAEMON']._serialized_start=663
-  _globals['_DAEMON']._serialized_end=740
+  _globals['_DAEMONSTATUS']._serialized_end=529
+  _globals['_UNREADLOSS']._serialized_start=531
+  _globals['_UNREADLOSS']._serialized_end=641
+  _globals['_QUARANTINED']._serialized_start=643
+  _globals['_QUARANTINED']._serialized_end=686
+  _globals['_DAEMON']._serialized_start=688
+  _globals['_DAEMON']._serialized_end=765
 # @@protoc_insertion_point(module_scope)

@@ -56,6 +56,7 @@ class DaemonStatus(_message.Message):
     QUARANTINED_FIELD_NUMBER: _builtins.int
     UNREAD_RECORDS_GONE_FIELD_NUMBER: _builtins.int
     UNREAD_LOSSES_FIELD_NUMBER: _builtins.int
+    ERRORS_IN_A_DAY_FIELD_NUMBER: _builtins.int
     version: _builtins.str
     pid: _builtins.int
     started_at_ms: _builtins.int
@@ -76,6 +77,8 @@ class DaemonStatus(_message.Message):
     boot_id: _builtins.str
     unread_records_gone: _builtins.int
     """taken by retention before a group had acked them; since the start"""
+    errors_in_a_day: _builtins.int
+    """events of severity error, told in the last 24 hours"""
     @_builtins.property
     def listening(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
     @_builtins.property
@@ -106,10 +109,11 @@ class DaemonStatus(_message.Message):
         quarantined: _abc.Iterable[Global___Quarantined] | None = ...,
         unread_records_gone: _builtins.int = ...,
         unread_losses: _abc.Iterable[Global___UnreadLoss] | None = ...,
+        errors_in_a_day: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["boot_id", b"boot_id", "data_dir", b"data_dir", "disk_free_bytes", b"disk_free_bytes", "groups", b"groups", "listening", b"listening", "log_bytes", b"log_bytes", "pid", b"pid", "quarantined", b"quarantined", "sessions", b"sessions", "sessions_waiting", b"sessions_waiting", "sqlite_version", b"sqlite_version", "started_at_ms", b"started_at_ms", "state", b"state", "state_reason", b"state_reason", "streams", b"streams", "topics", b"topics", "unread_losses", b"unread_losses", "unread_records_gone", b"unread_records_gone", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["boot_id", b"boot_id", "data_dir", b"data_dir", "disk_free_bytes", b"disk_free_bytes", "errors_in_a_day", b"errors_in_a_day", "groups", b"groups", "listening", b"listening", "log_bytes", b"log_bytes", "pid", b"pid", "quarantined", b"quarantined", "sessions", b"sessions", "sessions_waiting", b"sessions_waiting", "sqlite_version", b"sqlite_version", "started_at_ms", b"started_at_ms", "state", b"state", "state_reason", b"state_reason", "streams", b"streams", "topics", b"topics", "unread_losses", b"unread_losses", "unread_records_gone", b"unread_records_gone", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

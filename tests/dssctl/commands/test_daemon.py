@@ -27,6 +27,7 @@ STATUS = DaemonStatus(
     boot_id="b",
     quarantined=(),
     unread_records_gone=12,
+    errors_in_a_day=3,
     unread_losses=(
         UnreadLoss("orders", "billing", "orders/#", 5, exact=True, last_at_ms=0),
         UnreadLoss("orders", "some", "orders/eu/#", 7, exact=False, last_at_ms=0),
@@ -59,6 +60,7 @@ def test_programs_read_each_loss(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["daemon", "status", "-o", "json"]) == 0
     item: dict[str, Any] = json.loads(capsys.readouterr().out)["item"]
     assert item["unread_records_gone"] == 12
+    assert item["errors_in_a_day"] == 3
     assert [(loss["group"], loss["records"], loss["exact"]) for loss in item["unread_losses"]] == [
         ("billing", 5, True),
         ("some", 7, False),
