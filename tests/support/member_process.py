@@ -100,8 +100,17 @@ class MemberProcess:
     async def leave(self) -> int:
         """Let it drain and leave; its exit code."""
         self.tell("leave")
+        return await self.ended()
+
+    async def ended(self) -> int:
+        """Wait until it has ended and all that it said is heard; its exit code.
+
+        Raises:
+            TimeoutError: it goes on.
+        """
         async with asyncio.timeout(PATIENCE_S):
-            await self._listener
+            # Whoever waits no longer does not end the listening.
+            await asyncio.shield(self._listener)
             return await self.process.wait()
 
     def _first(self, event: str) -> dict[str, Any] | None:

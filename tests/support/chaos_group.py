@@ -1,0 +1,129 @@
+"""One group of a chaos run: its members, who come and go, and what all of them said.
+
+Invariant: every member has a name of its own, also where it takes over the client id of another;
+whoever ends a member that was not told to end finds that out.
+"""
+
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+from dss_client import Client
+from dss_sim.groups.violation import Violation
+from support.chaos_rules import Said, check_rests, check_turns
+from support.member_process import MemberProcess, member
+from support.recorded_run import Place, Recorded, Standing
+
+PROGRAM = Path(__file__).parents[1] / "scenarios" / "programs" / "chaos_member.py"
+RUN = "run"
+
+
+class ChaosMember:
+    """A process that belongs to the group."""
+
+    def __init__(self, name: str, client_id: str, process: MemberProcess) -> None:
+        self.name = name
+        self.client_id = client_id
+        self.process = process
+        self.frozen = False
+
+
+class ChaosGroup:
+    """All that is known of one group."""
+
+    def __init__(
+        self, name: str, way: str, protocol: str, *, endpoint: str, stack: AsyncExitStack
+    ) -> None:
+        self.name = name
+        self.way = way
+        self.protocol = protocol
+        self.filter = f"$share/{name}/+/#"
+        self.living: list[ChaosMember] = []
+        self.everyone: list[ChaosMember] = []
+        self.recorded = Recorded(name, by_key=way == RUN)
+        self.taken_over: set[str] = set()
+        """Members whose client id was given to another while they lived."""
+        self._endpoint = endpoint
+        self._stack = stack
+
+    async def create(self, client: Client) -> None:
+        """Before its members come."""
+        await client.groups.create(self.filter, start="earliest", protocol=self.protocol)
+        # From now on everything may come twice.
+        self.recorded.disturb("chaos")
+
+    async def join(self, seed: int, client_id: str | None = None) -> ChaosMember:
+        """One more member, under a client id of its own or under that of another."""
+        name = f"{self.name}-{len(self.everyone)}"
+        said = (self._endpoint, client_id or name, self.filter, self.way, f"{seed}-{name}")
+        process = await self._stack.enter_async_context(member(PROGRAM, *said))
+        joined = ChaosMember(name, client_id or name, process)
+        self.living.append(joined)
+        self.everyone.append(joined)
+        return joined
+
+    def awake(self) -> list[ChaosMember]:
+        """The members that run."""
+        return [each for each in self.living if not each.frozen]
+
+    async def let_leave(self, leaver: ChaosMember) -> None:
+        """As it should be done.
+
+        Raises:
+            Violation: it did not end as it should.
+        """
+        if leaver in self.living:
+            self.living.remove(leaver)
+        if leaver.name not in self.taken_over:
+            leaver.process.tell("leave")
+        try:
+            await leaver.process.ended()
+        except TimeoutError:
+            raise Violation("end", f"{leaver.name} does not end") from None
+        self._check_end(leaver)
+
+    async def all_leave(self) -> None:
+        """Those who take part now; those whose client id was taken have ended by then.
+
+        Raises:
+            Violation: somebody does not end, or not as it should.
+        """
+        for each in self.everyone:
+            if each in self.living or each.name in self.taken_over:
+                await self.let_leave(each)
+
+    def check_living(self) -> None:
+        """Nobody has ended by itself.
+
+        Raises:
+            Violation: somebody has.
+        """
+        for each in [*self.living]:
+            exit_code = each.process.process.returncode
+            if exit_code is not None:
+                raise Violation("end", f"{each.name} ended by itself with {exit_code}")
+
+    def _check_end(self, ended: ChaosMember) -> None:
+        exit_code = ended.process.process.returncode
+        last = "taken over" if ended.name in self.taken_over else "left"
+        if exit_code != 0 or ended.process.lines[-1]["event"] != last:
+            said = ended.process.lines[-1:]
+            raise Violation("end", f"{ended.name} ended with {exit_code}, not {last}: {said}")
+
+    def judge(self, path: Path, log: dict[Place, bytes], standings: Sequence[Standing]) -> None:
+        """What all of them saw must fit together.
+
+        Raises:
+            Violation: it does not.
+        """
+        for name, lines in self.said.items():
+            self.recorded.heard(name, lines)
+        self.recorded.judge(path, log, standings)
+        check_rests(self.said)
+        if self.way == RUN:
+            check_turns(self.said)
+
+    @property
+    def said(self) -> Said:
+        """All lines of each member."""
+        return {each.name: each.process.lines for each in self.everyone}
