@@ -141,7 +141,8 @@ class KeyedRunner:
         if record is not None:
             self._busy += 1
             self._slots.put_nowait((chain, record))
-        self._leave_room(freed)
+        if freed:
+            self._leave_room(freed)
 
     def _leave_room(self, records: int) -> None:
         for _ in range(records):

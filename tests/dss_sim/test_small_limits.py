@@ -24,7 +24,8 @@ from dss_sim.small_limits import (
     made_small,
     small_limits,
 )
-from dssd.machines.delivery import stream, window
+from dssd.leaders import lag
+from dssd.machines.delivery import stream
 from dssd.machines.leader import commits
 
 ROOTS = [Path(str(package.__file__)).parent for package in (dssd, dss_sim)]
@@ -82,7 +83,7 @@ def test_a_limit_is_drawn_without_regard_to_the_others() -> None:
 def values() -> tuple[int, int, int]:
     return (
         vars(stream)["ACKED_RANGES_MAX"],
-        vars(window)["ACKED_RANGES_MAX"],
+        vars(lag)["ACKED_RANGES_MAX"],
         vars(commits)["COMMIT_STREAMS_MAX"],
     )
 

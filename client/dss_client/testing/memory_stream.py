@@ -71,15 +71,18 @@ class MemoryStream:
 
     def visible(self, matching: TopicFilter, mask: Ranges) -> Iterator[tuple[int, bytes, Ranges]]:
         """Frames with something that matches: base offset, bytes, and what of them is masked."""
+        known = normalised(mask)
         for base, frame in self.frames:
-            subjects = decode(frame).subjects
+            end = base + frames.read_header(frame).records
+            if any(low <= base and end <= high for low, high in known):
+                continue
             hidden = (
                 (base + at, base + at + 1)
-                for at, s in enumerate(subjects)
-                if not matching.matches(s)
+                for at, subject in enumerate(decode(frame).subjects)
+                if not matching.matches(subject)
             )
-            masked = normalised([*mask, *hidden])
-            if not any(start <= base and base + len(subjects) <= end for start, end in masked):
+            masked = normalised([*known, *hidden])
+            if not any(low <= base and end <= high for low, high in masked):
                 yield base, frame, masked
 
     def payloads(self) -> list[bytes]:

@@ -57,6 +57,14 @@ from dss_sim.groups.history import (
 )
 from dss_sim.groups.log_rules import LogRules
 from dss_sim.groups.violation import Violation
+from dssd.machines.fate import Rests
+
+MEMBER_FAULTS = frozenset({"kill_client", "cut_pipe"})
+"""The sessions of members that vanish live on, so they count what was out. Who dies with them, or
+loses what they say, charges nobody."""
+CLOCK_SKEW_PARTS = 4
+"""A clock may run ahead by a fourth: of all the time so far, and of a rest, a fourth is unsure."""
+DELAY_US_MAX = 8_000_000
 
 __all__ = ["Checker", "Violation", "main"]
 
@@ -66,7 +74,7 @@ class _Stream:
 
     __slots__ = (
         "acked", "attempts", "durable", "first_below", "follows", "grant_epoch", "granted",
-        "hand_epoch", "hand_member", "hands", "holes", "start", "stored",
+        "hand_epoch", "hand_member", "hands", "holes", "rests", "start", "stored",
     )  # fmt: skip
 
     def __init__(self, start: int) -> None:
@@ -85,6 +93,8 @@ class _Stream:
         """Of what that grant handed out, how it was counted last."""
         self.holes: list[tuple[int, int, int]] = []
         """Start and end of what is gone, and the newest grant that may have read it before."""
+        self.rests: Rests = ()
+        """What is durable of offsets that rest, and until when."""
         self.acked: set[int] = set()
         self.durable: set[int] = set()
         self.stored = Progress(start)
@@ -114,6 +124,7 @@ class Checker:
         self._ends = self._log.ends
         self._gone: set[str] = set()
         self._disturbed = False
+        self._charges_nobody = False
         self._refused = False
 
     def take(self, event: Event) -> None:
@@ -208,8 +219,11 @@ class Checker:
             raise Violation("S10", f"handed out {known} times before: {event}")
         if event.attempt != known + 1 and not self._disturbed:
             raise Violation("S10", f"handed out {known} times, and nothing disturbed: {event}")
+        if event.attempt <= known and not self._charges_nobody:
+            raise Violation("S10", f"a hand-out before was not counted, even in doubt: {event}")
         if event.attempt <= lent.attempts.get(offset, 0):
             raise Violation("S10", f"the attempt before was not counted: {event}")
+        _check_rested(event, lent)
         if offset in lent.durable:
             raise Violation("A1", f"its acknowledgement was durable: {event}")
         if event.redelivered and lent.follows and not (known or self._disturbed or self._refused):
@@ -257,6 +271,7 @@ class Checker:
                 raise Violation("S2", f"progress shrank from {before}: {event}")
             self._check_acked(event, stored, group, lent)
             lent.stored = stored
+        lent.rests = event.rests
         if event.grant_epoch >= 0:
             if event.grant_epoch < lent.grant_epoch:
                 raise Violation("S3", f"the grant epoch fell from {lent.grant_epoch}: {event}")
@@ -287,6 +302,7 @@ class Checker:
 
     def _disturb(self, event: Disturbed) -> None:
         self._disturbed = True
+        self._charges_nobody = self._charges_nobody or event.what not in MEMBER_FAULTS
 
     def _nakked(self, event: Nakked) -> None:
         self._refused = True
@@ -353,3 +369,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 if __name__ == "__main__":
     sys.exit(main())
+
+
+def _check_rested(event: HandedOut, lent: _Stream) -> None:
+    unsure_us = (event.at_us + DELAY_US_MAX) // CLOCK_SKEW_PARTS
+    for start, end, due_ms in lent.rests:
+        if start <= event.offset < end and event.at_us + unsure_us < due_ms * 1_000:
+            raise Violation("S13", f"it was to rest until {due_ms} ms: {event}")

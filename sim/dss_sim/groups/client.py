@@ -44,6 +44,9 @@ TURN_US = (200, 20_000)
 RECONNECT_US = (20_000, 500_000)
 REVOKE_WAIT_PERCENT = 80
 RECORDS_A_TURN = 4
+DELAYED_SHARE = 0.3
+"""Of what users refuse, the share that shall rest for a while of their choice."""
+DELAY_MS = (1, 8_000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +76,8 @@ class _Held:
     held: set[int] = field(default_factory=set)
     """Handed out, neither acked nor refused."""
     acked: list[int] = field(default_factory=list)
-    naks: list[int] = field(default_factory=list)
+    naks: list[tuple[int, int | None]] = field(default_factory=list)
+    """Refused offsets, and for how long they shall rest."""
     again: list[int] = field(default_factory=list)
     """Handed out again: work on them began."""
     all_acked: list[int] = field(default_factory=list)
@@ -99,6 +103,7 @@ class Client:
         self._world = world
         self._silence_ms = world.plan.timing.lease_ms * SILENCE_PERCENT // 100
         self._chance = world.chance.of(f"user {name}")
+        self._delays = world.chance.of(f"delays {name}")
         self._sessions = 0
         self._grants: dict[int, _Held] = {}
         self._inbox: deque[tuple[_Held, int, int, bool, Key]] = deque()
@@ -346,7 +351,8 @@ class Client:
         world.tell(Nakked(world.schedule.now_us, held.group, held.stream, offset, self.name))
         held.held.discard(offset)
         held.hung.discard(offset)
-        held.naks.append(offset)
+        delayed = self._delays.random() < DELAYED_SHARE
+        held.naks.append((offset, self._delays.randrange(*DELAY_MS) if delayed else None))
 
     # What it says to the session
 
@@ -379,7 +385,7 @@ class Client:
         settle = Settle(
             held.number,
             _ranges(held.acked),
-            tuple(Nak(offset, offset + 1) for offset in sorted(held.naks)),
+            tuple(Nak(offset, offset + 1, delay_ms) for offset, delay_ms in sorted(held.naks)),
             held.frontier,
             token,
             handed_out=_ranges(set(held.again) - set(held.acked)),

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dss_core.progress import Ranges
+from dssd.machines.fate import Rests
 
 Key = str | None
 """The ordering key of a record; None: it has none."""
@@ -174,6 +175,8 @@ class Committed(NamedTuple):
     floor: int
     ranges: Ranges
     grant_epoch: int
+    rests: Rests = ()
+    """Offsets that rest, and until which millisecond of the world."""
 
 
 class Led(NamedTuple):

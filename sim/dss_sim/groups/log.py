@@ -95,6 +95,8 @@ class SimulatedLog:
     def __init__(self) -> None:
         self._streams: dict[StreamId, SimulatedStream] = {}
         self._watched = 0
+        self.unreadable_until_us: dict[StreamId, int] = {}
+        """Reads of the stream fail before."""
 
     # Its writer's side
 
@@ -172,7 +174,17 @@ class SimulatedLog:
         builder = ChunkBuilder(at, min(_READ_BYTES, asked.bytes_max))
         found.fill(builder, every)
         chunk = builder.chunk()
-        return ChunkRead(grant, at, chunk.frames, chunk.mask, chunk.records, chunk.base, chunk.next)
+        return ChunkRead(
+            grant,
+            at,
+            chunk.frames,
+            chunk.mask,
+            chunk.records,
+            chunk.base,
+            chunk.next,
+            chunk.lost,
+            chunk.damaged,
+        )
 
 
 def masked(every: int, start: int, end: int) -> Ranges:

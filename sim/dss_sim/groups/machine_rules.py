@@ -6,9 +6,11 @@ These look at states that no observer outside sees; what observers see is judged
 from collections.abc import Callable, Iterable, Mapping
 
 from dss_core.ids import StreamId
-from dss_core.progress import clipped, total
+from dss_core.limits import FRAME_BYTES_MAX
+from dss_core.progress import Progress, clipped, total
 from dss_sim.groups.violation import Violation
-from dssd.leaders.progress_columns import progress_of, unpacked_attempts
+from dssd.leaders.progress_columns import fate_of, progress_of, unpacked_attempts
+from dssd.limits import OUT_BYTES_MAX
 from dssd.machines.attempts import merged_attempts, unacked_attempts
 from dssd.machines.delivery.events import Deliver
 from dssd.machines.delivery.window import DeliveryWindow
@@ -153,13 +155,18 @@ def check_written(records: Iterable[StreamRecord], writes: Iterable[Write]) -> N
 
 
 def check_kept(before: ProgressRow | None, after: ProgressRow) -> None:
-    """S10: what is durable of hand-outs never falls while they are not acknowledged.
+    """S10, S14: what is durable of hand-outs never falls while they are not acknowledged; and what
+    progress newly covers was counted once, as one kind.
 
     Raises:
-        Violation: it did.
+        Violation: it did, or was not.
     """
     if before is None:
         return
+    newly = _covered(progress_of(after)) - _covered(progress_of(before))
+    counted = sum(fate_of(after).counts) - sum(fate_of(before).counts)
+    if newly != counted:
+        raise Violation("S14", f"{counted} offsets were counted of {newly}: {before} to {after}")
     if after.frontier < before.frontier:
         raise Violation("S10", f"the frontier fell from {before.frontier}: {after}")
     progress = progress_of(after)
@@ -169,19 +176,35 @@ def check_kept(before: ProgressRow | None, after: ProgressRow) -> None:
         raise Violation("S10", f"known hand-outs were forgotten: {before} to {after}")
 
 
+def _covered(progress: Progress) -> int:
+    return progress.floor + progress.acked_above_floor()
+
+
 # Sessions
 
 
 def check_window(window: DeliveryWindow, frame_records_max: int) -> None:
-    """S12: credit is never negative, and what is out exceeds it by less than one frame.
+    """S12: credit is never negative, and what is out exceeds it by no more than what is kept.
+
+    That is a reserve for each subscription, a part for what comes again, and the rest of a frame
+    for each of both. What is new of one subscription exceeds it by less than one frame.
 
     Raises:
         Violation: it does not hold.
     """
-    if window.credit.out_records < 0 or window.credit.out_bytes < 0:
+    credit = window.credit
+    if credit.out_records < 0 or credit.out_bytes < 0:
         raise Violation("S12", "more credit came back than was spent")
-    if window.credit.out_records >= window.credit.records + frame_records_max:
-        raise Violation("S12", f"{window.credit.out_records} records are out")
+    frames = 0
+    for account in credit.accounts:
+        frames += 2
+        new = account.records.out - account.records.again
+        if not 0 <= new < credit.records + frame_records_max or account.records.again < 0:
+            raise Violation("S12", f"{new} new records of one subscription are out")
+    if credit.out_records >= 2 * credit.records + frames * (frame_records_max + 1):
+        raise Violation("S12", f"{credit.out_records} records are out")
+    if credit.out_bytes >= OUT_BYTES_MAX + FRAME_BYTES_MAX:
+        raise Violation("S12", f"{credit.out_bytes} bytes are out")
     out = sum(lent.out.records for lent in window.streams())
     if out != window.credit.out_records:
         raise Violation("S12", f"{window.credit.out_records} records are charged, {out} are out")

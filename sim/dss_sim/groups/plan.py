@@ -85,6 +85,7 @@ LOG_FAULTS: Mapping[str, int] = {
     "fail_sync": 2,
     "fill_disk": 2,
     "rot": 3,
+    "fail_reads": 3,
     "cut_producer": 3,
     "kill_producer": 2,
 }

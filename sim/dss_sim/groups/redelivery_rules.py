@@ -20,7 +20,7 @@ class RedeliveryRules:
         self._frontiers: dict[int, int] = {}
         self._since_ms: defaultdict[int, dict[int, int]] = defaultdict(dict)
         """By grant and offset, when its hand-out was told of."""
-        self._refused_ms: defaultdict[int, dict[int, int]] = defaultdict(dict)
+        self._rests_until_ms: defaultdict[int, dict[int, int]] = defaultdict(dict)
 
     def installed(self, grant: int, frontier: int) -> None:
         """A grant begins; below the frontier its records were handed out under others."""
@@ -28,7 +28,7 @@ class RedeliveryRules:
 
     def dropped(self, grant: int) -> None:
         """A grant is over."""
-        for notes in (self._frontiers, self._since_ms, self._refused_ms):
+        for notes in (self._frontiers, self._since_ms, self._rests_until_ms):
             notes.pop(grant, None)
 
     def settled(self, settle: Settle, now_ms: int) -> None:
@@ -41,7 +41,9 @@ class RedeliveryRules:
             self._since_ms[grant].update((offset, now_ms) for offset in range(start, end))
         self._frontiers[grant] = max(fresh)
         for nak in settle.naks:
-            self._refused_ms[grant].update((offset, now_ms) for offset in range(nak.start, nak.end))
+            until_ms = now_ms + (REDELIVERY_MS if nak.delay_ms is None else nak.delay_ms)
+            rests = self._rests_until_ms[grant]
+            rests.update((offset, until_ms) for offset in range(nak.start, nak.end))
 
     def check(self, delivery: Deliver, now_ms: int, ack_wait_ms: int) -> None:
         """S10: what comes again has rested, or its user had the ack wait for it.
@@ -49,16 +51,16 @@ class RedeliveryRules:
         Raises:
             Violation: it comes too soon.
         """
-        since, refused = self._since_ms[delivery.grant], self._refused_ms[delivery.grant]
+        since, rests = self._since_ms[delivery.grant], self._rests_until_ms[delivery.grant]
         if not since:
             return
         masked = clipped(normalised(delivery.mask), delivery.base, delivery.end)
         for part in complement(masked, delivery.base, delivery.end):
             for offset in range(*part):
-                begun_ms, refused_ms = since.pop(offset, None), refused.pop(offset, None)
+                begun_ms, until_ms = since.pop(offset, None), rests.pop(offset, None)
                 if begun_ms is None:
                     continue
-                if refused_ms is None and now_ms < begun_ms + ack_wait_ms:
+                if until_ms is None and now_ms < begun_ms + ack_wait_ms:
                     raise Violation("S10", f"{offset} comes again within its ack wait: {delivery}")
-                if refused_ms is not None and now_ms < refused_ms + REDELIVERY_MS:
+                if until_ms is not None and now_ms < until_ms:
                     raise Violation("S10", f"{offset} was refused and did not rest: {delivery}")

@@ -27,6 +27,7 @@ from dssd.machines.delivery.events import (
     Installed,
     Left,
     Read,
+    ReadFailed,
     RefuseGrant,
     RefuseRange,
     Report,
@@ -166,10 +167,9 @@ class SimulatedSession:
             return
         now_ms = self.host.now_ms()
         self._world.say(self.client_id, given)
-        unsent = self.rules.unsent()
         effects = self.window.step(given, now_ms)
         self._world.touch_window(self)
-        self.rules.check_shares(unsent, [each for each in effects if isinstance(each, Deliver)])
+        self.rules.check_shares()
         for effect in effects:
             self._carry_out(effect, now_ms)
             self._world.count_effect(self.host)
@@ -221,11 +221,15 @@ class SimulatedSession:
     def _read(self, read: Read) -> None:
         grant = self.grants.get(read.grant)
         every = grant.every if grant is not None else 0
-        found = self._world.log.read(read, every)
+        found: ChunkRead | ReadFailed
+        if self._world.log.unreadable_until_us.get(read.stream, 0) > self._world.schedule.now_us:
+            found = ReadFailed(read.grant)
+        else:
+            found = self._world.log.read(read, every)
         # The stream may grow before the session hears what was there.
         self._world.after(READ_US, partial(self._take_read, found), self.host)
 
-    def _take_read(self, found: ChunkRead) -> None:
+    def _take_read(self, found: ChunkRead | ReadFailed) -> None:
         self.feed(found)
         self._arm()
 
@@ -312,7 +316,8 @@ class SimulatedSession:
         subscription = agent.subscription
         epoch, progress = granted.grant_epoch, granted.progress
         self._pipe.down(Granted(number, subscription, name, epoch, progress, storage_topic_id))
-        self.feed(Installed(number, subscription, granted, agent.group.ack_wait_ms))
+        wall_ahead_ms = world.schedule.now_us // 1_000 - self.host.now_ms()
+        self.feed(Installed(number, subscription, granted, agent.group.ack_wait_ms, wall_ahead_ms))
         return number
 
     def finish(self, grant: int, deadline_ms: int) -> None:

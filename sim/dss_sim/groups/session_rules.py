@@ -4,7 +4,7 @@ Invariant: this only takes notes and looks; nothing that a session does depends 
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,12 +13,12 @@ from dss_core.progress import Progress, Ranges, complement, normalised
 from dss_sim.groups.borrower_rules import check_lease, check_limits
 from dss_sim.groups.ledger import Ledger
 from dss_sim.groups.log import SimulatedLog
-from dss_sim.groups.machine_rules import LATE_MS, check_blame, records_of
+from dss_sim.groups.machine_rules import LATE_MS, check_blame
 from dss_sim.groups.redelivery_rules import RedeliveryRules
 from dss_sim.groups.violation import Violation
-from dssd.limits import UNSUBSCRIBE_MS
+from dssd.limits import AGAIN_PART, OUT_BYTES_MAX, RESERVED_PART, UNSUBSCRIBE_MS
 from dssd.machines.attempts import Attempts, merged_attempts, unacked_attempts
-from dssd.machines.delivery.events import ChunkRead, Deliver, Settle
+from dssd.machines.delivery.events import Deliver, Settle
 from dssd.machines.messages import (
     BorrowerId,
     GrantedStream,
@@ -211,34 +211,28 @@ class SessionRules:
         if grant is not None and grant.agent.subscription in self._suspended:
             raise Violation("S4", f"delivered though the leader is silent: {delivery}")
 
-    def unsent(self) -> dict[int, ChunkRead]:
-        """What was read and waits to be sent, by grant; nothing where there is one subscription."""
-        if len(self.standings) < 2:
-            return {}
-        lents = self._session.window.streams()
-        return {lent.grant: lent.chunk for lent in lents if lent.chunk is not None}
-
-    def check_shares(self, before: Mapping[int, ChunkRead], deliveries: Sequence[Deliver]) -> None:
-        """S12: who has half of the credit out gets no more of it while another subscription waits.
-
-        Given what was unsent before the step that made these deliveries.
+    def check_shares(self) -> None:
+        """S12: no subscription has something to send, and less out than nobody can take from it.
 
         Raises:
-            Violation: it got more.
+            Violation: one waits for what others hold.
         """
-        window = self._session.window
-        lents = {lent.grant: lent for lent in window.streams()}
-        waiting = {
-            lents[grant].subscription
-            for grant, chunk in (self.unsent() if before and deliveries else {}).items()
-            if before.get(grant) is chunk
-        }
-        last = {lents[each.grant].subscription: each for each in deliveries}
-        for subscription, delivery in last.items() if waiting else ():
-            own = (lent for lent in lents.values() if lent.subscription == subscription)
-            had = sum(lent.out.records for lent in own) - records_of(delivery)
-            if waiting - {subscription} and had >= max(1, window.credit.records // 2):
-                raise Violation("S12", f"{had} records are out, others wait: {delivery}")
+        credit = self._session.window.credit
+        lents = list(self._session.window.streams())
+        waiting = {lent.subscription for lent in lents if lent.chunk is not None}
+        count = len({lent.subscription for lent in lents})
+        for subscription in waiting if credit.out_bytes < OUT_BYTES_MAX else ():
+            own = [lent for lent in lents if lent.subscription == subscription]
+            refused = any(len(lent.resting) for lent in own)
+            sums = (
+                (credit.records, sum(lent.out.records for lent in own)),
+                (credit.bytes, sum(lent.out.bytes for lent in own)),
+            )
+            kept = [each // (AGAIN_PART * count) if refused else 0 for each, _ in sums]
+            shares = [max(1, each // (RESERVED_PART * count)) for each, _ in sums]
+            outs = [out for _, out in sums]
+            if all(out < share - no for out, share, no in zip(outs, shares, kept, strict=True)):
+                raise Violation("S12", f"subscription {subscription} waits with {outs} out")
 
     def check_answered(self, token: int, ledger: Ledger) -> None:
         """A1, S2: an ack is called durable once it is, with all that was acknowledged before it.

@@ -287,6 +287,15 @@ def _rot(world: World, timed: Timed) -> None:
         world.writer.rot(stream, at, count, heads=heads, marks=marks)
 
 
+def _fail_reads(world: World, timed: Timed) -> None:
+    topics = list(world.catalogue.topics.values())
+    if topics:
+        streams = topics[timed.who % len(topics)].streams()
+        until_us = world.schedule.now_us + _before_heal(world, timed.amount)
+        for stream in streams[timed.who // 7 % len(streams) :]:
+            world.log.unreadable_until_us[stream] = until_us
+
+
 def _busy_producer(world: World, timed: Timed) -> Producer:
     """The one that `_append` takes; every other time it has just sent more than it may."""
     if timed.who % 2:
@@ -354,6 +363,7 @@ KINDS: Mapping[str, Callable[[World, Timed], None]] = {
     "fail_sync": _fail_sync,
     "fill_disk": _fill_disk,
     "rot": _rot,
+    "fail_reads": _fail_reads,
     "cut_producer": _cut_producer,
     "kill_producer": _kill_producer,
     "burst": _burst,

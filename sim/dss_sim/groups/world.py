@@ -36,7 +36,7 @@ from dss_sim.groups.record_keys import RecordKeys
 from dss_sim.groups.schedule import Act, Crashed, Host, Schedule
 from dss_sim.groups.session_host import SimulatedSession
 from dss_sim.groups.store import SimulatedStore, at_once, progress_in
-from dssd.leaders.progress_columns import progress_of
+from dssd.leaders.progress_columns import progress_of, unpacked_attempts
 from dssd.machines.leader.events import LeaderInput
 from dssd.machines.messages import BorrowerId, GrantedStream, ToBorrower, ToLeader
 from dssd.store.port import Write
@@ -394,4 +394,6 @@ class World:
             stream = self.names[StreamId(row.storage_topic_id, row.partition)]
             progress = progress_of(row)
             floor, ranges = progress.floor, progress.ranges
-            self.tell(Committed(self.schedule.now_us, group, stream, floor, ranges, grant_epoch))
+            rests = unpacked_attempts(row.rests)
+            now_us = self.schedule.now_us
+            self.tell(Committed(now_us, group, stream, floor, ranges, grant_epoch, rests))

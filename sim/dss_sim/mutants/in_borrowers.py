@@ -81,7 +81,7 @@ IN_BORROWERS = (
     Mutant(
         "late invalidate obeyed",
         "an invalidate of an older grant ends the present one",
-        "forget_up_to",
+        "grants.forget_up_to",
         "held is not None and held.report.grant_epoch <= grant_epoch",
         "held is not None",
     ),

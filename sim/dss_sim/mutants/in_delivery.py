@@ -66,7 +66,7 @@ IN_DELIVERY = (
         "rejected records never acknowledged",
         "what the filter rejects holds the ack floor",
         "DeliveredStream._advance",
-        'self._pass(clipped(chunk.mask, self.chunk_at, to), "filtered")',
+        "self.consumed.reject(clipped(chunk.mask, self.chunk_at, to))",
         "pass",
     ),
     Mutant(
@@ -210,20 +210,6 @@ IN_DELIVERY = (
         "_Unit.room",
         "max(self.reserve, self.most - self.claimed + taken.claim) - taken.out",
         "self.most - self.out",
-    ),
-    Mutant(
-        "credit not kept for what comes again",
-        "a refused record waits for credit that is held by those that wait for it",
-        "_Unit.room",
-        "max(free, self.again_sure - taken.again)",
-        "free",
-    ),
-    Mutant(
-        "places held without credit",
-        "what was read for a subscription that takes nothing keeps others from reading",
-        "RoundRobin._make_room",
-        "self.withdraw(held)",
-        "return False",
     ),
     Mutant(
         "everything marked",

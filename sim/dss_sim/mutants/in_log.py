@@ -63,7 +63,7 @@ IN_LOG = (
         "skipped offsets not acknowledged",
         "what is damaged or lost holds the ack floor",
         "DeliveredStream._take_on",
-        "self._pass_by(chunk, chunk.offset, chunk.next)",
+        "self.consumed.pass_by(chunk, ((chunk.offset, chunk.next),))",
         "pass",
     ),
     Mutant(

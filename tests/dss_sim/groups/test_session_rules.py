@@ -111,27 +111,23 @@ def test_a_report_must_hold_all_that_the_client_acknowledged(lending: Lending) -
     lending.rules.reported(((lending.grant, replace(whole, progress=Progress(1))),))
 
 
-def test_who_has_half_of_the_credit_out_gets_no_more_while_another_waits(
-    lending: Lending,
-) -> None:
+def test_who_has_less_out_than_its_share_must_not_wait(lending: Lending) -> None:
     window, lent = lending.session.window, lending.lent
     granted = GrantedStream(StreamId(99, 0), 1, Progress(0), 0, (), 0)
     installed = Installed(99, lent.subscription + 1, granted, 1_000)
     other = DeliveredStream(installed, window.credit.records, Resting(RestingCount()), 0)
     window._streams[99] = other
-    lending.rules.standings |= dict.fromkeys((lent.subscription, other.subscription), "")
-    waits = ChunkRead(99, 0, b"", (), 1, 0, 1)
-    half = window.credit.records // 2
-    lent.out.take_all()
-    lent.out.add(SentRange(0, half, (), half, 0))
-    one = Deliver(lending.grant, b"", (), False, 1, half - 1, half)
-    lending.rules.check_shares({99: waits}, [one])
-    other.chunk = waits
-    lending.rules.check_shares({}, [one])
-    lending.rules.check_shares({99: waits}, [one])
-    lent.out.add(SentRange(half, half + 1, (), 1, 0))
+    share = window.credit.records // 4
+    other.out.add(SentRange(0, share - 1, (), share - 1, 0))
+    lending.rules.check_shares()
+    other.chunk = ChunkRead(99, 0, b"", (), 1, 0, 1)
     with broken("S12"):
-        lending.rules.check_shares({99: waits}, [one])
+        lending.rules.check_shares()
+    other.out.add(SentRange(share, share + 1, (), 1, 0))
+    lending.rules.check_shares()
+    other.out.take(share, share + 1)
+    other.resting.rest(0, 1, 1)
+    lending.rules.check_shares()
 
 
 def test_a_window_must_wake_by_the_deadline_of_a_revoke(lending: Lending) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from dss_api.v1 import topics_pb2
 from dss_core.errors import ExitCode
 from dss_core.frame import HEADER_BYTES as FRAME_HEADER_BYTES
 from dss_core.frame import headers_of
@@ -214,7 +215,9 @@ async def test_frames_that_a_start_moved_to_another_file_are_not_counted_twice(
 ) -> None:
     arguments = ("--data-dir", str(stopped), "--listen", f"unix:{stopped}/s")
     async with running(*arguments) as daemon, connected(daemon.endpoint) as stubs:
-        await RawTopic("orders", 1).put(stubs, b"above the watermark")
+        asked = topics_pb2.DescribeTopicRequest(name="orders")
+        epoch = (await stubs.topics.Describe(asked)).topic_epoch
+        await RawTopic("orders", epoch).put(stubs, b"above the watermark")
         await daemon.kill()
     expected = records(stopped)
     async with running(*arguments) as daemon:

@@ -6,7 +6,7 @@ is there an entry, so a stream whose records come once keeps none. Invariant: en
 disjoint, and neighbours have different counts.
 """
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Iterable
 
 from dssd.machines.attempts import Attempts
@@ -56,9 +56,11 @@ class AttemptCounts:
             self._replace(start, end, [])
 
     def _span(self, start: int, end: int) -> tuple[int, int]:
-        first = bisect_right(self._entries, start, key=lambda entry: entry[1])
-        last = bisect_left(self._entries, end, key=lambda entry: entry[0])
-        return first, max(first, last)
+        entries = self._entries
+        first = bisect_left(entries, (start,))
+        if first and entries[first - 1][1] > start:
+            first -= 1
+        return first, max(first, bisect_left(entries, (end,)))
 
     def _between(self, start: int, end: int) -> list[tuple[int, int, int]]:
         first, last = self._span(start, end)

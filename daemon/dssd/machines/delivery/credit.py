@@ -19,6 +19,8 @@ Invariant: what is claimed is, summed over the subscriptions, what each has out,
 where that is more. This module knows no stream.
 """
 
+from collections.abc import Iterable
+
 from dssd.limits import AGAIN_PART, OUT_BYTES_MAX, RESERVED_PART
 from dssd.machines.delivery.frame_plan import CreditLeft
 from dssd.machines.delivery.retry import RestingCount
@@ -107,6 +109,16 @@ class Credit:
     def records(self) -> int:
         """How many records may be out."""
         return self._records.most
+
+    @property
+    def bytes(self) -> int:
+        """How many bytes may be out."""
+        return self._bytes.most
+
+    @property
+    def accounts(self) -> Iterable[Account]:
+        """Of each subscription that holds a stream; a caller must not change them."""
+        return self._accounts
 
     @property
     def out_records(self) -> int:

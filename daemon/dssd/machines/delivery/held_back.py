@@ -46,8 +46,10 @@ class HeldBack:
         """What may come now; it waits no longer."""
         released: list[Range] = []
         while _is_due(self._rests, cursor, now_ms):
-            _, start, end = heappop(self._rests)
-            released.append((start, end))
+            due_ms, start, end = heappop(self._rests)
+            if cursor < end:
+                heappush(self._rests, (due_ms, cursor, end))
+            released.append((start, min(cursor, end)))
         while self._alone is None and _is_due(self._suspects, cursor, now_ms):
             due_ms, start, end = heappop(self._suspects)
             if start + 1 < end:

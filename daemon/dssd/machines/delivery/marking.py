@@ -83,15 +83,13 @@ class Marking:
 
     # Sending
 
-    def first_stretch(
-        self, wanted: Ranges, frontier: int, out: Outstanding, *, again: bool
-    ) -> Stretch:
+    def first_stretch(self, wanted: Ranges, frontier: int, out: Outstanding) -> Stretch:
         """What has the mark of the first wanted record, as far as no other is wanted in between.
 
-        Again: the records were sent under this grant before.
+        For records that were not sent under this grant before.
         """
         first: Stretch | None = None
-        stretches = (self._stretches(start, end, frontier, out, again) for start, end in wanted)
+        stretches = (self._stretches(start, end, frontier, out) for start, end in wanted)
         for each in chain.from_iterable(stretches):
             if first is None:
                 first = each
@@ -102,15 +100,13 @@ class Marking:
         assert first is not None
         return first
 
-    def _stretches(
-        self, start: int, end: int, frontier: int, out: Outstanding, again: bool
-    ) -> list[Stretch]:
+    def _stretches(self, start: int, end: int, frontier: int, out: Outstanding) -> list[Stretch]:
         stretches: list[Stretch] = []
         for low, high, count, doubts in self._doubted(start, end, frontier):
-            most = together_max(self._credit_records, count, doubts) if count else high - low
-            if count and not again:
-                most = out.suspect_room(most)
-            marked = again or count > 0
+            most = high - low
+            if count:
+                most = out.suspect_room(together_max(self._credit_records, count, doubts))
+            marked = count > 0
             if not marked and low < self._suspect_end:
                 split = min(high, self._suspect_end)
                 stretches.append(Stretch(low, split, True, 1, split - low))
@@ -127,17 +123,17 @@ class Marking:
             else:
                 yield low, high, 0, 0
 
-    def of_one_attempt(self, wanted: Ranges, frontier: int) -> tuple[Ranges, Stretch]:
-        """Of what comes again under this grant: all that had as many attempts as the first of it.
+    def of_one_mark(self, wanted: Ranges, frontier: int) -> tuple[Ranges, Stretch]:
+        """Of what comes again under this grant: all that has the mark of its first record.
 
-        What lies between and had another number goes in a delivery of its own.
+        What lies between and has another mark goes in a delivery of its own.
         """
-        counted = [each for start, end in wanted for each in self.counted(start, end, frontier)]
-        count = counted[0][2]
-        same = normalised((start, end) for start, end, each in counted if each == count)
+        each = [part for span in wanted for part in self._doubted(*span, frontier)]
+        _, _, count, doubts = each[0]
+        same = normalised((low, high) for low, high, *mark in each if mark == [count, doubts])
         start, end = same[0][0], same[-1][1]
-        most = together_max(self._credit_records, count, 0) if count else end - start
-        return same, Stretch(start, end, True, count + 1, most)
+        most = together_max(self._credit_records, count, doubts) if count else end - start
+        return same, Stretch(start, end, True, count + 1, most, doubts)
 
     def suspects_max(self, attempt: int, doubts: int) -> int:
         """How many records may be out with one that is sent as this attempt; 0: any number."""

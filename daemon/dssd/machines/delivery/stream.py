@@ -266,7 +266,7 @@ class DeliveredStream:
         if not wanted:
             self._advance(chunk, end)
             return None
-        stretch = self.marking.first_stretch(wanted, self.frontier, self.out, again=False)
+        stretch = self.marking.first_stretch(wanted, self.frontier, self.out)
         if stretch.records_max <= 0:
             self._held_at = self.out.suspects
             self.forget_chunk()
@@ -287,14 +287,14 @@ class DeliveredStream:
     def _send_again(
         self, chunk: ChunkRead, spans: FrameSpans, closed: Ranges, room: CreditLeft
     ) -> Deliver | None:
-        """Send what is due in the chunk and had as many attempts as the first record."""
+        """Send what is due in the chunk and has the mark of the first of it."""
         start, end = self.chunk_at, self.chunk_end
         due = self.resting.due_in(start, end)
         wanted = without(due, closed)
         if not wanted:
             self._took_again(chunk, ())
             return None
-        same, stretch = self.marking.of_one_attempt(wanted, self.frontier)
+        same, stretch = self.marking.of_one_mark(wanted, self.frontier)
         planned = plan(spans, same, stretch, room)
         self._note_out(planned)
         self._no_longer_held_back(planned.picked)

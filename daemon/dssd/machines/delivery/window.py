@@ -180,7 +180,9 @@ class DeliveryWindow:
     def _finish(self, stream: DeliveredStream, sent: int | None) -> None:
         self._turns.withdraw(stream)
         stream.end(None)
-        self._credit_back(stream, stream.out.take_all())
+        silent = sent is not None
+        left = stream.end_in_doubt(alone=False) if silent else stream.out.take_all()
+        self._credit_back(stream, left)
         self._moved.discard(stream.grant)
         stream.sent = stream.handed_out() if sent is None else sent
         if self._draining:

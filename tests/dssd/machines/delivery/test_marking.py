@@ -26,8 +26,8 @@ def marking(
     return Marking(granted, CREDIT)
 
 
-def stretch(marks: Marking, start: int, end: int, *, again: bool = False) -> Stretch:
-    return marks.first_stretch(((start, end),), 0, Outstanding(), again=again)
+def stretch(marks: Marking, start: int, end: int) -> Stretch:
+    return marks.first_stretch(((start, end),), 0, Outstanding())
 
 
 @pytest.mark.parametrize(("attempts", "records"), [(1, 500), (2, 250), (9, 1), (10, 1), (99, 1)])
@@ -84,8 +84,17 @@ def test_what_comes_again_under_this_grant_is_no_suspect() -> None:
     out = Outstanding()
     out.add(SentRange(20, 70, (), 50, 50, suspects_max=50))
     marks = marking(frontier=4)
-    assert marks.first_stretch(((0, 4),), 0, out, again=False).records_max == 0
-    assert marks.first_stretch(((0, 4),), 0, out, again=True).records_max == CREDIT // 2
+    assert marks.first_stretch(((0, 4),), 0, out).records_max == 0
+    assert marks.of_one_mark(((0, 4),), 0)[1].records_max == CREDIT // 2
+
+
+def test_what_comes_again_goes_with_all_of_the_same_attempts_and_doubts() -> None:
+    marks = marking(((0, 2, 2), (4, 9, 2)), frontier=9, failures=((6, 9, 1),))
+    same, first = marks.of_one_mark(((0, 3), (5, 9)), 0)
+    assert same == ((0, 2), (5, 6))
+    assert first == Stretch(0, 6, True, 3, CREDIT // 16, 2)
+    assert marks.of_one_mark(((2, 3), (7, 9)), 0)[0] == ((2, 3),)
+    assert marks.of_one_mark(((7, 9),), 0) == (((7, 9),), Stretch(7, 9, True, 3, CREDIT // 4, 1))
 
 
 def test_an_attempt_of_what_had_one_under_an_older_grant_is_counted() -> None:
