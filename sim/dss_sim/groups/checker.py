@@ -9,7 +9,8 @@ code 0 where every invariant holds, else 1, with the violation on stdout.
         what is damaged, or went with the machine, it has no more
     I5  exactly once, where nothing was disturbed                          (at `Ended`);
         and without a mark, since a mark means that the record may have been seen
-    I6  first hand-outs of a stream come in order; in a group by key, those of each key do
+    I6  first hand-outs of a stream come in order; in a group by key, those of each key do; but
+        what so many clients vanished with that it comes alone, comes later
     S2  stored progress never shrinks, stays below the end, and holds only what users acknowledged
     S3  leader epochs and grant epochs only rise, a grant is durable before it hands out, and has
         one holder
@@ -57,6 +58,7 @@ from dss_sim.groups.history import (
 )
 from dss_sim.groups.log_rules import LogRules
 from dss_sim.groups.violation import Violation
+from dssd.limits import ISOLATE_AFTER_DOUBTS
 from dssd.machines.fate import Rests
 
 MEMBER_FAULTS = frozenset({"kill_client", "cut_pipe"})
@@ -208,10 +210,7 @@ class Checker:
         self._check_grant(event, lent)
         known = lent.hands.get(offset, 0)
         if not known:
-            line = event.key if group.by_key else None
-            if offset < lent.first_below[line]:
-                raise Violation("I6", f"handed out for the first time after later ones: {event}")
-            lent.first_below[line] = offset + 1
+            _check_in_turn(event, lent.first_below, event.key if group.by_key else None)
         elif not event.redelivered:
             raise Violation("S4", f"handed out again without a mark: {event}")
         # Each grant before may have ended in doubt, and this one counts what it knows.
@@ -352,6 +351,20 @@ _TAKERS: dict[type[Event], Callable[[Checker, Any], None]] = {
 }
 
 
+def _check_rested(event: HandedOut, lent: _Stream) -> None:
+    unsure_us = (event.at_us + DELAY_US_MAX) // CLOCK_SKEW_PARTS
+    for start, end, due_ms in lent.rests:
+        if start <= event.offset < end and event.at_us + unsure_us < due_ms * 1_000:
+            raise Violation("S13", f"it was to rest until {due_ms} ms: {event}")
+
+
+def _check_in_turn(event: HandedOut, first_below: dict[Key, int], line: Key) -> None:
+    if event.offset >= first_below[line]:
+        first_below[line] = event.offset + 1
+    elif not (event.redelivered and event.attempt > ISOLATE_AFTER_DOUBTS):
+        raise Violation("I6", f"handed out for the first time after later ones: {event}")
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Judge the history in a file; the exit code."""
     parser = argparse.ArgumentParser(description="Judge a history.")
@@ -369,10 +382,3 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 if __name__ == "__main__":
     sys.exit(main())
-
-
-def _check_rested(event: HandedOut, lent: _Stream) -> None:
-    unsure_us = (event.at_us + DELAY_US_MAX) // CLOCK_SKEW_PARTS
-    for start, end, due_ms in lent.rests:
-        if start <= event.offset < end and event.at_us + unsure_us < due_ms * 1_000:
-            raise Violation("S13", f"it was to rest until {due_ms} ms: {event}")
