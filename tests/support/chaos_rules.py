@@ -86,7 +86,8 @@ def _rests(member: str, lines: Sequence[Line]) -> Iterator[_Rest]:
 
 def _covers(durable: Line, nakked: Line) -> bool:
     asked_at_ns: int = durable["asked_at_ns"]
-    return asked_at_ns > nakked["at_ns"]
+    refused_at_ns: int = nakked["at_ns"]
+    return asked_at_ns > refused_at_ns
 
 
 def _handed(said: Said) -> Iterator[tuple[str, Line]]:

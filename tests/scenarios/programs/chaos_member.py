@@ -185,8 +185,7 @@ class Life:
         async with subscribing as subscription, asyncio.TaskGroup() as tasks:
             tell({"event": "subscribed"})
             consuming = tasks.create_task(self._consume(subscription), name="consuming")
-            listening = tasks.create_task(anext(orders), name="orders")  # type: ignore[arg-type]
-            if await listening == "leave":
+            if await anext(orders) == "leave":
                 self._over.set()
                 await subscription.drain()
                 await consuming
