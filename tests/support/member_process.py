@@ -100,8 +100,17 @@ class MemberProcess:
     async def leave(self) -> int:
         """Let it drain and leave; its exit code."""
         self.tell("leave")
+        return await self.ended()
+
+    async def ended(self) -> int:
+        """Wait until it has ended and all that it said is heard; its exit code.
+
+        Raises:
+            TimeoutError: it goes on.
+        """
         async with asyncio.timeout(PATIENCE_S):
-            await self._listener
+            # Whoever waits no longer does not end the listening.
+            await asyncio.shield(self._listener)
             return await self.process.wait()
 
     def _first(self, event: str) -> dict[str, Any] | None:
@@ -163,3 +172,20 @@ async def until_together(
         for wait in waits:
             wait.cancel()
         await asyncio.wait(waits)
+
+
+async def first_ended(members: Sequence[MemberProcess]) -> None:
+    """Wait until one of them has ended.
+
+    Raises:
+        TimeoutError: all go on.
+    """
+    ends = [asyncio.create_task(each.ended(), name="first ended") for each in members]
+    try:
+        done, _ = await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        for first in done:
+            await first
+    finally:
+        for end in ends:
+            end.cancel()
+        await asyncio.wait(ends)

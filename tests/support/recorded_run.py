@@ -139,16 +139,18 @@ class _Notice(NamedTuple):
 class Recorded:
     """What is known of a topic and of one group that reads it, if any, to the end of a test."""
 
-    def __init__(self, group: str = "") -> None:
+    def __init__(self, group: str = "", *, by_key: bool = False) -> None:
+        """Of a group by key, what records are about is the first word of their payloads."""
         self._group = group
+        self._by_key = by_key
         self._facts: list[tuple[int, Event]] = []
         self._notices: dict[_Grant, _Notice] = {}
         """The first notice of each grant."""
         self._sent: list[bytes] = []
         self._seen: list[tuple[str, Place, bytes]] = []
         """By whom, where, and what."""
-        self._acked: defaultdict[tuple[str, _Grant], list[int]] = defaultdict(list)
-        """Offsets by member and grant."""
+        self._acked: defaultdict[tuple[str, _Grant], list[tuple[int, int]]] = defaultdict(list)
+        """When, and the offset, by member and grant."""
         self._acks = 0
 
     # Told by the test
@@ -157,7 +159,7 @@ class Recorded:
         """The group begins, at the first record of each of these streams."""
         starts = tuple((stream, 0) for stream in streams)
         at_ns = monotonic_ns()
-        self._facts.append((at_ns, Declared(at_ns // 1_000, self._group, starts, 0)))
+        self._facts.append((at_ns, Declared(at_ns // 1_000, self._group, starts, 0, self._by_key)))
 
     def disturb(self, what: str) -> None:
         """Something is done that may make records come twice."""
@@ -205,13 +207,13 @@ class Recorded:
         if self._acks % SYNC_EVERY:
             await record.ack()
             return
-        covered = len(self._acked[member, grant])
+        asked_at_ns = monotonic_ns()
         try:
             await record.ack(sync=True)
         except (GrantNotHeld, OutcomeUnknown):
             # The member was not told that it is durable, so nothing is promised.
             return
-        self._durable(monotonic_ns(), member, grant, covered)
+        self._durable(monotonic_ns(), member, grant, asked_at_ns)
 
     # Told by members that are processes of their own
 
@@ -228,9 +230,9 @@ class Recorded:
                 case {"event": "acked", "at_ns": at_ns, "offset": offset}:
                     self._ack(at_ns, member, _grant_in(line), offset)
                 case {"event": "durable", "at_ns": at_ns}:
-                    # It gives no other ack while it waits for this one.
-                    grant = _grant_in(line)
-                    self._durable(at_ns, member, grant, len(self._acked[member, grant]))
+                    # Who does not say when it asked gives no other ack while it waits.
+                    asked_at_ns = line.get("asked_at_ns", at_ns)
+                    self._durable(at_ns, member, _grant_in(line), asked_at_ns)
 
     # The end
 
@@ -269,18 +271,19 @@ class Recorded:
     ) -> None:
         place = grant.stream, offset
         self._seen.append((member, place, payload))
-        handed = (self._group, *place, member, grant.epoch, attempt, redelivered)
+        key = payload.split()[0].decode() if self._by_key else None
+        handed = (self._group, *place, member, grant.epoch, attempt, redelivered, key)
         self._facts.append((at_ns, HandedOut(at_ns // 1_000, *handed)))
 
     def _ack(self, at_ns: int, member: str, grant: _Grant, offset: int) -> None:
-        self._acked[member, grant].append(offset)
+        self._acked[member, grant].append((at_ns, offset))
         event = Acked(at_ns // 1_000, self._group, grant.stream, offset, member)
         self._facts.append((at_ns, event))
 
-    def _durable(self, at_ns: int, member: str, grant: _Grant, covered: int) -> None:
-        """The first so many acks of a grant are."""
-        offsets = self._acked[member, grant][:covered]
-        acked = normalised((offset, offset + 1) for offset in offsets)
+    def _durable(self, at_ns: int, member: str, grant: _Grant, asked_at_ns: int) -> None:
+        """The acks of a grant that were given until then are."""
+        given = self._acked[member, grant]
+        acked = normalised((offset, offset + 1) for at, offset in given if at <= asked_at_ns)
         event = AckDurable(at_ns // 1_000, self._group, grant.stream, acked, member)
         self._facts.append((at_ns, event))
 

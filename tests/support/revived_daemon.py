@@ -3,8 +3,9 @@
 Invariant: at most one life at a time, and none is left when the block ends.
 """
 
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+import signal
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 from support.daemon_process import DaemonProcess, short_directory
@@ -33,6 +34,15 @@ class RevivedDaemon:
         """SIGKILL, and the next life."""
         await self.kill()
         await self.start()
+
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """SIGSTOP, and SIGCONT at the end."""
+        self.process.process.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self.process.process.send_signal(signal.SIGCONT)
 
     def resident_bytes(self) -> int:
         """How much memory it has now, as the kernel counts it."""

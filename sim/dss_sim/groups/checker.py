@@ -9,7 +9,8 @@ code 0 where every invariant holds, else 1, with the violation on stdout.
         what is damaged, or went with the machine, it has no more
     I5  exactly once, where nothing was disturbed                          (at `Ended`);
         and without a mark, since a mark means that the record may have been seen
-    I6  first hand-outs of a stream come in order
+    I6  first hand-outs of a stream come in order; in a group by key, those of each key do; but
+        what so many clients vanished with that it comes alone, comes later
     S2  stored progress never shrinks, stays below the end, and holds only what users acknowledged
     S3  leader epochs and grant epochs only rise, a grant is durable before it hands out, and has
         one holder
@@ -46,6 +47,7 @@ from dss_sim.groups.history import (
     Event,
     Gone,
     HandedOut,
+    Key,
     Led,
     Lost,
     Nakked,
@@ -56,6 +58,7 @@ from dss_sim.groups.history import (
 )
 from dss_sim.groups.log_rules import LogRules
 from dss_sim.groups.violation import Violation
+from dssd.limits import ISOLATE_AFTER_DOUBTS
 
 MEMBER_FAULTS = frozenset({"kill_client", "cut_pipe"})
 """The sessions of members that vanish live on, so they count what was out. Who dies with them, or
@@ -80,8 +83,9 @@ class _Stream:
         self.start = start
         self.hands: dict[int, int] = {}
         """How often each offset was handed out."""
-        self.first_below = start
-        """Behind the last offset that was handed out for the first time."""
+        self.first_below: defaultdict[Key, int] = defaultdict(lambda: start)
+        """Behind the last offset that was handed out for the first time; by key where the group
+        keeps that order, else all under None."""
         self.hand_epoch = 0
         self.hand_member = ""
         """The member of the newest grant that handed out."""
@@ -105,11 +109,12 @@ class _Stream:
 
 
 class _Group:
-    __slots__ = ("declared", "destroyed", "every", "leader_epoch", "streams")
+    __slots__ = ("by_key", "declared", "destroyed", "every", "leader_epoch", "streams")
 
     def __init__(self) -> None:
         self.declared = False
         self.every = 0
+        self.by_key = False
         self.leader_epoch = 0
         self.destroyed = False
         self.streams: defaultdict[str, _Stream] = defaultdict(lambda: _Stream(0))
@@ -161,7 +166,7 @@ class Checker:
     def _declared(self, event: Declared) -> None:
         group = self._groups[event.group]
         group.declared = True
-        group.every = event.every
+        group.every, group.by_key = event.every, event.by_key
         for stream, start in event.starts:
             group.streams[stream] = _Stream(start)
 
@@ -210,9 +215,7 @@ class Checker:
         self._check_grant(event, lent)
         known = lent.hands.get(offset, 0)
         if not known:
-            if offset < lent.first_below:
-                raise Violation("I6", f"handed out for the first time after later ones: {event}")
-            lent.first_below = offset + 1
+            _check_in_turn(event, lent.first_below, event.key if group.by_key else None)
         elif not event.redelivered:
             raise Violation("S4", f"handed out again without a mark: {event}")
         # Each grant before may have ended in doubt, and this one counts what it knows.
@@ -370,6 +373,13 @@ _TAKERS: dict[type[Event], Callable[[Checker, Any], None]] = {
     Disturbed: Checker._disturb,
     Ended: Checker._ended,
 }
+
+
+def _check_in_turn(event: HandedOut, first_below: dict[Key, int], line: Key) -> None:
+    if event.offset >= first_below[line]:
+        first_below[line] = event.offset + 1
+    elif not (event.redelivered and event.attempt > ISOLATE_AFTER_DOUBTS):
+        raise Violation("I6", f"handed out for the first time after later ones: {event}")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

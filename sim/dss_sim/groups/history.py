@@ -28,6 +28,8 @@ class Declared(NamedTuple):
     starts: tuple[tuple[str, int], ...]
     every: int
     """Its filter rejects the offsets that this divides; 0: none."""
+    by_key: bool = False
+    """Its members keep the order of each key, not that of the streams."""
 
 
 class Born(NamedTuple):

@@ -32,8 +32,8 @@ from dss_sim.groups.history import (
 G, S = "billing", "orders/0/0"
 
 
-def declared(start: int = 0, every: int = 0) -> Declared:
-    return Declared(0, G, ((S, start),), every)
+def declared(start: int = 0, every: int = 0, *, by_key: bool = False) -> Declared:
+    return Declared(0, G, ((S, start),), every, by_key)
 
 
 def handed_out(
@@ -90,6 +90,11 @@ BROKEN: list[tuple[str, str, list[Event]]] = [
     ),
     ("S7", "a log that lost its end", [declared(), TEN, Appended(1, S, 9)]),
     ("I6", "first hand-outs out of order", [declared(), TEN, handed_out(1), handed_out(0)]),
+    (
+        "I6",
+        "first hand-outs of a key out of order",
+        [declared(by_key=True), TEN, handed_out(1, key="k"), handed_out(0, key="k")],
+    ),
     (
         "S10",
         "an attempt that counts a hand-out too many",

@@ -77,6 +77,10 @@ class Marking:
         """``[start, end)`` cut into ranges of one number of attempts: (start, end, attempts)."""
         return self._counts.segments(start, end, self.known_below(frontier))
 
+    def known_in(self, start: int, end: int, frontier: int) -> Ranges:
+        """What of ``[start, end)`` this client said that it handed out, under this grant."""
+        return clipped(normalised(((0, frontier), *self._early)), start, end)
+
     # Sending
 
     def first_stretch(self, wanted: Ranges, frontier: int, out: Outstanding) -> Stretch:

@@ -23,7 +23,7 @@ class SentRange:
     records: int
     bytes: int
     unsure: bool = False
-    """Sent again under the same grant, below the frontier; so the frontier does not tell whether
+    """Sent again under the same grant, and handed out before; so the frontier does not tell whether
     the records were handed out again, and nothing else has told it yet."""
     suspects_max: int = 0
     """Not 0: its records are suspects, handed out before under an older grant. While they are out,

@@ -537,6 +537,35 @@ def test_what_was_handed_out_out_of_turn_is_charged_and_waits_for_its_ack() -> N
     assert client.take() == [(((0, 2), (5, 6)), True, 2)]
 
 
+def refused_out_of_turn() -> Client:
+    """Record 5 was handed out while those from 2 on wait, refused, and sent again."""
+    client = Client()
+    client.install(1, Stream([8]))
+    client.take()
+    client.feed(Settle(1, frontier=2, handed_out=((5, 6),)), Settle(1, naks=(Nak(5, 6, 0),)))
+    assert client.take() == [(((5, 6),), True, 2)]
+    return client
+
+
+@pytest.mark.parametrize("frontier", [2, 8])
+def test_what_was_refused_out_of_turn_and_is_handed_out_again_is_charged_again(
+    frontier: int,
+) -> None:
+    client = refused_out_of_turn()
+    # The frontier may have passed it meanwhile; that does not say that it was handed out again.
+    client.feed(Settle(1, frontier=frontier), Settle(1, handed_out=((5, 6),)))
+    client.tick(10)
+    assert client.reports[1].attempts == ((5, 6, 2),)
+    client.feed(Settle(1, naks=(Nak(5, 6, 0),)))
+    assert client.take() == [(((5, 6),), True, 3)]
+
+
+def test_what_was_refused_out_of_turn_is_charged_once_where_the_client_vanishes() -> None:
+    client = refused_out_of_turn()
+    client.feed(Closing())
+    assert (5, 6, 2) in client.reports[1].attempts
+
+
 def test_a_delay_that_a_user_chose_goes_along_with_the_stream() -> None:
     client = Client()
     client.install(1, Stream([4]), wall_ahead_ms=1_000_000)

@@ -1,0 +1,158 @@
+"""One group of a chaos run: its members, who come and go, and what all of them said.
+
+Invariant: every member has a name of its own, also where it takes over the client id of another;
+whoever ends a member that was not told to end finds that out.
+"""
+
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+from dss_client import Client
+from dss_sim.groups.violation import Violation
+from support.chaos_rules import Said, check_rests, check_turns
+from support.member_process import MemberProcess, first_ended, member
+from support.recorded_run import Place, Recorded, Standing
+
+PROGRAM = Path(__file__).parents[1] / "scenarios" / "programs" / "chaos_member.py"
+RUN = "run"
+
+
+class ChaosMember:
+    """A process that belongs to the group."""
+
+    def __init__(self, name: str, client_id: str, process: MemberProcess) -> None:
+        self.name = name
+        self.client_id = client_id
+        self.process = process
+        self.frozen = False
+        self.dismissed = False
+        """Killed, or told to leave."""
+
+    @property
+    def ended(self) -> bool:
+        """Whether the process is gone."""
+        return self.process.process.returncode is not None
+
+
+class ChaosGroup:
+    """All that is known of one group."""
+
+    def __init__(
+        self, name: str, way: str, protocol: str, *, endpoint: str, stack: AsyncExitStack
+    ) -> None:
+        self.name = name
+        self.way = way
+        self.protocol = protocol
+        self.filter = f"$share/{name}/+/#"
+        self.living: list[ChaosMember] = []
+        self.everyone: list[ChaosMember] = []
+        self.recorded = Recorded(name, by_key=way == RUN)
+        self._endpoint = endpoint
+        self._stack = stack
+
+    async def create(self, client: Client) -> None:
+        """Before its members come."""
+        await client.groups.create(self.filter, start="earliest", protocol=self.protocol)
+        # From now on everything may come twice.
+        self.recorded.disturb("chaos")
+
+    async def join(self, seed: int, client_id: str | None = None) -> ChaosMember:
+        """One more member, under a client id of its own or under that of another."""
+        name = f"{self.name}-{len(self.everyone)}"
+        said = (self._endpoint, client_id or name, self.filter, self.way, f"{seed}-{name}")
+        process = await self._stack.enter_async_context(member(PROGRAM, *said))
+        joined = ChaosMember(name, client_id or name, process)
+        self.living.append(joined)
+        self.everyone.append(joined)
+        return joined
+
+    def awake(self) -> list[ChaosMember]:
+        """The members that run."""
+        return [each for each in self.living if not each.frozen]
+
+    async def kill(self, victim: ChaosMember) -> None:
+        """SIGKILL, whatever it does just now."""
+        victim.dismissed = True
+        self.living.remove(victim)
+        await victim.process.kill()
+
+    async def let_leave(self, leaver: ChaosMember) -> None:
+        """As it should be done.
+
+        Raises:
+            Violation: it did not end as it should.
+        """
+        leaver.dismissed = True
+        if leaver in self.living:
+            self.living.remove(leaver)
+        leaver.process.tell("leave")
+        await _must_end(leaver, "left", "taken over")
+
+    async def all_leave(self) -> None:
+        """Those who take part now; of a client id that several had, one is left by then.
+
+        Raises:
+            Violation: somebody does not end, or not as it should.
+        """
+        for client_id in dict.fromkeys(each.client_id for each in self.everyone):
+            rivals = self._rivals(client_id)
+            while len(rivals) > 1:
+                await first_ended([each.process for each in rivals])
+                rivals = self._rivals(client_id)
+            for last in rivals:
+                await self.let_leave(last)
+        for each in self.everyone:
+            if not each.dismissed:
+                await _must_end(each, "taken over")
+
+    def check_living(self) -> None:
+        """Nobody has ended by itself, unless another has its client id; that one takes part now.
+
+        Raises:
+            Violation: somebody has.
+        """
+        for each in [*self.living]:
+            if each.ended:
+                rivals = self._rivals(each.client_id)
+                if not rivals:
+                    exit_code = each.process.process.returncode
+                    raise Violation("end", f"{each.name} ended by itself with {exit_code}")
+                self.living.remove(each)
+                self.living += [rival for rival in rivals[-1:] if rival not in self.living]
+
+    def _rivals(self, client_id: str) -> list[ChaosMember]:
+        """The processes that want this client id now."""
+        return [
+            each
+            for each in self.everyone
+            if each.client_id == client_id and not (each.dismissed or each.ended)
+        ]
+
+    def judge(self, path: Path, log: dict[Place, bytes], standings: Sequence[Standing]) -> None:
+        """What all of them saw must fit together.
+
+        Raises:
+            Violation: it does not.
+        """
+        for name, lines in self.said.items():
+            self.recorded.heard(name, lines)
+        self.recorded.judge(path, log, standings)
+        check_rests(self.said)
+        if self.way == RUN:
+            check_turns(self.said)
+
+    @property
+    def said(self) -> Said:
+        """All lines of each member."""
+        return {each.name: each.process.lines for each in self.everyone}
+
+
+async def _must_end(member: ChaosMember, *ways: str) -> None:
+    try:
+        exit_code = await member.process.ended()
+    except TimeoutError:
+        raise Violation("end", f"{member.name} does not end") from None
+    last = member.process.lines[-1:]
+    if exit_code != 0 or not last or last[0]["event"] not in ways:
+        raise Violation("end", f"{member.name} ended with {exit_code}, not {ways}: {last}")
