@@ -8,7 +8,7 @@ carry wall-clock times, which are ``wall_ahead_ms`` ahead of them for the life o
 from collections.abc import Iterator
 
 from dss_core.progress import Progress, Ranges, normalised
-from dssd.limits import DURABLE_REST_MS_MIN
+from dssd.limits import DURABLE_REST_MS_MIN, NAK_DELAY_MS_MAX
 from dssd.machines.attempts import unacked_attempts
 from dssd.machines.fate import Rests
 
@@ -20,8 +20,10 @@ class DurableRests:
 
     def __init__(self, granted: Rests, wall_ahead_ms: int, now_ms: int) -> None:
         self._wall_ahead_ms = wall_ahead_ms
+        # Longer than anybody may ask for: the wall clock was set back since.
+        latest_ms = now_ms + NAK_DELAY_MS_MAX
         self._resting = [
-            (start, end, due_ms - wall_ahead_ms)
+            (start, end, min(due_ms - wall_ahead_ms, latest_ms))
             for start, end, due_ms in granted
             if due_ms - wall_ahead_ms > now_ms
         ]

@@ -76,10 +76,16 @@ class DeliveredStream:
         self.marking = Marking(granted, credit_records)
         self.resting = resting
         self.rests = DurableRests(granted.fate.rests, installed.wall_ahead_ms, now_ms)
+        # A suspect that rests comes after its rest, and only once.
+        resting_now = self.rests.ranges()
         suspects = self.marking.in_doubt(ISOLATE_AFTER_DOUBTS)
         self.waiting = HeldBack(
             ((due_ms, start, end) for start, end, due_ms in self.rests),
-            ((now_ms + backoff_ms(count), start, end) for start, end, count in suspects),
+            (
+                (now_ms + backoff_ms(count), low, high)
+                for start, end, count in suspects
+                for low, high in complement(resting_now, start, end)
+            ),
         )
         self.held_back = self.waiting.ranges()
         """The cursor passes by: they were not sent yet, and come in their own time."""

@@ -875,3 +875,15 @@ def test_a_client_is_told_of_refused_records_that_do_not_come_again() -> None:
     client.feed(Settle(1, handed_out=((4, 5),)), Settle(1, ((0, 1), (2, 3), (4, 8))))
     client.tick(10)
     assert client.reports[1].progress == Progress(8)
+
+
+def test_a_suspect_that_rests_comes_once_after_its_rest() -> None:
+    client = Client(records=8)
+    client.install(
+        1, Stream([4]), frontier=4, attempts=((1, 2, 5),), rests=((1, 2, 1_020_000),),
+        wall_ahead_ms=1_000_000,
+    )  # fmt: skip
+    client.feed(Settle(1, ((0, 1), (2, 4)), frontier=4))
+    client.take()
+    client.tick(60_000)
+    assert client.take() == [(((1, 2),), True, 6)]
