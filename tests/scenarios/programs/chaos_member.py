@@ -1,6 +1,8 @@
 """A member of a group that takes records in any of four ways, and settles them in all ways.
 
-Usage: chaos_member.py ENDPOINT CLIENT_ID FILTER WAY SEED    (WAY: iterate, batches, fetch, run)
+Usage: chaos_member.py ENDPOINT CLIENT_ID FILTER WAY SEED
+
+WAY is iterate, batches, fetch or run; or hold: nothing is settled until it was told ``again``.
 
 It acknowledges most records a moment after it was given them, waits for some of the acks until they
 are durable, refuses some with and some without a delay, and in a ``run`` some handlers fail. Each
@@ -119,6 +121,12 @@ async def iterate(subscription: Subscription, settling: Settling) -> None:
         settling.later(partial(settling.one, record))
 
 
+async def hold(subscription: Subscription) -> None:
+    """One by one, and settle nothing."""
+    async for record in subscription:
+        tell_handed([record])
+
+
 async def take_batches(subscription: Subscription, settling: Settling) -> None:
     """By the batch."""
     async for batch in subscription.batches():
@@ -158,6 +166,7 @@ class Life:
         self._arguments = arguments
         self._settling = Settling(random.Random(arguments.seed))
         self._over = asyncio.Event()
+        self._came_back = False
 
     async def live(self) -> None:
         """Take part until told to leave."""
@@ -169,6 +178,7 @@ class Life:
             while not self._over.is_set():
                 try:
                     await self._subscribe(client, orders)
+                    tell({"event": "outside"})
                 except Unreachable:
                     # The daemon is down just now; the client waited before it gave up.
                     continue
@@ -192,10 +202,13 @@ class Life:
                 await self._settling.all_settled()
             else:
                 consuming.cancel()
+                self._came_back = True
 
     async def _consume(self, subscription: Subscription) -> None:
         match self._arguments.way:
-            case "iterate":
+            case "hold" if not self._came_back:
+                await hold(subscription)
+            case "iterate" | "hold":
                 await iterate(subscription, self._settling)
             case "batches":
                 await take_batches(subscription, self._settling)
