@@ -190,11 +190,12 @@ async def run_chaos(seed: int, seconds: float, folder: Path) -> str:
         try:
             log = await _live(chaos, daemon, seconds, folder)
         except BaseException as error:
-            chaos.keep(folder)
             error.add_note(f"seed {seed}, {seconds} s; all that was said is in {folder}")
             error.add_note(f"again: CHAOS={seed}:{seconds:g} python -m pytest {SCENARIO}")
             error.add_note(chaos.summary({}))
             raise
+        finally:
+            chaos.keep(folder)
         return chaos.summary(log)
 
 
