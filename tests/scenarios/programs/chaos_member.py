@@ -26,7 +26,7 @@ from typing import NoReturn
 
 import dss_client
 from dss_client import DeliveredBatch, DeliveredRecord, GrantNotice, Subscription
-from dss_core.errors import GrantNotHeld, OutcomeUnknown, SessionTakenOver, Unreachable
+from dss_core.errors import GrantNotHeld, OutcomeUnknown, SessionTakenOver, TimedOut, Unreachable
 
 REFUSED, FAILED, SYNC = 0.02, 0.02, 0.04
 """Shares of the records."""
@@ -179,8 +179,8 @@ class Life:
                 try:
                     await self._subscribe(client, orders)
                     tell({"event": "outside"})
-                except Unreachable:
-                    # The daemon is down just now; the client waited before it gave up.
+                except (Unreachable, OutcomeUnknown, TimedOut):
+                    # The daemon is down just now, or died of the question.
                     continue
             settling.cancel()
         tell({"event": "left"})
