@@ -106,7 +106,7 @@ async def judge(
 
 def has_come(returning: MemberProcess, times: int) -> bool:
     """Whether it subscribed so often."""
-    return sum(line["event"] == "subscribed" for line in returning.lines) == times
+    return len([line for line in returning.lines if line["event"] == "subscribed"]) == times
 
 
 async def test_who_comes_back_while_its_streams_are_being_given_to_another_gets_its_share_again(
