@@ -16,7 +16,7 @@ import pytest
 import dss_client
 from dss_client import Client
 from support.chaos_rules import check_rests
-from support.member_process import MemberProcess, member, until_together
+from support.member_process import Handed, MemberProcess, member, until_together
 from support.recorded_run import Recorded
 from support.revived_daemon import RevivedDaemon, revived
 from support.trial_verdict import read
@@ -109,6 +109,11 @@ def has_come(returning: MemberProcess, times: int) -> bool:
     return len([line for line in returning.lines if line["event"] == "subscribed"]) == times
 
 
+def handed_again(returning: MemberProcess, other: MemberProcess) -> list[Handed]:
+    """What was handed out since the one that returned had everything in hand."""
+    return [*returning.records[RECORDS:], *other.records]
+
+
 async def test_who_comes_back_while_its_streams_are_being_given_to_another_gets_its_share_again(
     daemon: RevivedDaemon, recorded: Recorded, tmp_path: Path
 ) -> None:
@@ -128,14 +133,11 @@ async def test_who_comes_back_while_its_streams_are_being_given_to_another_gets_
             returns.tell("again")
             await returns.until(partial(has_come, returns, 2))
             everything = {record.place for record in returns.records}
-            again = returns.records[RECORDS:], joins.records
+            again = partial(handed_again, returns, joins)
             await until_together(
-                (returns, joins),
-                lambda: (
-                    everything == {r.place for r in (*returns.records[RECORDS:], *joins.records)}
-                ),
+                (returns, joins), lambda: {record.place for record in again()} == everything
             )
-            assert all(record.redelivered for part in again for record in part)
+            assert all(record.redelivered for record in again())
             await settled(client)
             await shared(client, {"returns": 2, "joins": 2})
             await judge(client, recorded, tmp_path / "history.jsonl", (returns, joins))
