@@ -124,9 +124,6 @@ class ChaosRun:
                 await group.join(self.seed)
                 group.living.remove(struck)
                 tasks.create_task(group.let_leave(struck), name="leave")
-            case Fault.TAKE_OVER if struck is not None and struck.process.lines:
-                group.living.remove(struck)
-                await group.join(self.seed, struck.client_id)
 
     async def _kill(self, group: ChaosGroup, chance: float) -> None:
         """SIGKILL anybody, a frozen one too; who joins may have the client id of the dead."""

@@ -330,7 +330,7 @@ def test_in_a_group_by_key_records_of_other_keys_may_go_first() -> None:
 def test_what_clients_vanished_with_may_come_behind_later_records_where_it_is_blamed_enough() -> (
     None
 ):
-    begun = [declared(), TEN, FAULT, committed(0, epoch=9), handed_out(1, epoch=9)]
+    begun: list[Event] = [declared(), TEN, FAULT, committed(0, epoch=9), handed_out(1, epoch=9)]
     Checker().take_all([*begun, handed_out(0, epoch=9, attempt=4, redelivered=True)])
     with pytest.raises(Violation, match="I6"):
         Checker().take_all([*begun, handed_out(0, epoch=9, attempt=3, redelivered=True)])

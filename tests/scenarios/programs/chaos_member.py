@@ -10,7 +10,7 @@ line on stdout has the moment on the monotonic clock: ``record`` right behind a 
 and ``nakked`` right before, ``durable`` behind the answer and with the moment of the question.
 
 ``again`` on stdin makes it leave at once, records in hand, and come back in the same breath;
-``leave`` makes it drain and end. Whose client id a newer process has taken says ``taken over``.
+``leave`` makes it drain and end.
 """
 
 import argparse
@@ -26,7 +26,7 @@ from typing import NoReturn
 
 import dss_client
 from dss_client import DeliveredBatch, DeliveredRecord, GrantNotice, Subscription
-from dss_core.errors import GrantNotHeld, OutcomeUnknown, SessionTakenOver, TimedOut, Unreachable
+from dss_core.errors import GrantNotHeld, OutcomeUnknown, TimedOut, Unreachable
 
 REFUSED, FAILED, SYNC = 0.02, 0.02, 0.04
 """Shares of the records."""
@@ -266,10 +266,7 @@ def main(arguments: Iterable[str]) -> None:
         parser.add_argument(name)
     # The client logs each handler that fails, and here that is no news.
     logging.disable(logging.ERROR)
-    try:
-        asyncio.run(Life(parser.parse_args([*arguments])).live())
-    except* SessionTakenOver:
-        tell({"event": "taken over"})
+    asyncio.run(Life(parser.parse_args([*arguments])).live())
 
 
 if __name__ == "__main__":
