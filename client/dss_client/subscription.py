@@ -120,7 +120,8 @@ class Subscription:
         Raises:
             GroupDestroyed, StartConflict, QueueNotDeclared, IllegalArgument: it refuses.
             SessionTakenOver: a newer connection uses the client id.
-            Unreachable: no daemon answers.
+            Unreachable, OutcomeUnknown, TimedOut: as the first thing that this client asks, and no
+                daemon answers, or it dies or stands still meanwhile. It may be asked again.
         """
         self._session = await self._open_session()
         await self._session.subscribe(self)

@@ -11,6 +11,8 @@ from dssd.limits import CLOG_LOOK_S, CLOG_LOOKS_MAX
 from support.member_process import member
 from support.revived_daemon import RevivedDaemon, revived
 
+pytestmark = pytest.mark.slow("a frozen member keeps its streams for a lease")
+
 PROGRAM = Path(__file__).parent / "programs" / "member.py"
 FILTER = "$share/g/t/#"
 RECORDS = 4_000
@@ -18,13 +20,13 @@ PAYLOAD = bytes(1_000)
 """A member's share of the records is many times what a socket takes."""
 
 
-@pytest.fixture
-async def daemon() -> AsyncIterator[RevivedDaemon]:
+@pytest.fixture(params=["borrow", "lease"])
+async def daemon(request: pytest.FixtureRequest) -> AsyncIterator[RevivedDaemon]:
     """A daemon with a topic and a group."""
     async with revived() as daemon:
         async with dss_client.connect(endpoint=daemon.endpoint) as client:
             await client.topics.create("t", partitions=4)
-            await client.groups.create(FILTER, start="earliest")
+            await client.groups.create(FILTER, start="earliest", protocol=request.param)
         yield daemon
 
 

@@ -77,9 +77,12 @@ class Seen:
         await self.until(KILLS * portion)
 
 
+@pytest.mark.parametrize("protocol", ["borrow", "lease"])
 async def test_a_shared_group_of_two_members_sees_every_record_and_each_duplicate_is_marked(
-    daemon: RevivedDaemon, tmp_path: Path
+    protocol: str, daemon: RevivedDaemon, tmp_path: Path
 ) -> None:
+    async with dss_client.connect(endpoint=daemon.endpoint) as operator:
+        await operator.groups.create(FILTER, start="earliest", protocol=protocol)
     seen = Seen("g")
     told = seen.recorded.granted
     async with (

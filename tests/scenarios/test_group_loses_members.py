@@ -30,6 +30,7 @@ PORTION = 3_000
 FRAME_RECORDS_MAX = 800
 LATE_S = 0.1
 """So long after its hand-out a record is acknowledged, so that the dead have left some."""
+PROTOCOLS = pytest.mark.parametrize("protocol", ["borrow", "lease"])
 STILL_S_MAX = 10.0
 """How long the group may take for a portion; seconds above what it takes on a busy machine."""
 
@@ -111,12 +112,14 @@ class Rounds:
         self.recorded.judge(path, await read(client, "t"), await client.grants.list("g"))
 
 
-async def lose_members(seed: int, path: Path, *, lose: Callable[[Rounds], Lose]) -> None:
+async def lose_members(
+    seed: int, protocol: str, path: Path, *, lose: Callable[[Rounds], Lose]
+) -> None:
     """One member in each round, and what all of them saw is judged."""
     async with revived() as daemon, AsyncExitStack() as stack:
         client = await stack.enter_async_context(dss_client.connect(endpoint=daemon.endpoint))
         await client.topics.create("t", partitions=PARTITIONS)
-        await client.groups.create(FILTER, start="earliest")
+        await client.groups.create(FILTER, start="earliest", protocol=protocol)
         rounds = Rounds(daemon, seed)
         for _ in range(MEMBERS):
             await rounds.join(stack)
@@ -127,14 +130,18 @@ async def lose_members(seed: int, path: Path, *, lose: Callable[[Rounds], Lose])
         await rounds.judge(client, path)
 
 
+@PROTOCOLS
 @pytest.mark.parametrize("seed", share([1], [1, 2, 3, 4]))
 async def test_whoever_is_killed_and_whenever_the_others_get_everything(
-    seed: int, tmp_path: Path
+    seed: int, protocol: str, tmp_path: Path
 ) -> None:
-    await lose_members(seed, tmp_path / "history.jsonl", lose=lambda rounds: rounds.kill)
+    path = tmp_path / "history.jsonl"
+    await lose_members(seed, protocol, path, lose=lambda rounds: rounds.kill)
 
 
+@PROTOCOLS
 async def test_where_members_come_and_leave_every_record_is_handed_out_exactly_once(
-    tmp_path: Path,
+    protocol: str, tmp_path: Path
 ) -> None:
-    await lose_members(3, tmp_path / "history.jsonl", lose=lambda rounds: rounds.let_leave)
+    path = tmp_path / "history.jsonl"
+    await lose_members(3, protocol, path, lose=lambda rounds: rounds.let_leave)

@@ -20,6 +20,7 @@ PROGRAM = Path(__file__).parent / "programs" / "member.py"
 FILTER = "$share/g/t/#"
 PARTITIONS = 6
 ACK_AGE_S = 0.1
+PROTOCOLS = pytest.mark.parametrize("protocol", ["borrow", "lease"])
 
 
 def recording() -> Recorded:
@@ -50,11 +51,13 @@ async def judge(daemon: RevivedDaemon, recorded: Recorded, path: Path) -> None:
 
 
 @asynccontextmanager
-async def two_members(daemon: RevivedDaemon) -> AsyncIterator[tuple[MemberProcess, MemberProcess]]:
+async def two_members(
+    daemon: RevivedDaemon, protocol: str
+) -> AsyncIterator[tuple[MemberProcess, MemberProcess]]:
     """Two that share the streams evenly."""
     async with dss_client.connect(endpoint=daemon.endpoint) as client:
         await client.topics.create("t", partitions=PARTITIONS)
-        await client.groups.create(FILTER, start="earliest")
+        await client.groups.create(FILTER, start="earliest", protocol=protocol)
     habits = (FILTER, "--sync", f"{SYNC_EVERY}")
     async with (
         member(PROGRAM, daemon.endpoint, "one", *habits) as one,
@@ -65,12 +68,13 @@ async def two_members(daemon: RevivedDaemon) -> AsyncIterator[tuple[MemberProces
         yield one, two
 
 
+@PROTOCOLS
 async def test_each_member_gets_its_streams_back_and_nothing_acknowledged_comes_again(
-    tmp_path: Path,
+    protocol: str, tmp_path: Path
 ) -> None:
     records = 1_200
     recorded = recording()
-    async with revived() as daemon, two_members(daemon) as (one, two):
+    async with revived() as daemon, two_members(daemon, protocol) as (one, two):
         await publish(daemon, recorded, records)
         both = (one, two)
         await until_together(both, lambda: len(one.records) + len(two.records) == records)
@@ -92,10 +96,13 @@ async def test_each_member_gets_its_streams_back_and_nothing_acknowledged_comes_
         await judge(daemon, recorded, tmp_path / "history.jsonl")
 
 
-async def test_the_streams_of_a_member_that_stays_away_go_to_the_other(tmp_path: Path) -> None:
+@PROTOCOLS
+async def test_the_streams_of_a_member_that_stays_away_go_to_the_other(
+    protocol: str, tmp_path: Path
+) -> None:
     records = 600
     recorded = recording()
-    async with revived() as daemon, two_members(daemon) as (one, two):
+    async with revived() as daemon, two_members(daemon, protocol) as (one, two):
         recorded.disturb("the daemon and a member are killed")
         await daemon.kill()
         await two.kill()

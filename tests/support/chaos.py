@@ -15,7 +15,7 @@ from pathlib import Path
 from time import monotonic
 
 import dss_client
-from dss_client import Client
+from dss_client import Client, Producer
 from dss_sim.groups.violation import Violation
 from support.chaos_faults import Fault, Strike, strikes
 from support.chaos_group import ChaosGroup, ChaosMember
@@ -71,24 +71,21 @@ class ChaosRun:
             for _ in range(MEMBERS):
                 await group.join(self.seed)
 
-    async def publish(self, client: Client, topic: str, over: asyncio.Event) -> None:
+    async def publish(self, producer: Producer, over: asyncio.Event) -> None:
         """Records of some keys, in bursts, until it is over."""
-        async with client.producer(topic) as producer:
-            while not over.is_set():
-                payloads = [
-                    self._payload() for _ in range(self._chance.randint(1, BURST_RECORDS_MAX))
-                ]
+        while not over.is_set():
+            payloads = [self._payload() for _ in range(self._chance.randint(1, BURST_RECORDS_MAX))]
+            for group in self.groups:
+                group.recorded.send(*payloads)
+            coming = [
+                await producer.enqueue(payload, key=payload.split()[0]) for payload in payloads
+            ]
+            await producer.flush()
+            for payload, delivery in zip(payloads, coming, strict=True):
+                ack = await delivery
                 for group in self.groups:
-                    group.recorded.send(*payloads)
-                coming = [
-                    await producer.enqueue(payload, key=payload.split()[0]) for payload in payloads
-                ]
-                await producer.flush()
-                for payload, delivery in zip(payloads, coming, strict=True):
-                    ack = await delivery
-                    for group in self.groups:
-                        group.recorded.stored(ack, payload)
-                await _either(over, BURST_EVERY_S)
+                    group.recorded.stored(ack, payload)
+            await _either(over, BURST_EVERY_S)
 
     def _payload(self) -> bytes:
         self._sent += 1
@@ -127,9 +124,6 @@ class ChaosRun:
                 await group.join(self.seed)
                 group.living.remove(struck)
                 tasks.create_task(group.let_leave(struck), name="leave")
-            case Fault.TAKE_OVER if struck is not None and struck.process.lines:
-                group.living.remove(struck)
-                await group.join(self.seed, struck.client_id)
 
     async def _kill(self, group: ChaosGroup, chance: float) -> None:
         """SIGKILL anybody, a frozen one too; who joins may have the client id of the dead."""
@@ -190,11 +184,12 @@ async def run_chaos(seed: int, seconds: float, folder: Path) -> str:
         try:
             log = await _live(chaos, daemon, seconds, folder)
         except BaseException as error:
-            chaos.keep(folder)
             error.add_note(f"seed {seed}, {seconds} s; all that was said is in {folder}")
             error.add_note(f"again: CHAOS={seed}:{seconds:g} python -m pytest {SCENARIO}")
             error.add_note(chaos.summary({}))
             raise
+        finally:
+            chaos.keep(folder)
         return chaos.summary(log)
 
 
@@ -202,11 +197,15 @@ async def _live(
     chaos: ChaosRun, daemon: RevivedDaemon, seconds: float, folder: Path
 ) -> dict[Place, bytes]:
     over = asyncio.Event()
-    async with dss_client.connect(endpoint=daemon.endpoint) as client:
+    async with (
+        dss_client.connect(endpoint=daemon.endpoint) as client,
+        AsyncExitStack() as stack,
+    ):
         await chaos.begin(client)
+        producers = [await stack.enter_async_context(client.producer(each)) for each in TOPICS]
         async with asyncio.TaskGroup() as tasks:
-            for topic in TOPICS:
-                tasks.create_task(chaos.publish(client, topic, over), name="publish")
+            for producer in producers:
+                tasks.create_task(chaos.publish(producer, over), name="publish")
             await chaos.disturb(seconds)
             over.set()
         await chaos.settle(client)

@@ -1,5 +1,8 @@
 """What may happen to a group in a chaos run, drawn from a seed.
 
+Two living processes never have one client id: the streams of the older one go to others before it
+is told, so for a moment it may hand out what others were handed.
+
 Invariant: the same seed draws the same faults in the same order. Whom they strike is decided by
 when they strike, so a run is like another of its seed, not its copy.
 """
@@ -13,11 +16,10 @@ from enum import Enum
 class Fault(Enum):
     """What is done to a member, or to the daemon."""
 
-    KILL = "a member is killed, and another joins"
+    KILL = "a member is killed, and another joins, perhaps under its client id"
     FREEZE = "a member is frozen for a while"
     RETURN = "a member leaves, records in hand, and comes back at once"
     SWAP = "a member joins, and another leaves"
-    TAKE_OVER = "a new process takes the client id of a member"
     KILL_DAEMON = "the daemon is killed and started again"
     FREEZE_DAEMON = "the daemon is frozen for a while"
 
@@ -27,7 +29,6 @@ WEIGHTS = {
     Fault.FREEZE: 6,
     Fault.RETURN: 6,
     Fault.SWAP: 3,
-    Fault.TAKE_OVER: 2,
     Fault.KILL_DAEMON: 3,
     Fault.FREEZE_DAEMON: 1,
 }

@@ -1,7 +1,7 @@
 """One group of a chaos run: its members, who come and go, and what all of them said.
 
-Invariant: every member has a name of its own, also where it takes over the client id of another;
-whoever ends a member that was not told to end finds that out.
+Invariant: every member has a name of its own, also where it has the client id of one that is dead;
+a member that ends without being told is found out.
 """
 
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from pathlib import Path
 from dss_client import Client
 from dss_sim.groups.violation import Violation
 from support.chaos_rules import Said, check_rests, check_turns
-from support.member_process import MemberProcess, first_ended, member
+from support.member_process import MemberProcess, member
 from support.recorded_run import Place, Recorded, Standing
 
 PROGRAM = Path(__file__).parents[1] / "scenarios" / "programs" / "chaos_member.py"
@@ -26,13 +26,6 @@ class ChaosMember:
         self.client_id = client_id
         self.process = process
         self.frozen = False
-        self.dismissed = False
-        """Killed, or told to leave."""
-
-    @property
-    def ended(self) -> bool:
-        """Whether the process is gone."""
-        return self.process.process.returncode is not None
 
 
 class ChaosGroup:
@@ -73,61 +66,45 @@ class ChaosGroup:
 
     async def kill(self, victim: ChaosMember) -> None:
         """SIGKILL, whatever it does just now."""
-        victim.dismissed = True
         self.living.remove(victim)
         await victim.process.kill()
 
     async def let_leave(self, leaver: ChaosMember) -> None:
-        """As it should be done.
+        """As it should be done; it takes part no more.
 
         Raises:
             Violation: it did not end as it should.
         """
-        leaver.dismissed = True
         if leaver in self.living:
             self.living.remove(leaver)
         leaver.process.tell("leave")
-        await _must_end(leaver, "left", "taken over")
+        try:
+            exit_code = await leaver.process.ended()
+        except TimeoutError:
+            raise Violation("end", f"{leaver.name} does not end") from None
+        last = leaver.process.lines[-1:]
+        if exit_code != 0 or not last or last[0]["event"] != "left":
+            raise Violation("end", f"{leaver.name} ended with {exit_code}: {last}")
 
     async def all_leave(self) -> None:
-        """Those who take part now; of a client id that several had, one is left by then.
+        """Those who take part now.
 
         Raises:
             Violation: somebody does not end, or not as it should.
         """
-        for client_id in dict.fromkeys(each.client_id for each in self.everyone):
-            rivals = self._rivals(client_id)
-            while len(rivals) > 1:
-                await first_ended([each.process for each in rivals])
-                rivals = self._rivals(client_id)
-            for last in rivals:
-                await self.let_leave(last)
-        for each in self.everyone:
-            if not each.dismissed:
-                await _must_end(each, "taken over")
+        for each in [*self.living]:
+            await self.let_leave(each)
 
     def check_living(self) -> None:
-        """Nobody has ended by itself, unless another has its client id; that one takes part now.
+        """Nobody has ended by itself.
 
         Raises:
             Violation: somebody has.
         """
-        for each in [*self.living]:
-            if each.ended:
-                rivals = self._rivals(each.client_id)
-                if not rivals:
-                    exit_code = each.process.process.returncode
-                    raise Violation("end", f"{each.name} ended by itself with {exit_code}")
-                self.living.remove(each)
-                self.living += [rival for rival in rivals[-1:] if rival not in self.living]
-
-    def _rivals(self, client_id: str) -> list[ChaosMember]:
-        """The processes that want this client id now."""
-        return [
-            each
-            for each in self.everyone
-            if each.client_id == client_id and not (each.dismissed or each.ended)
-        ]
+        for each in self.living:
+            exit_code = each.process.process.returncode
+            if exit_code is not None:
+                raise Violation("end", f"{each.name} ended by itself with {exit_code}")
 
     def judge(self, path: Path, log: dict[Place, bytes], standings: Sequence[Standing]) -> None:
         """What all of them saw must fit together.
@@ -146,13 +123,3 @@ class ChaosGroup:
     def said(self) -> Said:
         """All lines of each member."""
         return {each.name: each.process.lines for each in self.everyone}
-
-
-async def _must_end(member: ChaosMember, *ways: str) -> None:
-    try:
-        exit_code = await member.process.ended()
-    except TimeoutError:
-        raise Violation("end", f"{member.name} does not end") from None
-    last = member.process.lines[-1:]
-    if exit_code != 0 or not last or last[0]["event"] not in ways:
-        raise Violation("end", f"{member.name} ended with {exit_code}, not {ways}: {last}")

@@ -172,20 +172,3 @@ async def until_together(
         for wait in waits:
             wait.cancel()
         await asyncio.wait(waits)
-
-
-async def first_ended(members: Sequence[MemberProcess]) -> None:
-    """Wait until one of them has ended.
-
-    Raises:
-        TimeoutError: all go on.
-    """
-    ends = [asyncio.create_task(each.ended(), name="first ended") for each in members]
-    try:
-        done, _ = await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
-        for first in done:
-            await first
-    finally:
-        for end in ends:
-            end.cancel()
-        await asyncio.wait(ends)

@@ -217,6 +217,26 @@ def test_a_record_that_comes_after_its_durable_ack_is_found(recorded: Recorded, 
         judged(recorded, path)
 
 
+def test_what_was_acknowledged_behind_the_question_is_not_durable_by_its_answer(
+    recorded: Recorded, path: Path
+) -> None:
+    start_ns = monotonic_ns()
+    lines = Lines(start_ns).handed(0).acked(0).handed(1).acked(1).durable()
+    lines.said[-1]["asked_at_ns"] = lines.said[1]["at_ns"]
+    recorded.heard("ann", lines.said)
+    durable = [each.acked for each in judged(recorded, path) if isinstance(each, AckDurable)]
+    assert durable == [((0, 1),)]
+
+
+def test_in_a_group_by_key_the_first_word_of_a_payload_is_the_key(path: Path) -> None:
+    recorded = Recorded("g", by_key=True)
+    recorded.declare([S])
+    recorded.send(*TWO)
+    recorded.heard("ann", Lines(monotonic_ns()).handed(1).acked(1).handed(0).acked(0).said)
+    keys = [each.key for each in judged(recorded, path) if isinstance(each, HandedOut)]
+    assert keys == ["b", "a"]
+
+
 async def test_a_member_in_this_process_tells_what_it_was_told(
     recorded: Recorded, path: Path
 ) -> None:

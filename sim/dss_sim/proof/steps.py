@@ -66,6 +66,7 @@ STEPS: Sequence[Step] = (
         f"{SCENARIOS}/test_group_loses_members.py",
         f"{SCENARIOS}/test_daemon_killed_under_consumers.py",
     ),
+    _tests("chaos", 11, f"{SCENARIOS}/test_chaos.py"),
     _tests("a crash at every effect", 5, "tests/dss_sim/groups/test_scenarios.py"),
     _tests("kill at every system call", 14, f"{SCENARIOS}/test_kill_points.py"),
     _tests("every sync fails", 5, f"{SCENARIOS}/test_disk_errors.py"),

@@ -321,6 +321,21 @@ def test_after_a_disturbance_a_record_may_come_twice_if_it_is_marked() -> None:
     )
 
 
+def test_in_a_group_by_key_records_of_other_keys_may_go_first() -> None:
+    Checker().take_all(
+        [declared(by_key=True), TEN, handed_out(1, key="k"), handed_out(0, key="other")]
+    )
+
+
+def test_what_clients_vanished_with_may_come_behind_later_records_where_it_is_blamed_enough() -> (
+    None
+):
+    begun: list[Event] = [declared(), TEN, FAULT, committed(0, epoch=9), handed_out(1, epoch=9)]
+    Checker().take_all([*begun, handed_out(0, epoch=9, attempt=4, redelivered=True)])
+    with pytest.raises(Violation, match="I6"):
+        Checker().take_all([*begun, handed_out(0, epoch=9, attempt=3, redelivered=True)])
+
+
 def test_a_mark_is_no_wonder_where_nobody_knows_whether_the_grant_before_handed_out() -> None:
     marked = handed_out(1, epoch=3, redelivered=True)
     Checker().take_all([declared(), TEN, handed_out(0), marked])

@@ -1,6 +1,8 @@
 """A member of a group that takes records in any of four ways, and settles them in all ways.
 
-Usage: chaos_member.py ENDPOINT CLIENT_ID FILTER WAY SEED    (WAY: iterate, batches, fetch, run)
+Usage: chaos_member.py ENDPOINT CLIENT_ID FILTER WAY SEED
+
+WAY is iterate, batches, fetch or run; or hold: nothing is settled until it was told ``again``.
 
 It acknowledges most records a moment after it was given them, waits for some of the acks until they
 are durable, refuses some with and some without a delay, and in a ``run`` some handlers fail. Each
@@ -8,7 +10,7 @@ line on stdout has the moment on the monotonic clock: ``record`` right behind a 
 and ``nakked`` right before, ``durable`` behind the answer and with the moment of the question.
 
 ``again`` on stdin makes it leave at once, records in hand, and come back in the same breath;
-``leave`` makes it drain and end. Whose client id a newer process has taken says ``taken over``.
+``leave`` makes it drain and end.
 """
 
 import argparse
@@ -24,7 +26,7 @@ from typing import NoReturn
 
 import dss_client
 from dss_client import DeliveredBatch, DeliveredRecord, GrantNotice, Subscription
-from dss_core.errors import GrantNotHeld, OutcomeUnknown, SessionTakenOver, Unreachable
+from dss_core.errors import GrantNotHeld, OutcomeUnknown, TimedOut, Unreachable
 
 REFUSED, FAILED, SYNC = 0.02, 0.02, 0.04
 """Shares of the records."""
@@ -119,6 +121,12 @@ async def iterate(subscription: Subscription, settling: Settling) -> None:
         settling.later(partial(settling.one, record))
 
 
+async def hold(subscription: Subscription) -> None:
+    """One by one, and settle nothing."""
+    async for record in subscription:
+        tell_handed([record])
+
+
 async def take_batches(subscription: Subscription, settling: Settling) -> None:
     """By the batch."""
     async for batch in subscription.batches():
@@ -158,6 +166,7 @@ class Life:
         self._arguments = arguments
         self._settling = Settling(random.Random(arguments.seed))
         self._over = asyncio.Event()
+        self._came_back = False
 
     async def live(self) -> None:
         """Take part until told to leave."""
@@ -169,8 +178,9 @@ class Life:
             while not self._over.is_set():
                 try:
                     await self._subscribe(client, orders)
-                except Unreachable:
-                    # The daemon is down just now; the client waited before it gave up.
+                    tell({"event": "outside"})
+                except (Unreachable, OutcomeUnknown, TimedOut):
+                    # The daemon is down just now, or died of the question.
                     continue
             settling.cancel()
         tell({"event": "left"})
@@ -192,10 +202,13 @@ class Life:
                 await self._settling.all_settled()
             else:
                 consuming.cancel()
+                self._came_back = True
 
     async def _consume(self, subscription: Subscription) -> None:
         match self._arguments.way:
-            case "iterate":
+            case "hold" if not self._came_back:
+                await hold(subscription)
+            case "iterate" | "hold":
                 await iterate(subscription, self._settling)
             case "batches":
                 await take_batches(subscription, self._settling)
@@ -253,10 +266,7 @@ def main(arguments: Iterable[str]) -> None:
         parser.add_argument(name)
     # The client logs each handler that fails, and here that is no news.
     logging.disable(logging.ERROR)
-    try:
-        asyncio.run(Life(parser.parse_args([*arguments])).live())
-    except* SessionTakenOver:
-        tell({"event": "taken over"})
+    asyncio.run(Life(parser.parse_args([*arguments])).live())
 
 
 if __name__ == "__main__":

@@ -77,10 +77,6 @@ class Marking:
         """``[start, end)`` cut into ranges of one number of attempts: (start, end, attempts)."""
         return self._counts.segments(start, end, self.known_below(frontier))
 
-    def known_in(self, start: int, end: int, frontier: int) -> Ranges:
-        """What of ``[start, end)`` this client said that it handed out, under this grant."""
-        return clipped(normalised(((0, frontier), *self._early)), start, end)
-
     # Sending
 
     def first_stretch(self, wanted: Ranges, frontier: int, out: Outstanding) -> Stretch:
@@ -134,6 +130,19 @@ class Marking:
         start, end = same[0][0], same[-1][1]
         most = together_max(self._credit_records, count, doubts) if count else end - start
         return same, Stretch(start, end, True, count + 1, most, doubts)
+
+    def sendings(
+        self, picked: Ranges, frontier: int, again: bool
+    ) -> Iterator[tuple[int, int, bool]]:
+        """The ranges, cut by whether this client said before that it handed them out.
+
+        Of what it was sent again it says by name whether it handed it out once more.
+        """
+        known = normalised(((0, frontier), *self._early)) if again else ()
+        for start, end in picked:
+            cut = [(low, high, True) for low, high in clipped(known, start, end)]
+            cut += [(low, high, False) for low, high in complement(known, start, end)]
+            yield from sorted(cut)
 
     def suspects_max(self, attempt: int, doubts: int) -> int:
         """How many records may be out with one that is sent as this attempt; 0: any number."""

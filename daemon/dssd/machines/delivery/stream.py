@@ -21,7 +21,6 @@ reads on until it has added `RANGES_ADDED_MAX`: nobody else can close the gaps.
 """
 
 from collections import deque
-from collections.abc import Iterator
 from typing import Self
 
 from dss_core.limits import ACKED_RANGES_MAX, FRAME_BYTES_USUAL
@@ -342,22 +341,13 @@ class DeliveredStream:
         if not again:
             suspects_max = self.marking.suspects_max(planned.attempt, planned.doubts)
         left = planned.size
-        for start, end, unsure in self._sendings(planned.picked):
+        for start, end, unsure in self.marking.sendings(planned.picked, self.frontier, again):
             # Each range on its own: what is settled one by one is found without a look at the rest.
             size = planned.size * (end - start) // planned.records
             left -= size
             last = left if end == planned.picked[-1][1] else 0
             sent = SentRange(start, end, (), end - start, size + last, unsure, suspects_max, again)
             self.out.add(sent)
-
-    def _sendings(self, picked: Ranges) -> Iterator[tuple[int, int, bool]]:
-        """The ranges, cut by whether this client handed them out before: what it was sent again,
-        it will say of that by name whether it handed it out once more."""
-        for start, end in picked:
-            known = self.marking.known_in(start, end, self.frontier) if self.resending else ()
-            cut = [(low, high, True) for low, high in known]
-            cut += [(low, high, False) for low, high in complement(known, start, end)]
-            yield from sorted(cut)
 
     def _advance(self, chunk: ChunkRead, to: int) -> None:
         if chunk.mask:
