@@ -133,7 +133,17 @@ def test_a_queue_that_is_named_as_a_shared_group_is_refused_with_its_right_form(
 
 def test_the_table_of_groups_has_the_columns_that_operators_look_for(daemon: Daemon) -> None:
     header = ok(daemon.dssctl("groups", "ls")).decode().splitlines()[0].split()
-    assert header == ["NAME", "FILTER", "STATE", "BORROWERS", "STREAMS", "LAG", "OLDEST", "EPOCH"]
+    assert header == [
+        "NAME",
+        "FILTER",
+        "STATE",
+        "BORROWERS",
+        "STREAMS",
+        "LAG",
+        "OLDEST",
+        "DAMAGED",
+        "EPOCH",
+    ]
     wide = ok(daemon.dssctl("groups", "ls", "-o", "wide")).decode().splitlines()[0].split()
     assert wide[: len(header)] == header
     assert len(wide) > len(header)

@@ -113,11 +113,12 @@ async def test_what_a_killed_member_held_goes_to_the_other_marked_and_counted(
     again = [record for record in lives.records if record.stream in orphaned]
     assert min(record.at_ns for record in again) - killed_at_ns < ELSEWHERE_NS_MAX
     handed_out = places(*held)
-    assert {record.place for record in again if record.attempt == 2} == handed_out
-    assert {record.attempt for record in again} == {1, 2}
     # A frame goes whole: of these streams all records were with the dead member.
     sent = {record.stream for record in dies.records}
-    assert all(record.redelivered for record in again if record.stream in sent)
+    in_doubt = {record.place for record in again if record.stream in sent}
+    assert {record.place for record in again if record.attempt == 2} >= handed_out | in_doubt
+    assert {record.attempt for record in again} <= {1, 2}
+    assert all(record.redelivered for record in again if record.attempt == 2)
 
 
 async def test_the_streams_of_a_frozen_member_go_elsewhere_and_it_hands_out_none_of_them_later(

@@ -134,7 +134,7 @@ async def test_a_member_that_stops_reading_costs_the_daemon_at_most_32_mib(
         assert daemon.resident_bytes() - before_bytes <= GROWTH_BYTES_MAX
 
 
-async def test_after_its_death_only_the_record_it_stopped_at_counts_an_attempt(
+async def test_after_its_death_what_it_had_counts_an_attempt_and_comes_marked(
     daemon: RevivedDaemon,
 ) -> None:
     await publish(daemon, 2_000)
@@ -148,6 +148,6 @@ async def test_after_its_death_only_the_record_it_stopped_at_counts_an_attempt(
     attempts = {record.place: record.attempt for record in following.records}
     assert len(attempts) == 1_999
     assert acked.place not in attempts
-    assert {place for place, attempt in attempts.items() if attempt > 1} == {stopped_at.place}
     assert attempts[stopped_at.place] == 2
+    assert set(attempts.values()) <= {1, 2}, "in doubt once, and no record twice"
     assert all(record.redelivered for record in following.records if record.attempt == 2)

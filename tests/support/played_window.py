@@ -115,6 +115,7 @@ class Client:
         suspect_end: int = 0,
         ack_wait_ms: int = ACK_WAIT_MS,
         rests: Attempts = (),
+        doubts: Attempts = (),
         wall_ahead_ms: int = 0,
         stall: bool = False,
         failing: int = 0,
@@ -129,7 +130,7 @@ class Client:
             frontier,
             attempts,
             suspect_end,
-            Fate(rests=rests),
+            Fate(rests=rests, doubts=doubts),
         )
         self.feed(Installed(grant, subscription, granted, ack_wait_ms, wall_ahead_ms, stall))
 

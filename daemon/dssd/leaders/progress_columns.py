@@ -39,6 +39,7 @@ def fate_of(row: ProgressRow) -> Fate:
     """The fate of records in a row."""
     return Fate(
         unpacked_attempts(row.failures),
+        unpacked_attempts(row.doubts),
         unpacked_attempts(row.rests),
         unpacked_ranges(row.damaged),
         Counts(row.acked_count, row.filtered_count, row.lost_count, row.damaged_count),

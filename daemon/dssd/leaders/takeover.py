@@ -210,6 +210,7 @@ def _progress_row(group: GroupRow, record: StreamRecord) -> ProgressRow:
         finished=record.finished,
         cursor_generation=group.cursor_generation,
         failures=packed_attempts(fate.failures),
+        doubts=packed_attempts(fate.doubts),
         rests=packed_attempts(fate.rests),
         damaged=packed_ranges(fate.damaged),
         acked_count=fate.counts.acked,

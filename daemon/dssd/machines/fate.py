@@ -51,6 +51,9 @@ class Fate:
     failures: Attempts = ()
     """How often each unacked record surely failed: it was refused, its ack wait ran out, or its
     client vanished while it alone was out. Dead letters go by it; users see attempts."""
+    doubts: Attempts = ()
+    """How often a client vanished, or did not answer a revoke, while the unacked record was out
+    with it: it may have died of the record."""
     rests: Rests = ()
     """Unacked records that a user asked for again not before a time."""
     damaged: Ranges = ()
@@ -59,13 +62,14 @@ class Fate:
 
     def merged(self, other: "Fate", progress: Progress) -> "Fate":
         """What both know, as far as the progress leaves it open."""
-        if self == other and not (self.failures or self.rests):
+        if self == other and not (self.failures or self.doubts or self.rests):
             return self
         damaged = self.damaged
         if other.damaged != damaged:
             damaged = normalised((*damaged, *other.damaged))[-DAMAGED_RANGES_MAX:]
         return Fate(
             merged_attempts(self.failures, other.failures, progress),
+            merged_attempts(self.doubts, other.doubts, progress),
             merged_attempts(self.rests, other.rests, progress),
             damaged,
             self.counts.raised(other.counts),

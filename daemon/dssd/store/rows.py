@@ -191,6 +191,8 @@ class ProgressRow(Row):
     cursor_generation: int
     failures: bytes = b""
     """Attempts that surely failed, of unacked records: triples as in ``attempts``."""
+    doubts: bytes = b""
+    """How often a client vanished with it, of unacked records: triples as in ``attempts``."""
     rests: bytes = b""
     """Unacked records that rest: triples (start, end, due in wall-clock milliseconds)."""
     damaged: bytes = b""

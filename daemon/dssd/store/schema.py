@@ -84,7 +84,7 @@ def add_ceilings(db: sqlite_utils.Database) -> None:
 
 def add_fate(db: sqlite_utils.Database) -> None:
     """Add what became of records to progress, and what a group does at damage."""
-    for column in ("failures", "rests", "damaged"):
+    for column in ("failures", "doubts", "rests", "damaged"):
         db.execute(f"ALTER TABLE progress ADD COLUMN {column} BLOB NOT NULL DEFAULT x''")
     for kind in ("acked", "filtered", "lost", "damaged"):
         db.execute(f"ALTER TABLE progress ADD COLUMN {kind}_count INTEGER NOT NULL DEFAULT 0")

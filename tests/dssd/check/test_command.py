@@ -261,6 +261,7 @@ def test_progress_beyond_the_log_is_damage(stopped: Path, capsys: Capture) -> No
         **group,
         start="earliest",
         protocol="borrow",
+        on_damage="pass",
         ack_wait_ms=1,
         created_at_ms=1,
         cursor_generation=0,
@@ -277,6 +278,14 @@ def test_progress_beyond_the_log_is_damage(stopped: Path, capsys: Capture) -> No
             frontier=0,
             finished=0,
             cursor_generation=0,
+            failures=b"",
+            doubts=b"",
+            rests=b"",
+            damaged=b"",
+            acked_count=0,
+            filtered_count=0,
+            lost_count=0,
+            damaged_count=0,
             version=1,
         )
     assert check(stopped) == ExitCode.FAILED

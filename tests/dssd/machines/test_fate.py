@@ -13,7 +13,7 @@ ENTRIES = st.lists(st.tuples(OFFSETS, st.integers(1, 3)), max_size=4, unique_by=
 )
 RANGES = st.lists(st.tuples(OFFSETS, OFFSETS), max_size=3).map(normalised)
 COUNTS = st.builds(Counts, OFFSETS, OFFSETS, OFFSETS, OFFSETS)
-FATES = st.builds(Fate, ENTRIES, ENTRIES, RANGES, COUNTS)
+FATES = st.builds(Fate, ENTRIES, ENTRIES, ENTRIES, RANGES, COUNTS)
 NOTHING = Progress(0)
 
 
@@ -21,7 +21,7 @@ def flat(fate: Fate) -> tuple[object, ...]:
     """The fate with one entry an offset: neighbours of one count may be joined or not."""
     each = [
         {(at, count) for start, end, count in entries for at in range(start, end)}
-        for entries in (fate.failures, fate.rests)
+        for entries in (fate.failures, fate.doubts, fate.rests)
     ]
     return (*map(frozenset, each), fate.damaged, fate.counts)
 

@@ -121,6 +121,7 @@ CREATE TABLE "progress" (
    "finished" INTEGER NOT NULL,
    "cursor_generation" INTEGER NOT NULL,
    "failures" BLOB NOT NULL,
+   "doubts" BLOB NOT NULL,
    "rests" BLOB NOT NULL,
    "damaged" BLOB NOT NULL,
    "acked_count" INTEGER NOT NULL,

@@ -12,8 +12,13 @@ what else is out.
 
 from collections.abc import Iterable
 from heapq import heapify, heappop, heappush
+from typing import Self
 
-from dss_core.progress import Progress, Range, Ranges, normalised
+from dss_core.progress import Progress, Range, Ranges, complement, normalised
+from dssd.limits import ISOLATE_AFTER_DOUBTS
+from dssd.machines.attempts import Attempts
+from dssd.machines.delivery.durable_rests import DurableRests
+from dssd.machines.delivery.retry import backoff_ms
 
 Waiting = tuple[int, int, int]
 """Due at, start, end."""
@@ -31,6 +36,21 @@ class HeldBack:
         heapify(self._suspects)
         self._alone: int | None = None
         """The suspect that is on its way or out."""
+
+    @classmethod
+    def of_grant(cls, rests: DurableRests, doubts: Attempts, now_ms: int) -> Self:
+        """What a grant begins with: what rests, and what so many clients vanished with."""
+        # A suspect that rests comes after its rest, and only once.
+        resting = rests.ranges()
+        return cls(
+            ((due_ms, start, end) for start, end, due_ms in rests),
+            (
+                (now_ms + backoff_ms(count), low, high)
+                for start, end, count in doubts
+                if count >= ISOLATE_AFTER_DOUBTS
+                for low, high in complement(resting, start, end)
+            ),
+        )
 
     def ranges(self) -> Ranges:
         """The offsets that wait."""

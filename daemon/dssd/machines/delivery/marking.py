@@ -5,12 +5,12 @@ before: it is redelivered. So is one below ``suspect_end``, which was perhaps ha
 crash of the daemon, but that does not count as an attempt.
 
 An attempt is a hand-out that is known or in doubt: what was out when a client vanished may have
-been handed out. A *failure* is an attempt that the record itself surely failed. Attempts without a
-failure are *doubts*: the last holder may have died of the record. Sending all such records again
-would blame them all again, so of records with k attempts under older grants only ``credit >> k``
-may be out at a time; from the second doubt on, each cuts that by `DOUBT_SHIFT` bits more.
-Invariant: an attempt is counted once, and never taken back while the record is unacknowledged. This
-module does not know what is out.
+been handed out. A *failure* is an attempt that the record itself surely failed. A *doubt* is a
+client that vanished with the record: it may have died of it. Sending all such records again would
+blame them all again, so of records with k attempts under older grants only ``credit >> k`` may be
+out at a time; from the second doubt on, each cuts that by `DOUBT_SHIFT` bits more. Invariant: an
+attempt is counted once, and never taken back while the record is unacknowledged. This module does
+not know what is out.
 """
 
 from collections.abc import Iterator
@@ -34,13 +34,14 @@ class Marking:
     """What is known of the attempts of one grant's records."""
 
     __slots__ = (
-        "_counts", "_credit_records", "_early", "_failures", "_granted_frontier", "_suspect_end",
-        "fresh_from",
+        "_counts", "_credit_records", "_doubts", "_early", "_failures", "_granted_frontier",
+        "_suspect_end", "fresh_from",
     )  # fmt: skip
 
     def __init__(self, granted: GrantedStream, credit_records: int) -> None:
         self._counts = AttemptCounts(granted.attempts)
         self._failures = AttemptCounts(granted.fate.failures)
+        self._doubts = AttemptCounts(granted.fate.doubts)
         self._early: Ranges = ()
         """Handed out under this grant, above the frontier that the client reported."""
         self._credit_records = credit_records
@@ -63,15 +64,9 @@ class Marking:
         """As the group protocol carries them."""
         return self._failures.entries()
 
-    def in_doubt(self, doubts_min: int) -> list[tuple[int, int, int]]:
-        """The records with so many doubts or more: (start, end, attempts)."""
-        return [
-            (low, high, count)
-            for start, end, count in self._counts.entries()
-            if count >= doubts_min
-            for low, high, failed in self._failures.segments(start, end, 0)
-            if count - failed >= doubts_min
-        ]
+    def doubts(self) -> Attempts:
+        """As the group protocol carries them."""
+        return self._doubts.entries()
 
     def counted(self, start: int, end: int, frontier: int) -> list[tuple[int, int, int]]:
         """``[start, end)`` cut into ranges of one number of attempts: (start, end, attempts)."""
@@ -114,8 +109,8 @@ class Marking:
     def _doubted(self, start: int, end: int, frontier: int) -> Iterator[tuple[int, int, int, int]]:
         for low, high, count in self.counted(start, end, frontier):
             if count:
-                for at, until, failed in self._failures.segments(low, high, 0):
-                    yield at, until, count, max(count - failed, 0)
+                for at, until, doubts in self._doubts.segments(low, high, 0):
+                    yield at, until, count, doubts
             else:
                 yield low, high, 0, 0
 
@@ -186,6 +181,10 @@ class Marking:
         for low, high in complement(self._early, max(start, frontier), end):
             self._counts.charge(low, high, self.known_below(frontier))
 
+    def note_doubt(self, start: int, end: int) -> None:
+        """A client vanished with the records."""
+        self._doubts.charge(start, end, 0)
+
     def note_failed(self, start: int, end: int) -> None:
         """The last attempt of the records surely failed because of them."""
         self._failures.charge(start, end, 0)
@@ -200,3 +199,4 @@ class Marking:
         """The records were acknowledged."""
         self._counts.forget(start, end)
         self._failures.forget(start, end)
+        self._doubts.forget(start, end)

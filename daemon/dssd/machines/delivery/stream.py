@@ -34,7 +34,6 @@ from dss_core.progress import (
 )
 from dssd.limits import (
     DELIVERY_READ_BYTES_MAX,
-    ISOLATE_AFTER_DOUBTS,
     RANGES_ADDED_MAX,
     RESTING_RANGES_MAX,
 )
@@ -75,17 +74,7 @@ class DeliveredStream:
         self.marking = Marking(granted, credit_records)
         self.resting = resting
         self.rests = DurableRests(granted.fate.rests, installed.wall_ahead_ms, now_ms)
-        # A suspect that rests comes after its rest, and only once.
-        resting_now = self.rests.ranges()
-        suspects = self.marking.in_doubt(ISOLATE_AFTER_DOUBTS)
-        self.waiting = HeldBack(
-            ((due_ms, start, end) for start, end, due_ms in self.rests),
-            (
-                (now_ms + backoff_ms(count), low, high)
-                for start, end, count in suspects
-                for low, high in complement(resting_now, start, end)
-            ),
-        )
+        self.waiting = HeldBack.of_grant(self.rests, self.marking.doubts(), now_ms)
         self.held_back = self.waiting.ranges()
         """The cursor passes by: they were not sent yet, and come in their own time."""
         self.waits = AckWaits(installed.ack_wait_ms)
@@ -472,6 +461,7 @@ class DeliveredStream:
         left = self.out.take_all()
         for sent in left:
             for start, end in complement(sent.gaps, sent.start, sent.end):
+                self.marking.note_doubt(start, end)
                 if not sent.unsure:
                     self.marking.note_in_doubt(start, end, self.frontier)
                 if alone:
@@ -498,7 +488,8 @@ class DeliveredStream:
     def _fate(self) -> Fate:
         rests = self.rests.told(self.progress)
         done = self.consumed
-        return Fate(self.marking.failures(), rests, done.damaged, done.counts)
+        marking = self.marking
+        return Fate(marking.failures(), marking.doubts(), rests, done.damaged, done.counts)
 
     def acked(self) -> Ranges:
         """Every offset that is acknowledged."""

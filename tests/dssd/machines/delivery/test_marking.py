@@ -19,9 +19,9 @@ def marking(
     *,
     frontier: int = 0,
     suspect_end: int = 0,
-    failures: Attempts = (),
+    doubts: Attempts = (),
 ) -> Marking:
-    fate = Fate(failures)
+    fate = Fate(doubts=doubts)
     granted = GrantedStream(StreamId(1, 0), 1, Progress(0), frontier, attempts, suspect_end, fate)
     return Marking(granted, CREDIT)
 
@@ -38,15 +38,6 @@ def test_records_out_together_are_halved_down_to_one(attempts: int, records: int
 @pytest.mark.parametrize(("doubts", "records"), [(1, 500), (2, 62), (3, 7), (4, 1), (99, 1)])
 def test_from_the_second_doubt_on_they_are_eight_times_fewer(doubts: int, records: int) -> None:
     assert together_max(1_000, doubts, doubts) == records
-
-
-def test_attempts_that_were_answered_are_no_doubts() -> None:
-    failures = ((0, 2, 3), (4, 6, 1))
-    marks = marking(((0, 6, 4),), frontier=6, failures=failures)
-    assert marks.in_doubt(4) == [(2, 4, 4)]
-    assert marks.in_doubt(3) == [(2, 4, 4), (4, 6, 4)]
-    assert marks.in_doubt(2) == [(2, 4, 4), (4, 6, 4)]
-    assert marks.in_doubt(1) == [(0, 2, 4), (2, 4, 4), (4, 6, 4)]
 
 
 def test_what_was_handed_out_above_the_frontier_is_counted_once() -> None:
@@ -71,9 +62,15 @@ def test_what_is_new_is_the_first_attempt_and_goes_without_a_mark() -> None:
 
 
 def test_what_was_handed_out_under_an_older_grant_is_a_suspect() -> None:
-    assert stretch(marking(frontier=4), 0, 10) == Stretch(0, 4, True, 2, CREDIT // 2, 1)
+    assert stretch(marking(frontier=4), 0, 10) == Stretch(0, 4, True, 2, CREDIT // 2)
     twice = marking(((0, 3, 2),), frontier=4)
-    assert stretch(twice, 0, 10) == Stretch(0, 3, True, 3, CREDIT // 16, 2)
+    assert stretch(twice, 0, 10) == Stretch(0, 3, True, 3, CREDIT // 4)
+
+
+def test_a_suspect_that_clients_vanished_with_goes_with_fewer_others() -> None:
+    twice = marking(((0, 3, 2),), frontier=4, doubts=((0, 2, 2),))
+    assert stretch(twice, 0, 10) == Stretch(0, 2, True, 3, CREDIT // 16, 2)
+    assert stretch(twice, 2, 10) == Stretch(2, 3, True, 3, CREDIT // 4)
 
 
 def test_what_was_perhaps_handed_out_is_marked_but_no_attempt() -> None:
@@ -89,7 +86,7 @@ def test_what_comes_again_under_this_grant_is_no_suspect() -> None:
 
 
 def test_what_comes_again_goes_with_all_of_the_same_attempts_and_doubts() -> None:
-    marks = marking(((0, 2, 2), (4, 9, 2)), frontier=9, failures=((6, 9, 1),))
+    marks = marking(((0, 2, 2), (4, 9, 2)), frontier=9, doubts=((0, 6, 2), (6, 9, 1)))
     same, first = marks.of_one_mark(((0, 3), (5, 9)), 0)
     assert same == ((0, 2), (5, 6))
     assert first == Stretch(0, 6, True, 3, CREDIT // 16, 2)

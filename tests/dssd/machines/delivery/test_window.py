@@ -462,7 +462,7 @@ def test_what_was_handed_out_before_is_marked_and_halved() -> None:
 
 def test_a_record_that_clients_vanished_with_comes_alone_and_the_stream_goes_on_around_it() -> None:
     client = Client(records=8)
-    client.install(1, Stream([8]), frontier=8, attempts=((2, 4, 5),))
+    client.install(1, Stream([8]), frontier=8, attempts=((2, 4, 5),), doubts=((2, 4, 5),))
     assert client.take() == [(((0, 2), (4, 6)), True, 2)]
     client.feed(Settle(1, ((0, 2), (4, 6)), frontier=6))
     assert client.take() == [(((6, 8),), True, 2)]
@@ -880,9 +880,14 @@ def test_a_client_is_told_of_refused_records_that_do_not_come_again() -> None:
 def test_a_suspect_that_rests_comes_once_after_its_rest() -> None:
     client = Client(records=8)
     client.install(
-        1, Stream([4]), frontier=4, attempts=((1, 2, 5),), rests=((1, 2, 1_020_000),),
+        1,
+        Stream([4]),
+        frontier=4,
+        attempts=((1, 2, 5),),
+        doubts=((1, 2, 5),),
+        rests=((1, 2, 1_020_000),),
         wall_ahead_ms=1_000_000,
-    )  # fmt: skip
+    )
     client.feed(Settle(1, ((0, 1), (2, 4)), frontier=4))
     client.take()
     client.tick(60_000)
