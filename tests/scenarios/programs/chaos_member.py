@@ -34,7 +34,8 @@ DELAYS_S = (None, 0.0, 0.3, 1.0, 2.5)
 SETTLED_WITHIN_S = 0.1
 """A record is held for up to so long, so that whoever kills this finds it at work."""
 FETCHED_MAX = 40
-FETCH_S = 0.3
+FETCH_S = 0.05
+"""Short, as what clients vanished with comes alone, so that there is no more to wait for."""
 CONCURRENCY = 8
 
 

@@ -326,9 +326,7 @@ class DeliveredStream:
 
     def _note_out(self, planned: Plan) -> None:
         again = self.resending
-        suspects_max = 0
-        if not again:
-            suspects_max = self.marking.suspects_max(planned.attempt, planned.doubts)
+        suspects_max = 0 if again else self.marking.suspects_max(planned.attempt, planned.doubts)
         left = planned.size
         for start, end, unsure in self.marking.sendings(planned.picked, self.frontier, again):
             # Each range on its own: what is settled one by one is found without a look at the rest.
