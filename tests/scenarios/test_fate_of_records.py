@@ -32,7 +32,8 @@ DAMAGED = range(DAMAGED_FRAME * RECORDS_A_FRAME, (DAMAGED_FRAME + 1) * RECORDS_A
 POISON = 150
 DEATHS_MAX = 6
 """The first deaths find the record, the last ones show that the others come all the same."""
-DELAY_S = 3.0
+DELAY_S = 8.0
+"""Longer than a restarted daemon keeps streams for those that had them."""
 
 
 @pytest.fixture
