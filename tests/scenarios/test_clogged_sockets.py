@@ -9,6 +9,7 @@ import dss_client
 from dss_core.limits import LEASE_MS
 from dssd.limits import CLOG_LOOK_S, CLOG_LOOKS_MAX
 from support.member_process import member
+from support.proof_share import share
 from support.revived_daemon import RevivedDaemon, revived
 
 pytestmark = pytest.mark.slow("a frozen member keeps its streams for a lease")
@@ -20,7 +21,7 @@ PAYLOAD = bytes(1_000)
 """A member's share of the records is many times what a socket takes."""
 
 
-@pytest.fixture(params=["borrow", "lease"])
+@pytest.fixture(params=share(["borrow"], ["borrow", "lease"]))
 async def daemon(request: pytest.FixtureRequest) -> AsyncIterator[RevivedDaemon]:
     """A daemon with a topic and a group."""
     async with revived() as daemon:

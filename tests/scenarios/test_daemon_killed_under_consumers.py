@@ -85,7 +85,7 @@ async def all_settled(client: Client, group: str) -> None:
             await asyncio.sleep(0.05)
 
 
-@pytest.mark.parametrize("protocol", ["borrow", "lease"])
+@pytest.mark.parametrize("protocol", share(["borrow"], ["borrow", "lease"]))
 async def test_a_shared_group_of_two_members_sees_every_record_and_each_duplicate_is_marked(
     protocol: str, daemon: RevivedDaemon, tmp_path: Path
 ) -> None:

@@ -30,7 +30,7 @@ PORTION = 3_000
 FRAME_RECORDS_MAX = 800
 LATE_S = 0.1
 """So long after its hand-out a record is acknowledged, so that the dead have left some."""
-PROTOCOLS = pytest.mark.parametrize("protocol", ["borrow", "lease"])
+PROTOCOLS = pytest.mark.parametrize("protocol", share(["lease"], ["borrow", "lease"]))
 STILL_S_MAX = 10.0
 """How long the group may take for a portion; seconds above what it takes on a busy machine."""
 

@@ -17,6 +17,7 @@ import dss_client
 from dss_client import Client
 from support.chaos_rules import check_rests
 from support.member_process import Handed, MemberProcess, member, until_together
+from support.proof_share import share
 from support.recorded_run import Recorded
 from support.revived_daemon import RevivedDaemon, revived
 from support.trial_verdict import read
@@ -33,7 +34,7 @@ POLL_S = 0.01
 PAYLOADS = [b"k%d %d" % (number % 40, number) for number in range(RECORDS)]
 
 
-@pytest.fixture(params=["borrow", "lease"])
+@pytest.fixture(params=share(["lease"], ["borrow", "lease"]))
 async def daemon(request: pytest.FixtureRequest) -> AsyncIterator[RevivedDaemon]:
     """A daemon with a topic and a group."""
     async with revived() as daemon:

@@ -9,6 +9,7 @@ import pytest
 
 import dss_client
 from support.member_process import MemberProcess, member, until_together
+from support.proof_share import share
 from support.recorded_run import SYNC_EVERY, Recorded
 from support.revived_daemon import RevivedDaemon, revived
 from support.trial_verdict import read
@@ -20,7 +21,7 @@ PROGRAM = Path(__file__).parent / "programs" / "member.py"
 FILTER = "$share/g/t/#"
 PARTITIONS = 6
 ACK_AGE_S = 0.1
-PROTOCOLS = pytest.mark.parametrize("protocol", ["borrow", "lease"])
+PROTOCOLS = pytest.mark.parametrize("protocol", share(["borrow"], ["borrow", "lease"]))
 
 
 def recording() -> Recorded:
