@@ -18,7 +18,8 @@ pytestmark = pytest.mark.needs_strace
 SENDS = 1_000
 PARTITIONS = 12
 SYNCS_MAX = 20
-BURSTS = 3
+BURSTS_MAX = 8
+"""A machine that stands still amid a burst cuts it in two; it does not do so each time."""
 
 ONE_ACK = r"B\4sync"
 """The end of each ack on the wire, as strace shows it: the durability that it promises."""
@@ -55,8 +56,9 @@ async def test_frames_of_many_producers_at_once_share_their_syncs(daemon: Daemon
         orders = await RawTopic.created(stubs, "orders", PARTITIONS)
         await orders.put(stubs, b"the first makes the file")
         producers = [RawTopic(orders.name, orders.topic_epoch) for _ in range(PARTITIONS)]
-        # A machine that stands still amid a burst cuts it in two; it does not do so each time.
-        counts = [await syncs_of_a_burst(daemon, stubs, producers) for _ in range(BURSTS)]
+        counts = [await syncs_of_a_burst(daemon, stubs, producers)]
+        while min(counts) > SYNCS_MAX and len(counts) < BURSTS_MAX:
+            counts.append(await syncs_of_a_burst(daemon, stubs, producers))
     assert 1 <= min(counts) <= SYNCS_MAX, counts
 
 
