@@ -8,8 +8,13 @@ A test may take five seconds; one that takes longer carries `@pytest.mark.slow("
 run names those that do not, and the proof that this machine cannot run.
 """
 
+import os
 import signal
 from collections import Counter
+
+# Before anything loads gRPC: its fork handlers break the child of a `fork` that is about to `exec`,
+# as terminals are opened. Nothing here forks without that.
+os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
 
 import pytest
 from hypothesis import settings
