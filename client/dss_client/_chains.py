@@ -91,8 +91,15 @@ class Chain:
         return freed
 
     def take_parked(self) -> "list[DeliveredRecord]":
-        """What waits behind a refused record, and now does not any more."""
+        """What waits behind a refused record, and now does not any more.
+
+        What comes after it goes along, or it would be handled before it.
+        """
         records = [*self._parked]
+        if records:
+            first, waiting = records[0].offset, self._waiting
+            records += [record for record in waiting if record.offset > first]
+            self._waiting = deque(record for record in waiting if record.offset < first)
         self._parked.clear()
         return records
 

@@ -61,3 +61,20 @@ def test_a_chain_that_is_dropped_frees_the_places_of_what_waited() -> None:
     assert chain.drop() == 3
     assert chain.finished() == (None, 1)
     assert chain.is_idle
+
+
+def test_what_comes_after_a_parked_record_is_not_handled_where_that_one_is_left() -> None:
+    grant = grant_of()
+    chain = Chain(grant)
+    first, second, third, fourth = taken(grant, 0, *[b"a"] * 4)
+    for record in (first, second, third):
+        chain.arrived(record)
+    chain.refused(first)
+    assert chain.finished() == (None, 3)
+    (again,) = taken(grant, 0, b"a", again=True)
+    assert chain.arrived(again) == (again, 0)
+    chain.arrived(fourth)
+    assert chain.take_parked() == [second, third, fourth]
+    chain.handled(again)
+    assert chain.finished()[0] is None
+    assert chain.is_idle
