@@ -239,7 +239,7 @@ class Daemon:
         topics = TopicsServicer(
             parts.catalogue, parts.log, lambda topic: readers_of(topic, parts.groups.groups)
         )
-        groups = GroupsServicer(parts.groups, parts.registry)
+        groups = GroupsServicer(parts.groups, parts.registry, parts.catalogue)
         grants = GrantsServicer(parts.groups, parts.registry)
         sessions = SessionsServicer(parts.sessions)
         events = EventsServicer(parts.events)

@@ -49,10 +49,12 @@ from dssd.store.port import (
     Write,
 )
 from dssd.store.rows import (
+    BanRow,
     GrantRow,
     GroupNameRow,
     GroupRow,
     LeaderRow,
+    PendingMoveRow,
     ProgressRow,
     StreamSetRow,
 )
@@ -442,7 +444,7 @@ class Groups:
     async def _stream_deletes(self, group_id: int) -> list[Write]:
         writes: list[Write] = []
         turn = LoopTurn()
-        for kind in (GrantRow, ProgressRow, StreamSetRow):
+        for kind in (GrantRow, ProgressRow, StreamSetRow, PendingMoveRow, BanRow):
             for found in await scan_all(self._store, kind, (group_id,)):
                 await turn.give_way()
                 writes.append(Delete(kind, key_of(found.row)))
