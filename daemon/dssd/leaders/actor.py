@@ -174,7 +174,9 @@ class LeaderActor:
         )
         # Changes that came while rows were read follow in the mailbox; repeating one is harmless.
         self._mailbox.appendleft(
-            TookOver(self._clock.now_ms(), streams, claimed.restarted, versions, moves)
+            TookOver(
+                self._clock.now_ms(), streams, claimed.restarted, versions, moves, group.paused
+            )
         )
         self._bell.set()
 

@@ -85,7 +85,15 @@ class CancelMoves:
     number: int
 
 
-Instruction = MoveCursors | CancelMoves
+@dataclass(frozen=True, slots=True)
+class PauseGroup:
+    """Let the members hand out nothing new, or let them hand out again: as it is stored now."""
+
+    number: int
+    paused: bool
+
+
+Instruction = MoveCursors | CancelMoves | PauseGroup
 """What an operation asks of the leader."""
 
 
@@ -109,6 +117,8 @@ class TookOver:
     """Of a lease group: the newest stream set of each session."""
     moves: tuple[CursorMove, ...] = ()
     """Moves of cursors that applied operations wait for."""
+    paused: bool = False
+    """The group is paused."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,11 @@ from dssd.machines.leader.events import (
     Instructed,
     Instruction,
     MoveCursors,
+    PauseGroup,
 )
 from dssd.machines.leader.lent_stream import LentStream
 from dssd.machines.leader.moves_under_way import conclude_if_done
+from dssd.machines.leader.pausing import change_pause
 from dssd.machines.leader.stream_acts import turn_stream
 from dssd.machines.leader.stream_events import MoveAsked, MoveCancelled
 from dssd.machines.leader.turn import LeaderTurn
@@ -65,4 +67,5 @@ def _cancel_moves(turn: LeaderTurn, asked: CancelMoves) -> None:
 INSTRUCTIONS: Mapping[type[Instruction], Callable[..., None]] = {
     MoveCursors: _move_cursors,
     CancelMoves: _cancel_moves,
+    PauseGroup: change_pause,
 }

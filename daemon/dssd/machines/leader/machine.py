@@ -40,7 +40,7 @@ from dss_core.errors import GroupDestroyed
 from dss_core.ids import StreamId
 from dss_core.progress import Progress
 from dssd.limits import TIMERS_A_STEP_MAX
-from dssd.machines.leader import stream_sets
+from dssd.machines.leader import pausing, stream_sets
 from dssd.machines.leader.commits import commit_if_due, mark_dirty
 from dssd.machines.leader.events import (
     Committed,
@@ -73,6 +73,7 @@ from dssd.machines.leader.state import (
     Resend,
     Reserve,
     StateDeadline,
+    TellPause,
     Timer,
 )
 from dssd.machines.leader.stream_acts import (
@@ -86,6 +87,7 @@ from dssd.machines.leader.stream_events import HolderLost, Overdue, ResendDue, S
 from dssd.machines.leader.turn import LeaderTurn
 from dssd.machines.messages import (
     Invalidate,
+    Pause,
 )
 
 
@@ -95,6 +97,7 @@ def step(state: Leader, given: LeaderInput) -> tuple[Leader, list[LeaderEffect]]
     TRANSITIONS[state.state, type(given)](turn, given)
     if state.state is LeaderState.LEADING:
         rebalance_if_due(turn)
+        pausing.conclude_if_obeyed(turn)
     send_grants(turn)
     _speak_of_sets(turn)
     if state.state in (LeaderState.LEADING, LeaderState.STOPPING):
@@ -137,6 +140,7 @@ def _take_over(turn: LeaderTurn, given: TookOver) -> None:
         kept_ms = state.timing.reserve_ms if given.restarted else state.timing.lease_ms
         state.timers.set(Alarm.RESERVE, given.now_ms + kept_ms)
     state.timers.set(Alarm.IDLE, given.now_ms + state.timing.idle_ms)
+    state.pause = Pause(paused=given.paused)
     take_pending_moves(turn, given.moves)
 
 
@@ -215,6 +219,16 @@ def _fire(turn: LeaderTurn, timer: Timer) -> None:
             state.departed.discard(borrower_id)
         case StateDeadline(stream):
             turn_stream(turn, state.streams[stream], Overdue())
+        case TellPause(borrower_id):
+            pausing.tell_again(turn, borrower_id)
+        case Alarm():
+            _ring(turn, timer)
+        case _:
+            assert_never(timer)
+
+
+def _ring(turn: LeaderTurn, alarm: Alarm) -> None:
+    match alarm:
         case Alarm.RESERVE:
             _end_reserve(turn)
         case Alarm.IDLE:
@@ -227,7 +241,7 @@ def _fire(turn: LeaderTurn, timer: Timer) -> None:
             # Taken out, it is due: the step ends with the commit.
             pass
         case _:
-            assert_never(timer)
+            assert_never(alarm)
 
 
 def _stop_idle(turn: LeaderTurn) -> None:
@@ -240,7 +254,8 @@ def _stop_idle(turn: LeaderTurn) -> None:
             mark_dirty(turn, lent.stream)
     if state.stream_sets is not None:
         stream_sets.forget_sessions(state.stream_sets)
-    if state.dirty or state.is_committing() or stream_sets.is_waiting(state):
+    unsaved = state.dirty or state.is_committing() or stream_sets.is_waiting(state)
+    if unsaved or state.pausing:
         state.urgent = True
         state.timers.set(Alarm.IDLE, turn.now_ms + state.timing.commit_ms)
         return

@@ -17,7 +17,7 @@ from dssd.machines.leader.events import LeaderView, MemberView, StreamView
 from dssd.machines.leader.lent_stream import HELD, TRANSIENT, LentStream, StreamState
 from dssd.machines.leader.stream_set_state import StreamSets
 from dssd.machines.leader.timing import LeaderTiming
-from dssd.machines.messages import BorrowerId, SessionId
+from dssd.machines.messages import NO_PAUSE, BorrowerId, Pause, SessionId
 
 
 class LeaderState(Enum):
@@ -74,7 +74,14 @@ class ForgetDeparted:
     borrower_id: BorrowerId
 
 
-Timer = Alarm | MemberLease | Resend | StateDeadline | ForgetDeparted
+@dataclass(frozen=True, slots=True)
+class TellPause:
+    """When a member is told again whether the group is paused."""
+
+    borrower_id: BorrowerId
+
+
+Timer = Alarm | MemberLease | Resend | StateDeadline | ForgetDeparted | TellPause
 
 
 class Committing(NamedTuple):
@@ -125,6 +132,8 @@ class Leader:
         "moving",
         "order",
         "owner_session",
+        "pause",
+        "pausing",
         "rebalanced_ms",
         "resend_ms",
         "reserve",
@@ -133,6 +142,7 @@ class Leader:
         "state",
         "stream_sets",
         "streams",
+        "telling",
         "timers",
         "timing",
         "urgent",
@@ -182,6 +192,12 @@ class Leader:
         """Streams of the commit under way, and what it holds of them."""
         self.moving: dict[int, set[StreamId]] = {}
         """Streams whose moves are not durably ended, by the number of the operation."""
+        self.pause: Pause = NO_PAUSE
+        self.telling: dict[BorrowerId, int] = {}
+        """Members that have not confirmed the pause as it is, and after how long each is told
+        again."""
+        self.pausing: set[int] = set()
+        """Operations that wait until all of them have."""
         self.commit_id = 0
         self.commit_begun_ms = 0
         self.commit_took_ms = 0
