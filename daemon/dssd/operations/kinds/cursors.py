@@ -115,7 +115,7 @@ class CursorMoves:
         """
         group = self._groups.get(undone.group_id)
         moving = await self._moving_back(undone, group)
-        plan = await self._planned(Undo(undone.number), "undo", group, moving)
+        plan = await self._planned(Undo(undone.number), undone.kind, group, moving)
         return replace(plan, summary=f"take back operation {undone.number}: {undone.summary}")
 
     async def begin_undo(self, undone: OperationRow, plan: Plan, number: int) -> Begun:
