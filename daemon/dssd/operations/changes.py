@@ -116,13 +116,29 @@ class SkipRecords:
 
 
 @dataclass(frozen=True, slots=True)
+class PauseGroup:
+    """Lets the members of a group hand out nothing new."""
+
+    group: str
+    until_ms: int | None = None
+    """By the wall clock; until it is resumed where None."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResumeGroup:
+    """Ends a pause."""
+
+    group: str
+
+
+@dataclass(frozen=True, slots=True)
 class Undo:
     """Takes an operation back."""
 
     number: int
 
 
-Change = MoveCursors | ImportOffsets | SkipRecords | Undo
+Change = MoveCursors | ImportOffsets | SkipRecords | PauseGroup | ResumeGroup | Undo
 
 
 def to_json(change: Change) -> str:

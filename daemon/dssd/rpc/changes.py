@@ -18,6 +18,8 @@ from dssd.operations.changes import (
     Direction,
     ImportOffsets,
     MoveCursors,
+    PauseGroup,
+    ResumeGroup,
     SkipRecords,
     StreamOffsets,
     StreamTarget,
@@ -143,6 +145,22 @@ def _skip_records_message(change: SkipRecords) -> tuple[str, operations_pb2.Skip
     )
 
 
+def _pause_group(message: operations_pb2.PauseGroup) -> PauseGroup:
+    return PauseGroup(message.group, message.until_ms if message.HasField("until_ms") else None)
+
+
+def _pause_group_message(change: PauseGroup) -> tuple[str, operations_pb2.PauseGroup]:
+    return "pause_group", operations_pb2.PauseGroup(group=change.group, until_ms=change.until_ms)
+
+
+def _resume_group(message: operations_pb2.ResumeGroup) -> ResumeGroup:
+    return ResumeGroup(message.group)
+
+
+def _resume_group_message(change: ResumeGroup) -> tuple[str, operations_pb2.ResumeGroup]:
+    return "resume_group", operations_pb2.ResumeGroup(group=change.group)
+
+
 def _undo(message: operations_pb2.Undo) -> Undo:
     return Undo(message.number)
 
@@ -171,6 +189,8 @@ _DECODERS: Mapping[str, Callable[[Any], Change]] = {
     "import_offsets": _import_offsets,
     "skip_records": _skip_records,
     "undo": _undo,
+    "pause_group": _pause_group,
+    "resume_group": _resume_group,
 }
 
 _ENCODERS: Mapping[type[Change], Callable[[Any], tuple[str, Any]]] = {
@@ -178,4 +198,6 @@ _ENCODERS: Mapping[type[Change], Callable[[Any], tuple[str, Any]]] = {
     ImportOffsets: _import_offsets_message,
     SkipRecords: _skip_records_message,
     Undo: _undo_message,
+    PauseGroup: _pause_group_message,
+    ResumeGroup: _resume_group_message,
 }

@@ -93,7 +93,14 @@ class PauseGroup:
     paused: bool
 
 
-Instruction = MoveCursors | CancelMoves | PauseGroup
+@dataclass(frozen=True, slots=True)
+class CancelPause:
+    """Wait no more until the members have confirmed; the group stays as it is stored."""
+
+    number: int
+
+
+Instruction = MoveCursors | CancelMoves | PauseGroup | CancelPause
 """What an operation asks of the leader."""
 
 

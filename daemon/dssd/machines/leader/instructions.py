@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 
 from dssd.machines.leader.events import (
     CancelMoves,
+    CancelPause,
     CursorMove,
     Instructed,
     Instruction,
@@ -18,7 +19,7 @@ from dssd.machines.leader.events import (
 )
 from dssd.machines.leader.lent_stream import LentStream
 from dssd.machines.leader.moves_under_way import conclude_if_done
-from dssd.machines.leader.pausing import change_pause
+from dssd.machines.leader.pausing import cancel_pause, change_pause
 from dssd.machines.leader.stream_acts import turn_stream
 from dssd.machines.leader.stream_events import MoveAsked, MoveCancelled
 from dssd.machines.leader.turn import LeaderTurn
@@ -68,4 +69,5 @@ INSTRUCTIONS: Mapping[type[Instruction], Callable[..., None]] = {
     MoveCursors: _move_cursors,
     CancelMoves: _cancel_moves,
     PauseGroup: change_pause,
+    CancelPause: cancel_pause,
 }

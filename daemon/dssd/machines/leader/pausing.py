@@ -9,7 +9,7 @@ one that a later operation has taken back concludes at once. This module does no
 means to a stream.
 """
 
-from dssd.machines.leader.events import Concluded, PauseGroup
+from dssd.machines.leader.events import CancelPause, Concluded, PauseGroup
 from dssd.machines.leader.state import Reserve, TellPause
 from dssd.machines.leader.turn import LeaderTurn
 from dssd.machines.messages import BorrowerId, LeaderWanted, Pause, PauseChanged, PauseObeyed
@@ -24,6 +24,12 @@ def change_pause(turn: LeaderTurn, asked: PauseGroup) -> None:
         for borrower_id in state.members:
             _tell(turn, borrower_id)
     state.pausing.add(asked.number)
+
+
+def cancel_pause(turn: LeaderTurn, asked: CancelPause) -> None:
+    """An operation waits no more. What the members were told stays."""
+    turn.state.pausing.discard(asked.number)
+    turn.effects.append(Concluded(asked.number))
 
 
 def tell_newcomer(turn: LeaderTurn, message: LeaderWanted) -> None:
