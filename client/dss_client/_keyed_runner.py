@@ -56,8 +56,9 @@ class KeyedRunner:
         """Chains of which a record is handled or waits for a handler."""
         self._quiet = asyncio.Event()
         self._paused = False
+        self._draining = False
         self._moved_on = asyncio.Event()
-        """Set where a record need not wait any more for the end of a pause."""
+        """Set, and replaced, where a record need perhaps wait no more for the end of a pause."""
         self._ended = False
         self._left: list[DeliveredRecord] = []
         """Not handed out when the records ended."""
@@ -96,17 +97,23 @@ class KeyedRunner:
     def _end(self) -> None:
         """No record comes any more, so what waits for one that was refused is not handled."""
         self._ended = True
-        self._moved_on.set()
+        self._move_on()
         for chain in self._chains.values():
             self._left += chain.take_parked()
 
     def set_paused(self, paused: bool) -> None:
         """Call no handler, or call them again; what is being handled goes on."""
         self._paused = paused
-        if paused and not self._ended:
-            self._moved_on.clear()
-        else:
-            self._moved_on.set()
+        self._move_on()
+
+    def take_no_more(self) -> None:
+        """No more records come: what waits for the end of a pause is not handled."""
+        self._draining = True
+        self._move_on()
+
+    def _move_on(self) -> None:
+        moved_on, self._moved_on = self._moved_on, asyncio.Event()
+        moved_on.set()
 
     def resume(self, chains: Chains) -> None:
         """Begin with what a runner before knew of refused records; nothing waits in it."""
@@ -130,6 +137,7 @@ class KeyedRunner:
             if chain.grant is grant:
                 del self._chains[at]
                 self._leave_room(chain.drop())
+        self._move_on()
 
     def refused_acked(self, grant: "HeldGrant") -> None:
         """Something that a handler refused was acknowledged after all, and does not come again."""
@@ -178,7 +186,7 @@ class KeyedRunner:
             self._quiet.set()
 
     async def _handle(self, chain: Chain | Loose, record: "DeliveredRecord") -> None:
-        while self._waits_for_pause() or monotonic() >= self._sure_until:
+        while self._waits(chain) or monotonic() >= self._sure_until:
             await self._be_sure(chain, record)
         grant = chain.grant
         if grant.stopped:
@@ -205,13 +213,14 @@ class KeyedRunner:
                 chain.handled(record)
                 await record.ack()
 
-    def _waits_for_pause(self) -> bool:
-        return self._paused and not self._ended
+    def _waits(self, chain: Chain | Loose) -> bool:
+        """Whether a record waits for the end of a pause."""
+        return self._paused and not (self._ended or self._draining or chain.grant.stopped)
 
     async def _be_sure(self, chain: Chain | Loose, record: "DeliveredRecord") -> None:
         """Wait for the end of a pause; after a silence, until the grants are known to be held."""
         try:
-            if self._waits_for_pause():
+            while self._waits(chain):
                 await self._moved_on.wait()
             async with self._asking:
                 while (now := monotonic()) >= self._sure_until:

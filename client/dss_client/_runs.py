@@ -40,6 +40,11 @@ class Runs:
         for runner in self._runners:
             runner.set_paused(paused)
 
+    def take_no_more(self) -> None:
+        """No more records come."""
+        for runner in self._runners:
+            runner.take_no_more()
+
     def end(self, runner: "KeyedRunner", *, keep: bool) -> None:
         """A run is over; whether more will be taken."""
         self._runners.remove(runner)

@@ -301,6 +301,7 @@ class Subscription:
 
     def _take_no_more(self) -> None:
         self._draining = True
+        self._runs.take_no_more()
         self._inbox.clear()
         self._stop_current()
         self._arrived.set()
