@@ -17,11 +17,6 @@ from collections import Counter
 # as terminals are opened. Nothing here forks without that.
 os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
 
-# Hundreds of programs start in a run. Where an image of a container forbids compiled files, each of
-# them would compile all that it imports: a third of the time of the run.
-os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-sys.dont_write_bytecode = False
-
 import pytest
 from hypothesis import settings
 from xdist.remote import Producer
@@ -29,6 +24,11 @@ from xdist.scheduler import LoadScopeScheduling
 
 from support.prerequisites import LEFT_OUT, need_strace
 from support.proof_share import share
+
+# Hundreds of programs start in a run. Where an image of a container forbids compiled files, each of
+# them would compile all that it imports: a third of the time of the run.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 settings.register_profile(
     "dss", max_examples=share(40, 100), deadline=None, derandomize=True, print_blob=True
@@ -39,7 +39,13 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 USUAL_S_MAX = 5.0
-TOGETHER = ("tests/dss_sim/test_scale.py", "tests/scenarios/test_crash_images.py")
+TOGETHER = (
+    "tests/dss_sim/test_scale.py",
+    "tests/dssctl/test_events_with_daemon.py",
+    "tests/dssctl/test_terminal.py",
+    "tests/dssctl/test_with_daemon.py",
+    "tests/scenarios/test_crash_images.py",
+)
 """Files whose tests share what takes long to make: one process runs all of a file."""
 
 
