@@ -112,7 +112,7 @@ def add_events(db: "sqlite_utils.Database") -> None:
     )
 
 
-def add_operations(db: sqlite_utils.Database) -> None:
+def add_operations(db: "sqlite_utils.Database") -> None:
     """Add the tables of operations, and what operations change in the rows that are there."""
     for table, columns in _OPERATED_COLUMNS.items():
         for column in columns:
