@@ -8,6 +8,7 @@ A test may take five seconds; one that takes longer carries `@pytest.mark.slow("
 run names those that do not, and the proof that this machine cannot run.
 """
 
+import gc
 import os
 import signal
 import sys
@@ -69,6 +70,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if mark := item.get_closest_marker("slow"):
             item.user_properties.append(("slow", mark.args[0]))
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
+def pytest_collection_finish() -> None:
+    """Let collections of garbage pass over what is there before the first test."""
+    gc.freeze()
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
