@@ -169,6 +169,17 @@ class OperationEnded(DssError):
 
 
 @registered
+class NotCancellable(DssError):
+    """Fields: number, kind."""
+
+    code = "DSS2030"
+    sentence = "Operation {number}, {kind}, cannot be stopped."
+    hint = "Wait for it: dssctl ops wait {number}"
+    grpc_status = "FAILED_PRECONDITION"
+    exit_code = ExitCode.CONFLICT
+
+
+@registered
 class OperationIdReused(DssError):
     """The id names an operation that changed something else. Fields: operation_id, number, kind."""
 

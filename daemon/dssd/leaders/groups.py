@@ -315,6 +315,11 @@ class Groups:
         work = self._remove(self.get(group_id), beside, fence)
         await finished(work, name=f"remove group {group_id}")
 
+    def note_changed(self, row: GroupRow) -> None:
+        """A commit changed the group; a concurrent removal wins."""
+        if row.group_id in self._by_id:
+            self._enter(row)
+
     def watch_removed(self, removed: Callable[[GroupRow], None]) -> Callable[[], None]:
         """Call ``removed`` after each removal; returns how to stop."""
         self._watches_made += 1

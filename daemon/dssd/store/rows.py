@@ -275,6 +275,8 @@ class OperationRow(Row):
     """0 where it is about no group."""
     state: str
     """running, done, cancelled or failed."""
+    asked: str
+    """What was asked for: JSON."""
     change: str
     """What was applied, resolved: JSON."""
     summary: str
@@ -296,6 +298,8 @@ class OperationRow(Row):
     """The operation that this one takes back; 0: none."""
     undone_by: int
     """0: none."""
+    not_undoable_because: str
+    """Empty: it can be taken back."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -157,6 +157,7 @@ _OPERATION_TABLES = {
         "subject TEXT NOT NULL",
         "group_id INTEGER NOT NULL",
         "state TEXT NOT NULL",
+        "asked TEXT NOT NULL",
         "change TEXT NOT NULL",
         "summary TEXT NOT NULL",
         "reason TEXT NOT NULL",
@@ -170,6 +171,7 @@ _OPERATION_TABLES = {
         "failure TEXT NOT NULL",
         "undoes INTEGER NOT NULL",
         "undone_by INTEGER NOT NULL",
+        "not_undoable_because TEXT NOT NULL",
         "PRIMARY KEY (number)",
     ),
     "operation_ids": (

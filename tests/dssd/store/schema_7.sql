@@ -207,6 +207,7 @@ CREATE TABLE "operations" (
    "subject" TEXT NOT NULL,
    "group_id" INTEGER NOT NULL,
    "state" TEXT NOT NULL,
+   "asked" TEXT NOT NULL,
    "change" TEXT NOT NULL,
    "summary" TEXT NOT NULL,
    "reason" TEXT NOT NULL,
@@ -220,6 +221,7 @@ CREATE TABLE "operations" (
    "failure" TEXT NOT NULL,
    "undoes" INTEGER NOT NULL,
    "undone_by" INTEGER NOT NULL,
+   "not_undoable_because" TEXT NOT NULL,
    "version" INTEGER NOT NULL,
    "checksum" INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
