@@ -183,7 +183,8 @@ class PlayedGroup:
         """The user settles what was out."""
         member = self.members[name]
         member.holding = False
-        revoked, member.revoked = member.revoked, []
+        revoked = [each for each in member.revoked if each in member.granted]
+        member.revoked.clear()
         for each in revoked:
             reports = (self.report(name, each),)
             self.tell(name, borrower_events.Reported(reports, self.now_ms, final=True))

@@ -1,6 +1,10 @@
 """Transfers, revokes and rebalances that operations ask for, under both protocols."""
 
+from typing import get_args
+
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from dss_core.progress import Progress
 from dssd.machines.leader.events import (
@@ -12,16 +16,21 @@ from dssd.machines.leader.events import (
     MoveCursors,
 )
 from dssd.machines.leader.hand_over_events import (
+    Ban,
+    Evict,
     HandOver,
     Rebalance,
     RevokeGrant,
     TransferGrant,
     Unpin,
 )
+from dssd.machines.leader.instructions import INSTRUCTIONS
+from dssd.machines.leader.lent_stream import StreamState
 from dssd.machines.leader.state import Alarm, Leader, view
 from dssd.machines.messages import LeaderWanted, StreamReport, UpdateProgress
 from support.played_group import PlayedGroup
 from support.played_leader import LEADER, LeaderRun, fresh, session_of, stream
+from support.proof_share import share
 
 ANN, BOB, CAT = b"ann", b"bob", b"cat"
 BOTH = pytest.mark.parametrize("protocol", ["borrow", "lease"])
@@ -524,3 +533,122 @@ def test_an_operation_on_a_group_without_members_is_done_at_once(
 ) -> None:
     group = PlayedGroup(protocol, streams=2)
     assert group.ask(asked) == [7]
+
+
+def test_every_instruction_has_its_entry() -> None:
+    assert set(INSTRUCTIONS) == set(get_args(Instruction))
+
+
+# Any order
+
+NAMES = st.sampled_from([ANN, BOB, CAT])
+AT = st.integers(0, 4)
+STEPS = st.one_of(
+    st.tuples(st.just("ask"), st.sampled_from(["transfer", "revoke", "unpin"]), AT, NAMES),
+    st.tuples(st.just("evict"), NAMES, st.booleans(), st.sampled_from([None, 0, 700])),
+    st.tuples(st.just("rebalance"), st.lists(st.tuples(AT, NAMES, NAMES), max_size=3)),
+    st.tuples(st.sampled_from(["begin", "leave", "close", "freeze", "hold", "settle"]), NAMES),
+    st.tuples(st.just("take over"), st.booleans()),
+    st.tuples(st.just("pass"), st.integers(0, 3_000)),
+    st.tuples(st.just("gone"), AT),
+)
+
+
+class Unruly:
+    """A group to which anything happens; what is not concluded is asked of each new leader."""
+
+    def __init__(self, protocol: str) -> None:
+        self.group = group_of(protocol, ANN, BOB, streams=4)
+        self.asked: dict[int, Instruction] = {}
+        self.borrowers = 0
+        self.present: dict[bytes, bytes] = {ANN: ANN, BOB: BOB}
+        """The borrower of each session that has one."""
+
+    def ask(self, instruction: Instruction) -> None:
+        self.asked[instruction.number] = instruction
+        self.group.ask(instruction)
+
+    def borrower(self, name: bytes) -> bytes:
+        return self.present.get(name, name)
+
+    def begin(self, name: bytes) -> None:
+        self.borrowers += 1
+        borrower = b"%s %d" % (name, self.borrowers)
+        self.present[name] = borrower
+        self.group.begin(borrower, session=session_of(name))
+
+    def perform(self, act: tuple[object, ...]) -> None:
+        group, number = self.group, len(self.asked) + 1
+        match act:
+            case ("ask", "transfer", int(at), bytes(name)):
+                to = self.borrower(name)
+                self.ask(TransferGrant(number, stream(at), to, session_of(name)))
+            case ("ask", "revoke", int(at), bytes(name)):
+                self.ask(revoke(number, at, name))
+            case ("ask", "unpin", int(at), bytes(name)):
+                self.ask(Unpin(number, stream(at), session_of(name)))
+            case ("evict", bytes(name), bool(banned), grace_ms):
+                client = session_of(name).decode()
+                ban = Ban(client, 0, group.now_ms + 2_000) if banned else None
+                whom, session = self.borrower(name), session_of(name)
+                assert grace_ms is None or isinstance(grace_ms, int)
+                self.ask(Evict(number, whom, session, "stuck", grace_ms, ban))
+            case ("rebalance", list(moves)):
+                planned = [(at, self.borrower(a), self.borrower(b)) for at, a, b in moves]
+                self.ask(rebalance(number, *planned))
+            case ("take over", bool(restarted)):
+                self.take_over(restarted=restarted)
+            case ("pass", int(duration_ms)):
+                group.pass_ms(duration_ms)
+            case ("gone", int(at)):
+                group.rows.pop(stream(at), None)
+                group.gone(at)
+            case (str(what), bytes(name)):
+                self.let(what, name)
+
+    def let(self, what: str, name: bytes) -> None:
+        group, borrower = self.group, self.borrower(name)
+        member = group.members.get(borrower)
+        if member is None or member.over is not None:
+            if what == "begin":
+                self.begin(name)
+        elif what == "leave":
+            group.leave(borrower)
+        elif what == "close":
+            group.close(borrower)
+        elif what == "freeze":
+            member.frozen = True
+        elif what == "hold":
+            member.holding = True
+        elif what == "settle":
+            group.give_back(borrower)
+
+    def take_over(self, *, restarted: bool) -> None:
+        group = self.group
+        group.take_over(restarted=restarted)
+        group.ask(*(self.asked[each] for each in self.asked.keys() - set(group.concluded)))
+
+
+@settings(max_examples=share(60, 400), deadline=None)
+@given(st.lists(STEPS, max_size=25), st.sampled_from(["borrow", "lease"]))
+def test_in_any_order_every_operation_is_done_once_members_answer_or_their_leases_end(
+    steps: list[tuple[object, ...]], protocol: str
+) -> None:
+    unruly = Unruly(protocol)
+    group = unruly.group
+    for act in steps:
+        unruly.perform(act)
+    for borrower, member in group.members.items():
+        if member.holding:
+            group.give_back(borrower)
+    group.pass_ms(3 * group.lease_ms)
+    assert set(group.concluded) == set(unruly.asked)
+    leader = group.leader
+    assert not leader.hand_overs.unended
+    assert not leader.hand_overs.open
+    assert not leader.evictions.by_member
+    staying = {member.session_id for member in leader.members.values() if not member.leaving}
+    if staying and leader.streams:
+        pins = {lent.pinned_session_id for lent in leader.streams.values()} - {None}
+        assert pins <= staying
+        assert all(lent.state is StreamState.GRANTED for lent in leader.streams.values())
