@@ -5,7 +5,7 @@ from dssd.leaders.registry import Registry
 from dssd.log.port import Log
 from dssd.operations.changes import ImportOffsets, MoveCursors, SkipRecords
 from dssd.operations.kinds.cursors import CursorMoves
-from dssd.operations.operations import KindTable
+from dssd.operations.plans import KindTable
 from dssd.store.port import Store
 from dssd.topics.catalogue import Catalogue
 

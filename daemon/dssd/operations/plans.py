@@ -117,6 +117,19 @@ class Kind(Protocol):
         """What stops the rest of it; None where nothing does."""
 
 
+@dataclass(frozen=True, slots=True)
+class KindTable:
+    """Which kind plans a change, and which one takes an operation back."""
+
+    by_change: Mapping[type[Change], Kind]
+    by_name: Mapping[str, Kind]
+    """By the part of an operation's kind before the dot, or by all of it."""
+
+    def of_operation(self, row: OperationRow) -> Kind:
+        """The kind of an operation that was applied."""
+        return self.by_name.get(row.kind) or self.by_name[row.kind.partition(".")[0]]
+
+
 def subject_of(group: GroupRow) -> str:
     """A group as operations name it."""
     return f"{group.name}@{group.filter}"
