@@ -40,11 +40,13 @@ class TransferGrant:
 
 @dataclass(frozen=True, slots=True)
 class RevokeGrant:
-    """Take the stream from a session, and pin it to the other member that has the fewest."""
+    """Take the stream from a session, and pin it to another member."""
 
     number: int
     stream: StreamId
     session_id: SessionId
+    taker: BorrowerId | None = None
+    """None, or gone: the one that has the fewest."""
 
 
 @dataclass(frozen=True, slots=True)

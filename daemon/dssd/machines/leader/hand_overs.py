@@ -7,8 +7,8 @@ Each hand-over is the orderly one of a rebalance: revoke with an heir, final rep
 2. A transfer *pins* the stream to the taker's session, durably, with its grant. Allocation leaves
    a pinned stream with a member of that session, and counts it. The pin is void once shares are
    computed without a member of it.
-3. A revoke gives the stream to the other member that has the fewest, and pins it there: else the
-   next rebalance might hand it straight back.
+3. A revoke gives the stream to the member that was planned, else to the other one that has the
+   fewest, and pins it there: the next rebalance might hand it straight back otherwise.
 4. While streams are kept for those who held them (`Leader.reserve`), hand-overs wait: who is to
    give or to take may not be back yet.
 
@@ -37,7 +37,7 @@ from dssd.machines.leader.state import Alarm, Leader, Member, Reserve, owner_of
 from dssd.machines.leader.stream_acts import lend, turn_stream
 from dssd.machines.leader.stream_events import RevokeDecided
 from dssd.machines.leader.turn import LeaderTurn
-from dssd.machines.messages import SessionId
+from dssd.machines.messages import BorrowerId, SessionId
 
 
 def is_postponed(turn: LeaderTurn, asked: HandOverInstruction) -> bool:
@@ -116,7 +116,7 @@ def revoke_grant(turn: LeaderTurn, asked: RevokeGrant) -> None:
     if lent is None or not others or _owning_session(state, lent) != asked.session_id:
         conclude_if_handed(turn, asked.number)
         return
-    taker = min(others, key=lambda each: (_share(each), each.borrower_id))
+    taker = min(others, key=lambda each: _fitness(each, asked.taker))
     _hand_to(turn, lent, taker, asked.number)
 
 
@@ -158,5 +158,6 @@ def _staying(state: Leader, session_id: SessionId) -> Member | None:
     return next((member for member in members if not member.leaving), None)
 
 
-def _share(member: Member) -> int:
-    return len(member.streams) + len(member.inherits)
+def _fitness(member: Member, planned: BorrowerId | None) -> tuple[bool, int, BorrowerId]:
+    share = len(member.streams) + len(member.inherits)
+    return member.borrower_id != planned, share, member.borrower_id
