@@ -502,17 +502,6 @@ COMMIT_STREAMS_MAX = 500
 """Streams of one commit. One step notes them and builds the next: measured 9 µs a stream, and no
 step may take 5 ms."""
 
-EVICTION_GRACE_MS_MAX = 600_000
-"""The longest that an operator may let an evicted member go on with what it holds: nobody else gets
-these streams meanwhile."""
-
-BAN_MS_MAX = 366 * 24 * 3_600_000
-"""The longest that a client may be kept out of a group. A wall clock that was wrong over a restart
-makes a ban no longer than this."""
-
-BANS_A_GROUP_MAX = 1_000
-"""Clients that are kept out of a group at a time; a leader has them in memory."""
-
 MOVES_A_STEP_MAX = 200
 """Streams that a rebalance begins to move in one step: measured 5 to 9 µs each, after the 0.7 µs
 that each stream of the group costs when shares are computed."""

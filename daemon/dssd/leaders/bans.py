@@ -8,7 +8,7 @@ This module does not know what a ban keeps a client from.
 from contextlib import suppress
 
 from dssd.clock import Clock
-from dssd.limits import BAN_MS_MAX
+from dssd.leaders.limits import BAN_MS_MAX
 from dssd.machines.leader.hand_over_events import Ban
 from dssd.store.keys import key_of
 from dssd.store.paging import scan_all

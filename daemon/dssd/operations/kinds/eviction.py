@@ -12,17 +12,14 @@ from dss_core.errors import IllegalArgument, NotUndoable, Overloaded
 from dssd.clock import Clock
 from dssd.leaders.bans import ban_of
 from dssd.leaders.groups import Groups
+from dssd.leaders.limits import BAN_MS_MAX
 from dssd.leaders.registry import Registry
-from dssd.limits import (
-    BAN_MS_MAX,
-    BANS_A_GROUP_MAX,
-    EVICTION_GRACE_MS_MAX,
-    REVOKE_DEADLINE_MS,
-)
+from dssd.limits import REVOKE_DEADLINE_MS
 from dssd.machines.leader import hand_over_events as leader
 from dssd.machines.leader.events import Instruction, MemberView
 from dssd.operations.changes import Evict, Undo
 from dssd.operations.kinds.members import Membership, id_of, membership
+from dssd.operations.limits import BANS_A_GROUP_MAX, EVICTION_GRACE_MS_MAX
 from dssd.operations.plans import Begun, Plan, subject_of
 from dssd.store.paging import scan_all
 from dssd.store.port import Delete, Put, Store, Versioned, VersionIs
