@@ -105,7 +105,7 @@ class Scheduler:
         subscriber = Subscriber(opened.session_id, opened.client_id, LEASE_MS)
         self.handler = Handler(subscriber, services.registry, self)
         self.drained = asyncio.Event()
-        """After `drain`: the client has said how far it handed out."""
+        """After `drain`: the client has said how far it handed out, or had its time to."""
         self._send = send
         self._over = over
         self._log = services.log
@@ -166,10 +166,10 @@ class Scheduler:
             agent.leave(now_ms)
             self._arm(now_ms)
 
-    def drain(self, deadline_ms: int) -> None:
+    def drain(self, deadline_ms: int, *, charges: bool) -> None:
         """Ask the client to drop records that it has not handed out; it sets `drained`."""
         self._draining = True
-        self.feed(Draining(deadline_ms))
+        self.feed(Draining(deadline_ms, charges))
 
     def close(self) -> None:
         """Report the last state of every grant and end every borrower."""

@@ -134,9 +134,12 @@ class Session:
                 except DssError as error:
                     self.refuse(error, subscription=item.subscription)
 
-    async def drain(self, seconds: float) -> None:
-        """Wait at most so long for the client to report how far it handed out."""
-        self._scheduler.drain(int(seconds * 1_000))
+    async def drain(self, seconds: float, *, charges: bool) -> None:
+        """Wait at most so long for the client to report how far it handed out.
+
+        Whether what it does not report is in doubt: not where the daemon itself stops.
+        """
+        self._scheduler.drain(int(seconds * 1_000), charges=charges)
         waits = [self._scheduler.drained.wait(), self.ended.wait()]
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds), asyncio.TaskGroup() as tasks:
