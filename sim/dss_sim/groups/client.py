@@ -23,6 +23,8 @@ from dssd.sessions.client_items import (
     Down,
     FinishRevoke,
     Granted,
+    PauseSet,
+    PauseTaken,
     PingSent,
     PongSent,
     Refused,
@@ -69,6 +71,7 @@ class _Held:
     """A grant in the client."""
 
     number: int
+    subscription: int
     group: str
     stream: str
     grant_epoch: int
@@ -113,6 +116,8 @@ class Client:
         self._heard_ms = 0
         self._doubtful = False
         self._asked_ping = 0
+        self._paused: set[int] = set()
+        """Subscriptions of which nothing new is handed out."""
         self._turning = False
         self._settling = False
 
@@ -143,6 +148,7 @@ class Client:
         """Leave a subscription; what it handed out may still be acked."""
         if self.wanted.pop(number, None) is None:
             return
+        self._paused.discard(number)
         for held in self._grants.values():
             held.left = held.left or held.group not in self._groups()
         self._inbox = deque(entry for entry in self._inbox if not entry[0].left)
@@ -201,6 +207,7 @@ class Client:
         self._grants.clear()
         self._inbox.clear()
         self._tokens.clear()
+        self._paused.clear()
         self._turning = self._settling = False
 
     # What the session says
@@ -228,6 +235,13 @@ class Client:
             case Refused(_, subscription=subscription, grant=number):
                 self._drop(number)
                 self.wanted.pop(subscription, None)
+            case _:
+                self._take_rare(item)
+
+    def _take_rare(self, item: Down) -> None:
+        match item:
+            case PauseSet(subscription, paused, turn):
+                self._set_paused(subscription, turn, paused=paused)
             case UnsubscribedItem():
                 pass
             case _:
@@ -240,7 +254,7 @@ class Client:
         if group is None:
             self._up(FinishRevoke(number))
             return
-        self._grants[number] = _Held(number, group, stream, grant_epoch, floor, floor)
+        self._grants[number] = _Held(number, subscription, group, stream, grant_epoch, floor, floor)
 
     def _delivered(self, item: Deliver) -> None:
         held = self._grants.get(item.grant)
@@ -277,6 +291,15 @@ class Client:
             held.revoked = True
             self._inbox = deque(entry for entry in self._inbox if entry[0] is not held)
 
+    def _set_paused(self, subscription: int, turn: int, *, paused: bool) -> None:
+        if not paused:
+            self._paused.discard(subscription)
+            self._turn_soon()
+        elif subscription in self.wanted:
+            self._paused.add(subscription)
+        self._say(list(self._grants.values()))
+        self._up(PauseTaken(subscription, turn))
+
     def _settled(self, token: int) -> None:
         waiting = self._tokens.pop(token, None)
         if waiting is not None:
@@ -293,13 +316,13 @@ class Client:
     # The user
 
     def _turn_soon(self) -> None:
-        if not self._turning and self._inbox:
+        if not self._turning and self._next_ready() is not None:
             self._turning = True
             self._world.after(TURN_US, self._turn, self.host)
 
     def _turn(self) -> None:
         self._turning = False
-        if not self._inbox:
+        if self._next_ready() is None:
             return
         if self._doubtful or self.host.now_ms() - self._heard_ms > self._silence_ms:
             self._doubtful = True
@@ -308,10 +331,25 @@ class Client:
                 self._asked_ping = self._token
                 self._up(PingSent(self._token))
             return
-        for _ in range(min(RECORDS_A_TURN, len(self._inbox))):
-            self._hand_out(*self._inbox.popleft())
+        for _ in range(RECORDS_A_TURN):
+            at = self._next_ready()
+            if at is None:
+                break
+            entry = self._inbox[at]
+            del self._inbox[at]
+            self._hand_out(*entry)
         self._settle_soon()
         self._turn_soon()
+
+    def _next_ready(self) -> int | None:
+        """The place of the next record in the queue that is not of a paused subscription."""
+        if not self._paused:
+            return 0 if self._inbox else None
+        ready = (at for at, entry in enumerate(self._inbox) if self._may_hand_out(entry[0]))
+        return next(ready, None)
+
+    def _may_hand_out(self, held: _Held) -> bool:
+        return held.subscription not in self._paused
 
     def _hand_out(
         self, held: _Held, offset: int, attempt: int, redelivered: bool, key: Key
@@ -361,7 +399,7 @@ class Client:
 
     # What it says to the session
 
-    def _up(self, item: FinishRevoke | PingSent | Settles) -> None:
+    def _up(self, item: FinishRevoke | PauseTaken | PingSent | Settles) -> None:
         if self.pipe is not None:
             self.pipe.up(item)
 

@@ -7,6 +7,7 @@ messages that the world brings. Invariant: effects are carried out before the ne
 
 from collections.abc import Callable
 from functools import partial
+from itertools import count
 from typing import TYPE_CHECKING, assert_never
 
 from dss_core.errors import GrantNotHeld, GroupDestroyed
@@ -27,6 +28,7 @@ from dssd.machines.delivery.events import (
     Grown,
     Installed,
     Left,
+    Paused,
     Read,
     ReadFailed,
     RefuseGrant,
@@ -42,6 +44,7 @@ from dssd.machines.delivery.events import (
     Suspended,
     TellGone,
     Ticked,
+    Unpaused,
     Unwanted,
 )
 from dssd.machines.delivery.window import DeliveryWindow
@@ -56,6 +59,8 @@ from dssd.sessions import client_items
 from dssd.sessions.client_items import (
     FinishRevoke,
     Granted,
+    PauseSet,
+    PauseTaken,
     PingSent,
     PongSent,
     Refused,
@@ -106,6 +111,9 @@ class SimulatedSession:
         self.growing: set[int] = set()
         """Grants whose streams have grown, which the window does not know yet."""
         self._wanted_again: set[int] = set()
+        self._pauses: dict[int, tuple[PauseSet, Agent, bytes, int]] = {}
+        """By subscription: what its client was asked last, by which borrower, in which turn."""
+        self._pause_turns = count(1)
         self._wake_ms: int | None = None
         self._incarnation = host.incarnation
 
@@ -124,6 +132,8 @@ class SimulatedSession:
                 self.feed(RevokeFinished(grant))
             case PingSent(token):
                 self._pipe.down(PongSent(token))
+            case PauseTaken(subscription, turn):
+                self._pause_taken(subscription, turn)
             case Subscribe(subscription, group):
                 self._subscribe(subscription, group)
             case Unsubscribe(subscription):
@@ -146,6 +156,14 @@ class SimulatedSession:
             self.handler.begin(subscription, group, self.host.now_ms())
         elif agent.leaving:
             self._wanted_again.add(subscription)
+        elif subscription in self._pauses:
+            self._pipe.down(self._pauses[subscription][0])
+
+    def _pause_taken(self, subscription: int, turn: int) -> None:
+        asked = self._pauses.get(subscription)
+        if asked is not None and asked[0].turn == turn:
+            _, agent, borrower_id, borrowers_turn = asked
+            agent.pause_taken(borrower_id, borrowers_turn, self.host.now_ms())
 
     def _refuse(self, subscription: int, name: str) -> None:
         error = GroupDestroyed(group=name)
@@ -361,6 +379,14 @@ class SimulatedSession:
         self.rules.resumed(subscription)
         self.feed(Resumed(subscription))
 
+    def set_paused(self, agent: Agent, borrower_id: bytes, turn: int, *, paused: bool) -> None:
+        """Have the client hand out nothing new, or go on; it confirms by `PauseTaken`."""
+        subscription = agent.subscription
+        item = PauseSet(subscription, paused, next(self._pause_turns))
+        self._pauses[subscription] = item, agent, borrower_id, turn
+        self.feed(Paused(subscription) if paused else Unpaused(subscription))
+        self._pipe.down(item)
+
     def standing(self, subscription: int, state: str) -> None:
         """How the subscription stands."""
         self.rules.standings[subscription] = state
@@ -372,6 +398,7 @@ class SimulatedSession:
         subscription = agent.subscription
         self.rules.over(subscription)
         self.handler.ended(subscription)
+        self._pauses.pop(subscription, None)
         self.feed(Left(subscription))
         again = subscription in self._wanted_again
         self._wanted_again.discard(subscription)

@@ -15,6 +15,7 @@ from dssd.machines.delivery.events import (
     Installed,
     Left,
     Nak,
+    Paused,
     Read,
     RefuseGrant,
     RefuseRange,
@@ -29,6 +30,7 @@ from dssd.machines.delivery.events import (
     ShowStalled,
     Suspended,
     TellGone,
+    Unpaused,
     Unwanted,
 )
 from dssd.machines.delivery.window import DeliveryWindow
@@ -754,6 +756,65 @@ def test_a_suspended_subscription_gets_nothing_until_it_resumes() -> None:
     assert client.take() == []
     client.feed(Resumed(1))
     assert client.take() == [(((4, 8),), False, 1)]
+
+
+def test_a_paused_subscription_gets_nothing_until_it_is_resumed() -> None:
+    client = Client(records=4)
+    client.install(1, Stream([4, 4]))
+    client.take()
+    client.feed(Paused(1), Settle(1, ((0, 4),)))
+    client.install(2, Stream([4]))
+    client.streams[1].append(4)
+    client.feed(Grown(1))
+    assert client.take() == []
+    client.feed(Unpaused(1))
+    assert client.take() == [(((4, 8),), False, 1)]
+
+
+def test_a_pause_and_a_suspension_do_not_lift_each_other() -> None:
+    client = Client()
+    client.feed(Paused(1), Suspended(1))
+    client.install(1, Stream([4]))
+    client.feed(Resumed(1))
+    assert client.take() == []
+    client.feed(Suspended(1), Unpaused(1))
+    assert client.take() == []
+    client.feed(Resumed(1))
+    assert client.take() == [(((0, 4),), False, 1)]
+
+
+def test_what_expires_in_a_pause_rests_until_it_is_over_and_failed_at_nothing() -> None:
+    client = Client()
+    client.install(1, Stream([4]), ack_wait_ms=1_000)
+    client.take()
+    client.feed(Settle(1, frontier=2), Paused(1))
+    client.tick(60_000)
+    assert client.take() == []
+    assert not client.reports[1].fate.failures
+    client.feed(Settle(1, acked=((1, 2),)))
+    client.feed(Unpaused(1))
+    assert client.take() == [(((0, 1),), True, 2)]
+    client.feed(Settle(1, frontier=2, handed_out=((0, 1),)))
+    client.tick(60_000)
+    assert client.reports[1].fate.failures == ((0, 1, 1),), "expired outside of a pause"
+
+
+def test_who_vanishes_in_a_pause_leaves_no_doubt() -> None:
+    client = Client()
+    client.install(1, Stream([4]))
+    client.feed(Settle(1, frontier=2), Paused(1), Closing())
+    assert client.reports[1].fate.doubts == ()
+    assert client.reports[1].attempts == ()
+    assert client.reports[1].sent == 4
+
+
+def test_who_does_not_answer_a_revoke_in_a_pause_leaves_no_doubt() -> None:
+    client = Client()
+    client.install(1, Stream([4]))
+    client.feed(Settle(1, frontier=2), Paused(1), RevokeBegun(1, 1_000))
+    client.tick(1_000)
+    assert client.reports[1].fate.doubts == ()
+    assert client.reports[1].sent == 4
 
 
 def test_a_grant_that_the_client_drops_unasked_ends_as_not_handed_out() -> None:
