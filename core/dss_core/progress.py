@@ -135,6 +135,11 @@ class Progress:
         floor = max(self.floor, known[below - 1][1]) if below else self.floor
         return Progress(floor, tuple(known[below:]))
 
+    def without(self, gone: Ranges) -> "Progress":
+        """This progress with offsets that are no longer acknowledged; ``gone`` is normalised."""
+        left = without((*(((0, self.floor),) if self.floor else ()), *self.ranges), gone)
+        return Progress(0).with_acked(left)
+
     def unacked(self, end: int) -> Ranges:
         """The ranges below ``end`` that are not acknowledged."""
         return complement(self.ranges, self.floor, end)

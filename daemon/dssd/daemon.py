@@ -27,6 +27,7 @@ from dss_api.v1 import (
     events_pb2_grpc,
     groups_pb2_grpc,
     log_pb2_grpc,
+    operations_pb2_grpc,
     sessions_pb2_grpc,
     topics_pb2_grpc,
 )
@@ -51,10 +52,13 @@ from dssd.leaders.retention_losses import RetentionLosses
 from dssd.leaders.topic_readers import readers_of
 from dssd.log.segment_log import SegmentLog
 from dssd.loop_yield import LoopTurn
+from dssd.operations.kind_table import operation_kinds
+from dssd.operations.operations import Operations
 from dssd.rpc.daemon import DaemonFacts, DaemonServicer
 from dssd.rpc.events import EventsServicer
 from dssd.rpc.groups import GrantsServicer, GroupsServicer
 from dssd.rpc.log import LogServicer
+from dssd.rpc.operations import OperationsServicer
 from dssd.rpc.server import Register, RpcServer
 from dssd.rpc.sessions import SessionsServicer
 from dssd.rpc.slow_consumers import SlowConsumerWatch
@@ -98,6 +102,7 @@ class _Parts:
     groups: Groups
     registry: Registry
     sessions: Sessions
+    operations: Operations
     unread: RetentionLosses
     gone: GoneStreams
 
@@ -172,9 +177,20 @@ class Daemon:
             store, catalogue, log, groups, registry, self._clock, events=events
         )
         await stack.enter_async_context(sessions)
+        operations = await Operations.open(
+            store,
+            groups,
+            registry,
+            self._clock,
+            operation_kinds(store, groups, registry, catalogue, log),
+            events.note,
+        )
+        await stack.enter_async_context(operations)
         unread = RetentionLosses(catalogue, groups, registry, self._clock, events.note)
         gone = GoneStreams(store, catalogue, groups)
-        return _Parts(store, log, catalogue, events, groups, registry, sessions, unread, gone)
+        return _Parts(
+            store, log, catalogue, events, groups, registry, sessions, operations, unread, gone
+        )
 
     def _note_quarantined(self, events: Events, directory: DataDirectory, log: SegmentLog) -> None:
         for path, reason in log.quarantined():
@@ -239,10 +255,11 @@ class Daemon:
         topics = TopicsServicer(
             parts.catalogue, parts.log, lambda topic: readers_of(topic, parts.groups.groups)
         )
-        groups = GroupsServicer(parts.groups, parts.registry)
+        groups = GroupsServicer(parts.groups, parts.registry, parts.catalogue)
         grants = GrantsServicer(parts.groups, parts.registry)
         sessions = SessionsServicer(parts.sessions)
         events = EventsServicer(parts.events)
+        operations = OperationsServicer(parts.operations, parts.catalogue)
         daemon = DaemonServicer(lambda: self._facts(parts))
         return [
             lambda server: topics_pb2_grpc.add_TopicsServicer_to_server(topics, server),
@@ -252,6 +269,7 @@ class Daemon:
             lambda server: sessions_pb2_grpc.add_SessionsServicer_to_server(sessions, server),
             lambda server: daemon_pb2_grpc.add_DaemonServicer_to_server(daemon, server),
             lambda server: events_pb2_grpc.add_EventsServicer_to_server(events, server),
+            lambda server: operations_pb2_grpc.add_OperationsServicer_to_server(operations, server),
         ]
 
     def _crash(self, error: BaseException) -> None:

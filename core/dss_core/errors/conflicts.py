@@ -117,3 +117,107 @@ class OffsetOutOfRange(DssError):
     hint = "Start at earliest, at a time, or inside the range."
     grpc_status = "OUT_OF_RANGE"
     exit_code = ExitCode.USAGE
+
+
+@registered
+class RevisionMoved(DssError):
+    """A plan was made before something else changed its subject.
+
+    Fields: subject, planned, found, last.
+    """
+
+    code = "DSS2019"
+    sentence = (
+        "{subject} was changed since the plan: {last}. It is revision {found}, not {planned}."
+    )
+    hint = "Look at what changed with dssctl ops ls, and plan again with --dry-run."
+    grpc_status = "ABORTED"
+    exit_code = ExitCode.CONFLICT
+
+
+@registered
+class OperationInProgress(DssError):
+    """One operation at a time moves the cursors of a group. Fields: subject, number, kind."""
+
+    code = "DSS2020"
+    sentence = "Operation {number}, {kind}, is still running on {subject}."
+    hint = "Wait for it: dssctl ops wait {number}. Or stop it: dssctl ops cancel {number}"
+    grpc_status = "FAILED_PRECONDITION"
+    exit_code = ExitCode.CONFLICT
+
+
+@registered
+class NotUndoable(DssError):
+    """Fields: number, kind, why."""
+
+    code = "DSS2022"
+    sentence = "Operation {number}, {kind}, cannot be undone: {why}."
+    hint = "Look at it: dssctl ops show {number}"
+    grpc_status = "FAILED_PRECONDITION"
+    exit_code = ExitCode.CONFLICT
+
+
+@registered
+class OperationEnded(DssError):
+    """There is nothing left to cancel. Fields: number, kind, state."""
+
+    code = "DSS2023"
+    sentence = "Operation {number}, {kind}, is {state} already."
+    hint = "Take it back: dssctl ops undo {number}"
+    grpc_status = "FAILED_PRECONDITION"
+    exit_code = ExitCode.CONFLICT
+
+
+@registered
+class NotCancellable(DssError):
+    """Fields: number, kind."""
+
+    code = "DSS2030"
+    sentence = "Operation {number}, {kind}, cannot be stopped."
+    hint = "Wait for it: dssctl ops wait {number}"
+    grpc_status = "FAILED_PRECONDITION"
+    exit_code = ExitCode.CONFLICT
+
+
+@registered
+class OperationIdReused(DssError):
+    """The id names an operation that changed something else. Fields: operation_id, number, kind."""
+
+    code = "DSS2024"
+    sentence = "The operation id {operation_id} names operation {number}, {kind}, already."
+    hint = "Choose another id for another change."
+    grpc_status = "ALREADY_EXISTS"
+    exit_code = ExitCode.CONFLICT
+
+
+@registered
+class OffsetsDoNotFit(DssError):
+    """Exported offsets are of other topics, or of other records. Fields: stream, why."""
+
+    code = "DSS2027"
+    sentence = "The offsets of stream {stream} do not fit: {why}."
+    hint = "Nothing was changed. Compare with dssctl topics describe."
+    grpc_status = "FAILED_PRECONDITION"
+    exit_code = ExitCode.CONFLICT
+
+
+@registered
+class NotForPrivateGroups(DssError):
+    """A private subscription has one member for its whole life. Fields: group, operation."""
+
+    code = "DSS2028"
+    sentence = "{operation} is not for {group}, a private subscription."
+    hint = "End its session instead: dssctl sessions close CLIENT"
+    grpc_status = "FAILED_PRECONDITION"
+    exit_code = ExitCode.CONFLICT
+
+
+@registered
+class NobodyToLendTo(DssError):
+    """A stream was to be taken from its only possible holder. Fields: group, stream."""
+
+    code = "DSS2029"
+    sentence = "Nobody else in group {group} could take {stream}."
+    hint = "Start another member first, or pause the group: dssctl groups pause {group}"
+    grpc_status = "FAILED_PRECONDITION"
+    exit_code = ExitCode.CONFLICT

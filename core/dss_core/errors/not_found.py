@@ -48,3 +48,36 @@ class StreamNotFound(DssError):
     hint = "See the topic's streams: dssctl topics describe TOPIC"
     grpc_status = "NOT_FOUND"
     exit_code = ExitCode.NOT_FOUND
+
+
+@registered
+class OperationNotFound(DssError):
+    """Fields: number."""
+
+    code = "DSS2021"
+    sentence = "There is no operation {number}."
+    hint = "List them: dssctl ops ls"
+    grpc_status = "NOT_FOUND"
+    exit_code = ExitCode.NOT_FOUND
+
+
+@registered
+class StreamNotRead(DssError):
+    """Fields: group, stream."""
+
+    code = "DSS2025"
+    sentence = "The group {group} does not read a stream {stream}."
+    hint = "List what it reads: dssctl groups describe {group}"
+    grpc_status = "NOT_FOUND"
+    exit_code = ExitCode.NOT_FOUND
+
+
+@registered
+class BorrowerNotFound(DssError):
+    """Fields: group, borrower."""
+
+    code = "DSS2026"
+    sentence = "The group {group} has no member {borrower}."
+    hint = "List its members: dssctl groups describe {group}"
+    grpc_status = "NOT_FOUND"
+    exit_code = ExitCode.NOT_FOUND

@@ -12,7 +12,7 @@ class GrantNotHeld(DssError):
 
     code = "DSS6001"
     sentence = "Grant {grant} is not held by this session."
-    hint = "Its records were given to another member and will be delivered there."
+    hint = "Its stream was taken back; what it left unacknowledged comes again where it is lent."
     grpc_status = "FAILED_PRECONDITION"
     exit_code = ExitCode.CONFLICT
 
@@ -70,3 +70,25 @@ class NotOpened(DssError):
     hint = ""
     grpc_status = "FAILED_PRECONDITION"
     exit_code = ExitCode.FAILED
+
+
+@registered
+class BorrowerEvicted(DssError):
+    """An operator ended a subscription. Fields: group, reason."""
+
+    code = "DSS6007"
+    sentence = "An operator ended this subscription of group {group}: {reason}."
+    hint = "Ask why, then subscribe again."
+    grpc_status = "FAILED_PRECONDITION"
+    exit_code = ExitCode.CONFLICT
+
+
+@registered
+class ClientBanned(DssError):
+    """An operator keeps the client out of a group for a while. Fields: client_id, group, until."""
+
+    code = "DSS6008"
+    sentence = "Client {client_id} is kept out of group {group} until {until}."
+    hint = "An operator can let it in: dssctl ops undo, of the eviction"
+    grpc_status = "PERMISSION_DENIED"
+    exit_code = ExitCode.DENIED

@@ -53,6 +53,18 @@ FILE_QUARANTINED = EventKind(
     Severity.WARNING,
     "A start found a file of the log damaged, missing or unknown, and went on without it.",
 )
+OPERATION_APPLIED = EventKind(
+    "operation.applied",
+    Severity.INFO,
+    "An operator changed something.",
+    Repeats.KEPT,
+)
+OPERATION_ENDED = EventKind(
+    "operation.ended",
+    Severity.INFO,
+    "What an operator changed is done, or failed, or was cancelled.",
+    Repeats.KEPT,
+)
 EVENTS_DROPPED = EventKind(
     "events.dropped",
     Severity.WARNING,
@@ -70,5 +82,7 @@ KINDS = (
     CONSUMER_SLOW,
     STREAM_STALLED,
     FILE_QUARANTINED,
+    OPERATION_APPLIED,
+    OPERATION_ENDED,
     EVENTS_DROPPED,
 )

@@ -18,6 +18,7 @@ from dssd.leaders.takeover import (
     Takeover,
     claim,
     present_streams,
+    stored_moves,
     stored_streams,
     stored_versions,
     stream_sets_of,
@@ -29,7 +30,10 @@ from dssd.log.port import Log
 from dssd.loop_yield import LoopTurn
 from dssd.machines.leader.events import (
     Committed,
+    Concluded,
     Destroyed,
+    Instructed,
+    Instruction,
     LeaderEffect,
     LeaderInput,
     LeaderView,
@@ -66,6 +70,7 @@ class LeaderActor:
         clock: Clock,
         boot_id: bytes,
         send: Callable[[ToBorrower], None],
+        concluded: Callable[[int], None],
         timing: LeaderTiming,
     ) -> None:
         self.group = group
@@ -76,6 +81,7 @@ class LeaderActor:
         self._clock = clock
         self._boot_id = boot_id
         self._send = send
+        self._concluded = concluded
         self._timing = timing
         self._leader: Leader | None = None
         self._mailbox: deque[LeaderInput] = deque()
@@ -114,6 +120,10 @@ class LeaderActor:
         """The session's client is gone."""
         self._put(SessionClosed(session_id, self._clock.now_ms()))
 
+    def instruct(self, instruction: Instruction) -> None:
+        """An operation asks for something; what it asked is stored already."""
+        self._put(Instructed(instruction, self._clock.now_ms()))
+
     def change_topic(self, topic: Topic, *, removed: bool) -> None:
         """A topic appeared, changed or went."""
         if not any(pattern.overlaps(self._filter) for pattern in topic.patterns):
@@ -147,10 +157,15 @@ class LeaderActor:
             if isinstance(given, Received) and isinstance(given.message, LeaderWanted)
         ]
 
+    def untaken(self) -> list[Instruction]:
+        """After `run`: instructions that arrived when this leader was ending."""
+        return [given.instruction for given in self._mailbox if isinstance(given, Instructed)]
+
     async def _load(self, claimed: Takeover) -> None:
         group = self.group
         streams = await stored_streams(self._store, self._catalogue, self._log, group, LoopTurn())
         versions = await stored_versions(self._store, group)
+        moves = await stored_moves(self._store, group)
         self._leader = Leader(
             claimed.row.leader_epoch,
             owner_session=group.session_id,
@@ -159,7 +174,7 @@ class LeaderActor:
         )
         # Changes that came while rows were read follow in the mailbox; repeating one is harmless.
         self._mailbox.appendleft(
-            TookOver(self._clock.now_ms(), streams, claimed.restarted, versions)
+            TookOver(self._clock.now_ms(), streams, claimed.restarted, versions, moves)
         )
         self._bell.set()
 
@@ -186,6 +201,8 @@ class LeaderActor:
                 tasks.create_task(self._commit(effect, claimed), name=name)
             case WakeAt(at_ms):
                 self._wake_at(at_ms)
+            case Concluded(number):
+                self._concluded(number)
             case Stop():
                 self._stopped = True
             case _:

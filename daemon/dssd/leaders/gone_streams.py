@@ -1,4 +1,4 @@
-"""Collects the rows of streams that are gone: grants and progress of removed topics.
+"""Collects the rows of streams that are gone: what groups keep of removed topics.
 
 When a topic is removed, the rows that groups have of its streams go too; at a start, all rows that
 name no storage topic, whoever left them there. Ids of storage topics are never given again, so a
@@ -21,10 +21,12 @@ from dssd.leaders.topic_readers import readers_of
 from dssd.limits import FULL_DISK_RETRY_S, GONE_ROWS_PER_COMMIT_MAX
 from dssd.store.keys import key_of
 from dssd.store.port import Delete, Key, Store, Write
-from dssd.store.rows import GrantRow, GroupRow, ProgressRow
+from dssd.store.rows import GrantRow, GroupRow, PendingMoveRow, ProgressRow
 from dssd.topics.catalogue import Catalogue, Topic
 
-_KINDS = (GrantRow, ProgressRow)
+_StreamRow = GrantRow | ProgressRow | PendingMoveRow
+
+_KINDS: tuple[type[_StreamRow], ...] = (GrantRow, ProgressRow, PendingMoveRow)
 """What groups keep a stream."""
 
 
@@ -60,7 +62,7 @@ class GoneStreams:
             while some := list(islice(deletes, GONE_ROWS_PER_COMMIT_MAX)):
                 await self._delete(some)
 
-    async def _sweep(self, kind: type[GrantRow] | type[ProgressRow]) -> int:
+    async def _sweep(self, kind: type[_StreamRow]) -> int:
         count = 0
         after: Key | None = None
         while True:

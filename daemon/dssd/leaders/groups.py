@@ -49,10 +49,12 @@ from dssd.store.port import (
     Write,
 )
 from dssd.store.rows import (
+    BanRow,
     GrantRow,
     GroupNameRow,
     GroupRow,
     LeaderRow,
+    PendingMoveRow,
     ProgressRow,
     StreamSetRow,
 )
@@ -313,6 +315,11 @@ class Groups:
         work = self._remove(self.get(group_id), beside, fence)
         await finished(work, name=f"remove group {group_id}")
 
+    def note_changed(self, row: GroupRow) -> None:
+        """A commit changed the group; a concurrent removal wins."""
+        if row.group_id in self._by_id:
+            self._enter(row)
+
     def watch_removed(self, removed: Callable[[GroupRow], None]) -> Callable[[], None]:
         """Call ``removed`` after each removal; returns how to stop."""
         self._watches_made += 1
@@ -442,7 +449,7 @@ class Groups:
     async def _stream_deletes(self, group_id: int) -> list[Write]:
         writes: list[Write] = []
         turn = LoopTurn()
-        for kind in (GrantRow, ProgressRow, StreamSetRow):
+        for kind in (GrantRow, ProgressRow, StreamSetRow, PendingMoveRow, BanRow):
             for found in await scan_all(self._store, kind, (group_id,)):
                 await turn.give_way()
                 writes.append(Delete(kind, key_of(found.row)))

@@ -104,6 +104,7 @@ async def survey_from_rows(
                     progress=progress_of(row),
                     state_age_ms=0,
                     fate=NO_FATE if row is None else fate_of(row),
+                    cursor_generation=0 if row is None else row.cursor_generation,
                 )
             )
     epoch = leader.row.leader_epoch if leader else 0

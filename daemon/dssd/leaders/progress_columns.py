@@ -42,7 +42,13 @@ def fate_of(row: ProgressRow) -> Fate:
         unpacked_attempts(row.doubts),
         unpacked_attempts(row.rests),
         unpacked_ranges(row.damaged),
-        Counts(row.acked_count, row.filtered_count, row.lost_count, row.damaged_count),
+        Counts(
+            row.acked_count,
+            row.filtered_count,
+            row.lost_count,
+            row.damaged_count,
+            row.moved_count,
+        ),
     )
 
 

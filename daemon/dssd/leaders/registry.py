@@ -26,7 +26,7 @@ from dssd.leaders.lag import (
 )
 from dssd.log.port import Log
 from dssd.loop_yield import LoopTurn
-from dssd.machines.leader.events import LeaderView
+from dssd.machines.leader.events import Instruction, LeaderView
 from dssd.machines.leader.timing import LeaderTiming
 from dssd.machines.messages import BorrowerId, Invalidate, LeaderWanted, ToBorrower, ToLeader
 from dssd.store.port import Store
@@ -68,6 +68,7 @@ class Registry:
         self._handing_over: asyncio.Task[None] | None = None
         self._stop_watching: list[Callable[[], None]] = []
         self._stopping = False
+        self._concluded: Callable[[int], None] | None = None
 
     async def __aenter__(self) -> Self:
         """Begin to carry messages."""
@@ -161,6 +162,25 @@ class Registry:
             return await progress_from_rows(self._store, group, storage_topic_ids)
         return {view.stream: view.progress for view in live.streams}
 
+    def instruct(self, group_id: int, instruction: Instruction) -> None:
+        """Let the leader of the group do what an operation asks; starts it where there is none.
+
+        What a daemon that stops does not do any more, the next one does.
+        """
+        actor = self._actors.get(group_id)
+        if actor is None and not self._stopping and self._groups.has(group_id):
+            actor = self._start(self._groups.get(group_id))
+        if actor is not None:
+            actor.instruct(instruction)
+
+    def watch_concluded(self, concluded: Callable[[int], None]) -> None:
+        """Call ``concluded`` with the number of each operation that a leader has done."""
+        self._concluded = concluded
+
+    def _note_concluded(self, number: int) -> None:
+        if self._concluded is not None:
+            self._concluded(number)
+
     def _started(self, group_id: int, wanted: LeaderWanted) -> LeaderActor | None:
         if self._stopping:
             return None
@@ -170,6 +190,10 @@ class Registry:
             epoch = wanted.leader_epoch
             self._borrower_mailboxes.put(Invalidate(wanted.borrower_id, epoch, error.code))
             return None
+        return self._start(group)
+
+    def _start(self, group: GroupRow) -> LeaderActor:
+        group_id = group.group_id
         actor = LeaderActor(
             group,
             store=self._store,
@@ -178,6 +202,7 @@ class Registry:
             clock=self._clock,
             boot_id=self._boot_id,
             send=self._borrower_mailboxes.put,
+            concluded=self._note_concluded,
             timing=self._timing,
         )
         self._actors[group_id] = actor
@@ -194,6 +219,8 @@ class Registry:
             del self._leading[group_id]
         for wanted in actor.unanswered():
             self.to_leader(group_id, wanted)
+        for instruction in actor.untaken():
+            self.instruct(group_id, instruction)
 
     def _topic_changed(self, topic: Topic, removed: bool) -> None:
         for actor in self._actors.values():

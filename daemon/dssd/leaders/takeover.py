@@ -19,10 +19,13 @@ from dssd.leaders.progress_columns import (
     packed_ranges,
     progress_of,
     unpacked_attempts,
+    unpacked_ranges,
 )
 from dssd.log.port import Bounds
 from dssd.machines.fate import NO_FATE
 from dssd.machines.leader.events import (
+    CancelledMove,
+    CursorMove,
     Persist,
     PresentStream,
     SetVersion,
@@ -42,7 +45,15 @@ from dssd.store.port import (
     VersionIs,
     Write,
 )
-from dssd.store.rows import GrantRow, GroupRow, LeaderRow, ProgressRow, StreamSetRow
+from dssd.store.rows import (
+    GrantRow,
+    GroupRow,
+    LeaderRow,
+    MadeMoveRow,
+    PendingMoveRow,
+    ProgressRow,
+    StreamSetRow,
+)
 from dssd.topics.model import Topic
 
 BORROW = "borrow"
@@ -146,6 +157,20 @@ async def stored_streams(
     return tuple(streams)
 
 
+async def stored_moves(store: Store, group: GroupRow) -> tuple[CursorMove, ...]:
+    """The moves of cursors that applied operations wait for."""
+    found = await scan_all(store, PendingMoveRow, (group.group_id,))
+    return tuple(
+        CursorMove(
+            StreamId(each.row.storage_topic_id, each.row.partition),
+            each.row.number,
+            unpacked_ranges(each.row.dropped),
+            unpacked_ranges(each.row.added),
+        )
+        for each in found
+    )
+
+
 def stream_sets_of(group: GroupRow) -> StreamSets | None:
     """What a leader needs to lead by the group's protocol; None: nothing for borrowing."""
     return StreamSets() if group.protocol == LEASE else None
@@ -171,6 +196,7 @@ def writes_of(group: GroupRow, records: tuple[StreamRecord, ...]) -> list[Write]
     writes: list[Write] = []
     for record in records:
         writes.append(Put(_progress_row(group, record)))
+        writes += _move_writes(group, record)
         if record.grant is not None:
             writes.append(
                 Put(
@@ -180,11 +206,30 @@ def writes_of(group: GroupRow, records: tuple[StreamRecord, ...]) -> list[Write]
                         grant_epoch=record.grant.grant_epoch,
                         session_id=record.grant.session_id,
                         borrower_id=record.grant.borrower_id,
-                        cursor_generation=group.cursor_generation,
+                        cursor_generation=record.cursor_generation,
                     )
                 )
             )
     return writes
+
+
+def _move_writes(group: GroupRow, record: StreamRecord) -> list[Write]:
+    """What becomes of a pending move that was made or cancelled."""
+    ended = record.ended_move
+    if ended is None:
+        return []
+    gone = Delete(PendingMoveRow, (group.group_id, *record.stream))
+    if isinstance(ended, CancelledMove):
+        return [gone]
+    made = MadeMoveRow(
+        ended.number,
+        *record.stream,
+        floor_before=ended.before.floor,
+        ranges_before=packed_ranges(ended.before.ranges),
+        floor_after=ended.after.floor,
+        ranges_after=packed_ranges(ended.after.ranges),
+    )
+    return [gone, Put(made)]
 
 
 def version_writes(group: GroupRow, persist: Persist) -> list[Write]:
@@ -208,7 +253,7 @@ def _progress_row(group: GroupRow, record: StreamRecord) -> ProgressRow:
         frontier=record.frontier,
         attempts=packed_attempts(record.attempts),
         finished=record.finished,
-        cursor_generation=group.cursor_generation,
+        cursor_generation=record.cursor_generation,
         failures=packed_attempts(fate.failures),
         doubts=packed_attempts(fate.doubts),
         rests=packed_attempts(fate.rests),
@@ -217,6 +262,8 @@ def _progress_row(group: GroupRow, record: StreamRecord) -> ProgressRow:
         filtered_count=fate.counts.filtered,
         lost_count=fate.counts.lost,
         damaged_count=fate.counts.damaged,
+        moved_count=fate.counts.moved,
+        marked_below=record.marked_below,
     )
 
 
@@ -239,4 +286,6 @@ def _stored(
         attempts=() if row is None else unpacked_attempts(row.attempts),
         finished=row is not None and row.finished,
         fate=NO_FATE if row is None else fate_of(row),
+        cursor_generation=0 if row is None else row.cursor_generation,
+        marked_below=0 if row is None else row.marked_below,
     )

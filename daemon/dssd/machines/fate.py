@@ -31,6 +31,8 @@ class Counts(NamedTuple):
     """To retention, or to a gap that a loss of power left."""
     damaged: int = 0
     """Confirmed unreadable, and passed over."""
+    moved: int = 0
+    """Operators passed over so many more than they reopened; constant within a grant."""
 
     def plus(self, kind: str, offsets: int) -> "Counts":
         """With so many more of a kind."""

@@ -5,7 +5,7 @@ from typing import Any
 import grpc.aio
 
 from dss_api.v1 import groups_pb2, groups_pb2_grpc, types_pb2
-from dss_core.errors import GroupNotFound, IllegalArgument
+from dss_core.errors import GroupNotFound, IllegalArgument, StreamNotRead
 from dss_core.filters import SubscriptionFilter
 from dss_core.progress import Progress
 from dssd.leaders.groups import PASS, STALL, Groups
@@ -17,6 +17,7 @@ from dssd.machines.fate import Counts
 from dssd.machines.messages import Stall
 from dssd.rpc.start_points import start_from
 from dssd.store.rows import GroupRow
+from dssd.topics.catalogue import Catalogue
 
 Context = grpc.aio.ServicerContext[Any, Any]
 
@@ -49,9 +50,10 @@ _DAMAGE_NUMBERS = {PASS: groups_pb2.ON_DAMAGE_PASS, STALL: groups_pb2.ON_DAMAGE_
 class GroupsServicer(groups_pb2_grpc.GroupsServicer):
     """Serves what operators ask of groups."""
 
-    def __init__(self, groups: Groups, registry: Registry) -> None:
+    def __init__(self, groups: Groups, registry: Registry, catalogue: Catalogue) -> None:
         self._groups = groups
         self._registry = registry
+        self._catalogue = catalogue
 
     async def Create(
         self, request: groups_pb2.CreateGroupRequest, context: Context
@@ -108,6 +110,35 @@ class GroupsServicer(groups_pb2_grpc.GroupsServicer):
         await self._groups.remove(group.group_id)
         return groups_pb2.RemoveGroupReply(removed=True)
 
+    async def Offsets(
+        self, request: groups_pb2.GroupOffsetsRequest, context: Context
+    ) -> groups_pb2.GroupOffsetsReply:
+        """Where a group stands, by names and numbers that another daemon knows as well."""
+        group = self._groups.find(request.group)
+        turn = LoopTurn()
+        survey = await self._registry.survey(group, turn)
+        by_name = {str(stream.name): stream for stream in survey.streams}
+        for wanted in request.streams:
+            if wanted not in by_name:
+                raise StreamNotRead(group=request.group, stream=wanted)
+        reply = groups_pb2.GroupOffsetsReply(group=f"{group.name}@{group.filter}")
+        for name in request.streams or by_name:
+            await turn.give_way()
+            reply.streams.append(self._offsets(by_name[name]))
+        return reply
+
+    def _offsets(self, stream: StreamSurvey) -> groups_pb2.StreamOffsets:
+        name = stream.name
+        part = self._catalogue.get(name.topic).storage_topics[name.ordinal]
+        return groups_pb2.StreamOffsets(
+            topic=name.topic,
+            ordinal=name.ordinal,
+            partition=name.partition,
+            partitions=part.partitions,
+            progress=_progress(stream.view.progress),
+            end=stream.end,
+        )
+
 
 class GrantsServicer(groups_pb2_grpc.GrantsServicer):
     """Serves what operators ask of grants."""
@@ -162,6 +193,9 @@ def _group(group: GroupRow, survey: GroupSurvey) -> groups_pb2.Group:
         protocol=_PROTOCOL_NUMBERS[group.protocol],
         on_damage=_DAMAGE_NUMBERS[group.on_damage],
         fates=_fates(survey.counts),
+        revision=group.revision,
+        paused=group.paused,
+        paused_until_ms=group.paused_until_ms,
     )
 
 

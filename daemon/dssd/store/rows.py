@@ -36,6 +36,8 @@ class TopicRow(Row):
     retention_ms: int | None
     retention_bytes: int | None
     created_at_ms: int
+    revision: int = 0
+    """Rises with each edit by an operator."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,10 +112,16 @@ class GroupRow(Row):
     ack_wait_ms: int
     created_at_ms: int
     cursor_generation: int
+    """The number of the newest operation that moved cursors of the group; 0: none did."""
     protocol: str = "borrow"
     """borrow or lease: how its leader and its members talk."""
     on_damage: str = "pass"
     """pass or stall: what becomes of records that are confirmed damaged."""
+    revision: int = 0
+    """Rises with each applied operation and each edit."""
+    paused: bool = False
+    paused_until_ms: int | None = None
+    """When a pause ends by itself; None: it does not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +162,9 @@ class GrantRow(Row):
     session_id: bytes | None
     borrower_id: bytes | None
     cursor_generation: int
+    """As in `ProgressRow`."""
+    pinned_session_id: bytes | None = None
+    """An operator gave the stream to this session, until it leaves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +200,7 @@ class ProgressRow(Row):
     little-endian u64."""
     finished: bool
     cursor_generation: int
+    """The number of the newest operation that moved the cursor; 0: none did."""
     failures: bytes = b""
     """Attempts that surely failed, of unacked records: triples as in ``attempts``."""
     doubts: bytes = b""
@@ -205,6 +217,112 @@ class ProgressRow(Row):
     """How many retention or a gap took."""
     damaged_count: int = 0
     """How many were damaged, and passed over."""
+    moved_count: int = 0
+    """How many more operators passed over than they reopened; negative where it is fewer."""
+    marked_below: int = 0
+    """Unacked records below it were perhaps handed out before an operator moved the cursor."""
+
+
+@dataclass(frozen=True, slots=True)
+class PendingMoveRow(Row):
+    """A move of a cursor that an applied operation waits to make. The commit that makes the move
+    deletes the row."""
+
+    KEY = ("group_id", "storage_topic_id", "partition")
+    TABLE = "pending_moves"
+    group_id: int
+    storage_topic_id: int
+    partition: int
+    number: int
+    """Of the operation."""
+    dropped: bytes
+    """Offsets that are no longer acknowledged: pairs of little-endian u64."""
+    added: bytes
+    """Offsets that count as acknowledged, after that: pairs as in ``dropped``."""
+
+
+@dataclass(frozen=True, slots=True)
+class MadeMoveRow(Row):
+    """A move of a cursor that an operation made, in one commit with the progress that it gave."""
+
+    KEY = ("number", "storage_topic_id", "partition")
+    TABLE = "made_moves"
+    number: int
+    """Of the operation."""
+    storage_topic_id: int
+    partition: int
+    floor_before: int
+    ranges_before: bytes
+    """Pairs as in `ProgressRow`."""
+    floor_after: int
+    ranges_after: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class OperationRow(Row):
+    """A change that an operator applied."""
+
+    KEY = ("number",)
+    TABLE = "operations"
+    number: int
+    operation_id: str
+    """The operator's own; a repeated call with it is answered with this operation."""
+    kind: str
+    """offsets.rewind for one."""
+    subject: str
+    """A group NAME@FILTER, a topic, a client."""
+    group_id: int
+    """0 where it is about no group."""
+    state: str
+    """running, done, cancelled or failed."""
+    asked: str
+    """What was asked for: JSON."""
+    change: str
+    """What was applied, resolved: JSON."""
+    summary: str
+    """What was applied, as a sentence."""
+    reason: str
+    principal: str
+    origin: str
+    """Where the call came from."""
+    applied_at_ms: int
+    ended_at_ms: int | None
+    revision: int
+    """Of its subject, once it was applied."""
+    before: str
+    """What it changed, as it was: JSON."""
+    after: str
+    failure: str
+    """Why it failed, as a sentence; empty where it did not."""
+    undoes: int
+    """The operation that this one takes back; 0: none."""
+    undone_by: int
+    """0: none."""
+    not_undoable_because: str
+    """Empty: it can be taken back."""
+
+
+@dataclass(frozen=True, slots=True)
+class OperationIdRow(Row):
+    """Which operation an operator's own id names."""
+
+    KEY = ("operation_id",)
+    TABLE = "operation_ids"
+    operation_id: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class BanRow(Row):
+    """A client that may not be a member of a group for a while."""
+
+    KEY = ("group_id", "client_id")
+    TABLE = "bans"
+    group_id: int
+    client_id: str
+    until_ms: int
+    number: int
+    """Of the operation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,4 +389,9 @@ KINDS: tuple[type[Row], ...] = (
     SessionRow,
     SubscriptionRow,
     EventRow,
+    PendingMoveRow,
+    MadeMoveRow,
+    OperationRow,
+    OperationIdRow,
+    BanRow,
 )

@@ -104,12 +104,98 @@ def add_events(db: sqlite_utils.Database) -> None:
     )
 
 
+def add_operations(db: sqlite_utils.Database) -> None:
+    """Add the tables of operations, and what operations change in the rows that are there."""
+    for table, columns in _OPERATED_COLUMNS.items():
+        for column in columns:
+            db.execute(f'ALTER TABLE "{table}" ADD COLUMN {column}')
+        fill(db.conn, table)
+    for table, columns in _OPERATION_TABLES.items():
+        *listed, key = columns
+        listed += ["version INTEGER NOT NULL", "checksum INTEGER NOT NULL", key]
+        db.execute(f'CREATE TABLE "{table}" ({", ".join(listed)}) STRICT, WITHOUT ROWID')
+
+
+_OPERATED_COLUMNS = {
+    "topics": ("revision INTEGER NOT NULL DEFAULT 0",),
+    "groups": (
+        "revision INTEGER NOT NULL DEFAULT 0",
+        "paused INTEGER NOT NULL DEFAULT 0",
+        "paused_until_ms INTEGER",
+    ),
+    "grants": ("pinned_session_id BLOB",),
+    "progress": (
+        "moved_count INTEGER NOT NULL DEFAULT 0",
+        "marked_below INTEGER NOT NULL DEFAULT 0",
+    ),
+}
+
+_STREAM = ("storage_topic_id INTEGER NOT NULL", "partition INTEGER NOT NULL")
+
+_OPERATION_TABLES = {
+    "pending_moves": (
+        "group_id INTEGER NOT NULL",
+        *_STREAM,
+        "number INTEGER NOT NULL",
+        "dropped BLOB NOT NULL",
+        "added BLOB NOT NULL",
+        "PRIMARY KEY (group_id, storage_topic_id, partition)",
+    ),
+    "made_moves": (
+        "number INTEGER NOT NULL",
+        *_STREAM,
+        "floor_before INTEGER NOT NULL",
+        "ranges_before BLOB NOT NULL",
+        "floor_after INTEGER NOT NULL",
+        "ranges_after BLOB NOT NULL",
+        "PRIMARY KEY (number, storage_topic_id, partition)",
+    ),
+    "operations": (
+        "number INTEGER NOT NULL",
+        "operation_id TEXT NOT NULL",
+        "kind TEXT NOT NULL",
+        "subject TEXT NOT NULL",
+        "group_id INTEGER NOT NULL",
+        "state TEXT NOT NULL",
+        "asked TEXT NOT NULL",
+        "change TEXT NOT NULL",
+        "summary TEXT NOT NULL",
+        "reason TEXT NOT NULL",
+        "principal TEXT NOT NULL",
+        "origin TEXT NOT NULL",
+        "applied_at_ms INTEGER NOT NULL",
+        "ended_at_ms INTEGER",
+        "revision INTEGER NOT NULL",
+        "before TEXT NOT NULL",
+        "after TEXT NOT NULL",
+        "failure TEXT NOT NULL",
+        "undoes INTEGER NOT NULL",
+        "undone_by INTEGER NOT NULL",
+        "not_undoable_because TEXT NOT NULL",
+        "PRIMARY KEY (number)",
+    ),
+    "operation_ids": (
+        "operation_id TEXT NOT NULL",
+        "number INTEGER NOT NULL",
+        "PRIMARY KEY (operation_id)",
+    ),
+    "bans": (
+        "group_id INTEGER NOT NULL",
+        "client_id TEXT NOT NULL",
+        "until_ms INTEGER NOT NULL",
+        "number INTEGER NOT NULL",
+        "PRIMARY KEY (group_id, client_id)",
+    ),
+}
+
+
 MIGRATIONS: Sequence[Migration] = (
     add_checksums,
     add_lease_protocol,
     add_ceilings,
     add_fate,
     add_events,
+    add_operations,
 )
 """``MIGRATIONS[n]`` makes format n + 2 of format n + 1. One that changes the columns or the rows of
 a table ends with `dssd.store.integrity.fill` of that table."""

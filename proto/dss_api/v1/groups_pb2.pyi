@@ -106,6 +106,9 @@ class Group(_message.Message):
     PROTOCOL_FIELD_NUMBER: _builtins.int
     ON_DAMAGE_FIELD_NUMBER: _builtins.int
     FATES_FIELD_NUMBER: _builtins.int
+    REVISION_FIELD_NUMBER: _builtins.int
+    PAUSED_FIELD_NUMBER: _builtins.int
+    PAUSED_UNTIL_MS_FIELD_NUMBER: _builtins.int
     group_id: _builtins.int
     name: _builtins.str
     filter: _builtins.str
@@ -130,6 +133,10 @@ class Group(_message.Message):
     ack_wait_ms: _builtins.int
     protocol: Global___GroupProtocol.ValueType
     on_damage: Global___OnDamage.ValueType
+    revision: _builtins.int
+    """rises with each applied operation and each edit"""
+    paused: _builtins.bool
+    paused_until_ms: _builtins.int
     @_builtins.property
     def fates(self) -> Global___Fates:
         """of all its streams"""
@@ -156,14 +163,22 @@ class Group(_message.Message):
         protocol: Global___GroupProtocol.ValueType = ...,
         on_damage: Global___OnDamage.ValueType = ...,
         fates: Global___Fates | None = ...,
+        revision: _builtins.int = ...,
+        paused: _builtins.bool = ...,
+        paused_until_ms: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_oldest_unacked_us", b"_oldest_unacked_us", "fates", b"fates", "oldest_unacked_us", b"oldest_unacked_us"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_oldest_unacked_us", b"_oldest_unacked_us", "_paused_until_ms", b"_paused_until_ms", "fates", b"fates", "oldest_unacked_us", b"oldest_unacked_us", "paused_until_ms", b"paused_until_ms"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_oldest_unacked_us", b"_oldest_unacked_us", "ack_wait_ms", b"ack_wait_ms", "borrowers", b"borrowers", "created_at_ms", b"created_at_ms", "fates", b"fates", "filter", b"filter", "group_id", b"group_id", "kind", b"kind", "lag", b"lag", "lag_exact", b"lag_exact", "leader_epoch", b"leader_epoch", "name", b"name", "oldest_unacked_us", b"oldest_unacked_us", "on_damage", b"on_damage", "protocol", b"protocol", "standby", b"standby", "start", b"start", "state", b"state", "state_reason", b"state_reason", "streams", b"streams"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_oldest_unacked_us", b"_oldest_unacked_us", "_paused_until_ms", b"_paused_until_ms", "ack_wait_ms", b"ack_wait_ms", "borrowers", b"borrowers", "created_at_ms", b"created_at_ms", "fates", b"fates", "filter", b"filter", "group_id", b"group_id", "kind", b"kind", "lag", b"lag", "lag_exact", b"lag_exact", "leader_epoch", b"leader_epoch", "name", b"name", "oldest_unacked_us", b"oldest_unacked_us", "on_damage", b"on_damage", "paused", b"paused", "paused_until_ms", b"paused_until_ms", "protocol", b"protocol", "revision", b"revision", "standby", b"standby", "start", b"start", "state", b"state", "state_reason", b"state_reason", "streams", b"streams"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__oldest_unacked_us: _TypeAlias = _typing.Literal["oldest_unacked_us"]  # noqa: Y015
     _WhichOneofArgType__oldest_unacked_us: _TypeAlias = _typing.Literal["_oldest_unacked_us", b"_oldest_unacked_us"]  # noqa: Y015
+    _WhichOneofReturnType__paused_until_ms: _TypeAlias = _typing.Literal["paused_until_ms"]  # noqa: Y015
+    _WhichOneofArgType__paused_until_ms: _TypeAlias = _typing.Literal["_paused_until_ms", b"_paused_until_ms"]  # noqa: Y015
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__oldest_unacked_us) -> _WhichOneofReturnType__oldest_unacked_us | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__paused_until_ms) -> _WhichOneofReturnType__paused_until_ms | None: ...
 
 Global___Group: _TypeAlias = Group  # noqa: Y015
 
@@ -177,6 +192,7 @@ class Fates(_message.Message):
     FILTERED_FIELD_NUMBER: _builtins.int
     LOST_FIELD_NUMBER: _builtins.int
     DAMAGED_FIELD_NUMBER: _builtins.int
+    MOVED_FIELD_NUMBER: _builtins.int
     acked: _builtins.int
     filtered: _builtins.int
     """the filter rejects them"""
@@ -184,6 +200,8 @@ class Fates(_message.Message):
     """to retention, or to a loss of power"""
     damaged: _builtins.int
     """confirmed unreadable, and passed over"""
+    moved: _builtins.int
+    """operators passed over so many more than they reopened"""
     def __init__(
         self,
         *,
@@ -191,10 +209,11 @@ class Fates(_message.Message):
         filtered: _builtins.int = ...,
         lost: _builtins.int = ...,
         damaged: _builtins.int = ...,
+        moved: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["acked", b"acked", "damaged", b"damaged", "filtered", b"filtered", "lost", b"lost"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["acked", b"acked", "damaged", b"damaged", "filtered", b"filtered", "lost", b"lost", "moved", b"moved"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -380,6 +399,7 @@ class Grant(_message.Message):
     STALL_FIELD_NUMBER: _builtins.int
     FATES_FIELD_NUMBER: _builtins.int
     DAMAGED_FIELD_NUMBER: _builtins.int
+    PINNED_TO_FIELD_NUMBER: _builtins.int
     group: _builtins.str
     filter: _builtins.str
     stream: _builtins.str
@@ -394,6 +414,8 @@ class Grant(_message.Message):
     state_age_ms: _builtins.int
     stall: _builtins.str
     """why nothing is delivered, as a sentence; empty where it is"""
+    pinned_to: _builtins.str
+    """the client that an operator gave it to; empty: none"""
     @_builtins.property
     def progress(self) -> _types_pb2.Progress: ...
     @_builtins.property
@@ -418,10 +440,11 @@ class Grant(_message.Message):
         stall: _builtins.str = ...,
         fates: Global___Fates | None = ...,
         damaged: _abc.Iterable[_types_pb2.Range] | None = ...,
+        pinned_to: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["fates", b"fates", "progress", b"progress"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["client_id", b"client_id", "damaged", b"damaged", "end", b"end", "fates", b"fates", "filter", b"filter", "grant_epoch", b"grant_epoch", "group", b"group", "lag", b"lag", "progress", b"progress", "stall", b"stall", "state", b"state", "state_age_ms", b"state_age_ms", "stream", b"stream"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["client_id", b"client_id", "damaged", b"damaged", "end", b"end", "fates", b"fates", "filter", b"filter", "grant_epoch", b"grant_epoch", "group", b"group", "lag", b"lag", "pinned_to", b"pinned_to", "progress", b"progress", "stall", b"stall", "state", b"state", "state_age_ms", b"state_age_ms", "stream", b"stream"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -467,6 +490,95 @@ class RemoveGroupReply(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___RemoveGroupReply: _TypeAlias = RemoveGroupReply  # noqa: Y015
+
+@_typing.final
+class GroupOffsetsRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GROUP_FIELD_NUMBER: _builtins.int
+    STREAMS_FIELD_NUMBER: _builtins.int
+    group: _builtins.str
+    @_builtins.property
+    def streams(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """all where empty"""
+
+    def __init__(
+        self,
+        *,
+        group: _builtins.str = ...,
+        streams: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["group", b"group", "streams", b"streams"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GroupOffsetsRequest: _TypeAlias = GroupOffsetsRequest  # noqa: Y015
+
+@_typing.final
+class GroupOffsetsReply(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GROUP_FIELD_NUMBER: _builtins.int
+    STREAMS_FIELD_NUMBER: _builtins.int
+    group: _builtins.str
+    """NAME@FILTER"""
+    @_builtins.property
+    def streams(self) -> _containers.RepeatedCompositeFieldContainer[Global___StreamOffsets]: ...
+    def __init__(
+        self,
+        *,
+        group: _builtins.str = ...,
+        streams: _abc.Iterable[Global___StreamOffsets] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["group", b"group", "streams", b"streams"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GroupOffsetsReply: _TypeAlias = GroupOffsetsReply  # noqa: Y015
+
+@_typing.final
+class StreamOffsets(_message.Message):
+    """Where a group stands in a stream, by names and numbers that mean the same in another daemon."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TOPIC_FIELD_NUMBER: _builtins.int
+    ORDINAL_FIELD_NUMBER: _builtins.int
+    PARTITION_FIELD_NUMBER: _builtins.int
+    PARTITIONS_FIELD_NUMBER: _builtins.int
+    PROGRESS_FIELD_NUMBER: _builtins.int
+    END_FIELD_NUMBER: _builtins.int
+    topic: _builtins.str
+    ordinal: _builtins.int
+    """of the storage topic"""
+    partition: _builtins.int
+    partitions: _builtins.int
+    """of the storage topic"""
+    end: _builtins.int
+    """of the stream, when it was exported"""
+    @_builtins.property
+    def progress(self) -> _types_pb2.Progress: ...
+    def __init__(
+        self,
+        *,
+        topic: _builtins.str = ...,
+        ordinal: _builtins.int = ...,
+        partition: _builtins.int = ...,
+        partitions: _builtins.int = ...,
+        progress: _types_pb2.Progress | None = ...,
+        end: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["progress", b"progress"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["end", b"end", "ordinal", b"ordinal", "partition", b"partition", "partitions", b"partitions", "progress", b"progress", "topic", b"topic"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StreamOffsets: _TypeAlias = StreamOffsets  # noqa: Y015
 
 @_typing.final
 class ListGrantsRequest(_message.Message):

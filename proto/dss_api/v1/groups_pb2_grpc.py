@@ -54,6 +54,11 @@ class GroupsStub:
                 request_serializer=dss__api_dot_v1_dot_groups__pb2.RemoveGroupRequest.SerializeToString,
                 response_deserializer=dss__api_dot_v1_dot_groups__pb2.RemoveGroupReply.FromString,
                 _registered_method=True)
+        self.Offsets = channel.unary_unary(
+                '/dss_api.v1.Groups/Offsets',
+                request_serializer=dss__api_dot_v1_dot_groups__pb2.GroupOffsetsRequest.SerializeToString,
+                response_deserializer=dss__api_dot_v1_dot_groups__pb2.GroupOffsetsReply.FromString,
+                _registered_method=True)
 
 
 class GroupsServicer:
@@ -83,6 +88,12 @@ class GroupsServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Offsets(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_GroupsServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -105,6 +116,11 @@ def add_GroupsServicer_to_server(servicer, server):
                     servicer.Remove,
                     request_deserializer=dss__api_dot_v1_dot_groups__pb2.RemoveGroupRequest.FromString,
                     response_serializer=dss__api_dot_v1_dot_groups__pb2.RemoveGroupReply.SerializeToString,
+            ),
+            'Offsets': grpc.unary_unary_rpc_method_handler(
+                    servicer.Offsets,
+                    request_deserializer=dss__api_dot_v1_dot_groups__pb2.GroupOffsetsRequest.FromString,
+                    response_serializer=dss__api_dot_v1_dot_groups__pb2.GroupOffsetsReply.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -215,6 +231,33 @@ class Groups:
             '/dss_api.v1.Groups/Remove',
             dss__api_dot_v1_dot_groups__pb2.RemoveGroupRequest.SerializeToString,
             dss__api_dot_v1_dot_groups__pb2.RemoveGroupReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Offsets(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/dss_api.v1.Groups/Offsets',
+            dss__api_dot_v1_dot_groups__pb2.GroupOffsetsRequest.SerializeToString,
+            dss__api_dot_v1_dot_groups__pb2.GroupOffsetsReply.FromString,
             options,
             channel_credentials,
             insecure,

@@ -18,6 +18,7 @@ class GroupsStub:
     List: _aio.UnaryUnaryMultiCallable[_groups_pb2.ListGroupsRequest, _groups_pb2.ListGroupsReply]
     Describe: _aio.UnaryUnaryMultiCallable[_groups_pb2.DescribeGroupRequest, _groups_pb2.GroupDescription]
     Remove: _aio.UnaryUnaryMultiCallable[_groups_pb2.RemoveGroupRequest, _groups_pb2.RemoveGroupReply]
+    Offsets: _aio.UnaryUnaryMultiCallable[_groups_pb2.GroupOffsetsRequest, _groups_pb2.GroupOffsetsReply]
 
 class GroupsServicer(metaclass=_abc_1.ABCMeta):
     @_abc_1.abstractmethod
@@ -47,6 +48,13 @@ class GroupsServicer(metaclass=_abc_1.ABCMeta):
         request: _groups_pb2.RemoveGroupRequest,
         context: _aio.ServicerContext[_groups_pb2.RemoveGroupRequest, _abc.Awaitable[_groups_pb2.RemoveGroupReply]],
     ) -> _abc.Awaitable[_groups_pb2.RemoveGroupReply]: ...
+
+    @_abc_1.abstractmethod
+    def Offsets(
+        self,
+        request: _groups_pb2.GroupOffsetsRequest,
+        context: _aio.ServicerContext[_groups_pb2.GroupOffsetsRequest, _abc.Awaitable[_groups_pb2.GroupOffsetsReply]],
+    ) -> _abc.Awaitable[_groups_pb2.GroupOffsetsReply]: ...
 
 def add_GroupsServicer_to_server(servicer: GroupsServicer, server: _aio.Server) -> None: ...
 

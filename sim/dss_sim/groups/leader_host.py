@@ -31,6 +31,7 @@ from dssd.leaders.takeover import (
 )
 from dssd.machines.leader.events import (
     Committed,
+    Concluded,
     Destroyed,
     LeaderEffect,
     LeaderInput,
@@ -261,6 +262,8 @@ class LeaderHost:
                 self._persist(acting, effect)
             case WakeAt(at_ms):
                 self._arm(acting, at_ms)
+            case Concluded():
+                pass
             case Stop():
                 self._end(acting)
             case _:

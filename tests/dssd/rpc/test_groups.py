@@ -39,7 +39,7 @@ async def plant(tmp_path: Path) -> AsyncIterator[Plant]:
 
 @pytest.fixture
 def groups(plant: Plant) -> GroupsServicer:
-    return GroupsServicer(plant.groups, plant.registry)
+    return GroupsServicer(plant.groups, plant.registry, plant.catalogue)
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from dssd.limits import COMMIT_GATHER_MS_MAX, COMMIT_STREAMS_MAX
 from dssd.machines.leader import stream_sets
 from dssd.machines.leader.events import Committed, Persist
 from dssd.machines.leader.lent_stream import LentStream, StreamState
-from dssd.machines.leader.state import Alarm
+from dssd.machines.leader.state import Alarm, Committing
 from dssd.machines.leader.stream_events import Saved
 from dssd.machines.leader.turn import LeaderTurn
 
@@ -46,14 +46,20 @@ def commit_if_due(turn: LeaderTurn) -> None:
     state.urgent = state.urgent and bool(state.dirty)
     state.commit_id += 1
     state.commit_begun_ms = turn.now_ms
-    state.in_flight = tuple((lent.stream, lent.grant_epoch, lent.progress) for lent in chosen)
+    state.in_flight = tuple(_committing(lent) for lent in chosen)
     measure = tuple(
         lent.stream for lent in chosen if lent.unmeasured and lent.state is StreamState.GRANTING
     )
     records = tuple(lent.record() for lent in chosen)
     for lent in chosen:
         lent.grant_unsaved = False
+        lent.ended_move = None
     turn.effects.append(Persist(state.commit_id, records, measure, versions))
+
+
+def _committing(lent: LentStream) -> Committing:
+    moved_by = 0 if lent.ended_move is None else lent.ended_move.number
+    return Committing(lent.stream, lent.grant_epoch, lent.progress, moved_by)
 
 
 def _first(streams: Iterable[StreamId], count: int) -> list[StreamId]:
@@ -70,8 +76,8 @@ def take_committed(turn: LeaderTurn, given: Committed) -> Iterator[tuple[LentStr
         stream_sets.note_durable(state.stream_sets)
     ends = dict(given.ends)
     saved, state.in_flight = state.in_flight, ()
-    for stream, grant_epoch, progress in saved:
+    for stream, grant_epoch, progress, moved_by in saved:
         lent = state.streams.get(stream)
         if lent is not None:
             current = stream not in state.dirty
-            yield lent, Saved(grant_epoch, progress, current, ends.get(stream))
+            yield lent, Saved(grant_epoch, progress, current, ends.get(stream), moved_by)

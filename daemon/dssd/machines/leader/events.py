@@ -8,7 +8,7 @@ the actor's business; the leader knows only what is said here.
 from dataclasses import dataclass
 
 from dss_core.ids import StreamId
-from dss_core.progress import Progress
+from dss_core.progress import Progress, Ranges
 from dssd.machines.attempts import Attempts
 from dssd.machines.fate import NO_FATE, Fate
 from dssd.machines.messages import BorrowerId, SessionId, Stall, ToBorrower, ToLeader
@@ -32,6 +32,69 @@ class StoredStream:
     attempts: Attempts = ()
     finished: bool = False
     fate: Fate = NO_FATE
+    cursor_generation: int = 0
+    """The number of the newest operation that moved the cursor."""
+    marked_below: int = 0
+    """Unacked records below it were perhaps handed out before."""
+
+
+@dataclass(frozen=True, slots=True)
+class CursorMove:
+    """A move of a stream's cursor that an operation asks for: `cursor_moves` has the theory."""
+
+    stream: StreamId
+    number: int
+    """Of the operation; they rise."""
+    dropped: Ranges
+    """No longer acknowledged. Normalised."""
+    added: Ranges
+    """Acknowledged, after that. Normalised."""
+
+
+@dataclass(frozen=True, slots=True)
+class MadeMove:
+    """A move that was made, and what the stream had before and after it."""
+
+    number: int
+    before: Progress
+    after: Progress
+
+
+@dataclass(frozen=True, slots=True)
+class CancelledMove:
+    """A move that was not made, because its operation was cancelled."""
+
+    number: int
+
+
+EndedMove = MadeMove | CancelledMove
+
+
+@dataclass(frozen=True, slots=True)
+class MoveCursors:
+    """Make these moves, all of one operation, each as soon as nobody holds its stream."""
+
+    number: int
+    moves: tuple[CursorMove, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CancelMoves:
+    """Do not make the moves of the operation that were not made yet."""
+
+    number: int
+
+
+Instruction = MoveCursors | CancelMoves
+"""What an operation asks of the leader."""
+
+
+@dataclass(frozen=True, slots=True)
+class Instructed:
+    """An operation asks for something. What is known already changes nothing."""
+
+    instruction: Instruction
+    now_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +107,8 @@ class TookOver:
     """The daemon restarted since the last leader: no borrower of that time is left."""
     versions: tuple["SetVersion", ...] = ()
     """Of a lease group: the newest stream set of each session."""
+    moves: tuple[CursorMove, ...] = ()
+    """Moves of cursors that applied operations wait for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +181,7 @@ LeaderInput = (
     | SessionClosed
     | StreamsChanged
     | Committed
+    | Instructed
     | Destroyed
     | StopAsked
     | Ticked
@@ -134,6 +200,11 @@ class StreamRecord:
     grant: "GrantRecord | None"
     """None where only the progress changed."""
     fate: Fate = NO_FATE
+    cursor_generation: int = 0
+    marked_below: int = 0
+    """As in `StoredStream`."""
+    ended_move: EndedMove | None = None
+    """A move that is pending no longer once this is committed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +242,13 @@ class Persist:
 
 
 @dataclass(frozen=True, slots=True)
+class Concluded:
+    """Nothing of what the operation asked is left to do here, and what was done is durable."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
 class Send:
     """Pass it to the borrower that it names."""
 
@@ -191,7 +269,7 @@ class Stop:
     reason: str
 
 
-LeaderEffect = Persist | Send | WakeAt | Stop
+LeaderEffect = Persist | Send | Concluded | WakeAt | Stop
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +297,10 @@ class StreamView:
     stall: Stall = Stall.NONE
     """Why its delivery is paused."""
     fate: Fate = NO_FATE
+    cursor_generation: int = 0
+    """The number of the newest operation that moved its cursor."""
+    moving: bool = False
+    """An operation waits to move its cursor."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,13 @@ only; otherwise `holder` names who held it last.
 from enum import Enum
 
 from dssd.machines.attempts import Attempts
-from dssd.machines.leader.events import GrantRecord, StoredStream, StreamRecord
+from dssd.machines.leader.events import (
+    CursorMove,
+    EndedMove,
+    GrantRecord,
+    StoredStream,
+    StreamRecord,
+)
 from dssd.machines.messages import BorrowerId, GrantedStream, Stall
 
 
@@ -43,9 +49,10 @@ class LentStream:
     """The state, owned by the leader; `state`, `holder` and `grant_epoch` change in a step only."""
 
     __slots__ = (
-        "attempts", "durable", "fate", "frontier", "grant_epoch", "grant_unsaved", "heir", "holder",
-        "progress", "reserved", "saved", "sealed_end", "session_id", "since_ms",
-        "stall", "state", "stream", "suspect_end", "unmeasured",
+        "attempts", "cursor_generation", "durable", "ended_move", "fate", "frontier",
+        "grant_epoch", "grant_unsaved", "heir", "holder", "move", "moved_epoch", "progress",
+        "reserved", "saved", "sealed_end", "session_id", "since_ms", "stall", "state", "stream",
+        "suspect_end", "unmeasured",
     )  # fmt: skip
 
     def __init__(self, stored: StoredStream) -> None:
@@ -63,10 +70,18 @@ class LentStream:
         self.attempts: Attempts = stored.attempts
         self.fate = stored.fate
         self.sealed_end = stored.sealed_end
-        self.suspect_end = 0 if stored.borrower_id is None else stored.end
+        doubtful_end = 0 if stored.borrower_id is None else stored.end
+        self.suspect_end = max(stored.marked_below, doubtful_end)
         self.unmeasured = False
         self.stall = Stall.NONE
         """Why delivery is paused, as its holder says."""
+        self.cursor_generation = stored.cursor_generation
+        self.move: CursorMove | None = None
+        """What an operation asks for, until nobody holds the stream."""
+        self.ended_move: EndedMove | None = None
+        """A move that was made or cancelled, while no commit says so."""
+        self.moved_epoch = 0
+        """The grant epoch that the last move gave; what was committed before it says nothing."""
         self.reserved = False
         self.durable = False
         """What the present state waits for is committed."""
@@ -93,7 +108,16 @@ class LentStream:
             )
         finished = self.state is StreamState.FINISHED
         return StreamRecord(
-            self.stream, self.progress, self.frontier, self.attempts, finished, grant, self.fate
+            self.stream,
+            self.progress,
+            self.frontier,
+            self.attempts,
+            finished,
+            grant,
+            self.fate,
+            self.cursor_generation,
+            self.suspect_end,
+            self.ended_move,
         )
 
     def granted(self) -> GrantedStream:

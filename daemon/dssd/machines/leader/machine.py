@@ -45,6 +45,7 @@ from dssd.machines.leader.commits import commit_if_due, mark_dirty
 from dssd.machines.leader.events import (
     Committed,
     Destroyed,
+    Instructed,
     LeaderEffect,
     LeaderInput,
     Received,
@@ -57,8 +58,10 @@ from dssd.machines.leader.events import (
     TookOver,
     WakeAt,
 )
+from dssd.machines.leader.instructions import take_instruction, take_pending_moves
 from dssd.machines.leader.lent_stream import HELD, LentStream, StreamState
 from dssd.machines.leader.members import close_session, remove_member
+from dssd.machines.leader.moves_under_way import forget_moves
 from dssd.machines.leader.rebalance import begin_moves, rebalance_if_due
 from dssd.machines.leader.receiving import receive
 from dssd.machines.leader.state import (
@@ -134,6 +137,7 @@ def _take_over(turn: LeaderTurn, given: TookOver) -> None:
         kept_ms = state.timing.reserve_ms if given.restarted else state.timing.lease_ms
         state.timers.set(Alarm.RESERVE, given.now_ms + kept_ms)
     state.timers.set(Alarm.IDLE, given.now_ms + state.timing.idle_ms)
+    take_pending_moves(turn, given.moves)
 
 
 def _end_reserve(turn: LeaderTurn) -> None:
@@ -144,7 +148,7 @@ def _end_reserve(turn: LeaderTurn) -> None:
     for lent in state.streams.values():
         if not lent.reserved:
             continue
-        if for_holders:
+        if for_holders or lent.move is not None:
             turn_stream(turn, lent, HolderLost())
         lent.reserved = False
     rebalance_by(turn, turn.now_ms)
@@ -183,6 +187,7 @@ def _forget_stream(turn: LeaderTurn, stream: StreamId) -> None:
     state.timers.clear(Resend(stream))
     state.timers.clear(StateDeadline(stream))
     state.resend_ms.pop(stream, None)
+    forget_moves(turn, stream)
     rebalance_by(turn, turn.now_ms)
 
 
@@ -285,6 +290,7 @@ TRANSITIONS: Mapping[tuple[LeaderState, type[LeaderInput]], Callable[..., None]]
     (_S.LOADING, SessionClosed): ignore,
     (_S.LOADING, StreamsChanged): ignore,
     (_S.LOADING, Committed): ignore,
+    (_S.LOADING, Instructed): ignore,
     (_S.LOADING, Destroyed): _stop_unloaded,
     (_S.LOADING, StopAsked): _stop_unloaded,
     (_S.LOADING, Ticked): ignore,
@@ -293,6 +299,7 @@ TRANSITIONS: Mapping[tuple[LeaderState, type[LeaderInput]], Callable[..., None]]
     (_S.LEADING, SessionClosed): close_session,
     (_S.LEADING, StreamsChanged): _change_streams,
     (_S.LEADING, Committed): note_committed,
+    (_S.LEADING, Instructed): take_instruction,
     (_S.LEADING, Destroyed): _destroy,
     (_S.LEADING, StopAsked): _begin_stop,
     (_S.LEADING, Ticked): _tick,
@@ -301,6 +308,7 @@ TRANSITIONS: Mapping[tuple[LeaderState, type[LeaderInput]], Callable[..., None]]
     (_S.STOPPING, SessionClosed): ignore,
     (_S.STOPPING, StreamsChanged): ignore,
     (_S.STOPPING, Committed): note_committed,
+    (_S.STOPPING, Instructed): ignore,
     (_S.STOPPING, Destroyed): _destroy,
     (_S.STOPPING, StopAsked): ignore,
     (_S.STOPPING, Ticked): ignore,
@@ -309,6 +317,7 @@ TRANSITIONS: Mapping[tuple[LeaderState, type[LeaderInput]], Callable[..., None]]
     (_S.STOPPED, SessionClosed): ignore,
     (_S.STOPPED, StreamsChanged): ignore,
     (_S.STOPPED, Committed): ignore,
+    (_S.STOPPED, Instructed): ignore,
     (_S.STOPPED, Destroyed): ignore,
     (_S.STOPPED, StopAsked): ignore,
     (_S.STOPPED, Ticked): ignore,

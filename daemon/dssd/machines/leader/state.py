@@ -8,6 +8,7 @@ a state of `HELD` is in `Member.streams` of its holder, and its heir has it in `
 from collections import deque
 from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 from dss_core.ids import StreamId
 from dss_core.progress import Progress
@@ -76,6 +77,16 @@ class ForgetDeparted:
 Timer = Alarm | MemberLease | Resend | StateDeadline | ForgetDeparted
 
 
+class Committing(NamedTuple):
+    """What the commit under way holds of a stream."""
+
+    stream: StreamId
+    grant_epoch: int
+    progress: Progress
+    moved_by: int
+    """The operation of which it ends a move; 0: of none."""
+
+
 class Member:
     """A borrower that the leader knows."""
 
@@ -111,6 +122,7 @@ class Leader:
         "leaving",
         "members",
         "moves",
+        "moving",
         "order",
         "owner_session",
         "rebalanced_ms",
@@ -166,8 +178,10 @@ class Leader:
         """Streams with changes that are in no commit yet, in the order in which they changed."""
         self.urgent = False
         """Somebody waits for the next commit."""
-        self.in_flight: tuple[tuple[StreamId, int, Progress], ...] = ()
-        """Streams of the commit under way, with the grant epoch and progress that it holds."""
+        self.in_flight: tuple[Committing, ...] = ()
+        """Streams of the commit under way, and what it holds of them."""
+        self.moving: dict[int, set[StreamId]] = {}
+        """Streams whose moves are not durably ended, by the number of the operation."""
         self.commit_id = 0
         self.commit_begun_ms = 0
         self.commit_took_ms = 0
@@ -219,6 +233,8 @@ def _stream_view(state: Leader, stream: StreamId, now_ms: int) -> StreamView:
         now_ms - lent.since_ms,
         lent.stall,
         lent.fate,
+        lent.cursor_generation,
+        lent.move is not None,
     )
 
 

@@ -23,6 +23,8 @@ Rules:
 4. A holder that does not answer a grant or a revoke by the deadline is told `Revoked`. It may hand
    out records until it hears that, or until its lease ends; before, nobody else gets the stream.
 5. A stream that is kept for its last holder (`reserved`) is adopted by a report of its epoch.
+6. An operation moves the cursor (`cursor_moves`) once nobody holds the stream and it is not kept
+   for its last holder: who holds it is asked for it first. A finished stream may be opened again.
 
 `step` is total over `TRANSITIONS`. It answers with acts that the leader carries out: the stream
 knows neither members nor timers.
@@ -31,12 +33,16 @@ knows neither members nor timers.
 from collections.abc import Callable, Mapping
 
 from dssd.machines.attempts import merged_attempts
+from dssd.machines.leader.cursor_moves import make_move
+from dssd.machines.leader.events import CancelledMove
 from dssd.machines.leader.lent_stream import LentStream, StreamState
 from dssd.machines.leader.stream_events import (
     Act,
     Acts,
     GrantDecided,
     HolderLost,
+    MoveAsked,
+    MoveCancelled,
     Overdue,
     Released,
     Reported,
@@ -55,6 +61,11 @@ def step(state: LentStream, event: StreamEvent) -> Acts:
 
 
 def _lend(state: LentStream, event: GrantDecided) -> Acts:
+    # A stream that was kept for the session may still have its move before it.
+    make_move(state)
+    if state.is_at_end():
+        _finish(state)
+        return (Act.SAVE_NOW, Act.SHARE_ANEW)
     state.state = StreamState.GRANTING
     state.grant_epoch += 1
     state.holder = event.borrower_id
@@ -118,12 +129,14 @@ def _report_free(state: LentStream, event: Reported) -> Acts:
         return (Act.SEND_INVALIDATE,)
     fresh = _merge(state, event.report)
     if state.is_at_end():
-        _finish(state)
-        return (Act.SAVE_SOON, Act.SEND_INVALIDATE, Act.SHARE_ANEW)
+        return (*_end(state), Act.SEND_INVALIDATE)
     if state.reserved and not event.final:
-        state.state = StreamState.GRANTED
         state.stall = event.report.stall
         state.reserved = False
+        if state.move is not None:
+            state.state = StreamState.REVOKING
+            return (Act.SAVE_SOON, Act.SEND_REVOKE)
+        state.state = StreamState.GRANTED
         return (Act.SAVE_SOON,) if fresh else (Act.SEND_SAVED,)
     return (Act.SAVE_SOON, Act.SEND_INVALIDATE) if fresh else (Act.SEND_INVALIDATE,)
 
@@ -156,11 +169,46 @@ def _finish(state: LentStream) -> None:
 def _end(state: LentStream) -> Acts:
     state.stall = Stall.NONE
     state.grant_unsaved = True
+    save = Act.SAVE_SOON if state.move is None else Act.SAVE_NOW
+    make_move(state)
     if state.is_at_end():
         _finish(state)
-        return (Act.SAVE_SOON, Act.SHARE_ANEW)
+        return (save, Act.SHARE_ANEW)
     state.state = StreamState.FREE
-    return (Act.SAVE_SOON, Act.PLACE)
+    return (save, Act.PLACE)
+
+
+def _take_move(state: LentStream, event: MoveAsked) -> bool:
+    """Whether the move is to be made: it was not made before."""
+    if event.move.number <= state.cursor_generation or state.move is not None:
+        return False
+    state.move = event.move
+    return True
+
+
+def _ask_move_free(state: LentStream, event: MoveAsked) -> Acts:
+    if not _take_move(state, event) or state.reserved:
+        return ()
+    return _end(state)
+
+
+def _ask_move_held(state: LentStream, event: MoveAsked) -> Acts:
+    if not _take_move(state, event):
+        return ()
+    return _revoke(state, RevokeDecided(event.heir))
+
+
+def _ask_move_revoked(state: LentStream, event: MoveAsked) -> Acts:
+    _take_move(state, event)
+    return ()
+
+
+def _cancel_move(state: LentStream, event: MoveCancelled) -> Acts:
+    if state.move is None or state.move.number != event.number:
+        return ()
+    state.move = None
+    state.ended_move = CancelledMove(event.number)
+    return (Act.SAVE_NOW,)
 
 
 def _release_doubtful(state: LentStream, event: Released) -> Acts:
@@ -181,7 +229,7 @@ def _give_up_holder(state: LentStream, event: HolderLost) -> Acts:
         return ()
     state.reserved = False
     state.unmeasured = True
-    return (Act.PLACE,)
+    return (Act.PLACE,) if state.move is None else _end(state)
 
 
 def _lose_holder(state: LentStream, event: HolderLost) -> Acts:
@@ -213,37 +261,38 @@ def _revoked_again(state: LentStream, event: ResendDue) -> Acts:
     return (Act.SEND_REVOKED,) if state.durable else ()
 
 
-def _note_saved(state: LentStream, event: Saved) -> None:
-    state.saved = state.saved.merged(event.progress)
+def _note_saved(state: LentStream, event: Saved) -> Acts:
+    if event.grant_epoch >= state.moved_epoch:
+        state.saved = state.saved.merged(event.progress)
     if event.grant_epoch == state.grant_epoch and event.measured_end is not None:
         state.suspect_end = max(state.suspect_end, event.measured_end)
         state.unmeasured = False
+    return (Act.NOTE_MOVED,) if event.moved_by else ()
 
 
 def _saved(state: LentStream, event: Saved) -> Acts:
-    _note_saved(state, event)
-    return (Act.SEND_SAVED,) if event.grant_epoch == state.grant_epoch else ()
+    acts = _note_saved(state, event)
+    return (*acts, Act.SEND_SAVED) if event.grant_epoch == state.grant_epoch else acts
 
 
 def _saved_granting(state: LentStream, event: Saved) -> Acts:
-    _note_saved(state, event)
+    acts = _note_saved(state, event)
     if not event.current or event.grant_epoch != state.grant_epoch:
-        return ()
+        return acts
     state.durable = True
-    return (Act.SEND_GRANT,)
+    return (*acts, Act.SEND_GRANT)
 
 
 def _saved_revoked(state: LentStream, event: Saved) -> Acts:
-    _note_saved(state, event)
+    acts = _note_saved(state, event)
     if not event.current:
-        return ()
+        return acts
     state.durable = True
-    return (Act.SEND_REVOKED,)
+    return (*acts, Act.SEND_REVOKED)
 
 
 def _saved_free(state: LentStream, event: Saved) -> Acts:
-    _note_saved(state, event)
-    return ()
+    return _note_saved(state, event)
 
 
 def _seal(state: LentStream, event: Sealed) -> Acts:
@@ -253,10 +302,7 @@ def _seal(state: LentStream, event: Sealed) -> Acts:
 
 def _seal_free(state: LentStream, event: Sealed) -> Acts:
     state.sealed_end = event.end
-    if not state.is_at_end():
-        return ()
-    _finish(state)
-    return (Act.SAVE_SOON, Act.SHARE_ANEW)
+    return _end(state) if state.is_at_end() else ()
 
 
 def _seal_granted(state: LentStream, event: Sealed) -> Acts:
@@ -279,6 +325,8 @@ TRANSITIONS: Mapping[tuple[StreamState, type[StreamEvent]], Callable[..., Acts]]
     (_S.FREE, GrantDecided): _lend,
     (_S.FREE, Reported): _report_free,
     (_S.FREE, RevokeDecided): ignore,
+    (_S.FREE, MoveAsked): _ask_move_free,
+    (_S.FREE, MoveCancelled): _cancel_move,
     (_S.FREE, Released): ignore,
     (_S.FREE, HolderLost): _give_up_holder,
     (_S.FREE, Overdue): ignore,
@@ -288,6 +336,8 @@ TRANSITIONS: Mapping[tuple[StreamState, type[StreamEvent]], Callable[..., Acts]]
     (_S.GRANTING, GrantDecided): ignore,
     (_S.GRANTING, Reported): _report,
     (_S.GRANTING, RevokeDecided): _revoke,
+    (_S.GRANTING, MoveAsked): _ask_move_held,
+    (_S.GRANTING, MoveCancelled): _cancel_move,
     (_S.GRANTING, Released): _release_doubtful,
     (_S.GRANTING, HolderLost): _lose_holder,
     (_S.GRANTING, Overdue): _take_back,
@@ -297,6 +347,8 @@ TRANSITIONS: Mapping[tuple[StreamState, type[StreamEvent]], Callable[..., Acts]]
     (_S.GRANTED, GrantDecided): ignore,
     (_S.GRANTED, Reported): _report,
     (_S.GRANTED, RevokeDecided): _revoke,
+    (_S.GRANTED, MoveAsked): _ask_move_held,
+    (_S.GRANTED, MoveCancelled): _cancel_move,
     (_S.GRANTED, Released): _release_doubtful,
     (_S.GRANTED, HolderLost): _lose_holder,
     (_S.GRANTED, Overdue): ignore,
@@ -306,6 +358,8 @@ TRANSITIONS: Mapping[tuple[StreamState, type[StreamEvent]], Callable[..., Acts]]
     (_S.REVOKING, GrantDecided): ignore,
     (_S.REVOKING, Reported): _report,
     (_S.REVOKING, RevokeDecided): _change_heir,
+    (_S.REVOKING, MoveAsked): _ask_move_revoked,
+    (_S.REVOKING, MoveCancelled): _cancel_move,
     (_S.REVOKING, Released): _release_doubtful,
     (_S.REVOKING, HolderLost): _lose_holder,
     (_S.REVOKING, Overdue): _take_back,
@@ -315,6 +369,8 @@ TRANSITIONS: Mapping[tuple[StreamState, type[StreamEvent]], Callable[..., Acts]]
     (_S.REVOKED, GrantDecided): ignore,
     (_S.REVOKED, Reported): _report_revoked,
     (_S.REVOKED, RevokeDecided): _change_heir,
+    (_S.REVOKED, MoveAsked): _ask_move_revoked,
+    (_S.REVOKED, MoveCancelled): _cancel_move,
     (_S.REVOKED, Released): _release,
     (_S.REVOKED, HolderLost): _end_exactly,
     (_S.REVOKED, Overdue): ignore,
@@ -324,6 +380,8 @@ TRANSITIONS: Mapping[tuple[StreamState, type[StreamEvent]], Callable[..., Acts]]
     (_S.FINISHED, GrantDecided): ignore,
     (_S.FINISHED, Reported): _invalidate,
     (_S.FINISHED, RevokeDecided): ignore,
+    (_S.FINISHED, MoveAsked): _ask_move_free,
+    (_S.FINISHED, MoveCancelled): _cancel_move,
     (_S.FINISHED, Released): ignore,
     (_S.FINISHED, HolderLost): ignore,
     (_S.FINISHED, Overdue): ignore,

@@ -13,6 +13,7 @@ from dssd.machines.leader import stream_sets
 from dssd.machines.leader.commits import mark_dirty, take_committed
 from dssd.machines.leader.events import Committed
 from dssd.machines.leader.lent_stream import ENDED_BY_DEADLINE, HELD, LentStream, StreamState
+from dssd.machines.leader.moves_under_way import note_moved
 from dssd.machines.leader.state import Alarm, Leader, Member, Resend, StateDeadline
 from dssd.machines.leader.stream import step as step_stream
 from dssd.machines.leader.stream_events import (
@@ -21,6 +22,7 @@ from dssd.machines.leader.stream_events import (
     Released,
     Reported,
     ResendDue,
+    Saved,
     StreamEvent,
 )
 from dssd.machines.leader.stream_set_state import StreamSets
@@ -100,6 +102,9 @@ def _act(turn: LeaderTurn, lent: LentStream, event: StreamEvent, act: Act) -> No
             _place(turn, lent)
         case Act.SHARE_ANEW:
             rebalance_by(turn, turn.now_ms + turn.state.timing.gather_ms)
+        case Act.NOTE_MOVED:
+            assert isinstance(event, Saved)
+            note_moved(turn, lent.stream, event.moved_by)
         case _:
             assert_never(act)
 
@@ -179,7 +184,7 @@ def _place(turn: LeaderTurn, lent: LentStream) -> None:
 def lend(turn: LeaderTurn, lent: LentStream, member: Member) -> None:
     """Lend a free stream to a member."""
     turn_stream(turn, lent, GrantDecided(member.borrower_id, member.session_id))
-    if turn.state.stream_sets is not None:
+    if turn.state.stream_sets is not None and lent.state is StreamState.GRANTING:
         stream_sets.touch(turn.state.stream_sets, lent, again=False)
 
 

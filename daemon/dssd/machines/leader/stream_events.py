@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from dss_core.progress import Progress
+from dssd.machines.leader.events import CursorMove
 from dssd.machines.messages import BorrowerId, SessionId, StreamReport
 
 
@@ -28,6 +29,8 @@ class Act(Enum):
     """The stream is free: give it to its heir, or allocate."""
     SHARE_ANEW = "share_anew"
     """The stream is finished, so what members hold of the others may be out of balance."""
+    NOTE_MOVED = "note_moved"
+    """That a move ended, made or cancelled, is durable: its operation may be done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +54,24 @@ class Reported:
 class RevokeDecided:
     """The stream shall go to another member."""
 
-    heir: BorrowerId
+    heir: BorrowerId | None
+    """None: whoever shall have it then."""
+
+
+@dataclass(frozen=True, slots=True)
+class MoveAsked:
+    """An operation moves the cursor, as soon as nobody holds the stream."""
+
+    move: CursorMove
+    heir: BorrowerId | None
+    """Who gets the stream after that: its holder, if that one stays."""
+
+
+@dataclass(frozen=True, slots=True)
+class MoveCancelled:
+    """An operation is cancelled; a move that was made stays made."""
+
+    number: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +106,8 @@ class Saved:
     current: bool
     """Nothing changed since."""
     measured_end: int | None
+    moved_by: int = 0
+    """The operation of which the commit ended a move; 0: of none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +121,8 @@ StreamEvent = (
     GrantDecided
     | Reported
     | RevokeDecided
+    | MoveAsked
+    | MoveCancelled
     | Released
     | HolderLost
     | Overdue

@@ -1,0 +1,96 @@
+"""A move of a cursor: what an operation makes of a stream's progress.
+
+Every operation on cursors is two sets of offsets, so one rule serves all of them::
+
+    after = (before without dropped) with added        t: the target        max: `OFFSET_MAX`
+
+    operation               dropped                      added
+    rewind to t             [t, max)                     nothing
+    skip to t               nothing                      [0, t)
+    seek t                  [t, max)                     [0, t)
+    skip records by hand    nothing                      the records
+    import                  [0, max)                     the exported progress
+    undo of any             what it gave the stream      what the stream had before
+
+So an undo keeps what was acknowledged since: that is in neither set. What is *reopened*,
+acknowledged before and not after, comes again as if for the first time: the hand-out frontier falls
+to the first of it, and attempts, failures, doubts and rests from there on are forgotten. It comes
+marked, because `suspect_end` rises above everything that may have been handed out before.
+
+A move is made while nobody holds the stream. The grant epoch rises with it, so no report from
+before counts afterwards. Invariant: a move of a number that is not above the stream's cursor
+generation was made already, and is not made again. This module does not know who holds a stream.
+"""
+
+from dss_core.progress import Progress, Ranges, without
+from dssd.machines.attempts import Attempts, unacked_attempts
+from dssd.machines.fate import Fate
+from dssd.machines.leader.events import CursorMove, MadeMove
+from dssd.machines.leader.lent_stream import LentStream
+
+
+def make_move(state: LentStream) -> None:
+    """Make the move that waits, if there is one. The stream has no holder."""
+    move = state.move
+    if move is None:
+        return
+    state.move = None
+    before, after = state.progress, moved(state.progress, move)
+    state.ended_move = MadeMove(move.number, before, after)
+    state.cursor_generation = move.number
+    state.grant_epoch += 1
+    state.grant_unsaved = True
+    state.moved_epoch = state.grant_epoch
+    state.session_id = None
+    state.reserved = False
+    ranges_end = before.ranges[-1][1] if before.ranges else before.floor
+    state.suspect_end = max(state.suspect_end, state.frontier, ranges_end)
+    reopened = _first_reopened(before, after)
+    known_below = state.frontier if reopened is None else min(state.frontier, reopened)
+    state.frontier = max(known_below, after.floor)
+    state.attempts = _kept(state.attempts, known_below, after)
+    state.fate = _moved_fate(state.fate, known_below, before, after)
+    state.progress = after
+    state.saved = Progress(0)
+
+
+def moved(before: Progress, move: CursorMove) -> Progress:
+    """What the move makes of the progress."""
+    return before.without(move.dropped).with_acked(move.added)
+
+
+def _first_reopened(before: Progress, after: Progress) -> int | None:
+    """The first offset that was acknowledged and is not any more."""
+    reopened = without(all_of(before), all_of(after))
+    return reopened[0][0] if reopened else None
+
+
+def _kept(entries: Attempts, below: int, after: Progress) -> Attempts:
+    return unacked_attempts(
+        ((start, min(end, below), count) for start, end, count in entries if start < below), after
+    )
+
+
+def _moved_fate(fate: Fate, below: int, before: Progress, after: Progress) -> Fate:
+    more = _covered(after) - _covered(before)
+    return Fate(
+        _kept(fate.failures, below, after),
+        _kept(fate.doubts, below, after),
+        _kept(fate.rests, below, after),
+        fate.damaged,
+        fate.counts.plus("moved", more),
+    )
+
+
+def _covered(progress: Progress) -> int:
+    return progress.floor + progress.acked_above_floor()
+
+
+def everything_below(offset: int) -> Ranges:
+    """All offsets below one."""
+    return ((0, offset),) if offset else ()
+
+
+def all_of(progress: Progress) -> Ranges:
+    """What the progress has acknowledged."""
+    return (*everything_below(progress.floor), *progress.ranges)

@@ -1,0 +1,68 @@
+"""What operations ask of a leader, and when the leader has done it.
+
+An instruction may come more than once, and after a restart what is pending comes with the takeover:
+so each is harmless the second time. Invariant: every instruction is answered by `Concluded` sooner
+or later, at once where there is nothing to do. This module does not know what a move makes of
+progress (`cursor_moves`).
+"""
+
+from collections.abc import Callable, Mapping
+
+from dssd.machines.leader.events import (
+    CancelMoves,
+    CursorMove,
+    Instructed,
+    Instruction,
+    MoveCursors,
+)
+from dssd.machines.leader.lent_stream import LentStream
+from dssd.machines.leader.moves_under_way import conclude_if_done
+from dssd.machines.leader.stream_acts import turn_stream
+from dssd.machines.leader.stream_events import MoveAsked, MoveCancelled
+from dssd.machines.leader.turn import LeaderTurn
+
+
+def take_instruction(turn: LeaderTurn, given: Instructed) -> None:
+    """Begin to do what an operation asks."""
+    INSTRUCTIONS[type(given.instruction)](turn, given.instruction)
+
+
+def take_pending_moves(turn: LeaderTurn, moves: tuple[CursorMove, ...]) -> None:
+    """Begin what a leader before had not ended."""
+    for number in sorted({move.number for move in moves}):
+        of_number = tuple(move for move in moves if move.number == number)
+        _move_cursors(turn, MoveCursors(number, of_number))
+
+
+def _move_cursors(turn: LeaderTurn, asked: MoveCursors) -> None:
+    state = turn.state
+    moving = state.moving.setdefault(asked.number, set())
+    for move in asked.moves:
+        lent = state.streams.get(move.stream)
+        if lent is None:
+            continue
+        holder = state.members.get(lent.holder) if lent.holder is not None else None
+        stays = holder is not None and not holder.leaving
+        turn_stream(turn, lent, MoveAsked(move, lent.holder if stays else None))
+        if _is_moving(turn, lent, asked.number):
+            moving.add(move.stream)
+    conclude_if_done(turn, asked.number)
+
+
+def _is_moving(turn: LeaderTurn, lent: LentStream, number: int) -> bool:
+    waits = lent.move is not None and lent.move.number == number
+    unsaved = lent.ended_move is not None and lent.ended_move.number == number
+    committing = (each for each in turn.state.in_flight if each.stream == lent.stream)
+    return waits or unsaved or any(each.moved_by == number for each in committing)
+
+
+def _cancel_moves(turn: LeaderTurn, asked: CancelMoves) -> None:
+    for stream in sorted(turn.state.moving.get(asked.number, ())):
+        turn_stream(turn, turn.state.streams[stream], MoveCancelled(asked.number))
+    conclude_if_done(turn, asked.number)
+
+
+INSTRUCTIONS: Mapping[type[Instruction], Callable[..., None]] = {
+    MoveCursors: _move_cursors,
+    CancelMoves: _cancel_moves,
+}

@@ -1,0 +1,130 @@
+"""What an operator may change, as a value each.
+
+A change that a plan answers with is *resolved*: it names offsets instead of times, so that applying
+it does exactly that. Invariant: values only; what a change means is in its kind.
+"""
+
+import json
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+
+from dss_core.progress import Progress
+
+
+class Direction(StrEnum):
+    """Which way a cursor may go."""
+
+    REWIND = "rewind"
+    """Records from the target on come again; none is passed over."""
+    SKIP = "skip"
+    """Records before the target are passed over; none comes again."""
+    SEEK = "seek"
+    """Both."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToEarliest:
+    """The first kept record."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToLatest:
+    """Behind the last record."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToTime:
+    """The first record that was appended then or later."""
+
+    time_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class ToOffset:
+    """An offset of the only stream."""
+
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class ByRecords:
+    """From the floor, so many offsets forward, or back where it is negative."""
+
+    records: int
+
+
+@dataclass(frozen=True, slots=True)
+class BySpan:
+    """From the append time of the record at the floor, forward, or back where it is negative."""
+
+    span_ms: int
+
+
+Target = ToEarliest | ToLatest | ToTime | ToOffset | ByRecords | BySpan
+
+
+@dataclass(frozen=True, slots=True)
+class StreamTarget:
+    """A resolved target."""
+
+    stream: str
+    storage_topic_id: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class MoveCursors:
+    """Moves the cursors of a group."""
+
+    group: str
+    direction: Direction
+    streams: tuple[str, ...] = ()
+    """All that the group reads where empty."""
+    to: Target | None = None
+    targets: tuple[StreamTarget, ...] = ()
+    """Resolved: `streams` and `to` say nothing then."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamOffsets:
+    """Where a group stood in a stream, by names and numbers that another daemon knows as well."""
+
+    topic: str
+    ordinal: int
+    partition: int
+    partitions: int
+    progress: Progress
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class ImportOffsets:
+    """Gives a group the progress that was exported."""
+
+    group: str
+    streams: tuple[StreamOffsets, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SkipRecords:
+    """Acknowledges records for a group by hand."""
+
+    group: str
+    stream: str
+    offset: int
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Undo:
+    """Takes an operation back."""
+
+    number: int
+
+
+Change = MoveCursors | ImportOffsets | SkipRecords | Undo
+
+
+def to_json(change: Change) -> str:
+    """The change, for people and programs that look at an operation."""
+    return json.dumps({"change": type(change).__name__, **asdict(change)}, sort_keys=True)

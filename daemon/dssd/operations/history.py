@@ -1,0 +1,148 @@
+"""The operations that are kept: in rows, and in memory as the rows are.
+
+Invariant: memory holds what is committed. Operations that ended longer ago than
+`OPERATIONS_KEPT_MS` are removed, with what they need to be undone; one that runs never is.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from dss_core.errors import OperationNotFound
+from dssd.operations.limits import OPERATIONS_KEPT_MAX, OPERATIONS_KEPT_MS
+from dssd.store.keys import key_of
+from dssd.store.paging import scan_all
+from dssd.store.port import Delete, Precondition, Put, Store, Write
+from dssd.store.rows import MadeMoveRow, OperationIdRow, OperationRow, PendingMoveRow
+from dssd.store.uninterrupted import finished
+
+RUNNING, CANCELLING, DONE, CANCELLED, FAILED = (
+    "running",
+    "cancelling",
+    "done",
+    "cancelled",
+    "failed",
+)
+"""Where an operation stands."""
+
+UNENDED = frozenset({RUNNING, CANCELLING})
+
+
+def undo_ends_ms(applied_at_ms: int) -> int:
+    """Until when an operation that is applied then is kept, and so can be taken back."""
+    return applied_at_ms + OPERATIONS_KEPT_MS
+
+
+class History:
+    """Built by `open`; lives as long as the daemon."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._by_number: dict[int, OperationRow] = {}
+        self._by_id: dict[str, int] = {}
+
+    @classmethod
+    async def open(cls, store: Store) -> "History":
+        """Read what is kept."""
+        history = cls(store)
+        for found in await scan_all(store, OperationRow):
+            history._enter(found.row)
+        return history
+
+    def get(self, number: int) -> OperationRow:
+        """The operation of that number.
+
+        Raises:
+            OperationNotFound: there is none, or it is not kept any more.
+        """
+        row = self._by_number.get(number)
+        if row is None:
+            raise OperationNotFound(number=number)
+        return row
+
+    def named(self, operation_id: str) -> OperationRow | None:
+        """The operation that an operator's own id names."""
+        number = self._by_id.get(operation_id)
+        return None if number is None else self._by_number[number]
+
+    def newest(self) -> Iterator[OperationRow]:
+        """All of them, the newest first."""
+        for number in sorted(self._by_number, reverse=True):
+            yield self._by_number[number]
+
+    def unended(self) -> list[OperationRow]:
+        """Those that have not ended, the oldest first."""
+        rows = (self._by_number[number] for number in sorted(self._by_number))
+        return [row for row in rows if row.state in UNENDED]
+
+    def running_on(self, subject: str) -> OperationRow | None:
+        """The operation that has not ended on a subject."""
+        return next((row for row in self.unended() if row.subject == subject), None)
+
+    async def begin(
+        self,
+        row: OperationRow,
+        writes: Sequence[Write],
+        preconditions: Sequence[Precondition],
+    ) -> None:
+        """Commit a new operation with what it writes besides.
+
+        Raises:
+            PreconditionFailed: nothing was written.
+        """
+        rows = [row]
+        if row.undoes:
+            rows.append(replace(self.get(row.undoes), undone_by=row.number))
+        own = [Put(each) for each in rows]
+        own_id = Put(OperationIdRow(row.operation_id, row.number))
+        work = self._store.commit([*own, own_id, *writes], preconditions)
+        await finished(work, name=f"begin operation {row.number}")
+        for each in rows:
+            self._enter(each)
+
+    async def change(self, row: OperationRow) -> None:
+        """Commit what became of an operation."""
+        writes: list[Write] = [Put(row)]
+        rows = [row]
+        if row.undoes and row.state in (CANCELLED, FAILED):
+            # It was not taken back, or not all of it: that may be tried again.
+            rows.append(replace(self.get(row.undoes), undone_by=0))
+            writes.append(Put(rows[-1]))
+        await finished(self._store.commit(writes), name=f"change operation {row.number}")
+        for each in rows:
+            self._enter(each)
+
+    async def made_moves(self, number: int) -> list[MadeMoveRow]:
+        """The moves of cursors that an operation made."""
+        return [found.row for found in await scan_all(self._store, MadeMoveRow, (number,))]
+
+    async def pending_moves(self, row: OperationRow) -> list[PendingMoveRow]:
+        """The moves of cursors that an operation waits to make."""
+        if row.state not in UNENDED:
+            return []
+        found = await scan_all(self._store, PendingMoveRow, (row.group_id,))
+        return [each.row for each in found if each.row.number == row.number]
+
+    async def trim(self, wall_ms: int) -> None:
+        """Remove the operations that are too old, or too many."""
+        ended = [row for row in self._by_number.values() if row.state not in UNENDED]
+        ended.sort(key=lambda row: row.number)
+        surplus = max(0, len(self._by_number) - OPERATIONS_KEPT_MAX)
+        oldest_ms = wall_ms - OPERATIONS_KEPT_MS
+        for at, row in enumerate(ended):
+            if at < surplus or (row.ended_at_ms or 0) < oldest_ms:
+                await finished(self._remove(row), name=f"remove operation {row.number}")
+
+    async def _remove(self, row: OperationRow) -> None:
+        deletes: list[Write] = [
+            Delete(OperationRow, (row.number,)),
+            Delete(OperationIdRow, (row.operation_id,)),
+        ]
+        moves = await scan_all(self._store, MadeMoveRow, (row.number,))
+        deletes += [Delete(MadeMoveRow, key_of(found.row)) for found in moves]
+        await self._store.commit(deletes)
+        del self._by_number[row.number]
+        del self._by_id[row.operation_id]
+
+    def _enter(self, row: OperationRow) -> None:
+        self._by_number[row.number] = row
+        self._by_id[row.operation_id] = row.number

@@ -1,0 +1,1 @@
+"""What each kind of operation plans and begins."""

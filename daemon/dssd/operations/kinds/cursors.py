@@ -1,0 +1,386 @@
+"""Rewind, skip, seek, import, records skipped by hand, and what takes them back.
+
+All of them are moves of cursors: `dssd.machines.leader.cursor_moves` has the theory. A plan says
+what each move would make of the progress as it is now. Applying it commits the moves as rows; the
+leader makes each of them as soon as nobody holds its stream. Invariant: a stream on which the
+change has no effect is not touched, so its holder goes on undisturbed.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import assert_never
+
+from dss_core.errors import (
+    IllegalArgument,
+    NotUndoable,
+    OffsetOutOfRange,
+    OffsetsDoNotFit,
+    StreamNotRead,
+)
+from dss_core.filters import TopicFilter
+from dss_core.ids import StreamId
+from dss_core.progress import Progress, Ranges, clipped, without
+from dssd.leaders.groups import Groups
+from dssd.leaders.lag import GroupSurvey, StreamSurvey, selects_whole
+from dssd.leaders.progress_columns import packed_ranges, unpacked_ranges
+from dssd.leaders.registry import Registry
+from dssd.log.port import Log
+from dssd.loop_yield import LoopTurn
+from dssd.machines.leader.cursor_moves import all_of, everything_below, moved
+from dssd.machines.leader.events import CancelMoves, CursorMove, Instruction
+from dssd.machines.leader.events import MoveCursors as MoveCursorsNow
+from dssd.machines.start_point import OFFSET_MAX
+from dssd.operations.changes import (
+    Change,
+    Direction,
+    ImportOffsets,
+    MoveCursors,
+    SkipRecords,
+    StreamOffsets,
+    StreamTarget,
+    ToOffset,
+    Undo,
+)
+from dssd.operations.cursor_targets import found_target, within
+from dssd.operations.limits import RECORDS_SKIPPED_MAX, STREAMS_IMPORTED_MAX
+from dssd.operations.plans import Begun, Plan, StreamPlan, subject_of
+from dssd.store.paging import scan_all
+from dssd.store.port import Put, Store, Write
+from dssd.store.rows import GroupRow, MadeMoveRow, OperationRow, PendingMoveRow
+from dssd.topics.catalogue import Catalogue
+
+Cursors = MoveCursors | ImportOffsets | SkipRecords
+
+ALL: Ranges = ((0, OFFSET_MAX),)
+
+
+@dataclass(frozen=True, slots=True)
+class _Moving:
+    """A stream, and the move that a change asks of it."""
+
+    stream: StreamSurvey
+    dropped: Ranges
+    added: Ranges
+    target: int
+    clamped: bool = False
+
+    def move(self, number: int) -> CursorMove:
+        return CursorMove(self.stream.view.stream, number, self.dropped, self.added)
+
+    @property
+    def after(self) -> Progress:
+        return moved(self.stream.view.progress, self.move(0))
+
+    @property
+    def changes(self) -> bool:
+        return self.after != self.stream.view.progress
+
+
+class CursorMoves:
+    """Plans and begins operations that move cursors."""
+
+    def __init__(
+        self, store: Store, groups: Groups, registry: Registry, catalogue: Catalogue, log: Log
+    ) -> None:
+        self._store = store
+        self._groups = groups
+        self._registry = registry
+        self._catalogue = catalogue
+        self._log = log
+
+    async def plan(self, change: Cursors) -> Plan:
+        """What the change would do.
+
+        Raises:
+            GroupNotFound, GroupAmbiguous, StreamNotRead, OffsetOutOfRange, OffsetsDoNotFit,
+            IllegalArgument: it cannot be done.
+        """
+        group = self._groups.find(change.group)
+        survey = await self._registry.survey(group)
+        resolved, moving = await self._resolved(change, group, survey)
+        return await self._planned(resolved, kind_of(change), group, moving)
+
+    async def begin(self, plan: Plan, number: int) -> Begun:
+        """The pending moves, and the instruction to make them."""
+        assert plan.group is not None
+        survey = await self._registry.survey(plan.group)
+        _, moving = await self._resolved(_of_cursors(plan.change), plan.group, survey)
+        return _begun(plan.group, moving, number)
+
+    async def plan_undo(self, undone: OperationRow) -> Plan:
+        """What taking it back would do.
+
+        Raises:
+            NotUndoable: a later operation moved one of its cursors, or a topic is gone.
+        """
+        group = self._groups.get(undone.group_id)
+        moving = await self._moving_back(undone, group)
+        plan = await self._planned(Undo(undone.number), undone.kind, group, moving)
+        return replace(plan, summary=f"take back operation {undone.number}: {undone.summary}")
+
+    async def begin_undo(self, undone: OperationRow, plan: Plan, number: int) -> Begun:
+        """As `begin`."""
+        assert plan.group is not None
+        return _begun(plan.group, await self._moving_back(undone, plan.group), number)
+
+    def resumed(self, row: OperationRow) -> Begun:
+        """The leader reads the moves that are pending when it takes over."""
+        return Begun(instruction=MoveCursorsNow(row.number, ()))
+
+    def cancellation(self, row: OperationRow) -> Instruction:
+        """What is not moved yet stays."""
+        return CancelMoves(row.number)
+
+    # Resolving
+
+    async def _resolved(
+        self, change: Cursors, group: GroupRow, survey: GroupSurvey
+    ) -> tuple[Cursors, list[_Moving]]:
+        by_name = {str(stream.name): stream for stream in survey.streams}
+        match change:
+            case MoveCursors():
+                return await self._resolved_move(change, group, by_name)
+            case ImportOffsets():
+                return change, self._resolved_import(change, group, by_name)
+            case SkipRecords():
+                return change, [self._resolved_skip(change, group, by_name)]
+            case _:
+                assert_never(change)
+
+    async def _resolved_move(
+        self, change: MoveCursors, group: GroupRow, by_name: dict[str, StreamSurvey]
+    ) -> tuple[MoveCursors, list[_Moving]]:
+        moving: list[_Moving] = []
+        turn = LoopTurn()
+        targets = change.targets or await self._targets(change, group, by_name)
+        if len({target.stream for target in targets}) != len(targets):
+            raise IllegalArgument(argument="the change", rule="it names each stream once")
+        for target in targets:
+            await turn.give_way()
+            stream = _read(by_name, group, target.stream)
+            if stream.view.stream.storage_topic_id != target.storage_topic_id:
+                raise StreamNotRead(group=subject_of(group), stream=target.stream)
+            found = within(target.offset, self._log.bounds(stream.view.stream))
+            moving.append(_moving_to(change.direction, stream, found.offset, found.clamped))
+        return MoveCursors(change.group, change.direction, targets=tuple(targets)), moving
+
+    async def _targets(
+        self, change: MoveCursors, group: GroupRow, by_name: dict[str, StreamSurvey]
+    ) -> list[StreamTarget]:
+        names = list(dict.fromkeys(change.streams)) or list(by_name)
+        if change.to is None:
+            raise IllegalArgument(argument="the change", rule="it says where to move the cursors")
+        if isinstance(change.to, ToOffset) and len(names) != 1:
+            raise IllegalArgument(
+                argument="an offset", rule=f"it needs one --stream; the group reads {len(names)}"
+            )
+        targets: list[StreamTarget] = []
+        turn = LoopTurn()
+        for name in names:
+            await turn.give_way()
+            stream = _read(by_name, group, name)
+            found = await found_target(change.to, stream, self._log)
+            targets.append(StreamTarget(name, stream.view.stream.storage_topic_id, found.offset))
+        return targets
+
+    def _resolved_import(
+        self, change: ImportOffsets, group: GroupRow, by_name: dict[str, StreamSurvey]
+    ) -> list[_Moving]:
+        if len(change.streams) > STREAMS_IMPORTED_MAX:
+            raise IllegalArgument(argument="the import", rule=f"{STREAMS_IMPORTED_MAX:,} streams")
+        named = {f"{each.topic}/{each.ordinal}/{each.partition}" for each in change.streams}
+        if len(named) != len(change.streams):
+            raise IllegalArgument(argument="the import", rule="it names each stream once")
+        return [self._imported(each, group, by_name) for each in change.streams]
+
+    def _imported(
+        self, offsets: StreamOffsets, group: GroupRow, by_name: dict[str, StreamSurvey]
+    ) -> _Moving:
+        name = f"{offsets.topic}/{offsets.ordinal}/{offsets.partition}"
+        stream = _read(by_name, group, name)
+        part = self._catalogue.get(offsets.topic).storage_topics[offsets.ordinal]
+        if part.partitions != offsets.partitions:
+            why = f"it has {part.partitions} partitions beside it, not {offsets.partitions}"
+            raise OffsetsDoNotFit(stream=name, why=why)
+        bounds = self._log.bounds(stream.view.stream)
+        progress = offsets.progress
+        reaches = max(offsets.end, progress.floor, *(high for _, high in progress.ranges), 0)
+        if reaches > bounds.end:
+            raise OffsetsDoNotFit(stream=name, why=f"it ends at {bounds.end}, not at {reaches}")
+        return _Moving(
+            stream,
+            ALL,
+            all_of(progress),
+            max(progress.floor, bounds.start),
+            clamped=progress.floor < bounds.start,
+        )
+
+    def _resolved_skip(
+        self, change: SkipRecords, group: GroupRow, by_name: dict[str, StreamSurvey]
+    ) -> _Moving:
+        stream = _read(by_name, group, change.stream)
+        if not 1 <= change.count <= RECORDS_SKIPPED_MAX:
+            raise IllegalArgument(argument="the count", rule=f"1 to {RECORDS_SKIPPED_MAX:,}")
+        bounds, end = self._log.bounds(stream.view.stream), change.offset + change.count
+        if not bounds.start <= change.offset < end <= bounds.end:
+            raise OffsetOutOfRange(
+                offset=change.offset, start=bounds.start, end=bounds.end, stream=change.stream
+            )
+        return _Moving(stream, (), ((change.offset, end),), end)
+
+    async def _moving_back(self, undone: OperationRow, group: GroupRow) -> list[_Moving]:
+        survey = await self._registry.survey(group)
+        by_id = {stream.view.stream: stream for stream in survey.streams}
+        moving: list[_Moving] = []
+        for found in await scan_all(self._store, MadeMoveRow, (undone.number,)):
+            made = found.row
+            stream = by_id.get(StreamId(made.storage_topic_id, made.partition))
+            if stream is None:
+                continue  # its topic was removed: nothing of it is left to take back
+            last = stream.view.cursor_generation
+            if last != undone.number:
+                why = f"operation {last} moved the cursor of {stream.name} after it"
+                raise NotUndoable(number=undone.number, kind=undone.kind, why=why)
+            before = Progress(made.floor_before, unpacked_ranges(made.ranges_before))
+            given = Progress(made.floor_after, unpacked_ranges(made.ranges_after))
+            moving.append(_Moving(stream, all_of(given), all_of(before), before.floor))
+        return moving
+
+    # Telling
+
+    async def _planned(
+        self, change: Change, kind: str, group: GroupRow, moving: Sequence[_Moving]
+    ) -> Plan:
+        streams: list[StreamPlan] = []
+        wanted = TopicFilter.parse(group.filter)
+        turn = LoopTurn()
+        for each in moving:
+            await turn.give_way()
+            streams.append(self._stream_plan(each, wanted))
+        touched = [each for each in moving if each.changes]
+        members = sorted({each.stream.view.client_id for each in touched} - {""})
+        return Plan(
+            change=change,
+            kind=kind,
+            subject=subject_of(group),
+            revision=group.revision,
+            summary=_summary(kind, group, len(touched), streams),
+            group=group,
+            streams=tuple(streams),
+            effects=tuple(_effects(streams, members)) if touched else (),
+            members=tuple(members),
+            nothing_to_do=not touched,
+        )
+
+    def _stream_plan(self, moving: _Moving, wanted: TopicFilter) -> StreamPlan:
+        view = moving.stream.view
+        before, after = all_of(view.progress), all_of(moving.after)
+        again, again_exact = self._records(view.stream, without(before, after))
+        passed, passed_exact = self._records(view.stream, without(after, before))
+        whole = selects_whole(wanted, self._catalogue.topic_of(view.stream))
+        return StreamPlan(
+            stream=str(moving.stream.name),
+            floor=view.progress.floor,
+            target=moving.target,
+            again=again,
+            passed=passed,
+            exact=(again_exact and passed_exact and whole) or again + passed == 0,
+            clamped=moving.clamped,
+            client_id=view.client_id,
+        )
+
+    def _records(self, stream: StreamId, ranges: Ranges) -> tuple[int, bool]:
+        bounds = self._log.bounds(stream)
+        kept = clipped(ranges, bounds.start, bounds.end)
+        counts = [self._log.count(stream, low, high) for low, high in kept]
+        return sum(count for count, _ in counts), all(exact for _, exact in counts)
+
+
+def kind_of(change: Cursors) -> str:
+    """The kind of the operation, as people read it."""
+    match change:
+        case MoveCursors():
+            return f"offsets.{change.direction}"
+        case ImportOffsets():
+            return "offsets.import"
+        case SkipRecords():
+            return "records.skip"
+        case _:
+            assert_never(change)
+
+
+def _of_cursors(change: Change) -> Cursors:
+    assert not isinstance(change, Undo)
+    return change
+
+
+def _read(by_name: dict[str, StreamSurvey], group: GroupRow, name: str) -> StreamSurvey:
+    stream = by_name.get(name)
+    if stream is None:
+        raise StreamNotRead(group=subject_of(group), stream=name)
+    return stream
+
+
+def _moving_to(direction: Direction, stream: StreamSurvey, offset: int, clamped: bool) -> _Moving:
+    from_there_on: Ranges = ((offset, OFFSET_MAX),)
+    match direction:
+        case Direction.REWIND:
+            return _Moving(stream, from_there_on, (), offset, clamped)
+        case Direction.SKIP:
+            return _Moving(stream, (), everything_below(offset), offset, clamped)
+        case Direction.SEEK:
+            return _Moving(stream, from_there_on, everything_below(offset), offset, clamped)
+        case _:
+            assert_never(direction)
+
+
+def _begun(group: GroupRow, moving: Iterable[_Moving], number: int) -> Begun:
+    moves = tuple(each.move(number) for each in moving if each.changes)
+    writes: list[Write] = [
+        Put(
+            PendingMoveRow(
+                group.group_id,
+                *move.stream,
+                number=number,
+                dropped=packed_ranges(move.dropped),
+                added=packed_ranges(move.added),
+            )
+        )
+        for move in moves
+    ]
+    return Begun(
+        writes=writes,
+        group=replace(group, cursor_generation=number) if moves else None,
+        instruction=MoveCursorsNow(number, moves) if moves else None,
+        after={"moves": len(moves)},
+    )
+
+
+def _summary(kind: str, group: GroupRow, touched: int, streams: Sequence[StreamPlan]) -> str:
+    again, passed = sum(each.again for each in streams), sum(each.passed for each in streams)
+    if not touched:
+        return f"{kind} of {subject_of(group)}: nothing would change"
+    return (
+        f"{kind} of {subject_of(group)}: {touched} of {len(streams)} streams, "
+        f"{again:,} records again, {passed:,} passed over"
+    )
+
+
+def _effects(streams: Sequence[StreamPlan], members: Sequence[str]) -> Iterable[str]:
+    again, passed = sum(each.again for each in streams), sum(each.passed for each in streams)
+    most = "" if all(each.exact for each in streams) else "at most "
+    if again:
+        yield (
+            f"{most}{again:,} records come again, marked as redelivered, at their first attempt; "
+            "records of a key come in order."
+        )
+    if passed:
+        yield f"{most}{passed:,} records are passed over: no member of the group gets them."
+    if members:
+        yield (
+            f"{', '.join(members)} give back their streams of these and get them again; they stay "
+            "connected. What they have out is settled first, or comes again."
+        )
+    for each in streams:
+        if each.clamped:
+            yield f"{each.stream} begins at {each.target}: retention took what lies before."

@@ -1,0 +1,31 @@
+"""Every bound of operations, with its unit last and its reason."""
+
+OPERATIONS_KEPT_MS = 90 * 24 * 3_600 * 1_000
+"""Who looks for what was changed, or wants it back, looks back a quarter at most."""
+
+OPERATIONS_KEPT_MAX = 10_000
+"""Held in memory, some 20 MB at most; beyond it the oldest that have ended go early."""
+
+OPERATIONS_TRIM_EVERY_S = 3_600.0
+"""How often operations are looked through for old ones."""
+
+OPERATIONS_LISTED_MAX = 500
+"""In one answer; a caller asks for older ones behind it."""
+
+OPERATION_WATCHES_MAX = 200
+"""Calls that wait for an operation; a tool needs one."""
+
+OPERATION_WATCH_REST_S = 0.05
+"""Between two answers of one such call: many streams that are done together are one answer."""
+
+REASON_BYTES_MAX = 1_000
+"""A few sentences and a ticket."""
+
+OPERATION_ID_BYTES_MAX = 100
+"""A UUID has 36, a ticket with a host name some 60."""
+
+STREAMS_IMPORTED_MAX = 65_536
+"""Streams in one import: as many as a group may have."""
+
+RECORDS_SKIPPED_MAX = 1_000
+"""By hand, in one operation; who passes over more says to which offset."""

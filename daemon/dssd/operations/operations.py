@@ -1,0 +1,340 @@
+"""Operations: what operators change, planned first, applied as planned, taken back.
+
+::
+
+      plan ──► apply: one commit ──► running ──► done
+                (the operation,        │  │
+                 the group's new       │  └── cancel ──► cancelling ──► cancelled, or done
+                 revision, what        └───────────────► failed
+                 its kind needs)
+
+Rules:
+
+1. The commit of its row is the point from which an operation counts. It raises the revision of its
+   group on the condition that the group is as it was planned for, so of two operations on one
+   revision one wins.
+2. What follows the commit is done by the leader of the group, or by work of the kind's own. What a
+   daemon that ends does not do, the next one does.
+3. One operation at a time runs on a subject. The next one is refused until that has ended.
+4. A repeated call with the same operation id does nothing again; it gets the first one's answer.
+
+This module does not know what any kind does: that is in `kinds`.
+"""
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Iterable
+from dataclasses import dataclass, replace
+from types import TracebackType
+from typing import Self
+
+from dss_core.errors import (
+    IllegalArgument,
+    NotCancellable,
+    NotUndoable,
+    OperationEnded,
+    OperationIdReused,
+    OperationInProgress,
+    RevisionMoved,
+)
+from dssd.clock import Clock
+from dssd.events.kinds import OPERATION_APPLIED
+from dssd.events.model import Event, Note
+from dssd.leaders.groups import Groups
+from dssd.leaders.registry import Registry
+from dssd.operations.changes import Change, Undo, to_json
+from dssd.operations.following import Following, fields_of
+from dssd.operations.history import (
+    CANCELLING,
+    DONE,
+    RUNNING,
+    UNENDED,
+    History,
+)
+from dssd.operations.limits import (
+    OPERATION_ID_BYTES_MAX,
+    OPERATION_WATCH_REST_S,
+    REASON_BYTES_MAX,
+)
+from dssd.operations.plans import Begun, KindTable, Plan
+from dssd.store.port import Precondition, PreconditionFailed, Put, Store, VersionIs, Write
+from dssd.store.rows import GroupRow, MadeMoveRow, OperationRow, PendingMoveRow
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who applies a change, and from where."""
+
+    principal: str
+    origin: str
+
+
+class Operations:
+    """Built by `open`. ``async with operations:`` goes on with what had not ended; leaving it
+    leaves what has not ended by then to the next daemon."""
+
+    def __init__(
+        self,
+        store: Store,
+        groups: Groups,
+        registry: Registry,
+        clock: Clock,
+        kinds: KindTable,
+        history: History,
+        note: Note,
+    ) -> None:
+        self._store = store
+        self._groups = groups
+        self._registry = registry
+        self._clock = clock
+        self._kinds = kinds
+        self._history = history
+        self._note = note
+        self._applying = asyncio.Lock()
+        self._following = Following(store, groups, registry, clock, kinds, history, note)
+
+    async def __aenter__(self) -> Self:
+        """Go on with the operations that had not ended, and follow new ones."""
+        await self._following.begin()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Follow no more."""
+        await self._following.end(kind, error, trace)
+
+    @classmethod
+    async def open(
+        cls,
+        store: Store,
+        groups: Groups,
+        registry: Registry,
+        clock: Clock,
+        kinds: KindTable,
+        note: Note,
+    ) -> "Operations":
+        """Read what is kept."""
+        history = await History.open(store)
+        return cls(store, groups, registry, clock, kinds, history, note)
+
+    # What operators ask
+
+    async def plan(self, change: Change) -> Plan:
+        """What the change would do now.
+
+        Raises:
+            DssError: it cannot be done.
+        """
+        if isinstance(change, Undo):
+            return await self._plan_undo(change.number)
+        return await self._kinds.by_change[type(change)].plan(change)
+
+    async def apply(
+        self,
+        change: Change,
+        *,
+        caller: Caller,
+        if_revision: int | None = None,
+        reason: str = "",
+        operation_id: str = "",
+    ) -> OperationRow:
+        """Apply the change; returns once it counts, which may be before it has ended.
+
+        Raises:
+            RevisionMoved: its subject is not as it was when it was planned.
+            OperationInProgress: another operation runs on its subject.
+            OperationIdReused: the id names an operation of another change.
+            DssError: it cannot be done.
+        """
+        _check_text("reason", reason, REASON_BYTES_MAX)
+        _check_text("operation id", operation_id, OPERATION_ID_BYTES_MAX)
+        async with self._applying:
+            known = self._history.named(operation_id) if operation_id else None
+            plan = None if known else await self.plan(change)
+            if known is not None:
+                return self._repeated(known, change)
+            assert plan is not None
+            if if_revision is not None and plan.revision != if_revision:
+                raise self._moved_since(plan, if_revision)
+            self._refuse_beside(plan)
+            return await self._begin(change, plan, caller, reason, operation_id)
+
+    def get(self, number: int) -> OperationRow:
+        """One operation.
+
+        Raises:
+            OperationNotFound: there is none.
+        """
+        return self._history.get(number)
+
+    def newest(self) -> Iterable[OperationRow]:
+        """All operations, the newest first."""
+        return self._history.newest()
+
+    async def made_moves(self, number: int) -> list[MadeMoveRow]:
+        """The moves of cursors that it made."""
+        return await self._history.made_moves(number)
+
+    async def pending_moves(self, row: OperationRow) -> list[PendingMoveRow]:
+        """The moves of cursors that it waits to make."""
+        return await self._history.pending_moves(row)
+
+    def now_ms(self) -> int:
+        """By the wall clock, for plans."""
+        return self._clock.wall_ms()
+
+    async def watch(self, number: int) -> AsyncGenerator[OperationRow, None]:
+        """The operation now and each time that something of it is done, until it has ended.
+
+        Raises:
+            OperationNotFound: there is none.
+        """
+        while True:
+            moved = self._following.moved
+            row = self._history.get(number)
+            yield row
+            if row.state not in UNENDED:
+                return
+            await moved.wait()
+            await asyncio.sleep(OPERATION_WATCH_REST_S)
+
+    async def cancel(self, number: int) -> OperationRow:
+        """Stop the rest of an operation; what it did stays done.
+
+        Raises:
+            OperationNotFound: there is none.
+            OperationEnded: nothing of it is left.
+            NotCancellable: it cannot be stopped.
+        """
+        async with self._applying:
+            row = self._history.get(number)
+            if row.state not in UNENDED:
+                raise OperationEnded(number=number, kind=row.kind, state=row.state)
+            instruction = self._kinds.of_operation(row).cancellation(row)
+            if instruction is None:
+                raise NotCancellable(number=number, kind=row.kind)
+            await self._history.change(replace(row, state=CANCELLING))
+            self._registry.instruct(row.group_id, instruction)
+            return self._history.get(number)
+
+    # Applying
+
+    async def _plan_undo(self, number: int) -> Plan:
+        row = self._history.get(number)
+        if row.state in UNENDED:
+            raise OperationInProgress(subject=row.subject, number=number, kind=row.kind)
+        if row.undone_by:
+            why = f"operation {row.undone_by} took it back already"
+            raise NotUndoable(number=number, kind=row.kind, why=why)
+        if row.not_undoable_because:
+            raise NotUndoable(number=number, kind=row.kind, why=row.not_undoable_because)
+        if row.group_id and not self._groups.has(row.group_id):
+            raise NotUndoable(number=number, kind=row.kind, why="its group was removed")
+        plan = await self._kinds.of_operation(row).plan_undo(row)
+        return replace(plan, kind=_kind_of_undo(row.kind), undoes=number)
+
+    def _repeated(self, known: OperationRow, change: Change) -> OperationRow:
+        if known.asked != to_json(change):
+            raise OperationIdReused(
+                operation_id=known.operation_id, number=known.number, kind=known.kind
+            )
+        return known
+
+    def _moved_since(self, plan: Plan, planned: int) -> RevisionMoved:
+        later = [
+            row
+            for row in self._history.newest()
+            if row.subject == plan.subject and row.revision > planned
+        ]
+        last = "it was edited"
+        if later:
+            last = f"operation {later[0].number} applied {later[0].kind}"
+        return RevisionMoved(subject=plan.subject, planned=planned, found=plan.revision, last=last)
+
+    def _refuse_beside(self, plan: Plan) -> None:
+        row = self._history.running_on(plan.subject)
+        if row is not None:
+            raise OperationInProgress(subject=row.subject, number=row.number, kind=row.kind)
+
+    async def _begin(
+        self, asked: Change, plan: Plan, caller: Caller, reason: str, operation_id: str
+    ) -> OperationRow:
+        number = await self._store.next_id()
+        begun = Begun() if plan.nothing_to_do else await self._begun(plan, number)
+        goes_on = begun.instruction is not None or begun.work is not None
+        now_ms = self._clock.wall_ms()
+        revision = plan.revision + (not plan.nothing_to_do)
+        row = OperationRow(
+            number=number,
+            operation_id=operation_id or f"dssd-{number}",
+            kind=plan.kind,
+            subject=plan.subject,
+            group_id=plan.group.group_id if plan.group else 0,
+            state=RUNNING if goes_on else DONE,
+            asked=to_json(asked),
+            change=to_json(plan.change),
+            summary=plan.summary,
+            reason=reason,
+            principal=caller.principal,
+            origin=caller.origin,
+            applied_at_ms=now_ms,
+            ended_at_ms=None if goes_on else now_ms,
+            revision=revision,
+            before=json.dumps(begun.before, sort_keys=True),
+            after=json.dumps(begun.after, sort_keys=True),
+            failure="",
+            undoes=plan.undoes,
+            undone_by=0,
+            not_undoable_because=plan.not_undoable_because,
+        )
+        group = None if begun.group is None else replace(begun.group, revision=revision)
+        await self._commit(row, begun, group)
+        self._note_applied(row)
+        self._following.follow(row, begun)
+        return self._history.get(number)
+
+    async def _begun(self, plan: Plan, number: int) -> Begun:
+        if plan.undoes:
+            undone = self._history.get(plan.undoes)
+            return await self._kinds.of_operation(undone).begin_undo(undone, plan, number)
+        return await self._kinds.by_change[type(plan.change)].begin(plan, number)
+
+    async def _commit(self, row: OperationRow, begun: Begun, group: GroupRow | None) -> None:
+        writes: list[Write] = list(begun.writes)
+        conditions: list[Precondition] = list(begun.preconditions)
+        if group is not None:
+            found = await self._store.read(GroupRow, (group.group_id,))
+            if found is None:
+                self._groups.get(group.group_id)
+                raise AssertionError(f"group {group.group_id} has no row")
+            conditions.append(VersionIs(GroupRow, (group.group_id,), found.version))
+            writes.append(Put(group))
+        try:
+            await self._history.begin(row, writes, conditions)
+        except PreconditionFailed:
+            if group is not None:
+                self._groups.get(group.group_id)  # it says that the group was removed
+            raise
+        if group is not None:
+            self._groups.note_changed(group)
+        self._following.ring()
+
+    def _note_applied(self, row: OperationRow) -> None:
+        reason = f": {row.reason}" if row.reason else ""
+        sentence = f"{row.principal} applied operation {row.number}, {row.summary}{reason}."
+        self._note(Event(OPERATION_APPLIED, row.subject, sentence, fields_of(row)))
+
+
+def _kind_of_undo(kind: str) -> str:
+    """offsets.rewind is undone by offsets.rewind.undo, and that by offsets.rewind.redo."""
+    done = kind.removesuffix(".undo").removesuffix(".redo")
+    return f"{done}.redo" if kind.endswith(".undo") else f"{done}.undo"
+
+
+def _check_text(name: str, text: str, bytes_max: int) -> None:
+    if len(text.encode()) > bytes_max:
+        raise IllegalArgument(argument=f"the {name}", rule=f"at most {bytes_max} bytes")

@@ -1,0 +1,135 @@
+"""What applying a change would do: the plan, and what a kind of operation is.
+
+Invariant: a plan changes nothing, and is made anew when it is applied; what makes the second one
+the same as the first is that its change is resolved, and that the revision did not move.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from dssd.machines.leader.events import Instruction
+from dssd.operations.changes import Change
+from dssd.store.port import Precondition, Write
+from dssd.store.rows import GroupRow, OperationRow
+
+
+@dataclass(frozen=True, slots=True)
+class StreamPlan:
+    """What becomes of a stream."""
+
+    stream: str
+    floor: int
+    """As it stands now."""
+    target: int
+    again: int
+    """Records that come again."""
+    passed: int
+    """Records that are passed over."""
+    exact: bool
+    """Else both are upper bounds."""
+    clamped: bool
+    """Retention took what lies before the target."""
+    client_id: str
+    """Of the holder; empty where it is free."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamMove:
+    """A stream that changes its holder."""
+
+    stream: str
+    from_client_id: str
+    """Empty where it is free."""
+    to_client_id: str
+    from_borrower_id: bytes
+    to_borrower_id: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What applying a change would do now."""
+
+    change: Change
+    """Resolved."""
+    kind: str
+    subject: str
+    """A group NAME@FILTER, a topic, a client."""
+    revision: int
+    """Of the subject."""
+    summary: str
+    group: GroupRow | None = None
+    streams: tuple[StreamPlan, ...] = ()
+    moves: tuple[StreamMove, ...] = ()
+    effects: tuple[str, ...] = ()
+    members: tuple[str, ...] = ()
+    """Client ids that it touches."""
+    not_undoable_because: str = ""
+    """Empty: it can be undone."""
+    nothing_to_do: bool = False
+    undoes: int = 0
+    """The operation that it takes back; 0: none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """What the commit of an operation holds besides its own row, and what follows it."""
+
+    writes: Sequence[Write] = ()
+    preconditions: Sequence[Precondition] = ()
+    group: GroupRow | None = None
+    """The group as the operation leaves it, its revision aside."""
+    instruction: Instruction | None = None
+    """What the leader of the group shall do; the operation is done when it has."""
+    work: Callable[[], Awaitable[None]] | None = None
+    """What is to be done instead of that; the operation is done when it returns."""
+    before: Mapping[str, Any] = field(default_factory=dict)
+    after: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Kind(Protocol):
+    """One kind of operation, or a few that are alike."""
+
+    async def plan(self, change: Any) -> Plan:  # noqa: ANN401 - each kind takes its own changes
+        """What the change would do.
+
+        Raises:
+            DssError: it cannot be done.
+        """
+
+    async def begin(self, plan: Plan, number: int) -> Begun:
+        """What the operation of that number commits to do what was planned."""
+
+    async def plan_undo(self, undone: OperationRow) -> Plan:
+        """What taking the operation back would do.
+
+        Raises:
+            NotUndoable: it cannot be taken back.
+        """
+
+    async def begin_undo(self, undone: OperationRow, plan: Plan, number: int) -> Begun:
+        """What the operation of that number commits to take the other one back."""
+
+    def resumed(self, row: OperationRow) -> Begun:
+        """What is left to do of an operation that was running when the daemon ended."""
+
+    def cancellation(self, row: OperationRow) -> Instruction | None:
+        """What stops the rest of it; None where nothing does."""
+
+
+@dataclass(frozen=True, slots=True)
+class KindTable:
+    """Which kind plans a change, and which one takes an operation back."""
+
+    by_change: Mapping[type[Change], Kind]
+    by_name: Mapping[str, Kind]
+    """By the part of an operation's kind before the dot, or by all of it."""
+
+    def of_operation(self, row: OperationRow) -> Kind:
+        """The kind of an operation that was applied."""
+        return self.by_name.get(row.kind) or self.by_name[row.kind.partition(".")[0]]
+
+
+def subject_of(group: GroupRow) -> str:
+    """A group as operations name it."""
+    return f"{group.name}@{group.filter}"

@@ -1,0 +1,103 @@
+"""Plans and operations as they go over the wire."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+
+from dss_api.v1 import operations_pb2, types_pb2
+from dss_core.errors import StreamNotFound
+from dss_core.ids import StreamId
+from dss_core.progress import Progress
+from dssd.leaders.progress_columns import unpacked_ranges
+from dssd.operations.history import undo_ends_ms
+from dssd.operations.plans import Plan
+from dssd.rpc.changes import change_message, move_message
+from dssd.store.rows import MadeMoveRow, OperationRow, PendingMoveRow
+from dssd.topics.catalogue import Catalogue
+
+
+def plan_message(plan: Plan, now_ms: int) -> operations_pb2.OperationPlan:
+    """A plan, made at a time by the wall clock."""
+    undoable = not plan.not_undoable_because
+    return operations_pb2.OperationPlan(
+        change=change_message(plan.change),
+        kind=plan.kind,
+        subject=plan.subject,
+        revision=plan.revision,
+        summary=plan.summary,
+        streams=[
+            operations_pb2.StreamPlan(
+                stream=each.stream,
+                floor=each.floor,
+                target=each.target,
+                again=each.again,
+                passed=each.passed,
+                exact=each.exact,
+                clamped=each.clamped,
+                client_id=each.client_id,
+            )
+            for each in plan.streams
+        ],
+        moves=[move_message(each) for each in plan.moves],
+        effects=plan.effects,
+        members=plan.members,
+        undoable=undoable,
+        not_undoable_because=plan.not_undoable_because,
+        undoable_until_ms=undo_ends_ms(now_ms) if undoable else None,
+        nothing_to_do=plan.nothing_to_do,
+        planned_at_ms=now_ms,
+    )
+
+
+def operation_message(row: OperationRow) -> operations_pb2.Operation:
+    """An operation without its streams."""
+    return operations_pb2.Operation(
+        number=row.number,
+        operation_id=row.operation_id,
+        kind=row.kind,
+        subject=row.subject,
+        state=row.state,
+        summary=row.summary,
+        reason=row.reason,
+        principal=row.principal,
+        origin=row.origin,
+        applied_at_ms=row.applied_at_ms,
+        ended_at_ms=row.ended_at_ms,
+        revision=row.revision,
+        change=row.change,
+        before=row.before,
+        after=row.after,
+        failure=row.failure,
+        undoes=row.undoes,
+        undone_by=row.undone_by,
+        undoable=not row.not_undoable_because and not row.undone_by,
+        not_undoable_because=row.not_undoable_because,
+    )
+
+
+def stream_messages(
+    made: Sequence[MadeMoveRow], pending: Sequence[PendingMoveRow], catalogue: Catalogue
+) -> Iterator[operations_pb2.OperatedStream]:
+    """The streams whose cursors an operation moved, and those that it waits for."""
+    for move in made:
+        with suppress(StreamNotFound):  # its topic was removed
+            yield operations_pb2.OperatedStream(
+                stream=_name(move, catalogue),
+                done=True,
+                before=_progress(move.floor_before, move.ranges_before),
+                after=_progress(move.floor_after, move.ranges_after),
+            )
+    for waiting in pending:
+        with suppress(StreamNotFound):
+            yield operations_pb2.OperatedStream(stream=_name(waiting, catalogue))
+
+
+def _name(row: MadeMoveRow | PendingMoveRow, catalogue: Catalogue) -> str:
+    return str(catalogue.name_of(StreamId(row.storage_topic_id, row.partition)))
+
+
+def _progress(floor: int, ranges: bytes) -> types_pb2.Progress:
+    progress = Progress(floor, unpacked_ranges(ranges))
+    return types_pb2.Progress(
+        floor=progress.floor,
+        ranges=[types_pb2.Range(start=start, end=end) for start, end in progress.ranges],
+    )

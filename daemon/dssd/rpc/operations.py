@@ -1,0 +1,107 @@
+"""The servicer of `Operations`: decodes, asks the operations, encodes."""
+
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing, contextmanager
+from itertools import islice
+from typing import Any
+
+import grpc.aio
+
+from dss_api.v1 import operations_pb2, operations_pb2_grpc
+from dss_core.errors import Overloaded
+from dssd.operations.limits import OPERATION_WATCHES_MAX, OPERATIONS_LISTED_MAX
+from dssd.operations.operations import Caller, Operations
+from dssd.rpc.changes import change_from
+from dssd.rpc.operation_messages import operation_message, plan_message, stream_messages
+from dssd.rpc.principal import principal_of
+from dssd.store.rows import OperationRow
+from dssd.topics.catalogue import Catalogue
+
+Context = grpc.aio.ServicerContext[Any, Any]
+
+
+class OperationsServicer(operations_pb2_grpc.OperationsServicer):
+    """Serves what operators change."""
+
+    def __init__(self, operations: Operations, catalogue: Catalogue) -> None:
+        self._operations = operations
+        self._catalogue = catalogue
+        self._watches = 0
+
+    async def Plan(
+        self, request: operations_pb2.PlanRequest, context: Context
+    ) -> operations_pb2.OperationPlan:
+        """What a change would do now."""
+        plan = await self._operations.plan(change_from(request.change))
+        return plan_message(plan, self._operations.now_ms())
+
+    async def Apply(
+        self, request: operations_pb2.ApplyRequest, context: Context
+    ) -> operations_pb2.Operation:
+        """Apply a change; answers once it counts."""
+        row = await self._operations.apply(
+            change_from(request.change),
+            caller=Caller(principal_of(context).name, context.peer()),
+            if_revision=request.if_revision if request.HasField("if_revision") else None,
+            reason=request.reason,
+            operation_id=request.operation_id,
+        )
+        return await self._message(row)
+
+    async def Get(
+        self, request: operations_pb2.GetOperationRequest, context: Context
+    ) -> operations_pb2.Operation:
+        """One operation, with its streams."""
+        return await self._message(self._operations.get(request.number))
+
+    async def List(
+        self, request: operations_pb2.ListOperationsRequest, context: Context
+    ) -> operations_pb2.ListOperationsReply:
+        """The newest operations first, without their streams."""
+        limit = min(request.limit or OPERATIONS_LISTED_MAX, OPERATIONS_LISTED_MAX)
+        wanted = (row for row in self._operations.newest() if _is_wanted(row, request))
+        rows = [operation_message(row) for row in islice(wanted, limit)]
+        return operations_pb2.ListOperationsReply(operations=rows)
+
+    async def Watch(
+        self, request: operations_pb2.WatchOperationRequest, context: Context
+    ) -> AsyncGenerator[operations_pb2.Operation, None]:
+        """An operation each time that something of it is done, until it has ended."""
+        with self._counted():
+            async with aclosing(self._operations.watch(request.number)) as watching:
+                async for row in watching:
+                    yield await self._message(row)
+
+    async def Cancel(
+        self, request: operations_pb2.CancelOperationRequest, context: Context
+    ) -> operations_pb2.Operation:
+        """Stop the rest of an operation."""
+        return await self._message(await self._operations.cancel(request.number))
+
+    async def _message(self, row: OperationRow) -> operations_pb2.Operation:
+        message = operation_message(row)
+        made = await self._operations.made_moves(row.number)
+        pending = await self._operations.pending_moves(row)
+        message.streams.extend(stream_messages(made, pending, self._catalogue))
+        message.streams_done, message.streams_waiting = len(made), len(pending)
+        return message
+
+    @contextmanager
+    def _counted(self) -> Iterator[None]:
+        if self._watches >= OPERATION_WATCHES_MAX:
+            limit = f"{OPERATION_WATCHES_MAX} calls"
+            raise Overloaded(what="Waiting for operations", limit=limit)
+        self._watches += 1
+        try:
+            yield
+        finally:
+            self._watches -= 1
+
+
+def _is_wanted(row: OperationRow, request: operations_pb2.ListOperationsRequest) -> bool:
+    subjects = (row.subject, row.subject.partition("@")[0])
+    return (
+        (not request.subject or request.subject in subjects)
+        and (not request.state or request.state == row.state)
+        and (not request.before_number or row.number < request.before_number)
+    )
