@@ -287,6 +287,14 @@ def _rot(world: World, timed: Timed) -> None:
         world.writer.rot(stream, at, count, heads=heads, marks=marks)
 
 
+def _lose_sectors(world: World, timed: Timed) -> None:
+    topics = list(world.catalogue.topics.values())
+    if topics:
+        streams = topics[timed.who % len(topics)].streams()
+        stream = streams[timed.who // 7 % len(streams)]
+        world.writer.lose_sectors(stream, timed.who // 211, 1 + timed.who // 53 % 2)
+
+
 def _fail_reads(world: World, timed: Timed) -> None:
     topics = list(world.catalogue.topics.values())
     if topics:
@@ -363,6 +371,7 @@ KINDS: Mapping[str, Callable[[World, Timed], None]] = {
     "fail_sync": _fail_sync,
     "fill_disk": _fill_disk,
     "rot": _rot,
+    "lose_sectors": _lose_sectors,
     "fail_reads": _fail_reads,
     "cut_producer": _cut_producer,
     "kill_producer": _kill_producer,

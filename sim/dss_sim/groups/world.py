@@ -370,7 +370,8 @@ class World:
         self._group_names[row.group_id] = row.name
         self.every[row.name] = planned.every
         named = tuple((self.names[stream], start) for stream, start in starts.items())
-        self.tell(Declared(self.schedule.now_us, row.name, named, planned.every))
+        how = (planned.every, False, planned.on_damage)
+        self.tell(Declared(self.schedule.now_us, row.name, named, *how))
         return row
 
     def append(self, stream: StreamId, records: int, producer: int = 0) -> None:

@@ -167,7 +167,7 @@ IN_DELIVERY = (
         "synchronous ack covers only its own records",
         "a token is answered though acks before it are not durable",
         "DeliveryWindow._settle",
-        "stream.acked()",
+        "stream.consumed.done()",
         "acked",
     ),
     Mutant(
