@@ -21,6 +21,9 @@ LEASE_SHARE = 1 / 3
 """The share of groups that speak the lease protocol."""
 STALL_SHARE = 1 / 4
 """The share of groups that stay before damaged records."""
+NEGLECT_SHARE = 1 / 2
+"""Of the runs with several groups, the share in which users take nothing of one for a while."""
+NEGLECTS_MAX = 3
 SECTORS_SHARE = 1 / 10
 """The share of runs in which some records can never be read again."""
 RESTLESS_SHARE = 1 / 10
@@ -184,7 +187,8 @@ class Plan:
 
 def plan_of(seed: int) -> Plan:
     """The plan of a seed."""
-    plan = _with_lost_sectors(replace(_usual(seed), limits=small_limits(seed, MACHINES)))
+    plan = replace(_usual(seed), limits=small_limits(seed, MACHINES))
+    plan = _with_neglect(_with_lost_sectors(plan))
     # Drawn apart, so that the other plans do not depend on it.
     chance = Random(f"{seed}/restless")
     if chance.random() < RESTLESS_SHARE:
@@ -205,6 +209,20 @@ def _with_lost_sectors(plan: Plan) -> Plan:
         return plan
     at_us = chance.randrange(LOAD_US, LOAD_US + FAULTS_US)
     return _with(plan, [Timed(at_us, "lose_sectors", chance.randrange(1 << 16), 0)])
+
+
+def _with_neglect(plan: Plan) -> Plan:
+    chance = Random(f"{plan.seed}/neglect")
+    if len(plan.groups) < 2 or chance.random() >= NEGLECT_SHARE:
+        return plan
+    ends_us = LOAD_US + FAULTS_US
+    return _with(
+        plan,
+        [
+            Timed(chance.randrange(ends_us), "neglect", chance.randrange(1 << 16), ends_us // parts)
+            for parts in chance.choices((1, 2, 4), k=chance.randint(1, NEGLECTS_MAX))
+        ],
+    )
 
 
 def _with(plan: Plan, more: Sequence[Timed]) -> Plan:

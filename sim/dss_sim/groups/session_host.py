@@ -15,6 +15,7 @@ from dss_sim.groups.borrower_rules import BorrowerRules
 from dss_sim.groups.log import cut_frames
 from dss_sim.groups.reads import READ_US, SessionReads
 from dss_sim.groups.session_rules import HeldGrant, SessionRules
+from dss_sim.groups.turn_rules import check_shares
 from dss_sim.groups.violation import Violation
 from dssd.leaders.groups import STALL
 from dssd.machines.delivery.events import (
@@ -172,7 +173,7 @@ class SimulatedSession:
         self._world.say(self.client_id, given)
         effects = self.window.step(given, now_ms)
         self._world.touch_window(self)
-        self.rules.check_shares()
+        check_shares(self.window)
         for effect in effects:
             self._carry_out(effect, now_ms)
             self._world.count_effect(self.host)
@@ -223,6 +224,9 @@ class SimulatedSession:
 
     def take_read(self, found: ChunkRead | ReadFailed) -> None:
         """What a read found."""
+        grant = self.grants.get(found.grant)
+        if grant is not None:
+            self.rules.turns.read(grant.agent.subscription)
         self.feed(found)
         self._arm()
 

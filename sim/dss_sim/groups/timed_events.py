@@ -122,6 +122,16 @@ def _resubscribe(world: World, timed: Timed) -> None:
             return
 
 
+def _neglect(world: World, timed: Timed) -> None:
+    """The user takes nothing of one group, and goes on with the others."""
+    client = _client(world, timed)
+    groups = sorted(client.wanted.values())
+    if len(groups) > 1:
+        group = groups[timed.who // 11 % len(groups)]
+        client.neglect(group)
+        world.schedule.after(_before_heal(world, timed.amount), partial(client.attend, group))
+
+
 def _intrude(world: World, timed: Timed) -> None:
     pipe = world.clients[1 + timed.who % len(world.clients[1:])].pipe if world.clients[1:] else None
     for group in world.groups.values():
@@ -349,6 +359,7 @@ KINDS: Mapping[str, Callable[[World, Timed], None]] = {
     "leave": _leave,
     "unsubscribe": _unsubscribe,
     "resubscribe": _resubscribe,
+    "neglect": _neglect,
     "intrude": _intrude,
     "grow_topic": _grow_topic,
     "seal_topic": _seal_topic,

@@ -194,6 +194,9 @@ class World:
             self.touch_window(session)
             if self.schedule.now_us - session.host.frozen_until_us > LATE_MS * 1_000:
                 session.rules.check_in_time()
+                session.rules.check_turns()
+            else:
+                session.rules.turns.stood_still()
             session.rules.check_borrowers(self.leaders)
             session.rules.check_read_on(self.log, session.growing)
 

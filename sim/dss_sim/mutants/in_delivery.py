@@ -205,6 +205,13 @@ IN_DELIVERY = (
         "stream.capped()",
     ),
     Mutant(
+        "turn not passed on",
+        "a subscription that may not send stays the first to read, and the others wait behind it",
+        "RoundRobin.next_reader",
+        "turns.rotate(-1)",
+        "",
+    ),
+    Mutant(
         "credit not shared",
         "one subscription takes all of the credit, and another gets nothing",
         "_Unit.room",

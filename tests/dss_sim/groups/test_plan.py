@@ -1,6 +1,7 @@
 from dss_sim.groups.plan import (
     FAULTS_US,
     LOAD_US,
+    NEGLECT_SHARE,
     RESTLESS_SHARE,
     SECTORS_SHARE,
     STALL_SHARE,
@@ -32,6 +33,12 @@ def test_some_groups_stay_before_damage_and_some_records_can_never_be_read_again
     assert 0.7 < groups.count("stall") / len(groups) / STALL_SHARE < 1.3
     lost = [any(each.kind == "lose_sectors" for each in plan.timed) for plan in plans]
     assert 0.5 < lost.count(True) / len(lost) / SECTORS_SHARE < 1.5
+
+
+def test_users_of_several_groups_neglect_one_of_them_in_some_runs() -> None:
+    plans = [plan for plan in map(plan_of, range(600)) if len(plan.groups) > 1]
+    neglect = [any(each.kind == "neglect" for each in plan.timed) for plan in plans]
+    assert 0.7 < neglect.count(True) / len(neglect) / NEGLECT_SHARE < 1.3
 
 
 def test_a_seed_has_one_plan() -> None:
