@@ -262,9 +262,8 @@ class Scheduler:
             self._trouble.unreadable(grant.name, grant.agent.group, error)
             return ReadFailed(read.grant)
         self._trouble.readable(grant.name, grant.agent.group)
-        if chunk.damaged and not await self._trouble.damaged(
-            grant.name, grant.agent.group, chunk.damaged
-        ):
+        damaged = self._window.not_done(read.grant, chunk.damaged)
+        if damaged and not await self._trouble.damaged(grant.name, grant.agent.group, damaged):
             return ReadFailed(read.grant)
         return ChunkRead(
             read.grant,

@@ -122,6 +122,9 @@ class DeliveredStream:
         if self.at_tail or self._cursor_held():
             return None
         self.resending = False
+        if self.progress.ranges:
+            # What is done already is not read: it may be what cannot be.
+            self.cursor = self.sent = self.progress.first_unacked(self.cursor)
         return self.cursor
 
     def read_bytes_max(self) -> int:
@@ -150,10 +153,16 @@ class DeliveredStream:
         self.reading = False
         if not self.ending:
             self.trouble.met(trouble, now_ms)
+            if self.resending:
+                self.resting.pass_by()
+
+    def not_done(self, ranges: Ranges) -> Ranges:
+        """What of these disjoint ranges the group is not done with."""
+        return without(ranges, self.consumed.done())
 
     def stops_at(self, chunk: ChunkRead) -> bool:
         """Whether the group wants to stop at what is damaged there."""
-        return self._stall_at_damage and bool(chunk.damaged)
+        return self._stall_at_damage and bool(self.not_done(chunk.damaged))
 
     def end(self, until_ms: int | None) -> None:
         """Send nothing more; until the time, what is out may still be settled."""
@@ -496,11 +505,6 @@ class DeliveredStream:
         done = self.consumed
         marking = self.marking
         return Fate(marking.failures(), marking.doubts(), rests, done.damaged, done.counts)
-
-    def acked(self) -> Ranges:
-        """Every offset that is acknowledged."""
-        floor, ranges = self.progress.floor, self.progress.ranges
-        return ((0, floor), *ranges) if floor else ranges
 
     def handed_out(self) -> int:
         """Every offset below it was handed out, by this holder or one before, or is settled."""

@@ -108,6 +108,11 @@ class DeliveryWindow:
         """The streams that it delivers; a caller must not change them."""
         return self._streams.values()
 
+    def not_done(self, grant: int, ranges: Ranges) -> Ranges:
+        """What of these disjoint ranges the group of a grant is not done with."""
+        stream = self._streams.get(grant)
+        return () if stream is None else stream.not_done(ranges)
+
     @property
     def drained(self) -> bool:
         """Whether the client has settled all that it will, after `Draining`."""
@@ -290,7 +295,7 @@ class DeliveryWindow:
             self._refuse(stream, given, now_ms)
         if given.token:
             # Not only what came with the token: what was acked before may not be durable yet.
-            self._answer(self._durable.wait(given.grant, given.token, stream.acked()))
+            self._answer(self._durable.wait(given.grant, given.token, stream.consumed.done()))
         moved = bool(given.naks or given.handed_out) or stream.frontier != frontier
         self._note_moved(stream, before, now_ms, moved=moved)
         self._due_by(stream.next_ms())

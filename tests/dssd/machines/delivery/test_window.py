@@ -648,6 +648,14 @@ def test_a_read_that_fails_is_tried_again_and_passes_nothing() -> None:
     assert not client.reports[1].stall
 
 
+def test_what_the_group_is_done_with_is_not_read() -> None:
+    client = Client()
+    stream = Stream([1, 1, 1, 1])
+    stream.per_read, stream.unreadable = 1, (1, 3)
+    client.install(1, stream, progress=Progress(0, ((1, 3),)))
+    assert client.take() == [(((0, 1),), False, 1), (((3, 4),), False, 1)]
+
+
 @pytest.mark.parametrize("stall", [False, True])
 def test_confirmed_damage_is_passed_and_counted_or_stalls_the_group(stall: bool) -> None:
     client = Client()
@@ -661,6 +669,35 @@ def test_confirmed_damage_is_passed_and_counted_or_stalls_the_group(stall: bool)
         assert (client.take(), report.progress) == ([(((4, 8),), False, 1)], Progress(4))
         assert report.fate.damaged == ((1, 4),)
         assert report.fate.counts == Counts(lost=1, damaged=3)
+
+
+def test_a_group_does_not_stall_before_damage_that_it_is_done_with() -> None:
+    client = Client()
+    progress = Progress(1, ((2, 4),))
+    stream = Stream([4, 4], start=4, damaged=((1, 4),))
+    client.install(1, stream, progress=progress, stall=True)
+    assert client.take() == []
+    assert client.window.not_done(1, ((0, 3),)) == ((1, 2),)
+    client.install(2, stream, progress=Progress(1, ((1, 4),)), stall=True)
+    assert client.take() == [(((4, 8),), False, 1)]
+    client.feed(Settle(2, ((4, 8),), frontier=8))
+    client.tick(10)
+    assert (client.reports[2].fate.damaged, client.reports[2].fate.counts) == ((), Counts(acked=4))
+
+
+def test_a_refused_record_that_is_damaged_does_not_keep_the_others_of_a_stalled_group() -> None:
+    client = Client()
+    stream = Stream([1, 1, 1])
+    client.install(1, stream, stall=True)
+    client.take()
+    client.feed(Settle(1, naks=(Nak(0, 3, 1_000),), frontier=3))
+    stream.frames, stream.damaged, stream.per_read = [(0, 1), (2, 1)], ((1, 2),), 1
+    client.tick(1_000)
+    client.tick(2_000)
+    assert client.take() == [(((0, 1),), True, 2)]
+    client.feed(Settle(1, naks=(Nak(0, 1, 10),), frontier=3, handed_out=((0, 1),)))
+    client.tick(10_000)
+    assert client.take() == [(((0, 1),), True, 3)]
 
 
 def test_a_wrong_ack_is_refused_and_changes_nothing() -> None:
