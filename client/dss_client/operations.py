@@ -276,6 +276,16 @@ class Operations:
         reply = await self._connection.answer(call)
         return tuple(_operation(each) for each in reply.operations)
 
+    async def named(self, operation_id: str) -> Operation | None:
+        """The operation that was applied under this id; None where none was, or not lately."""
+        before = 0
+        while page := await self.list(before=before):
+            for operation in page:
+                if operation.operation_id == operation_id:
+                    return await self.get(operation.number)
+            before = page[-1].number
+        return None
+
     async def watch(self, number: int) -> AsyncGenerator[Operation, None]:
         """An operation as it stands and as it goes on, until it has ended.
 
