@@ -8,7 +8,6 @@ from datetime import timedelta
 
 import typer
 
-from dss_core.errors import IllegalTime
 from dss_core.times import parse_time
 
 _UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
@@ -50,8 +49,9 @@ def moment_ms(text: str, *, now_us: int) -> int:
 
     Raises:
         IllegalTime: it is none.
+        typer.BadParameter: it is a word for one, which is none here.
     """
     time_us = parse_time(text, now_us=now_us)
     if not isinstance(time_us, int):
-        raise IllegalTime(text=repr(text))
+        raise typer.BadParameter(f"'{text}' is no moment here; write +30m, a date or RFC 3339.")
     return time_us // 1_000

@@ -98,7 +98,9 @@ async def test_operations_are_listed_and_found_by_number_and_by_id(home: Path) -
             await client.operations.ended(operation.number)
         listed = await client.operations.list(subject=GROUP)
         assert [each.operation_id for each in listed] == ["my 2", "my 1", "my 0"]
-        assert (await client.operations.list(latest=1, before=listed[0].number)) == (listed[1],)
+        assert await client.operations.list(latest=2) == listed[:2]
+        assert await client.operations.list(latest=0) == ()
+        assert await client.operations.list() == listed
         assert await client.operations.list(state="running") == ()
         assert await client.operations.list(subject="other") == ()
         got = await client.operations.get(listed[2].number)

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import pytest
 
 import dss_client
+from dssctl.settings import Format
 from support.command_here import CommandHere, Done
 
 RECORDS = 20
@@ -133,6 +134,22 @@ def test_what_is_applied_is_shown_listed_and_taken_back_once(commands: CommandHe
     refused(commands.dssctl("ops", "show", "999999"), 5, "DSS2021")
 
 
+@pytest.mark.parametrize("output", Format)
+def test_plans_and_operations_have_every_format(output: Format, commands: CommandHere) -> None:
+    group = consumed(commands)
+    rewind = ("offsets", "rewind", group, "--to", "earliest", "-o", output)
+    planned = ok(commands.dssctl(*rewind, "--dry-run"))
+    done = commands.dssctl(*rewind, "-y")
+    listed = ok(commands.dssctl("ops", "ls", "-g", group, "-o", output))
+    (number,) = ok(commands.dssctl("ops", "ls", "-g", group, "-o", "name")).split()
+    shown = ok(commands.dssctl("ops", "show", number, "-o", output))
+    assert group in planned
+    for operation in (ok(done), listed, shown):
+        assert number in operation
+    if output is not Format.NAME:
+        assert all("offsets.rewind" in each for each in (planned, ok(done), listed, shown))
+
+
 def test_a_plan_in_a_file_is_applied_once_and_only_while_nothing_moved(
     commands: CommandHere, tmp_path: Path
 ) -> None:
@@ -217,8 +234,10 @@ def test_a_cursor_goes_both_ways_by_records_by_time_and_to_a_place(commands: Com
     assert floor(commands, group) == RECORDS
     applied(commands, "offsets", "rewind", group, "--to", "-1h")
     assert floor(commands, group) == 0
-    listed = ok(commands.dssctl("ops", "ls", "-g", group, "-n", "2", "-o", "name"))
-    assert len(listed.split()) == 2
+    listed = commands.dssctl("ops", "ls", "-g", group, "-n", "2", "-o", "name")
+    assert len(ok(listed).split()) == 2
+    assert b"older ones are left out" in listed.stderr
+    assert commands.dssctl("ops", "ls", "-g", group, "-n", "6").stderr == b""
     refused(commands.dssctl("offsets", "seek", group, "--to", "=99", *_DRY[:1]), 2, "DSS2015")
 
 

@@ -58,6 +58,8 @@ def test_what_is_neither_records_nor_time_is_no_distance(text: str) -> None:
 
 def test_a_moment_may_be_ahead_but_no_marker() -> None:
     assert moment_ms("+30m", now_us=1_795_000_000_000_999) == 1_795_001_800_000
-    for marker in ("now", "earliest", "30m"):
-        with pytest.raises(IllegalTime):
+    for marker in ("now", "earliest"):
+        with pytest.raises(typer.BadParameter):
             moment_ms(marker, now_us=0)
+    with pytest.raises(IllegalTime):
+        moment_ms("30m", now_us=0)

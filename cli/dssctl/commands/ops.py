@@ -17,7 +17,7 @@ from dssctl.operation_items import (
     operation_item,
     operation_sections,
 )
-from dssctl.output import show_list, show_one
+from dssctl.output import note, show_list, show_one
 from dssctl.tree import Command, noun, settings_of
 from dssctl.waiting import require_done, wait_for_end
 
@@ -50,10 +50,12 @@ def list_operations(
     operations = ask(
         settings,
         lambda client: client.operations.list(
-            subject=group or topic or "", state=state or "", latest=number
+            subject=group or topic or "", state=state or "", latest=number + 1
         ),
     )
-    show_list(settings, OPERATION_KIND, [operation_item(operation) for operation in operations])
+    show_list(settings, OPERATION_KIND, [operation_item(each) for each in operations[:number]])
+    if len(operations) > number:
+        note(settings, f"older ones are left out; -n {2 * number} shows more")
 
 
 @app.command(cls=Command)
