@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
+from dss_core.errors import BorrowerEvicted, ClientBanned, DssError
 from dss_core.progress import Ranges, complement, normalised
 from dss_sim.groups.history import AckDurable, Acked, HandedOut, Key, Nakked
 from dss_sim.groups.log import cut_frames, keys_in
@@ -43,6 +44,7 @@ SILENCE_PERCENT = 40
 SETTLE_US = (500, 5_000)
 TURN_US = (200, 20_000)
 RECONNECT_US = (20_000, 500_000)
+SUBSCRIBE_AGAIN_US = (20_000, 500_000)
 REVOKE_WAIT_PERCENT = 80
 RECORDS_A_TURN = 4
 DELAYED_SHARE = 0.3
@@ -139,6 +141,11 @@ class Client:
         if self.pipe is not None:
             self.pipe.up(Subscribe(number, group))
 
+    def _subscribe_again(self, number: int, group: str) -> None:
+        """An operator ended the subscription, or kept it out; the user tries again."""
+        if group in self._world.groups and self.staying and number not in self.wanted:
+            self.subscribe(number, group)
+
     def unsubscribe(self, number: int) -> None:
         """Leave a subscription; what it handed out may still be acked."""
         if self.wanted.pop(number, None) is None:
@@ -225,13 +232,19 @@ class Client:
                 self._settled(token)
             case PongSent(token):
                 self._pong(token)
-            case Refused(_, subscription=subscription, grant=number):
-                self._drop(number)
-                self.wanted.pop(subscription, None)
+            case Refused(error, subscription=subscription, grant=number):
+                self._refused(error, subscription, number)
             case UnsubscribedItem():
                 pass
             case _:
                 self._world.noticed(item)
+
+    def _refused(self, error: DssError, subscription: int, number: int) -> None:
+        self._drop(number)
+        group = self.wanted.pop(subscription, None)
+        if group is not None and error.code in (BorrowerEvicted.code, ClientBanned.code):
+            again = partial(self._subscribe_again, subscription, group)
+            self._world.after(SUBSCRIBE_AGAIN_US, again, self.host)
 
     def _granted(
         self, number: int, subscription: int, stream: str, grant_epoch: int, floor: int
