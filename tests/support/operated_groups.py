@@ -38,7 +38,7 @@ class Works:
         plant = self.plant
         await plant.start()
         parts = (plant.store, plant.groups, plant.registry)
-        kinds = operation_kinds(*parts, plant.catalogue, plant.log)
+        kinds = operation_kinds(*parts, plant.catalogue, plant.log, plant.clock)
         self.operations = await Operations.open(*parts, plant.clock, kinds, self.told.append)
         await self._running.enter_async_context(self.operations)
 
