@@ -8,7 +8,9 @@ from dssd.operations.changes import (
     Evict,
     ImportOffsets,
     MoveCursors,
+    PauseGroup,
     Rebalance,
+    ResumeGroup,
     RevokeGrant,
     SkipRecords,
     TransferGrant,
@@ -16,6 +18,7 @@ from dssd.operations.changes import (
 from dssd.operations.kinds.cursors import CursorMoves
 from dssd.operations.kinds.eviction import Evictions
 from dssd.operations.kinds.hand_over import HandOvers
+from dssd.operations.kinds.pause import PAUSE, RESUME, Pauses
 from dssd.operations.plans import KindTable
 from dssd.store.port import Store
 from dssd.topics.catalogue import Catalogue
@@ -33,6 +36,7 @@ def operation_kinds(
     cursors = CursorMoves(store, groups, registry, catalogue, log)
     hand_overs = HandOvers(groups, registry)
     evictions = Evictions(store, groups, registry, clock)
+    pauses = Pauses(groups, registry, clock)
     return KindTable(
         by_change={
             MoveCursors: cursors,
@@ -42,6 +46,8 @@ def operation_kinds(
             TransferGrant: hand_overs,
             RevokeGrant: hand_overs,
             Evict: evictions,
+            PauseGroup: pauses,
+            ResumeGroup: pauses,
         },
         by_name={
             "offsets": cursors,
@@ -49,5 +55,7 @@ def operation_kinds(
             "groups.rebalance": hand_overs,
             "grants": hand_overs,
             "borrowers": evictions,
+            PAUSE: pauses,
+            RESUME: pauses,
         },
     )

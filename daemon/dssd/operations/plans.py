@@ -59,6 +59,8 @@ class Plan:
     """The operation that it takes back; 0: none."""
     reason: str = ""
     """Of the operator, once it is applied."""
+    beside: frozenset[str] = frozenset()
+    """Kinds of operations that may still run on its subject when it is applied."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +119,13 @@ class KindTable:
 
     def of_operation(self, row: OperationRow) -> Kind:
         """The kind of an operation that was applied."""
-        return self.by_name.get(row.kind) or self.by_name[row.kind.partition(".")[0]]
+        kind = done_or_undone(row.kind)
+        return self.by_name.get(kind) or self.by_name[kind.partition(".")[0]]
+
+
+def done_or_undone(kind: str) -> str:
+    """The kind of what an operation does, takes back or does once more."""
+    return kind.removesuffix(".undo").removesuffix(".redo")
 
 
 def subject_of(group: GroupRow) -> str:
