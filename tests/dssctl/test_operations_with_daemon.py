@@ -317,3 +317,22 @@ def test_the_rest_of_an_operation_is_stopped(daemon: Daemon) -> None:
     assert "cancelled" in refused(daemon.dssctl("ops", "wait", number), 1, "DSS1110")
     listed = ok(daemon.dssctl("ops", "ls", "-g", group, "--state", "cancelled", "-o", "name"))
     assert listed.split() == [number]
+
+
+def test_a_group_is_paused_and_resumed_and_shows_it(daemon: Daemon) -> None:
+    group = consumed(daemon, acked=0)
+    assert applied(daemon, "groups", "pause", group, "--reason", "a move")["kind"] == "groups.pause"
+    paused = item(daemon.dssctl("groups", "describe", group, "-o", "json"))
+    assert (paused["state"], paused["paused"], paused["paused_until"]) == ("paused", True, None)
+    until = "2100-01-01T00:00:00Z"
+    refused(daemon.dssctl("groups", "pause", group, "--until", until, "-y"), 2, "DSS1010")
+    refused(daemon.dssctl("groups", "pause", group, "--until", "-1h", "-y"), 2, "DSS1010")
+    applied(daemon, "groups", "pause", group, "--until", "+30m")
+    listed = ok(daemon.dssctl("groups", "ls", "-o", "wide"))
+    (line,) = [line for line in listed.splitlines() if line.startswith(f"{group} ")]
+    assert " paused " in line
+    assert "PAUSED-UNTIL" in listed
+    resumed = applied(daemon, "groups", "resume", group)
+    assert item(daemon.dssctl("groups", "describe", group, "-o", "json"))["paused"] is False
+    applied(daemon, "ops", "undo", str(resumed["number"]))
+    assert item(daemon.dssctl("groups", "describe", group, "-o", "json"))["paused"] is True
