@@ -149,6 +149,8 @@ def test_a_plan_in_a_file_is_applied_once_and_only_while_nothing_moved(
     plan = tmp_path / "plan.json"
     dry = daemon.dssctl("offsets", "rewind", group, "--by", "8", "--dry-run", "-o", "json")
     plan.write_text(ok(dry))
+    piped = daemon.dssctl("ops", "apply", "-", "--dry-run", "-o", "json", stdin=dry.stdout)
+    assert item(piped)["streams"] == item(dry)["streams"]
     assert applied(daemon, "ops", "apply", str(plan))["kind"] == "offsets.rewind"
     assert floor(daemon, group) == RECORDS - 8
     again = daemon.dssctl("ops", "apply", str(plan), "-y")
