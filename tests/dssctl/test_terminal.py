@@ -168,6 +168,7 @@ def test_a_plan_is_shown_before_it_is_asked_for_consent(
     assert floor(daemon, f"planned{answer}") == after
 
 
+@pytest.mark.slow("the lease of a frozen member ends")
 def test_ctrl_c_ends_the_waiting_and_not_the_operation(daemon: Daemon) -> None:
     consumed(daemon, "frozen")
     daemon.dssctl("produce", "frozen", stdin=b"4\n")

@@ -198,7 +198,7 @@ def rebalance(
     context: typer.Context,
     group: GroupName,
     max_moves: Annotated[
-        int | None, typer.Option(metavar="N", min=0, help="Move so many streams at most.")
+        int | None, typer.Option(metavar="N", min=1, help="Move so many streams at most.")
     ] = None,
 ) -> None:
     """Spread the streams evenly over the members; nothing acknowledged comes again."""
