@@ -60,6 +60,7 @@ from dssd.store.rows import (
 )
 from dssd.store.uninterrupted import finished
 from dssd.topics.catalogue import Catalogue
+from dssd.watchers import Watchers
 
 PASS, STALL = "pass", "stall"
 """What becomes of records that are confirmed damaged."""
@@ -122,8 +123,8 @@ class Groups:
         """Exclusive groups, by the session that owns them."""
         self._tombstones: dict[tuple[str, str], GroupNameRow] = {}
         self._destroyed: dict[int, GroupNameRow] = {}
-        self._watchers: dict[int, Callable[[GroupRow], None]] = {}
-        self._watches_made = 0
+        self._removals: Watchers[GroupRow] = Watchers()
+        self._changes: Watchers[GroupRow] = Watchers()
 
     @classmethod
     async def open(cls, store: Store, catalogue: Catalogue, log: Log, clock: Clock) -> "Groups":
@@ -319,17 +320,19 @@ class Groups:
         """A commit changed the group; a concurrent removal wins."""
         if row.group_id in self._by_id:
             self._enter(row)
+            self._changes.tell(row)
+
+    def as_it_is(self, group: GroupRow) -> GroupRow:
+        """The group as it is now, or was before it was removed."""
+        return self._by_id.get(group.group_id, group)
+
+    def watch_changed(self, changed: Callable[[GroupRow], None]) -> Callable[[], None]:
+        """Call ``changed`` with a group after each change of its row; returns how to stop."""
+        return self._changes.add(changed)
 
     def watch_removed(self, removed: Callable[[GroupRow], None]) -> Callable[[], None]:
         """Call ``removed`` after each removal; returns how to stop."""
-        self._watches_made += 1
-        number = self._watches_made
-        self._watchers[number] = removed
-
-        def stop() -> None:
-            self._watchers.pop(number, None)
-
-        return stop
+        return self._removals.add(removed)
 
     def _existing(self, asked: _Asked) -> GroupRow | None:
         return self._by_name.get(asked.name, {}).get(asked.filter.text)
@@ -439,8 +442,7 @@ class Groups:
         self._leave(group)
         if group.kind != EXCLUSIVE:
             self._bury(name)
-        for removed in tuple(self._watchers.values()):
-            removed(group)
+        self._removals.tell(group)
         # The leader's row is gone, so it writes no more; but it may have written until then.
         late = await self._stream_deletes(group.group_id)
         if late:

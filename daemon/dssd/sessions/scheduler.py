@@ -35,6 +35,7 @@ from dssd.machines.delivery.events import (
     DeliveryInput,
     Draining,
     Dropped,
+    Edited,
     Grown,
     Installed,
     Left,
@@ -153,6 +154,11 @@ class Scheduler:
         now_ms = self._clock.now_ms()
         self.handler.begin(subscription, group, now_ms)
         self._arm(now_ms)
+
+    def edit(self, group: GroupRow) -> None:
+        """A group was edited: what its subscriptions hold is delivered by its new settings."""
+        for subscription in self.handler.edited(group):
+            self.feed(Edited(subscription, group.ack_wait_ms, group.on_damage == STALL))
 
     def leave(self, subscription: int) -> None:
         """Wait for the client to settle the records that it was handed, then end the borrower.

@@ -55,7 +55,7 @@ from dssd.store.port import (
     Store,
     VersionIs,
 )
-from dssd.store.rows import SessionRow
+from dssd.store.rows import GroupRow, SessionRow
 from dssd.store.uninterrupted import finished
 from dssd.topics.catalogue import Catalogue
 
@@ -125,6 +125,7 @@ class Sessions:
     async def __aenter__(self) -> Self:
         """Start its tasks."""
         await self._tasks.__aenter__()
+        self._stop_watching = self._services.groups.watch_changed(self._group_changed)
         self._keeper = self._tasks.create_task(self._keep(), name="session keeper")
         return self
 
@@ -135,6 +136,7 @@ class Sessions:
         trace: TracebackType | None,
     ) -> None:
         """Stop as `stop` does, end its tasks."""
+        self._stop_watching()
         if error is None:
             await self.stop()
         else:
@@ -223,6 +225,10 @@ class Sessions:
         self._await_expiry(session.client_id)
         self._closed[session.client_id] = known
         self._changed.set()
+
+    def _group_changed(self, group: GroupRow) -> None:
+        for session in self._connections():
+            session.edit(group)
 
     # Opening
 

@@ -20,6 +20,7 @@ from dssd.store.port import Absent, Delete, Exists, PreconditionFailed, Put, Sto
 from dssd.store.rows import StorageTopicRow, TopicNameRow, TopicRow
 from dssd.store.uninterrupted import finished
 from dssd.topics.model import NewTopic, StorageTopic, Topic
+from dssd.watchers import Watchers
 
 __all__ = ["Catalogue", "NewTopic", "StorageTopic", "Topic"]
 
@@ -53,8 +54,7 @@ class Catalogue:
         self._by_storage_topic: dict[int, tuple[Topic, StorageTopic]] = {}
         self._by_first_level: dict[str, dict[str, Topic]] = {}
         """By how a pattern begins, then by name; those that begin with a wildcard under ``+``."""
-        self._watchers: dict[int, Changed] = {}
-        self._watches_made = 0
+        self._watchers: Watchers[tuple[Topic, bool]] = Watchers()
         self._changing = asyncio.Lock()
 
     @classmethod
@@ -138,14 +138,7 @@ class Catalogue:
 
     def watch(self, changed: Changed) -> Callable[[], None]:
         """Call ``changed(topic, removed)`` after each change; returns how to stop watching."""
-        self._watches_made += 1
-        number = self._watches_made
-        self._watchers[number] = changed
-
-        def stop() -> None:
-            self._watchers.pop(number, None)
-
-        return stop
+        return self._watchers.add(lambda told: changed(*told))
 
     async def create(self, new: NewTopic) -> Topic:
         """Create a topic with one storage topic; returns it, or the existing one if asked to.
@@ -273,8 +266,7 @@ class Catalogue:
             del self._by_storage_topic[part.storage_topic_id]
 
     def _tell(self, topic: Topic, *, removed: bool) -> None:
-        for changed in tuple(self._watchers.values()):
-            changed(topic, removed)
+        self._watchers.tell((topic, removed))
 
 
 def _first_level(wanted: TopicFilter) -> str:

@@ -179,6 +179,15 @@ class Resumed:
 
 
 @dataclass(frozen=True, slots=True)
+class Edited:
+    """The group of the subscription was edited: what follows counts for its held streams too."""
+
+    subscription: int
+    ack_wait_ms: int
+    stall_at_damage: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Ticked:
     """The time that `DeliveryWindow.wake_at_ms` names came, or later."""
 
@@ -199,6 +208,7 @@ DeliveryInput = (
     | Saved
     | Suspended
     | Resumed
+    | Edited
     | Ticked
 )
 

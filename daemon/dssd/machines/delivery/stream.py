@@ -93,7 +93,7 @@ class DeliveredStream:
         self.ending = False
         self.revoke_until_ms: int | None = None
         self.stall = Stall.NONE
-        self._stall_at_damage = installed.stall_at_damage
+        self.stall_at_damage = installed.stall_at_damage
         self.trouble = ReadTrouble()
         self.gone: Ranges = ()
         """Was due and is lost; the client is not told yet."""
@@ -153,7 +153,7 @@ class DeliveredStream:
 
     def stops_at(self, chunk: ChunkRead) -> bool:
         """Whether the group wants to stop at what is damaged there."""
-        return self._stall_at_damage and bool(chunk.damaged)
+        return self.stall_at_damage and bool(chunk.damaged)
 
     def end(self, until_ms: int | None) -> None:
         """Send nothing more; until the time, what is out may still be settled."""

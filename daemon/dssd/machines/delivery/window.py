@@ -32,6 +32,7 @@ from dssd.machines.delivery.events import (
     DeliveryInput,
     Draining,
     Dropped,
+    Edited,
     Grown,
     Installed,
     Left,
@@ -236,6 +237,15 @@ class DeliveryWindow:
         share.suspended = False
         for grant in sorted(share.grants):
             self._offer(self._streams[grant])
+
+    def _edited(self, given: Edited, now_ms: int) -> None:
+        for grant in self._turns.share(given.subscription).grants:
+            stream = self._streams[grant]
+            stream.waits.last(given.ack_wait_ms)
+            stream.stall_at_damage = given.stall_at_damage
+            if stream.trouble.stall is Stall.DAMAGED:
+                stream.trouble.again_now(now_ms)
+            self._due_by(stream.next_ms())
 
     # Inputs about records
 
@@ -451,5 +461,6 @@ _HANDLERS: dict[type, Callable[..., None]] = {
     Saved: DeliveryWindow._saved,
     Suspended: DeliveryWindow._suspended,
     Resumed: DeliveryWindow._resumed,
+    Edited: DeliveryWindow._edited,
     Ticked: DeliveryWindow._ticked,
 }
