@@ -18,6 +18,7 @@ from dss_client.daemon import Daemon
 from dss_client.events import Events
 from dss_client.groups import Grants, Groups
 from dss_client.limits import PRODUCER_BUFFER_BYTES
+from dss_client.operations import Operations
 from dss_client.topics import Topics
 from dss_core.errors import IllegalArgument
 from dss_core.filters import SubscriptionFilter, check_name
@@ -76,6 +77,7 @@ class Client:
     grants: Grants
     daemon: Daemon
     events: Events
+    operations: Operations
 
     def __init__(self, endpoint: Endpoint, options: SessionOptions) -> None:
         self.endpoint = endpoint.text
@@ -98,6 +100,7 @@ class Client:
         self.grants = Grants(self._connection)
         self.daemon = Daemon(self._connection)
         self.events = Events(self._connection)
+        self.operations = Operations(self._connection)
         await self._tasks.__aenter__()
         return self
 

@@ -12,7 +12,7 @@ class GrantNotHeld(DssError):
 
     code = "DSS6001"
     sentence = "Grant {grant} is not held by this session."
-    hint = "Its records were given to another member and will be delivered there."
+    hint = "Its stream was taken back; what it left unacknowledged comes again where it is lent."
     grpc_status = "FAILED_PRECONDITION"
     exit_code = ExitCode.CONFLICT
 

@@ -15,6 +15,9 @@ OPERATIONS_LISTED_MAX = 500
 OPERATION_WATCHES_MAX = 200
 """Calls that wait for an operation; a tool needs one."""
 
+OPERATION_WATCH_REST_S = 0.05
+"""Between two answers of one such call: many streams that are done together are one answer."""
+
 REASON_BYTES_MAX = 1_000
 """A few sentences and a ticket."""
 

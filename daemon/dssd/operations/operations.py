@@ -53,6 +53,7 @@ from dssd.operations.history import (
 )
 from dssd.operations.limits import (
     OPERATION_ID_BYTES_MAX,
+    OPERATION_WATCH_REST_S,
     REASON_BYTES_MAX,
 )
 from dssd.operations.plans import Begun, KindTable, Plan
@@ -199,6 +200,7 @@ class Operations:
             if row.state not in UNENDED:
                 return
             await moved.wait()
+            await asyncio.sleep(OPERATION_WATCH_REST_S)
 
     async def cancel(self, number: int) -> OperationRow:
         """Stop the rest of an operation; what it did stays done.

@@ -153,6 +153,8 @@ class CursorMoves:
         moving: list[_Moving] = []
         turn = LoopTurn()
         targets = change.targets or await self._targets(change, group, by_name)
+        if len({target.stream for target in targets}) != len(targets):
+            raise IllegalArgument(argument="the change", rule="it names each stream once")
         for target in targets:
             await turn.give_way()
             stream = _read(by_name, group, target.stream)
