@@ -18,6 +18,7 @@ COMMANDS = {
     "topics": "Named logs: list, create, describe, remove.",
     "groups": "Shared subscriptions: list, create, describe, remove.",
     "grants": "Which member reads which stream, and how far it is.",
+    "sessions": "What the daemon keeps of clients: list, close.",
     "produce": "Publish lines, or JSON lines, to a topic.",
     "consume": "Print records as they come, alone or as member of a group.",
     "events": "What happened to records and groups.",

@@ -411,6 +411,9 @@ REVOKE_REPORT_SHARE = 0.9
 SESSIONS_MAX = 65_536
 """Sessions with and without a connection; each costs a row and some kilobytes."""
 
+SESSIONS_LISTED_MAX = 2_000
+"""In one answer: some 600 KiB of the longest names; a caller asks on behind it."""
+
 SESSION_DRAIN_S = 2.0
 """When the daemon stops, clients have this long to say how far they handed out."""
 

@@ -114,6 +114,7 @@ from dss_core.errors.sessions import (
     GrantNotHeld,
     NotOpened,
     NotSubscribed,
+    SessionClosed,
     SessionNotFound,
     SessionTakenOver,
 )
@@ -179,6 +180,7 @@ __all__ = [
     "RevisionMoved",
     "SequenceGap",
     "SequenceTooOld",
+    "SessionClosed",
     "SessionNotFound",
     "SessionTakenOver",
     "SocketPathTooLong",

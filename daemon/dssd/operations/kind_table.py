@@ -1,21 +1,63 @@
 """Every kind of operation that this daemon knows, in one table."""
 
+from dssd.clock import Clock
 from dssd.leaders.groups import Groups
 from dssd.leaders.registry import Registry
-from dssd.log.port import Log
-from dssd.operations.changes import ImportOffsets, MoveCursors, SkipRecords
+from dssd.operations.changes import (
+    CloseSession,
+    EditGroup,
+    EditTopic,
+    ImportOffsets,
+    MoveCursors,
+    RemoveGroup,
+    RemoveTopic,
+    SkipRecords,
+)
 from dssd.operations.kinds.cursors import CursorMoves
+from dssd.operations.kinds.group_edits import GroupEdits
+from dssd.operations.kinds.removals import GroupRemovals, TopicRemovals
+from dssd.operations.kinds.sessions import SessionClosures
+from dssd.operations.kinds.topic_edits import EditedLog, TopicEdits
 from dssd.operations.plans import KindTable
+from dssd.sessions.sessions import Sessions
 from dssd.store.port import Store
 from dssd.topics.catalogue import Catalogue
 
 
 def operation_kinds(
-    store: Store, groups: Groups, registry: Registry, catalogue: Catalogue, log: Log
+    store: Store,
+    groups: Groups,
+    registry: Registry,
+    catalogue: Catalogue,
+    log: EditedLog,
+    sessions: Sessions,
+    clock: Clock,
 ) -> KindTable:
     """The table, over the daemon's parts."""
     cursors = CursorMoves(store, groups, registry, catalogue, log)
+    group_edits = GroupEdits(store, groups, registry)
+    topic_edits = TopicEdits(store, groups, registry, catalogue, log, clock)
+    group_removals = GroupRemovals(groups, registry)
+    topic_removals = TopicRemovals(groups, registry, catalogue, log)
+    closures = SessionClosures(sessions)
     return KindTable(
-        by_change={MoveCursors: cursors, ImportOffsets: cursors, SkipRecords: cursors},
-        by_name={"offsets": cursors, "records": cursors},
+        by_change={
+            MoveCursors: cursors,
+            ImportOffsets: cursors,
+            SkipRecords: cursors,
+            EditGroup: group_edits,
+            EditTopic: topic_edits,
+            RemoveGroup: group_removals,
+            RemoveTopic: topic_removals,
+            CloseSession: closures,
+        },
+        by_name={
+            "offsets": cursors,
+            "records": cursors,
+            "groups.edit": group_edits,
+            "topics.edit": topic_edits,
+            "groups.rm": group_removals,
+            "topics.rm": topic_removals,
+            "sessions.close": closures,
+        },
     )

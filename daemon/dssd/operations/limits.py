@@ -29,3 +29,9 @@ STREAMS_IMPORTED_MAX = 65_536
 
 RECORDS_SKIPPED_MAX = 1_000
 """By hand, in one operation; who passes over more says to which offset."""
+
+GROUPS_NAMED_MAX = 5
+"""In the sentences of a plan, those that lose most; the rest is counted."""
+
+MEMBERS_NAMED_MAX = 10
+"""In a sentence of a plan; the plan has a list of all."""

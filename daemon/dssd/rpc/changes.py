@@ -15,9 +15,14 @@ from dssd.operations.changes import (
     ByRecords,
     BySpan,
     Change,
+    CloseSession,
     Direction,
+    EditGroup,
+    EditTopic,
     ImportOffsets,
     MoveCursors,
+    RemoveGroup,
+    RemoveTopic,
     SkipRecords,
     StreamOffsets,
     StreamTarget,
@@ -29,6 +34,7 @@ from dssd.operations.changes import (
     Undo,
 )
 from dssd.operations.plans import StreamMove
+from dssd.rpc import simple_changes
 
 _DIRECTIONS = {
     operations_pb2.CURSOR_DIRECTION_REWIND: Direction.REWIND,
@@ -171,6 +177,11 @@ _DECODERS: Mapping[str, Callable[[Any], Change]] = {
     "import_offsets": _import_offsets,
     "skip_records": _skip_records,
     "undo": _undo,
+    "edit_group": simple_changes.edit_group,
+    "remove_group": simple_changes.remove_group,
+    "edit_topic": simple_changes.edit_topic,
+    "remove_topic": simple_changes.remove_topic,
+    "close_session": simple_changes.close_session,
 }
 
 _ENCODERS: Mapping[type[Change], Callable[[Any], tuple[str, Any]]] = {
@@ -178,4 +189,9 @@ _ENCODERS: Mapping[type[Change], Callable[[Any], tuple[str, Any]]] = {
     ImportOffsets: _import_offsets_message,
     SkipRecords: _skip_records_message,
     Undo: _undo_message,
+    EditGroup: simple_changes.edit_group_message,
+    RemoveGroup: simple_changes.remove_group_message,
+    EditTopic: simple_changes.edit_topic_message,
+    RemoveTopic: simple_changes.remove_topic_message,
+    CloseSession: simple_changes.close_session_message,
 }

@@ -23,7 +23,7 @@ from dss_core.frame import spans_of
 from dss_core.ids import StreamId
 from dss_core.limits import LEASE_MS
 from dss_core.progress import Progress
-from dssd.leaders.groups import STALL
+from dssd.leaders.declarations import STALL
 from dssd.leaders.lag import stall_sentence
 from dssd.limits import SESSION_STEP_INPUTS_MAX
 from dssd.machines.delivery.events import (

@@ -28,7 +28,7 @@ from dss_core.errors import (
 )
 from dss_core.filters import SubscriptionFilter
 from dss_core.limits import SETTLE_RANGES_MAX, SUBSCRIPTIONS_PER_SESSION_MAX
-from dssd.leaders.groups import EXCLUSIVE
+from dssd.leaders.declarations import EXCLUSIVE
 from dssd.limits import (
     ACK_WAIT_MS_MAX,
     FULL_DISK_RETRY_S,

@@ -151,13 +151,22 @@ class Catalogue:
         new.check()
         return await finished(self._create(new), name=f"create topic {new.name}")
 
-    async def remove(self, name: str) -> None:
-        """Remove a topic, its rows, then its files.
+    async def remove(self, name: str, *, topic_id: int | None = None) -> None:
+        """Remove a topic, its rows, then its files; with an id, only the topic that has it.
 
         Raises:
             TopicNotFound: there is none.
         """
-        await finished(self._remove(name), name=f"remove topic {name}")
+        await finished(self._remove(name, topic_id), name=f"remove topic {name}")
+
+    def note_edited(self, row: TopicRow) -> None:
+        """A commit edited the row of a topic; a concurrent removal wins."""
+        topic = self._by_name.get(row.name)
+        if topic is None or topic.topic_id != row.topic_id:
+            return
+        edited = topic.edited(row)
+        self._enter(edited)
+        self._tell(edited, removed=False)
 
     async def _create(self, new: NewTopic) -> Topic:
         async with self._changing:
@@ -206,9 +215,11 @@ class Catalogue:
         except PreconditionFailed as failed:
             raise TopicExists(topic=topic.name) from failed
 
-    async def _remove(self, name: str) -> None:
+    async def _remove(self, name: str, topic_id: int | None) -> None:
         async with self._changing:
             topic = self.get(name)
+            if topic_id not in (None, topic.topic_id):
+                raise TopicNotFound(topic=name)
             await self._commit_removal(topic)
             self._leave(topic)
             self._tell(topic, removed=True)

@@ -310,7 +310,7 @@ def kind_of(change: Cursors) -> str:
 
 
 def _of_cursors(change: Change) -> Cursors:
-    assert not isinstance(change, Undo)
+    assert isinstance(change, Cursors)
     return change
 
 
