@@ -47,7 +47,8 @@ def connect(
     """A client of the daemon at the endpoint; use it as ``async with connect() as client``.
 
     Args:
-        client_id: names the session; the daemon chooses one where absent.
+        client_id: names the session; the daemon chooses one where absent. Another client that uses
+            it is ended, and waited for until it hands out no more.
         clean_start: discard what an earlier session of this name left behind. Counts for the
             first connect only; after a lost connection the client resumes.
         session_expiry: seconds for which the daemon keeps the session of an absent client.

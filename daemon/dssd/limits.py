@@ -3,7 +3,7 @@
 Bounds that clients must agree on stand in `dss_core.limits`.
 """
 
-from dss_core.limits import CREDIT_BYTES, FRAME_BYTES_MAX
+from dss_core.limits import CREDIT_BYTES, FRAME_BYTES_MAX, LEASE_MS
 
 # Starting and stopping
 
@@ -411,11 +411,13 @@ REVOKE_REPORT_SHARE = 0.9
 SESSIONS_MAX = 65_536
 """Sessions with and without a connection; each costs a row and some kilobytes."""
 
-SESSIONS_LISTED_MAX = 2_000
-"""In one answer: some 600 KiB of the longest names; a caller asks on behind it."""
-
 SESSION_DRAIN_S = 2.0
 """When the daemon stops, clients have this long to say how far they handed out."""
+
+TAKEOVER_DRAIN_S = LEASE_MS / 2_000
+"""When another client takes a client id, the one before has half a lease, 3 s, to say how far it
+handed out. Its streams are reported without it after nine tenths: more than the 0.4 leases for
+which a client that heard nothing more hands out, by its own clock."""
 
 CLOSED_ROWS_MAX = 256
 """Rows of disconnected sessions in one commit; attaching one of them again waits for it."""

@@ -16,6 +16,7 @@ import typer
 import dssctl as package
 from dssctl.settings import Format
 from dssctl.tree import COMMANDS, root
+from support.dssctl_call import run_dssctl
 
 Run = Callable[..., subprocess.CompletedProcess[bytes]]
 
@@ -178,10 +179,23 @@ def test_an_error_is_json_on_stderr_where_json_was_asked_for(dssctl: Run) -> Non
     assert json.loads(done.stderr)["code"] == "DSS5001"
 
 
-def test_a_pipe_gets_no_escape_codes(dssctl: Run) -> None:
+def test_a_pipe_gets_no_escape_codes() -> None:
     for arguments in (("errors", "ls"), ("--help",), ("nonsense",), ("errors", "ls", "-o", "wide")):
-        done = dssctl(*arguments)
+        done = run_dssctl(*arguments)
         assert b"\x1b" not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("errors", "explain", "5001"), ("--help",), ("nonsense",), (*NOBODY, "produce", "t")],
+    ids=" ".join,
+)
+def test_a_process_prints_and_returns_what_a_call_of_the_main_function_does(
+    arguments: tuple[str, ...], dssctl: Run
+) -> None:
+    process, call = run_dssctl(*arguments, stdin=b"1\n"), dssctl(*arguments, stdin=b"1\n")
+    assert (process.stdout, process.stderr) == (call.stdout, call.stderr)
+    assert process.returncode == call.returncode
 
 
 def test_a_reader_that_has_enough_ends_it_with_141() -> None:

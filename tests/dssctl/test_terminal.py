@@ -16,7 +16,7 @@ class Daemon(Protocol):
     endpoint: str
 
     def dssctl(
-        self, *arguments: str, stdin: bytes = b"", timeout_s: float = 30.0
+        self, *arguments: str, stdin: bytes = b""
     ) -> "subprocess.CompletedProcess[bytes]": ...
 
 

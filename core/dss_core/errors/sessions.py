@@ -34,7 +34,7 @@ class SessionNotFound(DssError):
 
     code = "DSS6003"
     sentence = "There is no session {client_id}."
-    hint = "It expired or was discarded; connect anew."
+    hint = "It expired; connect anew."
     grpc_status = "NOT_FOUND"
     exit_code = ExitCode.NOT_FOUND
 

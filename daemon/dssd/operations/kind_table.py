@@ -7,14 +7,20 @@ from dssd.operations.changes import (
     CloseSession,
     EditGroup,
     EditTopic,
+    Evict,
     ImportOffsets,
     MoveCursors,
+    Rebalance,
     RemoveGroup,
     RemoveTopic,
+    RevokeGrant,
     SkipRecords,
+    TransferGrant,
 )
 from dssd.operations.kinds.cursors import CursorMoves
+from dssd.operations.kinds.eviction import Evictions
 from dssd.operations.kinds.group_edits import GroupEdits
+from dssd.operations.kinds.hand_over import HandOvers
 from dssd.operations.kinds.removals import GroupRemovals, TopicRemovals
 from dssd.operations.kinds.sessions import SessionClosures
 from dssd.operations.kinds.topic_edits import EditedLog, TopicEdits
@@ -40,6 +46,8 @@ def operation_kinds(
     group_removals = GroupRemovals(groups, registry)
     topic_removals = TopicRemovals(groups, registry, catalogue, log)
     closures = SessionClosures(sessions)
+    hand_overs = HandOvers(groups, registry)
+    evictions = Evictions(store, groups, registry, clock)
     return KindTable(
         by_change={
             MoveCursors: cursors,
@@ -50,6 +58,10 @@ def operation_kinds(
             RemoveGroup: group_removals,
             RemoveTopic: topic_removals,
             CloseSession: closures,
+            Rebalance: hand_overs,
+            TransferGrant: hand_overs,
+            RevokeGrant: hand_overs,
+            Evict: evictions,
         },
         by_name={
             "offsets": cursors,
@@ -59,5 +71,8 @@ def operation_kinds(
             "groups.rm": group_removals,
             "topics.rm": topic_removals,
             "sessions.close": closures,
+            "groups.rebalance": hand_overs,
+            "grants": hand_overs,
+            "borrowers": evictions,
         },
     )

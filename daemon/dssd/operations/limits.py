@@ -27,6 +27,17 @@ OPERATION_ID_BYTES_MAX = 100
 STREAMS_IMPORTED_MAX = 65_536
 """Streams in one import: as many as a group may have."""
 
+MOVES_A_PLAN_MAX = 2_000
+"""Streams that one rebalance moves: its row holds them, some 200 bytes each. Who wants more plans
+again when these are done."""
+
+EVICTION_GRACE_MS_MAX = 600_000
+"""The longest that an operator may let an evicted member go on with what it holds: nobody else gets
+these streams meanwhile."""
+
+BANS_A_GROUP_MAX = 1_000
+"""Clients that are kept out of a group at a time; a leader has them in memory."""
+
 RECORDS_SKIPPED_MAX = 1_000
 """By hand, in one operation; who passes over more says to which offset."""
 

@@ -267,6 +267,7 @@ class Operations:
         self, asked: Change, plan: Plan, caller: Caller, reason: str, operation_id: str
     ) -> OperationRow:
         number = await self._store.next_id()
+        plan = replace(plan, reason=reason)
         begun = Begun() if plan.nothing_to_do else await self._begun(plan, number)
         goes_on = begun.instruction is not None or begun.work is not None
         now_ms = self._clock.wall_ms()

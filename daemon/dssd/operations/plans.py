@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from dssd.machines.leader.events import Instruction
-from dssd.operations.changes import Change
+from dssd.operations.changes import Change, StreamMove
 from dssd.store.port import Precondition, Write
 from dssd.store.rows import GroupRow, OperationRow
 
@@ -35,18 +35,6 @@ class StreamPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class StreamMove:
-    """A stream that changes its holder."""
-
-    stream: str
-    from_client_id: str
-    """Empty where it is free."""
-    to_client_id: str
-    from_borrower_id: bytes
-    to_borrower_id: bytes
-
-
-@dataclass(frozen=True, slots=True)
 class Plan:
     """What applying a change would do now."""
 
@@ -69,6 +57,8 @@ class Plan:
     nothing_to_do: bool = False
     undoes: int = 0
     """The operation that it takes back; 0: none."""
+    reason: str = ""
+    """Of the operator, once it is applied."""
 
 
 @dataclass(frozen=True, slots=True)

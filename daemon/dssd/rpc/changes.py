@@ -19,11 +19,15 @@ from dssd.operations.changes import (
     Direction,
     EditGroup,
     EditTopic,
+    Evict,
     ImportOffsets,
     MoveCursors,
+    Rebalance,
     RemoveGroup,
     RemoveTopic,
+    RevokeGrant,
     SkipRecords,
+    StreamMove,
     StreamOffsets,
     StreamTarget,
     Target,
@@ -31,9 +35,9 @@ from dssd.operations.changes import (
     ToLatest,
     ToOffset,
     ToTime,
+    TransferGrant,
     Undo,
 )
-from dssd.operations.plans import StreamMove
 from dssd.rpc import simple_changes
 
 _DIRECTIONS = {
@@ -149,6 +153,62 @@ def _skip_records_message(change: SkipRecords) -> tuple[str, operations_pb2.Skip
     )
 
 
+def _rebalance(message: operations_pb2.Rebalance) -> Rebalance:
+    moves = tuple(
+        StreamMove(
+            each.stream,
+            each.from_client_id,
+            each.to_client_id,
+            each.from_borrower_id,
+            each.to_borrower_id,
+        )
+        for each in message.moves
+    )
+    most = message.moves_max if message.HasField("moves_max") else None
+    return Rebalance(message.group, most, moves)
+
+
+def _rebalance_message(change: Rebalance) -> tuple[str, operations_pb2.Rebalance]:
+    return "rebalance", operations_pb2.Rebalance(
+        group=change.group,
+        moves_max=change.moves_max,
+        moves=[move_message(each) for each in change.moves],
+    )
+
+
+def _transfer(message: operations_pb2.TransferGrant) -> TransferGrant:
+    return TransferGrant(message.group, message.stream, message.to)
+
+
+def _transfer_message(change: TransferGrant) -> tuple[str, operations_pb2.TransferGrant]:
+    return "transfer_grant", operations_pb2.TransferGrant(
+        group=change.group, stream=change.stream, to=change.to
+    )
+
+
+def _revoke(message: operations_pb2.RevokeGrant) -> RevokeGrant:
+    return RevokeGrant(message.group, message.stream)
+
+
+def _revoke_message(change: RevokeGrant) -> tuple[str, operations_pb2.RevokeGrant]:
+    return "revoke_grant", operations_pb2.RevokeGrant(group=change.group, stream=change.stream)
+
+
+def _evict(message: operations_pb2.Evict) -> Evict:
+    grace_ms = message.grace_ms if message.HasField("grace_ms") else None
+    ban_ms = message.ban_ms if message.HasField("ban_ms") else None
+    return Evict(message.group, message.borrower, grace_ms, ban_ms)
+
+
+def _evict_message(change: Evict) -> tuple[str, operations_pb2.Evict]:
+    return "evict", operations_pb2.Evict(
+        group=change.group,
+        borrower=change.borrower,
+        grace_ms=change.grace_ms,
+        ban_ms=change.ban_ms,
+    )
+
+
 def _undo(message: operations_pb2.Undo) -> Undo:
     return Undo(message.number)
 
@@ -182,6 +242,10 @@ _DECODERS: Mapping[str, Callable[[Any], Change]] = {
     "edit_topic": simple_changes.edit_topic,
     "remove_topic": simple_changes.remove_topic,
     "close_session": simple_changes.close_session,
+    "rebalance": _rebalance,
+    "transfer_grant": _transfer,
+    "revoke_grant": _revoke,
+    "evict": _evict,
 }
 
 _ENCODERS: Mapping[type[Change], Callable[[Any], tuple[str, Any]]] = {
@@ -194,4 +258,8 @@ _ENCODERS: Mapping[type[Change], Callable[[Any], tuple[str, Any]]] = {
     EditTopic: simple_changes.edit_topic_message,
     RemoveTopic: simple_changes.remove_topic_message,
     CloseSession: simple_changes.close_session_message,
+    Rebalance: _rebalance_message,
+    TransferGrant: _transfer_message,
+    RevokeGrant: _revoke_message,
+    Evict: _evict_message,
 }

@@ -14,8 +14,9 @@ import grpc.aio
 
 from dss_api.v1 import sessions_pb2, sessions_pb2_grpc
 from dss_core.errors import DssError, NotOpened, TimedOut
-from dssd.limits import SESSION_FAREWELL_S, SESSION_OPEN_WAIT_S, SESSIONS_LISTED_MAX
+from dssd.limits import SESSION_FAREWELL_S, SESSION_OPEN_WAIT_S
 from dssd.loop_yield import LoopTurn
+from dssd.rpc.limits import SESSIONS_LISTED_MAX
 from dssd.rpc.principal import principal_of
 from dssd.rpc.session_items import encoded, items_from, opening_from, refused
 from dssd.sessions.listing import SessionView

@@ -26,6 +26,7 @@ from dss_core.progress import Progress
 from dssd.leaders.declarations import STALL
 from dssd.leaders.lag import stall_sentence
 from dssd.limits import SESSION_STEP_INPUTS_MAX
+from dssd.machines.borrower.events import Ended
 from dssd.machines.delivery.events import (
     AnswerSettled,
     ChunkRead,
@@ -100,12 +101,12 @@ class Scheduler:
         services: Services,
         *,
         send: Callable[[Down], None],
-        over: Callable[[Agent, str], None],
+        over: Callable[[Agent, Ended], None],
     ) -> None:
         subscriber = Subscriber(opened.session_id, opened.client_id, LEASE_MS)
         self.handler = Handler(subscriber, services.registry, self)
         self.drained = asyncio.Event()
-        """After `drain`: the client has said how far it handed out."""
+        """After `drain`: the client has said how far it handed out, or had its time to."""
         self._send = send
         self._over = over
         self._log = services.log
@@ -171,10 +172,10 @@ class Scheduler:
             agent.leave(now_ms)
             self._arm(now_ms)
 
-    def drain(self, deadline_ms: int) -> None:
+    def drain(self, deadline_ms: int, *, charges: bool) -> None:
         """Ask the client to drop records that it has not handed out; it sets `drained`."""
         self._draining = True
-        self.feed(Draining(deadline_ms))
+        self.feed(Draining(deadline_ms, charges))
 
     def close(self) -> None:
         """Report the last state of every grant and end every borrower."""
@@ -396,12 +397,12 @@ class Scheduler:
         if state != "connecting":
             self._send(Status(subscription, state))
 
-    def over(self, agent: Agent, error_code: str) -> None:
+    def over(self, agent: Agent, ended: Ended) -> None:
         """The subscription has ended: as the client asked, or for good by an error."""
         if not self._closed:
             self.handler.ended(agent.subscription)
             self.feed(Left(agent.subscription))
-            self._over(agent, error_code)
+            self._over(agent, ended)
 
     def mailed(self, agent: Agent, borrower_id: bytes, message: ToBorrower) -> None:
         """A message came; the pump gives it to the agent."""

@@ -70,7 +70,7 @@ class Delivery(Protocol):
     def standing(self, subscription: int, state: str) -> None:
         """How the subscription stands, for people."""
 
-    def over(self, agent: "Agent", error_code: str) -> None:
+    def over(self, agent: "Agent", ended: Ended) -> None:
         """The subscription has ended: as the client asked, or for good by an error."""
 
     def mailed(self, agent: "Agent", borrower_id: bytes, message: ToBorrower) -> None:
@@ -207,7 +207,7 @@ class Agent:
                     self.start(now_ms)
             case Ended():
                 self._end(borrower_id)
-                self._delivery.over(self, effect.error_code)
+                self._delivery.over(self, effect)
             case SuspendDelivery():
                 self._delivery.suspend(self.subscription)
             case ResumeDelivery():

@@ -236,8 +236,9 @@ class Open(_message.Message):
     clean_start: _builtins.bool
     """of the client's first connect only"""
     session_id: _builtins.bytes
-    """present: resume exactly this session"""
+    """present: resume exactly this session; DSS6003 where it expired,"""
     session_expiry_s: _builtins.int
+    """DSS6002 where another client uses the client id since"""
     credit_records: _builtins.int
     credit_bytes: _builtins.int
     def __init__(

@@ -15,6 +15,7 @@ from dss_sim.groups.borrower_rules import BorrowerRules
 from dss_sim.groups.log import cut_frames
 from dss_sim.groups.session_rules import HeldGrant, SessionRules
 from dss_sim.groups.violation import Violation
+from dssd.machines.borrower.events import Ended
 from dssd.machines.delivery.events import (
     AnswerSettled,
     ChunkRead,
@@ -64,6 +65,7 @@ from dssd.sessions.client_items import (
     UnsubscribedItem,
     Up,
 )
+from dssd.sessions.ended_subscriptions import condition_of
 from dssd.subscriptions.agent import Agent, Subscriber
 from dssd.subscriptions.handler import Handler
 
@@ -363,7 +365,7 @@ class SimulatedSession:
         """How the subscription stands."""
         self.rules.standings[subscription] = state
 
-    def over(self, agent: Agent, error_code: str) -> None:
+    def over(self, agent: Agent, ended: Ended) -> None:
         """The subscription has ended: as the client asked, or for good by an error."""
         if self.closed:
             return
@@ -373,8 +375,9 @@ class SimulatedSession:
         self.feed(Left(subscription))
         again = subscription in self._wanted_again
         self._wanted_again.discard(subscription)
-        if error_code:
-            self._refuse(subscription, agent.group.name)
+        if ended.error_code:
+            error = condition_of(ended, agent.group.name, self.client_id)
+            self._pipe.down(Refused(error, subscription=subscription, final=True))
         elif again:
             self.handler.begin(subscription, agent.group, self.host.now_ms())
         else:

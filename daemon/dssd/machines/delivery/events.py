@@ -145,10 +145,13 @@ class Left:
 
 @dataclass(frozen=True, slots=True)
 class Draining:
-    """The daemon stops: ask the client to drop what it has not handed out, within the deadline."""
+    """The connection is to end: ask the client to drop what it has not handed out."""
 
     deadline_ms: int
-    """A duration."""
+    """A duration: what the client does not answer for by then is reported without it."""
+    charges: bool = False
+    """What it does not answer for is in doubt, as where a client vanished; else nobody is charged,
+    because it is the daemon that stops."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,6 +85,8 @@ class DeliveryWindow:
         self._due_at_ms: int | None = None
         """Nothing of a stream is due before this."""
         self._draining = False
+        self._spares = False
+        """The daemon stops: what is left out charges nobody."""
         self._now_ms = 0
         """Of the step under way."""
         self._effects: list[DeliveryEffect] = []
@@ -186,7 +188,8 @@ class DeliveryWindow:
         self._turns.withdraw(stream)
         stream.end(None)
         silent = sent is not None
-        left = stream.end_in_doubt(alone=False) if silent else stream.out.take_all()
+        in_doubt = silent and not self._spares
+        left = stream.end_in_doubt(alone=False) if in_doubt else stream.out.take_all()
         self._credit_back(stream, left)
         self._moved.discard(stream.grant)
         stream.sent = stream.handed_out() if sent is None else sent
@@ -206,6 +209,7 @@ class DeliveryWindow:
 
     def _drain(self, given: Draining, now_ms: int) -> None:
         self._draining = True
+        self._spares = not given.charges
         for grant in sorted(self._streams):
             self._revoke_begun(RevokeBegun(grant, given.deadline_ms), now_ms)
 
@@ -220,7 +224,7 @@ class DeliveryWindow:
 
     def _leave_in_doubt(self, streams: list[DeliveredStream]) -> None:
         """The client is gone without a word. A daemon that stops charges nobody."""
-        if self._draining:
+        if self._spares:
             return
         alone = sum(stream.out.records for stream in streams) == 1
         for stream in streams:

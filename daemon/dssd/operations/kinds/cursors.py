@@ -310,7 +310,7 @@ def kind_of(change: Cursors) -> str:
 
 
 def _of_cursors(change: Change) -> Cursors:
-    assert isinstance(change, Cursors)
+    assert isinstance(change, MoveCursors | ImportOffsets | SkipRecords)
     return change
 
 

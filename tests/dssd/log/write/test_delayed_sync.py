@@ -398,7 +398,7 @@ async def test_a_sync_covers_the_frames_that_waited_for_a_file(filled: Bench) ->
     state = filled.log._topics[7]
     state.writable = False
     appending = asyncio.create_task(put(filled, 3))
-    while not state.waiting:
+    while not state.waiting:  # noqa: ASYNC110 - it is told to nobody
         await asyncio.sleep(0)
     await filled.log.sync(7)
     await appending

@@ -567,6 +567,41 @@ def test_a_daemon_that_stops_charges_nobody() -> None:
     assert client.reports[1].attempts == ()
 
 
+def test_a_daemon_that_stops_charges_not_even_those_who_do_not_answer_in_time() -> None:
+    client = Client()
+    client.install(1, Stream([8]))
+    client.feed(Settle(1, frontier=1), Draining(2_000))
+    client.tick(2_000)
+    assert client.window.drained
+    client.feed(Closing())
+    report = client.reports[1]
+    assert (report.frontier, report.sent, report.attempts) == (1, 8, ())
+
+
+def test_who_is_drained_for_another_and_does_not_answer_in_time_is_in_doubt() -> None:
+    client = Client()
+    client.install(1, Stream([8]))
+    client.feed(Settle(1, frontier=1), Draining(2_000, charges=True))
+    client.tick(2_000)
+    assert client.window.drained
+    client.feed(Closing())
+    report = client.reports[1]
+    assert (report.frontier, report.sent) == (1, 8)
+    assert (report.attempts, report.fate.doubts) == (((1, 8, 1),), ((0, 8, 1),))
+
+
+def test_who_vanishes_while_it_is_drained_for_another_leaves_in_doubt_what_it_did_not_answer() -> (
+    None
+):
+    client = Client()
+    client.install(1, Stream([8]))
+    client.install(2, Stream([8]))
+    client.feed(Draining(2_000, charges=True))
+    client.feed(Settle(1, frontier=1), RevokeFinished(1), Closing())
+    assert client.reports[1].attempts == ()
+    assert client.reports[2].attempts == ((0, 8, 1),)
+
+
 def test_what_was_handed_out_out_of_turn_is_charged_and_waits_for_its_ack() -> None:
     client = Client()
     client.install(1, Stream([8]))
