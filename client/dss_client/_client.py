@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from dss_client.reader import Reader
     from dss_client.session import Session
     from dss_client.subscription import GrantNotice, Subscription
+    from dss_core.errors import StreamDamaged
 
 
 def connect(
@@ -183,6 +184,7 @@ class Client:
         follow: bool = False,
         stream: str | None = None,
         records_max: int | None = None,
+        on_damage: "Callable[[StreamDamaged], None] | None" = None,
     ) -> "Reader":
         """Records of every topic that the filter meets, without a group and without acks.
 
@@ -190,6 +192,9 @@ class Client:
         the earliest record unless ``start`` says otherwise, and ends where the log ended at the
         call unless it is to ``follow``, at ``records_max``, or before the append time ``end``. One
         that follows outlives a lost connection: it goes on with each stream where it was.
+
+        Records that are damaged are passed over and not counted. ``on_damage`` is called with each
+        range of them at once, else a warning is logged; the first one is raised at the end.
 
         Raises:
             IllegalFilter, IllegalTime, IllegalArgument: an argument breaks its rule.
@@ -199,7 +204,7 @@ class Client:
         request = read_request(
             filter, start=start, end=end, follow=follow, stream=stream, records_max=records_max
         )
-        return Reader(self._connection, request)
+        return Reader(self._connection, request, on_damage)
 
     async def _opened_session(self) -> "Session":
         from dss_client.session import Session

@@ -278,6 +278,8 @@ class Session:
             # A session that was resumed has what it took before, but brings records only for
             # those that this connection asks for.
             wanted.asked = True
+            # Nothing is lent to it yet, and what is says whether the group is paused.
+            wanted.subscription.set_paused(False)
             attachment.send(wanted.request)
         for number in self._leaving:
             attachment.send(_unsubscribe_request(number))

@@ -62,6 +62,11 @@ def parse_time(text: str, *, now_us: int) -> int | Moment:
     return time_us
 
 
+def text_of_ms(at_ms: int) -> str:
+    """A time in milliseconds since 1970, as people write it: RFC 3339 in UTC, whole seconds."""
+    return f"{datetime.fromtimestamp(at_ms // 1_000, UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
 def _parsed_us(text: str, now_us: int) -> int | None:
     if _DURATION.fullmatch(text):
         return now_us - sum(int(n) * _UNIT_US[unit] for n, unit in _PART.findall(text))

@@ -7,7 +7,7 @@ renderer knows neither the client nor the commands.
 
 from dssctl.output.instants import Instant
 from dssctl.output.model import Column, Item, Kind, Section, Value
-from dssctl.output.narration import note
+from dssctl.output.narration import note, note_condition
 from dssctl.output.writer import Writer, growing, show_list, show_one
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "Writer",
     "growing",
     "note",
+    "note_condition",
     "show_list",
     "show_one",
 ]

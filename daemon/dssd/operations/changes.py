@@ -116,6 +116,22 @@ class SkipRecords:
 
 
 @dataclass(frozen=True, slots=True)
+class PauseGroup:
+    """Lets the members of a group hand out nothing new."""
+
+    group: str
+    until_ms: int | None = None
+    """By the wall clock; until it is resumed where None."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResumeGroup:
+    """Ends a pause."""
+
+    group: str
+
+
+@dataclass(frozen=True, slots=True)
 class Undo:
     """Takes an operation back."""
 
@@ -235,6 +251,8 @@ Change = (
     | TransferGrant
     | RevokeGrant
     | Evict
+    | PauseGroup
+    | ResumeGroup
 )
 
 

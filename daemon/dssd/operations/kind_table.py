@@ -10,9 +10,11 @@ from dssd.operations.changes import (
     Evict,
     ImportOffsets,
     MoveCursors,
+    PauseGroup,
     Rebalance,
     RemoveGroup,
     RemoveTopic,
+    ResumeGroup,
     RevokeGrant,
     SkipRecords,
     TransferGrant,
@@ -21,6 +23,7 @@ from dssd.operations.kinds.cursors import CursorMoves
 from dssd.operations.kinds.eviction import Evictions
 from dssd.operations.kinds.group_edits import GroupEdits
 from dssd.operations.kinds.hand_over import HandOvers
+from dssd.operations.kinds.pause import PAUSE, RESUME, Pauses
 from dssd.operations.kinds.removals import GroupRemovals, TopicRemovals
 from dssd.operations.kinds.sessions import SessionClosures
 from dssd.operations.kinds.topic_edits import EditedLog, TopicEdits
@@ -48,6 +51,7 @@ def operation_kinds(
     closures = SessionClosures(sessions)
     hand_overs = HandOvers(groups, registry)
     evictions = Evictions(store, groups, registry, clock)
+    pauses = Pauses(groups, registry, clock)
     return KindTable(
         by_change={
             MoveCursors: cursors,
@@ -62,6 +66,8 @@ def operation_kinds(
             TransferGrant: hand_overs,
             RevokeGrant: hand_overs,
             Evict: evictions,
+            PauseGroup: pauses,
+            ResumeGroup: pauses,
         },
         by_name={
             "offsets": cursors,
@@ -74,5 +80,7 @@ def operation_kinds(
             "groups.rebalance": hand_overs,
             "grants": hand_overs,
             "borrowers": evictions,
+            PAUSE: pauses,
+            RESUME: pauses,
         },
     )

@@ -59,6 +59,8 @@ class Plan:
     """The operation that it takes back; 0: none."""
     reason: str = ""
     """Of the operator, once it is applied."""
+    beside: frozenset[str] = frozenset()
+    """Kinds of operations that may still run on its subject when it is applied."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +126,11 @@ class KindTable:
             name, dot, _ = name.rpartition(".")
             assert dot, row.kind
         return self.by_name[name]
+
+
+def done_or_undone(kind: str) -> str:
+    """The kind of what an operation does, takes back or does once more."""
+    return kind.removesuffix(".undo").removesuffix(".redo")
 
 
 def subject_of(group: GroupRow) -> str:

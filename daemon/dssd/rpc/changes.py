@@ -22,9 +22,11 @@ from dssd.operations.changes import (
     Evict,
     ImportOffsets,
     MoveCursors,
+    PauseGroup,
     Rebalance,
     RemoveGroup,
     RemoveTopic,
+    ResumeGroup,
     RevokeGrant,
     SkipRecords,
     StreamMove,
@@ -209,6 +211,22 @@ def _evict_message(change: Evict) -> tuple[str, operations_pb2.Evict]:
     )
 
 
+def _pause_group(message: operations_pb2.PauseGroup) -> PauseGroup:
+    return PauseGroup(message.group, message.until_ms if message.HasField("until_ms") else None)
+
+
+def _pause_group_message(change: PauseGroup) -> tuple[str, operations_pb2.PauseGroup]:
+    return "pause_group", operations_pb2.PauseGroup(group=change.group, until_ms=change.until_ms)
+
+
+def _resume_group(message: operations_pb2.ResumeGroup) -> ResumeGroup:
+    return ResumeGroup(message.group)
+
+
+def _resume_group_message(change: ResumeGroup) -> tuple[str, operations_pb2.ResumeGroup]:
+    return "resume_group", operations_pb2.ResumeGroup(group=change.group)
+
+
 def _undo(message: operations_pb2.Undo) -> Undo:
     return Undo(message.number)
 
@@ -246,6 +264,8 @@ _DECODERS: Mapping[str, Callable[[Any], Change]] = {
     "transfer_grant": _transfer,
     "revoke_grant": _revoke,
     "evict": _evict,
+    "pause_group": _pause_group,
+    "resume_group": _resume_group,
 }
 
 _ENCODERS: Mapping[type[Change], Callable[[Any], tuple[str, Any]]] = {
@@ -262,4 +282,6 @@ _ENCODERS: Mapping[type[Change], Callable[[Any], tuple[str, Any]]] = {
     TransferGrant: _transfer_message,
     RevokeGrant: _revoke_message,
     Evict: _evict_message,
+    PauseGroup: _pause_group_message,
+    ResumeGroup: _resume_group_message,
 }

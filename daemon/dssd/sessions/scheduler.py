@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
+from itertools import count, islice
 from typing import assert_never
 
 from dss_core.errors import AckOutOfRange, DssError, GrantNotHeld, LogUnreadable, StreamNotFound
@@ -40,6 +40,7 @@ from dssd.machines.delivery.events import (
     Grown,
     Installed,
     Left,
+    Paused,
     Read,
     ReadFailed,
     RefuseGrant,
@@ -53,6 +54,7 @@ from dssd.machines.delivery.events import (
     Suspended,
     TellGone,
     Ticked,
+    Unpaused,
     Unwanted,
 )
 from dssd.machines.delivery.frame_plan import FrameSpans
@@ -63,6 +65,7 @@ from dssd.sessions.client_items import (
     Gone,
     Granted,
     Opened,
+    PauseSet,
     Refused,
     Revoke,
     Revoked,
@@ -90,6 +93,17 @@ class _Grant:
     unwatch: Callable[[], None]
     matching: TopicFilter | None
     """None where every record of the topic matches, so that no frame needs a look."""
+
+
+@dataclass(frozen=True, slots=True)
+class _PauseAsked:
+    """What a client was asked last: to stop handing out, or to go on."""
+
+    item: PauseSet
+    agent: Agent
+    borrower_id: bytes
+    turn: int
+    """Of the borrower, which wants to know when it is done."""
 
 
 class Scheduler:
@@ -121,6 +135,9 @@ class Scheduler:
         )
         self._grants: dict[int, _Grant] = {}
         self._last_grant = opened.session_epoch << GRANT_BITS
+        self._pauses: dict[int, _PauseAsked] = {}
+        """By subscription."""
+        self._pause_turns = count(1)
         self._closed = False
         self._draining = False
         self._mail: deque[tuple[Agent, bytes, ToBorrower]] = deque()
@@ -171,6 +188,21 @@ class Scheduler:
             now_ms = self._clock.now_ms()
             agent.leave(now_ms)
             self._arm(now_ms)
+
+    def tell_pause(self, subscription: int) -> None:
+        """Tell the client again that its subscription is paused, if it is."""
+        asked = self._pauses.get(subscription)
+        if asked is not None and asked.item.paused:
+            self._send(asked.item)
+
+    def pause_taken(self, subscription: int, turn: int) -> None:
+        """The client has done what it was asked; an answer to an earlier item is late."""
+        asked = self._pauses.get(subscription)
+        if self._closed or asked is None or asked.item.turn != turn:
+            return
+        now_ms = self._clock.now_ms()
+        asked.agent.pause_taken(asked.borrower_id, asked.turn, now_ms)
+        self._arm(now_ms)
 
     def drain(self, deadline_ms: int, *, charges: bool) -> None:
         """Ask the client to drop records that it has not handed out; it sets `drained`."""
@@ -236,9 +268,8 @@ class Scheduler:
             self._trouble.unreadable(grant.name, grant.agent.group, error)
             return ReadFailed(read.grant)
         self._trouble.readable(grant.name, grant.agent.group)
-        if chunk.damaged and not await self._trouble.damaged(
-            grant.name, grant.agent.group, chunk.damaged
-        ):
+        damaged = self._window.not_done(read.grant, chunk.damaged)
+        if damaged and not await self._trouble.damaged(grant.name, grant.agent.group, damaged):
             return ReadFailed(read.grant)
         return ChunkRead(
             read.grant,
@@ -392,6 +423,14 @@ class Scheduler:
         """Deliver again."""
         self.feed(Resumed(subscription))
 
+    def set_paused(self, agent: Agent, borrower_id: bytes, turn: int, *, paused: bool) -> None:
+        """Have the client hand out nothing new, or go on; it confirms by `pause_taken`."""
+        number = agent.subscription
+        item = PauseSet(number, paused, next(self._pause_turns))
+        self._pauses[number] = _PauseAsked(item, agent, borrower_id, turn)
+        self.feed(Paused(number) if paused else Unpaused(number))
+        self._send(item)
+
     def standing(self, subscription: int, state: str) -> None:
         """How the subscription stands, for people."""
         if state != "connecting":
@@ -401,6 +440,7 @@ class Scheduler:
         """The subscription has ended: as the client asked, or for good by an error."""
         if not self._closed:
             self.handler.ended(agent.subscription)
+            self._pauses.pop(agent.subscription, None)
             self.feed(Left(agent.subscription))
             self._over(agent, ended)
 

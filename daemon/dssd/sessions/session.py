@@ -40,6 +40,7 @@ from dssd.sessions.client_items import (
     Down,
     FinishRevoke,
     Opened,
+    PauseTaken,
     PingSent,
     PongSent,
     Refused,
@@ -132,6 +133,8 @@ class Session:
                 self._scheduler.feed(RevokeFinished(grant))
             case PingSent(token):
                 self._send(PongSent(token))
+            case PauseTaken(subscription, turn):
+                self._scheduler.pause_taken(subscription, turn)
             case Subscribe() | Unsubscribe():
                 try:
                     if isinstance(item, Subscribe):
@@ -229,6 +232,9 @@ class Session:
             self._scheduler.begin(number, group)
         elif agent.leaving:
             self._wanted_again.add(number)
+        else:
+            # The client may have forgotten the subscription, and what it was told of it.
+            self._scheduler.tell_pause(number)
 
     async def _forget_resting(self, subscription: int) -> None:
         """Forget it: its group was removed while it rested, and no borrower could notice."""

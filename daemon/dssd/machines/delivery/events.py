@@ -191,6 +191,20 @@ class Edited:
 
 
 @dataclass(frozen=True, slots=True)
+class Paused:
+    """The group of the subscription is paused: deliver nothing to it until `Unpaused`."""
+
+    subscription: int
+
+
+@dataclass(frozen=True, slots=True)
+class Unpaused:
+    """The group was resumed. What is suspended besides stays so."""
+
+    subscription: int
+
+
+@dataclass(frozen=True, slots=True)
 class Ticked:
     """The time that `DeliveryWindow.wake_at_ms` names came, or later."""
 
@@ -212,6 +226,8 @@ DeliveryInput = (
     | Suspended
     | Resumed
     | Edited
+    | Paused
+    | Unpaused
     | Ticked
 )
 
