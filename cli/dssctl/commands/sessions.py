@@ -1,9 +1,10 @@
 """``dssctl sessions``: what the daemon keeps of clients."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dssctl.changing import Changing, carry_out
 from dssctl.connection import ask
 from dssctl.output import Column, Instant, Item, Kind, show_list
 from dssctl.output.instants import duration
@@ -43,6 +44,17 @@ def list_sessions(context: typer.Context) -> None:
     settings = settings_of(context)
     sessions = ask(settings, lambda client: client.sessions.list())
     show_list(settings, SESSION_KIND, [_item(session) for session in sessions])
+
+
+@app.command(cls=Changing)
+def close(
+    context: typer.Context,
+    client: Annotated[str, typer.Argument(metavar="CLIENT", help="The id of its client.")],
+) -> None:
+    """End the session of a client, connected or not; what it held goes to others."""
+    from dss_client.changes import CloseSession
+
+    carry_out(context, CloseSession(client))
 
 
 def _item(session: "SessionSummary") -> Item:

@@ -8,7 +8,7 @@ renderer knows neither the client nor the commands.
 from dssctl.output.instants import Instant
 from dssctl.output.model import Column, Item, Kind, Section, Value
 from dssctl.output.narration import note, note_condition
-from dssctl.output.writer import Writer, growing, show_list, show_one
+from dssctl.output.writer import Writer, growing, show_list, show_one, tell_one
 
 __all__ = [
     "Column",
@@ -23,4 +23,5 @@ __all__ = [
     "note_condition",
     "show_list",
     "show_one",
+    "tell_one",
 ]
