@@ -22,7 +22,7 @@ COMMANDS = {
     "offsets": "How far groups are: rewind, skip, seek, export, import.",
     "borrowers": "Members of groups: evict.",
     "records": "Single records: skip.",
-    "sessions": "What the daemon keeps of clients: close.",
+    "sessions": "What the daemon keeps of clients: list, close.",
     "ops": "What operators changed: list, show, undo, wait, cancel, apply a plan.",
     "produce": "Publish lines, or JSON lines, to a topic.",
     "consume": "Print records as they come, alone or as member of a group.",

@@ -39,6 +39,7 @@ _SETTINGS = (
     Column("storage", "STORAGE-TOPICS", right=True, wide=True),
     Column("topic_epoch", "EPOCH", right=True, wide=True),
     Column("retention_bytes", "RETENTION-BYTES", cell=size("retention_bytes"), wide=True),
+    Column("revision", "REVISION", right=True, wide=True),
 )
 _KEPT = (
     Column("records", "RECORDS", right=True),
@@ -211,6 +212,7 @@ def _item(topic: "Topic") -> Item:
         "retention_ms": topic.retention_ms,
         "retention_bytes": topic.retention_bytes,
         "created_at": Instant.of_ms(topic.created_at_ms),
+        "revision": topic.revision,
     }
 
 

@@ -35,7 +35,7 @@ from dss_sim.groups.checker import Violation
 from dss_sim.sessions.clocks import Wall
 from dss_sim.sessions.connection import Connection
 from dss_sim.sessions.timeline import Timeline
-from dssd.leaders.groups import EXCLUSIVE
+from dssd.leaders.declarations import EXCLUSIVE
 from dssd.limits import SESSION_FAREWELL_S
 from dssd.store.port import Delete, Put, Write
 from dssd.store.rows import GroupNameRow, GroupRow, Row, SessionRow, SubscriptionRow

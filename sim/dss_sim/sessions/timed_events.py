@@ -21,7 +21,7 @@ from dss_sim.sessions.connection import Connection
 from dss_sim.sessions.consumer import Up
 from dss_sim.sessions.plan import JUMPS_MS, SECOND_US, shared_filters
 from dss_sim.sessions.world import World
-from dssd.leaders.groups import EXCLUSIVE
+from dssd.leaders.declarations import EXCLUSIVE
 from dssd.leaders.takeover import LEASE
 from dssd.machines.start_point import Earliest
 

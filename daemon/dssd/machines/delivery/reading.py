@@ -90,7 +90,7 @@ class StreamReading:
         self.ending = False
         self.revoke_until_ms: int | None = None
         self.stall = Stall.NONE
-        self._stall_at_damage = installed.stall_at_damage
+        self.stall_at_damage = installed.stall_at_damage
         self.trouble = ReadTrouble()
         self.gone: Ranges = ()
         """Was due and is lost; the client is not told yet."""
@@ -157,7 +157,7 @@ class StreamReading:
 
     def stops_at(self, chunk: ChunkRead) -> bool:
         """Whether the group wants to stop at what is damaged there."""
-        return self._stall_at_damage and bool(self.not_done(chunk.damaged))
+        return self.stall_at_damage and bool(self.not_done(chunk.damaged))
 
     def end(self, until_ms: int | None) -> None:
         """Send nothing more; until the time, what is out may still be settled."""
