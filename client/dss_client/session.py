@@ -228,7 +228,8 @@ class Session:
 
     def _is_final(self, error: DssError) -> bool:
         if isinstance(error, SessionNotFound) and self._session_id:
-            # It expired while we were away: begin anew, with the same subscriptions.
+            # It expired while we were away, and nobody else has the client id: begin anew, with the
+            # same subscriptions.
             self._session_id = b""
             return False
         return not isinstance(error, PASSING) or not self._opened_once

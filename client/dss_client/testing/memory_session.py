@@ -158,7 +158,8 @@ class MemorySession:
     def _on_open(self, item: sessions_pb2.Open, down: Down) -> None:
         client_id = item.client_id or "chosen"
         if item.session_id not in (b"", SESSION_ID):
-            down.put_nowait(_refusal(SessionNotFound(client_id=client_id), final=True))
+            error = SessionTakenOver if self.opens else SessionNotFound
+            down.put_nowait(_refusal(error(client_id=client_id), final=True))
             down.put_nowait(sessions_pb2.SessionDown())
             return
         if self._down is not None:

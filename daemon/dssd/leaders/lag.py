@@ -106,6 +106,7 @@ async def survey_from_rows(
                     state_age_ms=0,
                     fate=NO_FATE if row is None else fate_of(row),
                     cursor_generation=0 if row is None else row.cursor_generation,
+                    pinned_session_id=grant.pinned_session_id if grant else None,
                 )
             )
     epoch = leader.row.leader_epoch if leader else 0

@@ -232,8 +232,12 @@ class Invalidate:
     borrower_id: BorrowerId
     leader_epoch: int
     reason: str
+    """Of a whole borrower: the code of a condition ends its subscription for good."""
     stream: StreamId | None = None
     grant_epoch: int = 0
+    detail: str = ""
+    """What the condition leaves open: why a borrower was evicted, or until when its client is kept
+    out, in milliseconds of the wall clock."""
 
 
 @dataclass(frozen=True, slots=True)

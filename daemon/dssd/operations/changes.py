@@ -138,9 +138,125 @@ class Undo:
     number: int
 
 
-Change = MoveCursors | ImportOffsets | SkipRecords | PauseGroup | ResumeGroup | Undo
+@dataclass(frozen=True, slots=True)
+class EditGroup:
+    """What is None stays as it is."""
+
+    group: str
+    ack_wait_ms: int | None = None
+    on_damage: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveGroup:
+    """Removes a group with its progress."""
+
+    group: str
+
+
+@dataclass(frozen=True, slots=True)
+class EditTopic:
+    """What is None stays as it is."""
+
+    topic: str
+    retention_ms: int | None = None
+    retention_bytes: int | None = None
+    no_retention_ms: bool = False
+    """Keep records of any age."""
+    no_retention_bytes: bool = False
+    """Keep any number of bytes."""
+    durability: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveTopic:
+    """Removes a topic with its records."""
+
+    topic: str
+    force: bool = False
+    """Although groups read it."""
+
+
+@dataclass(frozen=True, slots=True)
+class CloseSession:
+    """Ends the session of a client for good."""
+
+    client_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class StreamMove:
+    """A stream that changes its holder."""
+
+    stream: str
+    from_client_id: str
+    """Empty where it is free."""
+    to_client_id: str
+    from_borrower_id: bytes
+    to_borrower_id: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Rebalance:
+    """Spreads the streams of a group evenly over its members."""
+
+    group: str
+    moves_max: int | None = None
+    moves: tuple[StreamMove, ...] = ()
+    """Resolved: `moves_max` says nothing then."""
+
+
+@dataclass(frozen=True, slots=True)
+class TransferGrant:
+    """Gives one stream to a certain member."""
+
+    group: str
+    stream: str
+    to: str
+    """A borrower's id, or a client id."""
+
+
+@dataclass(frozen=True, slots=True)
+class RevokeGrant:
+    """Takes one stream from its member, for another."""
+
+    group: str
+    stream: str
+
+
+@dataclass(frozen=True, slots=True)
+class Evict:
+    """Ends a member's subscription."""
+
+    group: str
+    borrower: str
+    """A borrower's id, or a client id."""
+    grace_ms: int | None = None
+    """How long it may go on with what it has out; as for every revoke where none is given."""
+    ban_ms: int | None = None
+    """How long its client is kept out; not at all where none is given."""
+
+
+Change = (
+    MoveCursors
+    | ImportOffsets
+    | SkipRecords
+    | Undo
+    | EditGroup
+    | RemoveGroup
+    | EditTopic
+    | RemoveTopic
+    | CloseSession
+    | Rebalance
+    | TransferGrant
+    | RevokeGrant
+    | Evict
+    | PauseGroup
+    | ResumeGroup
+)
 
 
 def to_json(change: Change) -> str:
     """The change, for people and programs that look at an operation."""
-    return json.dumps({"change": type(change).__name__, **asdict(change)}, sort_keys=True)
+    fields = {"change": type(change).__name__, **asdict(change)}
+    return json.dumps(fields, sort_keys=True, default=bytes.hex)

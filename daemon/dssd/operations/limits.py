@@ -27,8 +27,25 @@ OPERATION_ID_BYTES_MAX = 100
 STREAMS_IMPORTED_MAX = 65_536
 """Streams in one import: as many as a group may have."""
 
+MOVES_A_PLAN_MAX = 2_000
+"""Streams that one rebalance moves: its row holds them, some 200 bytes each. Who wants more plans
+again when these are done."""
+
+EVICTION_GRACE_MS_MAX = 600_000
+"""The longest that an operator may let an evicted member go on with what it holds: nobody else gets
+these streams meanwhile."""
+
+BANS_A_GROUP_MAX = 1_000
+"""Clients that are kept out of a group at a time; a leader has them in memory."""
+
 RECORDS_SKIPPED_MAX = 1_000
 """By hand, in one operation; who passes over more says to which offset."""
+
+GROUPS_NAMED_MAX = 5
+"""In the sentences of a plan, those that lose most; the rest is counted."""
+
+MEMBERS_NAMED_MAX = 10
+"""In a sentence of a plan; the plan has a list of all."""
 
 PAUSE_MS_MAX = 366 * 24 * 3_600 * 1_000
 """How far ahead the end of a pause may lie; one that is to last longer has no end."""

@@ -23,9 +23,10 @@ from dss_core.frame import spans_of
 from dss_core.ids import StreamId
 from dss_core.limits import LEASE_MS
 from dss_core.progress import Progress
-from dssd.leaders.groups import STALL
+from dssd.leaders.declarations import STALL
 from dssd.leaders.lag import stall_sentence
 from dssd.limits import SESSION_STEP_INPUTS_MAX
+from dssd.machines.borrower.events import Ended
 from dssd.machines.delivery.events import (
     AnswerSettled,
     ChunkRead,
@@ -35,6 +36,7 @@ from dssd.machines.delivery.events import (
     DeliveryInput,
     Draining,
     Dropped,
+    Edited,
     Grown,
     Installed,
     Left,
@@ -113,12 +115,12 @@ class Scheduler:
         services: Services,
         *,
         send: Callable[[Down], None],
-        over: Callable[[Agent, str], None],
+        over: Callable[[Agent, Ended], None],
     ) -> None:
         subscriber = Subscriber(opened.session_id, opened.client_id, LEASE_MS)
         self.handler = Handler(subscriber, services.registry, self)
         self.drained = asyncio.Event()
-        """After `drain`: the client has said how far it handed out."""
+        """After `drain`: the client has said how far it handed out, or had its time to."""
         self._send = send
         self._over = over
         self._log = services.log
@@ -171,6 +173,11 @@ class Scheduler:
         self.handler.begin(subscription, group, now_ms)
         self._arm(now_ms)
 
+    def edit(self, group: GroupRow) -> None:
+        """A group was edited: what its subscriptions hold is delivered by its new settings."""
+        for subscription in self.handler.edited(group):
+            self.feed(Edited(subscription, group.ack_wait_ms, group.on_damage == STALL))
+
     def leave(self, subscription: int) -> None:
         """Wait for the client to settle the records that it was handed, then end the borrower.
 
@@ -197,10 +204,10 @@ class Scheduler:
         asked.agent.pause_taken(asked.borrower_id, asked.turn, now_ms)
         self._arm(now_ms)
 
-    def drain(self, deadline_ms: int) -> None:
+    def drain(self, deadline_ms: int, *, charges: bool) -> None:
         """Ask the client to drop records that it has not handed out; it sets `drained`."""
         self._draining = True
-        self.feed(Draining(deadline_ms))
+        self.feed(Draining(deadline_ms, charges))
 
     def close(self) -> None:
         """Report the last state of every grant and end every borrower."""
@@ -261,9 +268,8 @@ class Scheduler:
             self._trouble.unreadable(grant.name, grant.agent.group, error)
             return ReadFailed(read.grant)
         self._trouble.readable(grant.name, grant.agent.group)
-        if chunk.damaged and not await self._trouble.damaged(
-            grant.name, grant.agent.group, chunk.damaged
-        ):
+        damaged = self._window.not_done(read.grant, chunk.damaged)
+        if damaged and not await self._trouble.damaged(grant.name, grant.agent.group, damaged):
             return ReadFailed(read.grant)
         return ChunkRead(
             read.grant,
@@ -430,13 +436,13 @@ class Scheduler:
         if state != "connecting":
             self._send(Status(subscription, state))
 
-    def over(self, agent: Agent, error_code: str) -> None:
+    def over(self, agent: Agent, ended: Ended) -> None:
         """The subscription has ended: as the client asked, or for good by an error."""
         if not self._closed:
             self.handler.ended(agent.subscription)
             self._pauses.pop(agent.subscription, None)
             self.feed(Left(agent.subscription))
-            self._over(agent, error_code)
+            self._over(agent, ended)
 
     def mailed(self, agent: Agent, borrower_id: bytes, message: ToBorrower) -> None:
         """A message came; the pump gives it to the agent."""

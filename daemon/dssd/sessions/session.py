@@ -15,7 +15,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from dss_core.errors import (
-    REGISTRY,
     DiskFull,
     DssError,
     GroupDestroyed,
@@ -24,11 +23,10 @@ from dss_core.errors import (
     NotSubscribed,
     Overloaded,
     SessionTakenOver,
-    UnknownCondition,
 )
 from dss_core.filters import SubscriptionFilter
 from dss_core.limits import SETTLE_RANGES_MAX, SUBSCRIPTIONS_PER_SESSION_MAX
-from dssd.leaders.groups import EXCLUSIVE
+from dssd.leaders.declarations import EXCLUSIVE
 from dssd.limits import (
     ACK_WAIT_MS_MAX,
     FULL_DISK_RETRY_S,
@@ -36,6 +34,7 @@ from dssd.limits import (
     READERS_PER_SESSION,
     SETTLE_STEP_RANGES,
 )
+from dssd.machines.borrower.events import Ended
 from dssd.machines.delivery.events import RevokeFinished, Settle, Settles, pieces_of, ranges_in
 from dssd.sessions.client_items import (
     Down,
@@ -51,6 +50,7 @@ from dssd.sessions.client_items import (
     UnsubscribedItem,
     Up,
 )
+from dssd.sessions.ended_subscriptions import condition_of
 from dssd.sessions.outgoing import Outgoing
 from dssd.sessions.scheduler import Scheduler
 from dssd.sessions.session_parts import Services
@@ -109,7 +109,14 @@ class Session:
     def resume(self, rows: Sequence[tuple[SubscriptionRow, GroupRow]]) -> None:
         """Take over the subscriptions of earlier connections; each rests until it is used."""
         for row, group in rows:
-            self._rows[row.subscription] = row, group
+            self._rows[row.subscription] = row, self._services.groups.as_it_is(group)
+
+    def edit(self, group: GroupRow) -> None:
+        """A group was edited."""
+        for number, (row, known) in self._rows.items():
+            if known.group_id == group.group_id:
+                self._rows[number] = row, group
+        self._scheduler.edit(group)
 
     def refuse(self, error: DssError, *, subscription: int = 0, final: bool = False) -> None:
         """Tell the client of an error."""
@@ -137,9 +144,12 @@ class Session:
                 except DssError as error:
                     self.refuse(error, subscription=item.subscription)
 
-    async def drain(self, seconds: float) -> None:
-        """Wait at most so long for the client to report how far it handed out."""
-        self._scheduler.drain(int(seconds * 1_000))
+    async def drain(self, seconds: float, *, charges: bool) -> None:
+        """Wait at most so long for the client to report how far it handed out.
+
+        Whether what it does not report is in doubt: not where the daemon itself stops.
+        """
+        self._scheduler.drain(int(seconds * 1_000), charges=charges)
         waits = [self._scheduler.drained.wait(), self.ended.wait()]
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds), asyncio.TaskGroup() as tasks:
@@ -214,6 +224,7 @@ class Session:
             await self._commit(Put(row))
         if self.ended.is_set():
             return
+        group = self._services.groups.as_it_is(group)
         self._rows[number] = row, group
         self._send(Subscribed(number, group.name, joined.declared))
         agent = self._scheduler.handler.agent(number)
@@ -254,9 +265,10 @@ class Session:
             self._leaving.discard(subscription)
             self._send(UnsubscribedItem(subscription))
 
-    def _over(self, agent: Agent, error_code: str) -> None:
+    def _over(self, agent: Agent, ended: Ended) -> None:
+        error_code = ended.error_code
         if error_code and agent.subscription not in self._leaving:
-            error = _error_of(error_code, agent.group)
+            error = condition_of(ended, agent.group.name, self.client_id)
             self.refuse(error, subscription=agent.subscription, final=True)
         self._ended_agents.put_nowait((agent, error_code))
 
@@ -325,10 +337,3 @@ def _check_subscribe(
     if known is not None and known != parsed.text:
         rule = f"{item.subscription} stands for {known} in this session"
         raise IllegalArgument(argument="subscription", rule=rule)
-
-
-def _error_of(code: str, group: GroupRow) -> DssError:
-    leaf = REGISTRY.get(code)
-    if leaf is None:
-        return UnknownCondition(code=code, text=f"the group {group.name} ended")
-    return leaf(group=group.name)

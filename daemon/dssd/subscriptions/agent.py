@@ -75,7 +75,7 @@ class Delivery(Protocol):
     def standing(self, subscription: int, state: str) -> None:
         """How the subscription stands, for people."""
 
-    def over(self, agent: "Agent", error_code: str) -> None:
+    def over(self, agent: "Agent", ended: Ended) -> None:
         """The subscription has ended: as the client asked, or for good by an error."""
 
     def mailed(self, agent: "Agent", borrower_id: bytes, message: ToBorrower) -> None:
@@ -122,6 +122,7 @@ class Agent:
     ) -> None:
         self.subscription = subscription
         self.group = group
+        """As it is now: an operator may edit it."""
         self.filter = TopicFilter.parse(group.filter)
         self.leaving = False
         self._subscriber = subscriber
@@ -214,7 +215,7 @@ class Agent:
                     self._begin_anew(borrower_id, incarnation, now_ms)
             case Ended():
                 self._end(borrower_id)
-                self._delivery.over(self, effect.error_code)
+                self._delivery.over(self, effect)
             case SuspendDelivery() | ResumeDelivery() | SetPaused() | Standing():
                 self._tell_delivery(borrower_id, effect)
             case InstallStream() | RevokeStream() | DropStream() | ProgressDurable():

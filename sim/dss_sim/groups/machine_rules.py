@@ -63,6 +63,8 @@ def check_moved(leader: Leader, stream: StreamId, now_ms: int) -> None:
     if lent.state is not StreamState.REVOKING or lent.since_ms != now_ms:
         # Sent again, or over since; members may have come and gone since it was decided.
         return
+    if _is_operated(leader, stream):
+        return
     if lent.heir == lent.holder or any(
         # Deciding anew changes heirs, but not since when a stream is on its way to them.
         each.state is StreamState.REVOKING and each.since_ms == now_ms and each.heir == lent.holder
@@ -80,6 +82,12 @@ def check_moved(leader: Leader, stream: StreamId, now_ms: int) -> None:
     left = sum(owner_of(each) == lent.holder for each in shared)
     if left < len(shared) // (len(leader.members) - len(leaving)):
         raise Violation("I9", f"{stream} moves from a member that keeps {left} of {len(shared)}")
+
+
+def _is_operated(leader: Leader, stream: StreamId) -> bool:
+    """Whether an operator, not balance, may be why the stream moves."""
+    pins = any(lent.pinned_session_id is not None for lent in leader.streams.values())
+    return pins or stream in leader.hand_overs.open or bool(leader.evictions.by_member)
 
 
 def check_repeated(leader: Leader, now_ms: int, said_ms: Mapping[StreamId, int]) -> None:

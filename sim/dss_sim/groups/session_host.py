@@ -14,8 +14,12 @@ from dss_core.errors import GrantNotHeld, GroupDestroyed
 from dss_core.progress import Progress
 from dss_sim.groups.borrower_rules import BorrowerRules
 from dss_sim.groups.log import cut_frames
+from dss_sim.groups.reads import READ_US, SessionReads
 from dss_sim.groups.session_rules import HeldGrant, SessionRules
+from dss_sim.groups.turn_rules import check_shares
 from dss_sim.groups.violation import Violation
+from dssd.leaders.declarations import STALL
+from dssd.machines.borrower.events import Ended
 from dssd.machines.delivery.events import (
     AnswerSettled,
     ChunkRead,
@@ -69,6 +73,7 @@ from dssd.sessions.client_items import (
     UnsubscribedItem,
     Up,
 )
+from dssd.sessions.ended_subscriptions import condition_of
 from dssd.subscriptions.agent import Agent, Subscriber
 from dssd.subscriptions.handler import Handler
 
@@ -77,7 +82,6 @@ if TYPE_CHECKING:
     from dss_sim.groups.schedule import Host
     from dss_sim.groups.world import World
 
-READ_US = (100, 1_000)
 LATE_FINAL_US = (300_000, 9_000_000)
 """How late a session gives back when it misses the deadline of the leader."""
 
@@ -101,6 +105,7 @@ class SimulatedSession:
         self.handler = Handler(subscriber, self, self)
         self._world = world
         self._pipe = pipe
+        self._reads = SessionReads(world, self)
         self.grants: dict[int, HeldGrant] = {}
         self.rules = SessionRules(self)
         self.borrower_rules = BorrowerRules()
@@ -188,7 +193,7 @@ class SimulatedSession:
         self._world.say(self.client_id, given)
         effects = self.window.step(given, now_ms)
         self._world.touch_window(self)
-        self.rules.check_shares()
+        check_shares(self.window)
         for effect in effects:
             self._carry_out(effect, now_ms)
             self._world.count_effect(self.host)
@@ -199,7 +204,7 @@ class SimulatedSession:
                 self.rules.check_delivery(effect)
                 self._pipe.down(effect)
             case Read():
-                self._world.after(READ_US, partial(self._read, effect), self.host)
+                self._reads.begin(effect)
             case Report(reports, final):
                 self.rules.reported(reports)
                 if final:
@@ -237,18 +242,11 @@ class SimulatedSession:
         self.handler.report(((grant, report),), self.host.now_ms(), final=True)
         self._arm()
 
-    def _read(self, read: Read) -> None:
-        grant = self.grants.get(read.grant)
-        every = grant.every if grant is not None else 0
-        found: ChunkRead | ReadFailed
-        if self._world.log.unreadable_until_us.get(read.stream, 0) > self._world.schedule.now_us:
-            found = ReadFailed(read.grant)
-        else:
-            found = self._world.log.read(read, every)
-        # The stream may grow before the session hears what was there.
-        self._world.after(READ_US, partial(self._take_read, found), self.host)
-
-    def _take_read(self, found: ChunkRead | ReadFailed) -> None:
+    def take_read(self, found: ChunkRead | ReadFailed) -> None:
+        """What a read found."""
+        grant = self.grants.get(found.grant)
+        if grant is not None:
+            self.rules.turns.read(grant.agent.subscription)
         self.feed(found)
         self._arm()
 
@@ -336,7 +334,10 @@ class SimulatedSession:
         epoch, progress = granted.grant_epoch, granted.progress
         self._pipe.down(Granted(number, subscription, name, epoch, progress, storage_topic_id))
         wall_ahead_ms = world.schedule.now_us // 1_000 - self.host.now_ms()
-        self.feed(Installed(number, subscription, granted, agent.group.ack_wait_ms, wall_ahead_ms))
+        group = agent.group
+        stalls = group.on_damage == STALL
+        given = (granted, group.ack_wait_ms, wall_ahead_ms, stalls)
+        self.feed(Installed(number, subscription, *given))
         return number
 
     def finish(self, grant: int, deadline_ms: int) -> None:
@@ -389,7 +390,7 @@ class SimulatedSession:
         """How the subscription stands."""
         self.rules.standings[subscription] = state
 
-    def over(self, agent: Agent, error_code: str) -> None:
+    def over(self, agent: Agent, ended: Ended) -> None:
         """The subscription has ended: as the client asked, or for good by an error."""
         if self.closed:
             return
@@ -400,8 +401,9 @@ class SimulatedSession:
         self.feed(Left(subscription))
         again = subscription in self._wanted_again
         self._wanted_again.discard(subscription)
-        if error_code:
-            self._refuse(subscription, agent.group.name)
+        if ended.error_code:
+            error = condition_of(ended, agent.group.name, self.client_id)
+            self._pipe.down(Refused(error, subscription=subscription, final=True))
         elif again:
             self.handler.begin(subscription, agent.group, self.host.now_ms())
         else:

@@ -13,6 +13,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from dss_sim.groups.client import Habits
+from dss_sim.groups.member_plans import HAND_OVERS
 
 if TYPE_CHECKING:
     from dss_sim.groups.plan import Plan, Timed
@@ -27,11 +28,12 @@ UNDISTURBING = (
     frozenset(
         {
             "append", "begin", "join", "intrude", "grow_topic", "seal_topic", "fill_disk", "rot",
-            "cut_producer", "kill_producer", "burst",
+            "lose_sectors", "neglect", "cut_producer", "kill_producer", "burst",
         }
     )
     | LEADER_FAULTS
     | LEAVES
+    | HAND_OVERS
 )  # fmt: skip
 """A new leader adopts the living members and their acks, so even its death repeats no record."""
 UNDISTURBING_RATES = frozenset({"double", "late", "slow_commit", "slow_sync", "late_request"})

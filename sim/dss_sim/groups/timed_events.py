@@ -10,6 +10,7 @@ from functools import partial
 
 from dss_sim.groups.client import Client
 from dss_sim.groups.history import Destroyed, Disturbed, Gone
+from dss_sim.groups.member_plans import MEMBER_OPERATIONS
 from dss_sim.groups.plan import Dies, Timed
 from dss_sim.groups.producers import Producer
 from dss_sim.groups.store import at_once
@@ -18,7 +19,7 @@ from dss_sim.groups.world import World
 from dssd.sessions.client_items import Subscribe
 from dssd.store.keys import key_of
 from dssd.store.port import Delete, Write
-from dssd.store.rows import GrantRow, GroupRow, LeaderRow, ProgressRow, StreamSetRow
+from dssd.store.rows import BanRow, GrantRow, GroupRow, LeaderRow, ProgressRow, StreamSetRow
 from dssd.topics.model import StorageTopic, Topic
 
 NOTICES_US = 1_000
@@ -122,6 +123,16 @@ def _resubscribe(world: World, timed: Timed) -> None:
             return
 
 
+def _neglect(world: World, timed: Timed) -> None:
+    """The user takes nothing of one group, and goes on with the others."""
+    client = _client(world, timed)
+    groups = sorted(client.wanted.values())
+    if len(groups) > 1:
+        group = groups[timed.who // 11 % len(groups)]
+        client.neglect(group)
+        world.schedule.after(_before_heal(world, timed.amount), partial(client.attend, group))
+
+
 def _intrude(world: World, timed: Timed) -> None:
     pipe = world.clients[1 + timed.who % len(world.clients[1:])].pipe if world.clients[1:] else None
     for group in world.groups.values():
@@ -183,11 +194,26 @@ def _destroy_group(world: World, timed: Timed) -> None:
     group = world.groups.pop(names[timed.who % len(names)])
     rows, key = world.store.rows, (group.group_id,)
     writes: list[Write] = [Delete(GroupRow, key), Delete(LeaderRow, key)]
-    for kind in (GrantRow, ProgressRow, StreamSetRow):
+    for kind in (GrantRow, ProgressRow, StreamSetRow, BanRow):
         writes += [Delete(kind, key_of(found.row)) for found in at_once(rows.scan(kind, key))]
     at_once(rows.commit(writes))
     world.tell(Destroyed(world.schedule.now_us, group.name))
     world.leaders.destroy(group.group_id)
+    world.member_operator.forget(group.group_id)
+
+
+def _operated(world: World, timed: Timed) -> None:
+    groups = list(world.groups.values())
+    group, operator = groups[timed.who % len(groups)], world.member_operator
+    asks = {
+        "transfer": operator.transfer,
+        "revoke_grant": operator.revoke,
+        "unpin": operator.unpin,
+        "rebalance": operator.rebalance,
+        "evict": operator.evict,
+        "ask_again": operator.repeat,
+    }
+    asks[timed.kind](group)
 
 
 # Faults
@@ -287,6 +313,14 @@ def _rot(world: World, timed: Timed) -> None:
         world.writer.rot(stream, at, count, heads=heads, marks=marks)
 
 
+def _lose_sectors(world: World, timed: Timed) -> None:
+    topics = list(world.catalogue.topics.values())
+    if topics:
+        streams = topics[timed.who % len(topics)].streams()
+        stream = streams[timed.who // 7 % len(streams)]
+        world.writer.lose_sectors(stream, timed.who // 211, 1 + timed.who // 53 % 2)
+
+
 def _fail_reads(world: World, timed: Timed) -> None:
     topics = list(world.catalogue.topics.values())
     if topics:
@@ -341,11 +375,13 @@ KINDS: Mapping[str, Callable[[World, Timed], None]] = {
     "leave": _leave,
     "unsubscribe": _unsubscribe,
     "resubscribe": _resubscribe,
+    "neglect": _neglect,
     "intrude": _intrude,
     "grow_topic": _grow_topic,
     "seal_topic": _seal_topic,
     "remove_topic": _remove_topic,
     "destroy_group": _destroy_group,
+    **dict.fromkeys(MEMBER_OPERATIONS, _operated),
     "partition": _partition,
     "lose_leader": _lose_leader,
     "crash_leader_host": _crash_leader_host,
@@ -363,6 +399,7 @@ KINDS: Mapping[str, Callable[[World, Timed], None]] = {
     "fail_sync": _fail_sync,
     "fill_disk": _fill_disk,
     "rot": _rot,
+    "lose_sectors": _lose_sectors,
     "fail_reads": _fail_reads,
     "cut_producer": _cut_producer,
     "kill_producer": _kill_producer,

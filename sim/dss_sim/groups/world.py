@@ -27,6 +27,7 @@ from dss_sim.groups.machine_rules import (
     check_repeated,
     check_window,
 )
+from dss_sim.groups.member_operator import MemberOperator
 from dss_sim.groups.network import Network
 from dss_sim.groups.pipe import Pipe
 from dss_sim.groups.plan import GroupPlan, Plan
@@ -81,6 +82,7 @@ class World:
         self.healed_us: int | None = None
         """Since when there are no faults."""
         self.ledger = Ledger()
+        self.member_operator = MemberOperator(self)
         self.incarnations = Incarnations(len(plan.groups))
         self._delays = self.chance.of("delays")
         self._pipes = self.chance.of("pipes")
@@ -194,6 +196,9 @@ class World:
             self.touch_window(session)
             if self.schedule.now_us - session.host.frozen_until_us > LATE_MS * 1_000:
                 session.rules.check_in_time()
+                session.rules.check_turns()
+            else:
+                session.rules.turns.stood_still()
             session.rules.check_borrowers(self.leaders)
             session.rules.check_read_on(self.log, session.growing)
 
@@ -229,6 +234,7 @@ class World:
         # Where the whole daemon died since, leaders come back with its log.
         if self.writer.up:
             self.leaders.restart()
+            self.member_operator.resume()
 
     def crash_sessions(self, host: Host) -> None:
         """Every session of the host is gone; clients notice, leaders are told nothing."""
@@ -370,7 +376,8 @@ class World:
         self._group_names[row.group_id] = row.name
         self.every[row.name] = planned.every
         named = tuple((self.names[stream], start) for stream, start in starts.items())
-        self.tell(Declared(self.schedule.now_us, row.name, named, planned.every))
+        how = (planned.every, False, planned.on_damage)
+        self.tell(Declared(self.schedule.now_us, row.name, named, *how))
         return row
 
     def append(self, stream: StreamId, records: int, producer: int = 0) -> None:

@@ -23,9 +23,11 @@ from dssd.exception_groups import condition_in
 from dssd.leaders.groups import Groups
 from dssd.leaders.registry import BOOT_ID_BYTES, Registry
 from dssd.machines.leader.timing import LeaderTiming
-from dssd.operations.kind_table import operation_kinds
+from dssd.operations.changes import PauseGroup, ResumeGroup
+from dssd.operations.kinds.pause import PAUSE, RESUME, Pauses
 from dssd.operations.operations import Operations
 from dssd.operations.pause_ends import PauseEnds
+from dssd.operations.plans import KindTable
 from dssd.rpc.sessions import SessionsServicer
 from dssd.sessions.sessions import Sessions
 from dssd.topics.catalogue import Catalogue
@@ -137,7 +139,10 @@ class Life:
         )
         await stack.enter_async_context(self.sessions)
         parts = (store, self.groups, self.registry)
-        kinds = operation_kinds(*parts, self.catalogue, log, clock)
+        pauses = Pauses(self.groups, self.registry, clock)
+        kinds = KindTable(
+            {PauseGroup: pauses, ResumeGroup: pauses}, {PAUSE: pauses, RESUME: pauses}
+        )
         self.operations = await Operations.open(*parts, clock, kinds, lambda event: None)
         await stack.enter_async_context(self.operations)
         self._servicer = SessionsServicer(self.sessions)

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from dss_core.ids import StreamId
 from dss_core.progress import Progress
+from dssd.machines.borrower.events import Ended
 from dssd.machines.messages import (
     BorrowerId,
     Disconnect,
@@ -95,9 +96,9 @@ class Session:
     def standing(self, subscription: int, state: str) -> None:
         pass
 
-    def over(self, agent: Agent, error_code: str) -> None:
+    def over(self, agent: Agent, ended: Ended) -> None:
         self.handler.ended(agent.subscription)
-        self.told.append(("over", agent.subscription, error_code))
+        self.told.append(("over", agent.subscription, ended.error_code))
 
     def mailed(self, agent: Agent, borrower_id: bytes, message: ToBorrower) -> None:
         agent.receive(borrower_id, message, 0)

@@ -166,6 +166,8 @@ class Ended:
 
     reason: str
     error_code: str = ""
+    detail: str = ""
+    """As in `Invalidate`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -145,10 +145,13 @@ class Left:
 
 @dataclass(frozen=True, slots=True)
 class Draining:
-    """The daemon stops: ask the client to drop what it has not handed out, within the deadline."""
+    """The connection is to end: ask the client to drop what it has not handed out."""
 
     deadline_ms: int
-    """A duration."""
+    """A duration: what the client does not answer for by then is reported without it."""
+    charges: bool = False
+    """What it does not answer for is in doubt, as where a client vanished; else nobody is charged,
+    because it is the daemon that stops."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +179,15 @@ class Resumed:
     """Deliver to the subscription again."""
 
     subscription: int
+
+
+@dataclass(frozen=True, slots=True)
+class Edited:
+    """The group of the subscription was edited: what follows counts for its held streams too."""
+
+    subscription: int
+    ack_wait_ms: int
+    stall_at_damage: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +225,7 @@ DeliveryInput = (
     | Saved
     | Suspended
     | Resumed
+    | Edited
     | Paused
     | Unpaused
     | Ticked

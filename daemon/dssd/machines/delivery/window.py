@@ -32,6 +32,7 @@ from dssd.machines.delivery.events import (
     DeliveryInput,
     Draining,
     Dropped,
+    Edited,
     Grown,
     Installed,
     Left,
@@ -86,6 +87,8 @@ class DeliveryWindow:
         self._due_at_ms: int | None = None
         """Nothing of a stream is due before this."""
         self._draining = False
+        self._spares = False
+        """The daemon stops: what is left out charges nobody."""
         self._now_ms = 0
         """Of the step under way."""
         self._effects: list[DeliveryEffect] = []
@@ -105,6 +108,11 @@ class DeliveryWindow:
     def streams(self) -> Iterable[DeliveredStream]:
         """The streams that it delivers; a caller must not change them."""
         return self._streams.values()
+
+    def not_done(self, grant: int, ranges: Ranges) -> Ranges:
+        """What of these disjoint ranges the group of a grant is not done with."""
+        stream = self._streams.get(grant)
+        return () if stream is None else stream.not_done(ranges)
 
     @property
     def drained(self) -> bool:
@@ -186,8 +194,9 @@ class DeliveryWindow:
     def _finish(self, stream: DeliveredStream, sent: int | None) -> None:
         self._turns.withdraw(stream)
         stream.end(None)
-        doubtful = sent is not None and not self._share(stream).paused
-        left = stream.end_in_doubt(alone=False) if doubtful else stream.out.take_all()
+        spared = self._spares or self._share(stream).paused
+        in_doubt = sent is not None and not spared
+        left = stream.end_in_doubt(alone=False) if in_doubt else stream.out.take_all()
         self._credit_back(stream, left)
         self._moved.discard(stream.grant)
         stream.sent = stream.handed_out() if sent is None else sent
@@ -207,6 +216,7 @@ class DeliveryWindow:
 
     def _drain(self, given: Draining, now_ms: int) -> None:
         self._draining = True
+        self._spares = not given.charges
         for grant in sorted(self._streams):
             self._revoke_begun(RevokeBegun(grant, given.deadline_ms), now_ms)
 
@@ -221,7 +231,7 @@ class DeliveryWindow:
 
     def _leave_in_doubt(self, streams: list[DeliveredStream]) -> None:
         """The client is gone without a word. A daemon that stops, or a pause, charges nobody."""
-        if self._draining:
+        if self._spares:
             return
         alone = sum(stream.out.records for stream in streams) == 1
         for stream in streams:
@@ -257,6 +267,15 @@ class DeliveryWindow:
         for grant in sorted(share.grants):
             self._offer(self._streams[grant])
 
+    def _edited(self, given: Edited, now_ms: int) -> None:
+        for grant in self._turns.share(given.subscription).grants:
+            stream = self._streams[grant]
+            stream.waits.last(given.ack_wait_ms)
+            stream.stall_at_damage = given.stall_at_damage
+            if stream.trouble.stall is Stall.DAMAGED:
+                stream.trouble.again_now(now_ms)
+            self._due_by(stream.next_ms())
+
     def _share(self, stream: DeliveredStream) -> Share:
         return self._turns.share(stream.subscription)
 
@@ -286,7 +305,7 @@ class DeliveryWindow:
             self._refuse(stream, given, now_ms)
         if given.token:
             # Not only what came with the token: what was acked before may not be durable yet.
-            self._answer(self._durable.wait(given.grant, given.token, stream.acked()))
+            self._answer(self._durable.wait(given.grant, given.token, stream.consumed.done()))
         moved = bool(given.naks or given.handed_out) or stream.frontier != frontier
         self._note_moved(stream, before, now_ms, moved=moved)
         self._due_by(stream.next_ms())
@@ -475,6 +494,7 @@ _HANDLERS: dict[type, Callable[..., None]] = {
     Saved: DeliveryWindow._saved,
     Suspended: DeliveryWindow._suspended,
     Resumed: DeliveryWindow._resumed,
+    Edited: DeliveryWindow._edited,
     Paused: DeliveryWindow._paused,
     Unpaused: DeliveryWindow._unpaused,
     Ticked: DeliveryWindow._ticked,

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dss_core.errors import GroupNotFound
 from dssd.machines.leader import pausing, stream_sets
 from dssd.machines.leader.events import Received
+from dssd.machines.leader.evictions import ban_notice, eviction_notice
 from dssd.machines.leader.lent_stream import LentStream
 from dssd.machines.leader.members import extend_lease, note_departed, note_leaving, remove_member
 from dssd.machines.leader.state import Alarm, Member
@@ -58,7 +59,15 @@ def _answer_stranger(turn: LeaderTurn, message: ToLeader) -> None:
         )
         return
     if not isinstance(message, RevokeFinished):
-        turn.send(Invalidate(message.borrower_id, state.leader_epoch, "not a member"))
+        turn.send(_refusal(turn, message.borrower_id, "not a member"))
+
+
+def _refusal(turn: LeaderTurn, borrower_id: BorrowerId, reason: str) -> Invalidate:
+    state = turn.state
+    evicted = state.evictions.ended.get(borrower_id)
+    if evicted is not None:
+        return eviction_notice(state, borrower_id, evicted)
+    return Invalidate(borrower_id, state.leader_epoch, reason)
 
 
 def _admit(turn: LeaderTurn, message: LeaderWanted) -> None:
@@ -67,9 +76,13 @@ def _admit(turn: LeaderTurn, message: LeaderWanted) -> None:
         turn.send(Invalidate(message.borrower_id, state.leader_epoch, GroupNotFound.code))
         return
     if message.borrower_id in state.departed:
-        turn.send(Invalidate(message.borrower_id, state.leader_epoch, "gone"))
+        turn.send(_refusal(turn, message.borrower_id, "gone"))
         return
     if message.borrower_id not in state.members:
+        banned = ban_notice(state, message.borrower_id, message.client_id)
+        if banned is not None:
+            turn.send(banned)
+            return
         member = Member(message.borrower_id, message.session_id, message.client_id, turn.now_ms)
         state.members[member.borrower_id] = member
         state.sessions.setdefault(member.session_id, {})[member.borrower_id] = None
