@@ -20,7 +20,7 @@ IN_LEADERS = (
     Mutant(
         "gathering never ends",
         "joins wait for a rebalance that does not come",
-        "leader.machine._fire",
+        "leader.machine._ring",
         "rebalance_by(turn, turn.now_ms)",
         "pass",
     ),
