@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any, Protocol
@@ -15,7 +16,7 @@ import pytest
 
 import dss_client
 from dssctl.settings import Format
-from support.dssctl_call import Completed
+from support.dssctl_call import Completed, run_dssctl
 
 RECORDS = 20
 OPERATIONS_TRIED = 5
@@ -338,3 +339,62 @@ def test_a_group_is_paused_and_resumed_and_shows_it(daemon: Daemon) -> None:
     assert item(daemon.dssctl("groups", "describe", group, "-o", "json"))["paused"] is False
     applied(daemon, "ops", "undo", str(resumed["number"]))
     assert item(daemon.dssctl("groups", "describe", group, "-o", "json"))["paused"] is True
+
+
+def test_what_is_edited_changes_alone_and_is_taken_back(daemon: Daemon) -> None:
+    group = consumed(daemon, acked=0)
+    before = item(daemon.dssctl("groups", "describe", group, "-o", "json"))
+    edited = applied(daemon, "groups", "edit", group, "--ack-wait", "45s")
+    applied(daemon, "groups", "edit", group, "--on-damage", "stall")
+    after = item(daemon.dssctl("groups", "describe", group, "-o", "json"))
+    assert (after["ack_wait_ms"], after["on_damage"]) == (45_000, "stall")
+    applied(daemon, "ops", "undo", str(edited["number"]))
+    undone = item(daemon.dssctl("groups", "describe", group, "-o", "json"))
+    assert (undone["ack_wait_ms"], undone["on_damage"]) == (before["ack_wait_ms"], "stall")
+    refused(daemon.dssctl("groups", "edit", group, "--on-damage", "ignore", "-y"), 2, "DSS1010")
+
+
+def test_a_topic_keeps_what_no_edit_names(daemon: Daemon) -> None:
+    topic = consumed(daemon, acked=0)
+    applied(daemon, "topics", "edit", topic, "--retention", "7d", "--retention-bytes", "10G")
+    applied(daemon, "topics", "edit", topic, "--no-retention")
+    applied(daemon, "topics", "edit", topic, "--durability", "os")
+    edited = item(daemon.dssctl("topics", "describe", topic, "-o", "json"))
+    assert (edited["retention_ms"], edited["retention_bytes"]) == (None, 10 << 30)
+    assert edited["durability"] == "os"
+    listed = json.loads(ok(daemon.dssctl("ops", "ls", "--topic", topic, "-o", "json")))["items"]
+    assert [each["kind"] for each in listed] == ["topics.edit"] * 3
+
+
+def test_what_goes_says_what_goes_with_it_and_cannot_be_taken_back(daemon: Daemon) -> None:
+    group = consumed(daemon, acked=10)
+    plan = item(daemon.dssctl("groups", "rm", group, "--dry-run", "-o", "json"))
+    assert (plan["undoable"], plan["nothing_to_do"]) == (False, False)
+    assert any("lag of 10 records" in effect for effect in plan["effects"])
+    refused(daemon.dssctl("topics", "rm", group, "-y"), 6, "DSS2014")
+    gone = item(daemon.dssctl("groups", "rm", group, "-y", "-o", "json"))
+    assert gone == {"name": group, "removed": True, "operation": gone["operation"]}
+    refused(daemon.dssctl("ops", "undo", str(gone["operation"]), "-y"), 6, "DSS2022")
+    again = item(daemon.dssctl("groups", "rm", group, "-y", "--if-exists", "-o", "json"))
+    assert again == {"name": group, "removed": False, "operation": None}
+    ok(daemon.dssctl("topics", "rm", group, "-y"))
+    assert "REMOVED" in ok(daemon.dssctl("topics", "rm", group, "-y", "--if-exists"))
+
+
+async def listed_and_closed(daemon: Daemon) -> tuple[Completed, Completed]:
+    """A client that consumes sees its own session in the listing, and ends it."""
+    async with (
+        dss_client.connect("leaver", endpoint=daemon.endpoint, session_expiry=60) as client,
+        client.subscribe("closed/#"),
+    ):
+        call = partial(asyncio.to_thread, run_dssctl, "--endpoint", daemon.endpoint, "sessions")
+        listed = await call("ls", "-o", "name")
+        return listed, await call("close", "leaver", "-y", "-o", "json")
+
+
+def test_the_session_of_a_client_is_ended(daemon: Daemon) -> None:
+    listed, done = asyncio.run(listed_and_closed(daemon))
+    assert "leaver" in ok(listed).split()
+    closed = item(done)
+    assert (closed["kind"], closed["subject"]) == ("sessions.close", "leaver")
+    refused(daemon.dssctl("sessions", "close", "leaver", "-y"), 5, "DSS6003")

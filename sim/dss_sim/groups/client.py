@@ -77,6 +77,8 @@ class Client:
         self.habits = habits
         self.wanted: dict[int, str] = {}
         """Subscriptions: their groups by number."""
+        self._shut_out: dict[int, str] = {}
+        """Subscriptions that an operator ended, until the user tries again."""
         self.session_id = b""
         self.pipe: Pipe | None = None
         self.staying = False
@@ -120,6 +122,7 @@ class Client:
 
     def _subscribe_again(self, number: int, group: str) -> None:
         """An operator ended the subscription, or kept it out; the user tries again."""
+        self._shut_out.pop(number, None)
         if group in self._world.groups and self.staying and number not in self.wanted:
             self.subscribe(number, group)
 
@@ -141,6 +144,9 @@ class Client:
     def kill(self) -> None:
         """The process dies: nothing of it is left but its name; a new one begins later."""
         self.host.crash()
+        # A new process begins with all of its subscriptions.
+        self.wanted |= self._shut_out
+        self._shut_out.clear()
         self._forget()
         if self.pipe is not None:
             self.pipe.cut(session_notices_us=1_000)
@@ -239,6 +245,7 @@ class Client:
         self._drop(number)
         group = self.wanted.pop(subscription, None)
         if group is not None and error.code in (BorrowerEvicted.code, ClientBanned.code):
+            self._shut_out[subscription] = group
             again = partial(self._subscribe_again, subscription, group)
             self._world.after(SUBSCRIBE_AGAIN_US, again, self.host)
 

@@ -15,7 +15,13 @@ from dssd.machines.attempts import merged_attempts, unacked_attempts
 from dssd.machines.delivery.events import Deliver
 from dssd.machines.delivery.window import DeliveryWindow
 from dssd.machines.leader.events import StreamRecord
-from dssd.machines.leader.lent_stream import ENDED_BY_DEADLINE, HELD, TRANSIENT, StreamState
+from dssd.machines.leader.lent_stream import (
+    ENDED_BY_DEADLINE,
+    HELD,
+    TRANSIENT,
+    LentStream,
+    StreamState,
+)
 from dssd.machines.leader.state import Leader, LeaderState, MemberLease, owner_of
 from dssd.machines.messages import BorrowerId
 from dssd.store.port import Put, Write
@@ -121,8 +127,18 @@ def check_deadlines(leader: Leader, now_ms: int) -> None:
     for lent in leader.streams.values():
         if lent.state in ENDED_BY_DEADLINE:
             waited_ms = now_ms - lent.since_ms
-            if waited_ms > leader.timing.revoke_deadline_ms + LATE_MS:
+            within_ms = leader.timing.revoke_deadline_ms
+            if lent.state is StreamState.REVOKING:
+                # One that was being revoked before its holder was evicted keeps its deadline.
+                within_ms = max(within_ms, _grace_ms(leader, lent))
+            if waited_ms > within_ms + LATE_MS:
                 raise Violation("I16", f"{lent.stream} is {lent.state.value} for {waited_ms} ms")
+
+
+def _grace_ms(leader: Leader, lent: LentStream) -> int:
+    """What an operator gives its holder."""
+    eviction = leader.evictions.by_member.get(lent.holder or b"")
+    return 0 if eviction is None or eviction.grace_ms is None else eviction.grace_ms
 
 
 def check_answered(
@@ -138,7 +154,9 @@ def check_answered(
     for lent in leader.streams.values():
         if lent.state not in TRANSIENT or lent.holder is None or not lives(lent.holder):
             continue
-        within_ms = revoke_ms if lent.state is StreamState.REVOKING else ANSWERED_WITHIN_MS
+        within_ms = ANSWERED_WITHIN_MS
+        if lent.state is StreamState.REVOKING:
+            within_ms = revoke_ms + _grace_ms(leader, lent)
         waited_ms = now_ms - max(lent.since_ms, healed_ms)
         if waited_ms > within_ms:
             raise Violation("L1", f"{lent.stream} has been {lent.state.value} for {waited_ms} ms")
