@@ -198,6 +198,7 @@ class LeaderHost:
         if acting is not None:
             acting.over = True
             self._world.member_operator.repeat_on(group_id)
+            self._world.pause_operator.repeat_on(group_id)
 
     # Taking over
 
@@ -240,7 +241,10 @@ class LeaderHost:
         self._led[acting.group.group_id] = self._boots
         bans = world.member_operator.bans(acting.group.group_id)
         taken = (stored, attempt.restarted, versions)
-        self._feed(acting, TookOver(self.host.now_ms(), *taken, bans=bans))
+        paused = acting.group.paused
+        self._feed(acting, TookOver(self.host.now_ms(), *taken, bans=bans, paused=paused))
+        for asked in world.pause_operator.asked_of(acting.group.group_id):
+            self._feed(acting, Instructed(asked, self.host.now_ms()))
         for instruction in world.member_operator.asked_of(acting.group.group_id):
             self._feed(acting, Instructed(instruction, self.host.now_ms()))
         for given in waiting:
@@ -285,6 +289,7 @@ class LeaderHost:
                 assert acting.leader is not None
                 group_id = acting.group.group_id
                 self._world.member_operator.concluded(group_id, number, acting.leader)
+                self._world.pause_operator.concluded(acting.group, number)
             case Stop():
                 self._end(acting)
             case _:

@@ -115,6 +115,7 @@ def heal(world: World) -> None:
         client.behave()
     world.healed_us = world.schedule.now_us
     world.member_operator.wind_up()
+    world.pause_operator.heal()
 
 
 def _until(
@@ -132,13 +133,14 @@ def _until(
 def is_settled(world: World) -> bool:
     """Whether all is told to producers, and every group's stored progress is at every end."""
     settled = all(each.settled for each in world.producers)
-    return settled and not world.member_operator.unended() and not world.checker.unsettled()
+    operated = world.member_operator.unended() or world.pause_operator.unended()
+    return settled and not operated and not world.checker.unsettled()
 
 
 def _unsettled(world: World) -> str:
     waiting = [each.name for each in world.producers if not each.settled]
     unread = world.checker.unsettled()
-    running = world.member_operator.unended()
+    running = [*world.member_operator.unended(), *world.pause_operator.unended()]
     return f"producers: {waiting}; operations: {running}; (group, stream, floor, end): {unread}"
 
 

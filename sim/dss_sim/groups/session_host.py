@@ -383,6 +383,7 @@ class SimulatedSession:
         subscription = agent.subscription
         item = PauseSet(subscription, paused, next(self._pause_turns))
         self._pauses[subscription] = item, agent, borrower_id, turn
+        self.rules.set_paused(subscription, paused=paused)
         self.feed(Paused(subscription) if paused else Unpaused(subscription))
         self._pipe.down(item)
 

@@ -29,6 +29,7 @@ UNDISTURBING = (
         {
             "append", "begin", "join", "intrude", "grow_topic", "seal_topic", "fill_disk", "rot",
             "lose_sectors", "neglect", "cut_producer", "kill_producer", "burst",
+            "pause",
         }
     )
     | LEADER_FAULTS

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 
+from dss_sim.groups.checker import MEMBER_FAULTS
 from dss_sim.groups.client import Client
 from dss_sim.groups.history import Destroyed, Disturbed, Gone
 from dss_sim.groups.member_plans import MEMBER_OPERATIONS
@@ -40,6 +41,7 @@ def happen(world: World, timed: Timed) -> None:
         timed.kind not in UNDISTURBING
         or _loses_goodbyes(world, timed)
         or _outlasts_leases(world, timed)
+        or _spares_vanished(world, timed)
     ):
         world.tell(Disturbed(world.schedule.now_us, timed.kind))
     KINDS[timed.kind](world, timed)
@@ -48,6 +50,11 @@ def happen(world: World, timed: Timed) -> None:
 def _loses_goodbyes(world: World, timed: Timed) -> bool:
     """A goodbye is sent once; if a dying leader misses it or does not save it, a doubt remains."""
     return timed.kind in LEAVES and any(each.kind in LEADER_FAULTS for each in world.plan.timed)
+
+
+def _spares_vanished(world: World, timed: Timed) -> bool:
+    """Who vanishes in a pause is not counted as a doubt."""
+    return timed.kind == "pause" and any(each.kind in MEMBER_FAULTS for each in world.plan.timed)
 
 
 def _outlasts_leases(world: World, timed: Timed) -> bool:
@@ -200,6 +207,7 @@ def _destroy_group(world: World, timed: Timed) -> None:
     world.tell(Destroyed(world.schedule.now_us, group.name))
     world.leaders.destroy(group.group_id)
     world.member_operator.forget(group.group_id)
+    world.pause_operator.forget(group)
 
 
 def _operated(world: World, timed: Timed) -> None:
@@ -214,6 +222,11 @@ def _operated(world: World, timed: Timed) -> None:
         "ask_again": operator.repeat,
     }
     asks[timed.kind](group)
+
+
+def _pause(world: World, timed: Timed) -> None:
+    groups = list(world.groups.values())
+    world.pause_operator.pause(groups[timed.who % len(groups)], timed.amount)
 
 
 # Faults
@@ -369,6 +382,7 @@ def _freeze_leader_host(world: World, timed: Timed) -> None:
 
 
 KINDS: Mapping[str, Callable[[World, Timed], None]] = {
+    "pause": _pause,
     "append": _append,
     "begin": _begin,
     "join": _join,

@@ -12,7 +12,7 @@ from dss_sim.groups.borrower_rules import Incarnations
 from dss_sim.groups.catalogue import SimulatedCatalogue, declaration, new_group, new_topic
 from dss_sim.groups.checker import Checker, Violation
 from dss_sim.groups.client import Client
-from dss_sim.groups.history import Born, Committed, Declared, Disturbed, Event
+from dss_sim.groups.history import Born, Committed, Declared, Disturbed, Event, HandedOut
 from dss_sim.groups.leader_host import LeaderHost, Leading
 from dss_sim.groups.leader_steps import Sight, seen_before
 from dss_sim.groups.ledger import Ledger
@@ -29,6 +29,7 @@ from dss_sim.groups.machine_rules import (
 )
 from dss_sim.groups.member_operator import MemberOperator
 from dss_sim.groups.network import Network
+from dss_sim.groups.pause_operator import PauseOperator
 from dss_sim.groups.pipe import Pipe
 from dss_sim.groups.plan import GroupPlan, Plan
 from dss_sim.groups.producers import Producer
@@ -83,6 +84,7 @@ class World:
         """Since when there are no faults."""
         self.ledger = Ledger()
         self.member_operator = MemberOperator(self)
+        self.pause_operator = PauseOperator(self)
         self.incarnations = Incarnations(len(plan.groups))
         self._delays = self.chance.of("delays")
         self._pipes = self.chance.of("pipes")
@@ -140,6 +142,8 @@ class World:
         if self.transcript is not None:
             self.transcript(self.schedule.now_us, "history", event)
         self.checker.take(event)
+        if isinstance(event, HandedOut):
+            self.pause_operator.handed_out(event)
 
     def say(self, who: str, given: object) -> None:
         """For the transcript only."""
@@ -235,6 +239,7 @@ class World:
         if self.writer.up:
             self.leaders.restart()
             self.member_operator.resume()
+            self.pause_operator.resume()
 
     def crash_sessions(self, host: Host) -> None:
         """Every session of the host is gone; clients notice, leaders are told nothing."""
