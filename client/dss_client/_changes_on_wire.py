@@ -76,7 +76,9 @@ def change_to_wire(change: Change) -> pb.Change:
 def document_of(change: Change) -> dict[str, object]:
     """The change as a JSON document."""
     message = change_to_wire(change)
-    return json_format.MessageToDict(message, preserving_proto_field_name=True)
+    return json_format.MessageToDict(
+        message, preserving_proto_field_name=True, always_print_fields_with_no_presence=True
+    )
 
 
 def change_of(document: Mapping[str, object]) -> Change:

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from dss_api.v1 import operations_pb2
     from dss_client._connection import Connection
 
+_HIGHEST_LIMIT = (1 << 32) - 1
+"""What the wire can say; the daemon's own bound is far below it."""
+
 
 @dataclass(frozen=True, slots=True)
 class StreamPlan:
@@ -257,24 +260,47 @@ class Operations:
         return _operation(await self._connection.answer(call))
 
     async def list(
-        self, *, subject: str = "", state: str = "", latest: int = 0, before: int = 0
+        self, *, subject: str = "", state: str = "", latest: int | None = None
     ) -> tuple[Operation, ...]:
-        """Operations, the newest first.
+        """The operations that are kept, the newest first.
 
         Args:
-            subject: of this group NAME@FILTER, topic or client only.
+            subject: of this group, NAME or NAME@FILTER, this topic or this client only.
             state: in this state only.
-            latest: at most so many; the daemon's own bound where 0 or above it.
-            before: only those of a lower number; 0: all.
+            latest: at most so many.
         """
+        found: list[Operation] = []
+        async with aclosing(self._pages(subject, state, latest)) as pages:
+            async for page in pages:
+                found += page
+                if latest is not None and len(found) >= latest:
+                    break
+        return tuple(found[:latest])
+
+    async def named(self, operation_id: str) -> Operation | None:
+        """The operation that was applied under this id; None where none is kept."""
+        async with aclosing(self._pages()) as pages:
+            async for page in pages:
+                for operation in page:
+                    if operation.operation_id == operation_id:
+                        return await self.get(operation.number)
+        return None
+
+    async def _pages(
+        self, subject: str = "", state: str = "", limit: int | None = None
+    ) -> AsyncGenerator[Sequence[Operation], None]:
+        """Page by page; the daemon decides how long a page is, and none is longer than asked."""
         from dss_api.v1 import operations_pb2
 
-        request = operations_pb2.ListOperationsRequest(
-            subject=subject, state=state, limit=latest, before_number=before
-        )
-        call = self._connection.operations.List(request, timeout=CALL_TIMEOUT_S)
-        reply = await self._connection.answer(call)
-        return tuple(_operation(each) for each in reply.operations)
+        limit = min(limit or 0, _HIGHEST_LIMIT)
+        request = operations_pb2.ListOperationsRequest(subject=subject, state=state, limit=limit)
+        while True:
+            call = self._connection.operations.List(request, timeout=CALL_TIMEOUT_S)
+            reply = await self._connection.answer(call)
+            if not reply.operations:
+                return
+            yield [_operation(each) for each in reply.operations]
+            request.before_number = reply.operations[-1].number
 
     async def watch(self, number: int) -> AsyncGenerator[Operation, None]:
         """An operation as it stands and as it goes on, until it has ended.

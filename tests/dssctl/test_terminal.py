@@ -1,6 +1,8 @@
 """With a real terminal: questions, colours, Ctrl-C."""
 
 import json
+import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -16,7 +18,7 @@ class Daemon(Protocol):
     endpoint: str
 
     def dssctl(
-        self, *arguments: str, stdin: bytes = b"", timeout_s: float = 30.0
+        self, *arguments: str, stdin: bytes = b""
     ) -> "subprocess.CompletedProcess[bytes]": ...
 
 
@@ -48,7 +50,8 @@ def test_removing_asks_and_takes_yes_only_for_an_answer(
 ) -> None:
     daemon.dssctl("topics", "create", "asked", "--if-not-exists")
     child = at_terminal("--endpoint", daemon.endpoint, "topics", "rm", "asked")
-    child.expect_exact("Removing topic asked and all its records: go ahead? [y/N] ")
+    child.expect_exact("UNDO")
+    child.expect("remove asked: [^?]*: go ahead\\? \\[y/N\\] ")
     child.sendline(answer)
     assert exit_code(child) == code
     assert daemon.dssctl("topics", "describe", "asked").returncode == (5 if code == 0 else 0)
@@ -63,12 +66,14 @@ def test_a_closed_input_is_no_consent(daemon: Daemon) -> None:
     assert exit_code(child) == 8
 
 
-def test_ctrl_c_at_a_question_ends_quietly_with_130() -> None:
-    child = at_terminal("--endpoint", "unix:/nowhere/s", "groups", "rm", "g")
+def test_ctrl_c_at_a_question_ends_quietly_with_130(daemon: Daemon) -> None:
+    daemon.dssctl("topics", "create", "left", "--if-not-exists")
+    child = at_terminal("--endpoint", daemon.endpoint, "topics", "rm", "left")
     child.expect_exact("[y/N]")
     child.sendintr()
     assert exit_code(child) == 130
     assert "Traceback" not in printed(child)
+    assert daemon.dssctl("topics", "describe", "left").returncode == 0
 
 
 @pytest.mark.parametrize("option", [("--no-input",), ("-o", "json")])
@@ -133,3 +138,59 @@ def test_a_file_is_published_under_a_progress_bar(daemon: Daemon, tmp_path: Path
     child.expect_exact("5.0/5.0 kB")
     child.expect("RECORDS.*1000")
     assert exit_code(child) == 0
+
+
+def consumed(daemon: Daemon, name: str) -> None:
+    """A group of a topic of one stream, that has acknowledged three records."""
+    daemon.dssctl("topics", "create", name, "--if-not-exists")
+    daemon.dssctl("groups", "create", f"{name}@{name}/#", "--start", "earliest", "--if-not-exists")
+    daemon.dssctl("produce", name, stdin=b"1\n2\n3\n")
+    daemon.dssctl("consume", f"{name}/#", "--group", name, "-n", "3")
+
+
+def floor(daemon: Daemon, group: str) -> int:
+    listed = json.loads(daemon.dssctl("grants", "ls", "-g", group, "-o", "json").stdout)
+    return int(listed["items"][0]["floor"])
+
+
+@pytest.mark.parametrize(("answer", "code", "after"), [("n", 8, 3), ("y", 0, 0)])
+def test_a_plan_is_shown_before_it_is_asked_for_consent(
+    answer: str, code: int, after: int, daemon: Daemon
+) -> None:
+    consumed(daemon, f"planned{answer}")
+    rewind = ("offsets", "rewind", f"planned{answer}", "--to", "earliest")
+    child = at_terminal("--endpoint", daemon.endpoint, "--color", "never", *rewind)
+    child.expect(r"STREAM +FLOOR +TARGET +AGAIN +PASSED +HOLDER")
+    child.expect_exact("3 records come again")
+    child.expect_exact("go ahead? [y/N] ")
+    child.sendline(answer)
+    if code == 0:
+        child.expect("STATE +done")
+        child.expect("undo with: dssctl ops undo [0-9]+")
+    assert exit_code(child) == code
+    assert floor(daemon, f"planned{answer}") == after
+
+
+@pytest.mark.slow("the lease of a frozen member ends")
+def test_ctrl_c_ends_the_waiting_and_not_the_operation(daemon: Daemon) -> None:
+    consumed(daemon, "frozen")
+    daemon.dssctl("produce", "frozen", stdin=b"4\n")
+    holder = at_terminal(
+        *("--endpoint", daemon.endpoint, "consume", "frozen/#", "--group", "frozen")
+    )
+    holder.expect("frozen/0/0 +3")
+    holder.kill(signal.SIGSTOP)
+    try:
+        rewind = ("offsets", "rewind", "frozen", "--to", "earliest", "-y")
+        child = at_terminal("--endpoint", daemon.endpoint, "--color", "never", *rewind)
+        child.expect("operation ([0-9]+) .* 0/1 streams")
+        assert isinstance(child.match, re.Match)
+        number = child.match[1]
+        child.sendintr()
+        child.expect_exact(f"operation {number} goes on: dssctl ops wait {number}")
+        assert exit_code(child) == 130
+    finally:
+        holder.kill(signal.SIGKILL)
+        holder.close()
+    waited = daemon.dssctl("ops", "wait", number, "-o", "json")
+    assert json.loads(waited.stdout)["item"]["state"] == "done"

@@ -4,13 +4,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dssctl.confirm import confirm
+from dss_core.errors import TopicNotFound
+from dssctl.arguments import TopicName
+from dssctl.changing import Changing, carry_out
 from dssctl.connection import ask
 from dssctl.output import Column, Instant, Item, Kind, Section, show_list, show_one
 from dssctl.output.instants import duration
 from dssctl.output.model import size
 from dssctl.quantities import size_bytes, span_ms
-from dssctl.removal import show_removal
+from dssctl.removal import accepting, showing_removal
 from dssctl.tree import Command, noun, settings_of
 
 if TYPE_CHECKING:
@@ -37,6 +39,7 @@ _SETTINGS = (
     Column("storage", "STORAGE-TOPICS", right=True, wide=True),
     Column("topic_epoch", "EPOCH", right=True, wide=True),
     Column("retention_bytes", "RETENTION-BYTES", cell=size("retention_bytes"), wide=True),
+    Column("revision", "REVISION", right=True, wide=True),
 )
 _KEPT = (
     Column("records", "RECORDS", right=True),
@@ -57,8 +60,6 @@ STREAM_KIND = Kind(
     ),
     lambda item: str(item["stream"]),
 )
-
-TopicName = Annotated[str, typer.Argument(metavar="TOPIC", help="Its name.")]
 
 
 @app.command("ls", cls=Command)
@@ -134,21 +135,64 @@ def describe(context: typer.Context, name: TopicName) -> None:
     show_one(settings, TOPIC_KIND, item, [Section("streams", STREAM_KIND)])
 
 
-@app.command("rm", cls=Command)
+@app.command(cls=Changing)
+def edit(
+    context: typer.Context,
+    name: TopicName,
+    retention: Annotated[
+        str | None, typer.Option(metavar="SPAN", help="Keep records this long, 7d for one.")
+    ] = None,
+    no_retention: Annotated[
+        bool, typer.Option("--no-retention", help="Keep records of any age.")
+    ] = False,
+    retention_size: Annotated[
+        str | None,
+        typer.Option(
+            "--retention-size",
+            "--retention-bytes",
+            metavar="SIZE",
+            help="Keep at most so much, 10G for one.",
+        ),
+    ] = None,
+    no_retention_size: Annotated[
+        bool,
+        typer.Option("--no-retention-size", "--no-retention-bytes", help="Keep any amount."),
+    ] = False,
+    durability: Annotated[
+        str | None,
+        typer.Option(help="sync: acknowledged after fdatasync. os: lost with the machine."),
+    ] = None,
+) -> None:
+    """Change settings of a topic; what is not named stays as it is."""
+    from dss_client.changes import EditTopic
+
+    edited = EditTopic(
+        topic=name,
+        retention_ms=None if retention is None else span_ms(retention),
+        retention_bytes=None if retention_size is None else size_bytes(retention_size),
+        no_retention_ms=no_retention,
+        no_retention_bytes=no_retention_size,
+        durability=durability,
+    )
+    if edited == EditTopic(name):
+        raise typer.BadParameter("name what to change; see --help.", ctx=context)
+    if (retention and no_retention) or (retention_size and no_retention_size):
+        raise typer.BadParameter("a bound is set, or it is left out; not both.", ctx=context)
+    carry_out(context, edited)
+
+
+@app.command("rm", cls=Changing)
 def remove(
     context: typer.Context,
     name: TopicName,
-    yes: Annotated[bool, typer.Option("-y", "--yes", help="Do not ask.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Also when groups read it.")] = False,
     if_exists: Annotated[bool, typer.Option("--if-exists", help="Accept that it is gone.")] = False,
 ) -> None:
     """Remove a topic and every record in it. This cannot be undone."""
-    settings = settings_of(context)
-    confirm(settings, f"Removing topic {name} and all its records", confirmed=yes)
-    removed = ask(
-        settings, lambda client: client.topics.remove(name, force=force, if_exists=if_exists)
-    )
-    show_removal(settings, name, removed=removed)
+    from dss_client.changes import RemoveTopic
+
+    with accepting(context, TopicNotFound, name, if_exists=if_exists):
+        carry_out(context, RemoveTopic(name, force), showing_removal(name))
 
 
 def _item(topic: "Topic") -> Item:
@@ -165,6 +209,7 @@ def _item(topic: "Topic") -> Item:
         "retention_ms": topic.retention_ms,
         "retention_bytes": topic.retention_bytes,
         "created_at": Instant.of_ms(topic.created_at_ms),
+        "revision": topic.revision,
     }
 
 

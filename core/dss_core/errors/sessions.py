@@ -34,7 +34,7 @@ class SessionNotFound(DssError):
 
     code = "DSS6003"
     sentence = "There is no session {client_id}."
-    hint = "It expired or was discarded; connect anew."
+    hint = "It expired; connect anew."
     grpc_status = "NOT_FOUND"
     exit_code = ExitCode.NOT_FOUND
 
@@ -80,6 +80,17 @@ class BorrowerEvicted(DssError):
     sentence = "An operator ended this subscription of group {group}: {reason}."
     hint = "Ask why, then subscribe again."
     grpc_status = "FAILED_PRECONDITION"
+    exit_code = ExitCode.CONFLICT
+
+
+@registered
+class SessionClosed(DssError):
+    """An operator ended a session for good. Fields: client_id."""
+
+    code = "DSS6009"
+    sentence = "An operator closed the session of client {client_id}."
+    hint = "Ask why, then connect anew."
+    grpc_status = "ABORTED"
     exit_code = ExitCode.CONFLICT
 
 

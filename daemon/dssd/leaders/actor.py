@@ -184,7 +184,15 @@ class LeaderActor:
         )
         # Changes that came while rows were read follow in the mailbox; repeating one is harmless.
         self._mailbox.appendleft(
-            TookOver(self._clock.now_ms(), streams, claimed.restarted, versions, moves, bans)
+            TookOver(
+                self._clock.now_ms(),
+                streams,
+                claimed.restarted,
+                versions,
+                moves,
+                bans,
+                group.paused,
+            )
         )
         self._bell.set()
 

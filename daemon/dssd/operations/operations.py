@@ -15,7 +15,8 @@ Rules:
    revision one wins.
 2. What follows the commit is done by the leader of the group, or by work of the kind's own. What a
    daemon that ends does not do, the next one does.
-3. One operation at a time runs on a subject. The next one is refused until that has ended.
+3. One operation at a time runs on a subject. The next one is refused until that has ended, unless
+   its kind may run beside it: a resume does not wait for the pause that it ends.
 4. A repeated call with the same operation id does nothing again; it gets the first one's answer.
 
 This module does not know what any kind does: that is in `kinds`.
@@ -56,9 +57,10 @@ from dssd.operations.limits import (
     OPERATION_WATCH_REST_S,
     REASON_BYTES_MAX,
 )
-from dssd.operations.plans import Begun, KindTable, Plan
+from dssd.operations.plans import Begun, KindTable, Plan, done_or_undone
 from dssd.store.port import Precondition, PreconditionFailed, Put, Store, VersionIs, Write
 from dssd.store.rows import GroupRow, MadeMoveRow, OperationRow, PendingMoveRow
+from dssd.store.uninterrupted import finished
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +163,9 @@ class Operations:
             if if_revision is not None and plan.revision != if_revision:
                 raise self._moved_since(plan, if_revision)
             self._refuse_beside(plan)
-            return await self._begin(change, plan, caller, reason, operation_id)
+            # A caller that goes away must not leave it committed and not followed.
+            beginning = self._begin(change, plan, caller, reason, operation_id)
+            return await finished(beginning, name=f"begin {plan.kind}")
 
     def get(self, number: int) -> OperationRow:
         """One operation.
@@ -256,7 +260,7 @@ class Operations:
         return RevisionMoved(subject=plan.subject, planned=planned, found=plan.revision, last=last)
 
     def _refuse_beside(self, plan: Plan) -> None:
-        row = self._history.running_on(plan.subject)
+        row = self._history.running_on(plan.subject, beside=plan.beside)
         if row is not None:
             raise OperationInProgress(subject=row.subject, number=row.number, kind=row.kind)
 
@@ -322,6 +326,8 @@ class Operations:
             raise
         if group is not None:
             self._groups.note_changed(group)
+        if begun.committed is not None:
+            begun.committed()
         self._following.ring()
 
     def _note_applied(self, row: OperationRow) -> None:
@@ -332,7 +338,7 @@ class Operations:
 
 def _kind_of_undo(kind: str) -> str:
     """offsets.rewind is undone by offsets.rewind.undo, and that by offsets.rewind.redo."""
-    done = kind.removesuffix(".undo").removesuffix(".redo")
+    done = done_or_undone(kind)
     return f"{done}.redo" if kind.endswith(".undo") else f"{done}.undo"
 
 

@@ -15,11 +15,18 @@ from dssd.operations.changes import (
     ByRecords,
     BySpan,
     Change,
+    CloseSession,
     Direction,
+    EditGroup,
+    EditTopic,
     Evict,
     ImportOffsets,
     MoveCursors,
+    PauseGroup,
     Rebalance,
+    RemoveGroup,
+    RemoveTopic,
+    ResumeGroup,
     RevokeGrant,
     SkipRecords,
     StreamMove,
@@ -33,6 +40,7 @@ from dssd.operations.changes import (
     TransferGrant,
     Undo,
 )
+from dssd.rpc import simple_changes
 
 _DIRECTIONS = {
     operations_pb2.CURSOR_DIRECTION_REWIND: Direction.REWIND,
@@ -203,6 +211,22 @@ def _evict_message(change: Evict) -> tuple[str, operations_pb2.Evict]:
     )
 
 
+def _pause_group(message: operations_pb2.PauseGroup) -> PauseGroup:
+    return PauseGroup(message.group, message.until_ms if message.HasField("until_ms") else None)
+
+
+def _pause_group_message(change: PauseGroup) -> tuple[str, operations_pb2.PauseGroup]:
+    return "pause_group", operations_pb2.PauseGroup(group=change.group, until_ms=change.until_ms)
+
+
+def _resume_group(message: operations_pb2.ResumeGroup) -> ResumeGroup:
+    return ResumeGroup(message.group)
+
+
+def _resume_group_message(change: ResumeGroup) -> tuple[str, operations_pb2.ResumeGroup]:
+    return "resume_group", operations_pb2.ResumeGroup(group=change.group)
+
+
 def _undo(message: operations_pb2.Undo) -> Undo:
     return Undo(message.number)
 
@@ -231,10 +255,17 @@ _DECODERS: Mapping[str, Callable[[Any], Change]] = {
     "import_offsets": _import_offsets,
     "skip_records": _skip_records,
     "undo": _undo,
+    "edit_group": simple_changes.edit_group,
+    "remove_group": simple_changes.remove_group,
+    "edit_topic": simple_changes.edit_topic,
+    "remove_topic": simple_changes.remove_topic,
+    "close_session": simple_changes.close_session,
     "rebalance": _rebalance,
     "transfer_grant": _transfer,
     "revoke_grant": _revoke,
     "evict": _evict,
+    "pause_group": _pause_group,
+    "resume_group": _resume_group,
 }
 
 _ENCODERS: Mapping[type[Change], Callable[[Any], tuple[str, Any]]] = {
@@ -242,8 +273,15 @@ _ENCODERS: Mapping[type[Change], Callable[[Any], tuple[str, Any]]] = {
     ImportOffsets: _import_offsets_message,
     SkipRecords: _skip_records_message,
     Undo: _undo_message,
+    EditGroup: simple_changes.edit_group_message,
+    RemoveGroup: simple_changes.remove_group_message,
+    EditTopic: simple_changes.edit_topic_message,
+    RemoveTopic: simple_changes.remove_topic_message,
+    CloseSession: simple_changes.close_session_message,
     Rebalance: _rebalance_message,
     TransferGrant: _transfer_message,
     RevokeGrant: _revoke_message,
     Evict: _evict_message,
+    PauseGroup: _pause_group_message,
+    ResumeGroup: _resume_group_message,
 }

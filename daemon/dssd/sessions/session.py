@@ -26,7 +26,7 @@ from dss_core.errors import (
 )
 from dss_core.filters import SubscriptionFilter
 from dss_core.limits import SETTLE_RANGES_MAX, SUBSCRIPTIONS_PER_SESSION_MAX
-from dssd.leaders.groups import EXCLUSIVE
+from dssd.leaders.declarations import EXCLUSIVE
 from dssd.limits import (
     ACK_WAIT_MS_MAX,
     FULL_DISK_RETRY_S,
@@ -40,6 +40,7 @@ from dssd.sessions.client_items import (
     Down,
     FinishRevoke,
     Opened,
+    PauseTaken,
     PingSent,
     PongSent,
     Refused,
@@ -108,7 +109,14 @@ class Session:
     def resume(self, rows: Sequence[tuple[SubscriptionRow, GroupRow]]) -> None:
         """Take over the subscriptions of earlier connections; each rests until it is used."""
         for row, group in rows:
-            self._rows[row.subscription] = row, group
+            self._rows[row.subscription] = row, self._services.groups.as_it_is(group)
+
+    def edit(self, group: GroupRow) -> None:
+        """A group was edited."""
+        for number, (row, known) in self._rows.items():
+            if known.group_id == group.group_id:
+                self._rows[number] = row, group
+        self._scheduler.edit(group)
 
     def refuse(self, error: DssError, *, subscription: int = 0, final: bool = False) -> None:
         """Tell the client of an error."""
@@ -125,6 +133,8 @@ class Session:
                 self._scheduler.feed(RevokeFinished(grant))
             case PingSent(token):
                 self._send(PongSent(token))
+            case PauseTaken(subscription, turn):
+                self._scheduler.pause_taken(subscription, turn)
             case Subscribe() | Unsubscribe():
                 try:
                     if isinstance(item, Subscribe):
@@ -134,9 +144,12 @@ class Session:
                 except DssError as error:
                     self.refuse(error, subscription=item.subscription)
 
-    async def drain(self, seconds: float) -> None:
-        """Wait at most so long for the client to report how far it handed out."""
-        self._scheduler.drain(int(seconds * 1_000))
+    async def drain(self, seconds: float, *, charges: bool) -> None:
+        """Wait at most so long for the client to report how far it handed out.
+
+        Whether what it does not report is in doubt: not where the daemon itself stops.
+        """
+        self._scheduler.drain(int(seconds * 1_000), charges=charges)
         waits = [self._scheduler.drained.wait(), self.ended.wait()]
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds), asyncio.TaskGroup() as tasks:
@@ -211,6 +224,7 @@ class Session:
             await self._commit(Put(row))
         if self.ended.is_set():
             return
+        group = self._services.groups.as_it_is(group)
         self._rows[number] = row, group
         self._send(Subscribed(number, group.name, joined.declared))
         agent = self._scheduler.handler.agent(number)
@@ -218,6 +232,9 @@ class Session:
             self._scheduler.begin(number, group)
         elif agent.leaving:
             self._wanted_again.add(number)
+        else:
+            # The client may have forgotten the subscription, and what it was told of it.
+            self._scheduler.tell_pause(number)
 
     async def _forget_resting(self, subscription: int) -> None:
         """Forget it: its group was removed while it rested, and no borrower could notice."""

@@ -1,16 +1,19 @@
 """All sessions of the daemon: opened, resumed, taken over, expired.
 
 A session is a row; while its client is connected there is a `Session` beside it. The newest
-connection of a client id wins: it ends the one before, whose epoch is then too low to write.
+connection of a client id wins: it ends the one before, whose epoch is then too low to write. A
+client that comes to a client id which another one uses is let in once that one has said how far it
+handed out, or cannot hand out any more.
 
 Invariant: at most one connection per client id is served, and operations on one client id run one
-after the other. Expiry is measured on the monotonic clock, so a jump of the wall clock ends no
-session. Only the stored wall time survives a restart of the daemon, so each session then gets at
-least the grace period.
+after the other. Nothing is lent to a client while an older one of its id may still hand out. Expiry
+is measured on the monotonic clock, so a jump of the wall clock ends no session. Only the stored
+wall time survives a restart of the daemon, so each session then gets at least the grace period.
 """
 
 import asyncio
-from collections.abc import Callable
+import heapq
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -21,7 +24,9 @@ from weakref import WeakValueDictionary
 
 from dss_core.errors import (
     DiskFull,
+    DssError,
     Overloaded,
+    SessionClosed,
     SessionNotFound,
     SessionTakenOver,
     Stopping,
@@ -37,11 +42,18 @@ from dssd.clock import Clock
 from dssd.events.model import Teller, Unheard
 from dssd.leaders.groups import Groups
 from dssd.leaders.registry import Registry
-from dssd.limits import CLOSED_ROWS_MAX, FULL_DISK_RETRY_S, SESSION_DRAIN_S, SESSIONS_MAX
+from dssd.limits import (
+    CLOSED_ROWS_MAX,
+    FULL_DISK_RETRY_S,
+    SESSION_DRAIN_S,
+    SESSIONS_MAX,
+    TAKEOVER_DRAIN_S,
+)
 from dssd.log.port import Log
 from dssd.machines.deadlines import Deadlines
-from dssd.sessions.admission import SESSION_ID_BYTES, check_opening, check_owner
+from dssd.sessions.admission import SESSION_ID_BYTES, check_opening, check_stored
 from dssd.sessions.client_items import Opened, Opening
+from dssd.sessions.listing import Connected, SessionView, views_of
 from dssd.sessions.owned_rows import discard, discard_orphans, taken_up
 from dssd.sessions.session import Session
 from dssd.sessions.session_parts import Services
@@ -55,7 +67,7 @@ from dssd.store.port import (
     Store,
     VersionIs,
 )
-from dssd.store.rows import SessionRow
+from dssd.store.rows import GroupRow, SessionRow
 from dssd.store.uninterrupted import finished
 from dssd.topics.catalogue import Catalogue
 
@@ -78,6 +90,8 @@ class _Known:
     connection: Session | None
     expires_at_ms: int | None
     """Monotonic; None while it is connected."""
+    connected: Connected | None = None
+    """The facts of the connection, for people."""
 
 
 class Sessions:
@@ -125,6 +139,7 @@ class Sessions:
     async def __aenter__(self) -> Self:
         """Start its tasks."""
         await self._tasks.__aenter__()
+        self._stop_watching = self._services.groups.watch_changed(self._group_changed)
         self._keeper = self._tasks.create_task(self._keep(), name="session keeper")
         return self
 
@@ -135,6 +150,7 @@ class Sessions:
         trace: TracebackType | None,
     ) -> None:
         """Stop as `stop` does, end its tasks."""
+        self._stop_watching()
         if error is None:
             await self.stop()
         else:
@@ -152,7 +168,7 @@ class Sessions:
         async with asyncio.TaskGroup() as tasks:
             for session in self._connections():
                 name = f"drain {session.client_id}"
-                tasks.create_task(session.drain(SESSION_DRAIN_S), name=name)
+                tasks.create_task(session.drain(SESSION_DRAIN_S, charges=False), name=name)
         self._end_all()
         # A session whose row was not written counts as disconnected when the daemon starts.
         with suppress(DiskFull):
@@ -171,9 +187,10 @@ class Sessions:
         """Connect a client to its session, which is made, resumed or taken over.
 
         Raises:
-            Stopping, Overloaded, IllegalName, IllegalArgument, PermissionDenied: nothing was
-                changed.
-            SessionNotFound: the session to resume was discarded by another client of that name.
+            Overloaded, IllegalName, IllegalArgument, PermissionDenied: nothing was changed.
+            Stopping: the client is to come back when the daemon has started again.
+            SessionNotFound: the session to resume has expired.
+            SessionTakenOver: the session to resume was discarded by another client of that name.
         """
         client_id = opening.client_id or f"client-{self._services.random_bytes(8).hex()}"
         check_name(client_id)
@@ -183,10 +200,9 @@ class Sessions:
             if self._stopping:
                 raise Stopping
             known = self._known.get(client_id)
+            check_stored(client_id, None if known is None else known.row, opening)
             if known is None:
                 self._make_room(client_id)
-            else:
-                check_owner(known.row, opening)
             before = None if known is None else known.connection
             work = self._attach(client_id, opening, known)
             try:
@@ -199,6 +215,40 @@ class Sessions:
                 raise
             finally:
                 self._coming.discard(client_id)
+
+    async def listed(self, after: str, most: int) -> list[SessionView]:
+        """The first sessions behind a client id, at most so many, by client id."""
+        wanted = heapq.nsmallest(most, (each for each in self._known if each > after))
+        return await self._views([self._known[client_id] for client_id in wanted])
+
+    async def find(self, client_id: str) -> SessionView:
+        """The session of a client.
+
+        Raises:
+            SessionNotFound: it has none.
+        """
+        known = self._known.get(client_id)
+        if known is None:
+            raise SessionNotFound(client_id=client_id)
+        return (await self._views([known]))[0]
+
+    async def _views(self, known: Sequence[_Known]) -> list[SessionView]:
+        sessions = [(each.row, each.connected) for each in known]
+        return await views_of(self._services.store, self._services.groups, sessions)
+
+    async def close(self, client_id: str, session_id: bytes) -> None:
+        """End a session for good: its client is told, and what it owns alone goes.
+
+        Does nothing where the client has another session, or none.
+
+        Raises:
+            DiskFull: nothing was changed.
+        """
+        async with self._locks.setdefault(client_id, asyncio.Lock()):
+            known = self._known.get(client_id)
+            if known is not None and known.row.session_id == session_id:
+                closing = self._forget(known, SessionClosed(client_id=client_id))
+                await finished(closing, name=f"close {client_id}")
 
     async def discard_expired(self) -> None:
         """Discard the sessions whose expiry has passed."""
@@ -217,12 +267,16 @@ class Sessions:
         known = self._known.get(session.client_id)
         if known is None or known.connection is not session:
             return
-        known.connection = None
+        known.connection = known.connected = None
         known.row = replace(known.row, disconnected_at_ms=self._services.clock.wall_ms())
         known.expires_at_ms = self._services.clock.now_ms() + _stay_ms(known.row)
         self._await_expiry(session.client_id)
         self._closed[session.client_id] = known
         self._changed.set()
+
+    def _group_changed(self, group: GroupRow) -> None:
+        for session in self._connections():
+            session.edit(group)
 
     # Opening
 
@@ -233,8 +287,6 @@ class Sessions:
 
     async def _attach(self, client_id: str, opening: Opening, known: _Known | None) -> Session:
         resume = known is not None and (bool(opening.session_id) or not opening.clean_start)
-        if known is not None and opening.session_id not in (b"", known.row.session_id):
-            raise SessionNotFound(client_id=client_id)
         row = SessionRow(
             client_id=client_id,
             session_id=known.row.session_id
@@ -246,14 +298,15 @@ class Sessions:
             principal=opening.principal,
         )
         version = await self._put(row, None if known is None else known.version)
-        if known is not None and known.connection is not None:
+        if known is not None:
             # Not before the commit: if the disk is full, the new connection fails and this stays.
-            known.connection.end(SessionTakenOver(client_id=client_id))
+            await _end_older(known.connection, opening)
         opened = self._opened(row, opening, present=resume)
         fence = VersionIs(SessionRow, (client_id,), version)
         session = Session(opened, self._services, fence)
         self._coming.discard(client_id)
-        self._known[client_id] = _Known(row, version, session, None)
+        connected = Connected(self._services.clock.wall_ms(), opening.peer)
+        self._known[client_id] = _Known(row, version, session, None, connected)
         self._closed.pop(client_id, None)
         self._expiries.clear(client_id)
         try:
@@ -264,6 +317,10 @@ class Sessions:
         except BaseException:
             self.detach(session)
             raise
+        if self._stopping:
+            # It came too late to be ended with all others.
+            self.detach(session)
+            raise Stopping
         return session
 
     async def _put(self, row: SessionRow, known: int | None) -> int:
@@ -365,11 +422,18 @@ class Sessions:
             now_ms = self._services.clock.now_ms()
             if known is None or known.expires_at_ms is None or known.expires_at_ms > now_ms:
                 return
-            # Its row goes first: without it nobody resumes a session that has lost a part.
-            await self._services.store.commit([Delete(SessionRow, (client_id,))])
-            self._closed.pop(client_id, None)
-            del self._known[client_id]
-            await self._discard(known.row.session_id)
+            await self._forget(known)
+
+    async def _forget(self, known: _Known, error: DssError | None = None) -> None:
+        client_id = known.row.client_id
+        # Its row goes first: without it nobody resumes a session that has lost a part.
+        await self._services.store.commit([Delete(SessionRow, (client_id,))])
+        if known.connection is not None:
+            known.connection.end(error)
+        self._closed.pop(client_id, None)
+        self._expiries.clear(client_id)
+        del self._known[client_id]
+        await self._discard(known.row.session_id)
 
     async def _discard(self, session_id: bytes) -> None:
         """Remove the rows of a removed session; on a full disk the keeper does it later."""
@@ -404,6 +468,16 @@ class Sessions:
         stay_ms = max(GRACE_MS, _stay_ms(row) - gone_ms)
         self._known[row.client_id] = _Known(row, version, None, now_ms + stay_ms)
         self._await_expiry(row.client_id)
+
+
+async def _end_older(older: Session | None, opening: Opening) -> None:
+    """End the connection of before, once its client hands out no more."""
+    if older is None:
+        return
+    if not opening.session_id:
+        await older.drain(TAKEOVER_DRAIN_S, charges=True)
+    # Else the same client is back, and has dropped what came on that connection.
+    older.end(SessionTakenOver(client_id=older.client_id))
 
 
 def _stay_ms(row: SessionRow) -> int:

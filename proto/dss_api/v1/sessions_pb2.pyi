@@ -20,6 +20,100 @@ else:
 DESCRIPTOR: _descriptor.FileDescriptor
 
 @_typing.final
+class ListSessionsRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    AFTER_CLIENT_ID_FIELD_NUMBER: _builtins.int
+    LIMIT_FIELD_NUMBER: _builtins.int
+    after_client_id: _builtins.str
+    """of the last one of the answer before"""
+    limit: _builtins.int
+    """the daemon's own bound where 0 or above it"""
+    def __init__(
+        self,
+        *,
+        after_client_id: _builtins.str = ...,
+        limit: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after_client_id", b"after_client_id", "limit", b"limit"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListSessionsRequest: _TypeAlias = ListSessionsRequest  # noqa: Y015
+
+@_typing.final
+class ListSessionsReply(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SESSIONS_FIELD_NUMBER: _builtins.int
+    MORE_FIELD_NUMBER: _builtins.int
+    more: _builtins.bool
+    """ask on, behind the last one"""
+    @_builtins.property
+    def sessions(self) -> _containers.RepeatedCompositeFieldContainer[Global___SessionSummary]:
+        """by client id"""
+
+    def __init__(
+        self,
+        *,
+        sessions: _abc.Iterable[Global___SessionSummary] | None = ...,
+        more: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["more", b"more", "sessions", b"sessions"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListSessionsReply: _TypeAlias = ListSessionsReply  # noqa: Y015
+
+@_typing.final
+class SessionSummary(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CLIENT_ID_FIELD_NUMBER: _builtins.int
+    CONNECTED_FIELD_NUMBER: _builtins.int
+    SINCE_MS_FIELD_NUMBER: _builtins.int
+    EXPIRY_S_FIELD_NUMBER: _builtins.int
+    SUBSCRIPTIONS_FIELD_NUMBER: _builtins.int
+    PRIVATE_SUBSCRIPTIONS_FIELD_NUMBER: _builtins.int
+    PRINCIPAL_FIELD_NUMBER: _builtins.int
+    PEER_FIELD_NUMBER: _builtins.int
+    client_id: _builtins.str
+    connected: _builtins.bool
+    since_ms: _builtins.int
+    """connected since then, or without a connection"""
+    expiry_s: _builtins.int
+    """how long it is kept without one"""
+    subscriptions: _builtins.int
+    private_subscriptions: _builtins.int
+    """those of them that it shares with nobody"""
+    principal: _builtins.str
+    peer: _builtins.str
+    """empty where it is not connected"""
+    def __init__(
+        self,
+        *,
+        client_id: _builtins.str = ...,
+        connected: _builtins.bool = ...,
+        since_ms: _builtins.int = ...,
+        expiry_s: _builtins.int = ...,
+        subscriptions: _builtins.int = ...,
+        private_subscriptions: _builtins.int = ...,
+        principal: _builtins.str = ...,
+        peer: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["client_id", b"client_id", "connected", b"connected", "expiry_s", b"expiry_s", "peer", b"peer", "principal", b"principal", "private_subscriptions", b"private_subscriptions", "since_ms", b"since_ms", "subscriptions", b"subscriptions"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SessionSummary: _TypeAlias = SessionSummary  # noqa: Y015
+
+@_typing.final
 class SessionUp(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -29,6 +123,7 @@ class SessionUp(_message.Message):
     SETTLE_FIELD_NUMBER: _builtins.int
     REVOKE_FINISHED_FIELD_NUMBER: _builtins.int
     PING_FIELD_NUMBER: _builtins.int
+    PAUSE_TAKEN_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def open(self) -> Global___Open: ...
     @_builtins.property
@@ -41,6 +136,8 @@ class SessionUp(_message.Message):
     def revoke_finished(self) -> Global___RevokeFinished: ...
     @_builtins.property
     def ping(self) -> Global___Ping: ...
+    @_builtins.property
+    def pause_taken(self) -> Global___PauseTaken: ...
     def __init__(
         self,
         *,
@@ -50,12 +147,13 @@ class SessionUp(_message.Message):
         settle: Global___SettleBatch | None = ...,
         revoke_finished: Global___RevokeFinished | None = ...,
         ping: Global___Ping | None = ...,
+        pause_taken: Global___PauseTaken | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["item", b"item", "open", b"open", "ping", b"ping", "revoke_finished", b"revoke_finished", "settle", b"settle", "subscribe", b"subscribe", "unsubscribe", b"unsubscribe"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["item", b"item", "open", b"open", "pause_taken", b"pause_taken", "ping", b"ping", "revoke_finished", b"revoke_finished", "settle", b"settle", "subscribe", b"subscribe", "unsubscribe", b"unsubscribe"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["item", b"item", "open", b"open", "ping", b"ping", "revoke_finished", b"revoke_finished", "settle", b"settle", "subscribe", b"subscribe", "unsubscribe", b"unsubscribe"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["item", b"item", "open", b"open", "pause_taken", b"pause_taken", "ping", b"ping", "revoke_finished", b"revoke_finished", "settle", b"settle", "subscribe", b"subscribe", "unsubscribe", b"unsubscribe"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_item: _TypeAlias = _typing.Literal["open", "subscribe", "unsubscribe", "settle", "revoke_finished", "ping"]  # noqa: Y015
+    _WhichOneofReturnType_item: _TypeAlias = _typing.Literal["open", "subscribe", "unsubscribe", "settle", "revoke_finished", "ping", "pause_taken"]  # noqa: Y015
     _WhichOneofArgType_item: _TypeAlias = _typing.Literal["item", b"item"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_item) -> _WhichOneofReturnType_item | None: ...
 
@@ -77,6 +175,7 @@ class SessionDown(_message.Message):
     PONG_FIELD_NUMBER: _builtins.int
     UNSUBSCRIBED_FIELD_NUMBER: _builtins.int
     GONE_FIELD_NUMBER: _builtins.int
+    PAUSE_SET_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def opened(self) -> Global___Opened: ...
     @_builtins.property
@@ -101,6 +200,8 @@ class SessionDown(_message.Message):
     def unsubscribed(self) -> Global___Unsubscribed: ...
     @_builtins.property
     def gone(self) -> Global___Gone: ...
+    @_builtins.property
+    def pause_set(self) -> Global___PauseSet: ...
     def __init__(
         self,
         *,
@@ -116,12 +217,13 @@ class SessionDown(_message.Message):
         pong: Global___Pong | None = ...,
         unsubscribed: Global___Unsubscribed | None = ...,
         gone: Global___Gone | None = ...,
+        pause_set: Global___PauseSet | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["deliver", b"deliver", "error", b"error", "gone", b"gone", "granted", b"granted", "item", b"item", "opened", b"opened", "pong", b"pong", "revoke", b"revoke", "revoked", b"revoked", "settled", b"settled", "status", b"status", "subscribed", b"subscribed", "unsubscribed", b"unsubscribed"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["deliver", b"deliver", "error", b"error", "gone", b"gone", "granted", b"granted", "item", b"item", "opened", b"opened", "pause_set", b"pause_set", "pong", b"pong", "revoke", b"revoke", "revoked", b"revoked", "settled", b"settled", "status", b"status", "subscribed", b"subscribed", "unsubscribed", b"unsubscribed"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["deliver", b"deliver", "error", b"error", "gone", b"gone", "granted", b"granted", "item", b"item", "opened", b"opened", "pong", b"pong", "revoke", b"revoke", "revoked", b"revoked", "settled", b"settled", "status", b"status", "subscribed", b"subscribed", "unsubscribed", b"unsubscribed"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["deliver", b"deliver", "error", b"error", "gone", b"gone", "granted", b"granted", "item", b"item", "opened", b"opened", "pause_set", b"pause_set", "pong", b"pong", "revoke", b"revoke", "revoked", b"revoked", "settled", b"settled", "status", b"status", "subscribed", b"subscribed", "unsubscribed", b"unsubscribed"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_item: _TypeAlias = _typing.Literal["opened", "subscribed", "granted", "deliver", "revoke", "revoked", "settled", "status", "error", "pong", "unsubscribed", "gone"]  # noqa: Y015
+    _WhichOneofReturnType_item: _TypeAlias = _typing.Literal["opened", "subscribed", "granted", "deliver", "revoke", "revoked", "settled", "status", "error", "pong", "unsubscribed", "gone", "pause_set"]  # noqa: Y015
     _WhichOneofArgType_item: _TypeAlias = _typing.Literal["item", b"item"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_item) -> _WhichOneofReturnType_item | None: ...
 
@@ -142,8 +244,9 @@ class Open(_message.Message):
     clean_start: _builtins.bool
     """of the client's first connect only"""
     session_id: _builtins.bytes
-    """present: resume exactly this session"""
+    """present: resume exactly this session; DSS6003 where it expired,"""
     session_expiry_s: _builtins.int
+    """DSS6002 where another client uses the client id since"""
     credit_records: _builtins.int
     credit_bytes: _builtins.int
     def __init__(
@@ -623,6 +726,63 @@ class Status(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Status: _TypeAlias = Status  # noqa: Y015
+
+@_typing.final
+class PauseSet(_message.Message):
+    """The group was paused: hand out nothing new of the subscription, not even what waits in the client;
+    what is out may be settled. Or it was resumed. Answer pause_taken once it is done.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SUBSCRIPTION_FIELD_NUMBER: _builtins.int
+    PAUSED_FIELD_NUMBER: _builtins.int
+    TURN_FIELD_NUMBER: _builtins.int
+    subscription: _builtins.int
+    paused: _builtins.bool
+    turn: _builtins.int
+    """rises; the last one counts"""
+    def __init__(
+        self,
+        *,
+        subscription: _builtins.int = ...,
+        paused: _builtins.bool = ...,
+        turn: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["paused", b"paused", "subscription", b"subscription", "turn", b"turn"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PauseSet: _TypeAlias = PauseSet  # noqa: Y015
+
+@_typing.final
+class PauseTaken(_message.Message):
+    """Nothing of the subscription is handed out any more, or it is again. Reports of what was handed
+    out before come first.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SUBSCRIPTION_FIELD_NUMBER: _builtins.int
+    TURN_FIELD_NUMBER: _builtins.int
+    subscription: _builtins.int
+    turn: _builtins.int
+    """of the item that it answers"""
+    def __init__(
+        self,
+        *,
+        subscription: _builtins.int = ...,
+        turn: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["subscription", b"subscription", "turn", b"turn"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PauseTaken: _TypeAlias = PauseTaken  # noqa: Y015
 
 @_typing.final
 class SessionError(_message.Message):

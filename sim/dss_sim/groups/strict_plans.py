@@ -28,7 +28,7 @@ UNDISTURBING = (
     frozenset(
         {
             "append", "begin", "join", "intrude", "grow_topic", "seal_topic", "fill_disk", "rot",
-            "cut_producer", "kill_producer", "burst",
+            "lose_sectors", "neglect", "cut_producer", "kill_producer", "burst",
         }
     )
     | LEADER_FAULTS

@@ -60,9 +60,33 @@ IN_SESSIONS = (
     Mutant(
         "old connection not ended",
         "two connections of a client are served beside each other",
-        "Sessions._attach",
-        "known.connection.end(SessionTakenOver(client_id=client_id))",
+        "sessions._end_older",
+        "older.end(SessionTakenOver(client_id=older.client_id))",
         "pass",
+        JUDGE,
+    ),
+    Mutant(
+        "old connection not waited for",
+        "a client that knows nothing of the newer one hands out what that one is given",
+        "sessions._end_older",
+        "await older.drain(TAKEOVER_DRAIN_S, charges=True)",
+        "pass",
+        JUDGE,
+    ),
+    Mutant(
+        "discarded reads as expired",
+        "a client whose session another one discarded takes the client id back",
+        "check_stored",
+        "raise SessionTakenOver(client_id=client_id)",
+        "raise SessionNotFound(client_id=client_id)",
+        JUDGE,
+    ),
+    Mutant(
+        "expired session made anew",
+        "whoever names a session that expired is given another, of which it may never hear",
+        "check_stored",
+        "raise SessionNotFound(client_id=client_id)",
+        "return",
         JUDGE,
     ),
     Mutant(
@@ -166,7 +190,7 @@ IN_SESSIONS = (
     Mutant(
         "belongings before the session",
         "a session that is half discarded can be resumed",
-        "Sessions._expire",
+        "Sessions._forget",
         "await self._services.store.commit([Delete(SessionRow, (client_id,))])",
         """
         await discard(self._services, known.row.session_id)

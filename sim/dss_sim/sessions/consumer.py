@@ -24,6 +24,7 @@ from dssd.sessions.scheduler import cut_frames
 
 SETTLE_US = (500, 5_000)
 TURN_US = (200, 20_000)
+SLOW_TURN_US = (20_000, 400_000)
 LATER_US = (1_000, 900_000)
 RECORDS_A_TURN = 4
 REVOKE_WAIT_SHARE = 0.8
@@ -82,7 +83,11 @@ class Consumer:
         self._doubtful = False
         self._gone = False
         self._resting = False
-        self._taken_over = False
+        self.is_taken_over = False
+        """A newer connection has its session."""
+        self._turn_us = TURN_US
+        self._paused: set[int] = set()
+        """Subscriptions of which nothing new is handed out."""
 
     # What happens to it
 
@@ -91,7 +96,7 @@ class Consumer:
         self._gone = True
 
     def rest(self) -> None:
-        """A newer connection begins: hand out nothing while it is not known what becomes of it."""
+        """Its process begins a newer one: hand out nothing until it is known what comes of it."""
         self._resting = True
 
     def wake(self) -> None:
@@ -99,9 +104,13 @@ class Consumer:
         self._resting = False
         self._turn_soon()
 
+    def slow_down(self) -> None:
+        """Its user takes longer from now on, so that it has records in hand."""
+        self._turn_us = SLOW_TURN_US
+
     def taken_over(self) -> None:
         """The newer one is there: acks are still sent, but the daemon may not receive them."""
-        self._resting = self._taken_over = True
+        self.is_taken_over = True
 
     def stand_still(self) -> None:
         """Until `doubt`."""
@@ -162,10 +171,22 @@ class Consumer:
 
     def left(self, subscription: int) -> None:
         """The subscription is left: what was handed out may still be acked."""
+        self._paused.discard(subscription)
         for held in self._grants.values():
             if held.subscription == subscription:
                 held.left = True
                 self._inbox = deque(entry for entry in self._inbox if entry[0] is not held)
+
+    def set_paused(self, item: sessions_pb2.PauseSet) -> None:
+        """Its group was paused, or resumed."""
+        if item.paused:
+            self._paused.add(item.subscription)
+        else:
+            self._paused.discard(item.subscription)
+            self._turn_soon()
+        self._say_settled(self._grants.values())
+        taken = sessions_pb2.PauseTaken(subscription=item.subscription, turn=item.turn)
+        self._say(Up(pause_taken=taken))
 
     def settled(self, token: int) -> None:
         """The acks under a token are durable."""
@@ -194,18 +215,28 @@ class Consumer:
         self._say(Up(revoke_finished=sessions_pb2.RevokeFinished(grant=grant)))
 
     def _turn_soon(self) -> None:
-        if not self._turning and self._inbox:
+        if not self._turning and self._next_ready() is not None:
             self._turning = True
-            self._timeline.after(self._chance.randint(*TURN_US), self._turn)
+            self._timeline.after(self._chance.randint(*self._turn_us), self._turn)
 
     def _turn(self) -> None:
         self._turning = False
         if self._gone or self._doubtful or self._resting:
             return
-        for _ in range(min(RECORDS_A_TURN, len(self._inbox))):
-            self._hand_out(*self._inbox.popleft())
+        for _ in range(RECORDS_A_TURN):
+            at = self._next_ready()
+            if at is None:
+                break
+            entry = self._inbox[at]
+            del self._inbox[at]
+            self._hand_out(*entry)
         self._settle_soon()
         self._turn_soon()
+
+    def _next_ready(self) -> int | None:
+        """The place of the next record in the queue that is not of a paused subscription."""
+        entries = enumerate(self._inbox)
+        return next((at for at, each in entries if each[0].subscription not in self._paused), None)
 
     def _hand_out(
         self, held: _Held, offset: int, attempt: int, redelivered: bool, key: Key
@@ -234,7 +265,7 @@ class Consumer:
             self._settle_soon()
 
     def _ack(self, held: _Held, offset: int) -> None:
-        if not self._taken_over:
+        if not self.is_taken_over:
             now_us = self._timeline.now_us
             self._tell(Acked(now_us, held.group, held.stream, offset, self._name))
         held.held.discard(offset)

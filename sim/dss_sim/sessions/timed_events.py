@@ -21,15 +21,22 @@ from dss_sim.sessions.connection import Connection
 from dss_sim.sessions.consumer import Up
 from dss_sim.sessions.plan import JUMPS_MS, SECOND_US, shared_filters
 from dss_sim.sessions.world import World
-from dssd.leaders.groups import EXCLUSIVE
+from dssd.leaders.declarations import EXCLUSIVE
 from dssd.leaders.takeover import LEASE
 from dssd.machines.start_point import Earliest
+from dssd.operations.changes import PauseGroup, ResumeGroup
+from dssd.operations.plans import subject_of
 
 VANISH_US = (0, 12_000)
 """How long after its call began a client vanishes."""
 RETURN_US = (50_000, 3 * SECOND_US)
 STAND_STILL_US = (200_000, 4 * SECOND_US)
 """Too short for the transport to cut the client off."""
+TOLD_LATE_US = (200_000, 2_300_000)
+"""Below the 0.4 leases after which a client that hears nothing hands out no more."""
+TWIN_RECORDS = (4, 12)
+TWIN_US = (5_000, 100_000)
+"""How long those records are under way when the other process comes."""
 DISK_US = (1 * SECOND_US, 9 * SECOND_US)
 STEPS = (1, 4_000)
 TRANSACTIONS = (1, 12)
@@ -64,6 +71,30 @@ def _attach(world: World, timed: Timed, chance: Random) -> None:
 def _clean(world: World, timed: Timed, chance: Random) -> None:
     world.disturb("clean")
     _client(world, timed).connect(clean=True)
+
+
+def _twin(world: World, timed: Timed, chance: Random) -> None:
+    """Another process takes the client id; the one before is told late, and works on meanwhile."""
+    client = _client(world, timed)
+    older = client.newest
+    if older is None or not older.is_live:
+        return
+    world.disturb("twin")
+    older.consumer.slow_down()
+    for stream in sorted(world.names):
+        world.append(stream, chance.randint(*TWIN_RECORDS))
+
+    def take_over() -> None:
+        call = older.call
+        if world.healed or older is not client.newest or call is None or call.frozen:
+            return
+        if not older.session_id:
+            return  # it has nothing in hand
+        call.delay()
+        world.timeline.after(chance.randint(*TOLD_LATE_US), call.thaw)
+        client.connect(clean=chance.random() < 0.5, anew=True)
+
+    world.timeline.after(chance.randint(*TWIN_US), take_over)
 
 
 def _vanish(world: World, timed: Timed, chance: Random) -> None:
@@ -218,6 +249,20 @@ def _remove_one(world: World, timed: Timed, *, private: bool) -> None:
         life.run(_tolerant(life.groups.remove(group_id)), "remove")
 
 
+def _pause(world: World, timed: Timed, chance: Random) -> None:
+    """Pause a group, until a time or until somebody resumes it."""
+    life = world.serving
+    groups = () if life is None else life.groups.groups()
+    if not groups or life is None:
+        return
+    name = subject_of(groups[timed.who % len(groups)])
+    ends_by_itself = chance.random() < 0.4
+    until_ms = life.clock.wall_ms() + timed.amount // 1_000 if ends_by_itself else None
+    world.operate(PauseGroup(name, until_ms))
+    if not ends_by_itself:
+        world.timeline.after(timed.amount, partial(world.operate, ResumeGroup(name)))
+
+
 def _wall(world: World, timed: Timed, chance: Random) -> None:
     """Not while a daemon loads: which of two dates it reads then is open."""
     if world.life is None or world.serving is not None:
@@ -312,6 +357,7 @@ KINDS: Mapping[str, Callable[[World, Timed, Random], None]] = {
     "begin": _begin,
     "attach": _attach,
     "clean": _clean,
+    "twin": _twin,
     "vanish": _vanish,
     "detach": _detach,
     "cut": _cut,
@@ -323,6 +369,7 @@ KINDS: Mapping[str, Callable[[World, Timed, Random], None]] = {
     "declare": _declare,
     "remove": _remove,
     "remove_private": _remove_private,
+    "pause": _pause,
     "wall": _wall,
     "fill_disk": _fill_disk,
     "slow_disk": _slow_disk,

@@ -88,7 +88,22 @@ class CancelMoves:
     number: int
 
 
-Instruction = MoveCursors | CancelMoves | HandOverInstruction
+@dataclass(frozen=True, slots=True)
+class PauseGroup:
+    """Let the members hand out nothing new, or let them hand out again: as it is stored now."""
+
+    number: int
+    paused: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CancelPause:
+    """Wait no more until the members have confirmed; the group stays as it is stored."""
+
+    number: int
+
+
+Instruction = MoveCursors | CancelMoves | PauseGroup | CancelPause | HandOverInstruction
 """What an operation asks of the leader."""
 
 
@@ -114,6 +129,8 @@ class TookOver:
     """Moves of cursors that applied operations wait for."""
     bans: tuple[Ban, ...] = ()
     """Clients that operators keep out."""
+    paused: bool = False
+    """The group is paused."""
 
 
 @dataclass(frozen=True, slots=True)

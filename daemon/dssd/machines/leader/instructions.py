@@ -10,11 +10,13 @@ from collections.abc import Callable, Mapping
 
 from dssd.machines.leader.events import (
     CancelMoves,
+    CancelPause,
     Concluded,
     CursorMove,
     Instructed,
     Instruction,
     MoveCursors,
+    PauseGroup,
 )
 from dssd.machines.leader.evictions import end_evicted, evict, lift_ban
 from dssd.machines.leader.hand_over_events import (
@@ -28,6 +30,7 @@ from dssd.machines.leader.hand_over_events import (
 from dssd.machines.leader.hand_overs import rebalance, revoke_grant, transfer_grant, unpin
 from dssd.machines.leader.lent_stream import LentStream
 from dssd.machines.leader.moves_under_way import conclude_if_done
+from dssd.machines.leader.pausing import cancel_pause, change_pause
 from dssd.machines.leader.state import Reserve
 from dssd.machines.leader.stream_acts import turn_stream
 from dssd.machines.leader.stream_events import MoveAsked, MoveCancelled
@@ -101,4 +104,6 @@ INSTRUCTIONS: Mapping[type[Instruction], Callable[..., None]] = {
     Unpin: unpin,
     Evict: evict,
     LiftBan: lift_ban,
+    PauseGroup: change_pause,
+    CancelPause: cancel_pause,
 }

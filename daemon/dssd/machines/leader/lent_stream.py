@@ -14,7 +14,7 @@ from dssd.machines.leader.events import (
     StoredStream,
     StreamRecord,
 )
-from dssd.machines.messages import BorrowerId, GrantedStream, Stall
+from dssd.machines.messages import NO_PAUSE, BorrowerId, GrantedStream, Pause, Stall
 
 
 class StreamState(Enum):
@@ -125,8 +125,8 @@ class LentStream:
             self.ended_move,
         )
 
-    def granted(self) -> GrantedStream:
-        """What its holder is told."""
+    def granted(self, pause: Pause = NO_PAUSE) -> GrantedStream:
+        """What its holder is told, of a group of that pause."""
         suspect_end = max(self.suspect_end, self.frontier)
         return GrantedStream(
             self.stream,
@@ -136,4 +136,5 @@ class LentStream:
             self.attempts,
             suspect_end,
             self.fate,
+            pause,
         )

@@ -40,7 +40,7 @@ from dss_core.errors import GroupDestroyed
 from dss_core.ids import StreamId
 from dss_core.progress import Progress
 from dssd.limits import TIMERS_A_STEP_MAX
-from dssd.machines.leader import stream_sets
+from dssd.machines.leader import pausing, stream_sets
 from dssd.machines.leader.commits import commit_if_due, mark_dirty
 from dssd.machines.leader.events import (
     Committed,
@@ -82,6 +82,7 @@ from dssd.machines.leader.state import (
     Resend,
     Reserve,
     StateDeadline,
+    TellPause,
     Timer,
 )
 from dssd.machines.leader.stream_acts import (
@@ -95,6 +96,7 @@ from dssd.machines.leader.stream_events import HolderLost, Overdue, ResendDue, S
 from dssd.machines.leader.turn import LeaderTurn
 from dssd.machines.messages import (
     Invalidate,
+    Pause,
 )
 
 
@@ -105,6 +107,7 @@ def step(state: Leader, given: LeaderInput) -> tuple[Leader, list[LeaderEffect]]
     if state.state is LeaderState.LEADING:
         rebalance_if_due(turn)
         go_on(turn)
+        pausing.conclude_if_obeyed(turn)
     send_grants(turn)
     _speak_of_sets(turn)
     if state.state in (LeaderState.LEADING, LeaderState.STOPPING):
@@ -149,6 +152,7 @@ def _take_over(turn: LeaderTurn, given: TookOver) -> None:
     state.timers.set(Alarm.IDLE, given.now_ms + state.timing.idle_ms)
     for ban in given.bans:
         keep_out(turn, ban)
+    state.pause = Pause(paused=given.paused)
     take_pending_moves(turn, given.moves)
 
 
@@ -231,6 +235,8 @@ def _fire(turn: LeaderTurn, timer: Timer) -> None:
             end_ban(turn, client_id)
         case StateDeadline(stream):
             turn_stream(turn, state.streams[stream], Overdue())
+        case TellPause(borrower_id):
+            pausing.tell_again(turn, borrower_id)
         case Alarm():
             _ring(turn, timer)
         case _:
@@ -267,7 +273,8 @@ def _stop_idle(turn: LeaderTurn) -> None:
             mark_dirty(turn, lent.stream)
     if state.stream_sets is not None:
         stream_sets.forget_sessions(state.stream_sets)
-    if state.dirty or state.is_committing() or stream_sets.is_waiting(state):
+    unsaved = state.dirty or state.is_committing() or stream_sets.is_waiting(state)
+    if unsaved or state.pausing:
         state.urgent = True
         state.timers.set(Alarm.IDLE, turn.now_ms + state.timing.commit_ms)
         return

@@ -6,7 +6,7 @@ hold (`rebalance`).
 """
 
 from dssd.limits import MOVES_A_STEP_MAX
-from dssd.machines.leader import stream_sets
+from dssd.machines.leader import pausing, stream_sets
 from dssd.machines.leader.events import SessionClosed
 from dssd.machines.leader.hand_overs_under_way import note_evicted, note_taker_left
 from dssd.machines.leader.state import Alarm, ForgetDeparted, Leader, Member, MemberLease, Reserve
@@ -46,6 +46,7 @@ def remove_member(turn: LeaderTurn, member: Member, *, rebalance_at_ms: int) -> 
     if state.stream_sets is not None:
         stream_sets.leave(state.stream_sets, member.borrower_id)
     state.timers.clear(MemberLease(member.borrower_id))
+    pausing.forget(turn, member.borrower_id)
     note_departed(turn, member.borrower_id)
     # A planned rebalance must not come sooner because streams became free by this leave.
     for stream in sorted(member.streams):

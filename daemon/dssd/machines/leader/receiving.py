@@ -8,7 +8,7 @@ does not know what a report does to a stream (`stream`), nor who should hold it 
 from collections.abc import Callable, Iterable, Mapping
 
 from dss_core.errors import GroupNotFound
-from dssd.machines.leader import stream_sets
+from dssd.machines.leader import pausing, stream_sets
 from dssd.machines.leader.events import Received
 from dssd.machines.leader.evictions import ban_notice, eviction_notice
 from dssd.machines.leader.lent_stream import LentStream
@@ -24,6 +24,7 @@ from dssd.machines.messages import (
     Invalidate,
     LeaderConnectResponse,
     LeaderWanted,
+    PauseObeyed,
     Ping,
     PingResponse,
     RevokeFinished,
@@ -88,6 +89,7 @@ def _admit(turn: LeaderTurn, message: LeaderWanted) -> None:
         state.timers.clear(Alarm.IDLE)
         extend_lease(turn, member)
         rebalance_by(turn, turn.now_ms + state.timing.gather_ms)
+        pausing.tell_newcomer(turn, message)
     if state.stream_sets is not None:
         _take_presented(turn, state.stream_sets, message)
         return
@@ -182,5 +184,6 @@ MESSAGES: Mapping[type[ToLeader], Callable[..., None]] = {
     RevokeFinished: _take_release,
     Disconnect: _take_goodbye,
     UpdateStreamStates: _take_states,
+    PauseObeyed: pausing.take_obeyed,
 }
 """While leading, from a member; a stranger gets only as far as `LeaderWanted` and `Disconnect`."""

@@ -18,7 +18,7 @@ from dssd.machines.leader.lent_stream import HELD, TRANSIENT, LentStream, Stream
 from dssd.machines.leader.operated_state import Evictions, HandOvers
 from dssd.machines.leader.stream_set_state import StreamSets
 from dssd.machines.leader.timing import LeaderTiming
-from dssd.machines.messages import BorrowerId, SessionId
+from dssd.machines.messages import NO_PAUSE, BorrowerId, Pause, SessionId
 
 
 class LeaderState(Enum):
@@ -84,7 +84,14 @@ class BanEnds:
     client_id: str
 
 
-Timer = Alarm | MemberLease | Resend | StateDeadline | ForgetDeparted | BanEnds
+@dataclass(frozen=True, slots=True)
+class TellPause:
+    """When a member is told again whether the group is paused."""
+
+    borrower_id: BorrowerId
+
+
+Timer = Alarm | MemberLease | Resend | StateDeadline | ForgetDeparted | BanEnds | TellPause
 
 
 class Committing(NamedTuple):
@@ -137,6 +144,8 @@ class Leader:
         "moving",
         "order",
         "owner_session",
+        "pause",
+        "pausing",
         "rebalanced_ms",
         "resend_ms",
         "reserve",
@@ -145,6 +154,7 @@ class Leader:
         "state",
         "stream_sets",
         "streams",
+        "telling",
         "timers",
         "timing",
         "urgent",
@@ -196,6 +206,12 @@ class Leader:
         """Streams whose moves are not durably ended, by the number of the operation."""
         self.hand_overs = HandOvers()
         self.evictions = Evictions()
+        self.pause: Pause = NO_PAUSE
+        self.telling: dict[BorrowerId, int] = {}
+        """Members that have not confirmed the pause as it is, and after how long each is told
+        again."""
+        self.pausing: set[int] = set()
+        """Operations that wait until all of them have."""
         self.commit_id = 0
         self.commit_begun_ms = 0
         self.commit_took_ms = 0

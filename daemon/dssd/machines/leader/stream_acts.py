@@ -155,7 +155,7 @@ def send_grants(turn: LeaderTurn) -> None:
     state = turn.state
     for borrower_id, all_lent in turn.grants.items():
         streams = tuple(
-            lent.granted()
+            lent.granted(state.pause)
             for lent in all_lent
             if lent.state is StreamState.GRANTING and lent.holder == borrower_id
         )

@@ -1,0 +1,70 @@
+"""``dssctl sessions``: what the daemon keeps of clients."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dssctl.changing import Changing, carry_out
+from dssctl.connection import ask
+from dssctl.output import Column, Instant, Item, Kind, show_list
+from dssctl.output.instants import duration
+from dssctl.tree import Command, noun, settings_of
+
+if TYPE_CHECKING:
+    from dss_client import SessionSummary
+
+app = noun("sessions")
+
+
+def _expiry(item: Item, _now_us: int) -> str:
+    expiry_s = item["expiry_s"]
+    assert isinstance(expiry_s, int)
+    return duration(expiry_s * 1_000)
+
+
+SESSION_KIND = Kind(
+    "Session",
+    (
+        Column("client_id", "CLIENT"),
+        Column("state", "STATE", styles={"connected": "green"}),
+        Column("since", "SINCE", right=True),
+        Column("subscriptions", "SUBSCRIPTIONS", right=True),
+        Column("peer", "PEER"),
+        Column("private_subscriptions", "PRIVATE", right=True, wide=True),
+        Column("expiry_s", "EXPIRY", right=True, cell=_expiry, wide=True),
+        Column("principal", "PRINCIPAL", wide=True),
+    ),
+    lambda item: str(item["client_id"]),
+)
+
+
+@app.command("ls", cls=Command)
+def list_sessions(context: typer.Context) -> None:
+    """List the sessions of all clients, connected or not."""
+    settings = settings_of(context)
+    sessions = ask(settings, lambda client: client.sessions.list())
+    show_list(settings, SESSION_KIND, [_item(session) for session in sessions])
+
+
+@app.command(cls=Changing)
+def close(
+    context: typer.Context,
+    client: Annotated[str, typer.Argument(metavar="CLIENT", help="The id of its client.")],
+) -> None:
+    """End the session of a client, connected or not; what it held goes to others."""
+    from dss_client.changes import CloseSession
+
+    carry_out(context, CloseSession(client))
+
+
+def _item(session: "SessionSummary") -> Item:
+    return {
+        "client_id": session.client_id,
+        "state": session.state,
+        "since": Instant.of_ms(session.since_ms),
+        "subscriptions": session.subscriptions,
+        "private_subscriptions": session.private_subscriptions,
+        "expiry_s": session.expiry_s,
+        "peer": session.peer or None,
+        "principal": session.principal,
+    }
