@@ -20,7 +20,7 @@ GROUPS = (
     IN_LOG,
     IN_DISK,
     IN_SESSIONS,
-    IN_OPERATIONS,
     IN_PAUSES,
+    IN_OPERATIONS,
 )
 MUTANTS = tuple(mutant for group in GROUPS for mutant in group)
