@@ -78,11 +78,11 @@ def _admit(turn: LeaderTurn, message: LeaderWanted) -> None:
     if message.borrower_id in state.departed:
         turn.send(_refusal(turn, message.borrower_id, "gone"))
         return
+    banned = ban_notice(state, message.borrower_id, message.client_id)
+    if banned is not None:
+        turn.send(banned)
+        return
     if message.borrower_id not in state.members:
-        banned = ban_notice(state, message.borrower_id, message.client_id)
-        if banned is not None:
-            turn.send(banned)
-            return
         member = Member(message.borrower_id, message.session_id, message.client_id, turn.now_ms)
         state.members[member.borrower_id] = member
         state.sessions.setdefault(member.session_id, {})[member.borrower_id] = None
