@@ -33,6 +33,8 @@ from dssd.machines.leader.events import (
     Committed,
     Concluded,
     Destroyed,
+    Instructed,
+    Instruction,
     LeaderEffect,
     LeaderInput,
     Persist,
@@ -150,6 +152,16 @@ class LeaderHost:
         if acting is not None and self.up:
             self._feed(acting, Destroyed(self.host.now_ms()))
 
+    def instruct(self, group_id: int, instruction: Instruction) -> None:
+        """An operation asks for something; a leader is started for it where there is none."""
+        if not self.takes_sessions:
+            return
+        acting = self.leading.get(group_id)
+        if acting is None:
+            self._start(group_id)
+        else:
+            self._feed(acting, Instructed(instruction, self.host.now_ms()))
+
     # Its life
 
     def crash(self, *, with_sessions: bool) -> None:
@@ -185,15 +197,17 @@ class LeaderHost:
         acting = self.leading.pop(group_id, None)
         if acting is not None:
             acting.over = True
+            self._world.member_operator.repeat_on(group_id)
 
     # Taking over
 
-    def _start(self, group_id: int, wanted: LeaderWanted) -> Leading | None:
+    def _start(self, group_id: int, wanted: LeaderWanted | None = None) -> Leading | None:
         world = self._world
         found = at_once(world.store.rows.read(GroupRow, (group_id,)))
-        if found is None:
+        if found is None and wanted is not None:
             invalid = Invalidate(wanted.borrower_id, wanted.leader_epoch, GroupDestroyed.code)
             world.to_borrower(self.host, invalid)
+        if found is None:
             return None
         acting = self.leading[group_id] = Leading(found.row)
         known = at_once(world.store.rows.read(LeaderRow, (group_id,)))
@@ -224,7 +238,11 @@ class LeaderHost:
         if self._led.get(acting.group.group_id) == self._boots:
             acting.kept_until_ms = self.host.now_ms() + world.plan.timing.lease_ms
         self._led[acting.group.group_id] = self._boots
-        self._feed(acting, TookOver(self.host.now_ms(), stored, attempt.restarted, versions))
+        bans = world.member_operator.bans(acting.group.group_id)
+        taken = (stored, attempt.restarted, versions)
+        self._feed(acting, TookOver(self.host.now_ms(), *taken, bans=bans))
+        for instruction in world.member_operator.asked_of(acting.group.group_id):
+            self._feed(acting, Instructed(instruction, self.host.now_ms()))
         for given in waiting:
             self._feed(acting, given)
 
@@ -247,6 +265,7 @@ class LeaderHost:
         if isinstance(given, Received) and says_leaving(given.message):
             acting.left.setdefault(given.message.borrower_id, epochs_of(acting.leader))
         self._world.touch_leader(acting)
+        self._world.member_operator.check(acting.group.group_id, acting.leader, given)
         for effect in effects:
             if acting.over:
                 return
@@ -262,8 +281,10 @@ class LeaderHost:
                 self._persist(acting, effect)
             case WakeAt(at_ms):
                 self._arm(acting, at_ms)
-            case Concluded():
-                pass
+            case Concluded(number):
+                assert acting.leader is not None
+                group_id = acting.group.group_id
+                self._world.member_operator.concluded(group_id, number, acting.leader)
             case Stop():
                 self._end(acting)
             case _:

@@ -114,6 +114,7 @@ def heal(world: World) -> None:
     for client in world.clients:
         client.behave()
     world.healed_us = world.schedule.now_us
+    world.member_operator.wind_up()
 
 
 def _until(
@@ -130,13 +131,15 @@ def _until(
 
 def is_settled(world: World) -> bool:
     """Whether all is told to producers, and every group's stored progress is at every end."""
-    return all(each.settled for each in world.producers) and not world.checker.unsettled()
+    settled = all(each.settled for each in world.producers)
+    return settled and not world.member_operator.unended() and not world.checker.unsettled()
 
 
 def _unsettled(world: World) -> str:
     waiting = [each.name for each in world.producers if not each.settled]
     unread = world.checker.unsettled()
-    return f"producers: {waiting}; (group, stream, floor, end): {unread}"
+    running = world.member_operator.unended()
+    return f"producers: {waiting}; operations: {running}; (group, stream, floor, end): {unread}"
 
 
 def is_balanced(world: World) -> bool:

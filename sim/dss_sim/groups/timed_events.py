@@ -10,6 +10,7 @@ from functools import partial
 
 from dss_sim.groups.client import Client
 from dss_sim.groups.history import Destroyed, Disturbed, Gone
+from dss_sim.groups.member_plans import MEMBER_OPERATIONS
 from dss_sim.groups.plan import Dies, Timed
 from dss_sim.groups.producers import Producer
 from dss_sim.groups.store import at_once
@@ -18,7 +19,7 @@ from dss_sim.groups.world import World
 from dssd.sessions.client_items import Subscribe
 from dssd.store.keys import key_of
 from dssd.store.port import Delete, Write
-from dssd.store.rows import GrantRow, GroupRow, LeaderRow, ProgressRow, StreamSetRow
+from dssd.store.rows import BanRow, GrantRow, GroupRow, LeaderRow, ProgressRow, StreamSetRow
 from dssd.topics.model import StorageTopic, Topic
 
 NOTICES_US = 1_000
@@ -193,11 +194,26 @@ def _destroy_group(world: World, timed: Timed) -> None:
     group = world.groups.pop(names[timed.who % len(names)])
     rows, key = world.store.rows, (group.group_id,)
     writes: list[Write] = [Delete(GroupRow, key), Delete(LeaderRow, key)]
-    for kind in (GrantRow, ProgressRow, StreamSetRow):
+    for kind in (GrantRow, ProgressRow, StreamSetRow, BanRow):
         writes += [Delete(kind, key_of(found.row)) for found in at_once(rows.scan(kind, key))]
     at_once(rows.commit(writes))
     world.tell(Destroyed(world.schedule.now_us, group.name))
     world.leaders.destroy(group.group_id)
+    world.member_operator.forget(group.group_id)
+
+
+def _operated(world: World, timed: Timed) -> None:
+    groups = list(world.groups.values())
+    group, operator = groups[timed.who % len(groups)], world.member_operator
+    asks = {
+        "transfer": operator.transfer,
+        "revoke_grant": operator.revoke,
+        "unpin": operator.unpin,
+        "rebalance": operator.rebalance,
+        "evict": operator.evict,
+        "ask_again": operator.repeat,
+    }
+    asks[timed.kind](group)
 
 
 # Faults
@@ -365,6 +381,7 @@ KINDS: Mapping[str, Callable[[World, Timed], None]] = {
     "seal_topic": _seal_topic,
     "remove_topic": _remove_topic,
     "destroy_group": _destroy_group,
+    **dict.fromkeys(MEMBER_OPERATIONS, _operated),
     "partition": _partition,
     "lose_leader": _lose_leader,
     "crash_leader_host": _crash_leader_host,

@@ -27,6 +27,7 @@ from dss_sim.groups.machine_rules import (
     check_repeated,
     check_window,
 )
+from dss_sim.groups.member_operator import MemberOperator
 from dss_sim.groups.network import Network
 from dss_sim.groups.pipe import Pipe
 from dss_sim.groups.plan import GroupPlan, Plan
@@ -81,6 +82,7 @@ class World:
         self.healed_us: int | None = None
         """Since when there are no faults."""
         self.ledger = Ledger()
+        self.member_operator = MemberOperator(self)
         self.incarnations = Incarnations(len(plan.groups))
         self._delays = self.chance.of("delays")
         self._pipes = self.chance.of("pipes")
@@ -232,6 +234,7 @@ class World:
         # Where the whole daemon died since, leaders come back with its log.
         if self.writer.up:
             self.leaders.restart()
+            self.member_operator.resume()
 
     def crash_sessions(self, host: Host) -> None:
         """Every session of the host is gone; clients notice, leaders are told nothing."""

@@ -115,6 +115,12 @@ class Rules:
 
     def committed(self, writes: Sequence[Write], asker: Connection | None) -> None:
         """A commit took effect."""
+        groups = [
+            write.row
+            for write in writes
+            if isinstance(write, Put) and isinstance(write.row, GroupRow)
+        ]
+        born = [row for row in groups if row.group_id not in self._groups]
         for write in writes:
             if isinstance(write, Put):
                 self._put(write.row, asker)
@@ -122,9 +128,8 @@ class Rules:
         for write in writes:
             if isinstance(write, Put) and isinstance(write.row, GroupNameRow):
                 self._name_put(write.row)
-        for write in writes:
-            if isinstance(write, Put) and isinstance(write.row, GroupRow):
-                self._check_used(write.row)
+        for row in born:
+            self._check_used(row)
         for group_id in left:
             self._check_gone(group_id)
 
