@@ -82,7 +82,13 @@ from dssd.machines.leader.stream_acts import (
     send_grants,
     turn_stream,
 )
-from dssd.machines.leader.stream_events import HolderLost, Overdue, ResendDue, Sealed
+from dssd.machines.leader.stream_events import (
+    HolderLost,
+    Overdue,
+    ResendDue,
+    ReserveEnded,
+    Sealed,
+)
 from dssd.machines.leader.turn import LeaderTurn
 from dssd.machines.messages import (
     Invalidate,
@@ -142,15 +148,13 @@ def _take_over(turn: LeaderTurn, given: TookOver) -> None:
 
 def _end_reserve(turn: LeaderTurn) -> None:
     state = turn.state
-    for_holders = state.reserve is Reserve.FOR_HOLDERS
+    # What a session's last grant left in doubt is known; a holder may have gone on since.
+    ended = HolderLost() if state.reserve is Reserve.FOR_HOLDERS else ReserveEnded()
     state.reserve = Reserve.NOTHING
     state.timers.clear(Alarm.RESERVE)
     for lent in state.streams.values():
-        if not lent.reserved:
-            continue
-        if for_holders or lent.move is not None:
-            turn_stream(turn, lent, HolderLost())
-        lent.reserved = False
+        if lent.reserved:
+            turn_stream(turn, lent, ended)
     rebalance_by(turn, turn.now_ms)
 
 
@@ -233,6 +237,10 @@ def _fire(turn: LeaderTurn, timer: Timer) -> None:
 def _stop_idle(turn: LeaderTurn) -> None:
     """Stop after a long time without members: no session comes back for what it held."""
     state = turn.state
+    if state.moving:
+        # They end with the reserve, and nobody else would make them.
+        state.timers.set(Alarm.IDLE, turn.now_ms + state.timing.commit_ms)
+        return
     for lent in state.streams.values():
         if lent.session_id is not None:
             lent.session_id = None
