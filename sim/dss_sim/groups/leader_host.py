@@ -23,6 +23,7 @@ from dssd.leaders.takeover import (
     TakeoverCommit,
     next_takeover,
     present_streams,
+    stored_moves,
     stored_streams,
     stored_versions,
     stream_sets_of,
@@ -33,6 +34,8 @@ from dssd.machines.leader.events import (
     Committed,
     Concluded,
     Destroyed,
+    Instructed,
+    Instruction,
     LeaderEffect,
     LeaderInput,
     Persist,
@@ -150,6 +153,14 @@ class LeaderHost:
         if acting is not None and self.up:
             self._feed(acting, Destroyed(self.host.now_ms()))
 
+    def instruct(self, group_id: int, instruction: Instruction) -> None:
+        """An operation asks for something; a leader is started for it where there is none."""
+        if not self.takes_sessions:
+            return
+        acting = self.leading.get(group_id) or self._start(group_id)
+        if acting is not None:
+            self._feed(acting, Instructed(instruction, self.host.now_ms()))
+
     # Its life
 
     def crash(self, *, with_sessions: bool) -> None:
@@ -185,15 +196,17 @@ class LeaderHost:
         acting = self.leading.pop(group_id, None)
         if acting is not None:
             acting.over = True
+            self._world.operator.resume_on(group_id)
 
     # Taking over
 
-    def _start(self, group_id: int, wanted: LeaderWanted) -> Leading | None:
+    def _start(self, group_id: int, wanted: LeaderWanted | None = None) -> Leading | None:
         world = self._world
         found = at_once(world.store.rows.read(GroupRow, (group_id,)))
-        if found is None:
+        if found is None and wanted is not None:
             invalid = Invalidate(wanted.borrower_id, wanted.leader_epoch, GroupDestroyed.code)
             world.to_borrower(self.host, invalid)
+        if found is None:
             return None
         acting = self.leading[group_id] = Leading(found.row)
         known = at_once(world.store.rows.read(LeaderRow, (group_id,)))
@@ -220,11 +233,12 @@ class LeaderHost:
             stored_streams(world.store.rows, world.catalogue, world.log, acting.group, AtOnce())
         )
         versions = at_once(stored_versions(world.store.rows, acting.group))
+        moves = at_once(stored_moves(world.store.rows, acting.group))
         waiting, acting.mailbox = acting.mailbox, []
         if self._led.get(acting.group.group_id) == self._boots:
             acting.kept_until_ms = self.host.now_ms() + world.plan.timing.lease_ms
         self._led[acting.group.group_id] = self._boots
-        self._feed(acting, TookOver(self.host.now_ms(), stored, attempt.restarted, versions))
+        self._feed(acting, TookOver(self.host.now_ms(), stored, attempt.restarted, versions, moves))
         for given in waiting:
             self._feed(acting, given)
 
@@ -262,8 +276,8 @@ class LeaderHost:
                 self._persist(acting, effect)
             case WakeAt(at_ms):
                 self._arm(acting, at_ms)
-            case Concluded():
-                pass
+            case Concluded(number):
+                self._world.operator.concluded(acting.group.group_id, number)
             case Stop():
                 self._end(acting)
             case _:
@@ -353,3 +367,5 @@ class LeaderHost:
         for given in acting.mailbox:
             if isinstance(given, Received) and isinstance(given.message, LeaderWanted):
                 self.receive(acting.group.group_id, given.message)
+            elif isinstance(given, Instructed):
+                self.instruct(acting.group.group_id, given.instruction)

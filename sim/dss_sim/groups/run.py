@@ -129,14 +129,16 @@ def _until(
 
 
 def is_settled(world: World) -> bool:
-    """Whether all is told to producers, and every group's stored progress is at every end."""
-    return all(each.settled for each in world.producers) and not world.checker.unsettled()
+    """Whether all is told to producers, operations are done, and stored progress is at all ends."""
+    settled = all(each.settled for each in world.producers) and not world.operator.unended()
+    return settled and not world.checker.unsettled()
 
 
 def _unsettled(world: World) -> str:
     waiting = [each.name for each in world.producers if not each.settled]
     unread = world.checker.unsettled()
-    return f"producers: {waiting}; (group, stream, floor, end): {unread}"
+    operations = world.operator.unended()
+    return f"producers: {waiting}; operations: {operations}; (group, stream, floor, end): {unread}"
 
 
 def is_balanced(world: World) -> bool:

@@ -18,7 +18,14 @@ from dss_sim.groups.world import World
 from dssd.sessions.client_items import Subscribe
 from dssd.store.keys import key_of
 from dssd.store.port import Delete, Write
-from dssd.store.rows import GrantRow, GroupRow, LeaderRow, ProgressRow, StreamSetRow
+from dssd.store.rows import (
+    GrantRow,
+    GroupRow,
+    LeaderRow,
+    PendingMoveRow,
+    ProgressRow,
+    StreamSetRow,
+)
 from dssd.topics.model import StorageTopic, Topic
 
 NOTICES_US = 1_000
@@ -183,11 +190,33 @@ def _destroy_group(world: World, timed: Timed) -> None:
     group = world.groups.pop(names[timed.who % len(names)])
     rows, key = world.store.rows, (group.group_id,)
     writes: list[Write] = [Delete(GroupRow, key), Delete(LeaderRow, key)]
-    for kind in (GrantRow, ProgressRow, StreamSetRow):
+    for kind in (GrantRow, ProgressRow, StreamSetRow, PendingMoveRow):
         writes += [Delete(kind, key_of(found.row)) for found in at_once(rows.scan(kind, key))]
     at_once(rows.commit(writes))
     world.tell(Destroyed(world.schedule.now_us, group.name))
     world.leaders.destroy(group.group_id)
+    world.operator.forget(group.group_id)
+
+
+def _group(world: World, timed: Timed) -> GroupRow:
+    groups = list(world.groups.values())
+    return groups[timed.who % len(groups)]
+
+
+def _move_cursors(world: World, timed: Timed) -> None:
+    world.operator.move(_group(world, timed))
+
+
+def _undo_moves(world: World, timed: Timed) -> None:
+    world.operator.undo(_group(world, timed))
+
+
+def _cancel_moves(world: World, timed: Timed) -> None:
+    world.operator.cancel(_group(world, timed))
+
+
+def _instruct_again(world: World, timed: Timed) -> None:
+    world.operator.repeat(_group(world, timed))
 
 
 # Faults
@@ -346,6 +375,10 @@ KINDS: Mapping[str, Callable[[World, Timed], None]] = {
     "seal_topic": _seal_topic,
     "remove_topic": _remove_topic,
     "destroy_group": _destroy_group,
+    "move_cursors": _move_cursors,
+    "undo_moves": _undo_moves,
+    "cancel_moves": _cancel_moves,
+    "instruct_again": _instruct_again,
     "partition": _partition,
     "lose_leader": _lose_leader,
     "crash_leader_host": _crash_leader_host,

@@ -153,7 +153,7 @@ def test_a_move_fences_all_of_before_and_names_itself(
     lent.move = move_of(dropped, added)
     make_move(lent)
     assert (lent.grant_epoch, lent.moved_epoch, lent.cursor_generation) == (4, 4, 7)
-    assert not (lent.reserved or lent.session_id or lent.move)
+    assert [lent.reserved, lent.session_id, lent.move] == [False, None, None]
     assert lent.ended_move == MadeMove(7, progress_of(before), lent.progress)
     assert lent.record().grant is not None
 
