@@ -336,7 +336,7 @@ class Checker:
                 continue
             if offset in lent.owed:
                 raise Violation("S15", f"{name} did not get {stream} @{offset} again")
-            if not times and offset not in lent.passed:
+            if offset not in lent.hands and offset not in lent.passed:
                 raise Violation("I4", f"{name} never got {stream} @{offset}")
             if times > 1 and not (self._disturbed or self._refused):
                 raise Violation("I5", f"{name} got {stream} @{offset} {times} times")

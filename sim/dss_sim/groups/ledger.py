@@ -146,7 +146,10 @@ class Ledger:
         elif isinstance(message, ProgressSaved):
             self.check_kept(group_id, message.stream, message.progress, message.grant_epoch)
         elif isinstance(message, Revoked):
-            progress = leader.streams[message.stream].progress
+            lent = leader.streams[message.stream]
+            # In the same step its holder may have been lost, and its cursor moved.
+            present = lent.grant_epoch == message.grant_epoch
+            progress = lent.progress if present else message.progress
             self.check_kept(group_id, message.stream, progress, message.grant_epoch)
 
         if isinstance(message, LeaseStreams | UpdateStreams):

@@ -16,7 +16,7 @@ from dss_core.progress import Progress, Ranges, normalised
 from dss_sim.groups.store import at_once
 from dssd.leaders.progress_columns import packed_ranges, progress_of, unpacked_ranges
 from dssd.machines.leader.cursor_moves import all_of, everything_below, moved
-from dssd.machines.leader.events import CancelMoves, CursorMove, MoveCursors
+from dssd.machines.leader.events import CancelMoves, CursorMove, Instruction, MoveCursors
 from dssd.machines.start_point import OFFSET_MAX
 from dssd.store.port import PreconditionFailed, Put, VersionIs, Write
 from dssd.store.rows import GroupRow, MadeMoveRow, PendingMoveRow, ProgressRow
@@ -42,6 +42,8 @@ class Operation:
     undoes: int = 0
     applied: bool = False
     """It is durable."""
+    followed: bool = False
+    """The daemon that asked knows that, or another one has found it."""
     cancelled: bool = False
 
 
@@ -58,14 +60,18 @@ class Operator:
 
     # What operators ask
 
-    def move(self, group: GroupRow) -> None:
-        """Move some cursors of the group."""
+    def move(self, group: GroupRow, kind: str | None = None) -> None:
+        """Move all cursors of the group by an operation of a kind, halfway; or some by any."""
         number = len(self._asked) + 1
         chance = self._world.chance.of(f"operation {number}")
         streams = sorted(self._streams(group))
-        chosen = [stream for stream in streams if chance.random() < 0.7]
-        kind = chance.choice(KINDS)
-        moves = [self._move_of(kind, group, stream, number, chance) for stream in chosen]
+        chosen = [stream for stream in streams if kind or chance.random() < 0.7]
+        drawn = kind or chance.choice(KINDS)
+        moves: list[CursorMove] = []
+        for stream in chosen:
+            end = self._world.log.bounds(stream).end
+            to = end // 2 if kind else chance.randint(0, end)
+            moves.append(_move_of(drawn, stream, number, end, to, chance))
         self._apply(group, number, moves)
 
     def undo(self, group: GroupRow) -> None:
@@ -90,16 +96,16 @@ class Operator:
     def cancel(self, group: GroupRow) -> None:
         """Stop what runs on the group."""
         running = self._running.get(group.group_id)
-        if running is not None and running.applied:
+        if running is not None and running.followed:
             running.cancelled = True
-            self._world.leaders.instruct(group.group_id, CancelMoves(running.number))
+            self._instruct(group.group_id, CancelMoves(running.number))
 
     def repeat(self, group: GroupRow) -> None:
         """Say again what was asked of the group's leader last, whether it is done or not."""
         group_id = group.group_id
         known = self._running.get(group_id) or self._ended.get(group_id)
-        if known is not None and known.applied and not known.cancelled:
-            self._world.leaders.instruct(group_id, MoveCursors(known.number, known.moves))
+        if known is not None and known.followed and not known.cancelled:
+            self._instruct(group_id, MoveCursors(known.number, known.moves))
 
     # What becomes of it
 
@@ -117,9 +123,10 @@ class Operator:
         operation = self._running.get(group_id)
         if operation is None or not operation.applied:
             return
-        self._world.leaders.instruct(group_id, MoveCursors(operation.number, ()))
+        operation.followed = True
+        self._instruct(group_id, MoveCursors(operation.number, ()))
         if operation.cancelled:
-            self._world.leaders.instruct(group_id, CancelMoves(operation.number))
+            self._instruct(group_id, CancelMoves(operation.number))
 
     def applied(self, number: int) -> None:
         """The commit of an operation took effect."""
@@ -131,9 +138,8 @@ class Operator:
         self._running[group_id] = operation
         if world.leaders.host.incarnation != operation.incarnation:
             # Who asked died meanwhile; what comes up finds it.
-            asked = MoveCursors(number, operation.moves)
-            world.schedule.arrive(0, partial(world.leaders.instruct, group_id, asked),
-                                  world.leaders.host)  # fmt: skip
+            operation.followed = True
+            self._instruct(group_id, MoveCursors(number, operation.moves))
 
     def concluded(self, group_id: int, number: int) -> None:
         """A leader says that nothing of an operation is left to do.
@@ -198,29 +204,14 @@ class Operator:
         if isinstance(answer, PreconditionFailed):
             self._running.pop(group_id, None)
             return
-        asked = MoveCursors(operation.number, operation.moves)
-        self._world.leaders.instruct(group_id, asked)
+        operation.followed = True
+        self._instruct(group_id, MoveCursors(operation.number, operation.moves))
 
-    def _move_of(
-        self, kind: str, group: GroupRow, stream: StreamId, number: int, chance: "Random"
-    ) -> CursorMove:
-        end = self._world.log.bounds(stream).end
-        at = chance.randint(0, end)
-        from_there_on: Ranges = ((at, OFFSET_MAX),)
-        match kind:
-            case "rewind":
-                return CursorMove(stream, number, from_there_on, ())
-            case "skip":
-                return CursorMove(stream, number, (), everything_below(at))
-            case "seek":
-                return CursorMove(stream, number, from_there_on, everything_below(at))
-            case "skip records":
-                records = normalised([(at, min(at + chance.randint(*RECORDS_SKIPPED), end))])
-                return CursorMove(stream, number, (), records)
-            case _:
-                parts = sorted(chance.randint(0, end) for _ in range(4))
-                kept = normalised([(0, parts[0]), (parts[1], parts[2])])
-                return CursorMove(stream, number, ((0, OFFSET_MAX),), kept)
+    def _instruct(self, group_id: int, instruction: Instruction) -> None:
+        """A daemon that stands still hears it when it goes on; one that dies, when it comes up."""
+        leaders = self._world.leaders
+        hear = partial(leaders.instruct, group_id, instruction)
+        self._world.schedule.after(0, hear, leaders.host)
 
     # What it finds
 
@@ -251,3 +242,24 @@ class Operator:
 def _pending(group: GroupRow, move: CursorMove) -> Write:
     dropped, added = packed_ranges(move.dropped), packed_ranges(move.added)
     return Put(PendingMoveRow(group.group_id, *move.stream, move.number, dropped, added))
+
+
+def _move_of(
+    kind: str, stream: StreamId, number: int, end: int, at: int, chance: "Random"
+) -> CursorMove:
+    """A move in a stream of this end, to this offset as far as its kind has a target."""
+    from_there_on: Ranges = ((at, OFFSET_MAX),)
+    match kind:
+        case "rewind":
+            return CursorMove(stream, number, from_there_on, ())
+        case "skip":
+            return CursorMove(stream, number, (), everything_below(at))
+        case "seek":
+            return CursorMove(stream, number, from_there_on, everything_below(at))
+        case "skip records":
+            records = normalised([(at, min(at + chance.randint(*RECORDS_SKIPPED), end))])
+            return CursorMove(stream, number, (), records)
+        case _:
+            parts = sorted(chance.randint(0, end) for _ in range(4))
+            kept = normalised([(0, parts[0]), (parts[1], parts[2])])
+            return CursorMove(stream, number, ((0, OFFSET_MAX),), kept)

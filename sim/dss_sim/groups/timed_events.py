@@ -10,6 +10,7 @@ from functools import partial
 
 from dss_sim.groups.client import Client
 from dss_sim.groups.history import Destroyed, Disturbed, Gone
+from dss_sim.groups.operator import KINDS as OPERATIONS
 from dss_sim.groups.plan import Dies, Timed
 from dss_sim.groups.producers import Producer
 from dss_sim.groups.store import at_once
@@ -36,6 +37,8 @@ APPENDS_BY = 1_009
 """`Timed.who` divided by this chooses the producer, independently of the stream."""
 FOUND_AGAIN_US = 2_000_000
 """How long after a lease all late messages, and those that were resent for them, have come."""
+KINDS_OF_MOVES = (None, *OPERATIONS)
+"""By `Timed.amount`; None: any."""
 BURST_FRAMES = 8
 """More than a producer may have in flight."""
 
@@ -204,7 +207,7 @@ def _group(world: World, timed: Timed) -> GroupRow:
 
 
 def _move_cursors(world: World, timed: Timed) -> None:
-    world.operator.move(_group(world, timed))
+    world.operator.move(_group(world, timed), KINDS_OF_MOVES[timed.amount])
 
 
 def _undo_moves(world: World, timed: Timed) -> None:
