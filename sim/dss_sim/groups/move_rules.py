@@ -16,6 +16,9 @@ from dssd.machines.attempts import Attempts, merged_attempts, unacked_attempts
 from dssd.machines.start_point import OFFSET_MAX
 from dssd.store.rows import MadeMoveRow, PendingMoveRow, ProgressRow
 
+KINDS = ("attempts", "failures", "doubts", "rests")
+"""What rows of progress say of records that are not acknowledged."""
+
 
 def check_written_move(
     before: ProgressRow, after: ProgressRow, made: MadeMoveRow | None, asked: PendingMoveRow | None
@@ -51,20 +54,26 @@ def check_known(before: ProgressRow, after: ProgressRow, made: MadeMoveRow | Non
     if after.frontier < min(before.frontier, reopened):
         raise Violation("S10", f"the frontier fell from {before.frontier}: {after}")
     progress = progress_of(after)
-    for name in ("attempts", "failures", "doubts", "rests"):
-        was, entries = _entries(before, name, reopened), _entries(after, name, reopened)
+    for kind in KINDS:
+        was, entries = _entries(before, kind, reopened), _entries(after, kind, reopened)
         if merged_attempts(was, entries, progress) != unacked_attempts(entries, progress):
-            raise Violation("S10", f"known {name} were forgotten: {before} to {after}")
+            raise Violation("S10", f"known {kind} were forgotten: {before} to {after}")
     seen = (before.marked_below, *((before.frontier, _end(made)) if made is not None else ()))
     if after.marked_below < max(seen):
         raise Violation("S15", f"not marked up to {max(seen)}: {before} to {after}")
-    if reopened < OFFSET_MAX and after.frontier > max(reopened, progress.floor):
+    handed_out = after.frontier > max(reopened, progress.floor)
+    if handed_out or any(_end_of(after, kind) > reopened for kind in KINDS):
         raise Violation("S15", f"what is reopened counts as handed out: {before} to {after}")
 
 
-def _entries(row: ProgressRow, name: str, below: int) -> Attempts:
-    entries = unpacked_attempts(getattr(row, name))
+def _entries(row: ProgressRow, kind: str, below: int) -> Attempts:
+    entries = unpacked_attempts(getattr(row, kind))
     return tuple((low, min(high, below), count) for low, high, count in entries if low < below)
+
+
+def _end_of(row: ProgressRow, kind: str) -> int:
+    entries = unpacked_attempts(getattr(row, kind))
+    return entries[-1][1] if entries else 0
 
 
 def _first_reopened(made: MadeMoveRow) -> int:
