@@ -5,7 +5,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
-TEST_JOBS ?= $(shell getconf _NPROCESSORS_ONLN)
+# One more than there are cores: a third of the time tests wait, for leases and other processes.
+TEST_JOBS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 # Each commit takes another sample of the mutants.
 TURN ?= $(shell git rev-list --count HEAD 2>/dev/null || echo 0)
 

@@ -13,6 +13,7 @@ import tempfile
 from pathlib import Path
 
 import failover
+import rewind
 from processes import Daemon, run_program, running_daemon, started_program, within
 from results import RESULTS, Row, write
 from rich.console import Console
@@ -58,6 +59,10 @@ def rows() -> dict[str, Row]:
         "daemon_first": Row("  the first of them", "ms", ""),
         "daemon_large": Row("  the same with 1 GiB of log, all", "ms", "<= 2,000"),
         "daemon_large_first": Row("  the first of them", "ms", ""),
+        "rewound": Row("rewind of 64 streams, 50 members, all delivering", "ms", "<= 1,000"),
+        "rewound_done": Row("  the operation is done", "ms", "<= 1,000"),
+        "rewound_frozen": Row("  one member frozen, those of the others", "ms", "<= 1,000"),
+        "rewound_frozen_done": Row("  the operation is done, behind the lease", "ms", ""),
     }
 
 
@@ -149,12 +154,22 @@ async def failover_round(table: dict[str, Row]) -> None:
         table[f"{name}_first"].add(gap.first_ms)
 
 
+async def rewind_round(table: dict[str, Row]) -> None:
+    async with running_daemon() as daemon:
+        await rewind.fill(daemon)
+        for name, frozen in (("rewound", False), ("rewound_frozen", True)):
+            took = await rewind.rewind(daemon, name.replace("_", "-"), frozen=frozen)
+            table[name].add(took.all_ms)
+            table[f"{name}_done"].add(took.done_ms)
+
+
 PARTS = {
     "produce": produce_round,
     "consume": consume_round,
     "small": small_frames_round,
     "latency": latency_round,
     "failover": failover_round,
+    "rewind": rewind_round,
 }
 
 

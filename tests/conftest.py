@@ -8,8 +8,10 @@ A test may take five seconds; one that takes longer carries `@pytest.mark.slow("
 run names those that do not, and the proof that this machine cannot run.
 """
 
+import gc
 import os
 import signal
+import sys
 from collections import Counter
 
 # Before anything loads gRPC: its fork handlers break the child of a `fork` that is about to `exec`,
@@ -24,6 +26,11 @@ from xdist.scheduler import LoadScopeScheduling
 from support.prerequisites import LEFT_OUT, need_strace
 from support.proof_share import share
 
+# Hundreds of programs start in a run. Where an image of a container forbids compiled files, each of
+# them would compile all that it imports: a third of the time of the run.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
 settings.register_profile(
     "dss", max_examples=share(40, 100), deadline=None, derandomize=True, print_blob=True
 )
@@ -33,7 +40,13 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 USUAL_S_MAX = 5.0
-TOGETHER = ("tests/dss_sim/test_scale.py", "tests/scenarios/test_crash_images.py")
+TOGETHER = (
+    "tests/dss_sim/test_scale.py",
+    "tests/dssctl/test_events_with_daemon.py",
+    "tests/dssctl/test_terminal.py",
+    "tests/dssctl/test_with_daemon.py",
+    "tests/scenarios/test_crash_images.py",
+)
 """Files whose tests share what takes long to make: one process runs all of a file."""
 
 
@@ -57,6 +70,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if mark := item.get_closest_marker("slow"):
             item.user_properties.append(("slow", mark.args[0]))
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
+def pytest_collection_finish() -> None:
+    """Let collections of garbage pass over what is there before the first test."""
+    gc.freeze()
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -1,4 +1,4 @@
-"""Asking before something is destroyed.
+"""Asking before something is changed.
 
 Invariant: a question is asked of a person at a terminal or not at all; a script is told which
 flag it lacks instead of hanging.
@@ -20,8 +20,7 @@ def confirm(settings: Settings, action: str, *, confirmed: bool) -> None:
     """
     if confirmed:
         return
-    if not _can_ask(settings):
-        raise ConfirmationNeeded(action=action, flag="--yes")
+    require_somebody(settings, action)
     sys.stderr.write(f"{escaped(action)}: go ahead? [y/N] ")
     sys.stderr.flush()
     answer = sys.stdin.readline()
@@ -29,6 +28,16 @@ def confirm(settings: Settings, action: str, *, confirmed: bool) -> None:
         sys.stderr.write("\n")
     if answer.strip().lower() not in {"y", "yes"}:
         raise Declined(action=action)
+
+
+def require_somebody(settings: Settings, action: str) -> None:
+    """Make sure that there is a person to ask.
+
+    Raises:
+        ConfirmationNeeded: there is none.
+    """
+    if not _can_ask(settings):
+        raise ConfirmationNeeded(action=action, flag="--yes")
 
 
 def _can_ask(settings: Settings) -> bool:

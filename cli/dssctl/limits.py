@@ -5,6 +5,15 @@ from dss_core.limits import RECORD_BYTES_MAX
 CALL_TIMEOUT_S = 10.0
 """A call that only asks or changes something; a person waits no longer without a word."""
 
+OPERATION_WAIT_S = 300.0
+"""For the end of an operation: members settle what they hold, a frozen one for its lease."""
+
+OPERATIONS_LISTED = 50
+"""By `ops ls`, unless more are asked for: two screens."""
+
+DOCUMENT_BYTES_MAX = 64 << 20
+"""A plan, or exported offsets: of 65,536 streams with some 100 acknowledged ranges each, less."""
+
 CONNECT_WAIT_S = 2.0
 """How long a daemon that is being started is waited for. DSSCTL_CONNECT_WAIT overrides it."""
 

@@ -1,16 +1,20 @@
-"""Spans of time and amounts of bytes, as options take them.
+"""Spans of time, amounts of bytes and distances in a stream, as options take them.
 
 A bare number is refused: whether 30 means seconds or days is not for the tool to guess.
 """
 
 import re
+from datetime import timedelta
 
 import typer
+
+from dss_core.times import parse_time
 
 _UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 _UNITS_BYTES = {"B": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 _PART = re.compile(r"([0-9]{1,12})(ms|[smhdw])")
 _SPAN = re.compile(rf"(?:{_PART.pattern})+")
+_COUNT = re.compile(r"[0-9]{1,18}")
 _SIZE = re.compile(r"([0-9]{1,12})([BKMGT])")
 
 
@@ -27,3 +31,27 @@ def size_bytes(text: str) -> int:
     if found is None:
         raise typer.BadParameter(f"'{text}' is not a size; write 512M, 10G or 4096B.")
     return int(found[1]) * _UNITS_BYTES[found[2]]
+
+
+def distance(text: str) -> int | timedelta:
+    """So many records, ``100``, or a span of time, ``15m``; negative where it begins with -."""
+    amount = text.removeprefix("-") if text.startswith("-") else text.removeprefix("+")
+    sign = -1 if text.startswith("-") else 1
+    if _COUNT.fullmatch(amount):
+        return sign * int(amount)
+    if not _SPAN.fullmatch(amount):
+        raise typer.BadParameter(f"'{text}' is no distance; write 100 for records, or 15m.")
+    return sign * timedelta(milliseconds=span_ms(amount))
+
+
+def moment_ms(text: str, *, now_us: int) -> int:
+    """A moment of the shared grammar, in milliseconds since 1970.
+
+    Raises:
+        IllegalTime: it is none.
+        typer.BadParameter: it is a word for one, which is none here.
+    """
+    time_us = parse_time(text, now_us=now_us)
+    if not isinstance(time_us, int):
+        raise typer.BadParameter(f"'{text}' is no moment here; write +30m, a date or RFC 3339.")
+    return time_us // 1_000

@@ -3,12 +3,12 @@
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TextIO
 
 from dss_core.errors import IllegalArgument
-from dssctl.limits import CALL_TIMEOUT_S, CONNECT_WAIT_S
+from dssctl.limits import CALL_TIMEOUT_S, CONNECT_WAIT_S, OPERATION_WAIT_S
 
 CONNECT_WAIT_VARIABLE = "DSSCTL_CONNECT_WAIT"
 
@@ -34,8 +34,23 @@ class Colour(StrEnum):
 
 
 @dataclass(slots=True)
+class ChangeOptions:
+    """How a command that changes something goes about it."""
+
+    dry_run: bool = False
+    confirmed: bool = False
+    reason: str = ""
+    if_revision: int | None = None
+    operation_id: str | None = None
+    """The caller's own, which makes a repeated command harmless."""
+    wait: bool = True
+    """For the end of the operation, for at most `Settings.wait_s`."""
+    detailed_exit_code: bool = False
+
+
+@dataclass(slots=True)
 class Settings:
-    """One invocation's global options. The option parser fills it in; everyone else reads."""
+    """One invocation's options. The option parser fills it in; everyone else reads."""
 
     format: Format = Format.TABLE
     endpoint: str | None = None
@@ -44,6 +59,9 @@ class Settings:
     headers: bool = True
     may_ask: bool = True
     timeout_s: float = CALL_TIMEOUT_S
+    wait_s: float = OPERATION_WAIT_S
+    change: ChangeOptions = field(default_factory=ChangeOptions)
+    """Of commands that change something."""
     clock_us: Callable[[], int] = lambda: time.time_ns() // 1_000
     """The present, for ages."""
 

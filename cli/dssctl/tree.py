@@ -12,12 +12,18 @@ from typing import Any, cast
 import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
+from dssctl.limits import CALL_TIMEOUT_S, OPERATION_WAIT_S
 from dssctl.settings import Colour, Format, Settings
 
 COMMANDS = {
-    "topics": "Named logs: list, create, describe, remove.",
-    "groups": "Shared subscriptions: list, create, describe, remove.",
-    "grants": "Which member reads which stream, and how far it is.",
+    "topics": "Named logs: list, create, describe, edit, remove.",
+    "groups": "Shared subscriptions: list, create, describe, pause, edit, remove.",
+    "grants": "Which member reads which stream: list, transfer, revoke.",
+    "offsets": "How far groups are: rewind, skip, seek, export, import.",
+    "borrowers": "Members of groups: evict.",
+    "records": "Single records: skip.",
+    "sessions": "What the daemon keeps of clients: close.",
+    "ops": "What operators changed: list, show, undo, wait, cancel, apply a plan.",
     "produce": "Publish lines, or JSON lines, to a topic.",
     "consume": "Print records as they come, alone or as member of a group.",
     "events": "What happened to records and groups.",
@@ -131,8 +137,11 @@ class Root(TyperGroup):
         _format_options(self, ctx, formatter)
 
 
-class _GlobalOption(TyperOption):
+class SettingsOption(TyperOption):
     """Sets one field of the settings, wherever on the line it stands."""
+
+    section = "Global options"
+    """Of the help text."""
 
     def __init__(
         self,
@@ -161,26 +170,31 @@ class _GlobalOption(TyperOption):
 def _global_options() -> list[Any]:
     """New ones each time: an option belongs to one command."""
     return [
-        _GlobalOption(["-o", "--output"], _put_output, metavar="FORMAT", help=_OUTPUT_HELP),
-        _GlobalOption(
+        SettingsOption(["-o", "--output"], _put_output, metavar="FORMAT", help=_OUTPUT_HELP),
+        SettingsOption(
             ["--endpoint"],
             _put_endpoint,
             metavar="ADDRESS",
             help="unix:PATH or HOST:PORT; else DSSCTL_ENDPOINT, else the default socket.",
         ),
-        _GlobalOption(
-            ["--timeout"], _put_timeout, metavar="SECONDS", help="Of one call; 10 where absent."
+        SettingsOption(
+            ["--timeout"],
+            _put_timeout,
+            metavar="SECONDS",
+            help=f"Of one call; {CALL_TIMEOUT_S:g} where absent. Where the end of an operation is "
+            f"waited for: of that; {OPERATION_WAIT_S:g} where absent.",
         ),
-        _GlobalOption(
+        SettingsOption(
             ["--color"], _put_colour, metavar="WHEN", help="auto, always or never; see NO_COLOR."
         ),
-        _GlobalOption(
+        SettingsOption(
             ["--no-headers"], _put_no_headers, is_flag=True, help="Leave out the line of headers."
         ),
-        _GlobalOption(["--no-input"], _put_no_input, is_flag=True, help="Never ask anything."),
+        SettingsOption(["--no-input"], _put_no_input, is_flag=True, help="Never ask anything."),
     ]
 
 
+_SECTIONS = ("Arguments", "Options", "How it is changed", "Global options")
 _OUTPUT_HELP = f"{', '.join(Format)}; table where absent."
 
 
@@ -198,7 +212,7 @@ def _put_timeout(settings: Settings, value: str) -> None:
     seconds = float(value.removesuffix("s"))
     if not 0 < seconds < float("inf"):
         raise ValueError("a timeout is a positive number of seconds.")
-    settings.timeout_s = seconds
+    settings.timeout_s = settings.wait_s = seconds
 
 
 def _put_colour(settings: Settings, value: str) -> None:
@@ -222,13 +236,12 @@ def _format_options(command: Any, ctx: Any, formatter: Any) -> None:  # noqa: AN
         record = cast("tuple[str, str] | None", parameter.get_help_record(ctx))
         if record is not None:
             sections.setdefault(_section_of(parameter), []).append(record)
-    for title in ("Arguments", "Options", "Global options"):
-        if title in sections:
-            with formatter.section(title):
-                formatter.write_dl(sections[title])
+    for title in sorted(sections, key=_SECTIONS.index):
+        with formatter.section(title):
+            formatter.write_dl(sections[title])
 
 
 def _section_of(parameter: Any) -> str:  # noqa: ANN401 -- Typer's private types
-    if isinstance(parameter, _GlobalOption):
-        return "Global options"
+    if isinstance(parameter, SettingsOption):
+        return parameter.section
     return "Arguments" if parameter.param_type_name == "argument" else "Options"

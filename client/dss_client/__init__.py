@@ -4,10 +4,13 @@
 importing this package costs no gRPC and no pyarrow, and no wire message is part of its API.
 """
 
+from dss_client import changes
 from dss_client._client import Client, connect
 from dss_client.daemon import DaemonStatus, Quarantined, UnreadLoss
 from dss_client.events import Event, EventPage
 from dss_client.groups import Borrower, Grant, Group, GroupDescription
+from dss_client.offsets import GroupOffsets, StreamOffsets
+from dss_client.operations import Operation, OperationPlan
 from dss_client.producer import Ack, Delivery, Producer, RecordFields
 from dss_client.reader import Reader
 from dss_client.record import Batch, DeliveredBatch, DeliveredRecord, Record
@@ -31,6 +34,9 @@ __all__ = [
     "GrantNotice",
     "Group",
     "GroupDescription",
+    "GroupOffsets",
+    "Operation",
+    "OperationPlan",
     "Producer",
     "Quarantined",
     "Reader",
@@ -38,9 +44,11 @@ __all__ = [
     "RecordFields",
     "StorageTopic",
     "StreamBounds",
+    "StreamOffsets",
     "Subscription",
     "Topic",
     "TopicSummary",
     "UnreadLoss",
+    "changes",
     "connect",
 ]

@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 class Taker(Protocol):
     """The subscription, as the call knows it: it takes grants and records."""
 
-    state: str
-
     def handed_below(self, storage_topic_id: int, stream: str) -> int:
         """Offsets of the stream below it may have been handed out by this client."""
 
@@ -51,6 +49,12 @@ class Taker(Protocol):
 
     def refused(self, acks: int) -> None:
         """The daemon refused acks."""
+
+    def stands(self, state: str) -> None:
+        """The daemon says how it stands."""
+
+    def set_paused(self, paused: bool) -> None:
+        """From now on hand out nothing new, whichever way it is taken; or hand out again."""
 
     def stop(self, grant: HeldGrant) -> None:
         """Hand out no more of the grant."""
@@ -231,7 +235,9 @@ class Attachment:
             case "status":
                 subscription = self._listener.subscription(item.status.subscription)
                 if subscription is not None:
-                    subscription.state = item.status.state
+                    subscription.stands(item.status.state)
+            case "pause_set":
+                self._on_pause_set(item.pause_set)
             case "error":
                 self._on_error(item.error)
             case _:
@@ -299,6 +305,14 @@ class Attachment:
         grant = self._grants.get(item.grant)
         if grant is not None:
             grant.gone(tuple((each.start, each.end) for each in item.ranges))
+
+    def _on_pause_set(self, item: wire.PauseSet) -> None:
+        subscription = self._listener.subscription(item.subscription)
+        if subscription is not None:
+            subscription.set_paused(item.paused)
+        # The reports of what was handed out before go out before it.
+        taken = wire.PauseTaken(subscription=item.subscription, turn=item.turn)
+        self.send(wire.SessionUp(pause_taken=taken))
 
     def _on_error(self, item: wire.SessionError) -> None:
         error = error_from_wire(item.error)

@@ -18,6 +18,7 @@ from dss_client.daemon import Daemon
 from dss_client.events import Events
 from dss_client.groups import Grants, Groups
 from dss_client.limits import PRODUCER_BUFFER_BYTES
+from dss_client.operations import Operations
 from dss_client.topics import Topics
 from dss_core.errors import IllegalArgument
 from dss_core.filters import SubscriptionFilter, check_name
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from dss_client.reader import Reader
     from dss_client.session import Session
     from dss_client.subscription import GrantNotice, Subscription
+    from dss_core.errors import StreamDamaged
 
 
 def connect(
@@ -45,7 +47,8 @@ def connect(
     """A client of the daemon at the endpoint; use it as ``async with connect() as client``.
 
     Args:
-        client_id: names the session; the daemon chooses one where absent.
+        client_id: names the session; the daemon chooses one where absent. Another client that uses
+            it is ended, and waited for until it hands out no more.
         clean_start: discard what an earlier session of this name left behind. Counts for the
             first connect only; after a lost connection the client resumes.
         session_expiry: seconds for which the daemon keeps the session of an absent client.
@@ -76,6 +79,7 @@ class Client:
     grants: Grants
     daemon: Daemon
     events: Events
+    operations: Operations
 
     def __init__(self, endpoint: Endpoint, options: SessionOptions) -> None:
         self.endpoint = endpoint.text
@@ -98,6 +102,7 @@ class Client:
         self.grants = Grants(self._connection)
         self.daemon = Daemon(self._connection)
         self.events = Events(self._connection)
+        self.operations = Operations(self._connection)
         await self._tasks.__aenter__()
         return self
 
@@ -176,6 +181,7 @@ class Client:
         follow: bool = False,
         stream: str | None = None,
         records_max: int | None = None,
+        on_damage: "Callable[[StreamDamaged], None] | None" = None,
     ) -> "Reader":
         """Records of every topic that the filter meets, without a group and without acks.
 
@@ -183,6 +189,9 @@ class Client:
         the earliest record unless ``start`` says otherwise, and ends where the log ended at the
         call unless it is to ``follow``, at ``records_max``, or before the append time ``end``. One
         that follows outlives a lost connection: it goes on with each stream where it was.
+
+        Records that are damaged are passed over and not counted. ``on_damage`` is called with each
+        range of them at once, else a warning is logged; the first one is raised at the end.
 
         Raises:
             IllegalFilter, IllegalTime, IllegalArgument: an argument breaks its rule.
@@ -192,7 +201,7 @@ class Client:
         request = read_request(
             filter, start=start, end=end, follow=follow, stream=stream, records_max=records_max
         )
-        return Reader(self._connection, request)
+        return Reader(self._connection, request, on_damage)
 
     async def _opened_session(self) -> "Session":
         from dss_client.session import Session

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         events_pb2_grpc,
         groups_pb2_grpc,
         log_pb2_grpc,
+        operations_pb2_grpc,
         sessions_pb2_grpc,
         topics_pb2_grpc,
     )
@@ -118,6 +119,13 @@ class Connection:
         from dss_api.v1.events_pb2_grpc import EventsStub
 
         return EventsStub(self._channel)
+
+    @cached_property
+    def operations(self) -> "operations_pb2_grpc.OperationsStub":
+        """Stub of the service Operations."""
+        from dss_api.v1.operations_pb2_grpc import OperationsStub
+
+        return OperationsStub(self._channel)
 
     @cached_property
     def log(self) -> "log_pb2_grpc.LogStub":

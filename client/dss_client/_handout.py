@@ -120,8 +120,19 @@ class Handout:
 
     def rest(self) -> DeliveredBatch:
         """Everything that was not handed out one by one, as a batch."""
-        remaining = self if self.last_offset < 0 else self._without_handed()
+        remaining = self
+        if self.last_offset >= 0:
+            remaining = self._without_handed()
+            # That it is handed out is noted here, and must not be noted twice.
+            remaining._noted_end = _EVERY_OFFSET
         return DeliveredBatch(remaining, remaining.decoded)
+
+    def split_off(self) -> "Handout":
+        """What was not handed out, to be handed out later; of this one nothing more is."""
+        if self.last_offset < 0:
+            return self
+        self.stopped = True
+        return self._without_handed()
 
     def release(self) -> None:
         """Every record is handed out: drop the frames, keep only what the records share."""
@@ -130,13 +141,10 @@ class Handout:
         self._frames = b""
 
     def _without_handed(self) -> "Handout":
-        rest = Handout(
+        return Handout(
             self.grant,
             self._frames,
             (*self._mask, (self.decoded.base_offset, self.last_offset + 1)),
             redelivered=self.redelivered_below == _EVERY_OFFSET,
             attempt=self.attempt,
         )
-        # That it is handed out is noted here, and must not be noted twice.
-        rest._noted_end = _EVERY_OFFSET
-        return rest

@@ -3,7 +3,8 @@
 A *chain* is the records of one key under one grant (`dss_client._chains`); records without a key
 have no order. What waits here, for its key or for a free handler, has not been handed out: it is
 handed out when a handler is called with it, and not at all once its stream is taken back. After a
-silence of the daemon no handler is called before the daemon has answered.
+silence of the daemon no handler is called before the daemon has answered, and none while the group
+is paused.
 
 Invariants: at most `concurrency` handlers run. Beside the records that wait behind a refused one, a
 bounded number waits here. A record that a handler itself acknowledged or refused stays so, however
@@ -54,6 +55,10 @@ class KeyedRunner:
         self._busy = 0
         """Chains of which a record is handled or waits for a handler."""
         self._quiet = asyncio.Event()
+        self._paused = False
+        self._draining = False
+        self._moved_on = asyncio.Event()
+        """Set, and replaced, where a record need perhaps wait no more for the end of a pause."""
         self._ended = False
         self._left: list[DeliveredRecord] = []
         """Not handed out when the records ended."""
@@ -92,8 +97,23 @@ class KeyedRunner:
     def _end(self) -> None:
         """No record comes any more, so what waits for one that was refused is not handled."""
         self._ended = True
+        self._move_on()
         for chain in self._chains.values():
             self._left += chain.take_parked()
+
+    def set_paused(self, paused: bool) -> None:
+        """Call no handler, or call them again; what is being handled goes on."""
+        self._paused = paused
+        self._move_on()
+
+    def take_no_more(self) -> None:
+        """No more records come: what waits for the end of a pause is not handled."""
+        self._draining = True
+        self._move_on()
+
+    def _move_on(self) -> None:
+        moved_on, self._moved_on = self._moved_on, asyncio.Event()
+        moved_on.set()
 
     def resume(self, chains: Chains) -> None:
         """Begin with what a runner before knew of refused records; nothing waits in it."""
@@ -117,6 +137,7 @@ class KeyedRunner:
             if chain.grant is grant:
                 del self._chains[at]
                 self._leave_room(chain.drop())
+        self._move_on()
 
     def refused_acked(self, grant: "HeldGrant") -> None:
         """Something that a handler refused was acknowledged after all, and does not come again."""
@@ -165,11 +186,14 @@ class KeyedRunner:
             self._quiet.set()
 
     async def _handle(self, chain: Chain | Loose, record: "DeliveredRecord") -> None:
-        if monotonic() >= self._sure_until:
+        while self._waits(chain) or monotonic() >= self._sure_until:
             await self._be_sure(chain, record)
         grant = chain.grant
         if grant.stopped:
             # Another member may be handling it by now, and an ack from here would be refused.
+            return
+        if self._paused:
+            self._left.append(record)
             return
         grant.hand_out(record.offset)
         try:
@@ -189,9 +213,15 @@ class KeyedRunner:
                 chain.handled(record)
                 await record.ack()
 
+    def _waits(self, chain: Chain | Loose) -> bool:
+        """Whether a record waits for the end of a pause."""
+        return self._paused and not (self._ended or self._draining or chain.grant.stopped)
+
     async def _be_sure(self, chain: Chain | Loose, record: "DeliveredRecord") -> None:
-        """After a silence, wait until it is known whether the grants are still held."""
+        """Wait for the end of a pause; after a silence, until the grants are known to be held."""
         try:
+            while self._waits(chain):
+                await self._moved_on.wait()
             async with self._asking:
                 while (now := monotonic()) >= self._sure_until:
                     await self._wait_sure()

@@ -25,12 +25,25 @@ class Runs:
         self._chains: Chains = {}
         """What ended runs knew of refused records."""
         self._left: deque[DeliveredRecord] = deque()  # bounded by the credit given to the daemon
+        self._paused = False
 
     def begin(self, runner: "KeyedRunner") -> None:
         """A run begins; it knows which refused records are to come again."""
         chains, self._chains = self._chains, {}
         runner.resume(chains)
+        runner.set_paused(self._paused)
         self._runners.append(runner)
+
+    def set_paused(self, paused: bool) -> None:
+        """Let no run hand out a record, or let them go on."""
+        self._paused = paused
+        for runner in self._runners:
+            runner.set_paused(paused)
+
+    def take_no_more(self) -> None:
+        """No more records come."""
+        for runner in self._runners:
+            runner.take_no_more()
 
     def end(self, runner: "KeyedRunner", *, keep: bool) -> None:
         """A run is over; whether more will be taken."""
@@ -50,7 +63,7 @@ class Runs:
 
     def refuse_left(self) -> None:
         """Have what was left come again: it is taken in another way from now on."""
-        while self._left:
+        while self._left and not self._paused:
             record = self._left.popleft()
             grant = grant_behind(record)
             if not grant.stopped:

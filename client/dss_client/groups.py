@@ -3,11 +3,18 @@
 Invariant: values in, frozen values out; no wire message leaves this module.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dss_client._start_point import Start, start_to_wire
 from dss_client.limits import CALL_TIMEOUT_S
+from dss_client.offsets import (
+    GroupOffsets,
+    offsets_from_wire,
+    progress_from_wire,
+    ranges_from_wire,
+)
 from dss_core.errors import IllegalArgument
 from dss_core.progress import Progress, Ranges
 
@@ -27,6 +34,8 @@ class Fates:
     """To retention, or to a loss of power."""
     damaged: int
     """Confirmed unreadable, and passed over."""
+    moved: int
+    """Operators passed over so many more than they reopened; may be negative."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +70,12 @@ class Group:
     on_damage: str
     """``pass`` or ``stall``: what becomes of records that are confirmed damaged."""
     fates: "Fates"
+    revision: int
+    """Rises with each operation that was applied to it, and each edit."""
+    paused: bool
+    """An operator paused it: nothing is handed out."""
+    paused_until_ms: int | None
+    """When the pause ends by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +111,8 @@ class Grant:
     fates: Fates
     damaged: Ranges
     """The newest ranges that were passed over as damaged."""
+    pinned_to: str
+    """The client that an operator gave it to; empty where nobody did."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +161,7 @@ class Groups:
             if_not_exists=if_not_exists,
             ack_wait_ms=None if ack_wait is None else round(ack_wait * 1_000),
             protocol=_protocol(protocol),
-            on_damage=_on_damage(on_damage),
+            on_damage=on_damage_to_wire(on_damage),
         )
         call = self._connection.groups.Create(request, timeout=CALL_TIMEOUT_S)
         return _group(await self._connection.answer(call))
@@ -174,6 +191,24 @@ class Groups:
             grants=tuple(_grant(grant) for grant in reply.grants),
             borrowers=tuple(_borrower(borrower) for borrower in reply.borrowers),
         )
+
+    async def offsets(self, group: str, *, streams: Sequence[str] = ()) -> GroupOffsets:
+        """Where a group stands, for `ImportOffsets` into another group or daemon.
+
+        Args:
+            group: as for `describe`.
+            streams: only these; all that the group reads where empty.
+
+        Raises:
+            GroupNotFound, GroupAmbiguous: there is none, or several have the name.
+            StreamNotRead: the group does not read one of the streams.
+        """
+        from dss_api.v1 import groups_pb2
+
+        request = groups_pb2.GroupOffsetsRequest(group=group, streams=streams)
+        call = self._connection.groups.Offsets(request, timeout=CALL_TIMEOUT_S)
+        reply = await self._connection.answer(call)
+        return GroupOffsets(reply.group, tuple(offsets_from_wire(each) for each in reply.streams))
 
     async def remove(self, group: str, *, if_exists: bool = False) -> bool:
         """Remove a group and its progress; tells whether there was one.
@@ -222,7 +257,12 @@ def _protocol(name: str | None) -> "groups_pb2.GroupProtocol.ValueType":
     return protocols[name]
 
 
-def _on_damage(name: str | None) -> "groups_pb2.OnDamage.ValueType":
+def on_damage_to_wire(name: str | None) -> "groups_pb2.OnDamage.ValueType":
+    """What is to become of damaged records; the daemon decides where none is given.
+
+    Raises:
+        IllegalArgument: there is no such choice.
+    """
     from dss_api.v1 import groups_pb2
 
     choices = {
@@ -235,8 +275,15 @@ def _on_damage(name: str | None) -> "groups_pb2.OnDamage.ValueType":
     return choices[name]
 
 
+def on_damage_from_wire(choice: "groups_pb2.OnDamage.ValueType") -> str:
+    """What becomes of damaged records, as the word for it."""
+    from dss_api.v1 import groups_pb2
+
+    return groups_pb2.OnDamage.Name(choice).removeprefix("ON_DAMAGE_").lower()
+
+
 def _fates(fates: "groups_pb2.Fates") -> Fates:
-    return Fates(fates.acked, fates.filtered, fates.lost, fates.damaged)
+    return Fates(fates.acked, fates.filtered, fates.lost, fates.damaged, fates.moved)
 
 
 def _group(group: "groups_pb2.Group") -> Group:
@@ -264,8 +311,11 @@ def _group(group: "groups_pb2.Group") -> Group:
         protocol=groups_pb2.GroupProtocol.Name(group.protocol)
         .removeprefix("GROUP_PROTOCOL_")
         .lower(),
-        on_damage=groups_pb2.OnDamage.Name(group.on_damage).removeprefix("ON_DAMAGE_").lower(),
+        on_damage=on_damage_from_wire(group.on_damage),
         fates=_fates(group.fates),
+        revision=group.revision,
+        paused=group.paused,
+        paused_until_ms=group.paused_until_ms if group.HasField("paused_until_ms") else None,
     )
 
 
@@ -280,7 +330,6 @@ def _borrower(borrower: "groups_pb2.Borrower") -> Borrower:
 
 
 def _grant(grant: "groups_pb2.Grant") -> Grant:
-    ranges = tuple((each.start, each.end) for each in grant.progress.ranges)
     return Grant(
         group=grant.group,
         filter=grant.filter,
@@ -288,11 +337,12 @@ def _grant(grant: "groups_pb2.Grant") -> Grant:
         state=grant.state,
         client_id=grant.client_id,
         grant_epoch=grant.grant_epoch,
-        progress=Progress(grant.progress.floor, ranges),
+        progress=progress_from_wire(grant.progress),
         end=grant.end,
         lag=grant.lag,
         state_age_ms=grant.state_age_ms,
         stall=grant.stall,
         fates=_fates(grant.fates),
-        damaged=tuple((each.start, each.end) for each in grant.damaged),
+        damaged=ranges_from_wire(grant.damaged),
+        pinned_to=grant.pinned_to,
     )

@@ -1,13 +1,14 @@
 """Plain reading of a log: no group, no acks, no session.
 
-Invariant: records of a stream come in order, each once; between streams there is no order. After a
-lost connection a reader that follows resumes each stream where it was; any other ends with an
-error.
+Invariant: records of a stream come in order, each once; between streams there is no order. What
+cannot be read is told at once, each range once, and raised at the end. After a lost connection a
+reader that follows resumes each stream where it was; any other ends with an error.
 """
 
 import asyncio
+import logging
 import time
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -24,6 +25,7 @@ from dss_core.errors import (
 )
 from dss_core.filters import TopicFilter
 from dss_core.ids import StreamName
+from dss_core.progress import clipped
 
 if TYPE_CHECKING:
     import grpc.aio
@@ -33,7 +35,10 @@ if TYPE_CHECKING:
 
     ReadCall = grpc.aio.UnaryStreamCall[log_pb2.ReadRequest, log_pb2.ReadReply]
 
+    OnDamage = Callable[[StreamDamaged], None]
+
 _OFFSET_END = 1 << 63
+_LOG = logging.getLogger("dss_client")
 
 
 class ReadPiece:
@@ -48,14 +53,20 @@ class ReadPiece:
 class Reader:
     """Made by `Client.read`; iterate over it by record, or over its `batches`."""
 
-    def __init__(self, connection: "Connection", request: "log_pb2.ReadRequest") -> None:
+    def __init__(
+        self,
+        connection: "Connection",
+        request: "log_pb2.ReadRequest",
+        on_damage: "OnDamage | None" = None,
+    ) -> None:
         self._connection = connection
         self._request = request
+        self._on_damage = on_damage or _logged
         self.streams: tuple[str, ...] = ()
         """Every stream that is read, once the first answers came."""
         self._damage: StreamDamaged | None = None
         self._next: dict[str, int] = {}
-        """By stream: behind the last record that was handed out."""
+        """By stream: behind the last record that was handed out or told to be unreadable."""
         self._left = request.records_max if request.HasField("records_max") else None
         self._outage = Outage("the reading", connection.endpoint.text)
         self._began_us = time.time_ns() // 1_000
@@ -64,7 +75,7 @@ class Reader:
         """Records, one by one.
 
         Raises:
-            StreamDamaged: all the rest came; from this offset on some records cannot be read.
+            StreamDamaged: all the rest came; these were the first records that cannot be read.
             DssError: the daemon refuses; or the connection was lost, and this does not follow.
         """
         async for batch in self.batches():
@@ -75,7 +86,7 @@ class Reader:
         """Records as columns.
 
         Raises:
-            StreamDamaged: all the rest came; from this offset on some records cannot be read.
+            StreamDamaged: all the rest came; these were the first records that cannot be read.
             DssError: the daemon refuses; or the connection was lost, and this does not follow.
         """
         from dss_client._backoff import Backoff
@@ -109,7 +120,7 @@ class Reader:
         call = self._connection.log.Read(request)
         try:
             while self._left != 0 and (reply := await self._reply(call)) is not None:
-                batch = self._batch(reply) if reply.frames else None
+                batch = self._take(reply)
                 if batch is not None:
                     yield batch
         finally:
@@ -126,9 +137,21 @@ class Reader:
         if reply is not None and reply.streams:
             known = frozenset(self.streams)
             self.streams = (*self.streams, *(each for each in reply.streams if each not in known))
-        if reply is not None and reply.damaged and self._damage is None:
-            self._damage = StreamDamaged(stream=reply.stream, offset=reply.damaged[0].start)
         return reply
+
+    def _take(self, reply: "log_pb2.ReadReply") -> Batch | None:
+        """What of an answer was not handed out yet; what it says of damage is told first."""
+        told_to = self._next.get(reply.stream, 0)
+        batch = self._batch(reply) if reply.frames else None
+        damaged = tuple((each.start, each.end) for each in reply.damaged)
+        for start, end in clipped(damaged, told_to, _OFFSET_END):
+            self._next[reply.stream] = max(end, self._next.get(reply.stream, 0))
+            self._tell(StreamDamaged(stream=reply.stream, offset=start, last=end - 1))
+        return batch
+
+    def _tell(self, damage: StreamDamaged) -> None:
+        self._damage = self._damage or damage
+        self._on_damage(damage)
 
     def _batch(self, reply: "log_pb2.ReadReply") -> Batch | None:
         """What of an answer was not handed out yet; from here on it is."""
@@ -164,7 +187,7 @@ class Reader:
                     async with aclosing(self._gap(stream, since_birth=stream not in known)) as gap:
                         async for missed in gap:
                             yield missed
-                batch = self._batch(reply) if reply.frames else None
+                batch = self._take(reply)
                 if batch is not None:
                     yield batch
         finally:
@@ -208,6 +231,10 @@ class Reader:
         if self._left is not None:
             request.records_max = self._left
         return request
+
+
+def _logged(damage: StreamDamaged) -> None:
+    _LOG.warning("%s: %s", damage.code, damage.message)
 
 
 def _is_expired(error: OffsetOutOfRange) -> bool:

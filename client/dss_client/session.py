@@ -228,7 +228,8 @@ class Session:
 
     def _is_final(self, error: DssError) -> bool:
         if isinstance(error, SessionNotFound) and self._session_id:
-            # It expired while we were away: begin anew, with the same subscriptions.
+            # It expired while we were away, and nobody else has the client id: begin anew, with the
+            # same subscriptions.
             self._session_id = b""
             return False
         return not isinstance(error, PASSING) or not self._opened_once
@@ -277,6 +278,8 @@ class Session:
             # A session that was resumed has what it took before, but brings records only for
             # those that this connection asks for.
             wanted.asked = True
+            # Nothing is lent to it yet, and what is says whether the group is paused.
+            wanted.subscription.set_paused(False)
             attachment.send(wanted.request)
         for number in self._leaving:
             attachment.send(_unsubscribe_request(number))

@@ -90,8 +90,6 @@ class Subscription:
         """The group's name, once subscribed."""
         self.declared = False
         """Whether the group was created by this use."""
-        self.state = ""
-        """``standby``, ``active`` or ``stalled``, as the daemon last said."""
         self._open_session = session
         self._session: Keeper
         self._inbox: deque[Handout] = deque()  # bounded by the credit given to the daemon
@@ -100,6 +98,8 @@ class Subscription:
         self._error: DssError | None = None
         self._callback_error: Exception | None = None
         self._draining = False
+        self._standing = ""
+        self._paused = False
         self._handed: dict[tuple[int, str], int] = {}
         """By storage topic and stream, because a name comes back with a topic made anew."""
         self._resume_at = 0.0
@@ -113,6 +113,14 @@ class Subscription:
     def late_acks(self) -> int:
         """How many acks came after their stream was taken back; they were dropped."""
         return self._late_acks + sum(grant.late for grant in self._ended)
+
+    @property
+    def state(self) -> str:
+        """``standby``, ``active``, ``stalled`` or ``paused``, as the daemon last said.
+
+        Paused, nothing new is handed out until the group is resumed; what was may be acknowledged.
+        """
+        return "paused" if self._paused else self._standing
 
     async def __aenter__(self) -> Self:
         """Subscribe and wait until the daemon has taken it.
@@ -293,6 +301,7 @@ class Subscription:
 
     def _take_no_more(self) -> None:
         self._draining = True
+        self._runs.take_no_more()
         self._inbox.clear()
         self._stop_current()
         self._arrived.set()
@@ -332,7 +341,7 @@ class Subscription:
 
     def _at_hand(self) -> "Handout | None":
         """The piece to hand out from, if any is here."""
-        while self._current is None and self._inbox:
+        while self._current is None and self._inbox and not self._paused:
             self._begin(self._inbox.popleft())
         return self._current
 
@@ -350,6 +359,8 @@ class Subscription:
 
     def _count(self, enough: int) -> int:
         """How many records wait to be handed out, counted until there are enough."""
+        if self._paused:
+            return 0
         count = 0 if self._current is None else self._current.left
         for handout in self._inbox:
             if count >= enough:
@@ -421,6 +432,22 @@ class Subscription:
     def revoked(self, grant: "HeldGrant") -> None:
         """A stream was taken back."""
         self._call_back(self.options.on_revoke, grant)
+
+    def stands(self, state: str) -> None:
+        """The daemon says how it stands."""
+        self._standing = state
+
+    def set_paused(self, paused: bool) -> None:
+        """From now on hand out nothing new, whichever way it is taken; or hand out again."""
+        self._paused = paused
+        self._runs.set_paused(paused)
+        if paused and self._current is not None:
+            rest = self._current
+            self.note_current()
+            rest.grant.touch()
+            self._inbox.appendleft(rest.split_off())
+            self._current = None
+        self._arrived.set()
 
     def refused(self, acks: int) -> None:
         """The daemon refused acks."""

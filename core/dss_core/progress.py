@@ -146,9 +146,14 @@ class Progress:
 
     def is_acked(self, offset: int) -> bool:
         """Whether the offset is acknowledged."""
+        return self.first_unacked(offset) > offset
+
+    def first_unacked(self, offset: int) -> int:
+        """The first offset from this one on that is not acknowledged."""
         index = _first_above(self.ranges, offset)
-        inside = index < len(self.ranges) and self.ranges[index][0] <= offset
-        return inside or offset < self.floor
+        if index < len(self.ranges) and self.ranges[index][0] <= offset:
+            return self.ranges[index][1]
+        return max(offset, self.floor)
 
     def acked_in(self, start: int, end: int) -> int:
         """How many offsets in ``[start, end)`` are acknowledged."""

@@ -4,6 +4,7 @@
 
     now, earliest             markers: what they mean is decided where they are used
     -15m, -1h30m, -2d         before now; units ms s m h d w
+    +15m                      after now
     2026-11-20                midnight UTC
     2026-11-20T08:00:00Z      RFC 3339; a zone is required, fractions of a second are allowed
     @1795000000, @1795000000.25    seconds since 1970
@@ -32,7 +33,7 @@ _TIME_US_MAX = (1 << 63) - 1
 """Times are signed 64-bit columns in frames and in the store."""
 
 _PART = re.compile(r"([0-9]{1,12})(ms|[smhdw])")
-_DURATION = re.compile(rf"-(?:{_PART.pattern})+")
+_DURATION = re.compile(rf"[-+](?:{_PART.pattern})+")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _RFC3339 = re.compile(
     rf"{_DATE.pattern}[Tt ][0-9]{{2}}:[0-9]{{2}}:[0-9]{{2}}(\.[0-9]{{1,9}})?"
@@ -62,9 +63,15 @@ def parse_time(text: str, *, now_us: int) -> int | Moment:
     return time_us
 
 
+def text_of_ms(at_ms: int) -> str:
+    """A time in milliseconds since 1970, as people write it: RFC 3339 in UTC, whole seconds."""
+    return f"{datetime.fromtimestamp(at_ms // 1_000, UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
 def _parsed_us(text: str, now_us: int) -> int | None:
     if _DURATION.fullmatch(text):
-        return now_us - sum(int(n) * _UNIT_US[unit] for n, unit in _PART.findall(text))
+        span_us = sum(int(n) * _UNIT_US[unit] for n, unit in _PART.findall(text))
+        return now_us - span_us if text[0] == "-" else now_us + span_us
     if found := _UNIX.fullmatch(text):
         return int(found[1]) * 1_000_000 + int((found[2] or "").ljust(6, "0"))
     if _DATE.fullmatch(text):

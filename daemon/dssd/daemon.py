@@ -54,6 +54,7 @@ from dssd.log.segment_log import SegmentLog
 from dssd.loop_yield import LoopTurn
 from dssd.operations.kind_table import operation_kinds
 from dssd.operations.operations import Operations
+from dssd.operations.pause_ends import PauseEnds
 from dssd.rpc.daemon import DaemonFacts, DaemonServicer
 from dssd.rpc.events import EventsServicer
 from dssd.rpc.groups import GrantsServicer, GroupsServicer
@@ -182,7 +183,7 @@ class Daemon:
             groups,
             registry,
             self._clock,
-            operation_kinds(store, groups, registry, catalogue, log),
+            operation_kinds(store, groups, registry, catalogue, log, self._clock),
             events.note,
         )
         await stack.enter_async_context(operations)
@@ -230,6 +231,7 @@ class Daemon:
             parts.events.note,
             trusts_wall=retention.trusts_wall,
         )
+        pause_ends = PauseEnds(parts.store, parts.groups, parts.operations, self._clock)
         clogged = SlowConsumerWatch(self._listening, parts.events.note)
         return [
             tasks.create_task(self._watch_for_crash(), name="watch for a crash"),
@@ -238,6 +240,7 @@ class Daemon:
             tasks.create_task(clogged.run(), name="clogged sockets"),
             tasks.create_task(parts.groups.keep(), name="keep groups"),
             tasks.create_task(parts.gone.run(), name="rows of removed topics"),
+            tasks.create_task(pause_ends.run(), name="ends of pauses"),
         ]
 
     async def _end_calls(self, server: RpcServer, log_servicer: LogServicer, parts: _Parts) -> None:

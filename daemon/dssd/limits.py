@@ -3,7 +3,7 @@
 Bounds that clients must agree on stand in `dss_core.limits`.
 """
 
-from dss_core.limits import CREDIT_BYTES, FRAME_BYTES_MAX
+from dss_core.limits import CREDIT_BYTES, FRAME_BYTES_MAX, LEASE_MS
 
 # Starting and stopping
 
@@ -413,6 +413,11 @@ SESSIONS_MAX = 65_536
 
 SESSION_DRAIN_S = 2.0
 """When the daemon stops, clients have this long to say how far they handed out."""
+
+TAKEOVER_DRAIN_S = LEASE_MS / 2_000
+"""When another client takes a client id, the one before has half a lease, 3 s, to say how far it
+handed out. Its streams are reported without it after nine tenths: more than the 0.4 leases for
+which a client that heard nothing more hands out, by its own clock."""
 
 CLOSED_ROWS_MAX = 256
 """Rows of disconnected sessions in one commit; attaching one of them again waits for it."""

@@ -228,11 +228,29 @@ async def test_a_session_is_resumed_by_its_id(under: Under) -> None:
     again = await call.opened(client_id="r", session_id=first.session_id)
     assert (again.session_id, again.session_present) == (first.session_id, True)
     assert again.session_epoch == first.session_epoch + 1
-    other = Call(under.stubs)
-    await other.say(open=sessions_pb2.Open(client_id="r", session_id=b"x" * 16))
-    error = await other.hear("error")
-    assert (type(condition(error.error)), error.final) == (SessionNotFound, True)
-    assert await other.call.read() is grpc.aio.EOF
+
+
+async def test_a_session_that_is_not_there_is_told_from_one_that_another_client_discarded(
+    under: Under,
+) -> None:
+    lost = {"client_id": "l", "session_id": b"x" * 16}
+    assert await refused_opening(under, **lost) is SessionNotFound
+    present = Call(under.stubs)
+    await present.opened(client_id="l", clean_start=True)
+    assert await refused_opening(under, **lost) is SessionTakenOver
+    # The one that is there stays.
+    await present.say(ping=sessions_pb2.Ping(token=1))
+    assert (await present.hear("pong")).token == 1
+
+
+async def refused_opening(under: Under, **opening: Any) -> type[DssError]:  # noqa: ANN401 # its fields
+    """Why a session is not opened; the call ends with it."""
+    call = Call(under.stubs)
+    await call.say(open=sessions_pb2.Open(**opening))
+    error = await call.hear("error")
+    assert error.final
+    assert await call.call.read() is grpc.aio.EOF
+    return type(condition(error.error))
 
 
 async def test_a_newer_connection_takes_the_session_over(under: Under) -> None:

@@ -1,6 +1,6 @@
 """What a plain reading makes of the daemon's answers."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -28,7 +28,9 @@ class Answers:
         """It is over."""
 
 
-def reader(*replies: log_pb2.ReadReply) -> Reader:
+def reader(
+    *replies: log_pb2.ReadReply, on_damage: Callable[[StreamDamaged], None] | None = None
+) -> Reader:
     log = SimpleNamespace(Read=lambda request: Answers(replies))
 
     async def read_or_end(call: Answers) -> log_pb2.ReadReply | None:
@@ -37,7 +39,7 @@ def reader(*replies: log_pb2.ReadReply) -> Reader:
     connection = SimpleNamespace(
         log=log, read_or_end=read_or_end, endpoint=SimpleNamespace(text="unix:/d")
     )
-    return Reader(cast("Any", connection), log_pb2.ReadRequest())
+    return Reader(cast("Any", connection), log_pb2.ReadRequest(), on_damage)
 
 
 def stored(payload: bytes, offset: int) -> bytes:
@@ -77,4 +79,37 @@ async def test_damage_is_told_after_all_that_could_be_read() -> None:
     with pytest.raises(StreamDamaged) as told:
         await fill(found, reading)
     assert found == [b"0", b"3"]
-    assert told.value.fields == {"stream": "t/0/0", "offset": "1"}
+    assert told.value.fields == {"stream": "t/0/0", "offset": "1", "last": "2"}
+
+
+async def test_damage_is_told_at_once_and_each_range_of_it_once() -> None:
+    told: list[tuple[str, str]] = []
+    reading = reader(
+        log_pb2.ReadReply(streams=["t/0/0"]),
+        log_pb2.ReadReply(stream="t/0/0", frames=stored(b"0", 0)),
+        log_pb2.ReadReply(stream="t/0/0", damaged=[types_pb2.Range(start=1, end=3)]),
+        # As after a lost connection, where what was read before comes once more.
+        log_pb2.ReadReply(
+            stream="t/0/0",
+            frames=stored(b"5", 5),
+            damaged=[types_pb2.Range(start=2, end=5)],
+        ),
+        on_damage=lambda damage: told.append((damage.fields["offset"], damage.fields["last"])),
+    )
+    records = aiter(reading)
+    assert (await anext(records)).payload == b"0"
+    assert told == []
+    assert (await anext(records)).payload == b"5"
+    assert told == [("1", "2"), ("3", "4")]
+    with pytest.raises(StreamDamaged):
+        await anext(records)
+
+
+async def test_damage_that_nobody_asks_for_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    reading = reader(
+        log_pb2.ReadReply(stream="t/0/0", damaged=[types_pb2.Range(start=1, end=3)]),
+    )
+    with pytest.raises(StreamDamaged):
+        await fill([], reading)
+    said = "DSS4001: Stream t/0/0 is damaged: offsets 1 to 2 cannot be read."
+    assert caplog.messages == [said]

@@ -71,6 +71,9 @@ def test_acking_adds_offsets_and_keeps_the_canonical_form(
 def test_unacked_is_what_is_left(progress: Progress) -> None:
     assert offsets_of(progress.unacked(END)) == set(range(END)) - acked_of(progress)
     assert all(progress.is_acked(offset) == (offset in acked_of(progress)) for offset in range(END))
+    for offset in range(END):
+        left = set(range(offset, 3 * END)) - acked_of(progress)
+        assert progress.first_unacked(offset) == min(left)
     assert progress.acked_above_floor() == len(acked_of(progress)) - progress.floor
 
 

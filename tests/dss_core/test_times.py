@@ -21,6 +21,10 @@ def test_a_duration_counts_back_from_now(text: str, ago_s: float) -> None:
     assert parse_time(text, now_us=NOW_US) == NOW_US - int(ago_s * 1_000_000)
 
 
+def test_a_duration_with_a_plus_counts_on_from_now() -> None:
+    assert parse_time("+1h30m", now_us=NOW_US) == NOW_US + 5_400_000_000
+
+
 @pytest.mark.parametrize(
     ("text", "time_us"),
     [
@@ -50,6 +54,9 @@ def test_now_and_earliest_are_markers() -> None:
         "-15",
         "-15y",
         "--15m",
+        "+-15m",
+        "+",
+        "+999999999999w",
         "-15 m",
         "1795000000",
         "@",

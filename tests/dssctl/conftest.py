@@ -1,48 +1,28 @@
-"""The program as its users run it: a process, here with a daemon of its own."""
+"""The program as its users run it, here with a daemon of its own."""
 
-import os
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from support.dssctl_call import Completed, call_dssctl, run_dssctl
+
 START_TIMEOUT_S = 20.0
 STOP_TIMEOUT_S = 15.0
 
-Completed = subprocess.CompletedProcess[bytes]
 Run = Callable[..., Completed]
-
-
-def environment(**changes: str) -> dict[str, str]:
-    """This process's environment without what would change the output, or wait."""
-    changes = {"DSSCTL_CONNECT_WAIT": "0"} | changes
-    names = ("NO_COLOR", "FORCE_COLOR", "DSSCTL_ENDPOINT", "TYPER_USE_RICH")
-    inherited: Mapping[str, str] = os.environ
-    return {name: value for name, value in inherited.items() if name not in names} | changes
-
-
-def run_dssctl(*arguments: str, stdin: bytes = b"", timeout_s: float = 30.0) -> Completed:
-    """Run one command without a terminal."""
-    return subprocess.run(
-        [sys.executable, "-m", "dssctl", *arguments],
-        input=stdin,
-        capture_output=True,
-        timeout=timeout_s,
-        env=environment(),
-        check=False,
-    )
 
 
 @pytest.fixture
 def dssctl() -> Run:
     """Runs one command without a terminal and without a daemon."""
-    return run_dssctl
+    return call_dssctl
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +32,9 @@ class Daemon:
     endpoint: str
     process: subprocess.Popen[bytes]
 
-    def dssctl(self, *arguments: str, stdin: bytes = b"", timeout_s: float = 30.0) -> Completed:
+    def dssctl(self, *arguments: str, stdin: bytes = b"") -> Completed:
         """Run one command against it."""
-        return run_dssctl("--endpoint", self.endpoint, *arguments, stdin=stdin, timeout_s=timeout_s)
+        return call_dssctl("--endpoint", self.endpoint, *arguments, stdin=stdin)
 
 
 @pytest.fixture(scope="module")

@@ -16,6 +16,7 @@ import typer
 import dssctl as package
 from dssctl.settings import Format
 from dssctl.tree import COMMANDS, root
+from support.dssctl_call import run_dssctl
 
 Run = Callable[..., subprocess.CompletedProcess[bytes]]
 
@@ -132,6 +133,32 @@ def test_of_two_formats_the_later_counts(dssctl: Run) -> None:
         (("consume", "$share/g/t/#", "--group", "g"), 2),
         ((*NOBODY, "topics", "rm", "t"), 2),
         ((*NOBODY, "groups", "rm", "g"), 2),
+        (("offsets", "rewind", "g"), 2),
+        (("offsets", "rewind", "g", "--to", "earliest", "--by", "5"), 2),
+        (("offsets", "skip", "g", "--by", "-5"), 2),
+        (("offsets", "skip", "g", "--by", "5x"), 2),
+        (("offsets", "seek", "g", "--to", "soon", "-y"), 2),
+        (("offsets", "import", "g", "/nowhere/offsets.json", "-y"), 2),
+        (("ops", "apply", "/nowhere/plan.json", "-y"), 2),
+        (("ops", "show", "0"), 2),
+        (("ops", "ls", "--group", "g", "--topic", "t"), 2),
+        (("groups", "edit", "g", "-y"), 2),
+        (("groups", "edit", "g", "--ack-wait", "30", "-y"), 2),
+        (("groups", "pause", "g", "--until", "now", "-y"), 2),
+        (("topics", "edit", "t", "-y"), 2),
+        (("topics", "edit", "t", "--retention", "7d", "--no-retention", "-y"), 2),
+        (("records", "skip", "g", "t/0/0", "-1", "-y"), 2),
+        (("grants", "transfer", "g", "t/0/0", "-y"), 2),
+        ((*NOBODY, "offsets", "rewind", "g", "--to", "earliest"), 2),
+        ((*NOBODY, "ops", "cancel", "7"), 2),
+        ((*NOBODY, "offsets", "rewind", "g", "--to", "earliest", "--if-revision", "x"), 2),
+        ((*NOBODY, "offsets", "rewind", "g", "--to", "earliest", "-y"), 3),
+        ((*NOBODY, "offsets", "rewind", "g", "--to", "earliest", "--dry-run"), 3),
+        ((*NOBODY, "offsets", "export", "g"), 3),
+        ((*NOBODY, "ops", "ls"), 3),
+        ((*NOBODY, "ops", "wait", "7"), 3),
+        ((*NOBODY, "borrowers", "evict", "g", "b", "-y"), 3),
+        ((*NOBODY, "sessions", "close", "b", "-y"), 3),
         ((*NOBODY, "topics", "rm", "t", "-y"), 3),
         ((*NOBODY, "groups", "ls"), 3),
         ((*NOBODY, "topics", "ls"), 3),
@@ -178,10 +205,23 @@ def test_an_error_is_json_on_stderr_where_json_was_asked_for(dssctl: Run) -> Non
     assert json.loads(done.stderr)["code"] == "DSS5001"
 
 
-def test_a_pipe_gets_no_escape_codes(dssctl: Run) -> None:
+def test_a_pipe_gets_no_escape_codes() -> None:
     for arguments in (("errors", "ls"), ("--help",), ("nonsense",), ("errors", "ls", "-o", "wide")):
-        done = dssctl(*arguments)
+        done = run_dssctl(*arguments)
         assert b"\x1b" not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("errors", "explain", "5001"), ("--help",), ("nonsense",), (*NOBODY, "produce", "t")],
+    ids=" ".join,
+)
+def test_a_process_prints_and_returns_what_a_call_of_the_main_function_does(
+    arguments: tuple[str, ...], dssctl: Run
+) -> None:
+    process, call = run_dssctl(*arguments, stdin=b"1\n"), dssctl(*arguments, stdin=b"1\n")
+    assert (process.stdout, process.stderr) == (call.stdout, call.stderr)
+    assert process.returncode == call.returncode
 
 
 def test_a_reader_that_has_enough_ends_it_with_141() -> None:

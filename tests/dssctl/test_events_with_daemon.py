@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO
 
@@ -16,7 +16,8 @@ import pytest
 from dssctl.output import Instant
 from dssd.events.kinds import CONSUMER_SLOW, RETENTION_LOST, STREAM_READABLE
 from dssd.events.model import Event
-from support.daemon_process import START_S_MAX, STOP_S_MAX, short_directory
+from support.daemon_process import STOP_S_MAX, short_directory
+from support.dssctl_call import Completed, call_dssctl
 from support.told_events import tell_in
 
 TOLD = (
@@ -52,21 +53,18 @@ class Seeded:
             assert self.process.poll() is None
 
     def command(self, *arguments: str) -> list[str]:
-        return [sys.executable, "-m", "dssctl", "--endpoint", self.endpoint, "events", *arguments]
+        return [sys.executable, "-m", "dssctl", *self._line(arguments)]
 
-    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            self.command(*arguments),
-            capture_output=True,
-            check=False,
-            text=True,
-            timeout=START_S_MAX,
-        )
+    def run(self, *arguments: str) -> Completed:
+        return call_dssctl(*self._line(arguments))
 
     def ok(self, *arguments: str) -> str:
         done = self.run(*arguments)
-        assert (done.returncode, done.stderr) == (0, "")
-        return done.stdout
+        assert (done.returncode, done.stderr) == (0, b"")
+        return done.stdout.decode()
+
+    def _line(self, arguments: Sequence[str]) -> Sequence[str]:
+        return "--endpoint", self.endpoint, "events", *arguments
 
 
 @pytest.fixture(scope="module")
@@ -144,8 +142,8 @@ def test_what_is_shown_is_what_was_asked_for(
 def test_what_breaks_a_rule_is_a_usage_error(seeded: Seeded) -> None:
     for options in (("--severity", "bad"), ("--since", "soon"), ("-n", "-1")):
         done = seeded.run(*options)
-        assert (done.returncode, done.stdout) == (2, "")
-        assert "error DSS" in done.stderr
+        assert (done.returncode, done.stdout) == (2, b"")
+        assert b"error DSS" in done.stderr
 
 
 def test_only_a_terminal_sees_colours(seeded: Seeded) -> None:

@@ -1,7 +1,10 @@
+from datetime import timedelta
+
 import pytest
 import typer
 
-from dssctl.quantities import size_bytes, span_ms
+from dss_core.errors import IllegalTime
+from dssctl.quantities import distance, moment_ms, size_bytes, span_ms
 
 
 @pytest.mark.parametrize(
@@ -28,3 +31,35 @@ def test_a_size_has_a_unit(text: str, size: int) -> None:
 def test_a_size_without_a_unit_is_refused(text: str) -> None:
     with pytest.raises(typer.BadParameter):
         size_bytes(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("100", 100),
+        ("+100", 100),
+        ("-100", -100),
+        ("0", 0),
+        ("15m", timedelta(minutes=15)),
+        ("-1h30m", timedelta(hours=-1, minutes=-30)),
+    ],
+)
+def test_a_distance_is_of_records_or_of_time_and_has_a_sign(
+    text: str, meant: int | timedelta
+) -> None:
+    assert distance(text) == meant
+
+
+@pytest.mark.parametrize("text", ["", "-", "+-5", "--5", "5x", "1.5", "1" * 19, "\u0665"])
+def test_what_is_neither_records_nor_time_is_no_distance(text: str) -> None:
+    with pytest.raises(typer.BadParameter):
+        distance(text)
+
+
+def test_a_moment_may_be_ahead_but_no_marker() -> None:
+    assert moment_ms("+30m", now_us=1_795_000_000_000_999) == 1_795_001_800_000
+    for marker in ("now", "earliest"):
+        with pytest.raises(typer.BadParameter):
+            moment_ms(marker, now_us=0)
+    with pytest.raises(IllegalTime):
+        moment_ms("30m", now_us=0)

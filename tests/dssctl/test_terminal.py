@@ -1,6 +1,8 @@
 """With a real terminal: questions, colours, Ctrl-C."""
 
 import json
+import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -16,7 +18,7 @@ class Daemon(Protocol):
     endpoint: str
 
     def dssctl(
-        self, *arguments: str, stdin: bytes = b"", timeout_s: float = 30.0
+        self, *arguments: str, stdin: bytes = b""
     ) -> "subprocess.CompletedProcess[bytes]": ...
 
 
@@ -133,3 +135,58 @@ def test_a_file_is_published_under_a_progress_bar(daemon: Daemon, tmp_path: Path
     child.expect_exact("5.0/5.0 kB")
     child.expect("RECORDS.*1000")
     assert exit_code(child) == 0
+
+
+def consumed(daemon: Daemon, name: str) -> None:
+    """A group of a topic of one stream, that has acknowledged three records."""
+    daemon.dssctl("topics", "create", name, "--if-not-exists")
+    daemon.dssctl("groups", "create", f"{name}@{name}/#", "--start", "earliest", "--if-not-exists")
+    daemon.dssctl("produce", name, stdin=b"1\n2\n3\n")
+    daemon.dssctl("consume", f"{name}/#", "--group", name, "-n", "3")
+
+
+def floor(daemon: Daemon, group: str) -> int:
+    listed = json.loads(daemon.dssctl("grants", "ls", "-g", group, "-o", "json").stdout)
+    return int(listed["items"][0]["floor"])
+
+
+@pytest.mark.parametrize(("answer", "code", "after"), [("n", 8, 3), ("y", 0, 0)])
+def test_a_plan_is_shown_before_it_is_asked_for_consent(
+    answer: str, code: int, after: int, daemon: Daemon
+) -> None:
+    consumed(daemon, f"planned{answer}")
+    rewind = ("offsets", "rewind", f"planned{answer}", "--to", "earliest")
+    child = at_terminal("--endpoint", daemon.endpoint, "--color", "never", *rewind)
+    child.expect(r"STREAM +FLOOR +TARGET +AGAIN +PASSED +HOLDER")
+    child.expect_exact("3 records come again")
+    child.expect_exact("go ahead? [y/N] ")
+    child.sendline(answer)
+    if code == 0:
+        child.expect("STATE +done")
+        child.expect("undo with: dssctl ops undo [0-9]+")
+    assert exit_code(child) == code
+    assert floor(daemon, f"planned{answer}") == after
+
+
+def test_ctrl_c_ends_the_waiting_and_not_the_operation(daemon: Daemon) -> None:
+    consumed(daemon, "frozen")
+    daemon.dssctl("produce", "frozen", stdin=b"4\n")
+    holder = at_terminal(
+        *("--endpoint", daemon.endpoint, "consume", "frozen/#", "--group", "frozen")
+    )
+    holder.expect("frozen/0/0 +3")
+    holder.kill(signal.SIGSTOP)
+    try:
+        rewind = ("offsets", "rewind", "frozen", "--to", "earliest", "-y")
+        child = at_terminal("--endpoint", daemon.endpoint, "--color", "never", *rewind)
+        child.expect("operation ([0-9]+) .* 0/1 streams")
+        assert isinstance(child.match, re.Match)
+        number = child.match[1]
+        child.sendintr()
+        child.expect_exact(f"operation {number} goes on: dssctl ops wait {number}")
+        assert exit_code(child) == 130
+    finally:
+        holder.kill(signal.SIGKILL)
+        holder.close()
+    waited = daemon.dssctl("ops", "wait", number, "-o", "json")
+    assert json.loads(waited.stdout)["item"]["state"] == "done"

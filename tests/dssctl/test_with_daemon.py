@@ -22,7 +22,7 @@ class Done(Protocol):
 class Daemon(Protocol):
     endpoint: str
 
-    def dssctl(self, *arguments: str, stdin: bytes = b"", timeout_s: float = 30.0) -> Done: ...
+    def dssctl(self, *arguments: str, stdin: bytes = b"") -> Done: ...
 
 
 def ok(done: Done) -> bytes:

@@ -1,5 +1,7 @@
 """What the command makes of how a daemon ends."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -64,3 +66,15 @@ def test_a_wrong_address_never_reaches_the_daemon(
 def test_version_prints_the_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["version"]) == 0
     assert capsys.readouterr().out == f"dssd {version()}\n"
+
+
+def test_a_daemon_looks_for_dead_cycles_once_it_is_loaded_and_not_before() -> None:
+    program = (
+        "import gc; from dssd.__main__ import main; looks = [];"
+        "gc.callbacks.append(lambda phase, info: looks.append(phase));"
+        "main(['serve', '--config', '/nowhere']); print(len(looks), gc.isenabled())"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    looks, enabled = done.stdout.split()
+    assert int(looks) < 20
+    assert enabled == b"True"

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 import dss_client
-from dss_client import Client, Producer, Subscription
+from dss_client import Producer, Subscription
 from support.proof_share import share
 from support.recorded_run import Place, Recorded
 from support.revived_daemon import RevivedDaemon, revived
+from support.settled_group import until_settled
 from support.trial_verdict import read
 
 pytestmark = pytest.mark.slow("several lives of a daemon")
@@ -77,14 +78,6 @@ class Seen:
         await self.until(KILLS * portion)
 
 
-async def all_settled(client: Client, group: str) -> None:
-    """Wait until nothing comes again: what was handed out before a kill may still be on its way."""
-    async with asyncio.timeout(PATIENCE_S):
-        # What the daemon knows of a group has no event here.
-        while (await client.groups.describe(group)).group.lag:  # noqa: ASYNC110
-            await asyncio.sleep(0.05)
-
-
 @pytest.mark.parametrize("protocol", share(["borrow"], ["borrow", "lease"]))
 async def test_a_shared_group_of_two_members_sees_every_record_and_each_duplicate_is_marked(
     protocol: str, daemon: RevivedDaemon, tmp_path: Path
@@ -104,7 +97,7 @@ async def test_a_shared_group_of_two_members_sees_every_record_and_each_duplicat
         tasks.create_task(seen.consume(one, "one"), name="one")
         tasks.create_task(seen.consume(two, "two"), name="two")
         await seen.lose_daemons(daemon, producer, portion=500)
-        await all_settled(first, "g")
+        await until_settled(first, "g")
         await one.drain()
         await two.drain()
         log, standings = await read(first, "t"), await first.grants.list("g")
@@ -125,7 +118,7 @@ async def test_one_loop_over_a_private_subscription_outlives_five_daemons(
     ):
         tasks.create_task(seen.consume(subscription, "me"), name="me")
         await seen.lose_daemons(daemon, producer, portion=300)
-        await all_settled(client, subscription.group)
+        await until_settled(client, subscription.group)
         await subscription.drain()
         log, standings = await read(client, "t"), await client.grants.list(subscription.group)
     seen.recorded.judge(tmp_path / "history.jsonl", log, standings)

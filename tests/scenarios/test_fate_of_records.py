@@ -1,10 +1,12 @@
-"""No group passes a record in silence: what users see of failed reads, damage, poison and delays.
+"""No record is passed in silence: what users see of failed reads, damage, poison and delays.
 
 Real daemons, real files, real members that die.
 """
 
 import asyncio
 import json
+import os
+import signal
 import sys
 import time
 from collections.abc import AsyncIterator, Iterator
@@ -147,6 +149,58 @@ async def test_a_group_may_stall_at_damage_instead(directory: Path) -> None:
         group = (await client.groups.describe("g")).group
         assert (group.on_damage, group.fates.damaged) == ("stall", 0)
         taking.cancel()
+
+
+@asynccontextmanager
+async def printing(directory: Path, *options: str) -> AsyncIterator[asyncio.subprocess.Process]:
+    """A ``dssctl`` that prints the topic as it grows."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "dssctl", "--endpoint", f"unix:{directory}/s"),
+        *("consume", "t/#", *options),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        env={**os.environ, "NO_COLOR": "1"},
+    )
+    try:
+        yield process
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
+
+
+PASSED_BY = "DSS4001: Stream t/0/0 is damaged: offsets 200 to 299 cannot be read."
+
+
+async def test_a_read_that_follows_tells_of_damage_while_it_goes_on(directory: Path) -> None:
+    await published(directory)
+    spoil_a_frame(directory)
+    async with served(directory), printing(directory, "-o", "table") as process:
+        assert process.stderr is not None
+        assert await process.stderr.readline() == f"note: {PASSED_BY}\n".encode()
+        process.send_signal(signal.SIGINT)
+        printed, told = await process.communicate()
+        assert (process.returncode, told) == (130, b"")
+        assert len(printed.splitlines()) == 1 + len(ALL) - len(DAMAGED)
+
+
+async def test_a_read_of_a_number_tells_of_damage_before_it_has_as_many(directory: Path) -> None:
+    await published(directory)
+    spoil_a_frame(directory)
+    number = ("-n", str(len(ALL)), "-o", "jsonl")
+    async with served(directory) as client, printing(directory, *number) as process:
+        assert process.stderr is not None
+        note = json.loads(await process.stderr.readline())
+        assert (note["kind"], note["code"]) == ("Note", "DSS4001")
+        assert note["fields"] == {"stream": "t/0/0", "offset": "200", "last": "299"}
+        async with client.producer("t") as producer:
+            await producer.send_columns(payloads=[b"later"] * len(DAMAGED))
+        printed, told = await process.communicate()
+        offsets = [json.loads(line)["offset"] for line in printed.splitlines()]
+        whole = range(len(ALL) + len(DAMAGED))
+        assert offsets == [offset for offset in whole if offset not in DAMAGED]
+        assert process.returncode == 1
+        assert json.loads(told)["code"] == "DSS4001"
 
 
 async def test_a_record_that_kills_its_consumer_does_not_keep_the_others(directory: Path) -> None:

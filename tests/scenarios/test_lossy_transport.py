@@ -13,6 +13,7 @@ from dss_client import DeliveredRecord, GrantNotice, Subscription
 from support.proof_share import share
 from support.recorded_run import Place, Recorded
 from support.revived_daemon import revived
+from support.settled_group import until_settled
 from support.trial_verdict import read
 
 pytestmark = pytest.mark.slow("lost messages wait for leases")
@@ -24,7 +25,6 @@ PARTITIONS = 6
 PORTIONS, PORTION = 2, 600
 CONCURRENCY = 16
 WITHIN_S = 60.0
-POLL_S = 0.05
 
 
 class Totals:
@@ -71,12 +71,6 @@ class Totals:
                 await producer.enqueue(payload, key=payload[-2:])
                 if number % 100 == 0:
                     await producer.flush()
-
-
-async def all_acknowledged(client: dss_client.Client) -> None:
-    """Wait until everything is acknowledged for good."""
-    while (await client.groups.describe("g")).group.lag:  # noqa: ASYNC110 - nothing tells of it
-        await asyncio.sleep(POLL_S)
 
 
 def line_in(said: str) -> str:
@@ -127,7 +121,7 @@ async def test_two_members_come_to_the_same_totals_over_a_bad_line(
                     async with Part(second, totals).taken():
                         await totals.publish(first, portion * PORTION)
                         await totals.until((portion + 1) * PORTION)
-                await all_acknowledged(first)
+                await until_settled(first, "g", patience_s=WITHIN_S)
             log, standings = await read(first, "t"), await first.grants.list("g")
         assert await daemon.process.stop() == 0
     totals.recorded.judge(tmp_path / "history.jsonl", log, standings)

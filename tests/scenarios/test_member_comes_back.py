@@ -20,6 +20,7 @@ from support.member_process import Handed, MemberProcess, member, until_together
 from support.proof_share import share
 from support.recorded_run import Recorded
 from support.revived_daemon import RevivedDaemon, revived
+from support.settled_group import until_settled
 from support.trial_verdict import read
 
 pytestmark = pytest.mark.slow("what members refuse rests for a while")
@@ -73,14 +74,6 @@ async def publish(client: Client, recorded: Recorded) -> None:
 async def states(client: Client) -> set[str]:
     """Of the streams of the group."""
     return {grant.state for grant in await client.grants.list("g")}
-
-
-async def settled(client: Client) -> None:
-    """Wait until all is acknowledged."""
-    async with asyncio.timeout(PATIENCE_S):
-        # What other processes acknowledge has no event here.
-        while (await client.groups.describe("g")).group.lag:  # noqa: ASYNC110
-            await asyncio.sleep(POLL_S)
 
 
 async def shared(client: Client, wanted: dict[str, int]) -> None:
@@ -139,7 +132,7 @@ async def test_who_comes_back_while_its_streams_are_being_given_to_another_gets_
                 (returns, joins), lambda: {record.place for record in again()} == everything
             )
             assert all(record.redelivered for record in again())
-            await settled(client)
+            await until_settled(client, "g")
             await shared(client, {"returns": 2, "joins": 2})
             await judge(client, recorded, tmp_path / "history.jsonl", (returns, joins))
 
@@ -158,7 +151,7 @@ async def test_who_comes_and_goes_at_once_over_and_over_loses_nothing(
             # Whether it has streams again by then differs from turn to turn.
             returns.tell("again")
             await returns.until(partial(has_come, returns, turn + 2))
-        await settled(client)
+        await until_settled(client, "g")
         await shared(client, {"returns": 2, "stays": 2})
         await judge(client, recorded, tmp_path / "history.jsonl", (returns, stays))
 
@@ -178,5 +171,5 @@ async def test_a_daemon_that_stood_still_hears_of_the_leave_and_of_the_return_at
             # It waits for the answer to its leave only for so long.
             await returns.told("outside")
         await returns.until(lambda: len(returns.records) == 2 * RECORDS)
-        await settled(client)
+        await until_settled(client, "g")
         await judge(client, recorded, tmp_path / "history.jsonl", (returns,))

@@ -21,6 +21,7 @@ from support.chaos_faults import Fault, Strike, strikes
 from support.chaos_group import ChaosGroup, ChaosMember
 from support.recorded_run import Place
 from support.revived_daemon import RevivedDaemon, revived
+from support.settled_group import until_settled
 from support.trial_verdict import read
 
 TOPICS = ("left", "right")
@@ -34,7 +35,6 @@ BURST_RECORDS_MAX = 60
 BURST_EVERY_S = 0.25
 SETTLED_S_MAX = 120.0
 """From the last fault until all is acknowledged: what comes alone may rest for a minute first."""
-POLL_S = 0.1
 SCENARIO = "tests/scenarios/test_chaos.py"
 OTHER = {"borrow": "lease", "lease": "borrow"}
 
@@ -139,10 +139,7 @@ class ChaosRun:
         """
         for group in self.groups:
             try:
-                async with asyncio.timeout(SETTLED_S_MAX):
-                    # What other processes acknowledge has no event here.
-                    while (await client.groups.describe(group.name)).group.lag:  # noqa: ASYNC110
-                        await asyncio.sleep(POLL_S)
+                await until_settled(client, group.name, patience_s=SETTLED_S_MAX)
             except TimeoutError:
                 described = await client.groups.describe(group.name)
                 raise Violation("L2", f"not acknowledged in time: {described}") from None

@@ -62,6 +62,8 @@ class Stream:
         self.lost = lost
         self.damaged = damaged
         self.per_read = 3
+        self.unreadable = (0, 0)
+        """Reads from any of these offsets fail."""
         for size in sizes:
             self.append(size)
 
@@ -142,6 +144,8 @@ class Client:
                 match effect:
                     case Read(grant) if self.failing[grant]:
                         self.failing[grant] -= 1
+                        todo.append(ReadFailed(grant))
+                    case Read(grant, _, offset) if offset in range(*self.streams[grant].unreadable):
                         todo.append(ReadFailed(grant))
                     case Read(grant):
                         todo.append(self.streams[grant].read(effect))

@@ -3,6 +3,7 @@
 import asyncio
 import base64
 from collections.abc import AsyncIterable, Coroutine
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,7 +12,7 @@ from dss_core.errors import GroupNamedTwice, WrongUsage
 from dss_core.filters import SubscriptionFilter
 from dssctl.advice import note_unmatched, outages_noted
 from dssctl.connection import connected, require_daemon
-from dssctl.output import Column, Instant, Item, Kind, growing, note
+from dssctl.output import Column, Instant, Item, Kind, growing, note, note_condition
 from dssctl.output.writer import Growing
 from dssctl.settings import Settings
 from dssctl.tree import Command, settings_of, verb_alone
@@ -170,7 +171,11 @@ class _Consumption:
             await require_daemon(client, self._settings)
             await note_unmatched(client, self._settings, topic_filter)
             records = client.read(
-                topic_filter, start=start, follow=follow, records_max=self._number
+                topic_filter,
+                start=start,
+                follow=follow,
+                records_max=self._number,
+                on_damage=partial(note_condition, self._settings),
             )
             await self._until_the_end(_print(records, listing))
 

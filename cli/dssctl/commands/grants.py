@@ -4,6 +4,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dssctl.arguments import GroupName, StreamName
+from dssctl.changing import Changing, carry_out
 from dssctl.connection import ask
 from dssctl.output import Column, Item, Kind, show_list
 from dssctl.output.instants import duration
@@ -44,6 +46,8 @@ IN_A_GROUP = (
     Column("acked", "ACKED", right=True, wide=True),
     Column("filtered", "FILTERED", right=True, wide=True),
     Column("lost", "LOST", right=True, wide=True),
+    Column("moved", "MOVED", right=True, wide=True),
+    Column("pinned_to", "PINNED-TO", wide=True),
     Column("damaged_ranges", "DAMAGED-AT", cell=_ranges, wide=True),
 )
 
@@ -69,6 +73,29 @@ def list_grants(
     show_list(settings, GRANT_KIND, [grant_item(grant) for grant in grants])
 
 
+@app.command(cls=Changing)
+def transfer(
+    context: typer.Context,
+    group: GroupName,
+    stream: StreamName,
+    to: Annotated[
+        str, typer.Option(metavar="BORROWER", help="The member's id, or the id of its client.")
+    ],
+) -> None:
+    """Give one stream to a certain member, which keeps it until it leaves."""
+    from dss_client.changes import TransferGrant
+
+    carry_out(context, TransferGrant(group, stream, to))
+
+
+@app.command(cls=Changing)
+def revoke(context: typer.Context, group: GroupName, stream: StreamName) -> None:
+    """Take one stream from its holder and give it to anybody else."""
+    from dss_client.changes import RevokeGrant
+
+    carry_out(context, RevokeGrant(group, stream))
+
+
 def grant_item(grant: "Grant") -> Item:
     """A grant as the renderer takes it."""
     return {
@@ -89,5 +116,7 @@ def grant_item(grant: "Grant") -> Item:
         "filtered": grant.fates.filtered,
         "lost": grant.fates.lost,
         "damaged": grant.fates.damaged,
+        "moved": grant.fates.moved,
+        "pinned_to": grant.pinned_to or None,
         "damaged_ranges": [list(each) for each in grant.damaged],
     }

@@ -6,12 +6,14 @@ import typer
 
 from dss_core.errors import GroupMisspelt
 from dssctl.advice import note_unmatched
+from dssctl.arguments import GroupName
+from dssctl.changing import Changing, carry_out
 from dssctl.commands.grants import GROUP_GRANT_KIND, grant_item
 from dssctl.confirm import confirm
 from dssctl.connection import ask
 from dssctl.output import Column, Instant, Item, Kind, Section, show_list, show_one
 from dssctl.output.instants import duration
-from dssctl.quantities import span_ms
+from dssctl.quantities import moment_ms, span_ms
 from dssctl.removal import show_removal
 from dssctl.tree import Command, noun, settings_of
 
@@ -31,6 +33,13 @@ def _ack_wait(item: Item, _now_us: int) -> str:
     return duration(wait_ms)
 
 
+def _paused_until(item: Item, _now_us: int) -> str:
+    until = item["paused_until"]
+    if isinstance(until, Instant):
+        return until.rfc3339()
+    return "resumed" if item["paused"] else "-"
+
+
 GROUP_KIND = Kind(
     "Group",
     (
@@ -39,7 +48,12 @@ GROUP_KIND = Kind(
         Column(
             "state",
             "STATE",
-            styles={"active": "green", "rebalancing": "yellow", "stalled": "bold red"},
+            styles={
+                "active": "green",
+                "rebalancing": "yellow",
+                "paused": "yellow",
+                "stalled": "bold red",
+            },
         ),
         Column("borrowers", "BORROWERS", right=True),
         Column("streams", "STREAMS", right=True),
@@ -56,6 +70,9 @@ GROUP_KIND = Kind(
         Column("acked", "ACKED", right=True, wide=True),
         Column("filtered", "FILTERED", right=True, wide=True),
         Column("lost", "LOST", right=True, wide=True),
+        Column("moved", "MOVED", right=True, wide=True),
+        Column("revision", "REVISION", right=True, wide=True),
+        Column("paused_until", "PAUSED-UNTIL", cell=_paused_until, wide=True),
         Column("created_at", "AGE", right=True, wide=True),
         Column("state_reason", "REASON", wide=True),
     ),
@@ -72,10 +89,6 @@ BORROWER_KIND = Kind(
     ),
     lambda item: str(item["borrower_id"]),
 )
-
-GroupName = Annotated[
-    str, typer.Argument(metavar="GROUP", help="NAME where only one has it, else NAME@FILTER.")
-]
 
 
 @app.command("ls", cls=Command)
@@ -155,6 +168,66 @@ def describe(context: typer.Context, group: GroupName) -> None:
     show_one(settings, GROUP_KIND, item, sections)
 
 
+@app.command(cls=Changing)
+def pause(
+    context: typer.Context,
+    group: GroupName,
+    until: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="It ends by itself then: +30m, a date, RFC 3339, @unix."),
+    ] = None,
+) -> None:
+    """Hand out nothing more; what is out may be acknowledged, and members stay connected."""
+    from dss_client.changes import PauseGroup
+
+    now_us = settings_of(context).clock_us()
+    until_ms = None if until is None else moment_ms(until, now_us=now_us)
+    carry_out(context, PauseGroup(group, until_ms))
+
+
+@app.command(cls=Changing)
+def resume(context: typer.Context, group: GroupName) -> None:
+    """End a pause."""
+    from dss_client.changes import ResumeGroup
+
+    carry_out(context, ResumeGroup(group))
+
+
+@app.command(cls=Changing)
+def rebalance(
+    context: typer.Context,
+    group: GroupName,
+    max_moves: Annotated[
+        int | None, typer.Option(metavar="N", min=0, help="Move so many streams at most.")
+    ] = None,
+) -> None:
+    """Spread the streams evenly over the members; nothing acknowledged comes again."""
+    from dss_client.changes import Rebalance
+
+    carry_out(context, Rebalance(group, max_moves))
+
+
+@app.command(cls=Changing)
+def edit(
+    context: typer.Context,
+    group: GroupName,
+    ack_wait: Annotated[
+        str | None,
+        typer.Option(metavar="SPAN", help="Redeliver what is not acked so long, 30s for one."),
+    ] = None,
+    on_damage: Annotated[
+        str | None, typer.Option(metavar="CHOICE", help="pass over damaged records, or stall.")
+    ] = None,
+) -> None:
+    """Change settings of a group; what is not named stays as it is."""
+    from dss_client.changes import EditGroup
+
+    if ack_wait is None and on_damage is None:
+        raise typer.BadParameter("name what to change: --ack-wait or --on-damage.", ctx=context)
+    ack_wait_ms = None if ack_wait is None else span_ms(ack_wait)
+    carry_out(context, EditGroup(group, ack_wait_ms, on_damage))
+
+
 @app.command("rm", cls=Command)
 def remove(
     context: typer.Context,
@@ -184,7 +257,7 @@ def subscription_filter(group: str) -> str:
 
 
 def _item(group: "Group") -> Item:
-    oldest_us = group.oldest_unacked_us
+    oldest_us, until_ms = group.oldest_unacked_us, group.paused_until_ms
     return {
         "group_id": group.group_id,
         "name": group.name,
@@ -207,6 +280,10 @@ def _item(group: "Group") -> Item:
         "filtered": group.fates.filtered,
         "lost": group.fates.lost,
         "damaged": group.fates.damaged,
+        "moved": group.fates.moved,
+        "revision": group.revision,
+        "paused": group.paused,
+        "paused_until": Instant.of_ms(until_ms) if until_ms is not None else None,
         "created_at": Instant.of_ms(group.created_at_ms),
     }
 

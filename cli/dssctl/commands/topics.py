@@ -4,6 +4,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dssctl.arguments import TopicName
+from dssctl.changing import Changing, carry_out
 from dssctl.confirm import confirm
 from dssctl.connection import ask
 from dssctl.output import Column, Instant, Item, Kind, Section, show_list, show_one
@@ -57,8 +59,6 @@ STREAM_KIND = Kind(
     ),
     lambda item: str(item["stream"]),
 )
-
-TopicName = Annotated[str, typer.Argument(metavar="TOPIC", help="Its name.")]
 
 
 @app.command("ls", cls=Command)
@@ -132,6 +132,52 @@ def describe(context: typer.Context, name: TopicName) -> None:
         "streams": streams,
     }
     show_one(settings, TOPIC_KIND, item, [Section("streams", STREAM_KIND)])
+
+
+@app.command(cls=Changing)
+def edit(
+    context: typer.Context,
+    name: TopicName,
+    retention: Annotated[
+        str | None, typer.Option(metavar="SPAN", help="Keep records this long, 7d for one.")
+    ] = None,
+    no_retention: Annotated[
+        bool, typer.Option("--no-retention", help="Keep records of any age.")
+    ] = False,
+    retention_size: Annotated[
+        str | None,
+        typer.Option(
+            "--retention-size",
+            "--retention-bytes",
+            metavar="SIZE",
+            help="Keep at most so much, 10G for one.",
+        ),
+    ] = None,
+    no_retention_size: Annotated[
+        bool,
+        typer.Option("--no-retention-size", "--no-retention-bytes", help="Keep any amount."),
+    ] = False,
+    durability: Annotated[
+        str | None,
+        typer.Option(help="sync: acknowledged after fdatasync. os: lost with the machine."),
+    ] = None,
+) -> None:
+    """Change settings of a topic; what is not named stays as it is."""
+    from dss_client.changes import EditTopic
+
+    edited = EditTopic(
+        topic=name,
+        retention_ms=None if retention is None else span_ms(retention),
+        retention_bytes=None if retention_size is None else size_bytes(retention_size),
+        no_retention_ms=no_retention,
+        no_retention_bytes=no_retention_size,
+        durability=durability,
+    )
+    if edited == EditTopic(name):
+        raise typer.BadParameter("name what to change; see --help.", ctx=context)
+    if (retention and no_retention) or (retention_size and no_retention_size):
+        raise typer.BadParameter("a bound is set, or it is left out; not both.", ctx=context)
+    carry_out(context, edited)
 
 
 @app.command("rm", cls=Command)

@@ -7,8 +7,8 @@ renderer knows neither the client nor the commands.
 
 from dssctl.output.instants import Instant
 from dssctl.output.model import Column, Item, Kind, Section, Value
-from dssctl.output.narration import note
-from dssctl.output.writer import Writer, growing, show_list, show_one
+from dssctl.output.narration import note, note_condition
+from dssctl.output.writer import Writer, growing, show_list, show_one, tell_one
 
 __all__ = [
     "Column",
@@ -20,6 +20,8 @@ __all__ = [
     "Writer",
     "growing",
     "note",
+    "note_condition",
     "show_list",
     "show_one",
+    "tell_one",
 ]

@@ -59,7 +59,8 @@ class Section:
     """A list inside an item that a table shows below it."""
 
     field: str
-    kind: Kind
+    kind: Kind | None = None
+    """None: its rows are sentences, each on a line of its own."""
 
 
 def shown(value: Value, now_us: int) -> str:

@@ -5,7 +5,9 @@ Invariant: where a program reads along, each line on stderr is a JSON document.
 
 import json
 import sys
+from collections.abc import Mapping
 
+from dss_core.errors import DssError
 from dssctl.output.escape import escaped, escaped_in_json
 from dssctl.output.model import API_VERSION
 from dssctl.settings import Settings
@@ -13,8 +15,18 @@ from dssctl.settings import Settings
 
 def note(settings: Settings, sentence: str) -> None:
     """Say on stderr what is worth knowing and is no error."""
+    _write(settings, sentence, {"message": sentence})
+
+
+def note_condition(settings: Settings, condition: DssError) -> None:
+    """Say on stderr at once what the command goes on in spite of."""
+    fields = {"code": condition.code, "message": condition.message, "fields": condition.fields}
+    _write(settings, f"{condition.code}: {condition.message}", fields)
+
+
+def _write(settings: Settings, sentence: str, fields: Mapping[str, object]) -> None:
     if settings.machine_readable:
-        document = {"apiVersion": API_VERSION, "kind": "Note", "message": sentence}
+        document = {"apiVersion": API_VERSION, "kind": "Note", **fields}
         line = escaped_in_json(json.dumps(document, ensure_ascii=False))
     else:
         line = f"note: {escaped(sentence)}"

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import TextIO
 
 from dssctl.output.escape import escaped
-from dssctl.output.model import Column, Item, Kind, Section
+from dssctl.output.model import Column, Item, Kind, Section, Value
 from dssctl.settings import Format, Settings
 
 _GAP = "  "
@@ -67,13 +67,19 @@ class Table:
             self._print_line(cells)
         for section in sections:
             self._out.write(f"\n{escaped(section.field.replace('_', ' ').upper())}\n")
-            table = Table(self._settings, section.kind, self._out, grows=False)
             rows = item[section.field]
             assert isinstance(rows, Sequence)
-            for row in rows:
-                assert isinstance(row, Mapping)
-                table.add(row)
-            table.end()
+            self._print_section(section.kind, rows)
+
+    def _print_section(self, kind: Kind | None, rows: Sequence[Value]) -> None:
+        if kind is None:
+            self._out.writelines(f"{escaped(str(row))}\n" for row in rows)
+            return
+        table = Table(self._settings, kind, self._out, grows=False)
+        for row in rows:
+            assert isinstance(row, Mapping)
+            table.add(row)
+        table.end()
 
     def _print_rows(self, rows: list[list[str]], *, heading: bool) -> None:
         widths = [column.width if self._grows else 0 for column in self._columns]

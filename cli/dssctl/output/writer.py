@@ -1,4 +1,4 @@
-"""Choosing the format, and the three ways to show something with it.
+"""Choosing the format, and the ways to show something with it.
 
 A listing is opened when its first item is written, so a command that fails before it has data
 leaves stdout empty; one that is interrupted later still closes what it has begun.
@@ -55,6 +55,15 @@ def show_one(settings: Settings, kind: Kind, item: Item, sections: Sequence[Sect
     _writer(settings, kind, grows=False).one(item, sections)
 
 
+def tell_one(settings: Settings, kind: Kind, item: Item, sections: Sequence[Section] = ()) -> None:
+    """Show a person on stderr, beside the data, a single thing; a program is shown nothing."""
+    if settings.format not in {Format.TABLE, Format.WIDE}:
+        return
+    _module(settings).writer(settings, kind, sys.stderr, grows=False).one(item, sections)
+    sys.stderr.write("\n")
+    sys.stderr.flush()
+
+
 @contextmanager
 def growing(settings: Settings, kind: Kind) -> Iterator["Growing"]:
     """Print items as they come.
@@ -106,6 +115,10 @@ class _Module(Protocol):
 
 
 def _writer(settings: Settings, kind: Kind, *, grows: bool) -> Writer:
+    return _module(settings).writer(settings, kind, sys.stdout, grows=grows)
+
+
+def _module(settings: Settings) -> _Module:
     # By name, so that a command loads the one format that it prints.
     module: _Module = import_module(f"dssctl.output.{_MODULES[settings.format]}")
-    return module.writer(settings, kind, sys.stdout, grows=grows)
+    return module

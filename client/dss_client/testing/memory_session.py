@@ -74,6 +74,8 @@ class MemorySession:
         self.unsubscribes: list[int] = []
         self.pings = 0
         self.revoke_finished: list[int] = []
+        self.pauses_taken: list[int] = []
+        """The turns that clients confirmed."""
         self.mute_settled = False
         """Acks of records are taken, and not answered."""
         self.mute_revoked = False
@@ -89,6 +91,7 @@ class MemorySession:
         self._filters: dict[int, TopicFilter] = {}
         self._groups: set[str] = set()
         self._grants = count(1)
+        self._pause_turns = count(1)
         self._lent: dict[int, _Lent] = {}
 
     async def attach(
@@ -134,21 +137,29 @@ class MemorySession:
             case "settle":
                 for settle in up.settle.settles:
                     self.on_settle(settle)
-            case "ping":
-                self.pings += 1
-                self.say(pong=sessions_pb2.Pong(token=up.ping.token))
             case "revoke_finished":
                 self._on_revoke_finished(up.revoke_finished.grant)
             case "open":
                 rule = "it comes once, as the first item"
                 raise IllegalArgument(argument="open", rule=rule)
             case _:
+                self._take_rare(up, kind)
+
+    def _take_rare(self, up: sessions_pb2.SessionUp, kind: str | None) -> None:
+        match kind:
+            case "ping":
+                self.pings += 1
+                self.say(pong=sessions_pb2.Pong(token=up.ping.token))
+            case "pause_taken":
+                self.pauses_taken.append(up.pause_taken.turn)
+            case _:
                 raise IllegalArgument(argument="item", rule="one that this daemon knows")
 
     def _on_open(self, item: sessions_pb2.Open, down: Down) -> None:
         client_id = item.client_id or "chosen"
         if item.session_id not in (b"", SESSION_ID):
-            down.put_nowait(_refusal(SessionNotFound(client_id=client_id), final=True))
+            error = SessionTakenOver if self.opens else SessionNotFound
+            down.put_nowait(_refusal(error(client_id=client_id), final=True))
             down.put_nowait(sessions_pb2.SessionDown())
             return
         if self._down is not None:
@@ -256,6 +267,14 @@ class MemorySession:
     def revoke(self, grant: int, *, deadline_ms: int = 10_000) -> None:
         """Ask for a stream back; it is over once the client has finished."""
         self.say(revoke=sessions_pb2.Revoke(grant=grant, deadline_ms=deadline_ms))
+
+    def set_paused(self, subscription: int, *, paused: bool) -> int:
+        """Pause or resume the group of a subscription; the turn that the client confirms."""
+        turn = next(self._pause_turns)
+        self.say(
+            pause_set=sessions_pb2.PauseSet(subscription=subscription, paused=paused, turn=turn)
+        )
+        return turn
 
     def grant_all(self, subscription: int) -> None:
         """Lend every stream and deliver what is not acknowledged."""

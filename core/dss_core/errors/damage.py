@@ -8,10 +8,10 @@ from dss_core.errors.condition import DssError, ExitCode, registered
 
 @registered
 class StreamDamaged(DssError):
-    """Fields: stream, offset."""
+    """Fields: stream, offset, last: the first offset of the range, and its last one."""
 
     code = "DSS4001"
-    sentence = "Stream {stream} is damaged at offset {offset}."
+    sentence = "Stream {stream} is damaged: offsets {offset} to {last} cannot be read."
     hint = "Later records are readable; the damaged file is kept. See dssd's log."
     grpc_status = "DATA_LOSS"
     exit_code = ExitCode.FAILED

@@ -158,7 +158,7 @@ class IllegalTime(DssError):
 
     code = "DSS1013"
     sentence = "The time {text} is not understood."
-    hint = "Use -15m, 2026-11-20, 2026-11-20T08:00:00Z, @1795000000, now or earliest."
+    hint = "Use -15m, +15m, 2026-11-20, 2026-11-20T08:00:00Z, @1795000000, now or earliest."
     grpc_status = "INVALID_ARGUMENT"
     exit_code = ExitCode.USAGE
 
@@ -263,3 +263,38 @@ class GroupNamedTwice(DssError):
     hint = "Use the filter alone: dssctl consume '{rest}' --group {group}"
     grpc_status = "INVALID_ARGUMENT"
     exit_code = ExitCode.USAGE
+
+
+@registered
+class DocumentUnreadable(DssError):
+    """A file that the tool itself should have written. Fields: path, what, reason, command."""
+
+    code = "DSS1108"
+    sentence = "{path} is not {what}: {reason}."
+    hint = "Nothing was changed. Write one: {command}"
+    grpc_status = "INVALID_ARGUMENT"
+    exit_code = ExitCode.USAGE
+
+
+@registered
+class OperationGoesOn(DssError):
+    """The tool waits no longer; the daemon goes on. Fields: number, kind, seconds."""
+
+    code = "DSS1109"
+    sentence = "Operation {number}, {kind}, has not ended within {seconds} s. It goes on."
+    hint = "Wait on: dssctl ops wait {number}. Stop the rest: dssctl ops cancel {number}"
+    grpc_status = "DEADLINE_EXCEEDED"
+    exit_code = ExitCode.TIMEOUT
+    definite = False
+
+
+@registered
+class OperationNotDone(DssError):
+    """It was waited for, and ended otherwise. Fields: number, kind, state, why."""
+
+    code = "DSS1110"
+    sentence = "Operation {number}, {kind}, is {state}: {why}."
+    hint = "See what it did before that: dssctl ops show {number}"
+    grpc_status = "ABORTED"
+    exit_code = ExitCode.FAILED
+    definite = False

@@ -12,7 +12,7 @@ class GrantNotHeld(DssError):
 
     code = "DSS6001"
     sentence = "Grant {grant} is not held by this session."
-    hint = "Its records were given to another member and will be delivered there."
+    hint = "Its stream was taken back; what it left unacknowledged comes again where it is lent."
     grpc_status = "FAILED_PRECONDITION"
     exit_code = ExitCode.CONFLICT
 
@@ -34,7 +34,7 @@ class SessionNotFound(DssError):
 
     code = "DSS6003"
     sentence = "There is no session {client_id}."
-    hint = "It expired or was discarded; connect anew."
+    hint = "It expired; connect anew."
     grpc_status = "NOT_FOUND"
     exit_code = ExitCode.NOT_FOUND
 

@@ -12,8 +12,6 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TypeVar
 
-import sqlite_utils
-
 from dss_core.errors import DataDirectoryNewer
 from dssd.check.findings import Report
 from dssd.limits import CHECK_FINDINGS_MAX
@@ -119,7 +117,7 @@ def _is_sound(connection: sqlite3.Connection, path: Path, report: Report) -> boo
     for table, row, parent, _ in connection.execute("PRAGMA foreign_key_check"):
         report.damage(path, f"row {row} of {table} names a row of {parent} that is not there")
     try:
-        schema.verify(sqlite_utils.Database(connection, execute_plugins=False))
+        schema.verify(connection)
         integrity.check(connection)
     except (schema.SchemaDiffers, Unsound) as error:
         report.damage(path, str(error))

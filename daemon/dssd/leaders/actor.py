@@ -14,6 +14,7 @@ from dss_core.errors import DiskFull, StreamNotFound
 from dss_core.filters import TopicFilter
 from dss_core.ids import StreamId
 from dssd.clock import Clock
+from dssd.leaders.bans import stored_bans
 from dssd.leaders.takeover import (
     Takeover,
     claim,
@@ -48,7 +49,9 @@ from dssd.machines.leader.events import (
     TookOver,
     WakeAt,
 )
+from dssd.machines.leader.hand_over_events import HandOver
 from dssd.machines.leader.machine import step
+from dssd.machines.leader.rebalance import planned_hand_overs
 from dssd.machines.leader.state import Leader, view
 from dssd.machines.leader.timing import LeaderTiming
 from dssd.machines.messages import LeaderWanted, ToBorrower, ToLeader
@@ -149,6 +152,12 @@ class LeaderActor:
             return None
         return view(self._leader, self._clock.now_ms())
 
+    def planned_hand_overs(self, moves_max: int) -> tuple[HandOver, ...]:
+        """What a rebalance of so many moves would do now."""
+        if self._leader is None or self._stopped:
+            return ()
+        return planned_hand_overs(self._leader, moves_max)
+
     def unanswered(self) -> list[LeaderWanted]:
         """After `run`: requests for a leader that arrived when this one was ending."""
         return [
@@ -166,6 +175,7 @@ class LeaderActor:
         streams = await stored_streams(self._store, self._catalogue, self._log, group, LoopTurn())
         versions = await stored_versions(self._store, group)
         moves = await stored_moves(self._store, group)
+        bans = await stored_bans(self._store, group.group_id, self._clock)
         self._leader = Leader(
             claimed.row.leader_epoch,
             owner_session=group.session_id,
@@ -174,7 +184,15 @@ class LeaderActor:
         )
         # Changes that came while rows were read follow in the mailbox; repeating one is harmless.
         self._mailbox.appendleft(
-            TookOver(self._clock.now_ms(), streams, claimed.restarted, versions, moves)
+            TookOver(
+                self._clock.now_ms(),
+                streams,
+                claimed.restarted,
+                versions,
+                moves,
+                bans,
+                group.paused,
+            )
         )
         self._bell.set()
 

@@ -29,6 +29,7 @@ from dss_core.errors import (
 from dss_core.filters import SubscriptionFilter, TopicFilter
 from dss_core.ids import StreamId
 from dssd.clock import Clock
+from dssd.leaders.bans import collect_ended_bans
 from dssd.leaders.group_start import resolved_start
 from dssd.leaders.takeover import BORROW
 from dssd.limits import ACK_WAIT_MS, ACK_WAIT_MS_MAX, TOMBSTONE_MS, TOMBSTONE_SWEEP_S
@@ -149,11 +150,12 @@ class Groups:
             del self._destroyed[group_id]
 
     async def keep(self) -> NoReturn:
-        """Collect old tombstones periodically, until cancelled."""
+        """Collect old tombstones and bans periodically, until cancelled."""
         while True:
             await asyncio.sleep(TOMBSTONE_SWEEP_S)
             with suppress(DiskFull):  # the next time will do
                 await self.collect_tombstones()
+                await collect_ended_bans(self._store, self._clock.wall_ms())
 
     async def _unearth(self, name: GroupNameRow) -> None:
         key = key_of(name)

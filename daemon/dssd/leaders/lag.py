@@ -15,6 +15,7 @@ from dss_core.filters import TopicFilter
 from dss_core.ids import StreamId, StreamName
 from dss_core.limits import ACKED_RANGES_MAX
 from dss_core.progress import Progress, complement
+from dss_core.times import text_of_ms
 from dssd.leaders.progress_columns import fate_of, progress_of
 from dssd.log.port import Log
 from dssd.loop_yield import LoopTurn
@@ -45,7 +46,7 @@ class GroupSurvey:
     taken_at_ms: int
     """By the wall clock."""
     state: str
-    """idle, active, rebalancing or stalled."""
+    """idle, active, rebalancing, stalled or paused."""
     reason: str
     leader_epoch: int
     """0 where no leader ever ran."""
@@ -105,6 +106,7 @@ async def survey_from_rows(
                     state_age_ms=0,
                     fate=NO_FATE if row is None else fate_of(row),
                     cursor_generation=0 if row is None else row.cursor_generation,
+                    pinned_session_id=grant.pinned_session_id if grant else None,
                 )
             )
     epoch = leader.row.leader_epoch if leader else 0
@@ -147,7 +149,7 @@ async def _survey(
         if at_us is not None and (oldest is None or at_us < oldest):
             oldest = at_us
     await turn.give_way()
-    state, reason = _state(view, streams)
+    state, reason = _state(group, view, streams)
     return GroupSurvey(
         taken_at_ms=wall_ms,
         state=state,
@@ -187,7 +189,10 @@ async def _oldest_us(survey: StreamSurvey, log: Log) -> int | None:
         return None  # the age is not known now; that the stream stalls is told where it is read
 
 
-def _state(view: LeaderView, streams: list[StreamSurvey]) -> tuple[str, str]:
+def _state(group: GroupRow, view: LeaderView, streams: list[StreamSurvey]) -> tuple[str, str]:
+    if group.paused:
+        until_ms = group.paused_until_ms
+        return "paused", "" if until_ms is None else f"until {text_of_ms(until_ms)}"
     for stream in streams:
         progress = stream.view.progress
         # The holder's report decides; without a holder, the next one will find it at the cap.

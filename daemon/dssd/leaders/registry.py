@@ -27,6 +27,7 @@ from dssd.leaders.lag import (
 from dssd.log.port import Log
 from dssd.loop_yield import LoopTurn
 from dssd.machines.leader.events import Instruction, LeaderView
+from dssd.machines.leader.hand_over_events import HandOver
 from dssd.machines.leader.timing import LeaderTiming
 from dssd.machines.messages import BorrowerId, Invalidate, LeaderWanted, ToBorrower, ToLeader
 from dssd.store.port import Store
@@ -69,6 +70,8 @@ class Registry:
         self._stop_watching: list[Callable[[], None]] = []
         self._stopping = False
         self._concluded: Callable[[int], None] | None = None
+        self._unended: dict[int, dict[int, list[Instruction]]] = {}
+        """What operations asked for that is not concluded, by group and operation."""
 
     async def __aenter__(self) -> Self:
         """Begin to carry messages."""
@@ -165,19 +168,33 @@ class Registry:
     def instruct(self, group_id: int, instruction: Instruction) -> None:
         """Let the leader of the group do what an operation asks; starts it where there is none.
 
-        What a daemon that stops does not do any more, the next one does.
+        What a leader that ends has not concluded, the next one is asked for; what a daemon that
+        stops does not do any more, the next daemon does.
         """
+        if self._stopping or not self._groups.has(group_id):
+            return
+        asked = self._unended.setdefault(group_id, {}).setdefault(instruction.number, [])
+        asked.append(instruction)
         actor = self._actors.get(group_id)
-        if actor is None and not self._stopping and self._groups.has(group_id):
-            actor = self._start(self._groups.get(group_id))
-        if actor is not None:
+        if actor is None:
+            self._start_for_operations(group_id)
+        else:
             actor.instruct(instruction)
+
+    def planned_hand_overs(self, group_id: int, moves_max: int) -> tuple[HandOver, ...]:
+        """What a rebalance of so many moves would do now; none where there is no leader."""
+        actor = self._actors.get(group_id)
+        return () if actor is None else actor.planned_hand_overs(moves_max)
 
     def watch_concluded(self, concluded: Callable[[int], None]) -> None:
         """Call ``concluded`` with the number of each operation that a leader has done."""
         self._concluded = concluded
 
     def _note_concluded(self, number: int) -> None:
+        for group_id, asked in list(self._unended.items()):
+            asked.pop(number, None)
+            if not asked:
+                del self._unended[group_id]
         if self._concluded is not None:
             self._concluded(number)
 
@@ -191,6 +208,11 @@ class Registry:
             self._borrower_mailboxes.put(Invalidate(wanted.borrower_id, epoch, error.code))
             return None
         return self._start(group)
+
+    def _start_for_operations(self, group_id: int) -> None:
+        """A leader that starts is asked for all that is not concluded."""
+        if not self._stopping and group_id not in self._actors and self._groups.has(group_id):
+            self._start(self._groups.get(group_id))
 
     def _start(self, group: GroupRow) -> LeaderActor:
         group_id = group.group_id
@@ -206,6 +228,9 @@ class Registry:
             timing=self._timing,
         )
         self._actors[group_id] = actor
+        for asked in self._unended.get(group_id, {}).values():
+            for instruction in asked:
+                actor.instruct(instruction)
         name = f"leader of group {group_id}"
         self._leading[group_id] = self._tasks.create_task(self._lead(actor), name=name)
         return actor
@@ -219,14 +244,15 @@ class Registry:
             del self._leading[group_id]
         for wanted in actor.unanswered():
             self.to_leader(group_id, wanted)
-        for instruction in actor.untaken():
-            self.instruct(group_id, instruction)
+        if actor.untaken():
+            self._start_for_operations(group_id)
 
     def _topic_changed(self, topic: Topic, removed: bool) -> None:
         for actor in self._actors.values():
             actor.change_topic(topic, removed=removed)
 
     def _group_removed(self, group: GroupRow) -> None:
+        self._unended.pop(group.group_id, None)
         actor = self._actors.get(group.group_id)
         if actor is not None:
             actor.destroy()

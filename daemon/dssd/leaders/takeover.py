@@ -207,6 +207,7 @@ def writes_of(group: GroupRow, records: tuple[StreamRecord, ...]) -> list[Write]
                         session_id=record.grant.session_id,
                         borrower_id=record.grant.borrower_id,
                         cursor_generation=record.cursor_generation,
+                        pinned_session_id=record.grant.pinned_session_id,
                     )
                 )
             )
@@ -288,4 +289,5 @@ def _stored(
         fate=NO_FATE if row is None else fate_of(row),
         cursor_generation=0 if row is None else row.cursor_generation,
         marked_below=0 if row is None else row.marked_below,
+        pinned_session_id=None if grant is None else grant.pinned_session_id,
     )

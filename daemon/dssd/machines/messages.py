@@ -6,9 +6,9 @@ borrower; `leader_epoch` is that of the leader who sends it, or of the leader th
 while it knows none). A lower leader epoch is ignored; a higher one means a new leader.
 
     borrower → registry   LeaderWanted
-    borrower → leader     Ping  UpdateProgress  RevokeFinished  Disconnect
+    borrower → leader     Ping  UpdateProgress  RevokeFinished  Disconnect  PauseObeyed
     leader → borrower     LeaderConnectResponse  PingResponse  Grant  ProgressSaved
-                          Revoke  Revoked  Invalidate
+                          Revoke  Revoked  Invalidate  PauseChanged
 
 In a group of the lease protocol (docs/protocol.md, "The lease protocol") stream sets with versions
 replace grants, revokes and pings; the rest is the same:
@@ -47,6 +47,18 @@ class Stall(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Pause:
+    """Whether a group is paused, as one leader of it says: then nothing new is handed out."""
+
+    change: int = 0
+    """Counts the changes under that leader; what came of an older one is late."""
+    paused: bool = False
+
+
+NO_PAUSE = Pause()
+
+
+@dataclass(frozen=True, slots=True)
 class StreamReport:
     """How a grant stands, as its holder or the leader knows it."""
 
@@ -79,6 +91,8 @@ class LeaderWanted:
     """Of the stream set that it has; 0 where it has none, as under the borrow protocol."""
     sent_ms: int = 0
     """Under the lease protocol, as in `UpdateStreamStates`."""
+    paused: bool = False
+    """It was told by a leader before that the group is paused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +137,15 @@ class Disconnect:
 
 
 @dataclass(frozen=True, slots=True)
+class PauseObeyed:
+    """A change of the pause reached the client: it hands out nothing more, or hands out again."""
+
+    borrower_id: BorrowerId
+    leader_epoch: int
+    change: int
+
+
+@dataclass(frozen=True, slots=True)
 class LeaderConnectResponse:
     """The leader knows the borrower. A duplicate is ignored in every state."""
 
@@ -153,6 +176,8 @@ class GrantedStream:
     suspect_end: int
     """Records below it were perhaps handed out before a crash: marked redelivered."""
     fate: Fate = NO_FATE
+    pause: Pause = NO_PAUSE
+    """Of the group, so that a paused one is known before anything of the stream is read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,8 +232,21 @@ class Invalidate:
     borrower_id: BorrowerId
     leader_epoch: int
     reason: str
+    """Of a whole borrower: the code of a condition ends its subscription for good."""
     stream: StreamId | None = None
     grant_epoch: int = 0
+    detail: str = ""
+    """What the condition leaves open: why a borrower was evicted, or until when its client is kept
+    out, in milliseconds of the wall clock."""
+
+
+@dataclass(frozen=True, slots=True)
+class PauseChanged:
+    """The group was paused, or resumed; sent again until it is answered by `PauseObeyed`."""
+
+    borrower_id: BorrowerId
+    leader_epoch: int
+    pause: Pause
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,7 +328,15 @@ class RenewStreamLease:
     """Taken-over streams, with their grant epochs, whose final reports are durable."""
 
 
-ToLeader = LeaderWanted | Ping | UpdateProgress | RevokeFinished | Disconnect | UpdateStreamStates
+ToLeader = (
+    LeaderWanted
+    | Ping
+    | UpdateProgress
+    | RevokeFinished
+    | Disconnect
+    | UpdateStreamStates
+    | PauseObeyed
+)
 ToBorrower = (
     LeaderConnectResponse
     | PingResponse
@@ -302,4 +348,5 @@ ToBorrower = (
     | LeaseStreams
     | UpdateStreams
     | RenewStreamLease
+    | PauseChanged
 )

@@ -116,15 +116,96 @@ class SkipRecords:
 
 
 @dataclass(frozen=True, slots=True)
+class PauseGroup:
+    """Lets the members of a group hand out nothing new."""
+
+    group: str
+    until_ms: int | None = None
+    """By the wall clock; until it is resumed where None."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResumeGroup:
+    """Ends a pause."""
+
+    group: str
+
+
+@dataclass(frozen=True, slots=True)
 class Undo:
     """Takes an operation back."""
 
     number: int
 
 
-Change = MoveCursors | ImportOffsets | SkipRecords | Undo
+@dataclass(frozen=True, slots=True)
+class StreamMove:
+    """A stream that changes its holder."""
+
+    stream: str
+    from_client_id: str
+    """Empty where it is free."""
+    to_client_id: str
+    from_borrower_id: bytes
+    to_borrower_id: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Rebalance:
+    """Spreads the streams of a group evenly over its members."""
+
+    group: str
+    moves_max: int | None = None
+    moves: tuple[StreamMove, ...] = ()
+    """Resolved: `moves_max` says nothing then."""
+
+
+@dataclass(frozen=True, slots=True)
+class TransferGrant:
+    """Gives one stream to a certain member."""
+
+    group: str
+    stream: str
+    to: str
+    """A borrower's id, or a client id."""
+
+
+@dataclass(frozen=True, slots=True)
+class RevokeGrant:
+    """Takes one stream from its member, for another."""
+
+    group: str
+    stream: str
+
+
+@dataclass(frozen=True, slots=True)
+class Evict:
+    """Ends a member's subscription."""
+
+    group: str
+    borrower: str
+    """A borrower's id, or a client id."""
+    grace_ms: int | None = None
+    """How long it may go on with what it has out; as for every revoke where none is given."""
+    ban_ms: int | None = None
+    """How long its client is kept out; not at all where none is given."""
+
+
+Change = (
+    MoveCursors
+    | ImportOffsets
+    | SkipRecords
+    | Undo
+    | Rebalance
+    | TransferGrant
+    | RevokeGrant
+    | Evict
+    | PauseGroup
+    | ResumeGroup
+)
 
 
 def to_json(change: Change) -> str:
     """The change, for people and programs that look at an operation."""
-    return json.dumps({"change": type(change).__name__, **asdict(change)}, sort_keys=True)
+    fields = {"change": type(change).__name__, **asdict(change)}
+    return json.dumps(fields, sort_keys=True, default=bytes.hex)

@@ -4,11 +4,12 @@ Invariant: memory holds what is committed. Operations that ended longer ago than
 `OPERATIONS_KEPT_MS` are removed, with what they need to be undone; one that runs never is.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 from dss_core.errors import OperationNotFound
 from dssd.operations.limits import OPERATIONS_KEPT_MAX, OPERATIONS_KEPT_MS
+from dssd.operations.plans import done_or_undone
 from dssd.store.keys import key_of
 from dssd.store.paging import scan_all
 from dssd.store.port import Delete, Precondition, Put, Store, Write
@@ -74,9 +75,12 @@ class History:
         rows = (self._by_number[number] for number in sorted(self._by_number))
         return [row for row in rows if row.state in UNENDED]
 
-    def running_on(self, subject: str) -> OperationRow | None:
-        """The operation that has not ended on a subject."""
-        return next((row for row in self.unended() if row.subject == subject), None)
+    def running_on(
+        self, subject: str, *, beside: Collection[str] = frozenset()
+    ) -> OperationRow | None:
+        """The first operation that has not ended on a subject, but for some kinds."""
+        rows = (row for row in self.unended() if row.subject == subject)
+        return next((row for row in rows if done_or_undone(row.kind) not in beside), None)
 
     async def begin(
         self,

@@ -15,6 +15,9 @@ OPERATIONS_LISTED_MAX = 500
 OPERATION_WATCHES_MAX = 200
 """Calls that wait for an operation; a tool needs one."""
 
+OPERATION_WATCH_REST_S = 0.05
+"""Between two answers of one such call: many streams that are done together are one answer."""
+
 REASON_BYTES_MAX = 1_000
 """A few sentences and a ticket."""
 
@@ -24,5 +27,23 @@ OPERATION_ID_BYTES_MAX = 100
 STREAMS_IMPORTED_MAX = 65_536
 """Streams in one import: as many as a group may have."""
 
+MOVES_A_PLAN_MAX = 2_000
+"""Streams that one rebalance moves: its row holds them, some 200 bytes each. Who wants more plans
+again when these are done."""
+
+EVICTION_GRACE_MS_MAX = 600_000
+"""The longest that an operator may let an evicted member go on with what it holds: nobody else gets
+these streams meanwhile."""
+
+BANS_A_GROUP_MAX = 1_000
+"""Clients that are kept out of a group at a time; a leader has them in memory."""
+
 RECORDS_SKIPPED_MAX = 1_000
 """By hand, in one operation; who passes over more says to which offset."""
+
+PAUSE_MS_MAX = 366 * 24 * 3_600 * 1_000
+"""How far ahead the end of a pause may lie; one that is to last longer has no end."""
+
+PAUSE_END_RETRY_MS = 1_000
+"""How long the end of a pause waits after it could not be applied: another operation runs on the
+group, or the disk is full."""

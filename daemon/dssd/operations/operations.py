@@ -15,7 +15,8 @@ Rules:
    revision one wins.
 2. What follows the commit is done by the leader of the group, or by work of the kind's own. What a
    daemon that ends does not do, the next one does.
-3. One operation at a time runs on a subject. The next one is refused until that has ended.
+3. One operation at a time runs on a subject. The next one is refused until that has ended, unless
+   its kind may run beside it: a resume does not wait for the pause that it ends.
 4. A repeated call with the same operation id does nothing again; it gets the first one's answer.
 
 This module does not know what any kind does: that is in `kinds`.
@@ -23,16 +24,12 @@ This module does not know what any kind does: that is in `kinds`.
 
 import asyncio
 import json
-import logging
-from collections.abc import AsyncGenerator, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Iterable
 from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import NoReturn, Self
+from typing import Self
 
 from dss_core.errors import (
-    DiskFull,
-    DssError,
     IllegalArgument,
     NotCancellable,
     NotUndoable,
@@ -42,31 +39,27 @@ from dss_core.errors import (
     RevisionMoved,
 )
 from dssd.clock import Clock
-from dssd.events.kinds import OPERATION_APPLIED, OPERATION_ENDED
+from dssd.events.kinds import OPERATION_APPLIED
 from dssd.events.model import Event, Note
 from dssd.leaders.groups import Groups
 from dssd.leaders.registry import Registry
-from dssd.limits import FULL_DISK_RETRY_S
 from dssd.operations.changes import Change, Undo, to_json
+from dssd.operations.following import Following, fields_of
 from dssd.operations.history import (
-    CANCELLED,
     CANCELLING,
     DONE,
-    FAILED,
     RUNNING,
     UNENDED,
     History,
 )
 from dssd.operations.limits import (
     OPERATION_ID_BYTES_MAX,
-    OPERATIONS_TRIM_EVERY_S,
+    OPERATION_WATCH_REST_S,
     REASON_BYTES_MAX,
 )
-from dssd.operations.plans import Begun, Kind, Plan
+from dssd.operations.plans import Begun, KindTable, Plan, done_or_undone
 from dssd.store.port import Precondition, PreconditionFailed, Put, Store, VersionIs, Write
 from dssd.store.rows import GroupRow, MadeMoveRow, OperationRow, PendingMoveRow
-
-_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,20 +68,6 @@ class Caller:
 
     principal: str
     origin: str
-
-
-@dataclass(frozen=True, slots=True)
-class KindTable:
-    """Which kind plans a change, and which one takes an operation back."""
-
-    by_change: Mapping[type[Change], Kind]
-    by_name: Mapping[str, Kind]
-    """By the part of an operation's kind before the dot, or by all of it."""
-
-    def of_operation(self, row: OperationRow) -> Kind:
-        """The kind of an operation that was applied."""
-        name = row.kind
-        return self.by_name.get(name) or self.by_name[name.partition(".")[0]]
 
 
 class Operations:
@@ -113,14 +92,21 @@ class Operations:
         self._history = history
         self._note = note
         self._applying = asyncio.Lock()
-        self._concluded: asyncio.Queue[tuple[int, str]] = asyncio.Queue()
-        """Bounded by the operations that run: a leader concludes each once or twice."""
-        self._moved = asyncio.Event()
-        self._tasks = asyncio.TaskGroup()
-        self._standing: list[asyncio.Task[None]] = []
-        """The tasks that run as long as this does."""
-        self._works: dict[int, asyncio.Task[None]] = {}
-        """What is done of operations without a leader, by number."""
+        self._following = Following(store, groups, registry, clock, kinds, history, note)
+
+    async def __aenter__(self) -> Self:
+        """Go on with the operations that had not ended, and follow new ones."""
+        await self._following.begin()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Follow no more."""
+        await self._following.end(kind, error, trace)
 
     @classmethod
     async def open(
@@ -135,32 +121,6 @@ class Operations:
         """Read what is kept."""
         history = await History.open(store)
         return cls(store, groups, registry, clock, kinds, history, note)
-
-    async def __aenter__(self) -> Self:
-        """Begin to follow operations, those that had not ended first."""
-        await self._tasks.__aenter__()
-        self._registry.watch_concluded(lambda number: self._concluded.put_nowait((number, "")))
-        self._stop_watching = self._groups.watch_removed(self._group_removed)
-        self._standing = [
-            self._tasks.create_task(self._watch_moves(), name="moves of operations"),
-            self._tasks.create_task(self._note_ends(), name="ends of operations"),
-            self._tasks.create_task(self._trim(), name="trim operations"),
-        ]
-        for row in self._history.unended():
-            self._resume(row)
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Stop following; no operation ends any more."""
-        self._stop_watching()
-        for task in (*self._standing, *self._works.values()):
-            task.cancel()
-        await self._tasks.__aexit__(kind, error, trace)
 
     # What operators ask
 
@@ -235,12 +195,13 @@ class Operations:
             OperationNotFound: there is none.
         """
         while True:
-            moved = self._moved
+            moved = self._following.moved
             row = self._history.get(number)
             yield row
             if row.state not in UNENDED:
                 return
             await moved.wait()
+            await asyncio.sleep(OPERATION_WATCH_REST_S)
 
     async def cancel(self, number: int) -> OperationRow:
         """Stop the rest of an operation; what it did stays done.
@@ -275,7 +236,7 @@ class Operations:
         if row.group_id and not self._groups.has(row.group_id):
             raise NotUndoable(number=number, kind=row.kind, why="its group was removed")
         plan = await self._kinds.of_operation(row).plan_undo(row)
-        return replace(plan, undoes=number)
+        return replace(plan, kind=_kind_of_undo(row.kind), undoes=number)
 
     def _repeated(self, known: OperationRow, change: Change) -> OperationRow:
         if known.asked != to_json(change):
@@ -296,7 +257,7 @@ class Operations:
         return RevisionMoved(subject=plan.subject, planned=planned, found=plan.revision, last=last)
 
     def _refuse_beside(self, plan: Plan) -> None:
-        row = self._history.running_on(plan.subject)
+        row = self._history.running_on(plan.subject, beside=plan.beside)
         if row is not None:
             raise OperationInProgress(subject=row.subject, number=row.number, kind=row.kind)
 
@@ -304,6 +265,7 @@ class Operations:
         self, asked: Change, plan: Plan, caller: Caller, reason: str, operation_id: str
     ) -> OperationRow:
         number = await self._store.next_id()
+        plan = replace(plan, reason=reason)
         begun = Begun() if plan.nothing_to_do else await self._begun(plan, number)
         goes_on = begun.instruction is not None or begun.work is not None
         now_ms = self._clock.wall_ms()
@@ -334,7 +296,7 @@ class Operations:
         group = None if begun.group is None else replace(begun.group, revision=revision)
         await self._commit(row, begun, group)
         self._note_applied(row)
-        self._follow(row, begun)
+        self._following.follow(row, begun)
         return self._history.get(number)
 
     async def _begun(self, plan: Plan, number: int) -> Begun:
@@ -361,106 +323,18 @@ class Operations:
             raise
         if group is not None:
             self._groups.note_changed(group)
-        self._ring()
-
-    def _follow(self, row: OperationRow, begun: Begun) -> None:
-        if begun.instruction is not None:
-            self._registry.instruct(row.group_id, begun.instruction)
-        if begun.work is not None:
-            work = self._do(row, begun)
-            name = f"operation {row.number}"
-            self._works[row.number] = self._tasks.create_task(work, name=name)
-
-    async def _do(self, row: OperationRow, begun: Begun) -> None:
-        assert begun.work is not None
-        failure = ""
-        try:
-            await begun.work()
-        except DssError as error:
-            failure = error.message
-        finally:
-            self._works.pop(row.number, None)
-        self._concluded.put_nowait((row.number, failure))
-
-    # Ending
-
-    def _resume(self, row: OperationRow) -> None:
-        if row.group_id and not self._groups.has(row.group_id):
-            self._concluded.put_nowait((row.number, "the group was removed"))
-            return
-        kind = self._kinds.of_operation(row)
-        self._follow(row, kind.resumed(row))
-        cancellation = kind.cancellation(row) if row.state == CANCELLING else None
-        if cancellation is not None:
-            self._registry.instruct(row.group_id, cancellation)
-
-    async def _note_ends(self) -> NoReturn:
-        while True:
-            number, failure = await self._concluded.get()
-            await self._end(number, failure)
-
-    async def _end(self, number: int, failure: str) -> None:
-        row = self._history.get(number)
-        if row.state not in UNENDED:
-            return
-        state = FAILED if failure else DONE
-        if row.state == CANCELLING and not failure:
-            made = len(await self._history.made_moves(number))
-            state = DONE if made == json.loads(row.after).get("moves") else CANCELLED
-        ended = replace(row, state=state, failure=failure, ended_at_ms=self._clock.wall_ms())
-        while True:
-            try:
-                await self._history.change(ended)
-                break
-            except DiskFull:
-                await asyncio.sleep(FULL_DISK_RETRY_S)
-        self._note_ended(ended)
-        self._ring()
-
-    def _group_removed(self, group: GroupRow) -> None:
-        for row in self._history.unended():
-            if row.group_id == group.group_id and row.number not in self._works:
-                self._concluded.put_nowait((row.number, "the group was removed"))
-
-    async def _watch_moves(self) -> None:
-        async for _ in self._store.watch(MadeMoveRow):
-            self._ring()
-
-    async def _trim(self) -> None:
-        while True:
-            with suppress(DiskFull):  # the next time will do
-                await self._history.trim(self._clock.wall_ms())
-            await asyncio.sleep(OPERATIONS_TRIM_EVERY_S)
-
-    def _ring(self) -> None:
-        moved, self._moved = self._moved, asyncio.Event()
-        moved.set()
-
-    # Telling
+        self._following.ring()
 
     def _note_applied(self, row: OperationRow) -> None:
         reason = f": {row.reason}" if row.reason else ""
         sentence = f"{row.principal} applied operation {row.number}, {row.summary}{reason}."
-        self._note(Event(OPERATION_APPLIED, row.subject, sentence, _fields(row)))
-
-    def _note_ended(self, row: OperationRow) -> None:
-        took_ms = (row.ended_at_ms or row.applied_at_ms) - row.applied_at_ms
-        failure = f": {row.failure}" if row.failure else ""
-        sentence = (
-            f"Operation {row.number}, {row.kind}, is {row.state} after {took_ms} ms{failure}."
-        )
-        self._note(Event(OPERATION_ENDED, row.subject, sentence, _fields(row)))
+        self._note(Event(OPERATION_APPLIED, row.subject, sentence, fields_of(row)))
 
 
-def _fields(row: OperationRow) -> dict[str, str]:
-    return {
-        "operation": str(row.number),
-        "kind": row.kind,
-        "principal": row.principal,
-        "origin": row.origin,
-        "reason": row.reason,
-        "state": row.state,
-    }
+def _kind_of_undo(kind: str) -> str:
+    """offsets.rewind is undone by offsets.rewind.undo, and that by offsets.rewind.redo."""
+    done = done_or_undone(kind)
+    return f"{done}.redo" if kind.endswith(".undo") else f"{done}.undo"
 
 
 def _check_text(name: str, text: str, bytes_max: int) -> None:

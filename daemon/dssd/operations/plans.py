@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from dssd.machines.leader.events import Instruction
-from dssd.operations.changes import Change
+from dssd.operations.changes import Change, StreamMove
 from dssd.store.port import Precondition, Write
 from dssd.store.rows import GroupRow, OperationRow
 
@@ -35,18 +35,6 @@ class StreamPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class StreamMove:
-    """A stream that changes its holder."""
-
-    stream: str
-    from_client_id: str
-    """Empty where it is free."""
-    to_client_id: str
-    from_borrower_id: bytes
-    to_borrower_id: bytes
-
-
-@dataclass(frozen=True, slots=True)
 class Plan:
     """What applying a change would do now."""
 
@@ -69,6 +57,10 @@ class Plan:
     nothing_to_do: bool = False
     undoes: int = 0
     """The operation that it takes back; 0: none."""
+    reason: str = ""
+    """Of the operator, once it is applied."""
+    beside: frozenset[str] = frozenset()
+    """Kinds of operations that may still run on its subject when it is applied."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +107,25 @@ class Kind(Protocol):
 
     def cancellation(self, row: OperationRow) -> Instruction | None:
         """What stops the rest of it; None where nothing does."""
+
+
+@dataclass(frozen=True, slots=True)
+class KindTable:
+    """Which kind plans a change, and which one takes an operation back."""
+
+    by_change: Mapping[type[Change], Kind]
+    by_name: Mapping[str, Kind]
+    """By the part of an operation's kind before the dot, or by all of it."""
+
+    def of_operation(self, row: OperationRow) -> Kind:
+        """The kind of an operation that was applied."""
+        kind = done_or_undone(row.kind)
+        return self.by_name.get(kind) or self.by_name[kind.partition(".")[0]]
+
+
+def done_or_undone(kind: str) -> str:
+    """The kind of what an operation does, takes back or does once more."""
+    return kind.removesuffix(".undo").removesuffix(".redo")
 
 
 def subject_of(group: GroupRow) -> str:

@@ -16,9 +16,15 @@ from dssd.operations.changes import (
     BySpan,
     Change,
     Direction,
+    Evict,
     ImportOffsets,
     MoveCursors,
+    PauseGroup,
+    Rebalance,
+    ResumeGroup,
+    RevokeGrant,
     SkipRecords,
+    StreamMove,
     StreamOffsets,
     StreamTarget,
     Target,
@@ -26,9 +32,9 @@ from dssd.operations.changes import (
     ToLatest,
     ToOffset,
     ToTime,
+    TransferGrant,
     Undo,
 )
-from dssd.operations.plans import StreamMove
 
 _DIRECTIONS = {
     operations_pb2.CURSOR_DIRECTION_REWIND: Direction.REWIND,
@@ -143,6 +149,78 @@ def _skip_records_message(change: SkipRecords) -> tuple[str, operations_pb2.Skip
     )
 
 
+def _rebalance(message: operations_pb2.Rebalance) -> Rebalance:
+    moves = tuple(
+        StreamMove(
+            each.stream,
+            each.from_client_id,
+            each.to_client_id,
+            each.from_borrower_id,
+            each.to_borrower_id,
+        )
+        for each in message.moves
+    )
+    most = message.moves_max if message.HasField("moves_max") else None
+    return Rebalance(message.group, most, moves)
+
+
+def _rebalance_message(change: Rebalance) -> tuple[str, operations_pb2.Rebalance]:
+    return "rebalance", operations_pb2.Rebalance(
+        group=change.group,
+        moves_max=change.moves_max,
+        moves=[move_message(each) for each in change.moves],
+    )
+
+
+def _transfer(message: operations_pb2.TransferGrant) -> TransferGrant:
+    return TransferGrant(message.group, message.stream, message.to)
+
+
+def _transfer_message(change: TransferGrant) -> tuple[str, operations_pb2.TransferGrant]:
+    return "transfer_grant", operations_pb2.TransferGrant(
+        group=change.group, stream=change.stream, to=change.to
+    )
+
+
+def _revoke(message: operations_pb2.RevokeGrant) -> RevokeGrant:
+    return RevokeGrant(message.group, message.stream)
+
+
+def _revoke_message(change: RevokeGrant) -> tuple[str, operations_pb2.RevokeGrant]:
+    return "revoke_grant", operations_pb2.RevokeGrant(group=change.group, stream=change.stream)
+
+
+def _evict(message: operations_pb2.Evict) -> Evict:
+    grace_ms = message.grace_ms if message.HasField("grace_ms") else None
+    ban_ms = message.ban_ms if message.HasField("ban_ms") else None
+    return Evict(message.group, message.borrower, grace_ms, ban_ms)
+
+
+def _evict_message(change: Evict) -> tuple[str, operations_pb2.Evict]:
+    return "evict", operations_pb2.Evict(
+        group=change.group,
+        borrower=change.borrower,
+        grace_ms=change.grace_ms,
+        ban_ms=change.ban_ms,
+    )
+
+
+def _pause_group(message: operations_pb2.PauseGroup) -> PauseGroup:
+    return PauseGroup(message.group, message.until_ms if message.HasField("until_ms") else None)
+
+
+def _pause_group_message(change: PauseGroup) -> tuple[str, operations_pb2.PauseGroup]:
+    return "pause_group", operations_pb2.PauseGroup(group=change.group, until_ms=change.until_ms)
+
+
+def _resume_group(message: operations_pb2.ResumeGroup) -> ResumeGroup:
+    return ResumeGroup(message.group)
+
+
+def _resume_group_message(change: ResumeGroup) -> tuple[str, operations_pb2.ResumeGroup]:
+    return "resume_group", operations_pb2.ResumeGroup(group=change.group)
+
+
 def _undo(message: operations_pb2.Undo) -> Undo:
     return Undo(message.number)
 
@@ -171,6 +249,12 @@ _DECODERS: Mapping[str, Callable[[Any], Change]] = {
     "import_offsets": _import_offsets,
     "skip_records": _skip_records,
     "undo": _undo,
+    "rebalance": _rebalance,
+    "transfer_grant": _transfer,
+    "revoke_grant": _revoke,
+    "evict": _evict,
+    "pause_group": _pause_group,
+    "resume_group": _resume_group,
 }
 
 _ENCODERS: Mapping[type[Change], Callable[[Any], tuple[str, Any]]] = {
@@ -178,4 +262,10 @@ _ENCODERS: Mapping[type[Change], Callable[[Any], tuple[str, Any]]] = {
     ImportOffsets: _import_offsets_message,
     SkipRecords: _skip_records_message,
     Undo: _undo_message,
+    Rebalance: _rebalance_message,
+    TransferGrant: _transfer_message,
+    RevokeGrant: _revoke_message,
+    Evict: _evict_message,
+    PauseGroup: _pause_group_message,
+    ResumeGroup: _resume_group_message,
 }

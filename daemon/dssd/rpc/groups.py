@@ -223,6 +223,7 @@ def _grant(group: GroupRow, stream: StreamSurvey) -> groups_pb2.Grant:
         stall="" if view.stall is Stall.NONE else stall_sentence(view.stall, view.progress.floor),
         fates=_fates(view.fate.counts),
         damaged=[types_pb2.Range(start=start, end=end) for start, end in view.fate.damaged],
+        pinned_to=view.pinned_to,
     )
 
 

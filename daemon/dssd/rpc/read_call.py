@@ -23,7 +23,7 @@ from dss_core.errors import (
 )
 from dss_core.filters import TopicFilter
 from dss_core.ids import StreamId, StreamName
-from dss_core.progress import Range, Ranges, complement, normalised, total
+from dss_core.progress import Ranges, clipped, complement, normalised, total
 from dssd.clock import Clock
 from dssd.limits import READ_CHUNK_BYTES_MAX, READ_NAMES_PER_REPLY_MAX, READ_STREAMS_MAX
 from dssd.log.port import Chunk, Log
@@ -248,8 +248,9 @@ class ReadCall:
             if self._reading.stream is not None:
                 raise
             return None
-        damaged = _damaged(cursor, chunk)
-        mask = self._mask(cursor, chunk)
+        ends = self._answer_end(cursor, chunk)
+        damaged = _damaged(cursor, chunk, ends)
+        mask = self._mask(cursor, chunk, ends)
         cursor.offset = max(chunk.next, cursor.offset)
         self._queue(cursor)
         if mask is None and not damaged:
@@ -269,28 +270,30 @@ class ReadCall:
         if self._clock.wall_us() >= end_time_us:
             cursor.end = await self._log.locate(cursor.stream, end_time_us)
 
-    def _mask(self, cursor: _Cursor, chunk: Chunk) -> Ranges | None:
+    def _answer_end(self, cursor: _Cursor, chunk: Chunk) -> int:
+        """Where the chunk stops being part of the answer: at the range's end, or enough records."""
+        ends = chunk.next if cursor.end is None else min(chunk.next, cursor.end)
+        if self._left is None or not chunk.frames:
+            return ends
+        held_end = min(ends, chunk.base + chunk.records)
+        kept = complement(chunk.mask, max(chunk.base, cursor.offset), held_end)
+        enough = _offset_after(kept, self._left)
+        return ends if enough is None else enough
+
+    def _mask(self, cursor: _Cursor, chunk: Chunk, ends: int) -> Ranges | None:
         """What of the chunk is not part of the answer; None where nothing is."""
         if not chunk.frames:
             return None
-        hidden: list[Range] = [*chunk.mask, (chunk.base, cursor.offset)]
-        if cursor.end is not None:
-            hidden.append((cursor.end, chunk.next))
-        mask = normalised(hidden)
-        kept = complement(mask, chunk.base, chunk.next)
+        mask = normalised([*chunk.mask, (chunk.base, cursor.offset), (ends, chunk.next)])
+        kept = complement(mask, chunk.base, chunk.base + chunk.records)
         if self._left is not None:
-            cut = _offset_after(kept, self._left)
-            if cut is not None:
-                mask = normalised([*mask, (cut, chunk.next)])
-                kept = complement(mask, chunk.base, chunk.next)
             self._left -= total(kept)
         return mask if kept else None
 
 
-def _damaged(cursor: _Cursor, chunk: Chunk) -> Ranges:
+def _damaged(cursor: _Cursor, chunk: Chunk, ends: int) -> Ranges:
     """What of the answer cannot be read."""
-    ends = chunk.next if cursor.end is None else min(chunk.next, cursor.end)
-    damaged = tuple((start, min(end, ends)) for start, end in chunk.damaged if start < ends)
+    damaged = clipped(chunk.damaged, cursor.offset, ends)
     for start, end in damaged:
         _LOG.warning("stream %s: offsets %d to %d cannot be read", cursor.name, start, end)
     return damaged

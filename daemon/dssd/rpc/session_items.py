@@ -22,6 +22,8 @@ from dssd.sessions.client_items import (
     Granted,
     Opened,
     Opening,
+    PauseSet,
+    PauseTaken,
     PingSent,
     PongSent,
     Refused,
@@ -88,6 +90,8 @@ def _item_from(message: sessions_pb2.SessionUp) -> Up:
             return FinishRevoke(message.revoke_finished.grant)
         case "ping":
             return PingSent(message.ping.token)
+        case "pause_taken":
+            return PauseTaken(message.pause_taken.subscription, message.pause_taken.turn)
         case "subscribe":
             return _subscribe_from(message.subscribe)
         case "unsubscribe":
@@ -109,6 +113,8 @@ def encoded(item: Down) -> sessions_pb2.SessionDown:
         return _deliver(item)
     if isinstance(item, Granted | Revoke | Revoked | Gone | Settled):
         return _about_grant(item)
+    if isinstance(item, Subscribed | UnsubscribedItem | Status | PauseSet):
+        return _about_subscription(item)
     return _about_session(item)
 
 
@@ -190,12 +196,10 @@ def _about_grant(item: Granted | Revoke | Revoked | Gone | Settled) -> sessions_
             assert_never(item)
 
 
-def _about_session(
-    item: Opened | Subscribed | UnsubscribedItem | Status | Refused | PongSent,
+def _about_subscription(
+    item: Subscribed | UnsubscribedItem | Status | PauseSet,
 ) -> sessions_pb2.SessionDown:
     match item:
-        case Opened():
-            return _Down(opened=_opened(item))
         case Subscribed(subscription, group, declared):
             return _Down(
                 subscribed=sessions_pb2.Subscribed(
@@ -208,6 +212,18 @@ def _about_session(
             return _Down(
                 status=sessions_pb2.Status(subscription=subscription, state=state, reason=reason)
             )
+        case PauseSet(subscription, paused, turn):
+            return _Down(
+                pause_set=sessions_pb2.PauseSet(subscription=subscription, paused=paused, turn=turn)
+            )
+        case _:
+            assert_never(item)
+
+
+def _about_session(item: Opened | Refused | PongSent) -> sessions_pb2.SessionDown:
+    match item:
+        case Opened():
+            return _Down(opened=_opened(item))
         case Refused(error, subscription, grant, final):
             return _Down(
                 error=sessions_pb2.SessionError(

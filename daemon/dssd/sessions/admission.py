@@ -1,10 +1,15 @@
 """The checks of a client's opening, before anything is done for it.
 
-Invariant: nothing here changes any state; an opening that passed is within its bounds, and its
-principal owns the session.
+Invariant: nothing here changes any state; an opening that passed is within its bounds, its
+principal owns the session, and the session that it names is there.
 """
 
-from dss_core.errors import IllegalArgument, PermissionDenied
+from dss_core.errors import (
+    IllegalArgument,
+    PermissionDenied,
+    SessionNotFound,
+    SessionTakenOver,
+)
 from dss_core.limits import SESSION_EXPIRY_S_MAX
 from dssd.sessions.client_items import Opening
 from dssd.store.rows import SessionRow
@@ -25,6 +30,27 @@ def check_owner(row: SessionRow, opening: Opening) -> None:
         raise PermissionDenied(
             principal=opening.principal or "Somebody unknown", action=action, role="its owner has"
         )
+
+
+def check_stored(client_id: str, row: SessionRow | None, opening: Opening) -> None:
+    """Check that the client may open what is stored under its client id, if anything is.
+
+    A client that names a session comes back to it. Where the session expired, the client may begin
+    anew. Where another client uses the client id since, that one is the newest, and stays.
+
+    Raises:
+        PermissionDenied: the session belongs to another principal.
+        SessionNotFound: the session that it names is over, and no other has come since.
+        SessionTakenOver: another client discarded it.
+    """
+    if row is not None:
+        check_owner(row, opening)
+    if not opening.session_id:
+        return
+    if row is None:
+        raise SessionNotFound(client_id=client_id)
+    if row.session_id != opening.session_id:
+        raise SessionTakenOver(client_id=client_id)
 
 
 def check_opening(opening: Opening) -> None:

@@ -58,7 +58,15 @@ class PingSent:
     token: int
 
 
-Up = Subscribe | Unsubscribe | Settles | FinishRevoke | PingSent
+@dataclass(frozen=True, slots=True)
+class PauseTaken:
+    """The client hands out nothing more, or hands out again, as it was asked."""
+
+    subscription: int
+    turn: int
+
+
+Up = Subscribe | Unsubscribe | Settles | FinishRevoke | PingSent | PauseTaken
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +152,16 @@ class Status:
 
 
 @dataclass(frozen=True, slots=True)
+class PauseSet:
+    """The group of a subscription was paused: hand out nothing new; or it was resumed."""
+
+    subscription: int
+    paused: bool
+    turn: int
+    """The answer names it."""
+
+
+@dataclass(frozen=True, slots=True)
 class Refused:
     """An error, as an item."""
 
@@ -171,6 +189,7 @@ Down = (
     | Gone
     | Settled
     | Status
+    | PauseSet
     | Refused
     | PongSent
 )

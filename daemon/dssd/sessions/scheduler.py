@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
+from itertools import count, islice
 from typing import assert_never
 
 from dss_core.errors import AckOutOfRange, DssError, GrantNotHeld, LogUnreadable, StreamNotFound
@@ -26,6 +26,7 @@ from dss_core.progress import Progress
 from dssd.leaders.groups import STALL
 from dssd.leaders.lag import stall_sentence
 from dssd.limits import SESSION_STEP_INPUTS_MAX
+from dssd.machines.borrower.events import Ended
 from dssd.machines.delivery.events import (
     AnswerSettled,
     ChunkRead,
@@ -38,6 +39,7 @@ from dssd.machines.delivery.events import (
     Grown,
     Installed,
     Left,
+    Paused,
     Read,
     ReadFailed,
     RefuseGrant,
@@ -51,6 +53,7 @@ from dssd.machines.delivery.events import (
     Suspended,
     TellGone,
     Ticked,
+    Unpaused,
     Unwanted,
 )
 from dssd.machines.delivery.frame_plan import FrameSpans
@@ -61,6 +64,7 @@ from dssd.sessions.client_items import (
     Gone,
     Granted,
     Opened,
+    PauseSet,
     Refused,
     Revoke,
     Revoked,
@@ -90,6 +94,17 @@ class _Grant:
     """None where every record of the topic matches, so that no frame needs a look."""
 
 
+@dataclass(frozen=True, slots=True)
+class _PauseAsked:
+    """What a client was asked last: to stop handing out, or to go on."""
+
+    item: PauseSet
+    agent: Agent
+    borrower_id: bytes
+    turn: int
+    """Of the borrower, which wants to know when it is done."""
+
+
 class Scheduler:
     """Implements `dssd.subscriptions.agent.Delivery`."""
 
@@ -99,12 +114,12 @@ class Scheduler:
         services: Services,
         *,
         send: Callable[[Down], None],
-        over: Callable[[Agent, str], None],
+        over: Callable[[Agent, Ended], None],
     ) -> None:
         subscriber = Subscriber(opened.session_id, opened.client_id, LEASE_MS)
         self.handler = Handler(subscriber, services.registry, self)
         self.drained = asyncio.Event()
-        """After `drain`: the client has said how far it handed out."""
+        """After `drain`: the client has said how far it handed out, or had its time to."""
         self._send = send
         self._over = over
         self._log = services.log
@@ -119,6 +134,9 @@ class Scheduler:
         )
         self._grants: dict[int, _Grant] = {}
         self._last_grant = opened.session_epoch << GRANT_BITS
+        self._pauses: dict[int, _PauseAsked] = {}
+        """By subscription."""
+        self._pause_turns = count(1)
         self._closed = False
         self._draining = False
         self._mail: deque[tuple[Agent, bytes, ToBorrower]] = deque()
@@ -165,10 +183,25 @@ class Scheduler:
             agent.leave(now_ms)
             self._arm(now_ms)
 
-    def drain(self, deadline_ms: int) -> None:
+    def tell_pause(self, subscription: int) -> None:
+        """Tell the client again that its subscription is paused, if it is."""
+        asked = self._pauses.get(subscription)
+        if asked is not None and asked.item.paused:
+            self._send(asked.item)
+
+    def pause_taken(self, subscription: int, turn: int) -> None:
+        """The client has done what it was asked; an answer to an earlier item is late."""
+        asked = self._pauses.get(subscription)
+        if self._closed or asked is None or asked.item.turn != turn:
+            return
+        now_ms = self._clock.now_ms()
+        asked.agent.pause_taken(asked.borrower_id, asked.turn, now_ms)
+        self._arm(now_ms)
+
+    def drain(self, deadline_ms: int, *, charges: bool) -> None:
         """Ask the client to drop records that it has not handed out; it sets `drained`."""
         self._draining = True
-        self.feed(Draining(deadline_ms))
+        self.feed(Draining(deadline_ms, charges))
 
     def close(self) -> None:
         """Report the last state of every grant and end every borrower."""
@@ -229,9 +262,8 @@ class Scheduler:
             self._trouble.unreadable(grant.name, grant.agent.group, error)
             return ReadFailed(read.grant)
         self._trouble.readable(grant.name, grant.agent.group)
-        if chunk.damaged and not await self._trouble.damaged(
-            grant.name, grant.agent.group, chunk.damaged
-        ):
+        damaged = self._window.not_done(read.grant, chunk.damaged)
+        if damaged and not await self._trouble.damaged(grant.name, grant.agent.group, damaged):
             return ReadFailed(read.grant)
         return ChunkRead(
             read.grant,
@@ -385,17 +417,26 @@ class Scheduler:
         """Deliver again."""
         self.feed(Resumed(subscription))
 
+    def set_paused(self, agent: Agent, borrower_id: bytes, turn: int, *, paused: bool) -> None:
+        """Have the client hand out nothing new, or go on; it confirms by `pause_taken`."""
+        number = agent.subscription
+        item = PauseSet(number, paused, next(self._pause_turns))
+        self._pauses[number] = _PauseAsked(item, agent, borrower_id, turn)
+        self.feed(Paused(number) if paused else Unpaused(number))
+        self._send(item)
+
     def standing(self, subscription: int, state: str) -> None:
         """How the subscription stands, for people."""
         if state != "connecting":
             self._send(Status(subscription, state))
 
-    def over(self, agent: Agent, error_code: str) -> None:
+    def over(self, agent: Agent, ended: Ended) -> None:
         """The subscription has ended: as the client asked, or for good by an error."""
         if not self._closed:
             self.handler.ended(agent.subscription)
+            self._pauses.pop(agent.subscription, None)
             self.feed(Left(agent.subscription))
-            self._over(agent, error_code)
+            self._over(agent, ended)
 
     def mailed(self, agent: Agent, borrower_id: bytes, message: ToBorrower) -> None:
         """A message came; the pump gives it to the agent."""

@@ -15,7 +15,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from dss_core.errors import (
-    REGISTRY,
     DiskFull,
     DssError,
     GroupDestroyed,
@@ -24,7 +23,6 @@ from dss_core.errors import (
     NotSubscribed,
     Overloaded,
     SessionTakenOver,
-    UnknownCondition,
 )
 from dss_core.filters import SubscriptionFilter
 from dss_core.limits import SETTLE_RANGES_MAX, SUBSCRIPTIONS_PER_SESSION_MAX
@@ -36,11 +34,13 @@ from dssd.limits import (
     READERS_PER_SESSION,
     SETTLE_STEP_RANGES,
 )
+from dssd.machines.borrower.events import Ended
 from dssd.machines.delivery.events import RevokeFinished, Settle, Settles, pieces_of, ranges_in
 from dssd.sessions.client_items import (
     Down,
     FinishRevoke,
     Opened,
+    PauseTaken,
     PingSent,
     PongSent,
     Refused,
@@ -50,6 +50,7 @@ from dssd.sessions.client_items import (
     UnsubscribedItem,
     Up,
 )
+from dssd.sessions.ended_subscriptions import condition_of
 from dssd.sessions.outgoing import Outgoing
 from dssd.sessions.scheduler import Scheduler
 from dssd.sessions.session_parts import Services
@@ -125,6 +126,8 @@ class Session:
                 self._scheduler.feed(RevokeFinished(grant))
             case PingSent(token):
                 self._send(PongSent(token))
+            case PauseTaken(subscription, turn):
+                self._scheduler.pause_taken(subscription, turn)
             case Subscribe() | Unsubscribe():
                 try:
                     if isinstance(item, Subscribe):
@@ -134,9 +137,12 @@ class Session:
                 except DssError as error:
                     self.refuse(error, subscription=item.subscription)
 
-    async def drain(self, seconds: float) -> None:
-        """Wait at most so long for the client to report how far it handed out."""
-        self._scheduler.drain(int(seconds * 1_000))
+    async def drain(self, seconds: float, *, charges: bool) -> None:
+        """Wait at most so long for the client to report how far it handed out.
+
+        Whether what it does not report is in doubt: not where the daemon itself stops.
+        """
+        self._scheduler.drain(int(seconds * 1_000), charges=charges)
         waits = [self._scheduler.drained.wait(), self.ended.wait()]
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds), asyncio.TaskGroup() as tasks:
@@ -218,6 +224,9 @@ class Session:
             self._scheduler.begin(number, group)
         elif agent.leaving:
             self._wanted_again.add(number)
+        else:
+            # The client may have forgotten the subscription, and what it was told of it.
+            self._scheduler.tell_pause(number)
 
     async def _forget_resting(self, subscription: int) -> None:
         """Forget it: its group was removed while it rested, and no borrower could notice."""
@@ -248,9 +257,10 @@ class Session:
             self._leaving.discard(subscription)
             self._send(UnsubscribedItem(subscription))
 
-    def _over(self, agent: Agent, error_code: str) -> None:
+    def _over(self, agent: Agent, ended: Ended) -> None:
+        error_code = ended.error_code
         if error_code and agent.subscription not in self._leaving:
-            error = _error_of(error_code, agent.group)
+            error = condition_of(ended, agent.group.name, self.client_id)
             self.refuse(error, subscription=agent.subscription, final=True)
         self._ended_agents.put_nowait((agent, error_code))
 
@@ -319,10 +329,3 @@ def _check_subscribe(
     if known is not None and known != parsed.text:
         rule = f"{item.subscription} stands for {known} in this session"
         raise IllegalArgument(argument="subscription", rule=rule)
-
-
-def _error_of(code: str, group: GroupRow) -> DssError:
-    leaf = REGISTRY.get(code)
-    if leaf is None:
-        return UnknownCondition(code=code, text=f"the group {group.name} ended")
-    return leaf(group=group.name)

@@ -1,12 +1,14 @@
 """All sessions of the daemon: opened, resumed, taken over, expired.
 
 A session is a row; while its client is connected there is a `Session` beside it. The newest
-connection of a client id wins: it ends the one before, whose epoch is then too low to write.
+connection of a client id wins: it ends the one before, whose epoch is then too low to write. A
+client that comes to a client id which another one uses is let in once that one has said how far it
+handed out, or cannot hand out any more.
 
 Invariant: at most one connection per client id is served, and operations on one client id run one
-after the other. Expiry is measured on the monotonic clock, so a jump of the wall clock ends no
-session. Only the stored wall time survives a restart of the daemon, so each session then gets at
-least the grace period.
+after the other. Nothing is lent to a client while an older one of its id may still hand out. Expiry
+is measured on the monotonic clock, so a jump of the wall clock ends no session. Only the stored
+wall time survives a restart of the daemon, so each session then gets at least the grace period.
 """
 
 import asyncio
@@ -22,7 +24,6 @@ from weakref import WeakValueDictionary
 from dss_core.errors import (
     DiskFull,
     Overloaded,
-    SessionNotFound,
     SessionTakenOver,
     Stopping,
 )
@@ -37,10 +38,16 @@ from dssd.clock import Clock
 from dssd.events.model import Teller, Unheard
 from dssd.leaders.groups import Groups
 from dssd.leaders.registry import Registry
-from dssd.limits import CLOSED_ROWS_MAX, FULL_DISK_RETRY_S, SESSION_DRAIN_S, SESSIONS_MAX
+from dssd.limits import (
+    CLOSED_ROWS_MAX,
+    FULL_DISK_RETRY_S,
+    SESSION_DRAIN_S,
+    SESSIONS_MAX,
+    TAKEOVER_DRAIN_S,
+)
 from dssd.log.port import Log
 from dssd.machines.deadlines import Deadlines
-from dssd.sessions.admission import SESSION_ID_BYTES, check_opening, check_owner
+from dssd.sessions.admission import SESSION_ID_BYTES, check_opening, check_stored
 from dssd.sessions.client_items import Opened, Opening
 from dssd.sessions.owned_rows import discard, discard_orphans, taken_up
 from dssd.sessions.session import Session
@@ -152,7 +159,7 @@ class Sessions:
         async with asyncio.TaskGroup() as tasks:
             for session in self._connections():
                 name = f"drain {session.client_id}"
-                tasks.create_task(session.drain(SESSION_DRAIN_S), name=name)
+                tasks.create_task(session.drain(SESSION_DRAIN_S, charges=False), name=name)
         self._end_all()
         # A session whose row was not written counts as disconnected when the daemon starts.
         with suppress(DiskFull):
@@ -171,9 +178,10 @@ class Sessions:
         """Connect a client to its session, which is made, resumed or taken over.
 
         Raises:
-            Stopping, Overloaded, IllegalName, IllegalArgument, PermissionDenied: nothing was
-                changed.
-            SessionNotFound: the session to resume was discarded by another client of that name.
+            Overloaded, IllegalName, IllegalArgument, PermissionDenied: nothing was changed.
+            Stopping: the client is to come back when the daemon has started again.
+            SessionNotFound: the session to resume has expired.
+            SessionTakenOver: the session to resume was discarded by another client of that name.
         """
         client_id = opening.client_id or f"client-{self._services.random_bytes(8).hex()}"
         check_name(client_id)
@@ -183,10 +191,9 @@ class Sessions:
             if self._stopping:
                 raise Stopping
             known = self._known.get(client_id)
+            check_stored(client_id, None if known is None else known.row, opening)
             if known is None:
                 self._make_room(client_id)
-            else:
-                check_owner(known.row, opening)
             before = None if known is None else known.connection
             work = self._attach(client_id, opening, known)
             try:
@@ -233,8 +240,6 @@ class Sessions:
 
     async def _attach(self, client_id: str, opening: Opening, known: _Known | None) -> Session:
         resume = known is not None and (bool(opening.session_id) or not opening.clean_start)
-        if known is not None and opening.session_id not in (b"", known.row.session_id):
-            raise SessionNotFound(client_id=client_id)
         row = SessionRow(
             client_id=client_id,
             session_id=known.row.session_id
@@ -246,9 +251,9 @@ class Sessions:
             principal=opening.principal,
         )
         version = await self._put(row, None if known is None else known.version)
-        if known is not None and known.connection is not None:
+        if known is not None:
             # Not before the commit: if the disk is full, the new connection fails and this stays.
-            known.connection.end(SessionTakenOver(client_id=client_id))
+            await _end_older(known.connection, opening)
         opened = self._opened(row, opening, present=resume)
         fence = VersionIs(SessionRow, (client_id,), version)
         session = Session(opened, self._services, fence)
@@ -264,6 +269,10 @@ class Sessions:
         except BaseException:
             self.detach(session)
             raise
+        if self._stopping:
+            # It came too late to be ended with all others.
+            self.detach(session)
+            raise Stopping
         return session
 
     async def _put(self, row: SessionRow, known: int | None) -> int:
@@ -404,6 +413,16 @@ class Sessions:
         stay_ms = max(GRACE_MS, _stay_ms(row) - gone_ms)
         self._known[row.client_id] = _Known(row, version, None, now_ms + stay_ms)
         self._await_expiry(row.client_id)
+
+
+async def _end_older(older: Session | None, opening: Opening) -> None:
+    """End the connection of before, once its client hands out no more."""
+    if older is None:
+        return
+    if not opening.session_id:
+        await older.drain(TAKEOVER_DRAIN_S, charges=True)
+    # Else the same client is back, and has dropped what came on that connection.
+    older.end(SessionTakenOver(client_id=older.client_id))
 
 
 def _stay_ms(row: SessionRow) -> int:

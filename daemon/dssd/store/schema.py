@@ -3,17 +3,16 @@
 A kind becomes one STRICT table: a column per field, then ``version`` and ``checksum``; the ``KEY``
 fields are its primary key. A new database is created from the current kinds. An older one is
 migrated, one format at a time, each in one transaction that also raises ``user_version``. Either
-way the resulting tables are compared with the kinds. This module must not know what rows mean.
+way the resulting tables are compared with the kinds. This module must not know what rows mean, and
+loads `sqlite_utils`, which takes a tenth of a start, only to migrate.
 """
 
 import sqlite3
 import types
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from functools import cache
-from typing import Any, Union, get_args, get_origin, get_type_hints
-
-import sqlite_utils
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hints
 
 from dssd.limits import BLOCK_ROWS
 from dssd.store.checksums import (
@@ -30,6 +29,9 @@ from dssd.store.keys import KEY_GETTERS
 from dssd.store.port import Key, Versioned
 from dssd.store.rows import KINDS, Row
 
+if TYPE_CHECKING:
+    import sqlite_utils
+
 APPLICATION_ID = 0x44535353
 """``DSSS``: what `file` shows, and how we know our own database."""
 
@@ -40,17 +42,23 @@ VERSION_COLUMN = Column(VERSION, int, optional=False)
 sequence_checksum = checksum_of(SEQUENCES, SEQUENCE_COLUMNS)
 """Of its name and its last number."""
 
-COLUMN_TYPES: Mapping[type, type] = {int: int, bool: int, str: str, bytes: bytes}
 SQL_TYPES: Mapping[type, str] = {int: "INTEGER", bool: "INTEGER", str: "TEXT", bytes: "BLOB"}
 
-_BESIDE: dict[str, type] = {VERSION: int, CHECKSUM: int}
+_BESIDE = (VERSION_COLUMN, Column(CHECKSUM, int, optional=False))
 """Columns of every table behind the fields of its kind."""
+_BESIDE_NAMES = tuple(column.name for column in _BESIDE)
+
+_SEQUENCES_SQL = f"""CREATE TABLE "{SEQUENCES}" (
+   "name" TEXT PRIMARY KEY,
+   "last" INTEGER NOT NULL,
+   "{CHECKSUM}" INTEGER NOT NULL
+) STRICT, WITHOUT ROWID"""
 
 
-Migration = Callable[[sqlite_utils.Database], None]
+Migration = Callable[["sqlite_utils.Database"], None]
 
 
-def add_checksums(db: sqlite_utils.Database) -> None:
+def add_checksums(db: "sqlite_utils.Database") -> None:
     """Add a checksum to every row, and the table of the seal."""
     for table in db.tables:
         if table.name == SEQUENCES or VERSION in table.columns_dict:
@@ -62,7 +70,7 @@ def add_checksums(db: sqlite_utils.Database) -> None:
     db.execute(SEAL_SQL)
 
 
-def add_lease_protocol(db: sqlite_utils.Database) -> None:
+def add_lease_protocol(db: "sqlite_utils.Database") -> None:
     """Add the protocol of groups, and the table of stream set versions."""
     db.execute("ALTER TABLE groups ADD COLUMN protocol TEXT NOT NULL DEFAULT 'borrow'")
     fill(db.conn, "groups")
@@ -73,7 +81,7 @@ def add_lease_protocol(db: sqlite_utils.Database) -> None:
     )
 
 
-def add_ceilings(db: sqlite_utils.Database) -> None:
+def add_ceilings(db: "sqlite_utils.Database") -> None:
     """Add the table of ceilings. Existing streams have none and continue at their ends."""
     db.execute(
         "CREATE TABLE ceilings (storage_topic_id INTEGER NOT NULL, partition INTEGER NOT NULL, "
@@ -82,7 +90,7 @@ def add_ceilings(db: sqlite_utils.Database) -> None:
     )
 
 
-def add_fate(db: sqlite_utils.Database) -> None:
+def add_fate(db: "sqlite_utils.Database") -> None:
     """Add what became of records to progress, and what a group does at damage."""
     for column in ("failures", "doubts", "rests", "damaged"):
         db.execute(f"ALTER TABLE progress ADD COLUMN {column} BLOB NOT NULL DEFAULT x''")
@@ -93,7 +101,7 @@ def add_fate(db: sqlite_utils.Database) -> None:
     fill(db.conn, "groups")
 
 
-def add_events(db: sqlite_utils.Database) -> None:
+def add_events(db: "sqlite_utils.Database") -> None:
     """Add the table of events."""
     db.execute(
         "CREATE TABLE events (number INTEGER NOT NULL, at_ms INTEGER NOT NULL, "
@@ -104,7 +112,7 @@ def add_events(db: sqlite_utils.Database) -> None:
     )
 
 
-def add_operations(db: sqlite_utils.Database) -> None:
+def add_operations(db: "sqlite_utils.Database") -> None:
     """Add the tables of operations, and what operations change in the rows that are there."""
     for table, columns in _OPERATED_COLUMNS.items():
         for column in columns:
@@ -292,40 +300,33 @@ def columns_of(kind: type[Row]) -> tuple[Column, ...]:
     return tuple(_column(field.name, hints[field.name]) for field in fields(kind))  # type: ignore[arg-type] # every kind is a dataclass
 
 
-def create(db: sqlite_utils.Database) -> None:
+def create(connection: sqlite3.Connection) -> None:
     """Create all tables of a new database."""
     for kind in KINDS:
-        db.execute(create_sql(db, kind))
-    db.execute(sequences_sql(db))
-    db.execute(SEAL_SQL)
-    db.table(SEQUENCES).insert_all(
-        {"name": name, "last": 0, CHECKSUM: sequence_checksum(name, 0)} for name in (VERSIONS, IDS)
+        connection.execute(create_sql(kind))
+    connection.execute(_SEQUENCES_SQL)
+    connection.execute(SEAL_SQL)
+    connection.executemany(
+        f'INSERT INTO "{SEQUENCES}" VALUES (?, ?, ?)',
+        [(name, 0, sequence_checksum(name, 0)) for name in (VERSIONS, IDS)],
     )
 
 
-def create_sql(db: sqlite_utils.Database, kind: type[Row]) -> str:
-    """The statement that creates the table of a kind."""
-    columns = columns_of(kind)
-    pk: Any = kind.KEY if len(kind.KEY) > 1 else kind.KEY[0]
-    sql = db.create_table_sql(
-        kind.TABLE,
-        {column.name: COLUMN_TYPES[column.type] for column in columns} | _BESIDE,
-        pk=pk,
-        not_null={column.name for column in columns if not column.optional} | _BESIDE.keys(),
-        strict=True,
-    )
-    return _without_rowid(sql)
+def create_sql(kind: type[Row]) -> str:
+    """The statement that creates the table of a kind: a tree that is ordered by its key."""
+    key = "" if len(kind.KEY) > 1 else kind.KEY[0]
+    lines = [
+        f'"{column.name}" {SQL_TYPES[column.type]}'
+        f"{' PRIMARY KEY' if column.name == key else ''}{'' if column.optional else ' NOT NULL'}"
+        for column in (*columns_of(kind), *_BESIDE)
+    ]
+    if not key:
+        lines.append(f"PRIMARY KEY ({_list(kind.KEY)})")
+    inside = ",\n   ".join(lines)
+    return f'CREATE TABLE "{kind.TABLE}" (\n   {inside}\n) STRICT, WITHOUT ROWID'
 
 
-def sequences_sql(db: sqlite_utils.Database) -> str:
-    """The statement that creates the table of sequences."""
-    columns = {"name": str, "last": int, CHECKSUM: int}
-    not_null = {"last", CHECKSUM}
-    sql = db.create_table_sql(SEQUENCES, columns, pk="name", not_null=not_null, strict=True)
-    return _without_rowid(sql)
-
-
-def verify(db: sqlite_utils.Database) -> None:
+def verify(connection: sqlite3.Connection) -> None:
     """Compare the tables with the kinds.
 
     Raises:
@@ -336,10 +337,10 @@ def verify(db: sqlite_utils.Database) -> None:
     for table, columns in (tables | {SEQUENCES: SEQUENCE_COLUMNS}).items():
         wanted = {column.name: SQL_TYPES[column.type] for column in columns}
         wanted[CHECKSUM] = SQL_TYPES[int]
-        found = {column.name: column.type for column in db.table(table).columns}
+        found = {row[1]: row[2] for row in connection.execute(f'PRAGMA table_info("{table}")')}
         if found != wanted:
             raise SchemaDiffers(table, found, wanted)
-    found_names = {row["name"] for row in db.table(SEQUENCES).rows}
+    found_names = {name for (name,) in connection.execute(f'SELECT name FROM "{SEQUENCES}"')}
     if found_names != {VERSIONS, IDS}:
         raise Unsound(f"its sequences are {sorted(found_names)}")
 
@@ -348,37 +349,38 @@ def migrate(
     connection: sqlite3.Connection, found: int, migrations: Sequence[Migration] = MIGRATIONS
 ) -> None:
     """Bring a database of format ``found`` (0: empty) to the newest; verifies the result."""
-    db = sqlite_utils.Database(connection, execute_plugins=False)
-    steps: list[tuple[int, Migration]] = [(len(migrations) + 1, create)] if found == 0 else []
-    steps += [(at + 2, step) for at, step in enumerate(migrations) if 0 < found < at + 2]
+    steps: list[tuple[int, Callable[[], None]]] = []
+    if found == 0:
+        steps = [(len(migrations) + 1, partial(create, connection))]
+    elif found <= len(migrations):
+        import sqlite_utils
+
+        db = sqlite_utils.Database(connection, execute_plugins=False)
+        older = enumerate(migrations[found - 1 :], found + 1)
+        steps = [(reached, partial(migration, db)) for reached, migration in older]
     for reached, step in steps:
         connection.execute("BEGIN IMMEDIATE")
         try:
-            step(db)
+            step()
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             connection.execute(f"PRAGMA user_version = {reached}")
         except BaseException:
             connection.execute("ROLLBACK")
             raise
         connection.execute("COMMIT")
-    verify(db)
+    verify(connection)
 
 
 def _column(name: str, hint: object) -> Column:
     options = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
     plain = [option for option in options if option is not types.NoneType]
     assert len(plain) == 1, (name, hint)
-    assert plain[0] in COLUMN_TYPES, (name, hint)
+    assert plain[0] in SQL_TYPES, (name, hint)
     return Column(name, plain[0], optional=types.NoneType in options)
 
 
-def _without_rowid(sql: str) -> str:
-    """One tree per table, ordered by its key, instead of a table and an index."""
-    return f"{sql.rstrip().removesuffix(';')}, WITHOUT ROWID"
-
-
 def _put_sql(kind: type[Row], names: Sequence[str], rows: int) -> str:
-    stored = [*names, *_BESIDE]
+    stored = [*names, *_BESIDE_NAMES]
     changing = [name for name in stored if name not in kind.KEY]
     updates = ", ".join(f'"{name}" = excluded."{name}"' for name in changing)
     values = f"({', '.join('?' * len(stored))})"
@@ -389,7 +391,7 @@ def _put_sql(kind: type[Row], names: Sequence[str], rows: int) -> str:
 
 
 def _select(kind: type[Row], names: Sequence[str]) -> str:
-    return f'SELECT {_list([*names, *_BESIDE])} FROM "{kind.TABLE}"'
+    return f'SELECT {_list([*names, *_BESIDE_NAMES])} FROM "{kind.TABLE}"'
 
 
 def _list(names: Sequence[str]) -> str:

@@ -26,6 +26,7 @@ from dssd.machines.borrower.events import (
     DropStream,
     Ended,
     InstallStream,
+    PauseTaken,
     ProgressDurable,
     Received,
     Recreate,
@@ -34,6 +35,7 @@ from dssd.machines.borrower.events import (
     RevokeStream,
     SendToLeader,
     SendToRegistry,
+    SetPaused,
     Standing,
     Started,
     SuspendDelivery,
@@ -67,10 +69,13 @@ class Delivery(Protocol):
     def resume(self, subscription: int) -> None:
         """Deliver again."""
 
+    def set_paused(self, agent: "Agent", borrower_id: bytes, turn: int, *, paused: bool) -> None:
+        """Have the client hand out nothing new, or go on; `Agent.pause_taken` once it does."""
+
     def standing(self, subscription: int, state: str) -> None:
         """How the subscription stands, for people."""
 
-    def over(self, agent: "Agent", error_code: str) -> None:
+    def over(self, agent: "Agent", ended: Ended) -> None:
         """The subscription has ended: as the client asked, or for good by an error."""
 
     def mailed(self, agent: "Agent", borrower_id: bytes, message: ToBorrower) -> None:
@@ -153,6 +158,10 @@ class Agent:
         """Tell the borrower how its grants stand."""
         self._feed(borrower_id, Reported(reports, now_ms, final=final))
 
+    def pause_taken(self, borrower_id: bytes, turn: int, now_ms: int) -> None:
+        """The client has stopped handing out, or goes on, as it was asked."""
+        self._feed(borrower_id, PauseTaken(turn, now_ms))
+
     def leave(self, now_ms: int) -> None:
         """The client left the subscription, or does not know it; final reports follow."""
         self.leaving = True
@@ -202,21 +211,39 @@ class Agent:
             case Recreate():
                 self._end(borrower_id)
                 if not self.leaving:
-                    self._delivery.resume(self.subscription)
-                    self.start(now_ms)
+                    self._begin_anew(borrower_id, incarnation, now_ms)
             case Ended():
                 self._end(borrower_id)
-                self._delivery.over(self, effect.error_code)
-            case SuspendDelivery():
-                self._delivery.suspend(self.subscription)
-            case ResumeDelivery():
-                self._delivery.resume(self.subscription)
-            case Standing(state):
-                self._delivery.standing(self.subscription, state)
+                self._delivery.over(self, effect)
+            case SuspendDelivery() | ResumeDelivery() | SetPaused() | Standing():
+                self._tell_delivery(borrower_id, effect)
             case InstallStream() | RevokeStream() | DropStream() | ProgressDurable():
                 self._carry_out_stream(borrower_id, incarnation, effect)
             case _:
                 assert_never(effect)
+
+    def _tell_delivery(
+        self, borrower_id: bytes, effect: SuspendDelivery | ResumeDelivery | SetPaused | Standing
+    ) -> None:
+        match effect:
+            case SuspendDelivery():
+                self._delivery.suspend(self.subscription)
+            case ResumeDelivery():
+                self._delivery.resume(self.subscription)
+            case SetPaused(paused, turn):
+                self._delivery.set_paused(self, borrower_id, turn, paused=paused)
+            case Standing(state):
+                self._delivery.standing(self.subscription, state)
+            case _:
+                assert_never(effect)
+
+    def _begin_anew(self, borrower_id: bytes, before: _Incarnation, now_ms: int) -> None:
+        """Make the next borrower. Nothing is held, and what stops delivery is told to it anew."""
+        self._delivery.resume(self.subscription)
+        if before.machine.pause.paused:
+            turn = before.machine.pause.asked
+            self._delivery.set_paused(self, borrower_id, turn, paused=False)
+        self.start(now_ms)
 
     def _carry_out_stream(
         self,

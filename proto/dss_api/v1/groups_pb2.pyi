@@ -117,7 +117,7 @@ class Group(_message.Message):
     """as declared: now, earliest, a time, an offset"""
     created_at_ms: _builtins.int
     state: _builtins.str
-    """idle, active, rebalancing, stalled"""
+    """idle, active, rebalancing, stalled, paused"""
     borrowers: _builtins.int
     standby: _builtins.int
     """members without a stream"""

@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from dss_api.v1 import types_pb2 as dss__api_dot_v1_dot_types__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19\x64ss_api/v1/sessions.proto\x12\ndss_api.v1\x1a\x16\x64ss_api/v1/types.proto\"\x95\x02\n\tSessionUp\x12 \n\x04open\x18\x01 \x01(\x0b\x32\x10.dss_api.v1.OpenH\x00\x12*\n\tsubscribe\x18\x02 \x01(\x0b\x32\x15.dss_api.v1.SubscribeH\x00\x12.\n\x0bunsubscribe\x18\x03 \x01(\x0b\x32\x17.dss_api.v1.UnsubscribeH\x00\x12)\n\x06settle\x18\x04 \x01(\x0b\x32\x17.dss_api.v1.SettleBatchH\x00\x12\x35\n\x0frevoke_finished\x18\x05 \x01(\x0b\x32\x1a.dss_api.v1.RevokeFinishedH\x00\x12 \n\x04ping\x18\x06 \x01(\x0b\x32\x10.dss_api.v1.PingH\x00\x42\x06\n\x04item\"\xf6\x03\n\x0bSessionDown\x12$\n\x06opened\x18\x01 \x01(\x0b\x32\x12.dss_api.v1.OpenedH\x00\x12,\n\nsubscribed\x18\x02 \x01(\x0b\x32\x16.dss_api.v1.SubscribedH\x00\x12&\n\x07granted\x18\x03 \x01(\x0b\x32\x13.dss_api.v1.GrantedH\x00\x12&\n\x07\x64\x65liver\x18\x04 \x01(\x0b\x32\x13.dss_api.v1.DeliverH\x00\x12$\n\x06revoke\x18\x05 \x01(\x0b\x32\x12.dss_api.v1.RevokeH\x00\x12&\n\x07revoked\x18\x06 \x01(\x0b\x32\x13.dss_api.v1.RevokedH\x00\x12&\n\x07settled\x18\x07 \x01(\x0b\x32\x13.dss_api.v1.SettledH\x00\x12$\n\x06status\x18\x08 \x01(\x0b\x32\x12.dss_api.v1.StatusH\x00\x12)\n\x05\x65rror\x18\t \x01(\x0b\x32\x18.dss_api.v1.SessionErrorH\x00\x12 \n\x04pong\x18\n \x01(\x0b\x32\x10.dss_api.v1.PongH\x00\x12\x30\n\x0cunsubscribed\x18\x0b \x01(\x0b\x32\x18.dss_api.v1.UnsubscribedH\x00\x12 \n\x04gone\x18\x0c \x01(\x0b\x32\x10.dss_api.v1.GoneH\x00\x42\x06\n\x04item\"\xb8\x01\n\x04Open\x12\x11\n\tclient_id\x18\x01 \x01(\t\x12\x13\n\x0b\x63lean_start\x18\x02 \x01(\x08\x12\x12\n\nsession_id\x18\x03 \x01(\x0c\x12\x18\n\x10session_expiry_s\x18\x04 \x01(\r\x12\x1b\n\x0e\x63redit_records\x18\x05 \x01(\rH\x00\x88\x01\x01\x12\x19\n\x0c\x63redit_bytes\x18\x06 \x01(\x04H\x01\x88\x01\x01\x42\x11\n\x0f_credit_recordsB\x0f\n\r_credit_bytes\"\x9f\x01\n\x06Opened\x12\x11\n\tclient_id\x18\x01 \x01(\t\x12\x12\n\nsession_id\x18\x02 \x01(\x0c\x12\x15\n\rsession_epoch\x18\x03 \x01(\x04\x12\x17\n\x0fsession_present\x18\x04 \x01(\x08\x12\x10\n\x08lease_ms\x18\x05 \x01(\r\x12\x16\n\x0e\x63redit_records\x18\x06 \x01(\r\x12\x14\n\x0c\x63redit_bytes\x18\x07 \x01(\x04\"}\n\tSubscribe\x12\x14\n\x0csubscription\x18\x01 \x01(\x04\x12\x0e\n\x06\x66ilter\x18\x02 \x01(\t\x12 \n\x05start\x18\x03 \x01(\x0b\x32\x11.dss_api.v1.Start\x12\x18\n\x0b\x61\x63k_wait_ms\x18\x04 \x01(\x04H\x00\x88\x01\x01\x42\x0e\n\x0c_ack_wait_ms\"C\n\nSubscribed\x12\x14\n\x0csubscription\x18\x01 \x01(\x04\x12\r\n\x05group\x18\x02 \x01(\t\x12\x10\n\x08\x64\x65\x63lared\x18\x03 \x01(\x08\"#\n\x0bUnsubscribe\x12\x14\n\x0csubscription\x18\x01 \x01(\x04\"$\n\x0cUnsubscribed\x12\x14\n\x0csubscription\x18\x01 \x01(\x04\"\x95\x01\n\x07Granted\x12\r\n\x05grant\x18\x01 \x01(\x04\x12\x14\n\x0csubscription\x18\x02 \x01(\x04\x12\x0e\n\x06stream\x18\x03 \x01(\t\x12\x13\n\x0bgrant_epoch\x18\x04 \x01(\x04\x12&\n\x08progress\x18\x05 \x01(\x0b\x32\x14.dss_api.v1.Progress\x12\x18\n\x10storage_topic_id\x18\x06 \x01(\r\"o\n\x07\x44\x65liver\x12\r\n\x05grant\x18\x01 \x01(\x04\x12\x0e\n\x06\x66rames\x18\x02 \x01(\x0c\x12\x1f\n\x04mask\x18\x03 \x03(\x0b\x32\x11.dss_api.v1.Range\x12\x13\n\x0bredelivered\x18\x04 \x01(\x08\x12\x0f\n\x07\x61ttempt\x18\x05 \x01(\r\"2\n\x0bSettleBatch\x12#\n\x07settles\x18\x01 \x03(\x0b\x32\x12.dss_api.v1.Settle\"\xc8\x01\n\x06Settle\x12\r\n\x05grant\x18\x01 \x01(\x04\x12 \n\x05\x61\x63ked\x18\x02 \x03(\x0b\x32\x11.dss_api.v1.Range\x12\x1d\n\x04naks\x18\x03 \x03(\x0b\x32\x0f.dss_api.v1.Nak\x12\x10\n\x08\x66rontier\x18\x04 \x01(\x04\x12\r\n\x05token\x18\x05 \x01(\x04\x12&\n\x0bin_progress\x18\x06 \x03(\x0b\x32\x11.dss_api.v1.Range\x12%\n\nhanded_out\x18\x07 \x03(\x0b\x32\x11.dss_api.v1.Range\"E\n\x03Nak\x12\r\n\x05start\x18\x01 \x01(\x04\x12\x0b\n\x03\x65nd\x18\x02 \x01(\x04\x12\x15\n\x08\x64\x65lay_ms\x18\x03 \x01(\x04H\x00\x88\x01\x01\x42\x0b\n\t_delay_ms\"8\n\x04Gone\x12\r\n\x05grant\x18\x01 \x01(\x04\x12!\n\x06ranges\x18\x02 \x03(\x0b\x32\x11.dss_api.v1.Range\"\x18\n\x07Settled\x12\r\n\x05token\x18\x01 \x01(\x04\",\n\x06Revoke\x12\r\n\x05grant\x18\x01 \x01(\x04\x12\x13\n\x0b\x64\x65\x61\x64line_ms\x18\x02 \x01(\r\"\x1f\n\x0eRevokeFinished\x12\r\n\x05grant\x18\x01 \x01(\x04\"(\n\x07Revoked\x12\r\n\x05grant\x18\x01 \x01(\x04\x12\x0e\n\x06reason\x18\x02 \x01(\t\"=\n\x06Status\x12\x14\n\x0csubscription\x18\x01 \x01(\x04\x12\r\n\x05state\x18\x02 \x01(\t\x12\x0e\n\x06reason\x18\x03 \x01(\t\"d\n\x0cSessionError\x12 \n\x05\x65rror\x18\x01 \x01(\x0b\x32\x11.dss_api.v1.Error\x12\x14\n\x0csubscription\x18\x02 \x01(\x04\x12\r\n\x05grant\x18\x03 \x01(\x04\x12\r\n\x05\x66inal\x18\x04 \x01(\x08\"\x15\n\x04Ping\x12\r\n\x05token\x18\x01 \x01(\x04\"\x15\n\x04Pong\x12\r\n\x05token\x18\x01 \x01(\x04\x32H\n\x08Sessions\x12<\n\x06\x41ttach\x12\x15.dss_api.v1.SessionUp\x1a\x17.dss_api.v1.SessionDown(\x01\x30\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19\x64ss_api/v1/sessions.proto\x12\ndss_api.v1\x1a\x16\x64ss_api/v1/types.proto\"\xc4\x02\n\tSessionUp\x12 \n\x04open\x18\x01 \x01(\x0b\x32\x10.dss_api.v1.OpenH\x00\x12*\n\tsubscribe\x18\x02 \x01(\x0b\x32\x15.dss_api.v1.SubscribeH\x00\x12.\n\x0bunsubscribe\x18\x03 \x01(\x0b\x32\x17.dss_api.v1.UnsubscribeH\x00\x12)\n\x06settle\x18\x04 \x01(\x0b\x32\x17.dss_api.v1.SettleBatchH\x00\x12\x35\n\x0frevoke_finished\x18\x05 \x01(\x0b\x32\x1a.dss_api.v1.RevokeFinishedH\x00\x12 \n\x04ping\x18\x06 \x01(\x0b\x32\x10.dss_api.v1.PingH\x00\x12-\n\x0bpause_taken\x18\x07 \x01(\x0b\x32\x16.dss_api.v1.PauseTakenH\x00\x42\x06\n\x04item\"\xa1\x04\n\x0bSessionDown\x12$\n\x06opened\x18\x01 \x01(\x0b\x32\x12.dss_api.v1.OpenedH\x00\x12,\n\nsubscribed\x18\x02 \x01(\x0b\x32\x16.dss_api.v1.SubscribedH\x00\x12&\n\x07granted\x18\x03 \x01(\x0b\x32\x13.dss_api.v1.GrantedH\x00\x12&\n\x07\x64\x65liver\x18\x04 \x01(\x0b\x32\x13.dss_api.v1.DeliverH\x00\x12$\n\x06revoke\x18\x05 \x01(\x0b\x32\x12.dss_api.v1.RevokeH\x00\x12&\n\x07revoked\x18\x06 \x01(\x0b\x32\x13.dss_api.v1.RevokedH\x00\x12&\n\x07settled\x18\x07 \x01(\x0b\x32\x13.dss_api.v1.SettledH\x00\x12$\n\x06status\x18\x08 \x01(\x0b\x32\x12.dss_api.v1.StatusH\x00\x12)\n\x05\x65rror\x18\t \x01(\x0b\x32\x18.dss_api.v1.SessionErrorH\x00\x12 \n\x04pong\x18\n \x01(\x0b\x32\x10.dss_api.v1.PongH\x00\x12\x30\n\x0cunsubscribed\x18\x0b \x01(\x0b\x32\x18.dss_api.v1.UnsubscribedH\x00\x12 \n\x04gone\x18\x0c \x01(\x0b\x32\x10.dss_api.v1.GoneH\x00\x12)\n\tpause_set\x18\r \x01(\x0b\x32\x14.dss_api.v1.PauseSetH\x00\x42\x06\n\x04item\"\xb8\x01\n\x04Open\x12\x11\n\tclient_id\x18\x01 \x01(\t\x12\x13\n\x0b\x63lean_start\x18\x02 \x01(\x08\x12\x12\n\nsession_id\x18\x03 \x01(\x0c\x12\x18\n\x10session_expiry_s\x18\x04 \x01(\r\x12\x1b\n\x0e\x63redit_records\x18\x05 \x01(\rH\x00\x88\x01\x01\x12\x19\n\x0c\x63redit_bytes\x18\x06 \x01(\x04H\x01\x88\x01\x01\x42\x11\n\x0f_credit_recordsB\x0f\n\r_credit_bytes\"\x9f\x01\n\x06Opened\x12\x11\n\tclient_id\x18\x01 \x01(\t\x12\x12\n\nsession_id\x18\x02 \x01(\x0c\x12\x15\n\rsession_epoch\x18\x03 \x01(\x04\x12\x17\n\x0fsession_present\x18\x04 \x01(\x08\x12\x10\n\x08lease_ms\x18\x05 \x01(\r\x12\x16\n\x0e\x63redit_records\x18\x06 \x01(\r\x12\x14\n\x0c\x63redit_bytes\x18\x07 \x01(\x04\"}\n\tSubscribe\x12\x14\n\x0csubscription\x18\x01 \x01(\x04\x12\x0e\n\x06\x66ilter\x18\x02 \x01(\t\x12 \n\x05start\x18\x03 \x01(\x0b\x32\x11.dss_api.v1.Start\x12\x18\n\x0b\x61\x63k_wait_ms\x18\x04 \x01(\x04H\x00\x88\x01\x01\x42\x0e\n\x0c_ack_wait_ms\"C\n\nSubscribed\x12\x14\n\x0csubscription\x18\x01 \x01(\x04\x12\r\n\x05group\x18\x02 \x01(\t\x12\x10\n\x08\x64\x65\x63lared\x18\x03 \x01(\x08\"#\n\x0bUnsubscribe\x12\x14\n\x0csubscription\x18\x01 \x01(\x04\"$\n\x0cUnsubscribed\x12\x14\n\x0csubscription\x18\x01 \x01(\x04\"\x95\x01\n\x07Granted\x12\r\n\x05grant\x18\x01 \x01(\x04\x12\x14\n\x0csubscription\x18\x02 \x01(\x04\x12\x0e\n\x06stream\x18\x03 \x01(\t\x12\x13\n\x0bgrant_epoch\x18\x04 \x01(\x04\x12&\n\x08progress\x18\x05 \x01(\x0b\x32\x14.dss_api.v1.Progress\x12\x18\n\x10storage_topic_id\x18\x06 \x01(\r\"o\n\x07\x44\x65liver\x12\r\n\x05grant\x18\x01 \x01(\x04\x12\x0e\n\x06\x66rames\x18\x02 \x01(\x0c\x12\x1f\n\x04mask\x18\x03 \x03(\x0b\x32\x11.dss_api.v1.Range\x12\x13\n\x0bredelivered\x18\x04 \x01(\x08\x12\x0f\n\x07\x61ttempt\x18\x05 \x01(\r\"2\n\x0bSettleBatch\x12#\n\x07settles\x18\x01 \x03(\x0b\x32\x12.dss_api.v1.Settle\"\xc8\x01\n\x06Settle\x12\r\n\x05grant\x18\x01 \x01(\x04\x12 \n\x05\x61\x63ked\x18\x02 \x03(\x0b\x32\x11.dss_api.v1.Range\x12\x1d\n\x04naks\x18\x03 \x03(\x0b\x32\x0f.dss_api.v1.Nak\x12\x10\n\x08\x66rontier\x18\x04 \x01(\x04\x12\r\n\x05token\x18\x05 \x01(\x04\x12&\n\x0bin_progress\x18\x06 \x03(\x0b\x32\x11.dss_api.v1.Range\x12%\n\nhanded_out\x18\x07 \x03(\x0b\x32\x11.dss_api.v1.Range\"E\n\x03Nak\x12\r\n\x05start\x18\x01 \x01(\x04\x12\x0b\n\x03\x65nd\x18\x02 \x01(\x04\x12\x15\n\x08\x64\x65lay_ms\x18\x03 \x01(\x04H\x00\x88\x01\x01\x42\x0b\n\t_delay_ms\"8\n\x04Gone\x12\r\n\x05grant\x18\x01 \x01(\x04\x12!\n\x06ranges\x18\x02 \x03(\x0b\x32\x11.dss_api.v1.Range\"\x18\n\x07Settled\x12\r\n\x05token\x18\x01 \x01(\x04\",\n\x06Revoke\x12\r\n\x05grant\x18\x01 \x01(\x04\x12\x13\n\x0b\x64\x65\x61\x64line_ms\x18\x02 \x01(\r\"\x1f\n\x0eRevokeFinished\x12\r\n\x05grant\x18\x01 \x01(\x04\"(\n\x07Revoked\x12\r\n\x05grant\x18\x01 \x01(\x04\x12\x0e\n\x06reason\x18\x02 \x01(\t\"=\n\x06Status\x12\x14\n\x0csubscription\x18\x01 \x01(\x04\x12\r\n\x05state\x18\x02 \x01(\t\x12\x0e\n\x06reason\x18\x03 \x01(\t\">\n\x08PauseSet\x12\x14\n\x0csubscription\x18\x01 \x01(\x04\x12\x0e\n\x06paused\x18\x02 \x01(\x08\x12\x0c\n\x04turn\x18\x03 \x01(\x04\"0\n\nPauseTaken\x12\x14\n\x0csubscription\x18\x01 \x01(\x04\x12\x0c\n\x04turn\x18\x02 \x01(\x04\"d\n\x0cSessionError\x12 \n\x05\x65rror\x18\x01 \x01(\x0b\x32\x11.dss_api.v1.Error\x12\x14\n\x0csubscription\x18\x02 \x01(\x04\x12\r\n\x05grant\x18\x03 \x01(\x04\x12\r\n\x05\x66inal\x18\x04 \x01(\x08\"\x15\n\x04Ping\x12\r\n\x05token\x18\x01 \x01(\x04\"\x15\n\x04Pong\x12\r\n\x05token\x18\x01 \x01(\x04\x32H\n\x08Sessions\x12<\n\x06\x41ttach\x12\x15.dss_api.v1.SessionUp\x1a\x17.dss_api.v1.SessionDown(\x01\x30\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -33,49 +33,53 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'dss_api.v1.sessions_pb2', _
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_SESSIONUP']._serialized_start=66
-  _globals['_SESSIONUP']._serialized_end=343
-  _globals['_SESSIONDOWN']._serialized_start=346
-  _globals['_SESSIONDOWN']._serialized_end=848
-  _globals['_OPEN']._serialized_start=851
-  _globals['_OPEN']._serialized_end=1035
-  _globals['_OPENED']._serialized_start=1038
-  _globals['_OPENED']._serialized_end=1197
-  _globals['_SUBSCRIBE']._serialized_start=1199
-  _globals['_SUBSCRIBE']._serialized_end=1324
-  _globals['_SUBSCRIBED']._serialized_start=1326
-  _globals['_SUBSCRIBED']._serialized_end=1393
-  _globals['_UNSUBSCRIBE']._serialized_start=1395
-  _globals['_UNSUBSCRIBE']._serialized_end=1430
-  _globals['_UNSUBSCRIBED']._serialized_start=1432
-  _globals['_UNSUBSCRIBED']._serialized_end=1468
-  _globals['_GRANTED']._serialized_start=1471
-  _globals['_GRANTED']._serialized_end=1620
-  _globals['_DELIVER']._serialized_start=1622
-  _globals['_DELIVER']._serialized_end=1733
-  _globals['_SETTLEBATCH']._serialized_start=1735
-  _globals['_SETTLEBATCH']._serialized_end=1785
-  _globals['_SETTLE']._serialized_start=1788
-  _globals['_SETTLE']._serialized_end=1988
-  _globals['_NAK']._serialized_start=1990
-  _globals['_NAK']._serialized_end=2059
-  _globals['_GONE']._serialized_start=2061
-  _globals['_GONE']._serialized_end=2117
-  _globals['_SETTLED']._serialized_start=2119
-  _globals['_SETTLED']._serialized_end=2143
-  _globals['_REVOKE']._serialized_start=2145
-  _globals['_REVOKE']._serialized_end=2189
-  _globals['_REVOKEFINISHED']._serialized_start=2191
-  _globals['_REVOKEFINISHED']._serialized_end=2222
-  _globals['_REVOKED']._serialized_start=2224
-  _globals['_REVOKED']._serialized_end=2264
-  _globals['_STATUS']._serialized_start=2266
-  _globals['_STATUS']._serialized_end=2327
-  _globals['_SESSIONERROR']._serialized_start=2329
-  _globals['_SESSIONERROR']._serialized_end=2429
-  _globals['_PING']._serialized_start=2431
-  _globals['_PING']._serialized_end=2452
-  _globals['_PONG']._serialized_start=2454
-  _globals['_PONG']._serialized_end=2475
-  _globals['_SESSIONS']._serialized_start=2477
-  _globals['_SESSIONS']._serialized_end=2549
+  _globals['_SESSIONUP']._serialized_end=390
+  _globals['_SESSIONDOWN']._serialized_start=393
+  _globals['_SESSIONDOWN']._serialized_end=938
+  _globals['_OPEN']._serialized_start=941
+  _globals['_OPEN']._serialized_end=1125
+  _globals['_OPENED']._serialized_start=1128
+  _globals['_OPENED']._serialized_end=1287
+  _globals['_SUBSCRIBE']._serialized_start=1289
+  _globals['_SUBSCRIBE']._serialized_end=1414
+  _globals['_SUBSCRIBED']._serialized_start=1416
+  _globals['_SUBSCRIBED']._serialized_end=1483
+  _globals['_UNSUBSCRIBE']._serialized_start=1485
+  _globals['_UNSUBSCRIBE']._serialized_end=1520
+  _globals['_UNSUBSCRIBED']._serialized_start=1522
+  _globals['_UNSUBSCRIBED']._serialized_end=1558
+  _globals['_GRANTED']._serialized_start=1561
+  _globals['_GRANTED']._serialized_end=1710
+  _globals['_DELIVER']._serialized_start=1712
+  _globals['_DELIVER']._serialized_end=1823
+  _globals['_SETTLEBATCH']._serialized_start=1825
+  _globals['_SETTLEBATCH']._serialized_end=1875
+  _globals['_SETTLE']._serialized_start=1878
+  _globals['_SETTLE']._serialized_end=2078
+  _globals['_NAK']._serialized_start=2080
+  _globals['_NAK']._serialized_end=2149
+  _globals['_GONE']._serialized_start=2151
+  _globals['_GONE']._serialized_end=2207
+  _globals['_SETTLED']._serialized_start=2209
+  _globals['_SETTLED']._serialized_end=2233
+  _globals['_REVOKE']._serialized_start=2235
+  _globals['_REVOKE']._serialized_end=2279
+  _globals['_REVOKEFINISHED']._serialized_start=2281
+  _globals['_REVOKEFINISHED']._serialized_end=2312
+  _globals['_REVOKED']._serialized_start=2314
+  _globals['_REVOKED']._serialized_end=2354
+  _globals['_STATUS']._serialized_start=2356
+  _globals['_STATUS']._serialized_end=2417
+  _globals['_PAUSESET']._serialized_start=2419
+  _globals['_PAUSESET']._serialized_end=2481
+  _globals['_PAUSETAKEN']._serialized_start=2483
+  _globals['_PAUSETAKEN']._serialized_end=2531
+  _globals['_SESSIONERROR']._serialized_start=2533
+  _globals['_SESSIONERROR']._serialized_end=2633
+  _globals['_PING']._serialized_start=2635
+  _globals['_PING']._serialized_end=2656
+  _globals['_PONG']._serialized_start=2658
+  _globals['_PONG']._serialized_end=2679
+  _globals['_SESSIONS']._serialized_start=2681
+  _globals['_SESSIONS']._serialized_end=2753
 # @@protoc_insertion_point(module_scope)

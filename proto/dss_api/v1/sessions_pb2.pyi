@@ -29,6 +29,7 @@ class SessionUp(_message.Message):
     SETTLE_FIELD_NUMBER: _builtins.int
     REVOKE_FINISHED_FIELD_NUMBER: _builtins.int
     PING_FIELD_NUMBER: _builtins.int
+    PAUSE_TAKEN_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def open(self) -> Global___Open: ...
     @_builtins.property
@@ -41,6 +42,8 @@ class SessionUp(_message.Message):
     def revoke_finished(self) -> Global___RevokeFinished: ...
     @_builtins.property
     def ping(self) -> Global___Ping: ...
+    @_builtins.property
+    def pause_taken(self) -> Global___PauseTaken: ...
     def __init__(
         self,
         *,
@@ -50,12 +53,13 @@ class SessionUp(_message.Message):
         settle: Global___SettleBatch | None = ...,
         revoke_finished: Global___RevokeFinished | None = ...,
         ping: Global___Ping | None = ...,
+        pause_taken: Global___PauseTaken | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["item", b"item", "open", b"open", "ping", b"ping", "revoke_finished", b"revoke_finished", "settle", b"settle", "subscribe", b"subscribe", "unsubscribe", b"unsubscribe"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["item", b"item", "open", b"open", "pause_taken", b"pause_taken", "ping", b"ping", "revoke_finished", b"revoke_finished", "settle", b"settle", "subscribe", b"subscribe", "unsubscribe", b"unsubscribe"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["item", b"item", "open", b"open", "ping", b"ping", "revoke_finished", b"revoke_finished", "settle", b"settle", "subscribe", b"subscribe", "unsubscribe", b"unsubscribe"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["item", b"item", "open", b"open", "pause_taken", b"pause_taken", "ping", b"ping", "revoke_finished", b"revoke_finished", "settle", b"settle", "subscribe", b"subscribe", "unsubscribe", b"unsubscribe"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_item: _TypeAlias = _typing.Literal["open", "subscribe", "unsubscribe", "settle", "revoke_finished", "ping"]  # noqa: Y015
+    _WhichOneofReturnType_item: _TypeAlias = _typing.Literal["open", "subscribe", "unsubscribe", "settle", "revoke_finished", "ping", "pause_taken"]  # noqa: Y015
     _WhichOneofArgType_item: _TypeAlias = _typing.Literal["item", b"item"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_item) -> _WhichOneofReturnType_item | None: ...
 
@@ -77,6 +81,7 @@ class SessionDown(_message.Message):
     PONG_FIELD_NUMBER: _builtins.int
     UNSUBSCRIBED_FIELD_NUMBER: _builtins.int
     GONE_FIELD_NUMBER: _builtins.int
+    PAUSE_SET_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def opened(self) -> Global___Opened: ...
     @_builtins.property
@@ -101,6 +106,8 @@ class SessionDown(_message.Message):
     def unsubscribed(self) -> Global___Unsubscribed: ...
     @_builtins.property
     def gone(self) -> Global___Gone: ...
+    @_builtins.property
+    def pause_set(self) -> Global___PauseSet: ...
     def __init__(
         self,
         *,
@@ -116,12 +123,13 @@ class SessionDown(_message.Message):
         pong: Global___Pong | None = ...,
         unsubscribed: Global___Unsubscribed | None = ...,
         gone: Global___Gone | None = ...,
+        pause_set: Global___PauseSet | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["deliver", b"deliver", "error", b"error", "gone", b"gone", "granted", b"granted", "item", b"item", "opened", b"opened", "pong", b"pong", "revoke", b"revoke", "revoked", b"revoked", "settled", b"settled", "status", b"status", "subscribed", b"subscribed", "unsubscribed", b"unsubscribed"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["deliver", b"deliver", "error", b"error", "gone", b"gone", "granted", b"granted", "item", b"item", "opened", b"opened", "pause_set", b"pause_set", "pong", b"pong", "revoke", b"revoke", "revoked", b"revoked", "settled", b"settled", "status", b"status", "subscribed", b"subscribed", "unsubscribed", b"unsubscribed"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["deliver", b"deliver", "error", b"error", "gone", b"gone", "granted", b"granted", "item", b"item", "opened", b"opened", "pong", b"pong", "revoke", b"revoke", "revoked", b"revoked", "settled", b"settled", "status", b"status", "subscribed", b"subscribed", "unsubscribed", b"unsubscribed"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["deliver", b"deliver", "error", b"error", "gone", b"gone", "granted", b"granted", "item", b"item", "opened", b"opened", "pause_set", b"pause_set", "pong", b"pong", "revoke", b"revoke", "revoked", b"revoked", "settled", b"settled", "status", b"status", "subscribed", b"subscribed", "unsubscribed", b"unsubscribed"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_item: _TypeAlias = _typing.Literal["opened", "subscribed", "granted", "deliver", "revoke", "revoked", "settled", "status", "error", "pong", "unsubscribed", "gone"]  # noqa: Y015
+    _WhichOneofReturnType_item: _TypeAlias = _typing.Literal["opened", "subscribed", "granted", "deliver", "revoke", "revoked", "settled", "status", "error", "pong", "unsubscribed", "gone", "pause_set"]  # noqa: Y015
     _WhichOneofArgType_item: _TypeAlias = _typing.Literal["item", b"item"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_item) -> _WhichOneofReturnType_item | None: ...
 
@@ -142,8 +150,9 @@ class Open(_message.Message):
     clean_start: _builtins.bool
     """of the client's first connect only"""
     session_id: _builtins.bytes
-    """present: resume exactly this session"""
+    """present: resume exactly this session; DSS6003 where it expired,"""
     session_expiry_s: _builtins.int
+    """DSS6002 where another client uses the client id since"""
     credit_records: _builtins.int
     credit_bytes: _builtins.int
     def __init__(
@@ -623,6 +632,63 @@ class Status(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Status: _TypeAlias = Status  # noqa: Y015
+
+@_typing.final
+class PauseSet(_message.Message):
+    """The group was paused: hand out nothing new of the subscription, not even what waits in the client;
+    what is out may be settled. Or it was resumed. Answer pause_taken once it is done.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SUBSCRIPTION_FIELD_NUMBER: _builtins.int
+    PAUSED_FIELD_NUMBER: _builtins.int
+    TURN_FIELD_NUMBER: _builtins.int
+    subscription: _builtins.int
+    paused: _builtins.bool
+    turn: _builtins.int
+    """rises; the last one counts"""
+    def __init__(
+        self,
+        *,
+        subscription: _builtins.int = ...,
+        paused: _builtins.bool = ...,
+        turn: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["paused", b"paused", "subscription", b"subscription", "turn", b"turn"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PauseSet: _TypeAlias = PauseSet  # noqa: Y015
+
+@_typing.final
+class PauseTaken(_message.Message):
+    """Nothing of the subscription is handed out any more, or it is again. Reports of what was handed
+    out before come first.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SUBSCRIPTION_FIELD_NUMBER: _builtins.int
+    TURN_FIELD_NUMBER: _builtins.int
+    subscription: _builtins.int
+    turn: _builtins.int
+    """of the item that it answers"""
+    def __init__(
+        self,
+        *,
+        subscription: _builtins.int = ...,
+        turn: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["subscription", b"subscription", "turn", b"turn"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PauseTaken: _TypeAlias = PauseTaken  # noqa: Y015
 
 @_typing.final
 class SessionError(_message.Message):

@@ -39,8 +39,9 @@ def new_group(planned: GroupPlan, topic: Topic, group_id: int) -> GroupRow:
     kind = "exclusive" if planned.private else "shared"
     wait_ms, protocol = planned.ack_wait_ms, planned.protocol
     return GroupRow(
-        group_id, planned.name, f"{topic.name}/#", kind, "", owner, wait_ms, 0, 0, protocol
-    )
+        group_id, planned.name, f"{topic.name}/#", kind, "", owner, wait_ms, 0, 0, protocol,
+        on_damage=planned.on_damage,
+    )  # fmt: skip
 
 
 def declaration(row: GroupRow, starts: Mapping[StreamId, int]) -> list[Write]:

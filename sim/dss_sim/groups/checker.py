@@ -20,10 +20,12 @@ code 0 where every invariant holds, else 1, with the violation on stdout.
     S20 a record is handed out with the key that it was appended with; absent is a key of its own
     S8  offsets are given once, without a gap, in the order of each producer's sequences
     I17 what was durably acknowledged when a stream was granted does not come under that grant
+    S14 what a group did not acknowledge is passed only where that may be (`damage_rules`)
     S10 an attempt counts hand-outs that there were, and under one grant all of them
     A1  what a user was told is durable comes never again
     S15, S16, S17: what operators make of cursors (`cursor_rules`)
-    L2  progress reaches the end of every stream, once all has healed      (at `Ended`)
+    L2  progress reaches the end of every stream, once all has healed,     (at `Ended`);
+        or what its group stays before because it cannot be read
 """
 
 import argparse
@@ -36,6 +38,7 @@ from typing import Any
 from dss_core.progress import Progress, complement
 from dss_sim.groups.checked_stream import CheckedStream
 from dss_sim.groups.cursor_rules import check_handed_out, take_move
+from dss_sim.groups.damage_rules import DamageRules
 from dss_sim.groups.history import (
     AckDurable,
     Acked,
@@ -55,9 +58,11 @@ from dss_sim.groups.history import (
     Lost,
     Moved,
     Nakked,
+    Passed,
     Published,
     Stored,
     Unpublished,
+    Unreadable,
     read_history,
 )
 from dss_sim.groups.log_rules import LogRules
@@ -75,12 +80,15 @@ __all__ = ["Checker", "Violation", "main"]
 
 
 class _Group:
-    __slots__ = ("by_key", "declared", "destroyed", "every", "leader_epoch", "streams")
+    __slots__ = (
+        "by_key", "declared", "destroyed", "every", "leader_epoch", "on_damage", "streams",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.declared = False
         self.every = 0
         self.by_key = False
+        self.on_damage = "pass"
         self.leader_epoch = 0
         self.destroyed = False
         self.streams: defaultdict[str, CheckedStream] = defaultdict(lambda: CheckedStream(0))
@@ -95,6 +103,7 @@ class Checker:
         self._groups: defaultdict[str, _Group] = defaultdict(_Group)
         self._log = LogRules()
         self._ends = self._log.ends
+        self._damage = DamageRules()
         self._gone: set[str] = set()
         self._disturbed = False
         self._charges_nobody = False
@@ -120,12 +129,19 @@ class Checker:
     def unsettled(self) -> list[tuple[str, str, int, int]]:
         """Group, stream, floor and end, of the streams whose progress has not reached the end."""
         return [
-            (name, stream, lent.stored.floor, self._ends[stream])
+            (name, stream, lent.stored.floor, end)
             for name, group in self._groups.items()
             if not group.destroyed and group.declared
             for stream, lent in group.streams.items()
-            if stream not in self._gone and lent.stored.floor < self._ends.get(stream, 0)
+            if stream not in self._gone
+            and lent.stored.floor < (end := self._reachable(stream, group, lent))
         ]
+
+    def _reachable(self, stream: str, group: _Group, lent: CheckedStream) -> int:
+        """Where all is consumed that can be read."""
+        end = self._ends.get(stream, 0)
+        stop = self._damage.stays_before(group.on_damage, stream, lent.start, lent.stored)
+        return end if stop is None else min(stop, end)
 
     # Events
 
@@ -133,6 +149,7 @@ class Checker:
         group = self._groups[event.group]
         group.declared = True
         group.every, group.by_key = event.every, event.by_key
+        group.on_damage = event.on_damage
         for stream, start in event.starts:
             group.streams[stream] = CheckedStream(start)
 
@@ -159,11 +176,19 @@ class Checker:
 
     def _damaged(self, event: Damaged) -> None:
         self._log.damaged(event)
+        self._damage.damaged(event)
         self._note_hole(event)
 
     def _lost(self, event: Lost) -> None:
         self._log.lost(event)
+        self._damage.lost(event)
         self._note_hole(event)
+
+    def _unreadable(self, event: Unreadable) -> None:
+        self._damage.unreadable(event)
+
+    def _passed(self, event: Passed) -> None:
+        self._damage.passed(event, self._groups[event.group].on_damage)
 
     def _note_hole(self, event: Damaged | Lost) -> None:
         for group in self._groups.values():
@@ -298,8 +323,10 @@ class Checker:
                     continue
                 if offset in lent.acked:
                     lent.settled.add(offset)
-                elif not self._log.is_hole(event.stream, offset):
+                    continue
+                if not self._log.is_hole(event.stream, offset):
                     raise Violation("S2", f"nobody acknowledged {offset}: {event}")
+                self._damage.check_covered(event.group, group.on_damage, event.stream, offset)
 
     def _led(self, event: Led) -> None:
         group = self._groups[event.group]
@@ -328,15 +355,17 @@ class Checker:
                     self._check_delivered(name, stream, group, lent)
 
     def _check_delivered(self, name: str, stream: str, group: _Group, lent: CheckedStream) -> None:
+        reachable = self._reachable(stream, group, lent)
         for offset in [*lent.owed, *range(lent.start, self._ends.get(stream, 0))]:
             times = lent.counted.get(offset, 0)
             if group.every and offset % group.every == 0:
                 continue
             if self._log.is_hole(stream, offset):
                 continue
-            if offset in lent.owed:
+            if offset in lent.owed and offset < reachable:
                 raise Violation("S15", f"{name} did not get {stream} @{offset} again")
-            if offset not in lent.hands and offset not in lent.passed:
+            seen = offset in lent.hands or offset in lent.passed
+            if not seen and offset < reachable:
                 raise Violation("I4", f"{name} never got {stream} @{offset}")
             if times > 1 and not (self._disturbed or self._refused):
                 raise Violation("I5", f"{name} got {stream} @{offset} {times} times")
@@ -353,6 +382,8 @@ _TAKERS: dict[type[Event], Callable[[Checker, Any], None]] = {
     Unpublished: Checker._unpublished,
     Damaged: Checker._damaged,
     Lost: Checker._lost,
+    Unreadable: Checker._unreadable,
+    Passed: Checker._passed,
     HandedOut: Checker._handed_out,
     Acked: Checker._acked,
     Nakked: Checker._nakked,

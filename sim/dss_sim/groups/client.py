@@ -8,13 +8,13 @@ later, in another order, refuses, or sits on a record until its ack wait has run
 Invariant: every hand-out and every ack is told to the history at the moment at which it happens.
 """
 
-from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
 from dss_core.progress import Ranges, complement, normalised
 from dss_sim.groups.history import AckDurable, Acked, HandedOut, Key, Nakked
+from dss_sim.groups.inbox import Arrived, Held, Inbox
 from dss_sim.groups.log import cut_frames, keys_in
 from dss_sim.groups.pipe import Pipe
 from dssd.limits import DURABLE_REST_MS_MIN
@@ -23,6 +23,8 @@ from dssd.sessions.client_items import (
     Down,
     FinishRevoke,
     Granted,
+    PauseSet,
+    PauseTaken,
     PingSent,
     PongSent,
     Refused,
@@ -64,31 +66,6 @@ class Habits:
     """The share of records it sits on that it never lets go of, even when the grant is revoked."""
 
 
-@dataclass(slots=True)
-class _Held:
-    """A grant in the client."""
-
-    number: int
-    group: str
-    stream: str
-    grant_epoch: int
-    frontier: int
-    reported: int
-    held: set[int] = field(default_factory=set)
-    """Handed out, neither acked nor refused."""
-    acked: list[int] = field(default_factory=list)
-    naks: list[tuple[int, int | None]] = field(default_factory=list)
-    """Refused offsets, and for how long they shall rest."""
-    again: list[int] = field(default_factory=list)
-    """Handed out again: work on them began."""
-    all_acked: list[int] = field(default_factory=list)
-    hung: set[int] = field(default_factory=set)
-    """The user never comes back from these, unless they are handed out again."""
-    revoked: bool = False
-    left: bool = False
-    """Its subscription was left: what still comes is not handed out."""
-
-
 class Client:
     """One consumer; `begin` makes it connect."""
 
@@ -106,9 +83,9 @@ class Client:
         self._chance = world.chance.of(f"user {name}")
         self._delays = world.chance.of(f"delays {name}")
         self._sessions = 0
-        self._grants: dict[int, _Held] = {}
-        self._inbox: deque[tuple[_Held, int, int, bool, Key]] = deque()
-        self._tokens: dict[int, tuple[_Held, Ranges]] = {}
+        self._grants: dict[int, Held] = {}
+        self._inbox = Inbox()
+        self._tokens: dict[int, tuple[Held, Ranges]] = {}
         self._token = 0
         self._heard_ms = 0
         self._doubtful = False
@@ -143,9 +120,10 @@ class Client:
         """Leave a subscription; what it handed out may still be acked."""
         if self.wanted.pop(number, None) is None:
             return
+        self._inbox.resume(number)
         for held in self._grants.values():
             held.left = held.left or held.group not in self._groups()
-        self._inbox = deque(entry for entry in self._inbox if not entry[0].left)
+        self._inbox.drop_over()
         if self.pipe is not None:
             self.pipe.up(Unsubscribe(number))
 
@@ -164,12 +142,23 @@ class Client:
     def behave(self) -> None:
         """From now on ack everything at once, what was handed out before too."""
         self.habits = Habits(sync=self.habits.sync)
+        self._inbox.attend_all()
+        self._turn_soon()
         for held in self._grants.values():
             for offset in sorted(held.held - held.hung):
                 self._ack(held, offset)
         self._settle_soon()
         if self.staying and self.pipe is None:
             self._connect()
+
+    def neglect(self, group: str) -> None:
+        """The user takes nothing of a group until `attend`."""
+        self._inbox.neglect(group)
+
+    def attend(self, group: str) -> None:
+        """The user takes records of a group again."""
+        self._inbox.attend(group)
+        self._turn_soon()
 
     def _groups(self) -> set[str]:
         return set(self.wanted.values())
@@ -228,6 +217,13 @@ class Client:
             case Refused(_, subscription=subscription, grant=number):
                 self._drop(number)
                 self.wanted.pop(subscription, None)
+            case _:
+                self._take_rare(item)
+
+    def _take_rare(self, item: Down) -> None:
+        match item:
+            case PauseSet(subscription, paused, turn):
+                self._set_paused(subscription, turn, paused=paused)
             case UnsubscribedItem():
                 pass
             case _:
@@ -240,7 +236,7 @@ class Client:
         if group is None:
             self._up(FinishRevoke(number))
             return
-        self._grants[number] = _Held(number, group, stream, grant_epoch, floor, floor)
+        self._grants[number] = Held(number, subscription, group, stream, grant_epoch, floor, floor)
 
     def _delivered(self, item: Deliver) -> None:
         held = self._grants.get(item.grant)
@@ -249,7 +245,8 @@ class Client:
         spans, keys = cut_frames(item.frames), keys_in(item.frames)
         for start, end in complement(normalised(item.mask), spans.base[0], spans.base[-1]):
             for offset in range(start, end):
-                self._inbox.append((held, offset, item.attempt, item.redelivered, keys[offset]))
+                arrived = (held, offset, item.attempt, item.redelivered, keys[offset])
+                self._inbox.add(Arrived(*arrived))
         self._turn_soon()
 
     def _revoke(self, number: int, deadline_ms: int) -> None:
@@ -258,14 +255,14 @@ class Client:
             self._up(FinishRevoke(number))
             return
         held.revoked = True
-        self._inbox = deque(entry for entry in self._inbox if entry[0] is not held)
+        self._inbox.drop_over()
         wait_ms = deadline_ms * REVOKE_WAIT_PERCENT // 100
         give_up = partial(self._give_back, held)
         until_us = self.host.until_us(self.host.now_ms() + wait_ms)
         self._world.schedule.after(until_us, give_up, self.host)
         self._settle()
 
-    def _give_back(self, held: _Held) -> None:
+    def _give_back(self, held: Held) -> None:
         if self._grants.get(held.number) is held and not held.hung:
             self._say([held])
             self._drop(held.number)
@@ -275,7 +272,16 @@ class Client:
         held = self._grants.pop(number, None)
         if held is not None:
             held.revoked = True
-            self._inbox = deque(entry for entry in self._inbox if entry[0] is not held)
+            self._inbox.drop_over()
+
+    def _set_paused(self, subscription: int, turn: int, *, paused: bool) -> None:
+        if not paused:
+            self._inbox.resume(subscription)
+            self._turn_soon()
+        elif subscription in self.wanted:
+            self._inbox.pause(subscription)
+        self._say(list(self._grants.values()))
+        self._up(PauseTaken(subscription, turn))
 
     def _settled(self, token: int) -> None:
         waiting = self._tokens.pop(token, None)
@@ -294,7 +300,7 @@ class Client:
     # The user
 
     def _turn_soon(self) -> None:
-        if not self._turning and self._inbox:
+        if self._inbox and not self._turning:
             self._turning = True
             self._world.after(TURN_US, self._turn, self.host)
 
@@ -310,13 +316,11 @@ class Client:
                 self._up(PingSent(self._token))
             return
         for _ in range(min(RECORDS_A_TURN, len(self._inbox))):
-            self._hand_out(*self._inbox.popleft())
+            self._hand_out(*self._inbox.take())
         self._settle_soon()
         self._turn_soon()
 
-    def _hand_out(
-        self, held: _Held, offset: int, attempt: int, redelivered: bool, key: Key
-    ) -> None:
+    def _hand_out(self, held: Held, offset: int, attempt: int, redelivered: bool, key: Key) -> None:
         world = self._world
         now_us, epoch = world.schedule.now_us, held.grant_epoch
         handed = (held.group, held.stream, offset, self.name, epoch, attempt, redelivered, key)
@@ -335,12 +339,12 @@ class Client:
         elif self._chance.random() < habits.hang:
             held.hung.add(offset)
 
-    def _ack_later(self, held: _Held, offset: int) -> None:
+    def _ack_later(self, held: Held, offset: int) -> None:
         if offset in held.held and self._grants.get(held.number) is held:
             self._ack(held, offset)
             self._settle_soon()
 
-    def _ack(self, held: _Held, offset: int) -> None:
+    def _ack(self, held: Held, offset: int) -> None:
         world = self._world
         told = (held.group, held.stream, offset, self.name, held.grant_epoch)
         world.tell(Acked(world.schedule.now_us, *told))
@@ -349,7 +353,7 @@ class Client:
         held.acked.append(offset)
         held.all_acked.append(offset)
 
-    def _refuse(self, held: _Held, offset: int) -> None:
+    def _refuse(self, held: Held, offset: int) -> None:
         world = self._world
         now_us = world.schedule.now_us
         delayed = self._delays.random() < DELAYED_SHARE
@@ -363,7 +367,7 @@ class Client:
 
     # What it says to the session
 
-    def _up(self, item: FinishRevoke | PingSent | Settles) -> None:
+    def _up(self, item: FinishRevoke | PauseTaken | PingSent | Settles) -> None:
         if self.pipe is not None:
             self.pipe.up(item)
 
@@ -379,12 +383,12 @@ class Client:
             if held.revoked and not held.held:
                 self._give_back(held)
 
-    def _say(self, grants: list[_Held]) -> None:
-        settles = [self._settle_of(held) for held in grants if _has_news(held)]
+    def _say(self, grants: list[Held]) -> None:
+        settles = [self._settle_of(held) for held in grants if held.has_news()]
         if settles:
             self._up(Settles(tuple(settles)))
 
-    def _settle_of(self, held: _Held) -> Settle:
+    def _settle_of(self, held: Held) -> Settle:
         token = 0
         if held.all_acked and self._chance.random() < self.habits.sync:
             token = self._token = self._token + 1
@@ -400,10 +404,6 @@ class Client:
         held.acked, held.naks, held.again = [], [], []
         held.reported = held.frontier
         return settle
-
-
-def _has_news(held: _Held) -> bool:
-    return bool(held.acked or held.naks or held.again or held.frontier != held.reported)
 
 
 def _ranges(offsets: "list[int] | set[int]") -> Ranges:

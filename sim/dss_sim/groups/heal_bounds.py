@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from dss_sim.groups.network import LATE_US
 from dss_sim.groups.schedule import PARTS
-from dssd.limits import REDELIVERY_MS, UNSUBSCRIBE_MS
+from dssd.limits import READ_AGAIN_MS_MAX, REDELIVERY_MS, UNSUBSCRIBE_MS
 
 if TYPE_CHECKING:
     from dss_sim.groups.plan import Plan
@@ -49,7 +49,10 @@ def bounds_of(plan: "Plan") -> Bounds:
     late_us = LATE_US[1] + WORK_US
     return Bounds(
         true_us(GRANTED_LEASES * lease_ms + given_back_ms) + late_us,
-        true_us(SETTLED_LEASES * lease_ms + given_back_ms + _come_again_ms(plan)) + late_us,
+        true_us(
+            SETTLED_LEASES * lease_ms + given_back_ms + _come_again_ms(plan) + _stalled_ms(plan)
+        )
+        + late_us,
         true_us(given_back_ms),
         true_us(lease_ms) + late_us,
     )
@@ -60,6 +63,14 @@ def _given_back_ms(plan: "Plan") -> int:
     leaves = any(timed.kind in ("unsubscribe", "resubscribe") for timed in plan.timed)
     keeps = "late_final" in plan.rates or any(habits.sit for habits in plan.habits)
     return max(leaves * UNSUBSCRIBE_MS, keeps * plan.timing.revoke_deadline_ms)
+
+
+def _stalled_ms(plan: "Plan") -> int:
+    """How long what could be read waits behind a try to read what cannot."""
+    lost = any(timed.kind == "lose_sectors" for timed in plan.timed)
+    rots = any(timed.kind == "rot" for timed in plan.timed)
+    stalls = rots and any(group.on_damage == "stall" for group in plan.groups)
+    return READ_AGAIN_MS_MAX if lost or stalls else 0
 
 
 def _come_again_ms(plan: "Plan") -> int:

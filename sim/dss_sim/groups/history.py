@@ -30,6 +30,8 @@ class Declared(NamedTuple):
     """Its filter rejects the offsets that this divides; 0: none."""
     by_key: bool = False
     """Its members keep the order of each key, not that of the streams."""
+    on_damage: str = "pass"
+    """pass: it goes on behind records that are damaged; stall: it stays before them."""
 
 
 class Born(NamedTuple):
@@ -116,6 +118,25 @@ class Lost(NamedTuple):
     """The machine lost the records at these offsets; offsets that held none are never given."""
 
     at_us: int
+    stream: str
+    start: int
+    end: int
+
+
+class Unreadable(NamedTuple):
+    """Reads of these offsets fail from now on; nobody can know whether they are damaged."""
+
+    at_us: int
+    stream: str
+    start: int
+    end: int
+
+
+class Passed(NamedTuple):
+    """Operators can read for good that the group goes on behind damaged records."""
+
+    at_us: int
+    group: str
     stream: str
     start: int
     end: int
@@ -236,6 +257,8 @@ Event = (
     | Unpublished
     | Damaged
     | Lost
+    | Unreadable
+    | Passed
     | HandedOut
     | Acked
     | Nakked
@@ -251,7 +274,8 @@ _KINDS: Mapping[str, type[Event]] = {
     kind.__name__: kind
     for kind in (
         Declared, Born, Destroyed, Gone, Appended, Stored, Published, Unpublished, Damaged, Lost,
-        HandedOut, Acked, Nakked, AckDurable, Moved, Committed, Led, Disturbed, Ended,
+        Unreadable, Passed, HandedOut, Acked, Nakked, AckDurable, Moved, Committed, Led, Disturbed,
+        Ended,
     )
 }  # fmt: skip
 

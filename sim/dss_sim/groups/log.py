@@ -2,8 +2,9 @@
 
 For each stream it keeps the readable frames. A frame is here once it is as durable as its topic
 asks. Damaged frames are left out, so offsets between two frames are damaged, as in the real index,
-unless they are known to be *lost*: the machine lost them, or they were never given. A read is
-gathered by the real `ChunkBuilder`. What disks and producers do to the log is in
+unless they are known to be *lost*: the machine lost them, or they were never given. Of a frame on
+bad *sectors* nobody knows anything: a read ends before it, and one that begins at it fails. A read
+is gathered by the real `ChunkBuilder`. What disks and producers do to the log is in
 `log_writer` and `topic_file`.
 
 What is read of a frame is a stand-in of 12 bytes, that has the keys of its records::
@@ -22,7 +23,7 @@ from dss_core.progress import Range, Ranges
 from dss_sim.groups.history import Key
 from dssd.log.port import Bounds
 from dssd.log.read.chunk_builder import ChunkBuilder
-from dssd.machines.delivery.events import ChunkRead, Read
+from dssd.machines.delivery.events import ChunkRead, Read, ReadFailed
 from dssd.machines.delivery.frame_plan import FrameSpans
 
 FRAMES_A_READ = 3
@@ -41,7 +42,7 @@ _READ_BYTES = FRAMES_A_READ * _FRAME.size
 class SimulatedStream:
     """One stream."""
 
-    __slots__ = ("bases", "end", "frames", "lost", "stand_ins", "watchers")
+    __slots__ = ("bases", "end", "frames", "lost", "sectors", "stand_ins", "watchers")
 
     def __init__(self) -> None:
         self.frames: list[Range] = []
@@ -51,6 +52,8 @@ class SimulatedStream:
         """What is read of each frame, by its base."""
         self.end = 0
         self.lost: list[Range] = []
+        self.sectors: set[int] = set()
+        """The bases of frames that cannot be read, for good."""
         self.watchers: dict[int, Callable[[], None]] = {}
 
     def fill(self, chunk: ChunkBuilder, every: int) -> None:
@@ -64,6 +67,8 @@ class SimulatedStream:
                 self._pass(chunk, base)
             else:
                 end = self.frames[number][1]
+                if end > chunk.at and base in self.sectors:
+                    return
                 if end > chunk.at:
                     _take(chunk, self.stand_ins[base], base, end, every)
                 number += 1
@@ -122,6 +127,10 @@ class SimulatedLog:
         found.frames = [frame for frame in found.frames if frame not in gone]
         found.bases = [base for base, _ in found.frames]
 
+    def lose_sectors(self, stream: StreamId, frames: Iterable[Range]) -> None:
+        """Reads of these frames fail from now on."""
+        self._streams[stream].sectors.update(base for base, _ in frames)
+
     def lose(self, stream: StreamId, start: int, end: int) -> None:
         """From an offset on nothing is left, and the stream goes on at another."""
         found = self._streams[stream]
@@ -165,7 +174,7 @@ class SimulatedLog:
 
         return stop
 
-    def read(self, asked: Read, every: int) -> ChunkRead:
+    def read(self, asked: Read, every: int) -> ChunkRead | ReadFailed:
         """Some frames from an offset on. Offsets that ``every`` divides are masked; 0: none."""
         grant, at = asked.grant, asked.offset
         found = self._streams.get(asked.stream)
@@ -173,6 +182,8 @@ class SimulatedLog:
             return ChunkRead(grant, at, b"", (), 0, at, at)
         builder = ChunkBuilder(at, min(_READ_BYTES, asked.bytes_max))
         found.fill(builder, every)
+        if builder.at == at:
+            return ReadFailed(grant)
         chunk = builder.chunk()
         return ChunkRead(
             grant,

@@ -23,7 +23,7 @@ from dss_core.errors import (
     StreamNotFound,
 )
 from dss_core.ids import StreamId
-from dss_sim.groups.history import Damaged, Disturbed, Key, Lost, Stored
+from dss_sim.groups.history import Damaged, Disturbed, Key, Lost, Stored, Unreadable
 from dss_sim.groups.store import COMMIT_US
 from dss_sim.groups.topic_file import Frame, TopicFile
 from dssd.log.sequences import FirstAnswer
@@ -314,3 +314,12 @@ class Writer:
             told = Damaged(world.schedule.now_us, world.names[stream], frame.base, frame.end)
             world.tell(told)
         world.log.damage(stream, [(frame.base, frame.end) for frame in gone])
+
+    def lose_sectors(self, stream: StreamId, at: int, count: int) -> None:
+        """Reads of frames of a stream fail from now on, from the n-th on of those that may."""
+        world = self._world
+        gone = self._files[stream.storage_topic_id].durable(stream.partition, at, count)
+        for frame in gone:
+            told = Unreadable(world.schedule.now_us, world.names[stream], frame.base, frame.end)
+            world.tell(told)
+        world.log.lose_sectors(stream, [(frame.base, frame.end) for frame in gone])

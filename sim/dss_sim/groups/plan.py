@@ -6,7 +6,7 @@ of its own is a `Timed`; what happens to single messages and commits is a rate, 
 `Randomness.strike`. Both can be cut down when a failure is shrunk.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
 
@@ -19,6 +19,13 @@ from dssd.machines.leader.timing import LeaderTiming
 SECOND_US = 1_000_000
 LEASE_SHARE = 1 / 3
 """The share of groups that speak the lease protocol."""
+STALL_SHARE = 1 / 4
+"""The share of groups that stay before damaged records."""
+NEGLECT_SHARE = 1 / 2
+"""Of the runs with several groups, the share in which users take nothing of one for a while."""
+NEGLECTS_MAX = 3
+SECTORS_SHARE = 1 / 10
+"""The share of runs in which some records can never be read again."""
 RESTLESS_SHARE = 1 / 10
 """The share of runs in which one client leaves and comes back all the time."""
 RESTLESS: Mapping[str, tuple[int, int, int]] = {
@@ -156,6 +163,7 @@ class GroupPlan:
     private: bool
     """Owned by the session of the first client."""
     protocol: str = "borrow"
+    on_damage: str = "pass"
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +199,7 @@ class Plan:
 def plan_of(seed: int) -> Plan:
     """The plan of a seed."""
     plan = replace(_usual(seed), limits=small_limits(seed, MACHINES))
+    plan = _with_neglect(_with_lost_sectors(plan))
     # Drawn apart, so that the other plans do not depend on it.
     chance = Random(f"{seed}/restless")
     restless = chance.random() < RESTLESS_SHARE
@@ -222,6 +231,33 @@ def _operated(plan: Plan) -> Plan:
 def _death_of_leader(chance: Random) -> Timed:
     at_us = chance.randrange(LOAD_US, LOAD_US + FAULTS_US)
     return Timed(at_us, chance.choice(sorted(LEADER_FAULTS)), chance.randrange(1 << 16), 0)
+
+
+def _with_lost_sectors(plan: Plan) -> Plan:
+    chance = Random(f"{plan.seed}/sectors")
+    if chance.random() >= SECTORS_SHARE:
+        return plan
+    at_us = chance.randrange(LOAD_US, LOAD_US + FAULTS_US)
+    return _with(plan, [Timed(at_us, "lose_sectors", chance.randrange(1 << 16), 0)])
+
+
+def _with_neglect(plan: Plan) -> Plan:
+    chance = Random(f"{plan.seed}/neglect")
+    if len(plan.groups) < 2 or chance.random() >= NEGLECT_SHARE:
+        return plan
+    ends_us = LOAD_US + FAULTS_US
+    return _with(
+        plan,
+        [
+            Timed(chance.randrange(ends_us), "neglect", chance.randrange(1 << 16), ends_us // parts)
+            for parts in chance.choices((1, 2, 4), k=chance.randint(1, NEGLECTS_MAX))
+        ],
+    )
+
+
+def _with(plan: Plan, more: Sequence[Timed]) -> Plan:
+    timed = sorted([*plan.timed, *more], key=lambda each: each.at_us)
+    return replace(plan, timed=tuple(timed))
 
 
 def _restless(plan: Plan, chance: Random) -> Plan:
@@ -314,6 +350,7 @@ def _group(seed: int, chance: Random, at: int, topics: int) -> GroupPlan:
         chance.choice((2_000, 5_000, 30_000)),
         private=chance.random() < 0.15,
         protocol=_protocol(seed, at),
+        on_damage="stall" if Random(f"{seed}/damage/{at}").random() < STALL_SHARE else "pass",
     )
 
 

@@ -7,14 +7,19 @@ messages that the world brings. Invariant: effects are carried out before the ne
 
 from collections.abc import Callable
 from functools import partial
+from itertools import count
 from typing import TYPE_CHECKING, assert_never
 
 from dss_core.errors import GrantNotHeld, GroupDestroyed
 from dss_core.progress import Progress
 from dss_sim.groups.borrower_rules import BorrowerRules
 from dss_sim.groups.log import cut_frames
+from dss_sim.groups.reads import READ_US, SessionReads
 from dss_sim.groups.session_rules import HeldGrant, SessionRules
+from dss_sim.groups.turn_rules import check_shares
 from dss_sim.groups.violation import Violation
+from dssd.leaders.groups import STALL
+from dssd.machines.borrower.events import Ended
 from dssd.machines.delivery.events import (
     AnswerSettled,
     ChunkRead,
@@ -26,6 +31,7 @@ from dssd.machines.delivery.events import (
     Grown,
     Installed,
     Left,
+    Paused,
     Read,
     ReadFailed,
     RefuseGrant,
@@ -41,6 +47,7 @@ from dssd.machines.delivery.events import (
     Suspended,
     TellGone,
     Ticked,
+    Unpaused,
     Unwanted,
 )
 from dssd.machines.delivery.window import DeliveryWindow
@@ -55,6 +62,8 @@ from dssd.sessions import client_items
 from dssd.sessions.client_items import (
     FinishRevoke,
     Granted,
+    PauseSet,
+    PauseTaken,
     PingSent,
     PongSent,
     Refused,
@@ -64,6 +73,7 @@ from dssd.sessions.client_items import (
     UnsubscribedItem,
     Up,
 )
+from dssd.sessions.ended_subscriptions import condition_of
 from dssd.subscriptions.agent import Agent, Subscriber
 from dssd.subscriptions.handler import Handler
 
@@ -72,7 +82,6 @@ if TYPE_CHECKING:
     from dss_sim.groups.schedule import Host
     from dss_sim.groups.world import World
 
-READ_US = (100, 1_000)
 LATE_FINAL_US = (300_000, 9_000_000)
 """How late a session gives back when it misses the deadline of the leader."""
 
@@ -96,6 +105,7 @@ class SimulatedSession:
         self.handler = Handler(subscriber, self, self)
         self._world = world
         self._pipe = pipe
+        self._reads = SessionReads(world, self)
         self.grants: dict[int, HeldGrant] = {}
         self.rules = SessionRules(self)
         self.borrower_rules = BorrowerRules()
@@ -104,6 +114,9 @@ class SimulatedSession:
         self.growing: set[int] = set()
         """Grants whose streams have grown, which the window does not know yet."""
         self._wanted_again: set[int] = set()
+        self._pauses: dict[int, tuple[PauseSet, Agent, bytes, int]] = {}
+        """By subscription: what its client was asked last, by which borrower, in which turn."""
+        self._pause_turns = count(1)
         self._wake_ms: int | None = None
         self._incarnation = host.incarnation
 
@@ -122,6 +135,8 @@ class SimulatedSession:
                 self.feed(RevokeFinished(grant))
             case PingSent(token):
                 self._pipe.down(PongSent(token))
+            case PauseTaken(subscription, turn):
+                self._pause_taken(subscription, turn)
             case Subscribe(subscription, group):
                 self._subscribe(subscription, group)
             case Unsubscribe(subscription):
@@ -144,6 +159,14 @@ class SimulatedSession:
             self.handler.begin(subscription, group, self.host.now_ms())
         elif agent.leaving:
             self._wanted_again.add(subscription)
+        elif subscription in self._pauses:
+            self._pipe.down(self._pauses[subscription][0])
+
+    def _pause_taken(self, subscription: int, turn: int) -> None:
+        asked = self._pauses.get(subscription)
+        if asked is not None and asked[0].turn == turn:
+            _, agent, borrower_id, borrowers_turn = asked
+            agent.pause_taken(borrower_id, borrowers_turn, self.host.now_ms())
 
     def _refuse(self, subscription: int, name: str) -> None:
         error = GroupDestroyed(group=name)
@@ -170,7 +193,7 @@ class SimulatedSession:
         self._world.say(self.client_id, given)
         effects = self.window.step(given, now_ms)
         self._world.touch_window(self)
-        self.rules.check_shares()
+        check_shares(self.window)
         for effect in effects:
             self._carry_out(effect, now_ms)
             self._world.count_effect(self.host)
@@ -181,7 +204,7 @@ class SimulatedSession:
                 self.rules.check_delivery(effect)
                 self._pipe.down(effect)
             case Read():
-                self._world.after(READ_US, partial(self._read, effect), self.host)
+                self._reads.begin(effect)
             case Report(reports, final):
                 self.rules.reported(reports)
                 if final:
@@ -219,18 +242,11 @@ class SimulatedSession:
         self.handler.report(((grant, report),), self.host.now_ms(), final=True)
         self._arm()
 
-    def _read(self, read: Read) -> None:
-        grant = self.grants.get(read.grant)
-        every = grant.every if grant is not None else 0
-        found: ChunkRead | ReadFailed
-        if self._world.log.unreadable_until_us.get(read.stream, 0) > self._world.schedule.now_us:
-            found = ReadFailed(read.grant)
-        else:
-            found = self._world.log.read(read, every)
-        # The stream may grow before the session hears what was there.
-        self._world.after(READ_US, partial(self._take_read, found), self.host)
-
-    def _take_read(self, found: ChunkRead | ReadFailed) -> None:
+    def take_read(self, found: ChunkRead | ReadFailed) -> None:
+        """What a read found."""
+        grant = self.grants.get(found.grant)
+        if grant is not None:
+            self.rules.turns.read(grant.agent.subscription)
         self.feed(found)
         self._arm()
 
@@ -318,7 +334,10 @@ class SimulatedSession:
         epoch, progress = granted.grant_epoch, granted.progress
         self._pipe.down(Granted(number, subscription, name, epoch, progress, storage_topic_id))
         wall_ahead_ms = world.schedule.now_us // 1_000 - self.host.now_ms()
-        self.feed(Installed(number, subscription, granted, agent.group.ack_wait_ms, wall_ahead_ms))
+        group = agent.group
+        stalls = group.on_damage == STALL
+        given = (granted, group.ack_wait_ms, wall_ahead_ms, stalls)
+        self.feed(Installed(number, subscription, *given))
         return number
 
     def finish(self, grant: int, deadline_ms: int) -> None:
@@ -360,22 +379,32 @@ class SimulatedSession:
         self.rules.resumed(subscription)
         self.feed(Resumed(subscription))
 
+    def set_paused(self, agent: Agent, borrower_id: bytes, turn: int, *, paused: bool) -> None:
+        """Have the client hand out nothing new, or go on; it confirms by `PauseTaken`."""
+        subscription = agent.subscription
+        item = PauseSet(subscription, paused, next(self._pause_turns))
+        self._pauses[subscription] = item, agent, borrower_id, turn
+        self.feed(Paused(subscription) if paused else Unpaused(subscription))
+        self._pipe.down(item)
+
     def standing(self, subscription: int, state: str) -> None:
         """How the subscription stands."""
         self.rules.standings[subscription] = state
 
-    def over(self, agent: Agent, error_code: str) -> None:
+    def over(self, agent: Agent, ended: Ended) -> None:
         """The subscription has ended: as the client asked, or for good by an error."""
         if self.closed:
             return
         subscription = agent.subscription
         self.rules.over(subscription)
         self.handler.ended(subscription)
+        self._pauses.pop(subscription, None)
         self.feed(Left(subscription))
         again = subscription in self._wanted_again
         self._wanted_again.discard(subscription)
-        if error_code:
-            self._refuse(subscription, agent.group.name)
+        if ended.error_code:
+            error = condition_of(ended, agent.group.name, self.client_id)
+            self._pipe.down(Refused(error, subscription=subscription, final=True))
         elif again:
             self.handler.begin(subscription, agent.group, self.host.now_ms())
         else:

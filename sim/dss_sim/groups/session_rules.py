@@ -15,8 +15,9 @@ from dss_sim.groups.ledger import Ledger
 from dss_sim.groups.log import SimulatedLog
 from dss_sim.groups.machine_rules import LATE_MS, check_blame
 from dss_sim.groups.redelivery_rules import RedeliveryRules
+from dss_sim.groups.turn_rules import TurnRules
 from dss_sim.groups.violation import Violation
-from dssd.limits import AGAIN_PART, OUT_BYTES_MAX, RESERVED_PART, UNSUBSCRIBE_MS
+from dssd.limits import UNSUBSCRIBE_MS
 from dssd.machines.attempts import Attempts, merged_attempts, unacked_attempts
 from dssd.machines.delivery.events import Deliver, Settle
 from dssd.machines.messages import (
@@ -72,6 +73,7 @@ class SessionRules:
         self._counted: dict[int, Attempts] = {}
         """Hand-outs of records that deliveries told of."""
         self._again = RedeliveryRules()
+        self.turns = TurnRules()
 
     # Notes
 
@@ -211,28 +213,13 @@ class SessionRules:
         if grant is not None and grant.agent.subscription in self._suspended:
             raise Violation("S4", f"delivered though the leader is silent: {delivery}")
 
-    def check_shares(self) -> None:
-        """S12: no subscription has something to send, and less out than nobody can take from it.
+    def check_turns(self) -> None:
+        """S12: no subscription waits for what others hold. Not for a host that stood still.
 
         Raises:
-            Violation: one waits for what others hold.
+            Violation: one does.
         """
-        credit = self._session.window.credit
-        lents = list(self._session.window.streams())
-        waiting = {lent.subscription for lent in lents if lent.chunk is not None}
-        count = len({lent.subscription for lent in lents})
-        for subscription in waiting if credit.out_bytes < OUT_BYTES_MAX else ():
-            own = [lent for lent in lents if lent.subscription == subscription]
-            refused = any(len(lent.resting) for lent in own)
-            sums = (
-                (credit.records, sum(lent.out.records for lent in own)),
-                (credit.bytes, sum(lent.out.bytes for lent in own)),
-            )
-            kept = [each // (AGAIN_PART * count) if refused else 0 for each, _ in sums]
-            shares = [max(1, each // (RESERVED_PART * count)) for each, _ in sums]
-            outs = [out for _, out in sums]
-            if all(out < share - no for out, share, no in zip(outs, shares, kept, strict=True)):
-                raise Violation("S12", f"subscription {subscription} waits with {outs} out")
+        self.turns.check(self._session.window, self._suspended, self._session.host.now_ms())
 
     def check_answered(self, token: int, ledger: Ledger) -> None:
         """A1, S2: an ack is called durable once it is, with all that was acknowledged before it.

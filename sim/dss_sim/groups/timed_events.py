@@ -132,6 +132,16 @@ def _resubscribe(world: World, timed: Timed) -> None:
             return
 
 
+def _neglect(world: World, timed: Timed) -> None:
+    """The user takes nothing of one group, and goes on with the others."""
+    client = _client(world, timed)
+    groups = sorted(client.wanted.values())
+    if len(groups) > 1:
+        group = groups[timed.who // 11 % len(groups)]
+        client.neglect(group)
+        world.schedule.after(_before_heal(world, timed.amount), partial(client.attend, group))
+
+
 def _intrude(world: World, timed: Timed) -> None:
     pipe = world.clients[1 + timed.who % len(world.clients[1:])].pipe if world.clients[1:] else None
     for group in world.groups.values():
@@ -319,6 +329,14 @@ def _rot(world: World, timed: Timed) -> None:
         world.writer.rot(stream, at, count, heads=heads, marks=marks)
 
 
+def _lose_sectors(world: World, timed: Timed) -> None:
+    topics = list(world.catalogue.topics.values())
+    if topics:
+        streams = topics[timed.who % len(topics)].streams()
+        stream = streams[timed.who // 7 % len(streams)]
+        world.writer.lose_sectors(stream, timed.who // 211, 1 + timed.who // 53 % 2)
+
+
 def _fail_reads(world: World, timed: Timed) -> None:
     topics = list(world.catalogue.topics.values())
     if topics:
@@ -373,6 +391,7 @@ KINDS: Mapping[str, Callable[[World, Timed], None]] = {
     "leave": _leave,
     "unsubscribe": _unsubscribe,
     "resubscribe": _resubscribe,
+    "neglect": _neglect,
     "intrude": _intrude,
     "grow_topic": _grow_topic,
     "seal_topic": _seal_topic,
@@ -399,6 +418,7 @@ KINDS: Mapping[str, Callable[[World, Timed], None]] = {
     "fail_sync": _fail_sync,
     "fill_disk": _fill_disk,
     "rot": _rot,
+    "lose_sectors": _lose_sectors,
     "fail_reads": _fail_reads,
     "cut_producer": _cut_producer,
     "kill_producer": _kill_producer,

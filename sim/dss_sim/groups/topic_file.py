@@ -225,14 +225,21 @@ class TopicFile:
 
         With ``heads`` not even the headers of these can be read.
         """
+        chosen = self._durable(partition, at, count)
+        self._bad |= dict.fromkeys(chosen, not heads)
+        return [self.frames[number] for number in chosen]
+
+    def durable(self, partition: int, at: int, count: int) -> list[Frame]:
+        """So many frames of a stream from the n-th on, of those that are durable and whole."""
+        return [self.frames[number] for number in self._durable(partition, at, count)]
+
+    def _durable(self, partition: int, at: int, count: int) -> list[int]:
         numbers = [
             number
             for number, frame in enumerate(self.frames[: self._watermark])
             if frame.partition == partition and number not in self._bad
         ]
-        chosen = numbers[at % len(numbers) :][:count] if numbers else []
-        self._bad |= dict.fromkeys(chosen, not heads)
-        return [self.frames[number] for number in chosen]
+        return numbers[at % len(numbers) :][:count] if numbers else []
 
     def lose_marks(self) -> None:
         """They are only a cache; the next start reads the frames instead."""

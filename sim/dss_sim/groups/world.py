@@ -196,6 +196,9 @@ class World:
             self.touch_window(session)
             if self.schedule.now_us - session.host.frozen_until_us > LATE_MS * 1_000:
                 session.rules.check_in_time()
+                session.rules.check_turns()
+            else:
+                session.rules.turns.stood_still()
             session.rules.check_borrowers(self.leaders)
             session.rules.check_read_on(self.log, session.growing)
 
@@ -373,7 +376,8 @@ class World:
         self._group_names[row.group_id] = row.name
         self.every[row.name] = planned.every
         named = tuple((self.names[stream], start) for stream, start in starts.items())
-        self.tell(Declared(self.schedule.now_us, row.name, named, planned.every))
+        how = (planned.every, False, planned.on_damage)
+        self.tell(Declared(self.schedule.now_us, row.name, named, *how))
         return row
 
     def append(self, stream: StreamId, records: int, producer: int = 0) -> None:

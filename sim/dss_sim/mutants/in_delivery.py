@@ -167,7 +167,7 @@ IN_DELIVERY = (
         "synchronous ack covers only its own records",
         "a token is answered though acks before it are not durable",
         "DeliveryWindow._settle",
-        "stream.acked()",
+        "stream.consumed.done()",
         "acked",
     ),
     Mutant(
@@ -203,6 +203,13 @@ IN_DELIVERY = (
         "DeliveryWindow._send_from",
         "not stream.resending and stream.capped()",
         "stream.capped()",
+    ),
+    Mutant(
+        "turn not passed on",
+        "a subscription that may not send stays the first to read, and the others wait behind it",
+        "RoundRobin.next_reader",
+        "turns.rotate(-1)",
+        "",
     ),
     Mutant(
         "credit not shared",

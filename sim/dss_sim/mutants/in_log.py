@@ -60,6 +60,13 @@ IN_LOG = (
         "end",
     ),
     Mutant(
+        "damage passed without a word",
+        "a group goes on behind damaged records, or was to stay before them, and nobody is told",
+        "DeliveredStream.not_done",
+        "without(ranges, self.consumed.done())",
+        "()",
+    ),
+    Mutant(
         "skipped offsets not acknowledged",
         "what is damaged or lost holds the ack floor",
         "DeliveredStream._take_on",

@@ -65,11 +65,13 @@ def tried(
         planted(mutant, folder)
         asked = [str(folder), mutant.judge, str(seeds_max), *map(str, firsts)]
         command = [sys.executable, "-m", trial.__name__, *asked]
-        # The current directory comes before everything in a process started with -m.
+        # The current directory comes before everything in a process started with -m. All but the
+        # copy is found where this process found it, so that the judge is its own.
+        path = os.pathsep.join([str(folder), *filter(None, sys.path)])
         answer = subprocess.run(
             command,
             cwd=folder,
-            env=os.environ | {"PYTHONPATH": str(folder)},
+            env=os.environ | {"PYTHONPATH": path},
             capture_output=True,
             text=True,
             check=False,

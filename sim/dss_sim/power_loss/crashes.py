@@ -37,20 +37,41 @@ class Crash:
         return disk.image(self.kept, Random(self.after) if self.stale else None)
 
 
-def crashes(disk: Disk, last: Step, chance: Random) -> Iterator[Crash]:
-    """What may be found if the power goes right after the last step, which was applied."""
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """Some of what is pending, and what must have come before it; or all that can do without it."""
+
+    how: str
+    kept: Sequence[Atom] = ()
+    lost: Sequence[Atom] = ()
+
+    def atoms(self, disk: Disk) -> Atoms:
+        """What had arrived."""
+        if not self.lost:
+            return disk.closed(self.kept)
+        return disk.closed(disk.without(self.lost).union(self.kept))
+
+
+Choices = Sequence[_Choice]
+Steps = list[tuple[int, list[Atom]]]
+
+
+def crashes(
+    disk: Disk, last: Step, chance: Random, looked_at: Callable[[], bool] = lambda: True
+) -> Iterator[Crash]:
+    """What may be found if the power goes right after the last step, which was applied.
+
+    Of many crashes a few may be looked at: the others cost little.
+    """
     pending = disk.pending()
     steps = [(number, list(own)) for number, own in groupby(pending, key=lambda atom: atom.step)]
     newest = [atom for atom in pending if atom.step == disk.steps]
     chosen = _after_change(disk, steps, newest, chance) if newest else []
     if not newest and not _changes_nothing(last):
-        chosen = _at_rest(disk, steps, chance)
-    for how, atoms in chosen:
-        yield from _with_stale(disk, Crash(disk.steps, how, disk.closed(atoms)))
-
-
-Choices = Sequence[tuple[str, Sequence[Atom] | Atoms]]
-Steps = list[tuple[int, list[Atom]]]
+        chosen = _at_rest(steps, chance)
+    for choice in chosen:
+        if looked_at():
+            yield from _with_stale(disk, Crash(disk.steps, choice.how, choice.atoms(disk)))
 
 
 def _changes_nothing(last: Step) -> bool:
@@ -60,15 +81,12 @@ def _changes_nothing(last: Step) -> bool:
 def _after_change(disk: Disk, steps: Steps, newest: list[Atom], chance: Random) -> Choices:
     others = [(number, own) for number, own in steps if number != disk.steps]
     everything = [atom for _, own in steps for atom in own]
-    chosen: list[tuple[str, Sequence[Atom] | Atoms]] = [
-        ("all", everything),
-        ("newest alone", newest),
-    ]
+    chosen = [_Choice("all", everything), _Choice("newest alone", newest)]
     for number, own in _some(others, chance):
-        chosen.append((f"all but {number}", disk.without(own) | set(newest)))
+        chosen.append(_Choice(f"all but {number}", kept=newest, lost=own))
     for _ in range(RANDOM_SUBSETS if others else 0):
         kept = [atom for _, own in others if chance.random() < 0.5 for atom in own]
-        chosen.append(("newest and any", [*kept, *newest]))
+        chosen.append(_Choice("newest and any", [*kept, *newest]))
     before = [atom for _, own in others for atom in own]
     return [*chosen, *_torn(before, newest, chance)]
 
@@ -77,29 +95,31 @@ def _torn(before: list[Atom], newest: list[Atom], chance: Random) -> Choices:
     """The newest step in part, on top of all before it."""
     sectors = [atom for atom in newest if atom.part >= 0]
     sizes = [atom for atom in newest if atom.part == SIZE]
-    chosen: list[tuple[str, Sequence[Atom] | Atoms]] = []
+    chosen: list[_Choice] = []
     if sizes and sectors:
-        chosen += [("size alone", [*before, *sizes]), ("bytes alone", [*before, *sectors])]
+        chosen.append(_Choice("size alone", [*before, *sizes]))
+        chosen.append(_Choice("bytes alone", [*before, *sectors]))
     places = range(1, len(sectors))
     for place in sorted(chance.sample(places, min(TEARS_MAX, len(places)))):
-        chosen.append((f"first {place} sectors", [*before, *sizes, *sectors[:place]]))
-        chosen.append((f"all but {place} sectors", [*before, *sizes, *sectors[place:]]))
+        chosen.append(_Choice(f"first {place} sectors", [*before, *sizes, *sectors[:place]]))
+        chosen.append(_Choice(f"all but {place} sectors", [*before, *sizes, *sectors[place:]]))
     return chosen
 
 
-def _at_rest(disk: Disk, steps: Steps, chance: Random) -> Choices:
+def _at_rest(steps: Steps, chance: Random) -> Choices:
     everything = [atom for _, own in steps for atom in own]
-    chosen: list[tuple[str, Sequence[Atom] | Atoms]] = [("none", []), ("all", everything)]
+    chosen = [_Choice("none"), _Choice("all", everything)]
     for number, own in _some(steps, chance):
-        chosen.append((f"{number} alone", own))
-        chosen.append((f"all but {number}", disk.without(own)))
+        chosen.append(_Choice(f"{number} alone", own))
+        chosen.append(_Choice(f"all but {number}", lost=own))
     places = sorted(chance.sample(range(len(steps)), min(OTHERS_MAX, len(steps))))
-    chosen += [(f"first {at}", [atom for _, own in steps[:at] for atom in own]) for at in places]
+    chosen += [_Choice(f"first {at}", [a for _, own in steps[:at] for a in own]) for at in places]
     for _ in range(RANDOM_SUBSETS if len(steps) > 1 else 0):
-        chosen.append(("any steps", [a for _, own in steps if chance.random() < 0.5 for a in own]))
-        chosen.append(("any atoms", [atom for atom in everything if chance.random() < 0.5]))
+        any_steps = [a for _, own in steps if chance.random() < 0.5 for a in own]
+        chosen.append(_Choice("any steps", any_steps))
+        chosen.append(_Choice("any atoms", [a for a in everything if chance.random() < 0.5]))
         names = [atom for atom in everything if atom.part < SIZE]
-        chosen.append(("any names", [atom for atom in names if chance.random() < 0.5]))
+        chosen.append(_Choice("any names", [atom for atom in names if chance.random() < 0.5]))
     return chosen
 
 
@@ -111,6 +131,8 @@ def _with_stale(disk: Disk, crash: Crash) -> Iterator[Crash]:
     """The crash; and once more with stale bytes where a size arrived before its bytes."""
     yield crash
     grown = {atom.file for atom in crash.kept if atom.part == SIZE}
+    if not grown:
+        return
     lost = {atom.file for atom in disk.pending() if atom.part >= 0 and atom not in crash.kept}
     if grown & lost:
         yield Crash(crash.after, f"{crash.how}, stale", crash.kept, stale=True)
@@ -140,9 +162,7 @@ def states(
         disk.apply(step)
         if isinstance(step.operation, Tell):
             told.append(step.operation.text)
-        for crash in crashes(disk, step, chance):
-            if sample.random() >= share:
-                continue
+        for crash in crashes(disk, step, chance, lambda: sample.random() < share):
             image = crash.image(disk)
             state = (image.digest(), len(told))
             if state not in seen:

@@ -19,7 +19,7 @@ Invariant: pure, but for its own state; the same steps and the same kept atoms g
 """
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from random import Random
@@ -107,6 +107,8 @@ class Disk:
         self._numbers = 0
         self._step = 0
         self._needs: dict[Atom, Atoms] = {}
+        self._pending: Sequence[Atom] | None = None
+        """As long as no step changes it."""
         if start is not None:
             self._hold(start)
 
@@ -115,21 +117,24 @@ class Disk:
         """How many were applied."""
         return self._step
 
-    def pending(self) -> list[Atom]:
+    def pending(self) -> Sequence[Atom]:
         """What may or may not have reached the disk, in the order of the steps."""
-        files = (file.pending() for file in self._files.values())
-        names = (folder.pending() for folder in self._directories.values())
-        return sorted({change.atom for changes in (*files, *names) for change in changes})
+        if self._pending is None:
+            files = (file.pending() for file in self._files.values())
+            names = (folder.pending() for folder in self._directories.values())
+            atoms = {change.atom for changes in (*files, *names) for change in changes}
+            self._pending = sorted(atoms)
+        return self._pending
 
     def closed(self, atoms: Iterable[Atom]) -> Atoms:
         """The atoms, and those that must have come before them."""
-        found: set[Atom] = set()
-        waiting = list(atoms)
+        found = set(atoms)
+        # Few atoms need others.
+        waiting = list(found & self._needs.keys())
         while waiting:
-            atom = waiting.pop()
-            if atom not in found:
-                found.add(atom)
-                waiting += self._needs.get(atom, ())
+            needed = self._needs[waiting.pop()] - found
+            found |= needed
+            waiting += needed & self._needs.keys()
         return frozenset(found)
 
     def without(self, atoms: Iterable[Atom]) -> Atoms:
@@ -146,6 +151,7 @@ class Disk:
     def apply(self, step: Step) -> None:
         """Let the next step happen."""
         self._step += 1
+        self._pending = None
         match step.operation:
             case OpenFile() as operation:
                 self._open(operation, step.ended)

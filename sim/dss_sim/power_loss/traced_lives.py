@@ -57,10 +57,10 @@ def _as_it_was(
 
 
 def _live(life: str, root: Path, log: Path) -> None:
-    traced = ("strace", "-f", "-qq", "-xx", "-s", str(STRING_BYTES_MAX), "-o", str(log))
+    traced = ("strace", "-f", "--seccomp-bpf", "-qq", "-xx", "-o", str(log))
     command = (sys.executable, "-m", "dss_sim.power_loss", life, str(root))
     done = subprocess.run(
-        [*traced, "-e", f"trace={','.join(CALLS)}", *command],
+        [*traced, "-s", str(STRING_BYTES_MAX), "-e", f"trace={','.join(CALLS)}", *command],
         check=False,
         capture_output=True,
         text=True,

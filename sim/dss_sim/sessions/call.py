@@ -63,6 +63,9 @@ class Call:
         self.over_us: int | None = None
         self.frozen = False
         """The client takes nothing."""
+        self._delayed = False
+        """What the daemon says, that it ended the call too, is under way for long."""
+        self._end_delayed = False
         self._timeline = timeline
         self._peer = peer
         self._loop = loop
@@ -96,12 +99,18 @@ class Call:
         """Take nothing for a while."""
         self.frozen = True
 
+    def delay(self) -> None:
+        """Hear nothing for a while, until `thaw`; the client does not know."""
+        self.frozen = self._delayed = True
+
     def thaw(self) -> None:
         """Take what came meanwhile, and go on."""
-        self.frozen = False
+        self.frozen = self._delayed = False
         while self._unread and not self.is_cut:
             self._take(self._unread.popleft())
         self._let_write()
+        if self._end_delayed:
+            self._tell_end()
 
     # The transport's side
 
@@ -114,6 +123,7 @@ class Call:
     def lost(self) -> None:
         """The daemon is gone."""
         self.is_over = True
+        self._delayed = False
         self._down.hand_over(self._tell_end)
 
     def end(self) -> None:
@@ -173,6 +183,7 @@ class Call:
             self._writer.set_result(None)
 
     def _tell_end(self) -> None:
-        if not self.is_cut:
+        self._end_delayed = self._delayed
+        if not self.is_cut and not self._delayed:
             self.is_cut = True
             self._ended()

@@ -1,8 +1,10 @@
 """A client under one client id: when it connects, what it wants, and what it knows of its session.
 
 Its connections come one after the other, or on top of each other: the newest counts, an older one
-says what it has to say until it is told why it ended. It comes back by itself when a daemon went
-away, as the client library does, and repeats what was not answered.
+says what it has to say until it is told why it ended. One that names the session is of the same
+process, which uses the older one no more; else it is of another process, of which the older one
+knows nothing, and goes on. It comes back by itself when a daemon went away, as the client library
+does, and repeats what was not answered.
 
 Invariant: `Client.sure` has those subscriptions that the daemon confirmed in this session and
 that nobody asked to end since.
@@ -20,6 +22,8 @@ from dss_sim.sessions.plan import ClientPlan, Habits
 NOTICED_US = (0, 5_000_000)
 """How long until the transport knows that a client vanished."""
 BACK_US = (20_000, 1_500_000)
+LOST = (SessionNotFound.code, SessionTakenOver.code)
+"""What it is told of a session that it cannot have again."""
 AGAIN_US = (100_000, 600_000)
 """How long until a refused request is made again."""
 
@@ -70,13 +74,14 @@ class Client:
         self.wanted |= set(range(1, self.plan.begins + 1))
         self.connect()
 
-    def connect(self, *, clean: bool = False) -> Connection | None:
-        """Attach; a connection that is there is taken over."""
+    def connect(self, *, clean: bool = False, anew: bool = False) -> Connection | None:
+        """Attach; a connection that is there is taken over. Anew: by another process."""
         self.staying = True
+        by_id = self.plan.by_id and not (clean or anew)
         opening = sessions_pb2.Open(
             client_id=self.name,
             clean_start=clean or not self.connections,
-            session_id=b"" if clean or not self.plan.by_id else self.session_id,
+            session_id=self.session_id if by_id else b"",
             session_expiry_s=self.plan.expiry_s,
             credit_records=self.credit_records,
         )
@@ -87,7 +92,8 @@ class Client:
             self._back_later()
             return None
         for older in self.live():
-            older.consumer.rest()
+            if opening.session_id:
+                older.consumer.rest()
             if older.session_id:
                 self._ask_more(older)
         self.newest = connection
@@ -190,7 +196,8 @@ class Client:
         if connection is not self.newest:
             return
         asked = connection.opening.session_id
-        if connection.told == SessionNotFound.code and asked == self.session_id:
+        if asked == self.session_id and not connection.session_id and connection.told in LOST:
+            # Or another process begins, where the answer to one before was lost.
             self.session_id = b""
         before = self.live()
         if before and connection.told != SessionTakenOver.code:

@@ -127,9 +127,12 @@ class Connection:
             case "subscribed":
                 number = message.subscribed.subscription
                 self.groups[number] = self.client.world.group_of(self.session_id, number)
-                self.client.subscribed(self, number)
+                # What is heard late says nothing of what the newer one asked for since.
+                if not self.consumer.is_taken_over:
+                    self.client.subscribed(self, number)
             case "unsubscribed":
-                self.client.unsubscribed(message.unsubscribed.subscription)
+                if not self.consumer.is_taken_over:
+                    self.client.unsubscribed(message.unsubscribed.subscription)
 
     def _of_records(self, message: sessions_pb2.SessionDown) -> None:
         match message.WhichOneof("item"):

@@ -24,6 +24,7 @@ from dssd.sessions.scheduler import cut_frames
 
 SETTLE_US = (500, 5_000)
 TURN_US = (200, 20_000)
+SLOW_TURN_US = (20_000, 400_000)
 LATER_US = (1_000, 900_000)
 RECORDS_A_TURN = 4
 REVOKE_WAIT_SHARE = 0.8
@@ -82,7 +83,9 @@ class Consumer:
         self._doubtful = False
         self._gone = False
         self._resting = False
-        self._taken_over = False
+        self.is_taken_over = False
+        """A newer connection has its session."""
+        self._turn_us = TURN_US
 
     # What happens to it
 
@@ -91,7 +94,7 @@ class Consumer:
         self._gone = True
 
     def rest(self) -> None:
-        """A newer connection begins: hand out nothing while it is not known what becomes of it."""
+        """Its process begins a newer one: hand out nothing until it is known what comes of it."""
         self._resting = True
 
     def wake(self) -> None:
@@ -99,9 +102,13 @@ class Consumer:
         self._resting = False
         self._turn_soon()
 
+    def slow_down(self) -> None:
+        """Its user takes longer from now on, so that it has records in hand."""
+        self._turn_us = SLOW_TURN_US
+
     def taken_over(self) -> None:
         """The newer one is there: acks are still sent, but the daemon may not receive them."""
-        self._resting = self._taken_over = True
+        self.is_taken_over = True
 
     def stand_still(self) -> None:
         """Until `doubt`."""
@@ -196,7 +203,7 @@ class Consumer:
     def _turn_soon(self) -> None:
         if not self._turning and self._inbox:
             self._turning = True
-            self._timeline.after(self._chance.randint(*TURN_US), self._turn)
+            self._timeline.after(self._chance.randint(*self._turn_us), self._turn)
 
     def _turn(self) -> None:
         self._turning = False
@@ -234,7 +241,7 @@ class Consumer:
             self._settle_soon()
 
     def _ack(self, held: _Held, offset: int) -> None:
-        if not self._taken_over:
+        if not self.is_taken_over:
             now_us = self._timeline.now_us
             self._tell(Acked(now_us, held.group, held.stream, offset, self._name))
         held.held.discard(offset)

@@ -52,8 +52,13 @@ FAULTS: Mapping[str, int] = {
 }
 """What the machine and the daemon's process suffer. A stop is a clean one."""
 
-APART: Mapping[str, float] = {"clean_on_full_disk": 0.15, "fill_disk_at_expiry": 0.15}
-"""Two faults in one, drawn apart, so that nothing else depends on them; and how often."""
+APART: Mapping[str, float] = {
+    "clean_on_full_disk": 0.15,
+    "fill_disk_at_expiry": 0.15,
+    "twin": 0.3,
+}
+"""Faults that need something else beside them, drawn apart, so that nothing else depends on them;
+and how often."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,8 @@ docs/proof/sessions-simulator.md.
     S17  when a client left is written down, with a date that the wall clock showed then
     S18  nobody removes what a session does not own, nor what it owns while it lives
     I18  a group that an operator destroyed stays so, until an operator declares it again
-    F11  the newest connection wins, and the older is told so
+    F11  the newest connection wins, and the older is told so; so is whoever comes back to a session
+         that another one discarded, and nobody else
     F12  refusals are deserved
 """
 
@@ -101,6 +102,8 @@ class Rules:
         """When the number of sessions was last at its bound."""
         self._discarded: dict[bytes, int] = {}
         """Session ids that are over, and since when."""
+        self._gone_us: dict[str, int] = {}
+        """When the last session of a client id went and no other one came in its place."""
         self.removals: set[int] = set()
         """Groups whose removal an operator asked for."""
         self.unsubscribes: set[tuple[bytes, int]] = set()
@@ -165,6 +168,9 @@ class Rules:
         if held is not None and row.session_epoch <= held.row.session_epoch:
             raise Violation("S9", f"the epoch was {held.row.session_epoch}: {row}")
         opening = asker.opening
+        there = b"" if held is None else held.row.session_id
+        if opening.session_id not in (b"", there):
+            raise Violation("S13", f"{asker.name} wants a session that is not there: {row}")
         resumes = bool(opening.session_id) or not opening.clean_start
         present = held is not None and resumes
         if held is not None and present and row.session_id != held.row.session_id:
@@ -225,7 +231,7 @@ class Rules:
         now_us = self._timeline.now_us
         if len(self._sessions) + 1 == self._max:
             self._full_us = now_us + LEARNS_US
-        self._discarded[held.row.session_id] = now_us
+        self._discarded[held.row.session_id] = self._gone_us[client_id] = now_us
         since_us = self._left_us(held)
         if since_us is None:
             raise Violation("S14", f"its client is connected: {held.row}")
@@ -368,9 +374,7 @@ class Rules:
             case Overloaded.code if not connection.session_id:
                 self._turned_away(connection)
             case SessionTakenOver.code:
-                held = self._sessions.get(connection.client.name)
-                if held is not None and held.connection is connection:
-                    raise Violation("F11", f"{connection.name} is the newest: {item}")
+                self._taken_over(connection)
             case NotSubscribed.code:
                 if connection.unsubscribed.get(item.subscription, False):
                     self._check_left(connection, item.subscription)
@@ -382,8 +386,20 @@ class Rules:
 
     def _not_found(self, connection: Connection) -> None:
         held = self._known_since(connection)
-        if held is not None and held.row.session_id == connection.opening.session_id:
+        if held is not None:
             raise Violation("S13", f"{connection.name}: {held.row} is there")
+
+    def _taken_over(self, connection: Connection) -> None:
+        held = self._sessions.get(connection.client.name)
+        if held is not None and held.connection is connection:
+            raise Violation("F11", f"{connection.name} is the newest: {held.row}")
+        if connection.session_id or connection in self._expected:
+            return
+        wanted = connection.opening.session_id
+        if wanted not in self._discarded:
+            raise Violation("F11", f"{connection.name} wants {wanted.hex()}, which is there")
+        if held is None and self._gone_us.get(connection.client.name, 0) < connection.begun_us:
+            raise Violation("F11", f"{connection.name}: nobody else has its client id")
 
     def _known_since(self, connection: Connection) -> _Session | None:
         """The session of the client, if it has been there since the connection began."""

@@ -30,6 +30,11 @@ VANISH_US = (0, 12_000)
 RETURN_US = (50_000, 3 * SECOND_US)
 STAND_STILL_US = (200_000, 4 * SECOND_US)
 """Too short for the transport to cut the client off."""
+TOLD_LATE_US = (200_000, 2_300_000)
+"""Below the 0.4 leases after which a client that hears nothing hands out no more."""
+TWIN_RECORDS = (4, 12)
+TWIN_US = (5_000, 100_000)
+"""How long those records are under way when the other process comes."""
 DISK_US = (1 * SECOND_US, 9 * SECOND_US)
 STEPS = (1, 4_000)
 TRANSACTIONS = (1, 12)
@@ -64,6 +69,30 @@ def _attach(world: World, timed: Timed, chance: Random) -> None:
 def _clean(world: World, timed: Timed, chance: Random) -> None:
     world.disturb("clean")
     _client(world, timed).connect(clean=True)
+
+
+def _twin(world: World, timed: Timed, chance: Random) -> None:
+    """Another process takes the client id; the one before is told late, and works on meanwhile."""
+    client = _client(world, timed)
+    older = client.newest
+    if older is None or not older.is_live:
+        return
+    world.disturb("twin")
+    older.consumer.slow_down()
+    for stream in sorted(world.names):
+        world.append(stream, chance.randint(*TWIN_RECORDS))
+
+    def take_over() -> None:
+        call = older.call
+        if world.healed or older is not client.newest or call is None or call.frozen:
+            return
+        if not older.session_id:
+            return  # it has nothing in hand
+        call.delay()
+        world.timeline.after(chance.randint(*TOLD_LATE_US), call.thaw)
+        client.connect(clean=chance.random() < 0.5, anew=True)
+
+    world.timeline.after(chance.randint(*TWIN_US), take_over)
 
 
 def _vanish(world: World, timed: Timed, chance: Random) -> None:
@@ -312,6 +341,7 @@ KINDS: Mapping[str, Callable[[World, Timed, Random], None]] = {
     "begin": _begin,
     "attach": _attach,
     "clean": _clean,
+    "twin": _twin,
     "vanish": _vanish,
     "detach": _detach,
     "cut": _cut,

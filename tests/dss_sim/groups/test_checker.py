@@ -23,17 +23,21 @@ from dss_sim.groups.history import (
     Key,
     Led,
     Lost,
+    Passed,
     Published,
     Stored,
     Unpublished,
+    Unreadable,
     write_history,
 )
 
 G, S = "billing", "orders/0/0"
 
 
-def declared(start: int = 0, every: int = 0, *, by_key: bool = False) -> Declared:
-    return Declared(0, G, ((S, start),), every, by_key)
+def declared(
+    start: int = 0, every: int = 0, *, by_key: bool = False, on_damage: str = "pass"
+) -> Declared:
+    return Declared(0, G, ((S, start),), every, by_key, on_damage)
 
 
 def handed_out(
@@ -77,6 +81,7 @@ def unpublished(sequence: int, error: type[DssError]) -> Unpublished:
 
 TEN = Appended(0, S, 10)
 FAULT = Disturbed(0, "crash")
+STALLS = declared(on_damage="stall")
 
 BROKEN: list[tuple[str, str, list[Event]]] = [
     ("S7", "a record that the log does not have", [declared(), TEN, handed_out(10)]),
@@ -246,7 +251,44 @@ BROKEN: list[tuple[str, str, list[Event]]] = [
     (
         "I4",
         "a record that is never handed out, before one that is damaged",
-        [declared(), TEN, Damaged(1, S, 1, 10), acked(0), committed(10), Ended(9)],
+        [declared(), TEN, Damaged(1, S, 1, 10), Passed(1, G, S, 1, 10), acked(0), committed(10),
+         Ended(9)],
+    ),
+    (
+        "S14",
+        "damaged records passed without a word",
+        [declared(), TEN, Damaged(1, S, 0, 4), Passed(1, G, S, 0, 3), committed(3), committed(4)],
+    ),
+    (
+        "S14",
+        "damaged records passed by a group that stays before them",
+        [STALLS, TEN, Damaged(1, S, 0, 4), committed(4)],
+    ),
+    (
+        "S14",
+        "a group that stays before damaged records, and says that it does not",
+        [STALLS, TEN, Damaged(1, S, 0, 4), Passed(1, G, S, 0, 4)],
+    ),
+    (
+        "S14",
+        "records called damaged that are not",
+        [declared(), TEN, Damaged(1, S, 0, 4), Passed(1, G, S, 0, 5)],
+    ),
+    (
+        "S2",
+        "records passed of which nobody knows whether they are damaged",
+        [declared(), TEN, Unreadable(1, S, 0, 2), committed(2)],
+    ),
+    (
+        "L2",
+        "a stream that stays before records that could be read, below some that cannot",
+        [declared(), TEN, Unreadable(1, S, 2, 4), handed_out(0), acked(0), committed(1), Ended(9)],
+    ),
+    (
+        "L2",
+        "a stream that stays before damage that its group is done with",
+        [STALLS, TEN, handed_out(0), handed_out(1), acked(0), acked(1), committed(2),
+         Damaged(1, S, 0, 2), Ended(9)],
     ),
     (
         "I4",
@@ -360,10 +402,20 @@ def test_of_what_is_damaged_nothing_is_wanted_and_what_was_read_before_may_be_ha
             handed_out(0),
             unpublished(0, SequenceTooOld),
             published(0, 0, repeated=True),
+            Passed(2, G, S, 0, 2),
             committed(2),
             Ended(9),
         ]
     )
+
+
+@pytest.mark.parametrize(
+    ("group", "event"),
+    [(declared(), Unreadable(1, S, 2, 4)), (STALLS, Damaged(1, S, 2, 4))],
+)
+def test_a_group_may_stay_before_what_cannot_be_read(group: Declared, event: Event) -> None:
+    handed: list[Event] = [handed_out(0), handed_out(1), acked(0), acked(1)]
+    Checker().take_all([group, TEN, event, *handed, committed(2), Ended(9)])
 
 
 def test_what_the_machine_took_may_be_stored_again_elsewhere() -> None:

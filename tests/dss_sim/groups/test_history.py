@@ -11,9 +11,11 @@ from dss_sim.groups.history import (
     Event,
     HandedOut,
     Lost,
+    Passed,
     Published,
     Stored,
     Unpublished,
+    Unreadable,
     read_history,
     write_history,
 )
@@ -30,6 +32,8 @@ def test_what_is_read_is_what_was_written(tmp_path: Path) -> None:
         Unpublished(7, "orders/0/0", "p", 1, "DSS3001"),
         Damaged(8, "orders/0/0", 3, 5),
         Lost(8, "orders/0/0", 5, 9),
+        Unreadable(8, "orders/0/0", 9, 10),
+        Passed(8, "billing", "orders/0/0", 3, 5),
         AckDurable(9, "billing", "orders/0/0", ((3, 4), (6, 8)), "ann"),
         Ended(10),
     ]

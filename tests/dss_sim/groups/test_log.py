@@ -1,6 +1,6 @@
 from dss_core.ids import StreamId
 from dss_sim.groups.log import FRAMES_A_READ, SimulatedLog, cut_frames, keys_in, masked
-from dssd.machines.delivery.events import ChunkRead, Read
+from dssd.machines.delivery.events import ChunkRead, Read, ReadFailed
 
 STREAM = StreamId(1, 0)
 
@@ -16,8 +16,14 @@ def log_of(*records: int) -> SimulatedLog:
     return log
 
 
-def read(log: SimulatedLog, offset: int, every: int = 0) -> ChunkRead:
+def answer(log: SimulatedLog, offset: int, every: int = 0) -> ChunkRead | ReadFailed:
     return log.read(Read(1, STREAM, offset, 1 << 20), every)
+
+
+def read(log: SimulatedLog, offset: int, every: int = 0) -> ChunkRead:
+    chunk = answer(log, offset, every)
+    assert isinstance(chunk, ChunkRead)
+    return chunk
 
 
 def test_a_read_gives_whole_frames_and_masks_what_is_not_wanted() -> None:
@@ -47,6 +53,14 @@ def test_a_read_ends_before_a_damaged_frame_and_the_next_one_passes_over_it() ->
     assert (chunk.base, chunk.next, chunk.records) == (4, 6, 2)
     log.damage(STREAM, [(4, 6)])
     assert (read(log, 3).frames, read(log, 3).next) == (b"", 6)
+
+
+def test_a_read_ends_before_a_bad_sector_and_one_that_begins_there_fails() -> None:
+    log = log_of(2, 2, 2)
+    log.lose_sectors(STREAM, [(2, 4)])
+    assert (read(log, 0).records, read(log, 0).next) == (2, 2)
+    assert answer(log, 2) == answer(log, 3) == ReadFailed(1)
+    assert (read(log, 4).base, read(log, 4).next) == (4, 6)
 
 
 def test_a_read_passes_over_lost_offsets_and_damage_beside_them() -> None:

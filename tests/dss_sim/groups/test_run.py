@@ -16,8 +16,8 @@ from dssd.machines.leader.lent_stream import LentStream, StreamState
 from dssd.machines.leader.stream_events import Act, HolderLost
 from support.proof_share import share
 
-SEEDS = share(100, 2_000)
-AT_A_TIME = 100
+SEEDS = share(60, 2_000)
+AT_A_TIME = 20
 
 ONCE_FAILED = {
     5: "bad bytes moved a stream on above the end at which it was sealed",

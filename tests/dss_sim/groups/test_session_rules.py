@@ -15,6 +15,7 @@ from dss_sim.groups.plan import plan_of
 from dss_sim.groups.session_host import SimulatedSession
 from dss_sim.groups.session_rules import HeldGrant, SessionRules
 from dss_sim.groups.timed_events import happen
+from dss_sim.groups.turn_rules import check_shares
 from dss_sim.groups.violation import Violation
 from dss_sim.groups.world import World
 from dssd.machines.attempts import Attempts
@@ -119,15 +120,15 @@ def test_who_has_less_out_than_its_share_must_not_wait(lending: Lending) -> None
     window._streams[99] = other
     share = window.credit.records // 4
     other.out.add(SentRange(0, share - 1, (), share - 1, 0))
-    lending.rules.check_shares()
+    check_shares(window)
     other.chunk = ChunkRead(99, 0, b"", (), 1, 0, 1)
     with broken("S12"):
-        lending.rules.check_shares()
+        check_shares(window)
     other.out.add(SentRange(share, share + 1, (), 1, 0))
-    lending.rules.check_shares()
+    check_shares(window)
     other.out.take(share, share + 1)
     other.resting.rest(0, 1, 1)
-    lending.rules.check_shares()
+    check_shares(window)
 
 
 def test_a_window_must_wake_by_the_deadline_of_a_revoke(lending: Lending) -> None:

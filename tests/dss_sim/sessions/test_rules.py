@@ -284,6 +284,31 @@ def the_newest_is_told_that_it_was_taken_over(story: Story) -> None:
     story.refuse(story.attach(), SessionTakenOver)
 
 
+def another_session_than_the_one_named(story: Story) -> None:
+    story.attach(session_id=b"of a life before")
+
+
+def not_found_although_another_has_come(story: Story) -> None:
+    story.attach()
+    talk = Talk(story.person, session_id=b"of a life before")
+    talk.begun_us = SECOND_US
+    story.refuse(talk, SessionNotFound)
+
+
+def taken_over_although_its_session_is_there(story: Story) -> None:
+    story.attach()
+    story.refuse(Talk(story.person, session_id=SESSION_ID), SessionTakenOver)
+
+
+def taken_over_although_its_session_expired(story: Story) -> None:
+    story.attach().left_us = story.timeline.now_us
+    story.wait(GRACE_MS / 1_000)
+    story.expire()
+    talk = Talk(story.person, session_id=SESSION_ID)
+    talk.begun_us = story.timeline.now_us + 1
+    story.refuse(talk, SessionTakenOver)
+
+
 def refused_although_there_is_room(story: Story) -> None:
     story.refuse(Talk(story.person), Overloaded)
 
@@ -316,6 +341,10 @@ BROKEN: dict[Callable[[Story], None], str] = {
     a_destroyed_group_comes_back: "I18",
     an_old_connection_lives_on: "F11",
     the_newest_is_told_that_it_was_taken_over: "F11",
+    another_session_than_the_one_named: "S13",
+    not_found_although_another_has_come: "S13",
+    taken_over_although_its_session_is_there: "F11",
+    taken_over_although_its_session_expired: "F11",
     refused_although_there_is_room: "F12",
 }
 
@@ -368,6 +397,13 @@ def test_a_session_that_comes_goes_and_is_taken_over_breaks_nothing() -> None:
     story.delete(GroupRow, (1,))
     story.delete(SubscriptionRow, (SESSION_ID, 1))
     assert story.rules.live == {}
+
+
+def test_who_comes_back_to_a_session_that_another_discarded_was_taken_over() -> None:
+    story = Story()
+    story.attach()
+    story.attach(later(story.row, 2, session_id=b"of another"), clean=True)
+    story.refuse(Talk(story.person, session_id=SESSION_ID), SessionTakenOver)
 
 
 def test_a_clock_that_jumped_while_the_daemon_was_down_leaves_the_grace() -> None:

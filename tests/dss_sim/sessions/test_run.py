@@ -19,8 +19,8 @@ from dssd.sessions import sessions
 from dssd.store.rows import SessionRow
 from support.proof_share import share
 
-SEEDS = share(20, 400)
-AT_A_TIME = 20
+SEEDS = share(15, 400)
+AT_A_TIME = 5
 
 ONCE_FAILED = {
     92: "a group that was removed on a full disk ended the connections of its members",

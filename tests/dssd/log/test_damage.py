@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from dss_core.errors import DssError, SequenceGap, SequenceTooOld
+from dss_core.errors import DssError, LogUnreadable, SequenceGap, SequenceTooOld
+from dss_core.filters import TopicFilter
 from dss_core.ids import StreamId
 from dssd.log.port import Appended
 from dssd.log.segment.file import HEADER_BYTES
@@ -19,7 +20,8 @@ from support.segment_bytes import flip, frame_places
 Bench = Any
 MakeFrame = Callable[..., bytes]
 OTHER = b"another producer"
-STREAMS = (StreamId(7, 0), StreamId(7, 1))
+STREAM = StreamId(7, 0)
+STREAMS = (STREAM, StreamId(7, 1))
 
 
 async def two_streams(bench: Bench, make_frame: MakeFrame) -> bytes:
@@ -341,3 +343,33 @@ async def test_a_topic_row_with_starts_survives_a_lost_index(bench: Bench) -> No
     assert row.starts.startswith("2,")
     assert await bench.payloads() == {2: b"m2", 3: b"m3"}
     assert bench.log.quarantined() == []
+
+
+@pytest.mark.parametrize("filter_text", [None, "orders"])
+async def test_what_lies_before_a_bad_sector_can_be_read(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, filter_text: str | None
+) -> None:
+    for number in range(200):
+        await bench.put(b"record %03d" % number, subjects="orders")
+    await bench.reopen()
+    (path,) = bench.segments()
+    bad = range(8_192, 12_288)
+    ends = [*frame_places(path)[1:], path.stat().st_size]
+    usual, inode = os.preadv, path.stat().st_ino
+
+    def failing(fd: int, buffers: list[memoryview], position: int, flags: int = 0) -> int:
+        wanted = range(position, position + len(buffers[0]))
+        if os.fstat(fd).st_ino == inode and wanted.start < bad.stop and bad.start < wanted.stop:
+            raise OSError(errno.EIO, "no")
+        return usual(fd, buffers, position, flags)
+
+    monkeypatch.setattr(os, "preadv", failing)
+    matching = None if filter_text is None else TopicFilter.parse(filter_text)
+    offset, whole = 0, sum(end <= bad.start for end in ends)
+    while offset < whole:
+        chunk = await bench.log.read(STREAM, offset, bytes_max=1 << 16, matching=matching)
+        assert (chunk.damaged, chunk.lost) == ((), ())
+        offset = chunk.next
+    assert offset == whole
+    with pytest.raises(LogUnreadable):
+        await bench.log.read(STREAM, offset, bytes_max=1 << 16, matching=matching)

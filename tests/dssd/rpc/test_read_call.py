@@ -12,7 +12,7 @@ from dss_core.errors import IllegalArgument, OffsetOutOfRange, Stopping, StreamN
 from dss_core.filters import TopicFilter
 from dss_core.ids import StreamName
 from dss_core.limits import MESSAGE_BYTES_MAX, NAME_BYTES_MAX, PARTITIONS_MAX
-from dssd.limits import READ_NAMES_PER_REPLY_MAX
+from dssd.limits import READ_BRIDGE_BYTES_MAX, READ_NAMES_PER_REPLY_MAX
 from dssd.machines.start_point import AtOffset, AtTime, Earliest, Now, StartPoint
 from dssd.rpc.read_call import ReadCall, Reading
 from support.log_in_process import Shelf
@@ -109,6 +109,16 @@ async def test_a_read_ends_after_so_many_records(shelf: Shelf) -> None:
         assert await read(shelf, reading(records_max=records_max)) == expected
     async with aclosing(call(shelf, reading(follow=True, records_max=3)).replies()) as replies:
         assert payloads([reply async for reply in replies]) == [b"0", b"1", b"2"]
+
+
+async def test_records_that_the_filter_rejects_do_not_count(shelf: Shelf) -> None:
+    topic = await shelf.topic("a", 1, "a/#")
+    for number in range(3):
+        await shelf.store(topic, b"%d" % number, subject="a/wanted")
+        await shelf.store(topic, b"x", b"y", subject="a/other")
+        # So many rejected bytes that the answer before them ends there.
+        await shelf.store(topic, bytes(READ_BRIDGE_BYTES_MAX), subject="a/other")
+    assert await read(shelf, reading("a/wanted", records_max=3)) == [b"0", b"1", b"2"]
 
 
 async def test_a_read_ends_before_a_time(shelf: Shelf) -> None:

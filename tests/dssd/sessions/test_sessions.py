@@ -29,6 +29,7 @@ from dss_core.ids import StreamId
 from dss_core.progress import Progress, total
 from dss_sim.played_groups import PATIENCE_S, MovedClock, Plant
 from dss_sim.played_sessions import Hall, offsets_of, opened_hall
+from dssd.limits import REVOKE_REPORT_SHARE
 from dssd.log.port import Chunk
 from dssd.machines.delivery.events import Deliver, Settle
 from dssd.machines.start_point import Earliest
@@ -510,8 +511,39 @@ async def test_a_clean_start_discards_what_was(hall: Hall) -> None:
         assert client.opened.session_id != before.session_id
         assert hall.plant.groups.groups() == ()
         assert await hall.plant.store.scan(SubscriptionRow) == []
-    with pytest.raises(SessionNotFound):
-        await hall.sessions.attach(Opening("c", session_id=before.session_id))
+
+
+@pytest.mark.parametrize("connected", [False, True])
+async def test_who_resumes_a_session_that_another_client_discarded_was_taken_over(
+    plant: Plant, connected: bool
+) -> None:
+    async with opened_hall(plant) as hall, hall.attached() as old:
+        before = old.opened
+    await plant.stop()
+    await plant.start()
+    async with opened_hall(plant) as hall:
+        async with hall.attached() as new:
+            if not connected:
+                hall.sessions.detach(new.session)
+            with pytest.raises(SessionTakenOver):
+                await hall.sessions.attach(Opening("c", session_id=before.session_id))
+            assert new.session.ended.is_set() is not connected
+        async with hall.attached(session_id=new.opened.session_id) as again:
+            assert again.opened.session_present
+
+
+async def test_who_resumes_a_session_that_expired_is_told_that_it_is_not_there(
+    plant: Plant,
+) -> None:
+    clock = plant.clock = LateClock()
+    async with opened_hall(plant) as hall:
+        async with hall.attached() as client:
+            before = client.opened
+        clock.late_ms = 10_001
+        await hall.sessions.discard_expired()
+        with pytest.raises(SessionNotFound):
+            await hall.sessions.attach(Opening("c", session_id=before.session_id))
+        assert await plant.store.scan(SessionRow) == []
 
 
 async def test_the_newest_connection_wins_and_the_old_is_told(hall: Hall) -> None:
@@ -527,6 +559,84 @@ async def test_the_newest_connection_wins_and_the_old_is_told(hall: Hall) -> Non
             await old.ack(grant, 0, 1)
             await new.subscribe(GROUP)
             assert [record[1:] for record in await new.records(1)] == [(0, True, 2)]
+
+
+async def test_what_a_client_that_is_taken_over_did_not_hand_out_is_new_to_the_next(
+    hall: Hall,
+) -> None:
+    [stream] = await hall.plant.topic("orders", 1)
+    await hall.plant.publish(stream, 4)
+    async with hall.attached() as old:
+        await old.subscribe(GROUP)
+        deliver = await old.next(Deliver)
+        await old.settle(Settle(deliver.grant, ((0, 1),), frontier=2))
+        async with hall.attached() as new:
+            await new.subscribe(GROUP)
+            assert [record[1:] for record in await new.records(3)] == [
+                (1, True, 2),
+                (2, False, 1),
+                (3, False, 1),
+            ]
+
+
+async def test_a_client_that_is_taken_over_in_silence_is_waited_for_and_then_in_doubt(
+    hall: Hall, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dssd.sessions.sessions.TAKEOVER_DRAIN_S", 0.2)
+    [stream] = await hall.plant.topic("orders", 1)
+    await hall.plant.publish(stream, 2)
+    async with hall.attached() as old:
+        old.answers_revokes = False
+        await old.subscribe(GROUP)
+        deliver = await old.next(Deliver)
+        began_ms = hall.plant.clock.now_ms()
+        coming = asyncio.create_task(hall.sessions.attach(Opening("c")))
+        await old.next(Revoke, grant=deliver.grant)
+        # What it says in time counts.
+        await old.settle(Settle(deliver.grant, ((0, 1),), frontier=1))
+        assert not coming.done()
+        assert not old.session.ended.is_set()
+        hall.sessions.detach(await coming)
+        assert hall.plant.clock.now_ms() - began_ms >= 200 * REVOKE_REPORT_SHARE
+        assert isinstance((await old.refused()).error, SessionTakenOver)
+        async with hall.attached() as new:
+            await new.subscribe(GROUP)
+            assert [record[1:] for record in await new.records(1)] == [(1, True, 2)]
+
+
+async def test_a_client_that_resumes_by_its_session_does_not_wait_for_its_old_connection(
+    hall: Hall,
+) -> None:
+    [stream] = await hall.plant.topic("orders", 1)
+    await hall.plant.publish(stream, 1)
+    async with hall.attached() as old:
+        old.answers_revokes = False
+        await old.subscribe(GROUP)
+        await old.next(Deliver)
+        async with hall.attached(session_id=old.opened.session_id) as new:
+            assert new.opened.session_present
+        assert not [item for item in await old.end() if isinstance(item, Revoke)]
+
+
+async def test_a_stop_in_the_midst_of_a_takeover_lets_nobody_in(hall: Hall) -> None:
+    [stream] = await hall.plant.topic("orders", 1)
+    await hall.plant.publish(stream, 1)
+    async with hall.attached() as old:
+        old.answers_revokes = False
+        await old.subscribe(GROUP)
+        deliver = await old.next(Deliver)
+        coming = asyncio.create_task(hall.sessions.attach(Opening("c")))
+        await old.next(Revoke, grant=deliver.grant)
+        stopping = asyncio.create_task(hall.sessions.stop())
+        await old.session.take(FinishRevoke(deliver.grant))
+        with pytest.raises(Stopping):
+            await coming
+        await stopping
+        assert hall.sessions.counts().connected == 0
+    [found] = await hall.plant.store.scan(SessionRow)
+    assert found.row.session_epoch == 2
+    assert found.row.session_id != old.opened.session_id
+    assert found.row.disconnected_at_ms is not None
 
 
 async def test_a_session_expires_after_its_grace(plant: Plant) -> None:

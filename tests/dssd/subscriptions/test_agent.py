@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from dss_core.ids import StreamId
 from dss_core.progress import Progress
+from dssd.machines.borrower.events import Ended
 from dssd.machines.messages import (
     BorrowerId,
     Disconnect,
@@ -13,6 +14,9 @@ from dssd.machines.messages import (
     Invalidate,
     LeaderWanted,
     LeaseStreams,
+    Pause,
+    PauseChanged,
+    PauseObeyed,
     RenewStreamLease,
     Revoke,
     Revoked,
@@ -86,12 +90,15 @@ class Session:
     def resume(self, subscription: int) -> None:
         self.told.append(("resume", subscription))
 
+    def set_paused(self, agent: Agent, borrower_id: bytes, turn: int, *, paused: bool) -> None:
+        self.told.append(("set_paused", borrower_id, turn, paused))
+
     def standing(self, subscription: int, state: str) -> None:
         pass
 
-    def over(self, agent: Agent, error_code: str) -> None:
+    def over(self, agent: Agent, ended: Ended) -> None:
         self.handler.ended(agent.subscription)
-        self.told.append(("over", agent.subscription, error_code))
+        self.told.append(("over", agent.subscription, ended.error_code))
 
     def mailed(self, agent: Agent, borrower_id: bytes, message: ToBorrower) -> None:
         agent.receive(borrower_id, message, 0)
@@ -217,3 +224,29 @@ def test_the_borrowers_of_a_lease_group_hold_sets_and_the_session_is_told_the_sa
     assert [each.final for each in last.taken_over] == [True]
     session.hear(RenewStreamLease(b"\x01", 1, 2, 0, None, ((STREAM, 3),)))
     assert session.take() == [("saved", 1, Progress(5)), ("drop", 1, "revoked")]
+
+
+def test_a_pause_reaches_the_session_and_its_confirmation_the_leader() -> None:
+    session = granted_session()
+    session.hear(PauseChanged(b"\x01", 1, Pause(2, True)))
+    assert session.take() == [("set_paused", b"\x01", 1, True)]
+    agent = session.handler.agent(1)
+    assert agent is not None
+    assert session.messages(PauseObeyed) == []
+    agent.pause_taken(b"\x01", 1, 10)
+    assert session.messages(PauseObeyed) == [PauseObeyed(b"\x01", 1, 2)]
+
+
+def test_a_new_borrower_begins_without_the_pause_of_the_one_before_and_is_told_anew() -> None:
+    session = granted_session()
+    session.hear(PauseChanged(b"\x01", 1, Pause(2, True)))
+    session.take()
+    session.hear(Invalidate(b"\x01", 1, "stale"))
+    assert session.take() == [
+        ("drop", 1, "stale"),
+        ("resume", 1),
+        ("set_paused", b"\x01", 1, False),
+    ]
+    stream = GrantedStream(STREAM, 4, Progress(0), 0, (), 0, pause=Pause(2, True))
+    session.hear(Grant(b"\x02", 1, (stream,), 6_000))
+    assert session.take() == [("set_paused", b"\x02", 1, True), ("install", STREAM)]

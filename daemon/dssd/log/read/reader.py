@@ -2,9 +2,9 @@
 
 Invariant: bytes are returned only if their checksums hold. Offsets are skipped as damaged only once
 that is confirmed: their bytes were read anew, past the page cache, and are still wrong or missing.
-A read that fails raises `LogUnreadable`, and nothing is skipped. A read returns what it has before
-it blocks the event loop for too long. If the filter
-rejects the subjects of a frame, only its head is read.
+A read that fails raises `LogUnreadable` if the frame that it begins at cannot be read, else it
+returns those before; nothing is skipped. A read returns what it has before it blocks the event loop
+for too long. If the filter rejects the subjects of a frame, only its head is read.
 """
 
 import time
@@ -13,7 +13,7 @@ from pathlib import Path
 
 import xxhash
 
-from dss_core.errors import FrameCorrupt
+from dss_core.errors import FrameCorrupt, LogUnreadable
 from dss_core.filters import TopicFilter
 from dss_core.frame import (
     Header,
@@ -113,7 +113,8 @@ class Reader:
                 break
             cached = self._tail.at(stream_id, chunk.at)
             if cached is None:
-                await self._take_from_segment(reading)
+                if not await self._take_what_can_be_read(reading):
+                    break
             elif matching is None:
                 _take_cached(chunk, cached)
             else:
@@ -139,6 +140,20 @@ class Reader:
                 _judge(reading.chunk, header, whole or b"".join((head, rest)), wanted)
             if reading.over:
                 return
+
+    async def _take_what_can_be_read(self, reading: _Read) -> bool:
+        """Go on in a segment; whether the read may go on behind what it found.
+
+        Raises:
+            LogUnreadable: nothing was found, and nobody knows what is there.
+        """
+        try:
+            await self._take_from_segment(reading)
+        except LogUnreadable:
+            if reading.chunk.at == reading.offset:
+                raise
+            return False
+        return True
 
     async def _take_from_segment(self, reading: _Read) -> None:
         """Go on in the segment that holds the next offset."""
@@ -176,7 +191,7 @@ class Reader:
                 return
             taken = 1
             if reading.matching is not None:
-                await self._judge_run(reading, segment, path, run, reading.matching)
+                await self._judge_run(reading, segment, path, run)
             elif chunk.holds_frames and run.length > chunk.room_bytes:
                 chunk.full = True
             else:
@@ -195,7 +210,10 @@ class Reader:
         first = runs[0]
         if len(runs) > 1 and chunk.at == first.base:
             size = runs[-1].position + runs[-1].length - first.position
-            data = await self._files.view(path, first.position, size)
+            try:
+                data = await self._files.view(path, first.position, size)
+            except LogUnreadable:
+                data = memoryview(b"")
             if not reading.still_there(segment):
                 return 0
             # Copied, so that the bytes between them are not kept in memory.
@@ -211,7 +229,11 @@ class Reader:
     async def _take_run(self, reading: _Read, segment: Segment, path: Path, run: Run) -> None:
         """Take all frames of a run from the next offset on."""
         chunk = reading.chunk
-        data = await self._files.view(path, run.position, run.length)
+        try:
+            data = await self._files.view(path, run.position, run.length)
+        except LogUnreadable:
+            await self._judge_run(reading, segment, path, run)
+            return
         if not reading.still_there(segment):
             return
         if not _is_whole((run, data)):
@@ -254,18 +276,18 @@ class Reader:
             wanted = self._verdicts.on(table, header.subjects, reading.matching)
         _judge(reading.chunk, header, found.frame, wanted)
 
-    async def _judge_run(
-        self, reading: _Read, segment: Segment, path: Path, run: Run, matching: TopicFilter
-    ) -> None:
-        """Take the frames of a run that the filter wants; read only the heads of the others."""
-        chunk = reading.chunk
+    async def _judge_run(self, reading: _Read, segment: Segment, path: Path, run: Run) -> None:
+        """Take the frames of a run that are wanted, one by one; read only the heads of others."""
+        chunk, matching = reading.chunk, reading.matching
         walk = RunWalk(self._files, path, run)
         try:
             while not reading.over and await walk.next():
                 header = walk.header
                 if header.base_offset + header.records <= chunk.at:
                     continue
-                wanted = self._verdicts.on(await walk.table(), header.subjects, matching)
+                wanted = None
+                if matching is not None:
+                    wanted = self._verdicts.on(await walk.table(), header.subjects, matching)
                 if wanted is not None and not wanted:
                     _reject(chunk, header, walk.frame_if_held())
                     continue

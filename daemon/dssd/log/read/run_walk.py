@@ -6,7 +6,7 @@ request, except that small frames are read many at a time.
 
 from pathlib import Path
 
-from dss_core.errors import FrameCorrupt
+from dss_core.errors import FrameCorrupt, LogUnreadable
 from dss_core.frame import HEADER_BYTES, Header, subject_table, subject_table_end, verify_stamp
 from dssd.limits import READ_HEAD_BYTES
 from dssd.log.read.file_reader import FileReader
@@ -78,9 +78,18 @@ class RunWalk:
         index = self._at - self._held_at
         if len(self._held) - index < size:
             wanted = min(max(size, self._step), self._stop - self._at)
-            self._held = await self._files.read(self._path, self._at, wanted)
+            self._held = await self._read(size, wanted)
             self._held_at = self._at
             index = 0
             if len(self._held) < size:
                 raise FrameCorrupt(reason="the file ends within it")
         return index
+
+    async def _read(self, size: int, wanted: int) -> bytes:
+        """As much as wanted; just the size, where what lies behind it cannot be read."""
+        try:
+            return await self._files.read(self._path, self._at, wanted)
+        except LogUnreadable:
+            if wanted == size:
+                raise
+            return await self._files.read(self._path, self._at, size)

@@ -31,10 +31,11 @@ carry the time, and `WakeAt` asks for the next `Ticked`.
 from dataclasses import replace
 
 from dssd.limits import UNSUBSCRIBE_MS
-from dssd.machines.borrower import ending, grants
+from dssd.machines.borrower import ending, grants, pausing
 from dssd.machines.borrower.events import (
     BorrowerInput,
     Disconnected,
+    PauseTaken,
     Received,
     Reported,
     SendToLeader,
@@ -69,6 +70,7 @@ from dssd.machines.messages import (
     Invalidate,
     LeaderConnectResponse,
     LeaseStreams,
+    PauseChanged,
     Ping,
     PingResponse,
     ProgressSaved,
@@ -225,6 +227,7 @@ MESSAGES: Messages = {
     (_S.CONNECTING, LeaseStreams): ignore_message,
     (_S.CONNECTING, UpdateStreams): ignore_message,
     (_S.CONNECTING, RenewStreamLease): ignore_message,
+    (_S.CONNECTING, PauseChanged): pausing.take_change,
     (_S.CONNECTED, LeaderConnectResponse): ignore_message,
     (_S.CONNECTED, PingResponse): _extend,
     (_S.CONNECTED, Grant): _take_grants,
@@ -235,6 +238,7 @@ MESSAGES: Messages = {
     (_S.CONNECTED, LeaseStreams): ignore_message,
     (_S.CONNECTED, UpdateStreams): ignore_message,
     (_S.CONNECTED, RenewStreamLease): ignore_message,
+    (_S.CONNECTED, PauseChanged): pausing.take_change,
     (_S.UNSUBSCRIBING, LeaderConnectResponse): ignore_message,
     (_S.UNSUBSCRIBING, PingResponse): _extend,
     (_S.UNSUBSCRIBING, Grant): _decline_grants,
@@ -245,6 +249,7 @@ MESSAGES: Messages = {
     (_S.UNSUBSCRIBING, LeaseStreams): ignore_message,
     (_S.UNSUBSCRIBING, UpdateStreams): ignore_message,
     (_S.UNSUBSCRIBING, RenewStreamLease): ignore_message,
+    (_S.UNSUBSCRIBING, PauseChanged): pausing.take_change_last,
 }
 """For every state but `GONE`: a borrower that is gone answers `Revoked` only."""
 
@@ -254,24 +259,28 @@ TRANSITIONS: Transitions = {
     (_S.CONNECTING, Started): _start,
     (_S.CONNECTING, Received): LINK.receive,
     (_S.CONNECTING, Reported): ignore,
+    (_S.CONNECTING, PauseTaken): pausing.take_obeyed,
     (_S.CONNECTING, Unsubscribed): ending.leave,
     (_S.CONNECTING, Disconnected): ending.leave,
     (_S.CONNECTING, Ticked): LINK.tick,
     (_S.CONNECTED, Started): LINK.start_anew,
     (_S.CONNECTED, Received): LINK.receive,
     (_S.CONNECTED, Reported): _report,
+    (_S.CONNECTED, PauseTaken): pausing.take_obeyed,
     (_S.CONNECTED, Unsubscribed): _begin_unsubscribing,
     (_S.CONNECTED, Disconnected): ending.leave,
     (_S.CONNECTED, Ticked): LINK.tick,
     (_S.UNSUBSCRIBING, Started): ignore,
     (_S.UNSUBSCRIBING, Received): LINK.receive,
     (_S.UNSUBSCRIBING, Reported): _report_last,
+    (_S.UNSUBSCRIBING, PauseTaken): ignore,
     (_S.UNSUBSCRIBING, Unsubscribed): ignore,
     (_S.UNSUBSCRIBING, Disconnected): ending.leave,
     (_S.UNSUBSCRIBING, Ticked): LINK.tick,
     (_S.GONE, Started): ignore,
     (_S.GONE, Received): ending.receive_gone,
     (_S.GONE, Reported): ignore,
+    (_S.GONE, PauseTaken): ignore,
     (_S.GONE, Unsubscribed): ignore,
     (_S.GONE, Disconnected): ignore,
     (_S.GONE, Ticked): ignore,

@@ -77,9 +77,11 @@ def invalidate(state: Holder, message: Invalidate, now_ms: int, effects: Effects
     if message.stream is not None:
         forget_up_to(state, message.stream, message.grant_epoch, message.reason, effects)
         return
-    final = message.reason in REGISTRY
-    over = Ended(message.reason, message.reason) if final else Recreate(message.reason)
-    end(state, over, effects)
+    reason = message.reason
+    if reason in REGISTRY:
+        end(state, Ended(reason, error_code=reason, detail=message.detail), effects)
+    else:
+        end(state, Recreate(reason), effects)
 
 
 def invalidate_last(state: Holder, message: Invalidate, now_ms: int, effects: Effects) -> None:

@@ -43,6 +43,15 @@ class Reported:
 
 
 @dataclass(frozen=True, slots=True)
+class PauseTaken:
+    """The client hands out nothing more, or hands out again, as `SetPaused` asked."""
+
+    turn: int
+    """Of that effect."""
+    now_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class Unsubscribed:
     """The client left the subscription; final reports will follow."""
 
@@ -63,7 +72,7 @@ class Ticked:
     now_ms: int
 
 
-BorrowerInput = Started | Received | Reported | Unsubscribed | Disconnected | Ticked
+BorrowerInput = Started | Received | Reported | PauseTaken | Unsubscribed | Disconnected | Ticked
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +135,18 @@ class ResumeDelivery:
 
 
 @dataclass(frozen=True, slots=True)
+class SetPaused:
+    """The group was paused: the client is to hand out nothing new; or it was resumed.
+
+    Answered by `PauseTaken`. It has nothing to do with `SuspendDelivery`: neither lifts the other.
+    """
+
+    paused: bool
+    turn: int
+    """Rises; an answer to an earlier one is late."""
+
+
+@dataclass(frozen=True, slots=True)
 class Standing:
     """For people: standby (connected, holds no stream), active, or connecting."""
 
@@ -145,6 +166,8 @@ class Ended:
 
     reason: str
     error_code: str = ""
+    detail: str = ""
+    """As in `Invalidate`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +186,7 @@ BorrowerEffect = (
     | ProgressDurable
     | SuspendDelivery
     | ResumeDelivery
+    | SetPaused
     | Standing
     | Recreate
     | Ended

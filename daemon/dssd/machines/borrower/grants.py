@@ -15,6 +15,7 @@ from dssd.machines.borrower.events import (
     RevokeStream,
     SendToLeader,
 )
+from dssd.machines.borrower.pausing import note_pause
 from dssd.machines.borrower.state import Effects, HeldStream, Holder, merge_report
 from dssd.machines.messages import (
     GrantedStream,
@@ -43,7 +44,11 @@ def is_new(state: Holder, granted: GrantedStream) -> bool:
 
 
 def install(state: Holder, granted: GrantedStream, effects: Effects) -> HeldStream:
-    """Hold a stream under a new grant; an older one of it ends."""
+    """Hold a stream under a new grant; an older one of it ends.
+
+    A pause that comes with it is known before anything of the stream is read.
+    """
+    note_pause(state, granted.pause, effects)
     if granted.stream in state.streams:
         drop(state, granted.stream, "granted anew", effects)
     report = StreamReport(

@@ -65,6 +65,22 @@ class HeldStream:
         self.resend_ms = RESEND_FIRST_MS
 
 
+class KnownPause:
+    """What a borrower knows of the pause of its group."""
+
+    __slots__ = ("asked", "change", "leader_epoch", "obeyed", "paused")
+
+    def __init__(self) -> None:
+        self.leader_epoch = 0
+        self.change = 0
+        """The newest that is known, under that leader."""
+        self.paused = False
+        self.asked = 0
+        """How often the client was asked to stop handing out, or to go on."""
+        self.obeyed = True
+        """The client has done what it was asked last."""
+
+
 class Holder:
     """What a borrower knows under either protocol. Owned by its agent; a step changes it in place.
 
@@ -72,8 +88,8 @@ class Holder:
     """
 
     __slots__ = (
-        "borrower_id", "client_id", "ended_epochs", "leader_epoch", "lease_ms", "session_id",
-        "standing", "state", "streams", "suspended", "timers", "wake_ms",
+        "borrower_id", "client_id", "ended_epochs", "leader_epoch", "lease_ms", "pause",
+        "session_id", "standing", "state", "streams", "suspended", "timers", "wake_ms",
     )  # fmt: skip
 
     def __init__(
@@ -88,6 +104,7 @@ class Holder:
         self.streams: dict[StreamId, HeldStream] = {}
         self.ended_epochs: dict[StreamId, int] = {}
         self.suspended = False
+        self.pause = KnownPause()
         self.standing = ""
         self.timers: Deadlines[Timer | StreamId] = Deadlines()
         self.wake_ms: int | None = None
@@ -100,7 +117,12 @@ class Holder:
         """How it presents itself, and what it holds, to a leader that it looks for."""
         held = tuple(held.report for held in self.streams.values())
         return LeaderWanted(
-            self.borrower_id, self.leader_epoch, self.session_id, self.client_id, held
+            self.borrower_id,
+            self.leader_epoch,
+            self.session_id,
+            self.client_id,
+            held,
+            paused=self.pause.paused,
         )
 
 

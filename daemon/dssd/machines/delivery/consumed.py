@@ -5,7 +5,7 @@ they are all that the group was ever done with. Progress never falls. This modul
 is out or what rests.
 """
 
-from dss_core.progress import Progress, Ranges, clipped, normalised
+from dss_core.progress import Progress, Ranges, clipped, normalised, without
 from dssd.limits import DAMAGED_RANGES_MAX
 from dssd.machines.delivery.events import ChunkRead
 from dssd.machines.fate import Fate
@@ -20,6 +20,11 @@ class Consumed:
         self.progress = progress
         self.counts = fate.counts
         self.damaged = fate.damaged
+
+    def done(self) -> Ranges:
+        """Every offset that the group is done with."""
+        floor, ranges = self.progress.floor, self.progress.ranges
+        return ((0, floor), *ranges) if floor else ranges
 
     def ack(self, acked: Ranges) -> None:
         """The user acknowledged disjoint ranges."""
@@ -38,7 +43,7 @@ class Consumed:
     def pass_by(self, chunk: ChunkRead, ranges: Ranges, kind: str = "filtered") -> None:
         """Count disjoint offsets that the chunk leaves out, as what the chunk says, else a kind."""
         if chunk.lost or chunk.damaged:
-            damaged = _met(chunk.damaged, ranges)
+            damaged = without(_met(chunk.damaged, ranges), self.done())
             self._pass(damaged, "damaged")
             self._pass(_met(chunk.lost, ranges), "lost")
             if damaged:

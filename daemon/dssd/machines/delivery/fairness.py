@@ -46,8 +46,16 @@ class Share:
     new_next: bool = False
     """Whether new records are read next, where both wait."""
     suspended: bool = False
+    """Its leader is silent."""
+    paused: bool = False
+    """Its group is paused; neither lifts the other."""
     left: bool = False
     grants: set[int] = field(default_factory=set)
+
+    @property
+    def silent(self) -> bool:
+        """Whether nothing of it may be sent."""
+        return self.suspended or self.paused
 
 
 class RoundRobin:
@@ -96,7 +104,7 @@ class RoundRobin:
     def offer(self, stream: DeliveredStream) -> None:
         """Let the stream take its turn, if it has something to read."""
         share = self._shares[stream.subscription]
-        if share.suspended or stream.chunk is not None or stream.read_offset() is None:
+        if share.silent or stream.chunk is not None or stream.read_offset() is None:
             return
         wanted = share.again if stream.resending else share.hungry
         if stream.queue is wanted:

@@ -1,8 +1,9 @@
 """Records that come again: how long they rest, and which are due.
 
 What is due is gone through in the order of offsets, round and round, so that records which are
-refused over and over do not hold up those behind them. Invariants: a range rests or is due, never
-both; due ranges are disjoint and in order. This module does not know why a record comes again.
+refused over and over, or cannot be read, do not hold up the others. Invariants: a range rests or is
+due, never both; due ranges are disjoint and in order. This module does not know why a record comes
+again.
 """
 
 from bisect import bisect_left
@@ -89,6 +90,12 @@ class Resting:
         self._set_due((*before, *left, *after))
         if not left:
             self._at = end
+
+    def pass_by(self) -> None:
+        """The range that goes next cannot be read now: it stays due, and the round goes on."""
+        due = self.due()
+        if due is not None:
+            self._at = due[1]
 
     def clear(self) -> None:
         """Forget all ranges."""

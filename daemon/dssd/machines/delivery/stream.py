@@ -122,6 +122,9 @@ class DeliveredStream:
         if self.at_tail or self._cursor_held():
             return None
         self.resending = False
+        if self.progress.ranges:
+            # What is done already is not read: it may be what cannot be.
+            self.cursor = self.sent = self.progress.first_unacked(self.cursor)
         return self.cursor
 
     def read_bytes_max(self) -> int:
@@ -150,10 +153,16 @@ class DeliveredStream:
         self.reading = False
         if not self.ending:
             self.trouble.met(trouble, now_ms)
+            if self.resending:
+                self.resting.pass_by()
+
+    def not_done(self, ranges: Ranges) -> Ranges:
+        """What of these disjoint ranges the group is not done with."""
+        return without(ranges, self.consumed.done())
 
     def stops_at(self, chunk: ChunkRead) -> bool:
         """Whether the group wants to stop at what is damaged there."""
-        return self._stall_at_damage and bool(chunk.damaged)
+        return self._stall_at_damage and bool(self.not_done(chunk.damaged))
 
     def end(self, until_ms: int | None) -> None:
         """Send nothing more; until the time, what is out may still be settled."""
@@ -411,15 +420,18 @@ class DeliveredStream:
         for low, high in self.out.within(start, end):
             self.waits.handed_out(low, high, now_ms)
 
-    def expire(self, now_ms: int) -> list[SentRange]:
-        """Let records rest whose ack wait ran out; returns those whose credit comes back."""
+    def expire(self, now_ms: int, *, blamed: bool) -> list[SentRange]:
+        """Let records rest whose ack wait ran out; returns those whose credit comes back.
+
+        Not blamed, they are due at once, and that is no failure of theirs.
+        """
         freed: list[SentRange] = []
         for start, end in self.waits.expired(now_ms):
-            freed.extend(self._rest_handed_out(start, end, now_ms, None))
+            freed += self._rest_handed_out(start, end, now_ms, None if blamed else 0, blamed)
         return freed
 
     def _rest_handed_out(
-        self, start: int, end: int, now_ms: int, delay_ms: int | None
+        self, start: int, end: int, now_ms: int, delay_ms: int | None, failed: bool = True
     ) -> list[SentRange]:
         freed: list[SentRange] = []
         for sent in self.out.take(start, end):
@@ -427,13 +439,14 @@ class DeliveredStream:
                 # This is about the sending before; the record is on its way again already.
                 self.out.add(sent)
             else:
+                if failed:
+                    self._note_failed(sent)
                 self._rest(sent, now_ms, delay_ms)
                 freed.append(sent)
         return freed
 
     def _rest(self, sent: SentRange, now_ms: int, delay_ms: int | None) -> None:
         for start, end in complement(sent.gaps, sent.start, sent.end):
-            self.marking.note_failed(start, end)
             self.waiting.settled(start, end)
             if delay_ms is not None:
                 self.rests.rest(start, end, now_ms, delay_ms)
@@ -442,6 +455,10 @@ class DeliveredStream:
             for low, high, count in self.marking.counted(start, end, self.frontier):
                 rest_ms = backoff_ms(count) if delay_ms is None else delay_ms
                 self.resting.rest(low, high, now_ms + rest_ms)
+
+    def _note_failed(self, sent: SentRange) -> None:
+        for start, end in complement(sent.gaps, sent.start, sent.end):
+            self.marking.note_failed(start, end)
 
     def wake(self, now_ms: int) -> None:
         """Make due what has rested long enough, and read again what could not be read."""
@@ -462,8 +479,8 @@ class DeliveredStream:
                 self.marking.note_doubt(start, end)
                 if not sent.unsure:
                     self.marking.note_in_doubt(start, end, self.frontier)
-                if alone:
-                    self.marking.note_failed(start, end)
+            if alone:
+                self._note_failed(sent)
             if sent.unsure:
                 self.marking.note_handed_out_again(sent, self.frontier)
         return left
@@ -488,11 +505,6 @@ class DeliveredStream:
         done = self.consumed
         marking = self.marking
         return Fate(marking.failures(), marking.doubts(), rests, done.damaged, done.counts)
-
-    def acked(self) -> Ranges:
-        """Every offset that is acknowledged."""
-        floor, ranges = self.progress.floor, self.progress.ranges
-        return ((0, floor), *ranges) if floor else ranges
 
     def handed_out(self) -> int:
         """Every offset below it was handed out, by this holder or one before, or is settled."""

@@ -35,6 +35,7 @@ from dssd.machines.delivery.events import (
     Grown,
     Installed,
     Left,
+    Paused,
     Read,
     ReadFailed,
     RefuseGrant,
@@ -51,9 +52,10 @@ from dssd.machines.delivery.events import (
     Suspended,
     TellGone,
     Ticked,
+    Unpaused,
     Unwanted,
 )
-from dssd.machines.delivery.fairness import RoundRobin
+from dssd.machines.delivery.fairness import RoundRobin, Share
 from dssd.machines.delivery.frame_plan import CreditLeft, CutFrames
 from dssd.machines.delivery.moved_grants import MovedGrants
 from dssd.machines.delivery.outstanding import SentRange, checked
@@ -84,6 +86,8 @@ class DeliveryWindow:
         self._due_at_ms: int | None = None
         """Nothing of a stream is due before this."""
         self._draining = False
+        self._spares = False
+        """The daemon stops: what is left out charges nobody."""
         self._now_ms = 0
         """Of the step under way."""
         self._effects: list[DeliveryEffect] = []
@@ -103,6 +107,11 @@ class DeliveryWindow:
     def streams(self) -> Iterable[DeliveredStream]:
         """The streams that it delivers; a caller must not change them."""
         return self._streams.values()
+
+    def not_done(self, grant: int, ranges: Ranges) -> Ranges:
+        """What of these disjoint ranges the group of a grant is not done with."""
+        stream = self._streams.get(grant)
+        return () if stream is None else stream.not_done(ranges)
 
     @property
     def drained(self) -> bool:
@@ -137,7 +146,7 @@ class DeliveryWindow:
             self._pause(stream, Stall.DAMAGED, now_ms)
             return
         before = stream.progress
-        if stream.take_chunk(given) and not self._turns.share(stream.subscription).suspended:
+        if stream.take_chunk(given) and not self._share(stream).silent:
             self._turns.hold(stream)
         else:
             stream.forget_chunk()
@@ -184,8 +193,9 @@ class DeliveryWindow:
     def _finish(self, stream: DeliveredStream, sent: int | None) -> None:
         self._turns.withdraw(stream)
         stream.end(None)
-        silent = sent is not None
-        left = stream.end_in_doubt(alone=False) if silent else stream.out.take_all()
+        spared = self._spares or self._share(stream).paused
+        in_doubt = sent is not None and not spared
+        left = stream.end_in_doubt(alone=False) if in_doubt else stream.out.take_all()
         self._credit_back(stream, left)
         self._moved.discard(stream.grant)
         stream.sent = stream.handed_out() if sent is None else sent
@@ -205,6 +215,7 @@ class DeliveryWindow:
 
     def _drain(self, given: Draining, now_ms: int) -> None:
         self._draining = True
+        self._spares = not given.charges
         for grant in sorted(self._streams):
             self._revoke_begun(RevokeBegun(grant, given.deadline_ms), now_ms)
 
@@ -218,24 +229,45 @@ class DeliveryWindow:
             self._forget(stream)
 
     def _leave_in_doubt(self, streams: list[DeliveredStream]) -> None:
-        """The client is gone without a word. A daemon that stops charges nobody."""
-        if self._draining:
+        """The client is gone without a word. A daemon that stops, or a pause, charges nobody."""
+        if self._spares:
             return
         alone = sum(stream.out.records for stream in streams) == 1
         for stream in streams:
+            if self._share(stream).paused:
+                continue
             self._credit_back(stream, stream.end_in_doubt(alone=alone))
 
     def _suspended(self, given: Suspended, now_ms: int) -> None:
         share = self._turns.share(given.subscription)
         share.suspended = True
-        for grant in share.grants:
-            self._turns.withdraw(self._streams[grant])
+        self._stop_sending(share)
 
     def _resumed(self, given: Resumed, now_ms: int) -> None:
         share = self._turns.share(given.subscription)
         share.suspended = False
+        self._go_on_sending(share)
+
+    def _paused(self, given: Paused, now_ms: int) -> None:
+        share = self._turns.share(given.subscription)
+        share.paused = True
+        self._stop_sending(share)
+
+    def _unpaused(self, given: Unpaused, now_ms: int) -> None:
+        share = self._turns.share(given.subscription)
+        share.paused = False
+        self._go_on_sending(share)
+
+    def _stop_sending(self, share: Share) -> None:
+        for grant in share.grants:
+            self._turns.withdraw(self._streams[grant])
+
+    def _go_on_sending(self, share: Share) -> None:
         for grant in sorted(share.grants):
             self._offer(self._streams[grant])
+
+    def _share(self, stream: DeliveredStream) -> Share:
+        return self._turns.share(stream.subscription)
 
     # Inputs about records
 
@@ -263,7 +295,7 @@ class DeliveryWindow:
             self._refuse(stream, given, now_ms)
         if given.token:
             # Not only what came with the token: what was acked before may not be durable yet.
-            self._answer(self._durable.wait(given.grant, given.token, stream.acked()))
+            self._answer(self._durable.wait(given.grant, given.token, stream.consumed.done()))
         moved = bool(given.naks or given.handed_out) or stream.frontier != frontier
         self._note_moved(stream, before, now_ms, moved=moved)
         self._due_by(stream.next_ms())
@@ -305,7 +337,8 @@ class DeliveryWindow:
         if stream.ending:
             self._finish(stream, stream.sent)
             return
-        expired = stream.expire(now_ms)
+        # In a pause nobody is to blame: the user may wait for what the pause is about.
+        expired = stream.expire(now_ms, blamed=not self._share(stream).paused)
         if expired:
             self._credit_back(stream, expired)
             self._note_moved(stream, stream.progress, now_ms, moved=True)
@@ -351,7 +384,7 @@ class DeliveryWindow:
         if not stream.resending and stream.capped():
             stream.forget_chunk()
             return False
-        account = self._turns.share(stream.subscription).account
+        account = self._share(stream).account
         again = stream.resending
         room = self.credit.left(account, again=again)
         if room.records <= 0 or room.bytes <= 0:
@@ -386,7 +419,7 @@ class DeliveryWindow:
         return delivery
 
     def _credit_back(self, stream: DeliveredStream, freed: list[SentRange]) -> None:
-        account = self._turns.share(stream.subscription).account
+        account = self._share(stream).account
         for again in (False, True):
             records = size = 0
             for sent in freed:
@@ -414,7 +447,7 @@ class DeliveryWindow:
 
     def _forget(self, stream: DeliveredStream) -> None:
         self._credit_back(stream, stream.out.take_all())
-        account = self._turns.share(stream.subscription).account
+        account = self._share(stream).account
         stream.resting.clear()
         if self._turns.forget(stream):
             self.credit.close(account)
@@ -451,5 +484,7 @@ _HANDLERS: dict[type, Callable[..., None]] = {
     Saved: DeliveryWindow._saved,
     Suspended: DeliveryWindow._suspended,
     Resumed: DeliveryWindow._resumed,
+    Paused: DeliveryWindow._paused,
+    Unpaused: DeliveryWindow._unpaused,
     Ticked: DeliveryWindow._ticked,
 }

@@ -1,42 +1,61 @@
 """Who should hold which stream.
 
-`sticky` is a pure function of streams, members and present owners. Its laws:
+`sticky` is a pure function of streams, members, present owners and pins. Its laws:
 
-1. Balanced: afterwards no member owns two streams more than another.
-2. Minimal: no owner changes unless balance needs it; so a join moves at most ``ceil(s / n)``
-   streams, a leave only those of the leaver, and a balanced state nothing.
+1. Balanced: afterwards no member owns two streams more than another, unless the streams of the
+   former are all pinned to it.
+2. Minimal: no owner changes unless balance or a pin needs it; so a join moves at most
+   ``ceil(s / n)`` streams, a leave only those of the leaver, and a balanced state nothing.
 3. Deterministic: equal arguments, equal answer; members and streams are taken in their order.
 
-It knows nothing of how streams change hands, nor what they weigh.
+`limited` is the same, cut to so many moves, those first that improve the balance most. It knows
+nothing of how streams change hands, nor what they weigh.
 """
 
 from collections.abc import Mapping, Sequence
+from heapq import heapify, heappop, heappush
 
 from dss_core.ids import StreamId
 from dssd.machines.messages import BorrowerId
 
 Owners = Mapping[StreamId, BorrowerId]
 
+NO_PINS: Owners = {}
+
 
 def sticky(
-    streams: Sequence[StreamId], members: Sequence[BorrowerId], owners: Owners
+    streams: Sequence[StreamId],
+    members: Sequence[BorrowerId],
+    owners: Owners,
+    pins: Owners = NO_PINS,
 ) -> dict[StreamId, BorrowerId]:
     """The streams that should get another owner than they have, in stream order.
 
-    Owners that are not among the members count as none. Without members nothing changes.
+    Owners and pins that are not among the members count as none. Without members nothing changes.
     """
     if not members:
         return {}
     held: dict[BorrowerId, list[StreamId]] = {member: [] for member in sorted(members)}
+    pinned = dict.fromkeys(held, 0)
     loose: list[StreamId] = []
-    for stream in sorted(streams):
+    changes: dict[StreamId, BorrowerId] = {}
+    in_order = sorted(streams)
+    for stream in in_order if pins else ():
+        member = pins.get(stream)
+        if member in pinned:
+            pinned[member] += 1
+            held[member].append(stream)
+            if owners.get(stream) != member:
+                changes[stream] = member
+    for stream in in_order:
+        if pins and pins.get(stream) in pinned:
+            continue
         owner = owners.get(stream)
         held.get(owner, loose).append(stream) if owner is not None else loose.append(stream)
-    quotas = _quotas(held, len(streams))
+    quotas = _quotas(held, pinned, len(streams))
     for member, quota in quotas.items():
         loose.extend(held[member][quota:])
     loose.sort()
-    changes: dict[StreamId, BorrowerId] = {}
     waiting = iter(loose)
     for member, quota in quotas.items():
         for _ in range(quota - len(held[member])):
@@ -44,9 +63,89 @@ def sticky(
     return dict(sorted(changes.items()))
 
 
-def _quotas(held: Mapping[BorrowerId, Sequence[StreamId]], streams: int) -> dict[BorrowerId, int]:
-    """How many streams each member should own: the odd ones stay with those who own most."""
-    share, odd = divmod(streams, len(held))
-    by_owned = sorted(held, key=lambda member: (-len(held[member]), member))
+def _quotas(
+    held: Mapping[BorrowerId, Sequence[StreamId]],
+    pinned: Mapping[BorrowerId, int],
+    streams: int,
+) -> dict[BorrowerId, int]:
+    """How many streams each member should own: the odd ones stay with those who own most.
+
+    Whoever has more pinned than its share keeps just these, and the others share the rest.
+    """
+    quotas: dict[BorrowerId, int] = {}
+    sharing = list(held)
+    share, odd = divmod(streams, len(sharing))
+    while above := [member for member in sharing if pinned[member] > share]:
+        for member in above:
+            quotas[member] = pinned[member]
+            streams -= pinned[member]
+        sharing = [member for member in sharing if pinned[member] <= share]
+        share, odd = divmod(streams, len(sharing))
+    by_owned = sorted(sharing, key=lambda member: (-len(held[member]), member))
     larger = set(by_owned[:odd])
-    return {member: share + (member in larger) for member in held}
+    quotas |= {member: share + (member in larger) for member in sharing}
+    return {member: quotas[member] for member in held}
+
+
+def limited(
+    streams: Sequence[StreamId],
+    members: Sequence[BorrowerId],
+    owners: Owners,
+    pins: Owners = NO_PINS,
+    *,
+    moves_max: int,
+) -> dict[StreamId, BorrowerId]:
+    """At most so many of the changes that `sticky` makes, in the order of what they improve.
+
+    What a member is pinned to and what nobody owns comes first, then what the member with the most
+    streams gives, to the taker with the fewest.
+    """
+    changes = sticky(streams, members, owners, pins)
+    if len(changes) <= moves_max:
+        return changes
+    counts = dict.fromkeys(members, 0)
+    for stream in streams:
+        owner = owners.get(stream)
+        if owner in counts:
+            counts[owner] += 1
+    first = [each for each in changes if owners.get(each) not in counts or each in pins]
+    chosen = {stream: changes.pop(stream) for stream in first[:moves_max]}
+    if len(first) >= moves_max:
+        return chosen
+    for stream, taker in chosen.items():
+        _count(counts, owners.get(stream), taker)
+    return chosen | _most_improving(changes, owners, counts, moves_max - len(chosen))
+
+
+def _most_improving(
+    changes: Mapping[StreamId, BorrowerId],
+    owners: Owners,
+    counts: dict[BorrowerId, int],
+    moves_max: int,
+) -> dict[StreamId, BorrowerId]:
+    """The next move is between a giver with the most streams and a taker with the fewest."""
+    gives: dict[BorrowerId, list[StreamId]] = {}
+    takes: dict[BorrowerId, int] = {}
+    for stream in reversed(list(changes)):
+        gives.setdefault(owners[stream], []).append(stream)
+        takes[changes[stream]] = takes.get(changes[stream], 0) + 1
+    givers = [(-counts[giver], giver) for giver in gives]
+    takers = [(counts[taker], taker) for taker in takes]
+    heapify(givers)
+    heapify(takers)
+    chosen: dict[StreamId, BorrowerId] = {}
+    while givers and len(chosen) < moves_max:
+        (count, giver), (has, taker) = heappop(givers), heappop(takers)
+        chosen[gives[giver].pop()] = taker
+        takes[taker] -= 1
+        if gives[giver]:
+            heappush(givers, (count + 1, giver))
+        if takes[taker]:
+            heappush(takers, (has + 1, taker))
+    return chosen
+
+
+def _count(counts: dict[BorrowerId, int], giver: BorrowerId | None, taker: BorrowerId) -> None:
+    counts[taker] += 1
+    if giver in counts:
+        counts[giver] -= 1

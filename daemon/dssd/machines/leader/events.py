@@ -11,6 +11,7 @@ from dss_core.ids import StreamId
 from dss_core.progress import Progress, Ranges
 from dssd.machines.attempts import Attempts
 from dssd.machines.fate import NO_FATE, Fate
+from dssd.machines.leader.hand_over_events import Ban, HandOverInstruction
 from dssd.machines.messages import BorrowerId, SessionId, Stall, ToBorrower, ToLeader
 
 
@@ -36,6 +37,8 @@ class StoredStream:
     """The number of the newest operation that moved the cursor."""
     marked_below: int = 0
     """Unacked records below it were perhaps handed out before."""
+    pinned_session_id: SessionId | None = None
+    """An operator gave it to this session, until that one leaves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +88,22 @@ class CancelMoves:
     number: int
 
 
-Instruction = MoveCursors | CancelMoves
+@dataclass(frozen=True, slots=True)
+class PauseGroup:
+    """Let the members hand out nothing new, or let them hand out again: as it is stored now."""
+
+    number: int
+    paused: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CancelPause:
+    """Wait no more until the members have confirmed; the group stays as it is stored."""
+
+    number: int
+
+
+Instruction = MoveCursors | CancelMoves | PauseGroup | CancelPause | HandOverInstruction
 """What an operation asks of the leader."""
 
 
@@ -109,6 +127,10 @@ class TookOver:
     """Of a lease group: the newest stream set of each session."""
     moves: tuple[CursorMove, ...] = ()
     """Moves of cursors that applied operations wait for."""
+    bans: tuple[Ban, ...] = ()
+    """Clients that operators keep out."""
+    paused: bool = False
+    """The group is paused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +238,8 @@ class GrantRecord:
     """Who holds it or held it last, and may come back for it after a restart."""
     borrower_id: BorrowerId | None
     """The holder, while it is in doubt what was handed out; else None."""
+    pinned_session_id: SessionId | None = None
+    """As in `StoredStream`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,6 +305,8 @@ class MemberView:
     client_id: str
     streams: int
     connected_for_ms: int
+    leaving: bool = False
+    """It gets nothing more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,6 +327,12 @@ class StreamView:
     """The number of the newest operation that moved its cursor."""
     moving: bool = False
     """An operation waits to move its cursor."""
+    owner: BorrowerId | None = None
+    """Who has it or is to have it next."""
+    pinned_session_id: SessionId | None = None
+    """As in `StoredStream`."""
+    pinned_to: str = ""
+    """The client of that session, where it is known; empty: none."""
 
 
 @dataclass(frozen=True, slots=True)

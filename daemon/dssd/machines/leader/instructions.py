@@ -10,13 +10,28 @@ from collections.abc import Callable, Mapping
 
 from dssd.machines.leader.events import (
     CancelMoves,
+    CancelPause,
+    Concluded,
     CursorMove,
     Instructed,
     Instruction,
     MoveCursors,
+    PauseGroup,
 )
+from dssd.machines.leader.evictions import end_evicted, evict, lift_ban
+from dssd.machines.leader.hand_over_events import (
+    Evict,
+    LiftBan,
+    Rebalance,
+    RevokeGrant,
+    TransferGrant,
+    Unpin,
+)
+from dssd.machines.leader.hand_overs import rebalance, revoke_grant, transfer_grant, unpin
 from dssd.machines.leader.lent_stream import LentStream
 from dssd.machines.leader.moves_under_way import conclude_if_done
+from dssd.machines.leader.pausing import cancel_pause, change_pause
+from dssd.machines.leader.state import Reserve
 from dssd.machines.leader.stream_acts import turn_stream
 from dssd.machines.leader.stream_events import MoveAsked, MoveCancelled
 from dssd.machines.leader.turn import LeaderTurn
@@ -32,6 +47,24 @@ def take_pending_moves(turn: LeaderTurn, moves: tuple[CursorMove, ...]) -> None:
     for number in sorted({move.number for move in moves}):
         of_number = tuple(move for move in moves if move.number == number)
         _move_cursors(turn, MoveCursors(number, of_number))
+
+
+def go_on(turn: LeaderTurn) -> None:
+    """What waited for the end of the reservations begins; evictions that are done end."""
+    state = turn.state
+    postponed = state.hand_overs.postponed
+    if postponed and state.reserve is Reserve.NOTHING:
+        state.hand_overs.postponed = {}
+        for number in sorted(postponed):
+            INSTRUCTIONS[type(postponed[number])](turn, postponed[number])
+    if state.evictions.by_member:
+        end_evicted(turn)
+
+
+def void_postponed(turn: LeaderTurn) -> None:
+    """Nobody is left to give or to take."""
+    waiting, turn.state.hand_overs.postponed = turn.state.hand_overs.postponed, {}
+    turn.effects.extend(Concluded(number) for number in sorted(waiting))
 
 
 def _move_cursors(turn: LeaderTurn, asked: MoveCursors) -> None:
@@ -65,4 +98,12 @@ def _cancel_moves(turn: LeaderTurn, asked: CancelMoves) -> None:
 INSTRUCTIONS: Mapping[type[Instruction], Callable[..., None]] = {
     MoveCursors: _move_cursors,
     CancelMoves: _cancel_moves,
+    Rebalance: rebalance,
+    TransferGrant: transfer_grant,
+    RevokeGrant: revoke_grant,
+    Unpin: unpin,
+    Evict: evict,
+    LiftBan: lift_ban,
+    PauseGroup: change_pause,
+    CancelPause: cancel_pause,
 }

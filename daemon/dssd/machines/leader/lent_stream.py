@@ -14,7 +14,7 @@ from dssd.machines.leader.events import (
     StoredStream,
     StreamRecord,
 )
-from dssd.machines.messages import BorrowerId, GrantedStream, Stall
+from dssd.machines.messages import NO_PAUSE, BorrowerId, GrantedStream, Pause, Stall
 
 
 class StreamState(Enum):
@@ -50,9 +50,9 @@ class LentStream:
 
     __slots__ = (
         "attempts", "cursor_generation", "durable", "ended_move", "fate", "frontier",
-        "grant_epoch", "grant_unsaved", "heir", "holder", "move", "moved_epoch", "progress",
-        "reserved", "saved", "sealed_end", "session_id", "since_ms", "stall", "state", "stream",
-        "suspect_end", "unmeasured",
+        "grant_epoch", "grant_unsaved", "heir", "holder", "move", "moved_epoch",
+        "pinned_session_id", "progress", "reserved", "saved", "sealed_end", "session_id",
+        "since_ms", "stall", "state", "stream", "suspect_end", "unmeasured",
     )  # fmt: skip
 
     def __init__(self, stored: StoredStream) -> None:
@@ -60,6 +60,8 @@ class LentStream:
         self.state = StreamState.FREE
         self.grant_epoch = stored.grant_epoch
         self.session_id = stored.session_id
+        self.pinned_session_id = stored.pinned_session_id
+        """Whose member it stays with; None: whoever allocation chooses."""
         self.holder = stored.borrower_id
         """Who holds it; while it is free, who held it last."""
         self.heir: BorrowerId | None = None
@@ -104,7 +106,10 @@ class LentStream:
         if self.grant_unsaved:
             doubtful = self.state in HELD or not self.is_exact()
             grant = GrantRecord(
-                self.grant_epoch, self.session_id, self.holder if doubtful else None
+                self.grant_epoch,
+                self.session_id,
+                self.holder if doubtful else None,
+                self.pinned_session_id,
             )
         finished = self.state is StreamState.FINISHED
         return StreamRecord(
@@ -120,8 +125,8 @@ class LentStream:
             self.ended_move,
         )
 
-    def granted(self) -> GrantedStream:
-        """What its holder is told."""
+    def granted(self, pause: Pause = NO_PAUSE) -> GrantedStream:
+        """What its holder is told, of a group of that pause."""
         suspect_end = max(self.suspect_end, self.frontier)
         return GrantedStream(
             self.stream,
@@ -131,4 +136,5 @@ class LentStream:
             self.attempts,
             suspect_end,
             self.fate,
+            pause,
         )

@@ -40,7 +40,7 @@ from dss_core.errors import GroupDestroyed
 from dss_core.ids import StreamId
 from dss_core.progress import Progress
 from dssd.limits import TIMERS_A_STEP_MAX
-from dssd.machines.leader import stream_sets
+from dssd.machines.leader import pausing, stream_sets
 from dssd.machines.leader.commits import commit_if_due, mark_dirty
 from dssd.machines.leader.events import (
     Committed,
@@ -58,7 +58,15 @@ from dssd.machines.leader.events import (
     TookOver,
     WakeAt,
 )
-from dssd.machines.leader.instructions import take_instruction, take_pending_moves
+from dssd.machines.leader.evictions import end_ban, keep_out
+from dssd.machines.leader.hand_overs import begin_hand_overs
+from dssd.machines.leader.hand_overs_under_way import forget_hand_over
+from dssd.machines.leader.instructions import (
+    go_on,
+    take_instruction,
+    take_pending_moves,
+    void_postponed,
+)
 from dssd.machines.leader.lent_stream import HELD, LentStream, StreamState
 from dssd.machines.leader.members import close_session, remove_member
 from dssd.machines.leader.moves_under_way import forget_moves
@@ -66,6 +74,7 @@ from dssd.machines.leader.rebalance import begin_moves, rebalance_if_due
 from dssd.machines.leader.receiving import receive
 from dssd.machines.leader.state import (
     Alarm,
+    BanEnds,
     ForgetDeparted,
     Leader,
     LeaderState,
@@ -73,6 +82,7 @@ from dssd.machines.leader.state import (
     Resend,
     Reserve,
     StateDeadline,
+    TellPause,
     Timer,
 )
 from dssd.machines.leader.stream_acts import (
@@ -92,6 +102,7 @@ from dssd.machines.leader.stream_events import (
 from dssd.machines.leader.turn import LeaderTurn
 from dssd.machines.messages import (
     Invalidate,
+    Pause,
 )
 
 
@@ -101,6 +112,8 @@ def step(state: Leader, given: LeaderInput) -> tuple[Leader, list[LeaderEffect]]
     TRANSITIONS[state.state, type(given)](turn, given)
     if state.state is LeaderState.LEADING:
         rebalance_if_due(turn)
+        go_on(turn)
+        pausing.conclude_if_obeyed(turn)
     send_grants(turn)
     _speak_of_sets(turn)
     if state.state in (LeaderState.LEADING, LeaderState.STOPPING):
@@ -143,6 +156,9 @@ def _take_over(turn: LeaderTurn, given: TookOver) -> None:
         kept_ms = state.timing.reserve_ms if given.restarted else state.timing.lease_ms
         state.timers.set(Alarm.RESERVE, given.now_ms + kept_ms)
     state.timers.set(Alarm.IDLE, given.now_ms + state.timing.idle_ms)
+    for ban in given.bans:
+        keep_out(turn, ban)
+    state.pause = Pause(paused=given.paused)
     take_pending_moves(turn, given.moves)
 
 
@@ -192,6 +208,7 @@ def _forget_stream(turn: LeaderTurn, stream: StreamId) -> None:
     state.timers.clear(StateDeadline(stream))
     state.resend_ms.pop(stream, None)
     forget_moves(turn, stream)
+    forget_hand_over(turn, stream)
     rebalance_by(turn, turn.now_ms)
 
 
@@ -217,8 +234,21 @@ def _fire(turn: LeaderTurn, timer: Timer) -> None:
             turn_stream(turn, state.streams[stream], ResendDue())
         case ForgetDeparted(borrower_id):
             state.departed.discard(borrower_id)
+            state.evictions.ended.pop(borrower_id, None)
+        case BanEnds(client_id):
+            end_ban(turn, client_id)
         case StateDeadline(stream):
             turn_stream(turn, state.streams[stream], Overdue())
+        case TellPause(borrower_id):
+            pausing.tell_again(turn, borrower_id)
+        case Alarm():
+            _ring(turn, timer)
+        case _:
+            assert_never(timer)
+
+
+def _ring(turn: LeaderTurn, alarm: Alarm) -> None:
+    match alarm:
         case Alarm.RESERVE:
             _end_reserve(turn)
         case Alarm.IDLE:
@@ -227,11 +257,13 @@ def _fire(turn: LeaderTurn, timer: Timer) -> None:
             rebalance_by(turn, turn.now_ms)
         case Alarm.MOVE:
             begin_moves(turn)
+        case Alarm.HAND_OVER:
+            begin_hand_overs(turn)
         case Alarm.COMMIT:
             # Taken out, it is due: the step ends with the commit.
             pass
         case _:
-            assert_never(timer)
+            assert_never(alarm)
 
 
 def _stop_idle(turn: LeaderTurn) -> None:
@@ -241,14 +273,16 @@ def _stop_idle(turn: LeaderTurn) -> None:
         # They end with the reserve, and nobody else would make them.
         state.timers.set(Alarm.IDLE, turn.now_ms + state.timing.commit_ms)
         return
+    void_postponed(turn)
     for lent in state.streams.values():
-        if lent.session_id is not None:
-            lent.session_id = None
+        if lent.session_id is not None or lent.pinned_session_id is not None:
+            lent.session_id = lent.pinned_session_id = None
             lent.grant_unsaved = True
             mark_dirty(turn, lent.stream)
     if state.stream_sets is not None:
         stream_sets.forget_sessions(state.stream_sets)
-    if state.dirty or state.is_committing() or stream_sets.is_waiting(state):
+    unsaved = state.dirty or state.is_committing() or stream_sets.is_waiting(state)
+    if unsaved or state.pausing:
         state.urgent = True
         state.timers.set(Alarm.IDLE, turn.now_ms + state.timing.commit_ms)
         return

@@ -6,8 +6,9 @@ hold (`rebalance`).
 """
 
 from dssd.limits import MOVES_A_STEP_MAX
-from dssd.machines.leader import stream_sets
+from dssd.machines.leader import pausing, stream_sets
 from dssd.machines.leader.events import SessionClosed
+from dssd.machines.leader.hand_overs_under_way import note_evicted, note_taker_left
 from dssd.machines.leader.state import Alarm, ForgetDeparted, Leader, Member, MemberLease, Reserve
 from dssd.machines.leader.stream_acts import rebalance_by, turn_stream
 from dssd.machines.leader.stream_events import HolderLost
@@ -26,6 +27,7 @@ def note_leaving(turn: LeaderTurn, member: Member) -> None:
     if not member.leaving:
         member.leaving = True
         _disinherit(turn.state, member)
+        note_taker_left(turn, member)
         rebalance_by(turn, turn.now_ms + turn.state.timing.gather_ms)
 
 
@@ -44,11 +46,14 @@ def remove_member(turn: LeaderTurn, member: Member, *, rebalance_at_ms: int) -> 
     if state.stream_sets is not None:
         stream_sets.leave(state.stream_sets, member.borrower_id)
     state.timers.clear(MemberLease(member.borrower_id))
+    pausing.forget(turn, member.borrower_id)
     note_departed(turn, member.borrower_id)
     # A planned rebalance must not come sooner because streams became free by this leave.
     for stream in sorted(member.streams):
         turn_stream(turn, state.streams[stream], HolderLost(), place=False)
     _disinherit(state, member)
+    note_taker_left(turn, member)
+    note_evicted(turn, member)
     # Where that was enough work for one step, shares are computed in the next.
     rebalance_by(turn, rebalance_at_ms + many)
     if not state.members:

@@ -10,8 +10,11 @@ whose stream or taker is gone is void: what took it away has asked for a rebalan
 
 from dss_core.ids import StreamId
 from dssd.limits import MOVE_AGAIN_MS, MOVES_A_STEP_MAX
-from dssd.machines.leader.allocation import sticky
-from dssd.machines.leader.lent_stream import StreamState
+from dssd.machines.leader.allocation import Owners, limited, sticky
+from dssd.machines.leader.hand_over_events import HandOver
+from dssd.machines.leader.hand_overs import pin
+from dssd.machines.leader.hand_overs_under_way import stays
+from dssd.machines.leader.lent_stream import LentStream, StreamState
 from dssd.machines.leader.state import Alarm, Leader, Reserve, owner_of
 from dssd.machines.leader.stream_acts import lend, turn_stream
 from dssd.machines.leader.stream_events import RevokeDecided
@@ -71,13 +74,33 @@ def _share(turn: LeaderTurn) -> None:
     if reserved and not any(lent.reserved for lent in state.streams.values()):
         state.reserve = Reserve.NOTHING
         state.timers.clear(Alarm.RESERVE)
-    state.moves.extend(_shares(state).items())
+    if state.reserve is Reserve.NOTHING:
+        _void_pins(turn)
+    state.moves.extend(sticky(*_sharing(state)).items())
     begin_moves(turn)
 
 
-def _shares(state: Leader) -> dict[StreamId, BorrowerId]:
+def _void_pins(turn: LeaderTurn) -> None:
+    state = turn.state
+    for lent in state.streams.values():
+        if lent.pinned_session_id is not None and not stays(state, lent.pinned_session_id):
+            pin(turn, lent, None)
+
+
+def planned_hand_overs(state: Leader, moves_max: int) -> tuple[HandOver, ...]:
+    """What a rebalance of so many moves would do now; changes nothing."""
+    streams, members, owners, pins = _sharing(state)
+    moves = limited(streams, members, owners, pins, moves_max=moves_max)
+    return tuple(HandOver(stream, owners.get(stream), moves[stream]) for stream in moves)
+
+
+def _sharing(
+    state: Leader,
+) -> tuple[list[StreamId], tuple[BorrowerId, ...], Owners, Owners]:
+    """What is shared out: streams, members that stay, owners, pins."""
     open_streams: list[StreamId] = []
     owners: dict[StreamId, BorrowerId] = {}
+    pins: dict[StreamId, BorrowerId] = {}
     leaving = {member.borrower_id for member in state.members.values() if member.leaving}
     for stream in state.order:
         lent = state.streams[stream]
@@ -90,8 +113,20 @@ def _shares(state: Leader) -> dict[StreamId, BorrowerId]:
         open_streams.append(stream)
         if owner is not None:
             owners[stream] = owner
+        pinned_to = _pinned_to(state, lent, owner)
+        if pinned_to is not None:
+            pins[stream] = pinned_to
     staying = tuple(member for member in state.members if member not in leaving)
-    return sticky(open_streams, staying, owners)
+    return open_streams, staying, owners, pins
+
+
+def _pinned_to(state: Leader, lent: LentStream, owner: BorrowerId | None) -> BorrowerId | None:
+    """The member that keeps a pinned stream; of several of its session the one that has it."""
+    if lent.pinned_session_id is None:
+        return None
+    of_session = state.sessions.get(lent.pinned_session_id, {})
+    staying = [each for each in of_session if not state.members[each].leaving]
+    return owner if owner in staying else min(staying, default=None)
 
 
 def _begin_move(turn: LeaderTurn, stream: StreamId, taker: BorrowerId) -> None:

@@ -8,8 +8,9 @@ does not know what a report does to a stream (`stream`), nor who should hold it 
 from collections.abc import Callable, Iterable, Mapping
 
 from dss_core.errors import GroupNotFound
-from dssd.machines.leader import stream_sets
+from dssd.machines.leader import pausing, stream_sets
 from dssd.machines.leader.events import Received
+from dssd.machines.leader.evictions import ban_notice, eviction_notice
 from dssd.machines.leader.lent_stream import LentStream
 from dssd.machines.leader.members import extend_lease, note_departed, note_leaving, remove_member
 from dssd.machines.leader.state import Alarm, Member
@@ -23,6 +24,7 @@ from dssd.machines.messages import (
     Invalidate,
     LeaderConnectResponse,
     LeaderWanted,
+    PauseObeyed,
     Ping,
     PingResponse,
     RevokeFinished,
@@ -57,7 +59,15 @@ def _answer_stranger(turn: LeaderTurn, message: ToLeader) -> None:
         )
         return
     if not isinstance(message, RevokeFinished):
-        turn.send(Invalidate(message.borrower_id, state.leader_epoch, "not a member"))
+        turn.send(_refusal(turn, message.borrower_id, "not a member"))
+
+
+def _refusal(turn: LeaderTurn, borrower_id: BorrowerId, reason: str) -> Invalidate:
+    state = turn.state
+    evicted = state.evictions.ended.get(borrower_id)
+    if evicted is not None:
+        return eviction_notice(state, borrower_id, evicted)
+    return Invalidate(borrower_id, state.leader_epoch, reason)
 
 
 def _admit(turn: LeaderTurn, message: LeaderWanted) -> None:
@@ -66,15 +76,20 @@ def _admit(turn: LeaderTurn, message: LeaderWanted) -> None:
         turn.send(Invalidate(message.borrower_id, state.leader_epoch, GroupNotFound.code))
         return
     if message.borrower_id in state.departed:
-        turn.send(Invalidate(message.borrower_id, state.leader_epoch, "gone"))
+        turn.send(_refusal(turn, message.borrower_id, "gone"))
         return
     if message.borrower_id not in state.members:
+        banned = ban_notice(state, message.borrower_id, message.client_id)
+        if banned is not None:
+            turn.send(banned)
+            return
         member = Member(message.borrower_id, message.session_id, message.client_id, turn.now_ms)
         state.members[member.borrower_id] = member
         state.sessions.setdefault(member.session_id, {})[member.borrower_id] = None
         state.timers.clear(Alarm.IDLE)
         extend_lease(turn, member)
         rebalance_by(turn, turn.now_ms + state.timing.gather_ms)
+        pausing.tell_newcomer(turn, message)
     if state.stream_sets is not None:
         _take_presented(turn, state.stream_sets, message)
         return
@@ -168,5 +183,6 @@ MESSAGES: Mapping[type[ToLeader], Callable[..., None]] = {
     RevokeFinished: _take_release,
     Disconnect: _take_goodbye,
     UpdateStreamStates: _take_states,
+    PauseObeyed: pausing.take_obeyed,
 }
 """While leading, from a member; a stranger gets only as far as `LeaderWanted` and `Disconnect`."""

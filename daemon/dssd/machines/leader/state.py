@@ -15,9 +15,10 @@ from dss_core.progress import Progress
 from dssd.machines.deadlines import Deadlines
 from dssd.machines.leader.events import LeaderView, MemberView, StreamView
 from dssd.machines.leader.lent_stream import HELD, TRANSIENT, LentStream, StreamState
+from dssd.machines.leader.operated_state import Evictions, HandOvers
 from dssd.machines.leader.stream_set_state import StreamSets
 from dssd.machines.leader.timing import LeaderTiming
-from dssd.machines.messages import BorrowerId, SessionId
+from dssd.machines.messages import NO_PAUSE, BorrowerId, Pause, SessionId
 
 
 class LeaderState(Enum):
@@ -42,6 +43,8 @@ class Alarm(Enum):
     REBALANCE = "rebalance"
     MOVE = "move"
     """More of a rebalance's moves than one step may begin."""
+    HAND_OVER = "hand_over"
+    """More of an operation's hand-overs than one step may begin."""
     RESERVE = "reserve"
     IDLE = "idle"
 
@@ -74,7 +77,21 @@ class ForgetDeparted:
     borrower_id: BorrowerId
 
 
-Timer = Alarm | MemberLease | Resend | StateDeadline | ForgetDeparted
+@dataclass(frozen=True, slots=True)
+class BanEnds:
+    """When a client may be a member again."""
+
+    client_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class TellPause:
+    """When a member is told again whether the group is paused."""
+
+    borrower_id: BorrowerId
+
+
+Timer = Alarm | MemberLease | Resend | StateDeadline | ForgetDeparted | BanEnds | TellPause
 
 
 class Committing(NamedTuple):
@@ -117,6 +134,8 @@ class Leader:
         "commit_took_ms",
         "departed",
         "dirty",
+        "evictions",
+        "hand_overs",
         "in_flight",
         "leader_epoch",
         "leaving",
@@ -125,6 +144,8 @@ class Leader:
         "moving",
         "order",
         "owner_session",
+        "pause",
+        "pausing",
         "rebalanced_ms",
         "resend_ms",
         "reserve",
@@ -133,6 +154,7 @@ class Leader:
         "state",
         "stream_sets",
         "streams",
+        "telling",
         "timers",
         "timing",
         "urgent",
@@ -182,6 +204,14 @@ class Leader:
         """Streams of the commit under way, and what it holds of them."""
         self.moving: dict[int, set[StreamId]] = {}
         """Streams whose moves are not durably ended, by the number of the operation."""
+        self.hand_overs = HandOvers()
+        self.evictions = Evictions()
+        self.pause: Pause = NO_PAUSE
+        self.telling: dict[BorrowerId, int] = {}
+        """Members that have not confirmed the pause as it is, and after how long each is told
+        again."""
+        self.pausing: set[int] = set()
+        """Operations that wait until all of them have."""
         self.commit_id = 0
         self.commit_begun_ms = 0
         self.commit_took_ms = 0
@@ -212,6 +242,7 @@ def view(state: Leader, now_ms: int) -> LeaderView:
             member.client_id,
             len(member.streams),
             now_ms - member.joined_ms,
+            member.leaving,
         )
         for member in state.members.values()
     )
@@ -224,6 +255,7 @@ def view(state: Leader, now_ms: int) -> LeaderView:
 def _stream_view(state: Leader, stream: StreamId, now_ms: int) -> StreamView:
     lent = state.streams[stream]
     holder = state.members.get(lent.holder) if lent.holder and lent.state in HELD else None
+    pinned = state.sessions.get(lent.pinned_session_id or b"", {})
     return StreamView(
         stream,
         lent.state.value,
@@ -235,6 +267,9 @@ def _stream_view(state: Leader, stream: StreamId, now_ms: int) -> StreamView:
         lent.fate,
         lent.cursor_generation,
         lent.move is not None,
+        owner_of(lent),
+        lent.pinned_session_id,
+        next((state.members[each].client_id for each in pinned), ""),
     )
 
 

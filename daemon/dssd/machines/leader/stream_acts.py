@@ -12,6 +12,7 @@ from dssd.limits import STREAMS_A_REBALANCE_MS
 from dssd.machines.leader import stream_sets
 from dssd.machines.leader.commits import mark_dirty, take_committed
 from dssd.machines.leader.events import Committed
+from dssd.machines.leader.hand_overs_under_way import note_stream
 from dssd.machines.leader.lent_stream import ENDED_BY_DEADLINE, HELD, LentStream, StreamState
 from dssd.machines.leader.moves_under_way import note_moved
 from dssd.machines.leader.state import Alarm, Leader, Member, Resend, StateDeadline
@@ -58,6 +59,7 @@ def turn_stream(
     for act in acts:
         if act is not Act.PLACE or place:
             _act(turn, lent, event, act)
+    note_stream(turn, lent, event)
 
 
 def _note_heir(state: Leader, lent: LentStream, before: BorrowerId | None) -> None:
@@ -74,9 +76,17 @@ def _note_state(turn: LeaderTurn, lent: LentStream, before: StreamState) -> None
     if state.resend_ms.pop(lent.stream, None) is not None:
         state.timers.clear(Resend(lent.stream))
     if lent.state in ENDED_BY_DEADLINE:
-        state.timers.set(StateDeadline(lent.stream), turn.now_ms + state.timing.revoke_deadline_ms)
+        state.timers.set(StateDeadline(lent.stream), turn.now_ms + _within_ms(state, lent))
     elif before in ENDED_BY_DEADLINE:
         state.timers.clear(StateDeadline(lent.stream))
+
+
+def _within_ms(state: Leader, lent: LentStream) -> int:
+    """How long the holder may take to answer."""
+    eviction = state.evictions.by_member.get(lent.holder or b"")
+    if eviction is None or eviction.grace_ms is None:
+        return state.timing.revoke_deadline_ms
+    return eviction.grace_ms
 
 
 def _act(turn: LeaderTurn, lent: LentStream, event: StreamEvent, act: Act) -> None:
@@ -145,7 +155,7 @@ def send_grants(turn: LeaderTurn) -> None:
     state = turn.state
     for borrower_id, all_lent in turn.grants.items():
         streams = tuple(
-            lent.granted()
+            lent.granted(state.pause)
             for lent in all_lent
             if lent.state is StreamState.GRANTING and lent.holder == borrower_id
         )

@@ -286,7 +286,7 @@ def _granted(
     for stream, lent in _held(state, borrower_id):
         if lent.state in LENT and member_set.told.get(stream) == lent.grant_epoch:
             if lent.state is StreamState.GRANTED or lent.durable:
-                yield lent.granted()
+                yield lent.granted(state.pause)
             else:
                 # It changed while its commit was under way; its set is one to come.
                 del member_set.told[stream]

@@ -115,7 +115,7 @@ class CursorMoves:
         """
         group = self._groups.get(undone.group_id)
         moving = await self._moving_back(undone, group)
-        plan = await self._planned(Undo(undone.number), "undo", group, moving)
+        plan = await self._planned(Undo(undone.number), undone.kind, group, moving)
         return replace(plan, summary=f"take back operation {undone.number}: {undone.summary}")
 
     async def begin_undo(self, undone: OperationRow, plan: Plan, number: int) -> Begun:
@@ -153,6 +153,8 @@ class CursorMoves:
         moving: list[_Moving] = []
         turn = LoopTurn()
         targets = change.targets or await self._targets(change, group, by_name)
+        if len({target.stream for target in targets}) != len(targets):
+            raise IllegalArgument(argument="the change", rule="it names each stream once")
         for target in targets:
             await turn.give_way()
             stream = _read(by_name, group, target.stream)
@@ -308,7 +310,7 @@ def kind_of(change: Cursors) -> str:
 
 
 def _of_cursors(change: Change) -> Cursors:
-    assert not isinstance(change, Undo)
+    assert isinstance(change, MoveCursors | ImportOffsets | SkipRecords)
     return change
 
 

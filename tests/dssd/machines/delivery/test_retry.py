@@ -31,6 +31,16 @@ def test_what_rests_comes_due_at_its_time() -> None:
     assert some.due_in(2, 6) == ((5, 6),)
 
 
+def test_a_range_that_cannot_be_read_stays_due_behind_the_others() -> None:
+    some = resting((1, 2, 1), (5, 6, 1))
+    some.wake(1)
+    some.pass_by()
+    assert some.due() == (5, 6)
+    some.pass_by()
+    assert some.due() == (1, 2)
+    assert some.due_ranges == 2
+
+
 def test_due_ranges_that_touch_are_one() -> None:
     some = resting((4, 6, 1), (2, 4, 2), (7, 8, 3))
     some.wake(3)

@@ -15,6 +15,7 @@ from dssd.machines.delivery.events import (
     Installed,
     Left,
     Nak,
+    Paused,
     Read,
     RefuseGrant,
     RefuseRange,
@@ -29,6 +30,7 @@ from dssd.machines.delivery.events import (
     ShowStalled,
     Suspended,
     TellGone,
+    Unpaused,
     Unwanted,
 )
 from dssd.machines.delivery.window import DeliveryWindow
@@ -526,6 +528,41 @@ def test_a_daemon_that_stops_charges_nobody() -> None:
     assert client.reports[1].attempts == ()
 
 
+def test_a_daemon_that_stops_charges_not_even_those_who_do_not_answer_in_time() -> None:
+    client = Client()
+    client.install(1, Stream([8]))
+    client.feed(Settle(1, frontier=1), Draining(2_000))
+    client.tick(2_000)
+    assert client.window.drained
+    client.feed(Closing())
+    report = client.reports[1]
+    assert (report.frontier, report.sent, report.attempts) == (1, 8, ())
+
+
+def test_who_is_drained_for_another_and_does_not_answer_in_time_is_in_doubt() -> None:
+    client = Client()
+    client.install(1, Stream([8]))
+    client.feed(Settle(1, frontier=1), Draining(2_000, charges=True))
+    client.tick(2_000)
+    assert client.window.drained
+    client.feed(Closing())
+    report = client.reports[1]
+    assert (report.frontier, report.sent) == (1, 8)
+    assert (report.attempts, report.fate.doubts) == (((1, 8, 1),), ((0, 8, 1),))
+
+
+def test_who_vanishes_while_it_is_drained_for_another_leaves_in_doubt_what_it_did_not_answer() -> (
+    None
+):
+    client = Client()
+    client.install(1, Stream([8]))
+    client.install(2, Stream([8]))
+    client.feed(Draining(2_000, charges=True))
+    client.feed(Settle(1, frontier=1), RevokeFinished(1), Closing())
+    assert client.reports[1].attempts == ()
+    assert client.reports[2].attempts == ((0, 8, 1),)
+
+
 def test_what_was_handed_out_out_of_turn_is_charged_and_waits_for_its_ack() -> None:
     client = Client()
     client.install(1, Stream([8]))
@@ -611,6 +648,14 @@ def test_a_read_that_fails_is_tried_again_and_passes_nothing() -> None:
     assert not client.reports[1].stall
 
 
+def test_what_the_group_is_done_with_is_not_read() -> None:
+    client = Client()
+    stream = Stream([1, 1, 1, 1])
+    stream.per_read, stream.unreadable = 1, (1, 3)
+    client.install(1, stream, progress=Progress(0, ((1, 3),)))
+    assert client.take() == [(((0, 1),), False, 1), (((3, 4),), False, 1)]
+
+
 @pytest.mark.parametrize("stall", [False, True])
 def test_confirmed_damage_is_passed_and_counted_or_stalls_the_group(stall: bool) -> None:
     client = Client()
@@ -624,6 +669,35 @@ def test_confirmed_damage_is_passed_and_counted_or_stalls_the_group(stall: bool)
         assert (client.take(), report.progress) == ([(((4, 8),), False, 1)], Progress(4))
         assert report.fate.damaged == ((1, 4),)
         assert report.fate.counts == Counts(lost=1, damaged=3)
+
+
+def test_a_group_does_not_stall_before_damage_that_it_is_done_with() -> None:
+    client = Client()
+    progress = Progress(1, ((2, 4),))
+    stream = Stream([4, 4], start=4, damaged=((1, 4),))
+    client.install(1, stream, progress=progress, stall=True)
+    assert client.take() == []
+    assert client.window.not_done(1, ((0, 3),)) == ((1, 2),)
+    client.install(2, stream, progress=Progress(1, ((1, 4),)), stall=True)
+    assert client.take() == [(((4, 8),), False, 1)]
+    client.feed(Settle(2, ((4, 8),), frontier=8))
+    client.tick(10)
+    assert (client.reports[2].fate.damaged, client.reports[2].fate.counts) == ((), Counts(acked=4))
+
+
+def test_a_refused_record_that_is_damaged_does_not_keep_the_others_of_a_stalled_group() -> None:
+    client = Client()
+    stream = Stream([1, 1, 1])
+    client.install(1, stream, stall=True)
+    client.take()
+    client.feed(Settle(1, naks=(Nak(0, 3, 1_000),), frontier=3))
+    stream.frames, stream.damaged, stream.per_read = [(0, 1), (2, 1)], ((1, 2),), 1
+    client.tick(1_000)
+    client.tick(2_000)
+    assert client.take() == [(((0, 1),), True, 2)]
+    client.feed(Settle(1, naks=(Nak(0, 1, 10),), frontier=3, handed_out=((0, 1),)))
+    client.tick(10_000)
+    assert client.take() == [(((0, 1),), True, 3)]
 
 
 def test_a_wrong_ack_is_refused_and_changes_nothing() -> None:
@@ -719,6 +793,65 @@ def test_a_suspended_subscription_gets_nothing_until_it_resumes() -> None:
     assert client.take() == []
     client.feed(Resumed(1))
     assert client.take() == [(((4, 8),), False, 1)]
+
+
+def test_a_paused_subscription_gets_nothing_until_it_is_resumed() -> None:
+    client = Client(records=4)
+    client.install(1, Stream([4, 4]))
+    client.take()
+    client.feed(Paused(1), Settle(1, ((0, 4),)))
+    client.install(2, Stream([4]))
+    client.streams[1].append(4)
+    client.feed(Grown(1))
+    assert client.take() == []
+    client.feed(Unpaused(1))
+    assert client.take() == [(((4, 8),), False, 1)]
+
+
+def test_a_pause_and_a_suspension_do_not_lift_each_other() -> None:
+    client = Client()
+    client.feed(Paused(1), Suspended(1))
+    client.install(1, Stream([4]))
+    client.feed(Resumed(1))
+    assert client.take() == []
+    client.feed(Suspended(1), Unpaused(1))
+    assert client.take() == []
+    client.feed(Resumed(1))
+    assert client.take() == [(((0, 4),), False, 1)]
+
+
+def test_what_expires_in_a_pause_rests_until_it_is_over_and_failed_at_nothing() -> None:
+    client = Client()
+    client.install(1, Stream([4]), ack_wait_ms=1_000)
+    client.take()
+    client.feed(Settle(1, frontier=2), Paused(1))
+    client.tick(60_000)
+    assert client.take() == []
+    assert not client.reports[1].fate.failures
+    client.feed(Settle(1, acked=((1, 2),)))
+    client.feed(Unpaused(1))
+    assert client.take() == [(((0, 1),), True, 2)]
+    client.feed(Settle(1, frontier=2, handed_out=((0, 1),)))
+    client.tick(60_000)
+    assert client.reports[1].fate.failures == ((0, 1, 1),), "expired outside of a pause"
+
+
+def test_who_vanishes_in_a_pause_leaves_no_doubt() -> None:
+    client = Client()
+    client.install(1, Stream([4]))
+    client.feed(Settle(1, frontier=2), Paused(1), Closing())
+    assert client.reports[1].fate.doubts == ()
+    assert client.reports[1].attempts == ()
+    assert client.reports[1].sent == 4
+
+
+def test_who_does_not_answer_a_revoke_in_a_pause_leaves_no_doubt() -> None:
+    client = Client()
+    client.install(1, Stream([4]))
+    client.feed(Settle(1, frontier=2), Paused(1), RevokeBegun(1, 1_000))
+    client.tick(1_000)
+    assert client.reports[1].fate.doubts == ()
+    assert client.reports[1].sent == 4
 
 
 def test_a_grant_that_the_client_drops_unasked_ends_as_not_handed_out() -> None:

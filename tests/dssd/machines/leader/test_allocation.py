@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dss_core.ids import StreamId
-from dssd.machines.leader.allocation import sticky
+from dssd.machines.leader.allocation import limited, sticky
 from dssd.machines.messages import BorrowerId
 
 STREAMS = st.integers(0, 40).map(lambda count: [StreamId(1, at) for at in range(count)])
@@ -53,6 +53,94 @@ def test_no_allocation_that_is_balanced_keeps_more_owners(
     held = [0] * (len(members) - len(held)) + held
     best = sum(min(count, share + (place < odd)) for place, count in enumerate(reversed(held)))
     assert kept == best
+
+
+@st.composite
+def pinned_situations(
+    draw: st.DrawFn,
+) -> tuple[list[StreamId], list[BorrowerId], Owners, Owners]:
+    """Some streams are pinned, to members and to some who left."""
+    streams, members, owners = draw(situations())
+    pin = st.none() | st.sampled_from([*members[:2], b"gone"])
+    pins = {stream: draw(pin) for stream in streams}
+    return streams, members, owners, {stream: to for stream, to in pins.items() if to}
+
+
+@given(pinned_situations())
+def test_a_pinned_stream_is_with_its_member_and_nobody_else_has_two_more_than_another(
+    situation: tuple[list[StreamId], list[BorrowerId], Owners, Owners],
+) -> None:
+    streams, members, owners, pins = situation
+    after = owners | sticky(streams, members, owners, pins)
+    pins = {stream: to for stream, to in pins.items() if to in members}
+    assert {stream: after[stream] for stream in pins} == pins
+    counts = Counter(dict.fromkeys(members, 0))
+    counts.update(after[stream] for stream in streams)
+    assert set(counts) == set(members)
+    pinned = Counter(pins.values())
+    fewest = min(counts.values())
+    assert all(counts[each] <= max(fewest + 1, pinned[each]) for each in members)
+
+
+@given(pinned_situations())
+def test_with_pins_too_it_is_deterministic_and_a_settled_state_stays(
+    situation: tuple[list[StreamId], list[BorrowerId], Owners, Owners],
+) -> None:
+    streams, members, owners, pins = situation
+    changes = sticky(streams, members, owners, pins)
+    backward = dict(reversed(owners.items())), dict(reversed(pins.items()))
+    assert sticky(streams[::-1], members[::-1], *backward) == changes
+    assert sticky(streams, members, owners | changes, pins) == {}
+
+
+def unevenness(members: list[BorrowerId], owners: Owners) -> int:
+    counts = Counter(owners.values())
+    return sum(counts[member] ** 2 for member in members)
+
+
+@given(situations(), st.integers(0, 40))
+def test_a_limited_plan_has_at_most_so_many_moves_and_each_improves_the_balance(
+    situation: tuple[list[StreamId], list[BorrowerId], Owners], moves_max: int
+) -> None:
+    streams, members, owners = situation
+    moves = limited(streams, members, owners, moves_max=moves_max)
+    assert len(moves) <= moves_max
+    for stream, taker in moves.items():
+        after = owners | {stream: taker}
+        before_by = owners.get(stream)
+        if before_by in members:
+            assert unevenness(members, after) < unevenness(members, owners)
+        owners = after
+
+
+@given(pinned_situations(), st.integers(0, 40))
+def test_a_limited_plan_is_a_part_of_the_whole_one_and_goes_on_to_its_balance(
+    situation: tuple[list[StreamId], list[BorrowerId], Owners, Owners], moves_max: int
+) -> None:
+    streams, members, owners, pins = situation
+    whole = sticky(streams, members, owners, pins)
+    moves = limited(streams, members, owners, pins, moves_max=moves_max)
+    assert len(moves) == min(moves_max, len(whole))
+    assert set(moves) <= set(whole)
+    after = owners | moves
+    rest = limited(streams, members, after, pins, moves_max=len(streams))
+    assert len(moves) + len(rest) == len(whole)
+    assert rest == sticky(streams, members, after, pins)
+
+
+@given(situations())
+def test_the_first_move_of_a_limited_plan_improves_the_balance_as_much_as_any(
+    situation: tuple[list[StreamId], list[BorrowerId], Owners],
+) -> None:
+    streams, members, owners = situation
+    whole = sticky(streams, members, owners)
+    first = limited(streams, members, owners, moves_max=1)
+    if any(owners.get(stream) not in members for stream in whole):
+        assert all(owners.get(stream) not in members for stream in first)
+        return
+    best = min((unevenness(members, owners | dict([each])) for each in whole.items()), default=0)
+    for each in first.items():
+        assert unevenness(members, owners | dict([each])) <= best
 
 
 @given(STREAMS, MEMBERS)

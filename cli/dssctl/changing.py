@@ -1,0 +1,216 @@
+"""What every command that changes something does: plan, show, ask, apply, wait, show.
+
+A command builds the change and hands it over. Invariant: nothing is applied that was not planned
+first and that nobody agreed to; what is applied is exactly what was planned. Data is one plan (a
+dry run, or nothing to do) or one operation; everything else goes to stderr.
+"""
+
+import uuid
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import typer
+
+from dss_core.errors import DssError, ExitCode, RevisionMoved
+from dssctl.confirm import confirm, require_somebody
+from dssctl.connection import ask
+from dssctl.operation_items import (
+    APPLIED_KIND,
+    PLAN_KIND,
+    operation_item,
+    operation_sections,
+    plan_item,
+    plan_sections,
+)
+from dssctl.output import note, show_one, tell_one
+from dssctl.settings import Settings
+from dssctl.tree import Command, SettingsOption, settings_of
+from dssctl.waiting import require_done, wait_for_end
+
+if TYPE_CHECKING:
+    from dss_client import Operation, OperationPlan
+    from dss_client.changes import Change
+
+Show = Callable[[Settings, "Operation"], None]
+
+
+class Changing(Command):
+    """A verb that changes something, with the options of all of them."""
+
+    def __init__(self, name: str | None, **attributes: Any) -> None:  # noqa: ANN401 -- Typer's own
+        attributes["params"] = [*(attributes.get("params") or []), *_options()]
+        super().__init__(name, **attributes)
+
+
+def show_operation(settings: Settings, operation: "Operation") -> None:
+    """Print what was applied, and say how it is taken back."""
+    sections = list(operation_sections(operation))
+    show_one(settings, APPLIED_KIND, operation_item(operation), sections)
+    if operation.undoable and operation.ended:
+        note(settings, f"undo with: dssctl ops undo {operation.number}")
+
+
+def carry_out(context: typer.Context, change: "Change", show: Show = show_operation) -> None:
+    """Make the change, as the options of the command say.
+
+    Raises:
+        typer.Exit: of a dry run, where it was asked for: there is something to do.
+        DssError: it cannot be done, was declined, failed, or takes too long.
+    """
+    settings = settings_of(context)
+    if settings.change.dry_run:
+        _show_plan(settings, change)
+        return
+    if not settings.change.confirmed:
+        require_somebody(settings, context.command_path)
+    operation = _known(settings) or _agreed(settings, change)
+    if operation is None:
+        return
+    if settings.change.wait and not operation.ended:
+        operation = wait_for_end(settings, operation)
+    show(settings, operation)
+    require_done(operation)
+
+
+def _show_plan(settings: Settings, change: "Change") -> None:
+    plan = _planned(settings, change)
+    show_one(settings, PLAN_KIND, plan_item(plan), list(plan_sections(plan)))
+    if settings.change.detailed_exit_code and not plan.nothing_to_do:
+        raise typer.Exit(ExitCode.CHANGES_PENDING)
+
+
+def _known(settings: Settings) -> "Operation | None":
+    """The operation that an earlier run of this command applied under the same id."""
+    operation_id = settings.change.operation_id
+    if operation_id is None:
+        return None
+    operation = ask(settings, lambda client: client.operations.named(operation_id))
+    if operation is not None:
+        note(settings, f"operation {operation.number} was applied under this id already")
+    return operation
+
+
+def _agreed(settings: Settings, change: "Change") -> "Operation | None":
+    """Plan, show, ask and apply; None where there is nothing to do."""
+    plan = _planned(settings, change)
+    if plan.nothing_to_do:
+        note(settings, "nothing was changed: there is nothing to do")
+        show_one(settings, PLAN_KIND, plan_item(plan), list(plan_sections(plan)))
+        return None
+    tell_one(settings, PLAN_KIND, plan_item(plan), list(plan_sections(plan)))
+    confirm(settings, plan.summary, confirmed=settings.change.confirmed)
+    return _applied(settings, plan)
+
+
+def _planned(settings: Settings, change: "Change") -> "OperationPlan":
+    plan = ask(settings, lambda client: client.operations.plan(change))
+    if settings.change.if_revision not in {None, plan.revision}:
+        _refuse_moved(settings, plan)
+    return plan
+
+
+def _refuse_moved(settings: Settings, plan: "OperationPlan") -> NoReturn:
+    """Refuse what the daemon would refuse, before anybody is asked, and in its words."""
+    newest = ask(settings, lambda client: client.operations.list(subject=plan.subject, latest=1))
+    raise RevisionMoved(
+        subject=plan.subject,
+        planned=settings.change.if_revision,
+        found=plan.revision,
+        last=f"operation {newest[0].number} applied {newest[0].kind}"
+        if newest
+        else "it was edited",
+    )
+
+
+def _applied(settings: Settings, plan: "OperationPlan") -> "Operation":
+    options = settings.change
+    operation_id = options.operation_id or str(uuid.uuid4())
+    try:
+        return ask(
+            settings,
+            lambda client: client.operations.apply(
+                plan,
+                if_revision=options.if_revision,
+                reason=options.reason,
+                operation_id=operation_id,
+            ),
+        )
+    except DssError as failure:
+        if not failure.definite:
+            again = f"the same command with --op-id {operation_id} applies it once at most"
+            note(settings, f"whether it was applied is unknown; {again}")
+        raise
+
+
+class _HowOption(SettingsOption):
+    section = "How it is changed"
+
+
+def _options() -> list[Any]:
+    """New ones each time: an option belongs to one command."""
+    return [
+        _HowOption(
+            ["--dry-run"],
+            _put_dry_run,
+            is_flag=True,
+            help="Only show the plan. With -o json it is a file for ops apply.",
+        ),
+        _HowOption(["-y", "--yes"], _put_confirmed, is_flag=True, help="Do not ask."),
+        _HowOption(["--reason"], _put_reason, metavar="TEXT", help="Why; kept with the operation."),
+        _HowOption(
+            ["--if-revision"],
+            _put_if_revision,
+            metavar="N",
+            help="Refuse unless this is the revision still.",
+        ),
+        _HowOption(
+            ["--op-id"],
+            _put_operation_id,
+            metavar="TEXT",
+            help="An id of your own: a command that is repeated with it changes nothing again.",
+        ),
+        _HowOption(
+            ["--wait/--no-wait"],
+            _put_wait,
+            is_flag=True,
+            help="Wait for the end, as where nothing is said; or only for the beginning.",
+        ),
+        _HowOption(
+            ["--detailed-exitcode"],
+            _put_detailed_exit_code,
+            is_flag=True,
+            help="A dry run that finds something to do exits with 10.",
+        ),
+    ]
+
+
+def _put_dry_run(settings: Settings, value: bool) -> None:
+    settings.change.dry_run = value
+
+
+def _put_confirmed(settings: Settings, value: bool) -> None:
+    settings.change.confirmed = value
+
+
+def _put_reason(settings: Settings, value: str) -> None:
+    settings.change.reason = value
+
+
+def _put_if_revision(settings: Settings, value: str) -> None:
+    if not (value.isascii() and value.isdecimal()):
+        raise ValueError(f"'{value}' is no revision; see dssctl groups ls.")
+    settings.change.if_revision = int(value)
+
+
+def _put_operation_id(settings: Settings, value: str) -> None:
+    if not value:
+        raise ValueError("an id has a character at least.")
+    settings.change.operation_id = value
+
+
+def _put_wait(settings: Settings, value: bool) -> None:
+    settings.change.wait = value
+
+
+def _put_detailed_exit_code(settings: Settings, value: bool) -> None:
+    settings.change.detailed_exit_code = value

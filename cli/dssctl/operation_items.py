@@ -1,0 +1,299 @@
+"""How plans and operations are shown.
+
+Invariant: an item has the same fields wherever it is printed; only the columns of tables differ.
+"""
+
+import json
+from typing import TYPE_CHECKING
+
+from dssctl.output import Column, Instant, Item, Kind, Section, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dss_client import Operation, OperationPlan
+    from dss_client.changes import StreamMove
+    from dss_client.operations import OperatedStream, StreamPlan
+
+_STATE_STYLES = {
+    "done": "green",
+    "running": "yellow",
+    "cancelling": "yellow",
+    "cancelled": "yellow",
+    "failed": "bold red",
+}
+
+
+def _bound(field: str) -> "Column":
+    def cell(item: Item, _now_us: int) -> str:
+        return f"{item[field]}" if item["exact"] else f"<={item[field]}"
+
+    return Column(field, field.upper(), right=True, cell=cell)
+
+
+def _target(item: Item, _now_us: int) -> str:
+    return f"{item['target']}, clamped" if item["clamped"] else f"{item['target']}"
+
+
+def _undo_of_plan(item: Item, _now_us: int) -> str:
+    until = item["undoable_until"]
+    if not item["undoable"]:
+        return f"no: {item['not_undoable_because']}"
+    return f"until {until.rfc3339()}" if isinstance(until, Instant) else "yes"
+
+
+def _undo_of_operation(item: Item, _now_us: int) -> str:
+    if item["undone_by"]:
+        return f"undone by {item['undone_by']}"
+    if item["undoable"]:
+        return "yes"
+    return f"no: {item['not_undoable_because']}"
+
+
+def _streams_done(item: Item, _now_us: int) -> str:
+    done, waiting = item["streams_done"], item["streams_waiting"]
+    assert isinstance(done, int)
+    assert isinstance(waiting, int)
+    return f"{done}/{done + waiting}" if done + waiting else "-"
+
+
+def _at(field: str, header: str) -> "Column":
+    """A moment as itself, for its age says too little of a plan or of the end of a pause."""
+
+    def cell(item: Item, _now_us: int) -> str:
+        value = item[field]
+        return value.rfc3339() if isinstance(value, Instant) else "-"
+
+    return Column(field, header, cell=cell)
+
+
+PLAN_KIND = Kind(
+    "OperationPlan",
+    (
+        Column("kind", "KIND"),
+        Column("subject", "SUBJECT"),
+        Column("revision", "REVISION"),
+        Column("summary", "SUMMARY"),
+        Column("members", "MEMBERS"),
+        Column("undoable", "UNDO", cell=_undo_of_plan),
+        _at("planned_at", "PLANNED"),
+    ),
+    lambda item: str(item["subject"]),
+)
+_STREAM_PLAN_KIND = Kind(
+    "StreamPlan",
+    (
+        Column("stream", "STREAM"),
+        Column("floor", "FLOOR", right=True),
+        Column("target", "TARGET", right=True, cell=_target),
+        _bound("again"),
+        _bound("passed"),
+        Column("client_id", "HOLDER"),
+    ),
+    lambda item: str(item["stream"]),
+)
+_MOVE_KIND = Kind(
+    "StreamMove",
+    (
+        Column("stream", "STREAM"),
+        Column("from_client_id", "FROM"),
+        Column("to_client_id", "TO"),
+        Column("from_borrower_id", "FROM-BORROWER"),
+        Column("to_borrower_id", "TO-BORROWER"),
+    ),
+    lambda item: str(item["stream"]),
+)
+
+_NUMBER, _KIND, _SUBJECT = (
+    Column("number", "NUMBER", right=True),
+    Column("kind", "KIND"),
+    Column("subject", "SUBJECT"),
+)
+_STATE = Column("state", "STATE", styles=_STATE_STYLES)
+_STREAMS = Column("streams_done", "STREAMS", right=True, cell=_streams_done)
+_SUMMARY = Column("summary", "SUMMARY")
+_MORE = (
+    Column("revision", "REVISION", right=True, wide=True),
+    Column("origin", "ORIGIN", wide=True),
+    Column("operation_id", "OPERATION-ID", wide=True),
+    Column("undoable", "UNDO", cell=_undo_of_operation, wide=True),
+    Column("failure", "FAILURE", wide=True),
+    Column("summary", "SUMMARY", wide=True),
+)
+
+OPERATION_KIND = Kind(
+    "Operation",
+    (
+        _NUMBER,
+        _KIND,
+        _SUBJECT,
+        _STATE,
+        Column("applied_at", "AGE", right=True),
+        Column("principal", "BY"),
+        Column("reason", "REASON"),
+        *_MORE,
+    ),
+    lambda item: str(item["number"]),
+)
+"""In a listing, which has no streams."""
+
+APPLIED_KIND = Kind(
+    "Operation", (_NUMBER, _KIND, _SUBJECT, _STATE, _STREAMS, _SUMMARY), OPERATION_KIND.identity
+)
+"""What a command that changed something shows of it."""
+
+SHOWN_KIND = Kind(
+    "Operation",
+    (
+        _NUMBER,
+        _KIND,
+        _SUBJECT,
+        _STATE,
+        _STREAMS,
+        _SUMMARY,
+        Column("reason", "REASON"),
+        Column("principal", "BY"),
+        *(column for column in _MORE if column.field != "summary"),
+        _at("applied_at", "APPLIED"),
+        _at("ended_at", "ENDED"),
+        Column("undoes", "UNDOES"),
+        Column("change", "CHANGE"),
+        Column("before", "BEFORE"),
+        Column("after", "AFTER"),
+    ),
+    OPERATION_KIND.identity,
+)
+_OPERATED_KIND = Kind(
+    "OperatedStream",
+    (
+        Column("stream", "STREAM"),
+        Column("done", "DONE"),
+        Column("floor_before", "FLOOR-BEFORE", right=True),
+        Column("floor_after", "FLOOR-AFTER", right=True),
+        Column("client_id", "WAITS-FOR"),
+    ),
+    lambda item: str(item["stream"]),
+)
+
+
+def plan_item(plan: "OperationPlan") -> Item:
+    """A plan as the renderer takes it; `ops apply` reads it back from a file."""
+    from dss_client.operations import document_of
+
+    until_ms = plan.undoable_until_ms
+    return {
+        "kind": plan.kind,
+        "subject": plan.subject,
+        "revision": plan.revision,
+        "summary": plan.summary,
+        "nothing_to_do": plan.nothing_to_do,
+        "streams": [_stream_plan_item(each) for each in plan.streams],
+        "moves": [_move_item(each) for each in plan.moves],
+        "effects": list(plan.effects),
+        "members": list(plan.members),
+        "undoable": plan.undoable,
+        "not_undoable_because": plan.not_undoable_because or None,
+        "undoable_until": Instant.of_ms(until_ms) if until_ms is not None else None,
+        "planned_at": Instant.of_ms(plan.planned_at_ms),
+        "change": _value(document_of(plan.change)),
+    }
+
+
+def plan_sections(plan: "OperationPlan") -> "Iterator[Section]":
+    """The lists of a plan that are not empty."""
+    if plan.streams:
+        yield Section("streams", _STREAM_PLAN_KIND)
+    if plan.moves:
+        yield Section("moves", _MOVE_KIND)
+    if plan.effects:
+        yield Section("effects")
+
+
+def operation_item(operation: "Operation") -> Item:
+    """An operation as the renderer takes it."""
+    ended_ms = operation.ended_at_ms
+    return {
+        "number": operation.number,
+        "operation_id": operation.operation_id,
+        "kind": operation.kind,
+        "subject": operation.subject,
+        "state": operation.state,
+        "summary": operation.summary,
+        "reason": operation.reason or None,
+        "principal": operation.principal,
+        "origin": operation.origin,
+        "applied_at": Instant.of_ms(operation.applied_at_ms),
+        "ended_at": Instant.of_ms(ended_ms) if ended_ms is not None else None,
+        "revision": operation.revision,
+        "change": _parsed(operation.change),
+        "before": _parsed(operation.before),
+        "after": _parsed(operation.after),
+        "failure": operation.failure or None,
+        "undoes": operation.undoes or None,
+        "undone_by": operation.undone_by or None,
+        "undoable": operation.undoable,
+        "not_undoable_because": operation.not_undoable_because or None,
+        "streams_done": operation.streams_done,
+        "streams_waiting": operation.streams_waiting,
+        "streams": [_operated_item(each) for each in operation.streams],
+    }
+
+
+def operation_sections(operation: "Operation") -> "Iterator[Section]":
+    """The lists of an operation that are not empty."""
+    if operation.streams:
+        yield Section("streams", _OPERATED_KIND)
+
+
+def _stream_plan_item(plan: "StreamPlan") -> Item:
+    return {
+        "stream": plan.stream,
+        "floor": plan.floor,
+        "target": plan.target,
+        "again": plan.again,
+        "passed": plan.passed,
+        "exact": plan.exact,
+        "clamped": plan.clamped,
+        "client_id": plan.client_id or None,
+    }
+
+
+def _move_item(move: "StreamMove") -> Item:
+    return {
+        "stream": move.stream,
+        "from_client_id": move.from_client_id or None,
+        "to_client_id": move.to_client_id,
+        "from_borrower_id": move.from_borrower_id or None,
+        "to_borrower_id": move.to_borrower_id,
+    }
+
+
+def _operated_item(stream: "OperatedStream") -> Item:
+    return {
+        "stream": stream.stream,
+        "done": stream.done,
+        "floor_before": stream.before.floor if stream.before else None,
+        "floor_after": stream.after.floor if stream.after else None,
+        "client_id": stream.client_id or None,
+    }
+
+
+def _parsed(text: str) -> Value:
+    """JSON of the daemon; as text where it is none."""
+    try:
+        return _value(json.loads(text)) if text else None
+    except ValueError:
+        return text
+
+
+def _value(parsed: object) -> Value:
+    """Parsed JSON as the renderer takes it."""
+    match parsed:
+        case dict():
+            return {str(name): _value(inner) for name, inner in parsed.items()}
+        case list():
+            return [_value(inner) for inner in parsed]
+        case None | bool() | int() | float() | str():
+            return parsed
+        case _:
+            raise TypeError(f"no JSON: {parsed!r}")

@@ -1,0 +1,469 @@
+"""Operations: what operators change, planned by the daemon, applied as planned, taken back.
+
+Invariant: values in, frozen values out; no wire message leaves this module. A call to apply that
+may have arrived is repeated under the same operation id alone, so a change is made once.
+"""
+
+import asyncio
+import uuid
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from dss_client._outage_log import Outage
+from dss_client.changes import Change, MoveCursors, StreamMove, Target, Undo
+from dss_client.limits import CALL_TIMEOUT_S
+from dss_client.offsets import progress_from_wire
+from dss_core.errors import OutcomeUnknown, Overloaded
+from dss_core.progress import Progress
+
+if TYPE_CHECKING:
+    from dss_api.v1 import operations_pb2
+    from dss_client._connection import Connection
+
+_HIGHEST_LIMIT = (1 << 32) - 1
+"""What the wire can say; the daemon's own bound is far below it."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamPlan:
+    """What a change would do to one stream."""
+
+    stream: str
+    floor: int
+    """As it stands now."""
+    target: int
+    again: int
+    """Records that come again."""
+    passed: int
+    """Records that are passed over."""
+    exact: bool
+    """Else both are upper bounds."""
+    clamped: bool
+    """Retention took what lies before the target."""
+    client_id: str
+    """Of the holder; empty where it is free."""
+
+
+@dataclass(frozen=True, slots=True)
+class OperationPlan:
+    """What applying a change would do, as the daemon saw it."""
+
+    change: Change
+    """Resolved: applied under this revision, it does exactly this."""
+    kind: str
+    """``offsets.rewind`` for one."""
+    subject: str
+    """A group NAME@FILTER, a topic, a client."""
+    revision: int
+    """Of the subject."""
+    summary: str
+    streams: tuple[StreamPlan, ...]
+    moves: tuple[StreamMove, ...]
+    effects: tuple[str, ...]
+    """Sentences: what it costs, what is kept of order."""
+    members: tuple[str, ...]
+    """Client ids that it touches."""
+    undoable: bool
+    not_undoable_because: str
+    undoable_until_ms: int | None
+    nothing_to_do: bool
+    planned_at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class OperatedStream:
+    """A stream of an operation that moves cursors."""
+
+    stream: str
+    done: bool
+    before: Progress | None
+    """Once it is done."""
+    after: Progress | None
+    client_id: str
+    """Whom it waits for; empty where for nobody."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """A change that was applied, and how far it is."""
+
+    number: int
+    operation_id: str
+    kind: str
+    subject: str
+    state: str
+    """``running``, ``cancelling``, ``done``, ``cancelled`` or ``failed``."""
+    summary: str
+    reason: str
+    principal: str
+    origin: str
+    """Where the call came from."""
+    applied_at_ms: int
+    ended_at_ms: int | None
+    revision: int
+    """Of the subject, once it was applied."""
+    change: str
+    """Resolved; JSON, as are the next two."""
+    before: str
+    after: str
+    failure: str
+    """Why it failed; empty where it did not."""
+    undoes: int
+    """The operation that it took back; 0 where none."""
+    undone_by: int
+    """0 where nothing took it back."""
+    undoable: bool
+    not_undoable_because: str
+    streams_done: int
+    streams_waiting: int
+    streams: tuple[OperatedStream, ...]
+    """Not filled by `Operations.list`."""
+
+    @property
+    def ended(self) -> bool:
+        """Whether there is nothing left to wait for."""
+        return self.state not in ("running", "cancelling")
+
+
+class Operations:
+    """Plans, applies and follows operations; reached as ``client.operations``."""
+
+    def __init__(self, connection: "Connection") -> None:
+        self._connection = connection
+
+    async def plan(self, change: Change) -> OperationPlan:
+        """What applying the change would do now; nothing is changed.
+
+        Raises:
+            DssError: what stands against it, or the daemon does not answer.
+        """
+        from dss_api.v1 import operations_pb2
+        from dss_client._changes_on_wire import change_to_wire
+
+        request = operations_pb2.PlanRequest(change=change_to_wire(change))
+        call = self._connection.operations.Plan(request, timeout=CALL_TIMEOUT_S)
+        return _plan(await self._connection.answer(call))
+
+    async def apply(
+        self,
+        change: Change | OperationPlan,
+        *,
+        if_revision: int | None = None,
+        reason: str = "",
+        operation_id: str | None = None,
+    ) -> Operation:
+        """Make a change, or exactly what was planned; it is durable when this returns.
+
+        The operation may go on: `ended` waits for it. After a lost connection the call is
+        repeated once, when a daemon is there again.
+
+        Args:
+            change: a change, or the plan of one.
+            if_revision: of the subject; that of the plan where a plan is given.
+            reason: kept with the operation, for whoever asks why.
+            operation_id: the caller's own, at most one change a value; made up where absent.
+
+        Raises:
+            RevisionMoved: something else changed the subject meanwhile; nothing was done.
+            OperationInProgress, OperationIdReused, NotUndoable, OffsetsDoNotFit: and the other
+                conditions of the single changes; nothing was done.
+            OutcomeUnknown: the connection was lost, and so it was when the call was repeated.
+        """
+        from dss_api.v1 import operations_pb2
+        from dss_client._changes_on_wire import change_to_wire
+
+        if isinstance(change, OperationPlan):
+            if_revision = change.revision if if_revision is None else if_revision
+            change = change.change
+        request = operations_pb2.ApplyRequest(
+            change=change_to_wire(change),
+            if_revision=if_revision,
+            reason=reason,
+            operation_id=operation_id or str(uuid.uuid4()),
+        )
+        return _operation(await self._applied(request))
+
+    async def _applied(self, request: "operations_pb2.ApplyRequest") -> "operations_pb2.Operation":
+        """Call, and call again where nobody knows whether the first call arrived."""
+        from dss_client._connection import PASSING
+
+        try:
+            call = self._connection.operations.Apply(request, timeout=CALL_TIMEOUT_S)
+            return await self._connection.answer(call)
+        except OutcomeUnknown as lost:
+            call = self._connection.operations.Apply(
+                request, timeout=CALL_TIMEOUT_S, wait_for_ready=True
+            )
+            try:
+                return await self._connection.answer(call)
+            except PASSING:
+                # It says nothing of what became of the first call.
+                raise lost from None
+
+    async def rewind(
+        self,
+        group: str,
+        *,
+        to: Target | None = None,
+        by: int | timedelta | None = None,
+        streams: Sequence[str] = (),
+        reason: str = "",
+    ) -> Operation:
+        """Let records come again, from a target, or from so many records or so much time back.
+
+        Raises:
+            DssError: as for `apply`.
+        """
+        back = None if by is None else -by
+        change = MoveCursors(group, "rewind", to, back, tuple(streams))
+        return await self.apply(change, reason=reason)
+
+    async def skip(
+        self,
+        group: str,
+        *,
+        to: Target | None = None,
+        by: int | timedelta | None = None,
+        streams: Sequence[str] = (),
+        reason: str = "",
+    ) -> Operation:
+        """Pass over records, up to a target, or so many records or so much time.
+
+        Raises:
+            DssError: as for `apply`.
+        """
+        change = MoveCursors(group, "skip", to, by, tuple(streams))
+        return await self.apply(change, reason=reason)
+
+    async def undo(self, number: int, *, reason: str = "") -> Operation:
+        """Take an operation back; that is an operation of its own.
+
+        Raises:
+            NotUndoable, OperationNotFound: it cannot be, or is not there.
+            DssError: as for `apply`.
+        """
+        return await self.apply(Undo(number), reason=reason)
+
+    async def get(self, number: int) -> Operation:
+        """One operation, with its streams.
+
+        Raises:
+            OperationNotFound: there is none of this number.
+        """
+        from dss_api.v1 import operations_pb2
+
+        request = operations_pb2.GetOperationRequest(number=number)
+        call = self._connection.operations.Get(request, timeout=CALL_TIMEOUT_S)
+        return _operation(await self._connection.answer(call))
+
+    async def list(
+        self, *, subject: str = "", state: str = "", latest: int | None = None
+    ) -> tuple[Operation, ...]:
+        """The operations that are kept, the newest first.
+
+        Args:
+            subject: of this group, NAME or NAME@FILTER, this topic or this client only.
+            state: in this state only.
+            latest: at most so many.
+        """
+        found: list[Operation] = []
+        async with aclosing(self._pages(subject, state, latest)) as pages:
+            async for page in pages:
+                found += page
+                if latest is not None and len(found) >= latest:
+                    break
+        return tuple(found[:latest])
+
+    async def named(self, operation_id: str) -> Operation | None:
+        """The operation that was applied under this id; None where none is kept."""
+        async with aclosing(self._pages()) as pages:
+            async for page in pages:
+                for operation in page:
+                    if operation.operation_id == operation_id:
+                        return await self.get(operation.number)
+        return None
+
+    async def _pages(
+        self, subject: str = "", state: str = "", limit: int | None = None
+    ) -> AsyncGenerator[Sequence[Operation], None]:
+        """Page by page; the daemon decides how long a page is, and none is longer than asked."""
+        from dss_api.v1 import operations_pb2
+
+        limit = min(limit or 0, _HIGHEST_LIMIT)
+        request = operations_pb2.ListOperationsRequest(subject=subject, state=state, limit=limit)
+        while True:
+            call = self._connection.operations.List(request, timeout=CALL_TIMEOUT_S)
+            reply = await self._connection.answer(call)
+            if not reply.operations:
+                return
+            yield [_operation(each) for each in reply.operations]
+            request.before_number = reply.operations[-1].number
+
+    async def watch(self, number: int) -> AsyncGenerator[Operation, None]:
+        """An operation as it stands and as it goes on, until it has ended.
+
+        Raises:
+            OperationNotFound: there is none of this number.
+            DssError: the daemon refuses, or was never there. A connection that is lost later is
+                made again.
+        """
+        from dss_client._backoff import Backoff
+        from dss_client._connection import PASSING
+
+        outage = Outage(f"the watching of operation {number}", self._connection.endpoint.text)
+        backoff = Backoff()
+        began = False
+        while True:
+            try:
+                async with aclosing(self._watched(number)) as watched:
+                    async for operation in watched:
+                        began = True
+                        backoff.reset()
+                        outage.ended()
+                        yield operation
+                        if operation.ended:
+                            return
+            except PASSING as error:
+                if not began or isinstance(error, Overloaded):
+                    raise
+                outage.began(error)
+            await asyncio.sleep(backoff.pause_s())
+
+    async def ended(self, number: int) -> Operation:
+        """Wait until an operation has ended, however it did.
+
+        Raises:
+            DssError: as for `watch`.
+        """
+        async with aclosing(self.watch(number)) as watched:
+            async for operation in watched:
+                if operation.ended:
+                    return operation
+        raise AssertionError("a watch ends with the operation")
+
+    async def cancel(self, number: int, *, reason: str = "") -> Operation:
+        """Leave out what an operation has not done yet.
+
+        Raises:
+            OperationNotFound, OperationEnded: it is not there, or there is nothing left of it.
+        """
+        from dss_api.v1 import operations_pb2
+
+        request = operations_pb2.CancelOperationRequest(number=number, reason=reason)
+        call = self._connection.operations.Cancel(request, timeout=CALL_TIMEOUT_S)
+        return _operation(await self._connection.answer(call))
+
+    async def _watched(self, number: int) -> AsyncGenerator[Operation, None]:
+        """The states of one call.
+
+        Raises:
+            DssError: the daemon refuses, or the connection was lost.
+        """
+        from dss_api.v1 import operations_pb2
+        from dss_client._connection import ConnectionLostError
+
+        request = operations_pb2.WatchOperationRequest(number=number)
+        call = self._connection.operations.Watch(request)
+        try:
+            while (operation := await self._connection.read_or_end(call)) is not None:
+                yield _operation(operation)
+        except ConnectionLostError as lost:
+            raise lost.reason from lost
+        finally:
+            call.cancel()
+
+
+def document_of(change: Change) -> dict[str, object]:
+    """A change as a JSON document, to be kept and read back by `change_of`.
+
+    Raises:
+        IllegalArgument, IllegalTime: a value breaks its rule.
+    """
+    from dss_client import _changes_on_wire
+
+    return _changes_on_wire.document_of(change)
+
+
+def change_of(document: Mapping[str, object]) -> Change:
+    """The change of a document.
+
+    Raises:
+        IllegalArgument: it is not one.
+    """
+    from dss_client import _changes_on_wire
+
+    return _changes_on_wire.change_of(document)
+
+
+def _plan(plan: "operations_pb2.OperationPlan") -> OperationPlan:
+    from dss_client._changes_on_wire import change_from_wire, moves_from_wire
+
+    return OperationPlan(
+        change=change_from_wire(plan.change),
+        kind=plan.kind,
+        subject=plan.subject,
+        revision=plan.revision,
+        summary=plan.summary,
+        streams=tuple(
+            StreamPlan(
+                each.stream,
+                each.floor,
+                each.target,
+                each.again,
+                each.passed,
+                each.exact,
+                each.clamped,
+                each.client_id,
+            )
+            for each in plan.streams
+        ),
+        moves=moves_from_wire(plan.moves),
+        effects=tuple(plan.effects),
+        members=tuple(plan.members),
+        undoable=plan.undoable,
+        not_undoable_because=plan.not_undoable_because,
+        undoable_until_ms=plan.undoable_until_ms if plan.HasField("undoable_until_ms") else None,
+        nothing_to_do=plan.nothing_to_do,
+        planned_at_ms=plan.planned_at_ms,
+    )
+
+
+def _operation(operation: "operations_pb2.Operation") -> Operation:
+    return Operation(
+        number=operation.number,
+        operation_id=operation.operation_id,
+        kind=operation.kind,
+        subject=operation.subject,
+        state=operation.state,
+        summary=operation.summary,
+        reason=operation.reason,
+        principal=operation.principal,
+        origin=operation.origin,
+        applied_at_ms=operation.applied_at_ms,
+        ended_at_ms=operation.ended_at_ms if operation.HasField("ended_at_ms") else None,
+        revision=operation.revision,
+        change=operation.change,
+        before=operation.before,
+        after=operation.after,
+        failure=operation.failure,
+        undoes=operation.undoes,
+        undone_by=operation.undone_by,
+        undoable=operation.undoable,
+        not_undoable_because=operation.not_undoable_because,
+        streams_done=operation.streams_done,
+        streams_waiting=operation.streams_waiting,
+        streams=tuple(_operated_stream(each) for each in operation.streams),
+    )
+
+
+def _operated_stream(stream: "operations_pb2.OperatedStream") -> OperatedStream:
+    return OperatedStream(
+        stream=stream.stream,
+        done=stream.done,
+        before=progress_from_wire(stream.before) if stream.HasField("before") else None,
+        after=progress_from_wire(stream.after) if stream.HasField("after") else None,
+        client_id=stream.client_id,
+    )

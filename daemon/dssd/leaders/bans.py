@@ -1,0 +1,36 @@
+"""The bans of a group: rows by the wall clock, and what its leader makes of them.
+
+Invariant: while a daemon runs, a ban lasts by the monotonic clock, so a jump of the wall clock ends
+none; over a restart only the stored wall time is known, and a ban then lasts `BAN_MS_MAX` at most.
+This module does not know what a ban keeps a client from.
+"""
+
+from contextlib import suppress
+
+from dssd.clock import Clock
+from dssd.leaders.limits import BAN_MS_MAX
+from dssd.machines.leader.hand_over_events import Ban
+from dssd.store.keys import key_of
+from dssd.store.paging import scan_all
+from dssd.store.port import Delete, PreconditionFailed, Store, VersionIs
+from dssd.store.rows import BanRow
+
+
+def ban_of(row: BanRow, clock: Clock) -> Ban:
+    """The ban as a leader of this daemon knows it."""
+    left_ms = min(row.until_ms - clock.wall_ms(), BAN_MS_MAX)
+    return Ban(row.client_id, row.until_ms, clock.now_ms() + left_ms)
+
+
+async def stored_bans(store: Store, group_id: int, clock: Clock) -> tuple[Ban, ...]:
+    """The bans of the group, those that are over included."""
+    return tuple(ban_of(found.row, clock) for found in await scan_all(store, BanRow, (group_id,)))
+
+
+async def collect_ended_bans(store: Store, wall_ms: int) -> None:
+    """Remove the rows of bans that are over."""
+    for found in await scan_all(store, BanRow):
+        if found.row.until_ms <= wall_ms:
+            key = key_of(found.row)
+            with suppress(PreconditionFailed):  # the client was banned anew meanwhile
+                await store.commit([Delete(BanRow, key)], [VersionIs(BanRow, key, found.version)])

@@ -1,0 +1,80 @@
+"""The pause of a group: which members still hand out records, and who waits for them to stop.
+
+A group is paused, or not, as it is stored; the leader brings that to its members, and each confirms
+it once its client hands out nothing more, or hands out again. Grants say it too, so a member that
+joins later is paused from the start. Invariants: a member that has not confirmed the pause as it is
+stands in `Leader.telling`, and is told again until it confirms or is gone. An operation concludes
+when nobody stands there, and no stream is reserved for somebody who may still hand out its records;
+one that a later operation has taken back concludes at once. This module does not know what a pause
+means to a stream.
+"""
+
+from dssd.machines.leader.events import CancelPause, Concluded, PauseGroup
+from dssd.machines.leader.state import Reserve, TellPause
+from dssd.machines.leader.turn import LeaderTurn
+from dssd.machines.messages import BorrowerId, LeaderWanted, Pause, PauseChanged, PauseObeyed
+
+
+def change_pause(turn: LeaderTurn, asked: PauseGroup) -> None:
+    """An operation paused or resumed the group; also where it did so before."""
+    state = turn.state
+    if asked.paused != state.pause.paused:
+        _conclude(turn)
+        state.pause = Pause(state.pause.change + 1, asked.paused)
+        for borrower_id in state.members:
+            _tell(turn, borrower_id)
+    state.pausing.add(asked.number)
+
+
+def cancel_pause(turn: LeaderTurn, asked: CancelPause) -> None:
+    """An operation waits no more. What the members were told stays."""
+    turn.state.pausing.discard(asked.number)
+    turn.effects.append(Concluded(asked.number))
+
+
+def tell_newcomer(turn: LeaderTurn, message: LeaderWanted) -> None:
+    """A borrower became a member. Who never heard of a pause takes a group for not paused."""
+    if turn.state.pause.paused or message.paused:
+        _tell(turn, message.borrower_id)
+
+
+def tell_again(turn: LeaderTurn, borrower_id: BorrowerId) -> None:
+    """A member has not confirmed for a while."""
+    state = turn.state
+    _send(turn, borrower_id, min(2 * state.telling[borrower_id], state.timing.resend_max_ms))
+
+
+def take_obeyed(turn: LeaderTurn, message: PauseObeyed) -> None:
+    """A member confirms; of a change before the last one, or of another leader, it is late."""
+    state = turn.state
+    if (message.leader_epoch, message.change) == (state.leader_epoch, state.pause.change):
+        forget(turn, message.borrower_id)
+
+
+def forget(turn: LeaderTurn, borrower_id: BorrowerId) -> None:
+    """A member has confirmed, or is gone."""
+    if turn.state.telling.pop(borrower_id, None) is not None:
+        turn.state.timers.clear(TellPause(borrower_id))
+
+
+def conclude_if_obeyed(turn: LeaderTurn) -> None:
+    """At the end of a step: say so where every member has confirmed the pause as it is."""
+    state = turn.state
+    if state.pausing and not state.telling and state.reserve is Reserve.NOTHING:
+        _conclude(turn)
+
+
+def _conclude(turn: LeaderTurn) -> None:
+    turn.effects += [Concluded(number) for number in sorted(turn.state.pausing)]
+    turn.state.pausing.clear()
+
+
+def _tell(turn: LeaderTurn, borrower_id: BorrowerId) -> None:
+    _send(turn, borrower_id, turn.state.timing.resend_first_ms)
+
+
+def _send(turn: LeaderTurn, borrower_id: BorrowerId, again_ms: int) -> None:
+    state = turn.state
+    state.telling[borrower_id] = again_ms
+    state.timers.set(TellPause(borrower_id), turn.now_ms + again_ms)
+    turn.send(PauseChanged(borrower_id, state.leader_epoch, state.pause))

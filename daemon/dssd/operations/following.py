@@ -1,0 +1,176 @@
+"""Follows operations that were applied, to their ends.
+
+What an operation asks of a leader ends when the leader concludes it; work of its kind's own when
+it returns. Invariant: an operation that has not ended is followed, also by the next daemon; when it
+has ended, that is stored, told as an event, and rings the bell of those who wait. This module does
+not know what is planned or refused (`operations`).
+"""
+
+import asyncio
+import json
+from contextlib import suppress
+from dataclasses import replace
+from types import TracebackType
+from typing import NoReturn
+
+from dss_core.errors import DiskFull, DssError
+from dssd.clock import Clock
+from dssd.events.kinds import OPERATION_ENDED
+from dssd.events.model import Event, Note
+from dssd.leaders.groups import Groups
+from dssd.leaders.registry import Registry
+from dssd.limits import FULL_DISK_RETRY_S
+from dssd.operations.history import CANCELLED, CANCELLING, DONE, FAILED, UNENDED, History
+from dssd.operations.limits import OPERATIONS_TRIM_EVERY_S
+from dssd.operations.plans import Begun, KindTable
+from dssd.store.port import Store
+from dssd.store.rows import GroupRow, MadeMoveRow, OperationRow
+
+
+class Following:
+    """`begin` goes on with what had not ended; `end` leaves the rest to the next daemon."""
+
+    def __init__(
+        self,
+        store: Store,
+        groups: Groups,
+        registry: Registry,
+        clock: Clock,
+        kinds: KindTable,
+        history: History,
+        note: Note,
+    ) -> None:
+        self._store = store
+        self._groups = groups
+        self._registry = registry
+        self._clock = clock
+        self._kinds = kinds
+        self._history = history
+        self._note = note
+        self.moved = asyncio.Event()
+        """Set, and replaced, each time that something of an operation was done."""
+        self._concluded: asyncio.Queue[tuple[int, str]] = asyncio.Queue()
+        """Bounded by the operations that run: a leader concludes each once or twice."""
+        self._tasks = asyncio.TaskGroup()
+        self._standing: list[asyncio.Task[None]] = []
+        """The tasks that run as long as this does."""
+        self._works: dict[int, asyncio.Task[None]] = {}
+        """What is done of operations without a leader, by number."""
+
+    async def begin(self) -> None:
+        """Go on with the operations that had not ended."""
+        await self._tasks.__aenter__()
+        self._registry.watch_concluded(lambda number: self._concluded.put_nowait((number, "")))
+        self._stop_watching = self._groups.watch_removed(self._group_removed)
+        self._standing = [
+            self._tasks.create_task(self._watch_moves(), name="moves of operations"),
+            self._tasks.create_task(self._note_ends(), name="ends of operations"),
+            self._tasks.create_task(self._trim(), name="trim operations"),
+        ]
+        for row in self._history.unended():
+            self._resume(row)
+
+    async def end(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Stop following; no operation ends any more."""
+        self._stop_watching()
+        for task in (*self._standing, *self._works.values()):
+            task.cancel()
+        await self._tasks.__aexit__(kind, error, trace)
+
+    def follow(self, row: OperationRow, begun: Begun) -> None:
+        """Have done what an operation began, and note when it has."""
+        if begun.instruction is not None:
+            self._registry.instruct(row.group_id, begun.instruction)
+        if begun.work is not None:
+            work = self._do(row, begun)
+            name = f"operation {row.number}"
+            self._works[row.number] = self._tasks.create_task(work, name=name)
+
+    async def _do(self, row: OperationRow, begun: Begun) -> None:
+        assert begun.work is not None
+        failure = ""
+        try:
+            await begun.work()
+        except DssError as error:
+            failure = error.message
+        finally:
+            self._works.pop(row.number, None)
+        self._concluded.put_nowait((row.number, failure))
+
+    def ring(self) -> None:
+        """Something of an operation was done."""
+        moved, self.moved = self.moved, asyncio.Event()
+        moved.set()
+
+    def _resume(self, row: OperationRow) -> None:
+        if row.group_id and not self._groups.has(row.group_id):
+            self._concluded.put_nowait((row.number, "the group was removed"))
+            return
+        kind = self._kinds.of_operation(row)
+        self.follow(row, kind.resumed(row))
+        cancellation = kind.cancellation(row) if row.state == CANCELLING else None
+        if cancellation is not None:
+            self._registry.instruct(row.group_id, cancellation)
+
+    async def _note_ends(self) -> NoReturn:
+        while True:
+            number, failure = await self._concluded.get()
+            await self._end(number, failure)
+
+    async def _end(self, number: int, failure: str) -> None:
+        row = self._history.get(number)
+        if row.state not in UNENDED:
+            return
+        state = FAILED if failure else DONE
+        if row.state == CANCELLING and not failure:
+            made = len(await self._history.made_moves(number))
+            state = DONE if made == json.loads(row.after).get("moves") else CANCELLED
+        ended = replace(row, state=state, failure=failure, ended_at_ms=self._clock.wall_ms())
+        while True:
+            try:
+                await self._history.change(ended)
+                break
+            except DiskFull:
+                await asyncio.sleep(FULL_DISK_RETRY_S)
+        self._note_ended(ended)
+        self.ring()
+
+    def _group_removed(self, group: GroupRow) -> None:
+        for row in self._history.unended():
+            if row.group_id == group.group_id and row.number not in self._works:
+                self._concluded.put_nowait((row.number, "the group was removed"))
+
+    async def _watch_moves(self) -> None:
+        async for _ in self._store.watch(MadeMoveRow):
+            self.ring()
+
+    async def _trim(self) -> None:
+        while True:
+            with suppress(DiskFull):  # the next time will do
+                await self._history.trim(self._clock.wall_ms())
+            await asyncio.sleep(OPERATIONS_TRIM_EVERY_S)
+
+    def _note_ended(self, row: OperationRow) -> None:
+        took_ms = (row.ended_at_ms or row.applied_at_ms) - row.applied_at_ms
+        failure = f": {row.failure}" if row.failure else ""
+        sentence = (
+            f"Operation {row.number}, {row.kind}, is {row.state} after {took_ms} ms{failure}."
+        )
+        self._note(Event(OPERATION_ENDED, row.subject, sentence, fields_of(row)))
+
+
+def fields_of(row: OperationRow) -> dict[str, str]:
+    """An operation as events carry it."""
+    return {
+        "operation": str(row.number),
+        "kind": row.kind,
+        "principal": row.principal,
+        "origin": row.origin,
+        "reason": row.reason,
+        "state": row.state,
+    }

@@ -1,0 +1,122 @@
+"""What a client of the world holds: its grants, and records that its user has not been handed yet.
+
+Invariant: records of a grant leave in the order in which they came. Those of a group that the user
+neglects, and those of a paused subscription, stay and hold up no others.
+"""
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from dss_sim.groups.history import Key
+
+
+@dataclass(slots=True)
+class Held:
+    """A grant in the client."""
+
+    number: int
+    subscription: int
+    group: str
+    stream: str
+    grant_epoch: int
+    frontier: int
+    reported: int
+    held: set[int] = field(default_factory=set)
+    """Handed out, neither acked nor refused."""
+    acked: list[int] = field(default_factory=list)
+    naks: list[tuple[int, int | None]] = field(default_factory=list)
+    """Refused offsets, and for how long they shall rest."""
+    again: list[int] = field(default_factory=list)
+    """Handed out again: work on them began."""
+    all_acked: list[int] = field(default_factory=list)
+    hung: set[int] = field(default_factory=set)
+    """The user never comes back from these, unless they are handed out again."""
+    revoked: bool = False
+    left: bool = False
+    """Its subscription was left: what still comes is not handed out."""
+
+    def has_news(self) -> bool:
+        """Whether there is something to say of it."""
+        return bool(self.acked or self.naks or self.again or self.frontier != self.reported)
+
+
+class Arrived(NamedTuple):
+    """A record that came."""
+
+    held: Held
+    offset: int
+    attempt: int
+    redelivered: bool
+    key: Key
+
+
+class Inbox:
+    """Records that came and were not handed out, in order."""
+
+    def __init__(self) -> None:
+        self._ready: deque[Arrived] = deque()
+        self._waiting: deque[Arrived] = deque()
+        """Of groups that the user does not take, and of subscriptions that are paused."""
+        self._neglected: set[str] = set()
+        self._paused: set[int] = set()
+
+    def __len__(self) -> int:
+        """How many may be handed out."""
+        return len(self._ready)
+
+    def add(self, arrived: Arrived) -> None:
+        """One more came."""
+        (self._waiting if self._waits(arrived) else self._ready).append(arrived)
+
+    def take(self) -> Arrived:
+        """The next one that is handed out."""
+        return self._ready.popleft()
+
+    def neglect(self, group: str) -> None:
+        """The user takes none of the group until `attend`."""
+        self._neglected.add(group)
+        self._split()
+
+    def attend(self, group: str) -> None:
+        """The user takes those of the group again."""
+        self._neglected.discard(group)
+        self._split()
+
+    def attend_all(self) -> None:
+        """The user takes all."""
+        self._neglected.clear()
+        self._split()
+
+    def pause(self, subscription: int) -> None:
+        """None of the subscription is handed out until `resume`."""
+        self._paused.add(subscription)
+        self._split()
+
+    def resume(self, subscription: int) -> None:
+        """Those of the subscription are handed out again."""
+        self._paused.discard(subscription)
+        self._split()
+
+    def drop_over(self) -> None:
+        """What was revoked or left is not handed out any more."""
+        for entries in (self._ready, self._waiting):
+            kept = [each for each in entries if not (each.held.revoked or each.held.left)]
+            entries.clear()
+            entries.extend(kept)
+
+    def clear(self) -> None:
+        """The connection is gone, and all that came over it; what is neglected stays so."""
+        self._ready.clear()
+        self._waiting.clear()
+        self._paused.clear()
+
+    def _waits(self, arrived: Arrived) -> bool:
+        held = arrived.held
+        return held.group in self._neglected or held.subscription in self._paused
+
+    def _split(self) -> None:
+        # All of a grant wait or none, so those that waited came after those that did not.
+        entries = [*self._ready, *self._waiting]
+        self._ready = deque(each for each in entries if not self._waits(each))
+        self._waiting = deque(each for each in entries if self._waits(each))

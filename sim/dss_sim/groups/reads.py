@@ -1,0 +1,58 @@
+"""How a session of the world reads the log, and what is told of damage before it is passed.
+
+Invariant: as in the daemon, what is damaged is given to the window of a group that passes it only
+once operators can read of it for good; where that cannot be stored, the read has failed.
+"""
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from dss_sim.groups.history import Passed
+from dssd.leaders.groups import STALL
+from dssd.machines.delivery.events import ChunkRead, Read, ReadFailed
+
+if TYPE_CHECKING:
+    from dss_sim.groups.session_host import SimulatedSession
+    from dss_sim.groups.world import World
+
+READ_US = (100, 1_000)
+
+
+class SessionReads:
+    """The reads of one session."""
+
+    def __init__(self, world: "World", session: "SimulatedSession") -> None:
+        self._world = world
+        self._session = session
+
+    def begin(self, read: Read) -> None:
+        """The window wants to read; it is answered after a while."""
+        self._world.after(READ_US, partial(self._read, read), self._session.host)
+
+    def _read(self, read: Read) -> None:
+        world, grant = self._world, self._session.grants.get(read.grant)
+        every = grant.every if grant is not None else 0
+        found: ChunkRead | ReadFailed
+        if world.log.unreadable_until_us.get(read.stream, 0) > world.schedule.now_us:
+            found = ReadFailed(read.grant)
+        else:
+            found = world.log.read(read, every)
+        # The stream may grow before the session hears what was there.
+        world.after(READ_US, partial(self._take, found), self._session.host)
+
+    def _take(self, found: ChunkRead | ReadFailed) -> None:
+        if isinstance(found, ChunkRead) and found.damaged and not self._told(found):
+            found = ReadFailed(found.grant)
+        self._session.take_read(found)
+
+    def _told(self, found: ChunkRead) -> bool:
+        """Tell of damage, where it is to be passed; whether that is durable."""
+        world, grant = self._world, self._session.grants.get(found.grant)
+        if grant is None or self._session.closed or grant.agent.group.on_damage == STALL:
+            return True
+        if world.schedule.now_us < world.writer.full_until_us:
+            return False
+        group, stream = grant.agent.group.name, world.names[grant.stream]
+        for start, end in self._session.window.not_done(found.grant, found.damaged):
+            world.tell(Passed(world.schedule.now_us, group, stream, start, end))
+        return True

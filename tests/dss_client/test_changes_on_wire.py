@@ -1,0 +1,115 @@
+"""Changes, to the wire and back."""
+
+import json
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from dss_api.v1 import operations_pb2
+from dss_client import changes
+from dss_client._changes_on_wire import change_from_wire, change_to_wire
+from dss_client.offsets import StreamOffsets
+from dss_client.operations import change_of, document_of
+from dss_core.errors import DssError, IllegalArgument, IllegalTime
+from dss_core.progress import Progress
+
+OFFSETS = StreamOffsets("orders", 0, 3, 4, Progress(7, ((9, 12), (20, 21))), 30)
+MOVE = changes.StreamMove("orders/0/3", "", "b", "", "00ff")
+
+EVERY_KIND: tuple[changes.Change, ...] = (
+    changes.MoveCursors("g", "rewind", to="earliest"),
+    changes.MoveCursors("g", "skip", to="latest", streams=("orders/0/3", "orders/0/1")),
+    changes.MoveCursors("g", "seek", to=12),
+    changes.MoveCursors("g", "seek", by=-12),
+    changes.MoveCursors("g", "skip", by=timedelta(hours=1, milliseconds=5)),
+    changes.MoveCursors("g", "seek", to="@1795000000.000001"),
+    changes.MoveCursors("g", "seek"),
+    changes.MoveCursors("g", "seek", targets=(changes.StreamTarget("orders/0/3", 5, 12),)),
+    changes.ImportOffsets("g", (OFFSETS,)),
+    changes.SkipRecords("g", "orders/0/3", 12, 2),
+    changes.Undo(7),
+    changes.PauseGroup("g"),
+    changes.PauseGroup("g", until_ms=0),
+    changes.ResumeGroup("g"),
+    changes.Rebalance("g"),
+    changes.Rebalance("g", moves_max=0, moves=(MOVE,)),
+    changes.Evict("g", "b"),
+    changes.Evict("g", "b", grace_ms=0, ban_ms=60_000),
+    changes.TransferGrant("g", "orders/0/3", "b"),
+    changes.RevokeGrant("g", "orders/0/3"),
+    changes.EditGroup("g", ack_wait_ms=30_000),
+    changes.EditGroup("g", on_damage="stall"),
+    changes.RemoveGroup("g"),
+    changes.EditTopic("orders", retention_ms=1, durability="os"),
+    changes.EditTopic("orders", no_retention_ms=True, no_retention_bytes=True),
+    changes.EditTopic("orders", retention_bytes=0),
+    changes.RemoveTopic("orders"),
+    changes.RemoveTopic("orders", force=True),
+    changes.CloseSession("b"),
+)
+
+
+def test_every_kind_of_the_wire_has_its_change() -> None:
+    encoded = {change_to_wire(change).WhichOneof("change") for change in EVERY_KIND}
+    assert encoded == {field.name for field in operations_pb2.Change.DESCRIPTOR.fields}
+
+
+@pytest.mark.parametrize("change", EVERY_KIND, ids=lambda change: type(change).__name__)
+def test_what_was_encoded_is_decoded_as_the_same_change(change: changes.Change) -> None:
+    assert change_from_wire(change_to_wire(change)) == change
+
+
+@pytest.mark.parametrize("change", EVERY_KIND, ids=lambda change: type(change).__name__)
+def test_a_document_is_json_and_gives_the_same_change(change: changes.Change) -> None:
+    assert change_of(json.loads(json.dumps(document_of(change)))) == change
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("=12", changes.MoveCursors("g", "seek", to=12)),
+        ("now", changes.MoveCursors("g", "seek", to="latest")),
+        ("2026-11-20T08:00:00.25Z", changes.MoveCursors("g", "seek", to="@1795161600.250000")),
+        (
+            datetime(2026, 11, 20, 8, tzinfo=UTC),
+            changes.MoveCursors("g", "seek", to="@1795161600.000000"),
+        ),
+    ],
+)
+def test_a_target_is_decoded_in_its_plain_spelling(
+    written: changes.Target, meant: changes.Change
+) -> None:
+    assert change_from_wire(change_to_wire(changes.MoveCursors("g", "seek", to=written))) == meant
+
+
+@pytest.mark.parametrize(
+    ("broken", "condition"),
+    [
+        (changes.MoveCursors("g", "back", to="earliest"), IllegalArgument),
+        (changes.MoveCursors("g", "seek", to="earliest", by=1), IllegalArgument),
+        (changes.MoveCursors("g", "seek", to="soon"), IllegalTime),
+        (changes.MoveCursors("g", "seek", to="=٣"), IllegalTime),
+        (changes.MoveCursors("g", "seek", to=-1), IllegalArgument),
+        (changes.MoveCursors("g", "seek", by=1 << 64), IllegalArgument),
+        (changes.SkipRecords("g", "orders/0/3", -1), IllegalArgument),
+        (changes.Undo(1 << 64), IllegalArgument),
+        (changes.EditGroup("g", on_damage="ignore"), IllegalArgument),
+        (changes.TransferGrant("\udcff", "s", "b"), IllegalArgument),
+    ],
+    ids=str,
+)
+def test_a_value_that_breaks_its_rule_is_refused_before_it_is_sent(
+    broken: changes.Change, condition: type[DssError]
+) -> None:
+    with pytest.raises(condition):
+        change_to_wire(broken)
+
+
+@pytest.mark.parametrize(
+    "document",
+    [{}, {"no_such_change": {}}, {"undo": {"number": "x"}}, {"undo": 7}, {"undo": {"more": 1}}],
+    ids=str,
+)
+def test_what_is_no_document_of_a_change_is_refused(document: dict[str, object]) -> None:
+    with pytest.raises(IllegalArgument):
+        change_of(document)

@@ -1,0 +1,89 @@
+"""What a command that changes something does where the daemon is lost in between."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import grpc
+import pytest
+
+from dss_api.v1 import operations_pb2
+from support.command_here import CommandHere
+
+CHANGE = operations_pb2.Change(resume_group=operations_pb2.ResumeGroup(group="g"))
+
+
+class Lost:
+    """Plans, and loses the connection whenever a change is applied."""
+
+    def __init__(self) -> None:
+        self.ids: list[str] = []
+
+    def plan(
+        self, request: operations_pb2.PlanRequest, _context: grpc.ServicerContext
+    ) -> operations_pb2.OperationPlan:
+        """The method of the wire."""
+        assert request.change == CHANGE
+        summary = "end the pause of g@t/#"
+        return operations_pb2.OperationPlan(
+            change=CHANGE, kind="groups.resume", subject="g@t/#", revision=3, summary=summary
+        )
+
+    def apply(
+        self, request: operations_pb2.ApplyRequest, context: grpc.ServicerContext
+    ) -> operations_pb2.Operation:
+        """The method of the wire."""
+        assert (request.change, request.if_revision) == (CHANGE, 3)
+        self.ids.append(request.operation_id)
+        context.abort(grpc.StatusCode.UNAVAILABLE, "Socket closed")
+
+
+@pytest.fixture
+def lost() -> Iterator[tuple[Lost, CommandHere]]:
+    """A daemon that is lost while it applies."""
+    daemon = Lost()
+    methods: dict[str, grpc.RpcMethodHandler[Any, Any]] = {
+        "Plan": grpc.unary_unary_rpc_method_handler(
+            daemon.plan,
+            operations_pb2.PlanRequest.FromString,
+            operations_pb2.OperationPlan.SerializeToString,
+        ),
+        "Apply": grpc.unary_unary_rpc_method_handler(
+            daemon.apply,
+            operations_pb2.ApplyRequest.FromString,
+            operations_pb2.Operation.SerializeToString,
+        ),
+    }
+    server = grpc.server(ThreadPoolExecutor(1))
+    name = "dss_api.v1.Operations"
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(name, methods),))
+    with TemporaryDirectory(prefix="dss") as folder:
+        endpoint = f"unix:{Path(folder) / 's'}"
+        server.add_insecure_port(endpoint)
+        server.start()
+        yield daemon, CommandHere(endpoint)
+        server.stop(grace=None).wait()
+
+
+def test_a_change_whose_outcome_is_unknown_names_the_id_that_makes_it_once(
+    lost: tuple[Lost, CommandHere],
+) -> None:
+    daemon, commands = lost
+    done = commands.dssctl("groups", "resume", "g", "-y")
+    assert (done.returncode, done.stdout) == (4, b"")
+    first, second = daemon.ids
+    assert first == second, "the client asked twice, for one change"
+    said = done.stderr.decode()
+    assert "error DSS5003" in said
+    assert f"the same command with --op-id {first} applies it once at most" in said
+
+
+def test_nothing_is_applied_that_nobody_agreed_to(lost: tuple[Lost, CommandHere]) -> None:
+    daemon, commands = lost
+    done = commands.dssctl("groups", "resume", "g")
+    assert done.returncode == 2
+    assert b"dssctl groups resume needs to be confirmed" in done.stderr
+    assert commands.dssctl("groups", "resume", "g", "--dry-run").returncode == 0
+    assert daemon.ids == []

@@ -1,0 +1,214 @@
+import pytest
+
+from dssd.machines.leader.events import (
+    Concluded,
+    Instructed,
+    LeaderEffect,
+    LeaderInput,
+    PauseGroup,
+    SessionClosed,
+    StoredStream,
+    TookOver,
+)
+from dssd.machines.leader.machine import step
+from dssd.machines.leader.state import Leader
+from dssd.machines.leader.stream_set_state import StreamSets
+from dssd.machines.leader.timing import LeaderTiming
+from dssd.machines.messages import (
+    Grant,
+    LeaderWanted,
+    LeaseStreams,
+    Pause,
+    PauseChanged,
+    PauseObeyed,
+    Ping,
+    ToBorrower,
+)
+from support.played_leader import LEADER, LeaderRun, fresh, of_kind, session_of, stream
+
+ANN, BOB = b"ann", b"bob"
+PAUSED, RESUMED = Pause(1, True), Pause(1, False)
+
+
+class Run(LeaderRun):
+    """A leader of one stream, and the operations that it concluded."""
+
+    def __init__(
+        self,
+        stored: StoredStream | None = None,
+        *,
+        paused: bool = False,
+        lease: bool = False,
+        idle_ms: int = 30_000,
+    ) -> None:
+        self.concluded: list[int] = []
+        sets = StreamSets() if lease else None
+        leader = Leader(LEADER, timing=LeaderTiming(idle_ms=idle_ms), stream_sets=sets)
+        streams = (fresh(0) if stored is None else stored,)
+        step(leader, TookOver(0, streams, restarted=False, paused=paused))
+        super().__init__(leader)
+
+    def feed(self, given_input: LeaderInput) -> list[LeaderEffect]:
+        effects = super().feed(given_input)
+        self.concluded += [each.number for each in effects if isinstance(each, Concluded)]
+        return effects
+
+    def join(self, name: bytes, *, paused: bool = False, leader: int = 0) -> list[ToBorrower]:
+        return self.tell(LeaderWanted(name, leader, session_of(name), name.decode(), paused=paused))
+
+    def instruct(self, number: int, *, paused: bool) -> list[ToBorrower]:
+        before = len(self.sent)
+        self.feed(Instructed(PauseGroup(number, paused), self.now_ms))
+        return self.sent[before:]
+
+    def obey(self, name: bytes, change: int, *, leader: int = LEADER) -> None:
+        self.tell(PauseObeyed(name, leader, change))
+
+
+def test_a_pause_is_told_to_every_member_and_concludes_with_the_last_confirmation() -> None:
+    run = Run()
+    run.join(ANN)
+    run.join(BOB)
+    assert run.instruct(7, paused=True) == [
+        PauseChanged(ANN, LEADER, PAUSED),
+        PauseChanged(BOB, LEADER, PAUSED),
+    ]
+    run.obey(ANN, 1)
+    assert run.concluded == []
+    run.obey(BOB, 1)
+    assert run.concluded == [7]
+
+
+def test_a_group_without_members_is_paused_at_once() -> None:
+    run = Run()
+    assert run.instruct(7, paused=True) == []
+    assert run.concluded == [7]
+
+
+def test_the_same_instruction_again_changes_nothing_and_concludes_when_the_first_does() -> None:
+    run = Run()
+    run.join(ANN)
+    run.instruct(7, paused=True)
+    assert run.instruct(7, paused=True) == []
+    run.obey(ANN, 1)
+    assert run.concluded == [7]
+    assert run.instruct(7, paused=True) == []
+    assert run.concluded == [7, 7]
+
+
+def test_a_member_that_does_not_confirm_is_told_again_ever_more_rarely() -> None:
+    run = Run()
+    run.join(ANN)
+    run.instruct(7, paused=True)
+    times: list[int] = []
+    for _ in range(300):
+        run.now_ms += 20
+        run.tell(Ping(ANN, LEADER, run.now_ms))
+        if of_kind(run.pass_ms(0), PauseChanged):
+            times.append(run.now_ms)
+    assert times[:4] == [260, 760, 1_760, 3_260]
+    run.obey(ANN, 1)
+    assert run.concluded == [7]
+    assert of_kind(run.pass_ms(5_000), PauseChanged) == []
+
+
+def test_a_member_that_is_frozen_holds_a_pause_until_its_lease_ends() -> None:
+    run = Run()
+    run.join(ANN)
+    run.instruct(7, paused=True)
+    run.pass_ms(run.leader.timing.lease_ms - 1)
+    assert run.concluded == []
+    run.pass_ms(1)
+    assert run.concluded == [7]
+
+
+def test_a_member_whose_client_is_gone_does_not_hold_a_pause() -> None:
+    run = Run()
+    run.join(ANN)
+    run.instruct(7, paused=True)
+    run.feed(SessionClosed(session_of(ANN), run.now_ms))
+    assert run.concluded == [7]
+
+
+@pytest.mark.parametrize(("change", "leader"), [(0, LEADER), (1, LEADER - 1)])
+def test_a_confirmation_of_another_change_or_another_leader_is_late(
+    change: int, leader: int
+) -> None:
+    run = Run()
+    run.join(ANN)
+    run.instruct(7, paused=True)
+    run.obey(ANN, change, leader=leader)
+    assert run.concluded == []
+
+
+def test_a_resume_concludes_the_pause_that_it_takes_back_and_waits_for_the_members_itself() -> None:
+    run = Run()
+    run.join(ANN)
+    run.instruct(7, paused=True)
+    assert run.instruct(8, paused=False) == [PauseChanged(ANN, LEADER, Pause(2, False))]
+    assert run.concluded == [7]
+    run.obey(ANN, 1)
+    assert run.concluded == [7]
+    run.obey(ANN, 2)
+    assert run.concluded == [7, 8]
+
+
+@pytest.mark.parametrize("lease", [False, True])
+def test_who_joins_a_paused_group_is_told_and_its_grants_say_it_too(lease: bool) -> None:
+    run = Run(paused=True, lease=lease)
+    told = run.join(ANN)
+    assert of_kind(told, PauseChanged) == [PauseChanged(ANN, LEADER, Pause(0, True))]
+    run.pass_ms(200)
+    [given] = [each for each in run.commit_all() if isinstance(each, Grant | LeaseStreams)]
+    assert [granted.pause for granted in given.streams] == [Pause(0, True)]
+
+
+def test_nobody_is_told_of_a_pause_where_there_is_none() -> None:
+    run = Run()
+    assert of_kind(run.join(ANN), PauseChanged) == []
+
+
+def test_a_member_that_a_leader_before_paused_is_told_that_the_group_is_not() -> None:
+    run = Run()
+    told = run.join(ANN, paused=True, leader=LEADER - 1)
+    assert PauseChanged(ANN, LEADER, Pause(0, False)) in told
+
+
+def test_a_member_that_joins_while_a_pause_waits_is_waited_for() -> None:
+    run = Run()
+    run.join(ANN)
+    run.instruct(7, paused=True)
+    run.join(BOB)
+    run.obey(ANN, 1)
+    assert run.concluded == []
+    run.obey(BOB, 1)
+    assert run.concluded == [7]
+
+
+def held_before(at: int) -> StoredStream:
+    before = fresh(at)
+    return StoredStream(
+        before.stream, before.progress, 10, 100, None, 3, session_of(ANN), b"ann before"
+    )
+
+
+def test_a_pause_waits_for_those_who_may_hold_streams_of_a_leader_before() -> None:
+    run = Run(held_before(0), paused=True)
+    assert run.leader.streams[stream(0)].reserved
+    run.instruct(7, paused=True)
+    run.pass_ms(run.leader.timing.lease_ms - 1)
+    assert run.concluded == []
+    run.pass_ms(1)
+    assert run.concluded == [7]
+
+
+def test_a_leader_without_members_does_not_stop_before_a_pause_has_concluded() -> None:
+    run = Run(held_before(0), paused=True, idle_ms=1_000)
+    run.instruct(7, paused=True)
+    run.pass_ms(1_100)
+    run.commit_all()
+    run.pass_ms(100)
+    assert run.stopped == []
+    run.pass_ms(run.leader.timing.lease_ms)
+    assert run.concluded == [7]
+    assert run.stopped == ["idle"]

@@ -1,0 +1,339 @@
+"""Rebalance, transfer, revoke and evict, planned, applied and taken back, over real leaders."""
+
+import asyncio
+import json
+from dataclasses import replace
+
+import pytest
+
+from dss_core.errors import (
+    BorrowerEvicted,
+    BorrowerNotFound,
+    ClientBanned,
+    IllegalArgument,
+    NobodyToLendTo,
+    NotForPrivateGroups,
+    NotUndoable,
+    RevisionMoved,
+    StreamNotRead,
+)
+from dss_core.filters import SubscriptionFilter
+from dssd.leaders.bans import collect_ended_bans
+from dssd.leaders.limits import BAN_MS_MAX
+from dssd.machines.messages import Invalidate, Revoke
+from dssd.machines.start_point import Earliest
+from dssd.operations.changes import Change, Evict, Rebalance, RevokeGrant, TransferGrant, Undo
+from dssd.operations.limits import EVICTION_GRACE_MS_MAX
+from dssd.store.rows import BanRow, GrantRow
+from support.operated_groups import ANA, Works
+from support.played_answers import Answering
+
+FIRST = "orders/0/0"
+
+
+async def shared(works: Works, *names: str, streams: int = 4) -> dict[str, Answering]:
+    """A group whose members answer everything, once they share its streams."""
+    await works.plant.topic("orders", streams)
+    group = await works.plant.group("$share/billing/orders/#", Earliest())
+    members = {name: Answering(works.plant, group, name) for name in names}
+    for member in members.values():
+        member.begin()
+    await works.until(lambda: sum(len(each.held) for each in members.values()) == streams)
+    await works.until(lambda: {len(each.held) for each in members.values()} <= shares(members))
+    return members
+
+
+def shares(members: dict[str, Answering]) -> set[int]:
+    streams = sum(len(each.held) for each in members.values())
+    return {streams // len(members), -(-streams // len(members))}
+
+
+async def grants(works: Works) -> dict[str, tuple[str, str]]:
+    """Who holds each stream, and to whom it is pinned."""
+    survey = await works.plant.registry.survey(works.plant.groups.find("billing"))
+    return {str(each.name): (each.view.client_id, each.view.pinned_to) for each in survey.streams}
+
+
+def of(member: Answering) -> str:
+    """A stream that the member holds."""
+    return f"orders/0/{min(stream.partition for stream in member.held)}"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        Rebalance("billing"),
+        TransferGrant("billing", FIRST, "ann"),
+        RevokeGrant("billing", FIRST),
+        Evict("billing", "ann"),
+    ],
+)
+async def test_private_subscriptions_are_refused(works: Works, change: Change) -> None:
+    await works.plant.topic("orders", 1)
+    parsed = SubscriptionFilter.parse("orders/#")
+    joined = await works.plant.groups.join(
+        parsed, start=Earliest(), ack_wait_ms=None, session_id=b"session", subscription=1
+    )
+    with pytest.raises(NotForPrivateGroups):
+        await works.operations.plan(replace(change, group=joined.group.name))  # type: ignore[arg-type] # no undo
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        (TransferGrant("billing", FIRST, "zoe"), BorrowerNotFound),
+        (TransferGrant("billing", "orders/9/0", "ann"), StreamNotRead),
+        (RevokeGrant("billing", "orders/9/0"), StreamNotRead),
+        (RevokeGrant("billing", FIRST), NobodyToLendTo),
+        (Evict("billing", "zoe"), BorrowerNotFound),
+        (Evict("billing", "ann", grace_ms=EVICTION_GRACE_MS_MAX + 1), IllegalArgument),
+        (Evict("billing", "ann", ban_ms=0), IllegalArgument),
+        (Evict("billing", "ann", ban_ms=BAN_MS_MAX + 1), IllegalArgument),
+        (Rebalance("billing", moves_max=0), IllegalArgument),
+    ],
+)
+async def test_what_cannot_be_done_is_refused_and_nothing_is_changed(
+    works: Works, change: Change, error: type[Exception]
+) -> None:
+    await shared(works, "ann")
+    before = await grants(works)
+    with pytest.raises(error):
+        await works.operations.apply(change, caller=ANA)
+    assert await grants(works) == before
+    assert works.plant.groups.find("billing").revision == 0
+
+
+# Transfer and revoke
+
+
+async def test_a_transfer_names_its_move_and_its_costs_and_does_it(works: Works) -> None:
+    members = await shared(works, "ann", "bob")
+    name = of(members["ann"])
+    plan = await works.operations.plan(TransferGrant("billing", name, "bob"))
+    [move] = plan.moves
+    assert (move.stream, move.from_client_id, move.to_client_id) == (name, "ann", "bob")
+    assert (plan.kind, plan.members) == ("grants.transfer", ("ann", "bob"))
+    assert "bob has 2 streams now and 3 then." in plan.effects
+    row = await works.apply(plan.change, if_revision=plan.revision)
+    assert (row.state, row.revision) == ("done", 1)
+    assert (await grants(works))[name] == ("bob", "bob")
+
+
+async def test_a_member_may_be_named_by_its_borrower_id(works: Works) -> None:
+    members = await shared(works, "ann", "bob")
+    name = of(members["ann"])
+    await works.apply(TransferGrant("billing", name, members["bob"].borrower_id.hex()))
+    assert (await grants(works))[name][0] == "bob"
+
+
+async def test_a_client_with_two_members_is_named_by_their_ids(works: Works) -> None:
+    members = await shared(works, "ann", "bob")
+    twin = Answering(works.plant, members["ann"].group, "ann 2", session="ann", client_id="ann")
+    twin.begin()
+    await works.until(lambda: bool(twin.held))
+    with pytest.raises(IllegalArgument, match=twin.borrower_id.hex()):
+        await works.operations.plan(Evict("billing", "ann"))
+
+
+async def test_a_transfer_to_whom_has_the_stream_pins_it_and_a_second_does_nothing(
+    works: Works,
+) -> None:
+    members = await shared(works, "ann", "bob")
+    name = of(members["ann"])
+    plan = await works.operations.plan(TransferGrant("billing", name, "ann"))
+    assert (plan.moves, plan.nothing_to_do) == ((), False)
+    await works.apply(plan.change)
+    assert (await grants(works))[name] == ("ann", "ann")
+    assert (await works.operations.plan(plan.change)).nothing_to_do
+
+
+async def test_a_transfer_that_is_taken_back_leaves_the_stream_and_takes_the_pin(
+    works: Works,
+) -> None:
+    members = await shared(works, "ann", "bob")
+    name = of(members["ann"])
+    row = await works.apply(TransferGrant("billing", name, "bob"))
+    undone = await works.apply(Undo(row.number))
+    assert (undone.kind, undone.state) == ("grants.transfer.undo", "done")
+    assert (await grants(works))[name] == ("bob", "")
+    [grant] = [
+        found.row
+        for found in await works.plant.store.scan(GrantRow)
+        if found.row.partition == int(name[-1])
+    ]
+    assert grant.pinned_session_id is None
+
+
+async def test_a_transfer_is_not_taken_back_once_its_member_has_left(works: Works) -> None:
+    members = await shared(works, "ann", "bob")
+    row = await works.apply(TransferGrant("billing", of(members["ann"]), "bob"))
+    members["bob"].leave()
+    await works.until(lambda: len(members["ann"].held) == 4)
+    with pytest.raises(NotUndoable):
+        await works.operations.plan(Undo(row.number))
+
+
+async def test_a_plan_of_before_another_operation_is_refused(works: Works) -> None:
+    members = await shared(works, "ann", "bob")
+    plan = await works.operations.plan(TransferGrant("billing", of(members["ann"]), "bob"))
+    await works.apply(TransferGrant("billing", of(members["bob"]), "bob"))
+    with pytest.raises(RevisionMoved):
+        await works.operations.apply(plan.change, caller=ANA, if_revision=plan.revision)
+
+
+async def test_a_revoked_stream_goes_to_the_member_that_the_plan_names(works: Works) -> None:
+    members = await shared(works, "ann", "bob", "cat", streams=7)
+    [giver] = [name for name, member in members.items() if len(member.held) == 3]
+    name = of(members[giver])
+    plan = await works.operations.plan(RevokeGrant("billing", name))
+    [move] = plan.moves
+    assert move.from_client_id == giver
+    assert plan.not_undoable_because
+    row = await works.apply(plan.change)
+    assert (await grants(works))[name] == (move.to_client_id, move.to_client_id)
+    with pytest.raises(NotUndoable):
+        await works.operations.plan(Undo(row.number))
+
+
+async def test_a_revoke_of_what_nobody_has_does_nothing(works: Works) -> None:
+    await works.plant.topic("orders", 1)
+    await works.plant.group("$share/billing/orders/#", Earliest())
+    assert (await works.operations.plan(RevokeGrant("billing", FIRST))).nothing_to_do
+
+
+# Rebalance
+
+
+async def test_a_rebalance_makes_so_many_of_the_planned_moves(works: Works) -> None:
+    members = await shared(works, "ann", "bob", streams=6)
+    for stream in sorted(members["ann"].held):
+        name = f"orders/0/{stream.partition}"
+        row = await works.apply(TransferGrant("billing", name, "bob"))
+        await works.apply(Undo(row.number))
+    assert [len(members[name].held) for name in ("ann", "bob")] == [0, 6]
+    plan = await works.operations.plan(Rebalance("billing", moves_max=2))
+    assert [(each.from_client_id, each.to_client_id) for each in plan.moves] == [("bob", "ann")] * 2
+    row = await works.apply(plan.change, if_revision=plan.revision)
+    assert row.state == "done"
+    assert [len(members[name].held) for name in ("ann", "bob")] == [2, 4]
+    assert json.loads(row.change)["moves"][0]["to_borrower_id"] == b"ann".hex()
+    await works.apply(Rebalance("billing"))
+    assert [len(members[name].held) for name in ("ann", "bob")] == [3, 3]
+    with pytest.raises(NotUndoable):
+        await works.operations.plan(Undo(row.number))
+
+
+async def test_a_balanced_group_has_nothing_to_rebalance(works: Works) -> None:
+    await shared(works, "ann", "bob")
+    plan = await works.operations.plan(Rebalance("billing"))
+    assert (plan.nothing_to_do, plan.effects) == (True, ())
+
+
+# Evict and ban
+
+
+async def test_an_evicted_member_is_told_the_reason_and_the_others_have_its_streams(
+    works: Works,
+) -> None:
+    members = await shared(works, "ann", "bob")
+    plan = await works.operations.plan(Evict("billing", "ann"))
+    assert plan.not_undoable_because
+    row = await works.apply(plan.change, reason="stuck")
+    assert row.state == "done"
+    told = await members["ann"].next(Invalidate)
+    assert (told.reason, told.detail) == (BorrowerEvicted.code, "stuck")
+    await works.until(lambda: len(members["bob"].held) == 4)
+    with pytest.raises(NotUndoable):
+        await works.operations.plan(Undo(row.number))
+
+
+async def test_a_grace_is_what_an_evicted_member_has_for_its_records(works: Works) -> None:
+    members = await shared(works, "ann", "bob")
+    await works.apply(Evict("billing", "ann", grace_ms=1_234))
+    assert (await members["ann"].next(Revoke)).deadline_ms == 1_234
+
+
+async def test_a_banned_client_stays_out_until_the_eviction_is_taken_back(works: Works) -> None:
+    members = await shared(works, "ann", "bob")
+    row = await works.apply(Evict("billing", "ann", ban_ms=60_000))
+    [ban] = [found.row for found in await works.plant.store.scan(BanRow)]
+    assert (ban.client_id, ban.number) == ("ann", row.number)
+    again = Answering(works.plant, members["ann"].group, "ann 2", session="ann", client_id="ann")
+    again.begin()
+    told = await again.next(Invalidate)
+    assert (told.reason, told.detail) == (ClientBanned.code, str(ban.until_ms))
+    undone = await works.apply(Undo(row.number))
+    assert undone.state == "done"
+    assert await works.plant.store.scan(BanRow) == []
+    last = Answering(works.plant, members["ann"].group, "ann 3", session="ann", client_id="ann")
+    last.begin()
+    await works.until(lambda: len(last.held) == 2)
+    with pytest.raises(NotUndoable):
+        await works.operations.plan(Undo(row.number))
+
+
+async def test_a_ban_outlives_a_restart_and_a_later_one_is_not_lifted_by_the_former(
+    works: Works,
+) -> None:
+    members = await shared(works, "ann", "bob")
+    first = await works.apply(Evict("billing", "ann", ban_ms=1))
+    await asyncio.sleep(0.01)  # a millisecond of the machine's clock
+    again = Answering(works.plant, members["ann"].group, "ann 2", session="ann", client_id="ann")
+    again.begin()
+    await works.until(lambda: bool(again.held))
+    await works.apply(Evict("billing", "ann", ban_ms=60_000))
+    with pytest.raises(NotUndoable):
+        await works.operations.plan(Undo(first.number))
+    await works.restart()
+    last = Answering(works.plant, members["ann"].group, "ann 3", session="ann", client_id="ann")
+    last.begin()
+    assert (await last.next(Invalidate)).reason == ClientBanned.code
+
+
+async def test_rows_of_bans_that_are_over_are_collected(works: Works) -> None:
+    await shared(works, "ann", "bob")
+    await works.apply(Evict("billing", "ann", ban_ms=60_000))
+    wall_ms = works.plant.clock.wall_ms()
+    await collect_ended_bans(works.plant.store, wall_ms)
+    assert len(await works.plant.store.scan(BanRow)) == 1
+    await collect_ended_bans(works.plant.store, wall_ms + 60_001)
+    assert await works.plant.store.scan(BanRow) == []
+
+
+# Restarts
+
+
+@pytest.mark.parametrize("kind", ["transfer", "revoke", "evict", "ban", "rebalance"])
+async def test_an_operation_that_a_restart_interrupts_ends(works: Works, kind: str) -> None:
+    members = await shared(works, "ann", "bob")
+    name = of(members["ann"])
+    members["ann"].holding = True
+    plan = await works.operations.plan(TransferGrant("billing", name, "bob"))
+    changes = {
+        "transfer": plan.change,
+        "revoke": RevokeGrant("billing", name),
+        "evict": Evict("billing", "ann"),
+        "ban": Evict("billing", "ann", ban_ms=60_000),
+        "rebalance": Rebalance("billing", moves=plan.moves),
+    }
+    row = await works.operations.apply(changes[kind], caller=ANA)
+    assert row.state == "running"
+    await works.restart()
+    assert (await works.ended(row.number)).state == "done"
+
+
+async def test_an_operation_without_a_live_group_ends_at_once(works: Works) -> None:
+    await works.plant.topic("orders", 1)
+    await works.plant.group("$share/billing/orders/#", Earliest())
+    assert (await works.operations.plan(Rebalance("billing"))).nothing_to_do
+    with pytest.raises(BorrowerNotFound):
+        await works.operations.plan(TransferGrant("billing", FIRST, "ann"))
+
+
+async def test_the_grants_of_others_go_on_while_one_is_transferred(works: Works) -> None:
+    members = await shared(works, "ann", "bob")
+    name = of(members["ann"])
+    before = {**members["ann"].held, **members["bob"].held}
+    await works.apply(TransferGrant("billing", name, "bob"))
+    after = {**members["ann"].held, **members["bob"].held}
+    assert {f"orders/0/{at.partition}" for at in before if before[at] != after[at]} == {name}

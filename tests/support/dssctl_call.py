@@ -1,0 +1,90 @@
+"""One command line of ``dssctl``: as a process, or as a call of its main function in this one.
+
+A call costs a twentieth of a process, so what a command prints and returns is tested by calls.
+Both have standard streams that are no terminals, and the environment of neither changes the output
+or lets a command wait. Invariant: a call leaves this process's arguments, streams and environment
+as they were.
+"""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from tempfile import TemporaryFile
+from typing import IO
+from unittest.mock import patch
+
+from dssctl.main import main
+
+PROCESS_S_MAX = 30.0
+PIPE_BYTES_MAX = 1 << 16
+"""What a pipe of Linux takes before anybody reads it."""
+CHANGES_OUTPUT = ("NO_COLOR", "FORCE_COLOR", "DSSCTL_ENDPOINT", "TYPER_USE_RICH")
+
+Completed = subprocess.CompletedProcess[bytes]
+
+
+def environment(**changes: str) -> dict[str, str]:
+    """This process's environment without what would change the output, or wait."""
+    inherited = {name: value for name, value in os.environ.items() if name not in CHANGES_OUTPUT}
+    return inherited | {"DSSCTL_CONNECT_WAIT": "0"} | changes
+
+
+def run_dssctl(*arguments: str, stdin: bytes = b"") -> Completed:
+    """Run one command line as a process."""
+    return subprocess.run(
+        [sys.executable, "-m", "dssctl", *arguments],
+        input=stdin,
+        capture_output=True,
+        timeout=PROCESS_S_MAX,
+        env=environment(),
+        check=False,
+    )
+
+
+def call_dssctl(*arguments: str, stdin: bytes = b"") -> Completed:
+    """Run one command line in this process, outside of any event loop."""
+    with ExitStack() as stack:
+        out = stack.enter_context(TemporaryFile())
+        err = stack.enter_context(TemporaryFile())
+        given = stack.enter_context(_piped(stdin))
+        stack.enter_context(patch.dict(os.environ, environment(), clear=True))
+        stack.enter_context(patch.object(sys, "argv", ["dssctl", *arguments]))
+        with _streams(given, out, err):
+            exit_code = main()
+        return Completed(arguments, exit_code, _all_of(out), _all_of(err))
+
+
+@contextmanager
+def _piped(content: bytes) -> Iterator[IO[bytes]]:
+    """The reading end of a pipe that has this in it, and then ends."""
+    assert len(content) <= PIPE_BYTES_MAX, "nobody reads yet"
+    reading, writing = os.pipe()
+    with open(reading, "rb") as end:  # noqa: PTH123 - no path
+        os.write(writing, content)
+        os.close(writing)
+        yield end
+
+
+@contextmanager
+def _streams(given: IO[bytes], out: IO[bytes], err: IO[bytes]) -> Iterator[None]:
+    """Standard streams over these files, flushed at the end as at that of a process."""
+    streams = {
+        "stdin": _text(given, "r"),
+        "stdout": _text(out, "w"),
+        "stderr": _text(err, "w", errors="backslashreplace"),
+    }
+    with ExitStack() as stack:
+        for name, stream in streams.items():
+            stack.enter_context(patch.object(sys, name, stack.enter_context(stream)))
+        yield
+
+
+def _text(file: IO[bytes], mode: str, errors: str = "strict") -> IO[str]:
+    return open(file.fileno(), mode, encoding="utf-8", errors=errors, closefd=False)
+
+
+def _all_of(file: IO[bytes]) -> bytes:
+    file.seek(0)
+    return file.read()
