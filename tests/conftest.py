@@ -43,6 +43,8 @@ USUAL_S_MAX = 5.0
 TOGETHER = (
     "tests/dss_sim/test_scale.py",
     "tests/dssctl/test_events_with_daemon.py",
+    "tests/dssctl/test_members_with_daemon.py",
+    "tests/dssctl/test_operations_with_daemon.py",
     "tests/dssctl/test_terminal.py",
     "tests/dssctl/test_with_daemon.py",
     "tests/scenarios/test_crash_images.py",

@@ -1,15 +1,50 @@
-"""What every ``rm`` shows."""
+"""What every ``rm`` shows, and what it accepts."""
 
-from dssctl.output import Column, Kind, show_one
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import typer
+
+from dss_core.errors import DssError
+from dssctl.output import Column, Item, Kind, show_one
 from dssctl.settings import Settings
+from dssctl.tree import settings_of
+
+if TYPE_CHECKING:
+    from dss_client import Operation
 
 _REMOVAL = Kind(
     name="Removal",
-    columns=(Column("name", "NAME"), Column("removed", "REMOVED")),
+    columns=(
+        Column("name", "NAME"),
+        Column("removed", "REMOVED"),
+        Column("operation", "OPERATION"),
+    ),
     identity=lambda item: str(item["name"]),
 )
 
 
-def show_removal(settings: Settings, name: str, *, removed: bool) -> None:
-    """Tell whether a thing of that name was there and is gone."""
-    show_one(settings, _REMOVAL, {"name": name, "removed": removed})
+def showing_removal(name: str) -> "Callable[[Settings, Operation], None]":
+    """Tells whether the thing of that name is gone."""
+
+    def show(settings: Settings, operation: "Operation") -> None:
+        removed = operation.state == "done"
+        item: Item = {"name": name, "removed": removed, "operation": operation.number}
+        show_one(settings, _REMOVAL, item)
+
+    return show
+
+
+@contextmanager
+def accepting(
+    context: typer.Context, absent: type[DssError], name: str, *, if_exists: bool
+) -> Iterator[None]:
+    """Where that was asked for, take it for no error that the thing is not there."""
+    try:
+        yield
+    except absent:
+        if not if_exists:
+            raise
+        item: Item = {"name": name, "removed": False, "operation": None}
+        show_one(settings_of(context), _REMOVAL, item)

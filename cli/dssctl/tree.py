@@ -22,7 +22,7 @@ COMMANDS = {
     "offsets": "How far groups are: rewind, skip, seek, export, import.",
     "borrowers": "Members of groups: evict.",
     "records": "Single records: skip.",
-    "sessions": "What the daemon keeps of clients: close.",
+    "sessions": "What the daemon keeps of clients: list, close.",
     "ops": "What operators changed: list, show, undo, wait, cancel, apply a plan.",
     "produce": "Publish lines, or JSON lines, to a topic.",
     "consume": "Print records as they come, alone or as member of a group.",
@@ -67,7 +67,8 @@ def root() -> "Root":
         name="dssctl",
         help="Look at and steer a DSS daemon.",
         epilog="Exit codes: 0 ok, 1 failed, 2 usage, 3 unreachable, 4 timeout, 5 not found, "
-        "6 conflict, 7 denied, 8 declined, 130 interrupted, 141 pipe closed. A unix socket "
+        "6 conflict, 7 denied, 8 declined, 10 a dry run found something to do and was to say so, "
+        "130 interrupted, 141 pipe closed. A unix socket "
         "that nobody listens at is tried for 2 s, or for DSSCTL_CONNECT_WAIT seconds.",
         no_args_is_help=True,
         rich_markup_mode=None,

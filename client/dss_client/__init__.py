@@ -14,6 +14,7 @@ from dss_client.operations import Operation, OperationPlan
 from dss_client.producer import Ack, Delivery, Producer, RecordFields
 from dss_client.reader import Reader
 from dss_client.record import Batch, DeliveredBatch, DeliveredRecord, Record
+from dss_client.sessions import SessionSummary
 from dss_client.subscription import GrantNotice, Subscription
 from dss_client.topics import StorageTopic, StreamBounds, Topic, TopicSummary
 from dss_core.errors import DssError
@@ -42,6 +43,7 @@ __all__ = [
     "Reader",
     "Record",
     "RecordFields",
+    "SessionSummary",
     "StorageTopic",
     "StreamBounds",
     "StreamOffsets",

@@ -19,6 +19,7 @@ from dss_client.events import Events
 from dss_client.groups import Grants, Groups
 from dss_client.limits import PRODUCER_BUFFER_BYTES
 from dss_client.operations import Operations
+from dss_client.sessions import Sessions
 from dss_client.topics import Topics
 from dss_core.errors import IllegalArgument
 from dss_core.filters import SubscriptionFilter, check_name
@@ -80,6 +81,7 @@ class Client:
     daemon: Daemon
     events: Events
     operations: Operations
+    sessions: Sessions
 
     def __init__(self, endpoint: Endpoint, options: SessionOptions) -> None:
         self.endpoint = endpoint.text
@@ -103,6 +105,7 @@ class Client:
         self.daemon = Daemon(self._connection)
         self.events = Events(self._connection)
         self.operations = Operations(self._connection)
+        self.sessions = Sessions(self._connection)
         await self._tasks.__aenter__()
         return self
 

@@ -61,6 +61,8 @@ class Topic:
     retention_ms: int | None
     retention_bytes: int | None
     created_at_ms: int
+    revision: int
+    """Rises with each edit by an operator."""
 
     @property
     def producing(self) -> StorageTopic:
@@ -177,6 +179,7 @@ def topic_from_wire(topic: "topics_pb2.Topic") -> Topic:
         retention_ms=topic.retention_ms if topic.HasField("retention_ms") else None,
         retention_bytes=topic.retention_bytes if topic.HasField("retention_bytes") else None,
         created_at_ms=topic.created_at_ms,
+        revision=topic.revision,
     )
 
 

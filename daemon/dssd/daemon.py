@@ -183,7 +183,7 @@ class Daemon:
             groups,
             registry,
             self._clock,
-            operation_kinds(store, groups, registry, catalogue, log, self._clock),
+            operation_kinds(store, groups, registry, catalogue, log, sessions, self._clock),
             events.note,
         )
         await stack.enter_async_context(operations)

@@ -10,7 +10,7 @@ import grpc
 import pytest
 
 from dss_api.v1 import operations_pb2
-from support.command_here import CommandHere
+from support.dssctl_call import call_dssctl
 
 CHANGE = operations_pb2.Change(resume_group=operations_pb2.ResumeGroup(group="g"))
 
@@ -41,7 +41,7 @@ class Lost:
 
 
 @pytest.fixture
-def lost() -> Iterator[tuple[Lost, CommandHere]]:
+def lost() -> Iterator[tuple[Lost, str]]:
     """A daemon that is lost while it applies."""
     daemon = Lost()
     methods: dict[str, grpc.RpcMethodHandler[Any, Any]] = {
@@ -63,15 +63,15 @@ def lost() -> Iterator[tuple[Lost, CommandHere]]:
         endpoint = f"unix:{Path(folder) / 's'}"
         server.add_insecure_port(endpoint)
         server.start()
-        yield daemon, CommandHere(endpoint)
+        yield daemon, endpoint
         server.stop(grace=None).wait()
 
 
 def test_a_change_whose_outcome_is_unknown_names_the_id_that_makes_it_once(
-    lost: tuple[Lost, CommandHere],
+    lost: tuple[Lost, str],
 ) -> None:
-    daemon, commands = lost
-    done = commands.dssctl("groups", "resume", "g", "-y")
+    daemon, endpoint = lost
+    done = call_dssctl("--endpoint", endpoint, "groups", "resume", "g", "-y")
     assert (done.returncode, done.stdout) == (4, b"")
     first, second = daemon.ids
     assert first == second, "the client asked twice, for one change"
@@ -80,10 +80,10 @@ def test_a_change_whose_outcome_is_unknown_names_the_id_that_makes_it_once(
     assert f"the same command with --op-id {first} applies it once at most" in said
 
 
-def test_nothing_is_applied_that_nobody_agreed_to(lost: tuple[Lost, CommandHere]) -> None:
-    daemon, commands = lost
-    done = commands.dssctl("groups", "resume", "g")
+def test_nothing_is_applied_that_nobody_agreed_to(lost: tuple[Lost, str]) -> None:
+    daemon, endpoint = lost
+    done = call_dssctl("--endpoint", endpoint, "groups", "resume", "g")
     assert done.returncode == 2
     assert b"dssctl groups resume needs to be confirmed" in done.stderr
-    assert commands.dssctl("groups", "resume", "g", "--dry-run").returncode == 0
+    assert call_dssctl("--endpoint", endpoint, "groups", "resume", "g", "--dry-run").returncode == 0
     assert daemon.ids == []

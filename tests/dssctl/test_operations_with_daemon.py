@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any, Protocol
@@ -15,40 +16,32 @@ import pytest
 
 import dss_client
 from dssctl.settings import Format
-from support.command_here import CommandHere, Done
+from support.dssctl_call import Completed, run_dssctl
 
 RECORDS = 20
 OPERATIONS_TRIED = 5
 _names = count(1)
 
 
-class Process(Protocol):
+class Daemon(Protocol):
     endpoint: str
 
-    def dssctl(
-        self, *arguments: str, stdin: bytes = b"", timeout_s: float = 30.0
-    ) -> "subprocess.CompletedProcess[bytes]": ...
+    def dssctl(self, *arguments: str, stdin: bytes = b"") -> Completed: ...
 
 
-@pytest.fixture(scope="module")
-def commands(daemon: Process) -> CommandHere:
-    """Commands against a daemon process."""
-    return CommandHere(daemon.endpoint)
-
-
-def ok(done: Done, code: int = 0) -> str:
+def ok(done: Completed, code: int = 0) -> str:
     assert done.returncode == code, done.stderr.decode()
     assert b"\x1b" not in done.stdout + done.stderr
     return done.stdout.decode()
 
 
-def item(done: Done, code: int = 0) -> dict[str, Any]:
+def item(done: Completed, code: int = 0) -> dict[str, Any]:
     document = json.loads(ok(done, code))
     assert document["apiVersion"] == "dssctl/v1"
     return dict(document["item"])
 
 
-def refused(done: Done, exit_code: int, code: str) -> str:
+def refused(done: Completed, exit_code: int, code: str) -> str:
     said = done.stderr.decode()
     assert done.returncode == exit_code, said
     assert f"error {code}: " in said
@@ -56,93 +49,93 @@ def refused(done: Done, exit_code: int, code: str) -> str:
     return said
 
 
-async def published(commands: CommandHere, topic: str, records: int) -> None:
+async def published(daemon: Daemon, topic: str, records: int) -> None:
     async with (
-        dss_client.connect(endpoint=commands.endpoint) as client,
+        dss_client.connect(endpoint=daemon.endpoint) as client,
         client.producer(topic) as producer,
     ):
         for at in range(records):
             producer.send_nowait(b"%d" % at)
 
 
-def consumed(commands: CommandHere, records: int = RECORDS, acked: int = RECORDS) -> str:
+def consumed(daemon: Daemon, records: int = RECORDS, acked: int = RECORDS) -> str:
     """A group of its own over a topic of one stream of its own, that has acknowledged so many."""
     name = f"team{next(_names)}"
-    ok(commands.dssctl("topics", "create", name))
-    ok(commands.dssctl("groups", "create", f"{name}@{name}/#", "--start", "earliest"))
-    asyncio.run(published(commands, name, records))
+    ok(daemon.dssctl("topics", "create", name))
+    ok(daemon.dssctl("groups", "create", f"{name}@{name}/#", "--start", "earliest"))
+    asyncio.run(published(daemon, name, records))
     if acked:
-        ok(commands.dssctl("consume", f"{name}/#", "-g", name, "-n", str(acked), "-o", "jsonl"))
+        ok(daemon.dssctl("consume", f"{name}/#", "-g", name, "-n", str(acked), "-o", "jsonl"))
     return name
 
 
-def notes(done: Done) -> list[str]:
+def notes(done: Completed) -> list[str]:
     """What was said beside the data, to a program."""
     return [json.loads(line)["message"] for line in done.stderr.splitlines()]
 
 
-def floor(commands: CommandHere, group: str) -> int:
-    (grant,) = json.loads(ok(commands.dssctl("grants", "ls", "-g", group, "-o", "json")))["items"]
+def floor(daemon: Daemon, group: str) -> int:
+    (grant,) = json.loads(ok(daemon.dssctl("grants", "ls", "-g", group, "-o", "json")))["items"]
     return int(grant["floor"])
 
 
-def applied(commands: CommandHere, *arguments: str) -> dict[str, Any]:
+def applied(daemon: Daemon, *arguments: str) -> dict[str, Any]:
     """What an operation was, that is done."""
-    operation = item(commands.dssctl(*arguments, "-y", "-o", "json"))
+    operation = item(daemon.dssctl(*arguments, "-y", "-o", "json"))
     assert operation["state"] == "done"
     return operation
 
 
-def test_a_dry_run_shows_the_plan_and_changes_nothing(commands: CommandHere) -> None:
-    group = consumed(commands)
+def test_a_dry_run_shows_the_plan_and_changes_nothing(daemon: Daemon) -> None:
+    group = consumed(daemon)
     rewind = ("offsets", "rewind", group, "--to", "earliest", "--dry-run")
-    printed = ok(commands.dssctl(*rewind))
+    printed = ok(daemon.dssctl(*rewind))
     assert ["STREAM", "FLOOR", "TARGET", "AGAIN", "PASSED", "HOLDER"] in [
         line.split() for line in printed.splitlines()
     ]
     assert f"{group}/0/0" in printed
     assert "EFFECTS\n20 records come again" in printed
-    plan = item(commands.dssctl(*rewind, "-o", "json", "--detailed-exitcode"), 10)
+    plan = item(daemon.dssctl(*rewind, "-o", "json", "--detailed-exitcode"), 10)
     (stream,) = plan["streams"]
     assert (plan["kind"], plan["revision"], plan["undoable"]) == ("offsets.rewind", 0, True)
     assert (stream["floor"], stream["target"], stream["again"]) == (RECORDS, 0, RECORDS)
-    assert floor(commands, group) == RECORDS
-    assert json.loads(ok(commands.dssctl("ops", "ls", "-g", group, "-o", "json")))["items"] == []
+    assert floor(daemon, group) == RECORDS
+    assert json.loads(ok(daemon.dssctl("ops", "ls", "-g", group, "-o", "json")))["items"] == []
 
 
-def test_what_is_applied_is_shown_listed_and_taken_back_once(commands: CommandHere) -> None:
-    group = consumed(commands)
-    done = commands.dssctl("offsets", "rewind", group, "--to", "=5", "-y", "--reason", "a ticket")
+def test_what_is_applied_is_shown_listed_and_taken_back_once(daemon: Daemon) -> None:
+    group = consumed(daemon)
+    done = daemon.dssctl("offsets", "rewind", group, "--to", "=5", "-y", "--reason", "a ticket")
     assert f"{group}/0/0" in ok(done)
     said = done.stderr.decode()
     assert "15 records come again" in said, "the plan is shown beside the data"
-    (listed,) = json.loads(ok(commands.dssctl("ops", "ls", "-g", group, "-o", "json")))["items"]
+    (listed,) = json.loads(ok(daemon.dssctl("ops", "ls", "-g", group, "-o", "json")))["items"]
     number = str(listed["number"])
     assert f"note: undo with: dssctl ops undo {number}\n" in said
     assert (listed["reason"], listed["state"]) == ("a ticket", "done")
-    assert floor(commands, group) == 5
-    shown = item(commands.dssctl("ops", "show", number, "-o", "json"))
+    assert floor(daemon, group) == 5
+    shown = item(daemon.dssctl("ops", "show", number, "-o", "json"))
     assert [each["floor_before"] for each in shown["streams"]] == [RECORDS]
     assert [each["floor_after"] for each in shown["streams"]] == [5]
-    assert "FLOOR-BEFORE" in ok(commands.dssctl("ops", "show", number))
-    assert item(commands.dssctl("ops", "wait", number, "-o", "json"))["state"] == "done"
-    undone = applied(commands, "ops", "undo", number)
+    assert "FLOOR-BEFORE" in ok(daemon.dssctl("ops", "show", number))
+    assert item(daemon.dssctl("ops", "wait", number, "-o", "json"))["state"] == "done"
+    undone = applied(daemon, "ops", "undo", number)
     assert undone["undoes"] == int(number)
-    assert floor(commands, group) == RECORDS
-    assert refused(commands.dssctl("ops", "undo", number, "-y"), 6, "DSS2022")
-    refused(commands.dssctl("ops", "cancel", number, "-y"), 6, "DSS2023")
-    refused(commands.dssctl("ops", "show", "999999"), 5, "DSS2021")
+    assert floor(daemon, group) == RECORDS
+    assert refused(daemon.dssctl("ops", "undo", number, "-y"), 6, "DSS2022")
+    refused(daemon.dssctl("ops", "cancel", number, "-y"), 6, "DSS2023")
+    refused(daemon.dssctl("ops", "show", "999999"), 5, "DSS2021")
 
 
 @pytest.mark.parametrize("output", Format)
-def test_plans_and_operations_have_every_format(output: Format, commands: CommandHere) -> None:
-    group = consumed(commands)
+def test_plans_and_operations_have_every_format(output: Format, daemon: Daemon) -> None:
+    group = consumed(daemon)
     rewind = ("offsets", "rewind", group, "--to", "earliest", "-o", output)
-    planned = ok(commands.dssctl(*rewind, "--dry-run"))
-    done = commands.dssctl(*rewind, "-y")
-    listed = ok(commands.dssctl("ops", "ls", "-g", group, "-o", output))
-    (number,) = ok(commands.dssctl("ops", "ls", "-g", group, "-o", "name")).split()
-    shown = ok(commands.dssctl("ops", "show", number, "-o", output))
+    planned = ok(daemon.dssctl(*rewind, "--dry-run"))
+    done = daemon.dssctl(*rewind, "-y")
+    listed = ok(daemon.dssctl("ops", "ls", "-g", group, "-o", output))
+    (number,) = ok(daemon.dssctl("ops", "ls", "-g", group, "-o", "name")).split()
+    shown = ok(daemon.dssctl("ops", "show", number, "-o", output))
     assert group in planned
     for operation in (ok(done), listed, shown):
         assert number in operation
@@ -151,140 +144,142 @@ def test_plans_and_operations_have_every_format(output: Format, commands: Comman
 
 
 def test_a_plan_in_a_file_is_applied_once_and_only_while_nothing_moved(
-    commands: CommandHere, tmp_path: Path
+    daemon: Daemon, tmp_path: Path
 ) -> None:
-    group = consumed(commands)
+    group = consumed(daemon)
     plan = tmp_path / "plan.json"
-    dry = commands.dssctl("offsets", "rewind", group, "--by", "8", "--dry-run", "-o", "json")
+    dry = daemon.dssctl("offsets", "rewind", group, "--by", "8", "--dry-run", "-o", "json")
     plan.write_text(ok(dry))
-    assert applied(commands, "ops", "apply", str(plan))["kind"] == "offsets.rewind"
-    assert floor(commands, group) == RECORDS - 8
-    again = commands.dssctl("ops", "apply", str(plan), "-y")
+    piped = daemon.dssctl("ops", "apply", "-", "--dry-run", "-o", "json", stdin=dry.stdout)
+    assert item(piped)["streams"] == item(dry)["streams"]
+    assert applied(daemon, "ops", "apply", str(plan))["kind"] == "offsets.rewind"
+    assert floor(daemon, group) == RECORDS - 8
+    again = daemon.dssctl("ops", "apply", str(plan), "-y")
     assert "operation" in refused(again, 6, "DSS2019")
     assert again.stdout == b""
-    refused(commands.dssctl("ops", "apply", str(plan), "--dry-run"), 6, "DSS2019")
-    assert floor(commands, group) == RECORDS - 8
+    refused(daemon.dssctl("ops", "apply", str(plan), "--dry-run"), 6, "DSS2019")
+    assert floor(daemon, group) == RECORDS - 8
 
 
-def test_a_file_that_is_no_plan_is_refused(commands: CommandHere, tmp_path: Path) -> None:
-    group = consumed(commands, records=1, acked=0)
+def test_a_file_that_is_no_plan_is_refused(daemon: Daemon, tmp_path: Path) -> None:
+    group = consumed(daemon, records=1, acked=0)
     offsets = tmp_path / "offsets.json"
-    offsets.write_text(ok(commands.dssctl("offsets", "export", group)))
+    offsets.write_text(ok(daemon.dssctl("offsets", "export", group)))
     assert "its kind is not OperationPlan" in refused(
-        commands.dssctl("ops", "apply", str(offsets), "-y"), 2, "DSS1108"
+        daemon.dssctl("ops", "apply", str(offsets), "-y"), 2, "DSS1108"
     )
     broken = tmp_path / "broken.json"
     broken.write_text(
         json.dumps({"kind": "OperationPlan", "item": {"change": {"x": 1}, "revision": 0}})
     )
-    refused(commands.dssctl("ops", "apply", str(broken), "-y"), 2, "DSS1108")
+    refused(daemon.dssctl("ops", "apply", str(broken), "-y"), 2, "DSS1108")
 
 
-def test_a_revision_that_moved_is_a_conflict_and_nothing_changes(commands: CommandHere) -> None:
-    group = consumed(commands)
-    applied(commands, "offsets", "rewind", group, "--by", "3", "--if-revision", "0")
+def test_a_revision_that_moved_is_a_conflict_and_nothing_changes(daemon: Daemon) -> None:
+    group = consumed(daemon)
+    applied(daemon, "offsets", "rewind", group, "--by", "3", "--if-revision", "0")
     stale = ("offsets", "rewind", group, "--to", "earliest", "--if-revision", "0")
-    said = refused(commands.dssctl(*stale, "-y"), 6, "DSS2019")
+    said = refused(daemon.dssctl(*stale, "-y"), 6, "DSS2019")
     assert "offsets.rewind" in said, "it says what came between"
-    refused(commands.dssctl(*stale, "--dry-run"), 6, "DSS2019")
-    assert floor(commands, group) == RECORDS - 3
-    (listed,) = json.loads(ok(commands.dssctl("groups", "ls", "-o", "json")))["items"][-1:]
-    described = item(commands.dssctl("groups", "describe", group, "-o", "json"))
+    refused(daemon.dssctl(*stale, "--dry-run"), 6, "DSS2019")
+    assert floor(daemon, group) == RECORDS - 3
+    (listed,) = json.loads(ok(daemon.dssctl("groups", "ls", "-o", "json")))["items"][-1:]
+    described = item(daemon.dssctl("groups", "describe", group, "-o", "json"))
     assert described["revision"] == 1
     assert "revision" in listed
 
 
 def test_a_command_that_is_repeated_with_its_id_does_nothing_again(
-    commands: CommandHere,
+    daemon: Daemon,
 ) -> None:
-    group = consumed(commands)
+    group = consumed(daemon)
     rewind = ("offsets", "rewind", group, "--by", "2", "--op-id", f"ticket {group}")
-    first = applied(commands, *rewind)
-    done = commands.dssctl(*rewind, "-y", "-o", "json")
+    first = applied(daemon, *rewind)
+    done = daemon.dssctl(*rewind, "-y", "-o", "json")
     assert item(done)["number"] == first["number"]
     assert "applied under this id already" in notes(done)[0]
-    assert floor(commands, group) == RECORDS - 2
+    assert floor(daemon, group) == RECORDS - 2
 
 
-def test_where_there_is_nothing_to_do_no_operation_is_made(commands: CommandHere) -> None:
-    group = consumed(commands)
-    done = commands.dssctl("offsets", "skip", group, "--to", "latest", "-y", "-o", "json")
+def test_where_there_is_nothing_to_do_no_operation_is_made(daemon: Daemon) -> None:
+    group = consumed(daemon)
+    done = daemon.dssctl("offsets", "skip", group, "--to", "latest", "-y", "-o", "json")
     assert item(done)["nothing_to_do"] is True
     assert notes(done) == ["nothing was changed: there is nothing to do"]
-    dry = commands.dssctl("offsets", "skip", group, "--to", "latest", *_DRY, "--detailed-exitcode")
+    dry = daemon.dssctl("offsets", "skip", group, "--to", "latest", *_DRY, "--detailed-exitcode")
     ok(dry)
-    assert json.loads(ok(commands.dssctl("ops", "ls", "-g", group, "-o", "json")))["items"] == []
+    assert json.loads(ok(daemon.dssctl("ops", "ls", "-g", group, "-o", "json")))["items"] == []
 
 
 _DRY = ("--dry-run", "-o", "json")
 
 
-def test_a_cursor_goes_both_ways_by_records_by_time_and_to_a_place(commands: CommandHere) -> None:
-    group = consumed(commands, acked=10)
+def test_a_cursor_goes_both_ways_by_records_by_time_and_to_a_place(daemon: Daemon) -> None:
+    group = consumed(daemon, acked=10)
     stream = ("--stream", f"{group}/0/0")
-    applied(commands, "offsets", "skip", group, "--by", "4", *stream)
-    assert floor(commands, group) == 14
-    applied(commands, "offsets", "seek", group, "--by", "-6", *stream)
-    assert floor(commands, group) == 8
-    applied(commands, "offsets", "seek", group, "--to", "=12")
-    assert floor(commands, group) == 12
-    applied(commands, "offsets", "rewind", group, "--by", "1h")
-    assert floor(commands, group) == 0
-    applied(commands, "offsets", "skip", group, "--to", "now")
-    assert floor(commands, group) == RECORDS
-    applied(commands, "offsets", "rewind", group, "--to", "-1h")
-    assert floor(commands, group) == 0
-    listed = commands.dssctl("ops", "ls", "-g", group, "-n", "2", "-o", "name")
+    applied(daemon, "offsets", "skip", group, "--by", "4", *stream)
+    assert floor(daemon, group) == 14
+    applied(daemon, "offsets", "seek", group, "--by", "-6", *stream)
+    assert floor(daemon, group) == 8
+    applied(daemon, "offsets", "seek", group, "--to", "=12")
+    assert floor(daemon, group) == 12
+    applied(daemon, "offsets", "rewind", group, "--by", "1h")
+    assert floor(daemon, group) == 0
+    applied(daemon, "offsets", "skip", group, "--to", "now")
+    assert floor(daemon, group) == RECORDS
+    applied(daemon, "offsets", "rewind", group, "--to", "-1h")
+    assert floor(daemon, group) == 0
+    listed = daemon.dssctl("ops", "ls", "-g", group, "-n", "2", "-o", "name")
     assert len(ok(listed).split()) == 2
     assert b"older ones are left out" in listed.stderr
-    assert commands.dssctl("ops", "ls", "-g", group, "-n", "6").stderr == b""
-    refused(commands.dssctl("offsets", "seek", group, "--to", "=99", *_DRY[:1]), 2, "DSS2015")
+    assert daemon.dssctl("ops", "ls", "-g", group, "-n", "6").stderr == b""
+    refused(daemon.dssctl("offsets", "seek", group, "--to", "=99", *_DRY[:1]), 2, "DSS2015")
 
 
-def test_a_stream_that_the_group_does_not_read_is_not_found(commands: CommandHere) -> None:
-    group = consumed(commands, records=1, acked=0)
+def test_a_stream_that_the_group_does_not_read_is_not_found(daemon: Daemon) -> None:
+    group = consumed(daemon, records=1, acked=0)
     other = ("--to", "earliest", "--stream", "other/0/0")
-    refused(commands.dssctl("offsets", "rewind", group, *other, "-y"), 5, "DSS2025")
-    refused(commands.dssctl("offsets", "export", group, *other[2:]), 5, "DSS2025")
-    refused(commands.dssctl("offsets", "rewind", "nobody", "--to", "earliest", "-y"), 5, "DSS2004")
+    refused(daemon.dssctl("offsets", "rewind", group, *other, "-y"), 5, "DSS2025")
+    refused(daemon.dssctl("offsets", "export", group, *other[2:]), 5, "DSS2025")
+    refused(daemon.dssctl("offsets", "rewind", "nobody", "--to", "earliest", "-y"), 5, "DSS2004")
 
 
 def test_exported_offsets_put_another_group_at_the_same_place(
-    commands: CommandHere, tmp_path: Path
+    daemon: Daemon, tmp_path: Path
 ) -> None:
-    group = consumed(commands, acked=10)
-    applied(commands, "records", "skip", group, f"{group}/0/0", "15", "--count", "2")
+    group = consumed(daemon, acked=10)
+    applied(daemon, "records", "skip", group, f"{group}/0/0", "15", "--count", "2")
     exported = tmp_path / "offsets.json"
-    exported.write_text(ok(commands.dssctl("offsets", "export", group)))
+    exported.write_text(ok(daemon.dssctl("offsets", "export", group)))
     (stream,) = json.loads(exported.read_text())["item"]["streams"]
     assert (stream["floor"], stream["acked"], stream["end"]) == (10, [[15, 17]], RECORDS)
-    ok(commands.dssctl("groups", "create", f"copy-{group}@{group}/#"))
-    applied(commands, "offsets", "import", f"copy-{group}", str(exported))
-    table = ok(commands.dssctl("offsets", "export", f"copy-{group}", "-o", "wide"))
+    ok(daemon.dssctl("groups", "create", f"copy-{group}@{group}/#"))
+    applied(daemon, "offsets", "import", f"copy-{group}", str(exported))
+    table = ok(daemon.dssctl("offsets", "export", f"copy-{group}", "-o", "wide"))
     assert "15-16" in table
-    imported = item(commands.dssctl("offsets", "export", f"copy-{group}"))
+    imported = item(daemon.dssctl("offsets", "export", f"copy-{group}"))
     assert imported["streams"] == [stream]
-    stranger = consumed(commands, records=1, acked=0)
-    refused(commands.dssctl("offsets", "import", stranger, str(exported), "-y"), 5, "DSS2025")
+    stranger = consumed(daemon, records=1, acked=0)
+    refused(daemon.dssctl("offsets", "import", stranger, str(exported), "-y"), 5, "DSS2025")
 
 
-def test_a_record_is_acknowledged_by_hand_with_a_reason(commands: CommandHere) -> None:
-    group = consumed(commands, acked=10)
+def test_a_record_is_acknowledged_by_hand_with_a_reason(daemon: Daemon) -> None:
+    group = consumed(daemon, acked=10)
     skip = ("records", "skip", group, f"{group}/0/0", "10")
-    operation = applied(commands, *skip, "--reason", "poison")
+    operation = applied(daemon, *skip, "--reason", "poison")
     assert (operation["kind"], operation["reason"]) == ("records.skip", "poison")
-    assert floor(commands, group) == 11
+    assert floor(daemon, group) == 11
     out_of_range = ("records", "skip", group, f"{group}/0/0", "99", "-y")
-    refused(commands.dssctl(*out_of_range), 2, "DSS2015")
+    refused(daemon.dssctl(*out_of_range), 2, "DSS2015")
 
 
 @contextmanager
-def frozen_holder(commands: CommandHere) -> Iterator[str]:
+def frozen_holder(daemon: Daemon) -> Iterator[str]:
     """A group whose member holds its stream and stands still; half of it was acknowledged."""
-    group = consumed(commands, acked=RECORDS // 2)
+    group = consumed(daemon, acked=RECORDS // 2)
     consume = ("consume", f"{group}/#", "-g", group, "-o", "jsonl")
     with subprocess.Popen(
-        [sys.executable, "-m", "dssctl", "--endpoint", commands.endpoint, *consume],
+        [sys.executable, "-m", "dssctl", "--endpoint", daemon.endpoint, *consume],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
     ) as member:
@@ -298,30 +293,108 @@ def frozen_holder(commands: CommandHere) -> Iterator[str]:
             member.wait()
 
 
-def begun_rewind(commands: CommandHere, group: str) -> dict[str, Any]:
+def begun_rewind(daemon: Daemon, group: str) -> dict[str, Any]:
     """An operation that was applied and not waited for."""
     rewind = ("offsets", "rewind", group, "--to", "earliest", "-y", "--no-wait", "-o", "json")
-    return item(commands.dssctl(*rewind))
+    return item(daemon.dssctl(*rewind))
 
 
 @pytest.mark.slow("the lease of a frozen member ends")
-def test_who_waits_too_short_is_told_that_the_operation_goes_on(commands: CommandHere) -> None:
-    with frozen_holder(commands) as group:
-        number = str(begun_rewind(commands, group)["number"])
-        late = commands.dssctl("ops", "wait", number, "--timeout", "1")
-        waited = item(commands.dssctl("ops", "wait", number, "-o", "json"))
+def test_who_waits_too_short_is_told_that_the_operation_goes_on(daemon: Daemon) -> None:
+    with frozen_holder(daemon) as group:
+        number = str(begun_rewind(daemon, group)["number"])
+        late = daemon.dssctl("ops", "wait", number, "--timeout", "1")
+        waited = item(daemon.dssctl("ops", "wait", number, "-o", "json"))
         assert waited["state"] == "done"
     assert f"dssctl ops wait {number}" in refused(late, 4, "DSS1109")
 
 
-def test_the_rest_of_an_operation_is_stopped(commands: CommandHere) -> None:
+def test_the_rest_of_an_operation_is_stopped(daemon: Daemon) -> None:
     for _ in range(OPERATIONS_TRIED):
-        with frozen_holder(commands) as group:
-            number = str(begun_rewind(commands, group)["number"])
-            done = commands.dssctl("ops", "cancel", number, "-y", "-o", "json")
+        with frozen_holder(daemon) as group:
+            number = str(begun_rewind(daemon, group)["number"])
+            done = daemon.dssctl("ops", "cancel", number, "-y", "-o", "json")
         if done.returncode == 0:
             break  # else the lease of the holder had ended by then: it is tried with another one
     assert item(done)["state"] in {"cancelling", "cancelled"}
-    assert "cancelled" in refused(commands.dssctl("ops", "wait", number), 1, "DSS1110")
-    listed = ok(commands.dssctl("ops", "ls", "-g", group, "--state", "cancelled", "-o", "name"))
+    assert "cancelled" in refused(daemon.dssctl("ops", "wait", number), 1, "DSS1110")
+    listed = ok(daemon.dssctl("ops", "ls", "-g", group, "--state", "cancelled", "-o", "name"))
     assert listed.split() == [number]
+
+
+def test_a_group_is_paused_and_resumed_and_shows_it(daemon: Daemon) -> None:
+    group = consumed(daemon, acked=0)
+    assert applied(daemon, "groups", "pause", group, "--reason", "a move")["kind"] == "groups.pause"
+    paused = item(daemon.dssctl("groups", "describe", group, "-o", "json"))
+    assert (paused["state"], paused["paused"], paused["paused_until"]) == ("paused", True, None)
+    until = "2100-01-01T00:00:00Z"
+    refused(daemon.dssctl("groups", "pause", group, "--until", until, "-y"), 2, "DSS1010")
+    refused(daemon.dssctl("groups", "pause", group, "--until", "-1h", "-y"), 2, "DSS1010")
+    applied(daemon, "groups", "pause", group, "--until", "+30m")
+    listed = ok(daemon.dssctl("groups", "ls", "-o", "wide"))
+    (line,) = [line for line in listed.splitlines() if line.startswith(f"{group} ")]
+    assert " paused " in line
+    assert "PAUSED-UNTIL" in listed
+    resumed = applied(daemon, "groups", "resume", group)
+    assert item(daemon.dssctl("groups", "describe", group, "-o", "json"))["paused"] is False
+    applied(daemon, "ops", "undo", str(resumed["number"]))
+    assert item(daemon.dssctl("groups", "describe", group, "-o", "json"))["paused"] is True
+
+
+def test_what_is_edited_changes_alone_and_is_taken_back(daemon: Daemon) -> None:
+    group = consumed(daemon, acked=0)
+    before = item(daemon.dssctl("groups", "describe", group, "-o", "json"))
+    edited = applied(daemon, "groups", "edit", group, "--ack-wait", "45s")
+    applied(daemon, "groups", "edit", group, "--on-damage", "stall")
+    after = item(daemon.dssctl("groups", "describe", group, "-o", "json"))
+    assert (after["ack_wait_ms"], after["on_damage"]) == (45_000, "stall")
+    applied(daemon, "ops", "undo", str(edited["number"]))
+    undone = item(daemon.dssctl("groups", "describe", group, "-o", "json"))
+    assert (undone["ack_wait_ms"], undone["on_damage"]) == (before["ack_wait_ms"], "stall")
+    refused(daemon.dssctl("groups", "edit", group, "--on-damage", "ignore", "-y"), 2, "DSS1010")
+
+
+def test_a_topic_keeps_what_no_edit_names(daemon: Daemon) -> None:
+    topic = consumed(daemon, acked=0)
+    applied(daemon, "topics", "edit", topic, "--retention", "7d", "--retention-bytes", "10G")
+    applied(daemon, "topics", "edit", topic, "--no-retention")
+    applied(daemon, "topics", "edit", topic, "--durability", "os")
+    edited = item(daemon.dssctl("topics", "describe", topic, "-o", "json"))
+    assert (edited["retention_ms"], edited["retention_bytes"]) == (None, 10 << 30)
+    assert edited["durability"] == "os"
+    listed = json.loads(ok(daemon.dssctl("ops", "ls", "--topic", topic, "-o", "json")))["items"]
+    assert [each["kind"] for each in listed] == ["topics.edit"] * 3
+
+
+def test_what_goes_says_what_goes_with_it_and_cannot_be_taken_back(daemon: Daemon) -> None:
+    group = consumed(daemon, acked=10)
+    plan = item(daemon.dssctl("groups", "rm", group, "--dry-run", "-o", "json"))
+    assert (plan["undoable"], plan["nothing_to_do"]) == (False, False)
+    assert any("lag of 10 records" in effect for effect in plan["effects"])
+    refused(daemon.dssctl("topics", "rm", group, "-y"), 6, "DSS2014")
+    gone = item(daemon.dssctl("groups", "rm", group, "-y", "-o", "json"))
+    assert gone == {"name": group, "removed": True, "operation": gone["operation"]}
+    refused(daemon.dssctl("ops", "undo", str(gone["operation"]), "-y"), 6, "DSS2022")
+    again = item(daemon.dssctl("groups", "rm", group, "-y", "--if-exists", "-o", "json"))
+    assert again == {"name": group, "removed": False, "operation": None}
+    ok(daemon.dssctl("topics", "rm", group, "-y"))
+    assert "REMOVED" in ok(daemon.dssctl("topics", "rm", group, "-y", "--if-exists"))
+
+
+async def listed_and_closed(daemon: Daemon) -> tuple[Completed, Completed]:
+    """A client that consumes sees its own session in the listing, and ends it."""
+    async with (
+        dss_client.connect("leaver", endpoint=daemon.endpoint, session_expiry=60) as client,
+        client.subscribe("closed/#"),
+    ):
+        call = partial(asyncio.to_thread, run_dssctl, "--endpoint", daemon.endpoint, "sessions")
+        listed = await call("ls", "-o", "name")
+        return listed, await call("close", "leaver", "-y", "-o", "json")
+
+
+def test_the_session_of_a_client_is_ended(daemon: Daemon) -> None:
+    listed, done = asyncio.run(listed_and_closed(daemon))
+    assert "leaver" in ok(listed).split()
+    closed = item(done)
+    assert (closed["kind"], closed["subject"]) == ("sessions.close", "leaver")
+    refused(daemon.dssctl("sessions", "close", "leaver", "-y"), 5, "DSS6003")

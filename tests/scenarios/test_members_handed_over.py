@@ -23,6 +23,7 @@ from dss_core.errors import (
     TimedOut,
     Unreachable,
 )
+from support.proof_share import share
 from support.revived_daemon import RevivedDaemon, revived
 
 pytestmark = pytest.mark.slow("members come, are ended and come back, under two protocols")
@@ -173,6 +174,7 @@ async def consuming(protocol: str) -> AsyncIterator[Group]:
 
 
 BOTH = pytest.mark.parametrize("protocol", ["borrow", "lease"])
+EITHER = pytest.mark.parametrize("protocol", share(["borrow"], ["borrow", "lease"]))
 
 
 @BOTH
@@ -213,7 +215,7 @@ async def test_an_evicted_member_is_told_why_and_may_subscribe_again(protocol: s
         await group.shared_by("ann", "bob", "cat")
 
 
-@BOTH
+@EITHER
 async def test_a_banned_client_is_kept_out_over_a_restart_until_it_is_let_in(protocol: str) -> None:
     async with consuming(protocol) as group:
         operations, ann = group.client.operations, group.members["ann"]
@@ -235,7 +237,7 @@ async def test_a_banned_client_is_kept_out_over_a_restart_until_it_is_let_in(pro
         await group.shared_by("ann", "bob", "cat")
 
 
-@BOTH
+@EITHER
 async def test_an_eviction_is_done_although_the_daemon_dies_in_the_middle(protocol: str) -> None:
     async with consuming(protocol) as group:
         operations, ann = group.client.operations, group.members["ann"]

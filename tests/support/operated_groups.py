@@ -18,6 +18,7 @@ from dssd.machines.messages import (
 from dssd.operations.changes import Change
 from dssd.operations.kind_table import operation_kinds
 from dssd.operations.operations import Caller, Operations
+from dssd.sessions.sessions import Sessions
 from dssd.store.port import Store
 from dssd.store.rows import GroupRow, OperationRow
 
@@ -30,6 +31,7 @@ class Works:
     def __init__(self, directory: Path, store: Store) -> None:
         self.plant = Plant(directory, store)
         self.operations: Operations
+        self.sessions: Sessions
         self.told: list[Event] = []
         self._running = AsyncExitStack()
 
@@ -38,7 +40,11 @@ class Works:
         plant = self.plant
         await plant.start()
         parts = (plant.store, plant.groups, plant.registry)
-        kinds = operation_kinds(*parts, plant.catalogue, plant.log, plant.clock)
+        self.sessions = await Sessions.open(
+            plant.store, plant.catalogue, plant.log, plant.groups, plant.registry, plant.clock
+        )
+        await self._running.enter_async_context(self.sessions)
+        kinds = operation_kinds(*parts, plant.catalogue, plant.log, self.sessions, plant.clock)
         self.operations = await Operations.open(*parts, plant.clock, kinds, self.told.append)
         await self._running.enter_async_context(self.operations)
 

@@ -4,17 +4,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dss_core.errors import GroupMisspelt
+from dss_core.errors import GroupMisspelt, GroupNotFound
 from dssctl.advice import note_unmatched
 from dssctl.arguments import GroupName
 from dssctl.changing import Changing, carry_out
 from dssctl.commands.grants import GROUP_GRANT_KIND, grant_item
-from dssctl.confirm import confirm
 from dssctl.connection import ask
 from dssctl.output import Column, Instant, Item, Kind, Section, show_list, show_one
 from dssctl.output.instants import duration
 from dssctl.quantities import moment_ms, span_ms
-from dssctl.removal import show_removal
+from dssctl.removal import accepting, showing_removal
 from dssctl.tree import Command, noun, settings_of
 
 if TYPE_CHECKING:
@@ -198,7 +197,7 @@ def rebalance(
     context: typer.Context,
     group: GroupName,
     max_moves: Annotated[
-        int | None, typer.Option(metavar="N", min=0, help="Move so many streams at most.")
+        int | None, typer.Option(metavar="N", min=1, help="Move so many streams at most.")
     ] = None,
 ) -> None:
     """Spread the streams evenly over the members; nothing acknowledged comes again."""
@@ -228,18 +227,17 @@ def edit(
     carry_out(context, EditGroup(group, ack_wait_ms, on_damage))
 
 
-@app.command("rm", cls=Command)
+@app.command("rm", cls=Changing)
 def remove(
     context: typer.Context,
     group: GroupName,
-    yes: Annotated[bool, typer.Option("-y", "--yes", help="Do not ask.")] = False,
     if_exists: Annotated[bool, typer.Option("--if-exists", help="Accept that it is gone.")] = False,
 ) -> None:
-    """Remove a group and its progress. Members that come back get an error."""
-    settings = settings_of(context)
-    confirm(settings, f"Removing group {group} and its progress", confirmed=yes)
-    removed = ask(settings, lambda client: client.groups.remove(group, if_exists=if_exists))
-    show_removal(settings, group, removed=removed)
+    """Remove a group and its progress. This cannot be undone; its members get an error."""
+    from dss_client.changes import RemoveGroup
+
+    with accepting(context, GroupNotFound, group, if_exists=if_exists):
+        carry_out(context, RemoveGroup(group), showing_removal(group))
 
 
 def subscription_filter(group: str) -> str:

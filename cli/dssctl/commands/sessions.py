@@ -1,13 +1,49 @@
 """``dssctl sessions``: what the daemon keeps of clients."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dssctl.changing import Changing, carry_out
-from dssctl.tree import noun
+from dssctl.connection import ask
+from dssctl.output import Column, Instant, Item, Kind, show_list
+from dssctl.output.instants import duration
+from dssctl.tree import Command, noun, settings_of
+
+if TYPE_CHECKING:
+    from dss_client import SessionSummary
 
 app = noun("sessions")
+
+
+def _expiry(item: Item, _now_us: int) -> str:
+    expiry_s = item["expiry_s"]
+    assert isinstance(expiry_s, int)
+    return duration(expiry_s * 1_000)
+
+
+SESSION_KIND = Kind(
+    "Session",
+    (
+        Column("client_id", "CLIENT"),
+        Column("state", "STATE", styles={"connected": "green"}),
+        Column("since", "SINCE", right=True),
+        Column("subscriptions", "SUBSCRIPTIONS", right=True),
+        Column("peer", "PEER"),
+        Column("private_subscriptions", "PRIVATE", right=True, wide=True),
+        Column("expiry_s", "EXPIRY", right=True, cell=_expiry, wide=True),
+        Column("principal", "PRINCIPAL", wide=True),
+    ),
+    lambda item: str(item["client_id"]),
+)
+
+
+@app.command("ls", cls=Command)
+def list_sessions(context: typer.Context) -> None:
+    """List the sessions of all clients, connected or not."""
+    settings = settings_of(context)
+    sessions = ask(settings, lambda client: client.sessions.list())
+    show_list(settings, SESSION_KIND, [_item(session) for session in sessions])
 
 
 @app.command(cls=Changing)
@@ -19,3 +55,16 @@ def close(
     from dss_client.changes import CloseSession
 
     carry_out(context, CloseSession(client))
+
+
+def _item(session: "SessionSummary") -> Item:
+    return {
+        "client_id": session.client_id,
+        "state": session.state,
+        "since": Instant.of_ms(session.since_ms),
+        "subscriptions": session.subscriptions,
+        "private_subscriptions": session.private_subscriptions,
+        "expiry_s": session.expiry_s,
+        "peer": session.peer or None,
+        "principal": session.principal,
+    }

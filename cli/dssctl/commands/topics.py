@@ -4,15 +4,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dss_core.errors import TopicNotFound
 from dssctl.arguments import TopicName
 from dssctl.changing import Changing, carry_out
-from dssctl.confirm import confirm
 from dssctl.connection import ask
 from dssctl.output import Column, Instant, Item, Kind, Section, show_list, show_one
 from dssctl.output.instants import duration
 from dssctl.output.model import size
 from dssctl.quantities import size_bytes, span_ms
-from dssctl.removal import show_removal
+from dssctl.removal import accepting, showing_removal
 from dssctl.tree import Command, noun, settings_of
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ _SETTINGS = (
     Column("storage", "STORAGE-TOPICS", right=True, wide=True),
     Column("topic_epoch", "EPOCH", right=True, wide=True),
     Column("retention_bytes", "RETENTION-BYTES", cell=size("retention_bytes"), wide=True),
+    Column("revision", "REVISION", right=True, wide=True),
 )
 _KEPT = (
     Column("records", "RECORDS", right=True),
@@ -180,21 +181,18 @@ def edit(
     carry_out(context, edited)
 
 
-@app.command("rm", cls=Command)
+@app.command("rm", cls=Changing)
 def remove(
     context: typer.Context,
     name: TopicName,
-    yes: Annotated[bool, typer.Option("-y", "--yes", help="Do not ask.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Also when groups read it.")] = False,
     if_exists: Annotated[bool, typer.Option("--if-exists", help="Accept that it is gone.")] = False,
 ) -> None:
     """Remove a topic and every record in it. This cannot be undone."""
-    settings = settings_of(context)
-    confirm(settings, f"Removing topic {name} and all its records", confirmed=yes)
-    removed = ask(
-        settings, lambda client: client.topics.remove(name, force=force, if_exists=if_exists)
-    )
-    show_removal(settings, name, removed=removed)
+    from dss_client.changes import RemoveTopic
+
+    with accepting(context, TopicNotFound, name, if_exists=if_exists):
+        carry_out(context, RemoveTopic(name, force), showing_removal(name))
 
 
 def _item(topic: "Topic") -> Item:
@@ -211,6 +209,7 @@ def _item(topic: "Topic") -> Item:
         "retention_ms": topic.retention_ms,
         "retention_bytes": topic.retention_bytes,
         "created_at": Instant.of_ms(topic.created_at_ms),
+        "revision": topic.revision,
     }
 
 

@@ -81,7 +81,8 @@ class MemoryDaemon(MemorySession):
         served = cast(Any, _Served)(self)
         topics_pb2_grpc.add_TopicsServicer_to_server(served, server)
         log_pb2_grpc.add_LogServicer_to_server(served, server)
-        sessions_pb2_grpc.add_SessionsServicer_to_server(served, server)
+        sessions = cast(Any, _ServedSessions)(self)
+        sessions_pb2_grpc.add_SessionsServicer_to_server(sessions, server)
         assert server.add_insecure_port(self.endpoint)
         await server.start()
         self._server = server
@@ -199,9 +200,7 @@ class MemoryDaemon(MemorySession):
             await _abort(context, error)
 
 
-class _Served(
-    topics_pb2_grpc.TopicsServicer, log_pb2_grpc.LogServicer, sessions_pb2_grpc.SessionsServicer
-):
+class _Served(topics_pb2_grpc.TopicsServicer, log_pb2_grpc.LogServicer):
     """The calls that a daemon in memory has; the generated bases refuse every other."""
 
     def __init__(self, daemon: MemoryDaemon) -> None:
@@ -223,6 +222,13 @@ class _Served(
     ) -> AsyncIterator[log_pb2.ReadReply]:
         async for item in self._daemon.read(request, context):
             yield item
+
+
+class _ServedSessions(sessions_pb2_grpc.SessionsServicer):
+    """As `_Served`: another service has a method of the same name, List."""
+
+    def __init__(self, daemon: MemoryDaemon) -> None:
+        self._daemon = daemon
 
     async def Attach(
         self, request_iterator: AsyncIterator[sessions_pb2.SessionUp], context: Context

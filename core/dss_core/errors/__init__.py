@@ -117,6 +117,7 @@ from dss_core.errors.sessions import (
     GrantNotHeld,
     NotOpened,
     NotSubscribed,
+    SessionClosed,
     SessionNotFound,
     SessionTakenOver,
 )
@@ -185,6 +186,7 @@ __all__ = [
     "RevisionMoved",
     "SequenceGap",
     "SequenceTooOld",
+    "SessionClosed",
     "SessionNotFound",
     "SessionTakenOver",
     "SocketPathTooLong",

@@ -84,6 +84,17 @@ class BorrowerEvicted(DssError):
 
 
 @registered
+class SessionClosed(DssError):
+    """An operator ended a session for good. Fields: client_id."""
+
+    code = "DSS6009"
+    sentence = "An operator closed the session of client {client_id}."
+    hint = "Ask why, then connect anew."
+    grpc_status = "ABORTED"
+    exit_code = ExitCode.CONFLICT
+
+
+@registered
 class ClientBanned(DssError):
     """An operator keeps the client out of a group for a while. Fields: client_id, group, until."""
 

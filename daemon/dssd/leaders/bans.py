@@ -6,8 +6,8 @@ This module does not know what a ban keeps a client from.
 """
 
 from contextlib import suppress
+from typing import Protocol
 
-from dssd.clock import Clock
 from dssd.leaders.limits import BAN_MS_MAX
 from dssd.machines.leader.hand_over_events import Ban
 from dssd.store.keys import key_of
@@ -16,13 +16,23 @@ from dssd.store.port import Delete, PreconditionFailed, Store, VersionIs
 from dssd.store.rows import BanRow
 
 
-def ban_of(row: BanRow, clock: Clock) -> Ban:
+class Clocks(Protocol):
+    """What a ban is measured by."""
+
+    def now_ms(self) -> int:
+        """Monotonic."""
+
+    def wall_ms(self) -> int:
+        """By the wall clock."""
+
+
+def ban_of(row: BanRow, clock: Clocks) -> Ban:
     """The ban as a leader of this daemon knows it."""
     left_ms = min(row.until_ms - clock.wall_ms(), BAN_MS_MAX)
     return Ban(row.client_id, row.until_ms, clock.now_ms() + left_ms)
 
 
-async def stored_bans(store: Store, group_id: int, clock: Clock) -> tuple[Ban, ...]:
+async def stored_bans(store: Store, group_id: int, clock: Clocks) -> tuple[Ban, ...]:
     """The bans of the group, those that are over included."""
     return tuple(ban_of(found.row, clock) for found in await scan_all(store, BanRow, (group_id,)))
 

@@ -21,18 +21,28 @@ from dss_core.errors import (
     GroupDestroyed,
     GroupExists,
     GroupNotFound,
-    GroupOfAnotherKind,
     IllegalArgument,
     QueueNotDeclared,
-    StartConflict,
 )
-from dss_core.filters import SubscriptionFilter, TopicFilter
+from dss_core.filters import SubscriptionFilter
 from dss_core.ids import StreamId
 from dssd.clock import Clock
 from dssd.leaders.bans import collect_ended_bans
+from dssd.leaders.declarations import (
+    EXCLUSIVE,
+    PASS,
+    Asked,
+    Beside,
+    asked_by_session,
+    check_kind,
+    check_settings,
+    check_start,
+    kind_asked,
+    nothing_beside,
+)
 from dssd.leaders.group_start import resolved_start
 from dssd.leaders.takeover import BORROW
-from dssd.limits import ACK_WAIT_MS, ACK_WAIT_MS_MAX, TOMBSTONE_MS, TOMBSTONE_SWEEP_S
+from dssd.limits import ACK_WAIT_MS, TOMBSTONE_MS, TOMBSTONE_SWEEP_S
 from dssd.log.port import Log
 from dssd.loop_yield import LoopTurn
 from dssd.machines.start_point import Now, StartPoint, start_text
@@ -61,15 +71,7 @@ from dssd.store.rows import (
 )
 from dssd.store.uninterrupted import finished
 from dssd.topics.catalogue import Catalogue
-
-PASS, STALL = "pass", "stall"
-"""What becomes of records that are confirmed damaged."""
-
-EXCLUSIVE = "exclusive"
-"""The kind of a private subscription's group, which its session owns."""
-
-SESSION_DIGITS = 12
-"""Of a session id, in the name of an exclusive group."""
+from dssd.watchers import Watchers
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,34 +80,6 @@ class Joined:
 
     group: GroupRow
     declared: bool
-
-
-Beside = Callable[[GroupRow], Sequence[Write]]
-"""What is written together with a group that is being declared."""
-
-
-def _nothing_beside(group: GroupRow) -> Sequence[Write]:
-    return ()
-
-
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """The group that a declaration asks for."""
-
-    name: str
-    filter: TopicFilter
-    kind: str
-    start: StartPoint | None
-    ack_wait_ms: int | None
-    session_id: bytes | None = None
-    protocol: str | None = None
-    on_damage: str | None = None
-    fence: Precondition | None = None
-    beside: Beside = _nothing_beside
-
-    @property
-    def key(self) -> tuple[str, str]:
-        return self.name, self.filter.text
 
 
 class Groups:
@@ -123,8 +97,8 @@ class Groups:
         """Exclusive groups, by the session that owns them."""
         self._tombstones: dict[tuple[str, str], GroupNameRow] = {}
         self._destroyed: dict[int, GroupNameRow] = {}
-        self._watchers: dict[int, Callable[[GroupRow], None]] = {}
-        self._watches_made = 0
+        self._removals: Watchers[GroupRow] = Watchers()
+        self._changes: Watchers[GroupRow] = Watchers()
 
     @classmethod
     async def open(cls, store: Store, catalogue: Catalogue, log: Log, clock: Clock) -> "Groups":
@@ -207,7 +181,7 @@ class Groups:
             parsed = SubscriptionFilter.parse(text)
             found = self._by_name.get(parsed.group or "", {}).get(parsed.filter.text)
             if found is not None:
-                _check_kind(found, _kind_asked(parsed))
+                check_kind(found, kind_asked(parsed))
             candidates = [found] if found else []
         else:
             name, at, filter_text = text.partition("@")
@@ -241,8 +215,8 @@ class Groups:
         """
         if parsed.group is None:
             raise IllegalArgument(argument="filter", rule="write $share/GROUP/FILTER")
-        kind = _kind_asked(parsed)
-        asked = _Asked(
+        kind = kind_asked(parsed)
+        asked = Asked(
             parsed.group,
             parsed.filter,
             kind,
@@ -257,11 +231,11 @@ class Groups:
             if joined.declared:
                 return joined.group
             known = joined.group
-        _check_kind(known, kind)
+        check_kind(known, kind)
         differs = protocol not in (None, known.protocol) or on_damage not in (None, known.on_damage)
         if not if_not_exists or differs:
             raise GroupExists(group=parsed.group)
-        _check_start(known, start)
+        check_start(known, start)
         return known
 
     async def join(
@@ -273,7 +247,7 @@ class Groups:
         session_id: bytes,
         subscription: int,
         fence: Precondition | None = None,
-        beside: Beside = _nothing_beside,
+        beside: Beside = nothing_beside,
     ) -> Joined:
         """The group of a subscription; the first use declares a shared one.
 
@@ -288,7 +262,7 @@ class Groups:
             StartConflict: it is there with another start.
             IllegalArgument, OffsetOutOfRange: the start or the ack wait does not fit.
         """
-        asked = _asked_by_session(parsed, start, ack_wait_ms, session_id, subscription)
+        asked = asked_by_session(parsed, start, ack_wait_ms, session_id, subscription)
         asked = replace(asked, fence=fence, beside=beside)
         existing = self._existing(asked)
         if parsed.queue and existing is None:
@@ -299,8 +273,8 @@ class Groups:
         else:
             joined = await self._declare(asked, over_tombstone=False)
         if not joined.declared:
-            _check_kind(joined.group, asked.kind)
-            _check_start(joined.group, start)
+            check_kind(joined.group, asked.kind)
+            check_start(joined.group, start)
         return joined
 
     async def remove(
@@ -321,22 +295,24 @@ class Groups:
         """A commit changed the group; a concurrent removal wins."""
         if row.group_id in self._by_id:
             self._enter(row)
+            self._changes.tell(row)
+
+    def as_it_is(self, group: GroupRow) -> GroupRow:
+        """The group as it is now, or was before it was removed."""
+        return self._by_id.get(group.group_id, group)
+
+    def watch_changed(self, changed: Callable[[GroupRow], None]) -> Callable[[], None]:
+        """Call ``changed`` with a group after each change of its row; returns how to stop."""
+        return self._changes.add(changed)
 
     def watch_removed(self, removed: Callable[[GroupRow], None]) -> Callable[[], None]:
         """Call ``removed`` after each removal; returns how to stop."""
-        self._watches_made += 1
-        number = self._watches_made
-        self._watchers[number] = removed
+        return self._removals.add(removed)
 
-        def stop() -> None:
-            self._watchers.pop(number, None)
-
-        return stop
-
-    def _existing(self, asked: _Asked) -> GroupRow | None:
+    def _existing(self, asked: Asked) -> GroupRow | None:
         return self._by_name.get(asked.name, {}).get(asked.filter.text)
 
-    def _refuse_tombstone(self, asked: _Asked) -> None:
+    def _refuse_tombstone(self, asked: Asked) -> None:
         tombstone = self._tombstones.get(asked.key)
         if tombstone is not None:
             self._refuse(tombstone)
@@ -347,13 +323,13 @@ class Groups:
         if tombstone.destroyed_at_ms >= self._clock.wall_ms() - TOMBSTONE_MS:
             raise GroupDestroyed(group=tombstone.name)
 
-    async def _declare(self, asked: _Asked, *, over_tombstone: bool) -> Joined:
+    async def _declare(self, asked: Asked, *, over_tombstone: bool) -> Joined:
         """Make the group; if another declaration made it meanwhile, that group is returned."""
         if not over_tombstone:
             self._refuse_tombstone(asked)
         ack_wait_ms = ACK_WAIT_MS if asked.ack_wait_ms is None else asked.ack_wait_ms
-        if not 0 < ack_wait_ms <= ACK_WAIT_MS_MAX:
-            raise IllegalArgument(argument="ack_wait", rule=f"1 to {ACK_WAIT_MS_MAX:,} ms")
+        on_damage = asked.on_damage or PASS
+        check_settings(ack_wait_ms, on_damage)
         group_id = await self._store.next_id()
         row = GroupRow(
             group_id=group_id,
@@ -366,12 +342,12 @@ class Groups:
             created_at_ms=self._clock.wall_ms(),
             cursor_generation=0,
             protocol=asked.protocol or BORROW,
-            on_damage=asked.on_damage or PASS,
+            on_damage=on_damage,
         )
         work = self._commit_new(asked, row, over_tombstone=over_tombstone)
         return await finished(work, name=f"declare group {asked.name}")
 
-    async def _commit_new(self, asked: _Asked, row: GroupRow, *, over_tombstone: bool) -> Joined:
+    async def _commit_new(self, asked: Asked, row: GroupRow, *, over_tombstone: bool) -> Joined:
         tombstone = await self._store.read(GroupNameRow, asked.key)
         if tombstone is not None and tombstone.row.destroyed_at_ms is None:
             return await self._made_meanwhile(asked)
@@ -407,7 +383,7 @@ class Groups:
         self._enter(row)
         return Joined(row, declared=True)
 
-    async def _made_meanwhile(self, asked: _Asked) -> Joined:
+    async def _made_meanwhile(self, asked: Asked) -> Joined:
         """The group that a concurrent declaration made, or a removal removed again."""
         name = await self._store.read(GroupNameRow, asked.key)
         if name is None or name.row.destroyed_at_ms is not None:
@@ -441,8 +417,7 @@ class Groups:
         self._leave(group)
         if group.kind != EXCLUSIVE:
             self._bury(name)
-        for removed in tuple(self._watchers.values()):
-            removed(group)
+        self._removals.tell(group)
         # The leader's row is gone, so it writes no more; but it may have written until then.
         late = await self._stream_deletes(group.group_id)
         if late:
@@ -483,41 +458,6 @@ class Groups:
         # The old id stays destroyed: members of the group of before must not join the new one
         # under a grant epoch of the old.
         self._tombstones.pop(key, None)
-
-
-def _asked_by_session(
-    parsed: SubscriptionFilter,
-    start: StartPoint | None,
-    ack_wait_ms: int | None,
-    session_id: bytes,
-    subscription: int,
-) -> _Asked:
-    if parsed.group is not None:
-        return _Asked(parsed.group, parsed.filter, _kind_asked(parsed), start, ack_wait_ms)
-    name = f"~{session_id.hex()[:SESSION_DIGITS]}/{subscription}"
-    return _Asked(name, parsed.filter, EXCLUSIVE, start, ack_wait_ms, session_id)
-
-
-def _kind_asked(parsed: SubscriptionFilter) -> str:
-    return "queue" if parsed.queue else "shared"
-
-
-def _check_kind(group: GroupRow, asked: str) -> None:
-    """Refuse a group that was declared as something else.
-
-    What a queue promises its records a shared group does not, so neither stands for the other.
-    """
-    if group.kind == asked:
-        return
-    written = SubscriptionFilter(group.name, group.kind == "queue", TopicFilter.parse(group.filter))
-    raise GroupOfAnotherKind(
-        group=group.name, declared=group.kind, asked=asked, written=written.text
-    )
-
-
-def _check_start(group: GroupRow, start: StartPoint | None) -> None:
-    if start is not None and start_text(start) != group.start:
-        raise StartConflict(group=group.name, declared=group.start, asked=start_text(start))
 
 
 def _first_progress(group_id: int, stream: StreamId, offset: int) -> ProgressRow:

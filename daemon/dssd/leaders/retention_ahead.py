@@ -27,12 +27,13 @@ from dssd.limits import (
     RETENTION_AHEAD_STREAMS_MAX,
     UNREAD_TOLD_EVERY_MS,
 )
+from dssd.log.port import Expiring
 from dssd.loop_yield import LoopTurn
 from dssd.store.rows import GroupRow
 from dssd.topics.catalogue import Catalogue, Topic
 
 
-class Expiring(Protocol):
+class Expires(Protocol):
     """What this asks of the log."""
 
     async def expiring(
@@ -41,8 +42,8 @@ class Expiring(Protocol):
         retention_ms: int | None,
         retention_bytes: int | None,
         now_us: int,
-    ) -> dict[StreamId, Range]:
-        """The offsets by stream that a retention would take now; nothing is deleted."""
+    ) -> Expiring:
+        """What a retention would take now; nothing is deleted."""
 
 
 class RetentionAhead:
@@ -53,7 +54,7 @@ class RetentionAhead:
         catalogue: Catalogue,
         groups: Groups,
         registry: Registry,
-        log: Expiring,
+        log: Expires,
         clock: Clock,
         note: Note,
         *,
@@ -99,11 +100,12 @@ class RetentionAhead:
             return going
         for part in topic.storage_topics:
             try:
-                going |= await self._log.expiring(
+                expiring = await self._log.expiring(
                     part.storage_topic_id, retention_ms, retention_bytes, self._clock.wall_us()
                 )
             except StreamNotFound:  # the topic was removed meanwhile
                 return {}
+            going |= expiring.ranges
         return going
 
     async def _look_at(

@@ -8,7 +8,7 @@ on that (`Log.count` says how many records lie between two offsets). Every call 
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from dss_core.filters import TopicFilter
 from dss_core.ids import StreamId
@@ -75,6 +75,15 @@ class Chunk:
     there is nothing to read. A read that fails raises instead."""
     lost: Ranges = ()
     """The skipped offsets that retention or a loss of power took."""
+
+
+class Expiring(NamedTuple):
+    """What a retention would take."""
+
+    ranges: dict[StreamId, Range]
+    """The offsets, by stream."""
+    bytes: int
+    """Of whole files."""
 
 
 class Log(Protocol):

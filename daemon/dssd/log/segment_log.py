@@ -20,9 +20,8 @@ from typing import Self
 from dss_core.errors import Stopping, StreamNotFound
 from dss_core.filters import TopicFilter
 from dss_core.ids import StreamId
-from dss_core.progress import Range
 from dssd.log.appender import Appender
-from dssd.log.port import AboutToGo, Append, Appended, Bounds, Chunk
+from dssd.log.port import AboutToGo, Append, Appended, Bounds, Chunk, Expiring
 from dssd.log.read.file_reader import FileReader
 from dssd.log.read.reader import Reader
 from dssd.log.read.run_finder import RunFinder
@@ -250,6 +249,18 @@ class SegmentLog:
 
         return stop
 
+    async def sync(self, storage_topic_id: int) -> None:
+        """Return once all that was appended before is durable.
+
+        Raises:
+            StreamNotFound: the storage topic was removed.
+            DiskFull, Overloaded: it has to be tried again later.
+        """
+        state = self._state(StreamId(storage_topic_id, 0))
+        if state.waiting:  # the writer has them once there is a file for them
+            await asyncio.shield(self._housekeeper.begin_roll(state))
+        await self._writer.sync(storage_topic_id)
+
     async def seal(self, storage_topic_id: int) -> list[int]:
         """Refuse further appends; returns the end of each partition once all is durable.
 
@@ -297,8 +308,8 @@ class SegmentLog:
         retention_ms: int | None,
         retention_bytes: int | None,
         now_us: int,
-    ) -> dict[StreamId, Range]:
-        """The offsets by stream that a retention would take now; nothing is deleted.
+    ) -> Expiring:
+        """What a retention would take now; nothing is deleted.
 
         Raises:
             StreamNotFound: the storage topic was removed.

@@ -139,6 +139,52 @@ class Undo:
 
 
 @dataclass(frozen=True, slots=True)
+class EditGroup:
+    """What is None stays as it is."""
+
+    group: str
+    ack_wait_ms: int | None = None
+    on_damage: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveGroup:
+    """Removes a group with its progress."""
+
+    group: str
+
+
+@dataclass(frozen=True, slots=True)
+class EditTopic:
+    """What is None stays as it is."""
+
+    topic: str
+    retention_ms: int | None = None
+    retention_bytes: int | None = None
+    no_retention_ms: bool = False
+    """Keep records of any age."""
+    no_retention_bytes: bool = False
+    """Keep any number of bytes."""
+    durability: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveTopic:
+    """Removes a topic with its records."""
+
+    topic: str
+    force: bool = False
+    """Although groups read it."""
+
+
+@dataclass(frozen=True, slots=True)
+class CloseSession:
+    """Ends the session of a client for good."""
+
+    client_id: str
+
+
+@dataclass(frozen=True, slots=True)
 class StreamMove:
     """A stream that changes its holder."""
 
@@ -196,6 +242,11 @@ Change = (
     | ImportOffsets
     | SkipRecords
     | Undo
+    | EditGroup
+    | RemoveGroup
+    | EditTopic
+    | RemoveTopic
+    | CloseSession
     | Rebalance
     | TransferGrant
     | RevokeGrant

@@ -3,13 +3,17 @@
 from dssd.clock import Clock
 from dssd.leaders.groups import Groups
 from dssd.leaders.registry import Registry
-from dssd.log.port import Log
 from dssd.operations.changes import (
+    CloseSession,
+    EditGroup,
+    EditTopic,
     Evict,
     ImportOffsets,
     MoveCursors,
     PauseGroup,
     Rebalance,
+    RemoveGroup,
+    RemoveTopic,
     ResumeGroup,
     RevokeGrant,
     SkipRecords,
@@ -17,9 +21,14 @@ from dssd.operations.changes import (
 )
 from dssd.operations.kinds.cursors import CursorMoves
 from dssd.operations.kinds.eviction import Evictions
+from dssd.operations.kinds.group_edits import GroupEdits
 from dssd.operations.kinds.hand_over import HandOvers
 from dssd.operations.kinds.pause import PAUSE, RESUME, Pauses
+from dssd.operations.kinds.removals import GroupRemovals, TopicRemovals
+from dssd.operations.kinds.sessions import SessionClosures
+from dssd.operations.kinds.topic_edits import EditedLog, TopicEdits
 from dssd.operations.plans import KindTable
+from dssd.sessions.sessions import Sessions
 from dssd.store.port import Store
 from dssd.topics.catalogue import Catalogue
 
@@ -29,11 +38,17 @@ def operation_kinds(
     groups: Groups,
     registry: Registry,
     catalogue: Catalogue,
-    log: Log,
+    log: EditedLog,
+    sessions: Sessions,
     clock: Clock,
 ) -> KindTable:
     """The table, over the daemon's parts."""
     cursors = CursorMoves(store, groups, registry, catalogue, log)
+    group_edits = GroupEdits(store, groups, registry)
+    topic_edits = TopicEdits(store, groups, registry, catalogue, log, clock)
+    group_removals = GroupRemovals(groups, registry)
+    topic_removals = TopicRemovals(groups, registry, catalogue, log)
+    closures = SessionClosures(sessions)
     hand_overs = HandOvers(groups, registry)
     evictions = Evictions(store, groups, registry, clock)
     pauses = Pauses(groups, registry, clock)
@@ -42,6 +57,11 @@ def operation_kinds(
             MoveCursors: cursors,
             ImportOffsets: cursors,
             SkipRecords: cursors,
+            EditGroup: group_edits,
+            EditTopic: topic_edits,
+            RemoveGroup: group_removals,
+            RemoveTopic: topic_removals,
+            CloseSession: closures,
             Rebalance: hand_overs,
             TransferGrant: hand_overs,
             RevokeGrant: hand_overs,
@@ -52,6 +72,11 @@ def operation_kinds(
         by_name={
             "offsets": cursors,
             "records": cursors,
+            "groups.edit": group_edits,
+            "topics.edit": topic_edits,
+            "groups.rm": group_removals,
+            "topics.rm": topic_removals,
+            "sessions.close": closures,
             "groups.rebalance": hand_overs,
             "grants": hand_overs,
             "borrowers": evictions,

@@ -41,6 +41,12 @@ BANS_A_GROUP_MAX = 1_000
 RECORDS_SKIPPED_MAX = 1_000
 """By hand, in one operation; who passes over more says to which offset."""
 
+GROUPS_NAMED_MAX = 5
+"""In the sentences of a plan, those that lose most; the rest is counted."""
+
+MEMBERS_NAMED_MAX = 10
+"""In a sentence of a plan; the plan has a list of all."""
+
 PAUSE_MS_MAX = 366 * 24 * 3_600 * 1_000
 """How far ahead the end of a pause may lie; one that is to last longer has no end."""
 

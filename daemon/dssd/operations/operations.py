@@ -60,6 +60,7 @@ from dssd.operations.limits import (
 from dssd.operations.plans import Begun, KindTable, Plan, done_or_undone
 from dssd.store.port import Precondition, PreconditionFailed, Put, Store, VersionIs, Write
 from dssd.store.rows import GroupRow, MadeMoveRow, OperationRow, PendingMoveRow
+from dssd.store.uninterrupted import finished
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +163,9 @@ class Operations:
             if if_revision is not None and plan.revision != if_revision:
                 raise self._moved_since(plan, if_revision)
             self._refuse_beside(plan)
-            return await self._begin(change, plan, caller, reason, operation_id)
+            # A caller that goes away must not leave it committed and not followed.
+            beginning = self._begin(change, plan, caller, reason, operation_id)
+            return await finished(beginning, name=f"begin {plan.kind}")
 
     def get(self, number: int) -> OperationRow:
         """One operation.
@@ -323,6 +326,8 @@ class Operations:
             raise
         if group is not None:
             self._groups.note_changed(group)
+        if begun.committed is not None:
+            begun.committed()
         self._following.ring()
 
     def _note_applied(self, row: OperationRow) -> None:

@@ -75,6 +75,8 @@ class Begun:
     """What the leader of the group shall do; the operation is done when it has."""
     work: Callable[[], Awaitable[None]] | None = None
     """What is to be done instead of that; the operation is done when it returns."""
+    committed: Callable[[], None] | None = None
+    """Tells memory, at once, what the commit made of other rows than that of the group."""
     before: Mapping[str, Any] = field(default_factory=dict)
     after: Mapping[str, Any] = field(default_factory=dict)
 
@@ -115,12 +117,15 @@ class KindTable:
 
     by_change: Mapping[type[Change], Kind]
     by_name: Mapping[str, Kind]
-    """By the part of an operation's kind before the dot, or by all of it."""
+    """By an operation's kind, or by what stands before one of its dots; the longest counts."""
 
     def of_operation(self, row: OperationRow) -> Kind:
         """The kind of an operation that was applied."""
-        kind = done_or_undone(row.kind)
-        return self.by_name.get(kind) or self.by_name[kind.partition(".")[0]]
+        name = row.kind
+        while name not in self.by_name:
+            name, dot, _ = name.rpartition(".")
+            assert dot, row.kind
+        return self.by_name[name]
 
 
 def done_or_undone(kind: str) -> str:

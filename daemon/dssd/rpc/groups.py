@@ -8,13 +8,14 @@ from dss_api.v1 import groups_pb2, groups_pb2_grpc, types_pb2
 from dss_core.errors import GroupNotFound, IllegalArgument, StreamNotRead
 from dss_core.filters import SubscriptionFilter
 from dss_core.progress import Progress
-from dssd.leaders.groups import PASS, STALL, Groups
+from dssd.leaders.groups import Groups
 from dssd.leaders.lag import GroupSurvey, StreamSurvey, stall_sentence
 from dssd.leaders.registry import Registry
 from dssd.leaders.takeover import BORROW, LEASE
 from dssd.loop_yield import LoopTurn
 from dssd.machines.fate import Counts
 from dssd.machines.messages import Stall
+from dssd.rpc.simple_changes import DAMAGE_NUMBERS, on_damage
 from dssd.rpc.start_points import start_from
 from dssd.store.rows import GroupRow
 from dssd.topics.catalogue import Catalogue
@@ -39,14 +40,6 @@ _PROTOCOL_NUMBERS = {
 }
 
 
-_DAMAGE: dict[int, str | None] = {
-    groups_pb2.ON_DAMAGE_UNSPECIFIED: None,
-    groups_pb2.ON_DAMAGE_PASS: PASS,
-    groups_pb2.ON_DAMAGE_STALL: STALL,
-}
-_DAMAGE_NUMBERS = {PASS: groups_pb2.ON_DAMAGE_PASS, STALL: groups_pb2.ON_DAMAGE_STALL}
-
-
 class GroupsServicer(groups_pb2_grpc.GroupsServicer):
     """Serves what operators ask of groups."""
 
@@ -65,7 +58,7 @@ class GroupsServicer(groups_pb2_grpc.GroupsServicer):
             ack_wait_ms=request.ack_wait_ms if request.HasField("ack_wait_ms") else None,
             if_not_exists=request.if_not_exists,
             protocol=_protocol(request.protocol),
-            on_damage=_on_damage(request.on_damage),
+            on_damage=on_damage(request.on_damage),
         )
         return _group(group, await self._registry.survey(group))
 
@@ -166,12 +159,6 @@ def _protocol(number: int) -> str | None:
     return _PROTOCOLS[number]
 
 
-def _on_damage(number: int) -> str | None:
-    if number not in _DAMAGE:
-        raise IllegalArgument(argument="on_damage", rule="it is pass or stall")
-    return _DAMAGE[number]
-
-
 def _group(group: GroupRow, survey: GroupSurvey) -> groups_pb2.Group:
     return groups_pb2.Group(
         group_id=group.group_id,
@@ -191,7 +178,7 @@ def _group(group: GroupRow, survey: GroupSurvey) -> groups_pb2.Group:
         state_reason=survey.reason,
         ack_wait_ms=group.ack_wait_ms,
         protocol=_PROTOCOL_NUMBERS[group.protocol],
-        on_damage=_DAMAGE_NUMBERS[group.on_damage],
+        on_damage=DAMAGE_NUMBERS[group.on_damage],
         fates=_fates(survey.counts),
         revision=group.revision,
         paused=group.paused,

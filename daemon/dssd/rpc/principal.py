@@ -48,6 +48,7 @@ METHOD_ROLES: dict[str, Role] = {
     "/dss_api.v1.Log/Publish": Role.PRODUCE,
     "/dss_api.v1.Log/Read": Role.CONSUME,
     "/dss_api.v1.Sessions/Attach": Role.CONSUME,
+    "/dss_api.v1.Sessions/List": Role.READ,
     "/grpc.health.v1.Health/Check": Role.READ,
     "/grpc.health.v1.Health/Watch": Role.READ,
     "/grpc.health.v1.Health/List": Role.READ,

@@ -41,6 +41,7 @@ SERVICES = (
     "dss_api.v1.Grants",
     "dss_api.v1.Log",
     "dss_api.v1.Sessions",
+    "dss_api.v1.Operations",
 )
 """Those whose health is told, beside that of the whole, which has the empty name."""
 

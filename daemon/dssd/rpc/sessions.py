@@ -1,4 +1,4 @@
-"""The servicer of `Sessions.Attach`: one call is one connection of a session.
+"""The servicer of `Sessions`: one call of `Attach` is one connection of a session.
 
 Three tasks: one reads the client's items, one writes the items for it, one runs the session. The
 call ends when the client is gone, when it has sent its last item, or when the session was ended;
@@ -6,6 +6,7 @@ then the session is detached at once, whatever the reason was.
 """
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import grpc
@@ -15,8 +16,10 @@ from dss_api.v1 import sessions_pb2, sessions_pb2_grpc
 from dss_core.errors import DssError, NotOpened, TimedOut
 from dssd.limits import SESSION_FAREWELL_S, SESSION_OPEN_WAIT_S
 from dssd.loop_yield import LoopTurn
+from dssd.rpc.limits import SESSIONS_LISTED_MAX
 from dssd.rpc.principal import principal_of
 from dssd.rpc.session_items import encoded, items_from, opening_from, refused
+from dssd.sessions.listing import SessionView
 from dssd.sessions.session import Session
 from dssd.sessions.sessions import Sessions
 
@@ -47,6 +50,16 @@ class SessionsServicer(sessions_pb2_grpc.SessionsServicer):
         finally:
             self._sessions.detach(session)
 
+    async def List(
+        self, request: sessions_pb2.ListSessionsRequest, context: Context
+    ) -> sessions_pb2.ListSessionsReply:
+        """A page of all sessions, by client id."""
+        limit = min(request.limit or SESSIONS_LISTED_MAX, SESSIONS_LISTED_MAX)
+        views = await self._sessions.listed(request.after_client_id, limit + 1)
+        return sessions_pb2.ListSessionsReply(
+            sessions=map(_summary, views[:limit]), more=len(views) > limit
+        )
+
     async def _open(self, context: Context) -> Session | None:
         """The session that the client opens; None where it went away without one."""
         while True:
@@ -59,7 +72,7 @@ class SessionsServicer(sessions_pb2_grpc.SessionsServicer):
                 continue
             try:
                 opening = opening_from(message.open, str(principal_of(context)))
-                return await self._sessions.attach(opening)
+                return await self._sessions.attach(replace(opening, peer=context.peer()))
             except DssError as error:
                 await _write(context, refused(error, final=True))
                 return None
@@ -77,6 +90,19 @@ class SessionsServicer(sessions_pb2_grpc.SessionsServicer):
             await asyncio.wait((writing,), timeout=SESSION_FAREWELL_S)
             for task in (reading, writing):
                 task.cancel()
+
+
+def _summary(view: SessionView) -> sessions_pb2.SessionSummary:
+    return sessions_pb2.SessionSummary(
+        client_id=view.client_id,
+        connected=view.connected,
+        since_ms=view.since_ms,
+        expiry_s=view.expiry_ms // 1_000,
+        subscriptions=view.subscriptions,
+        private_subscriptions=view.private,
+        principal=view.principal,
+        peer=view.peer,
+    )
 
 
 async def _read_items(session: Session, context: Context) -> None:

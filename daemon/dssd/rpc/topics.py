@@ -157,6 +157,7 @@ def _topic(topic: Topic) -> topics_pb2.Topic:
         retention_ms=topic.retention_ms,
         retention_bytes=topic.retention_bytes,
         created_at_ms=topic.created_at_ms,
+        revision=topic.revision,
     )
 
 

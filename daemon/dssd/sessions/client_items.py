@@ -25,6 +25,8 @@ class Opening:
     credit_records: int | None = None
     credit_bytes: int | None = None
     principal: str = ""
+    peer: str = ""
+    """Where it is connected from."""
 
 
 @dataclass(frozen=True, slots=True)

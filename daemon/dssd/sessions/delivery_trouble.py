@@ -14,7 +14,7 @@ from dssd.events.kinds import (
     STREAM_UNREADABLE,
 )
 from dssd.events.model import GROUP_FIELD, Event, Teller
-from dssd.leaders.groups import STALL
+from dssd.leaders.declarations import STALL
 from dssd.store.rows import GroupRow
 
 

@@ -9,7 +9,8 @@ or at the next start, where no session owns them.
 from contextlib import suppress
 
 from dss_core.errors import DssError, GroupDestroyed, GroupNotFound
-from dssd.leaders.groups import EXCLUSIVE, Groups
+from dssd.leaders.declarations import EXCLUSIVE
+from dssd.leaders.groups import Groups
 from dssd.sessions.session_parts import Services
 from dssd.store.paging import scan_all
 from dssd.store.port import Delete, Store, Write

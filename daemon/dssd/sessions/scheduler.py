@@ -23,7 +23,7 @@ from dss_core.frame import spans_of
 from dss_core.ids import StreamId
 from dss_core.limits import LEASE_MS
 from dss_core.progress import Progress
-from dssd.leaders.groups import STALL
+from dssd.leaders.declarations import STALL
 from dssd.leaders.lag import stall_sentence
 from dssd.limits import SESSION_STEP_INPUTS_MAX
 from dssd.machines.borrower.events import Ended
@@ -36,6 +36,7 @@ from dssd.machines.delivery.events import (
     DeliveryInput,
     Draining,
     Dropped,
+    Edited,
     Grown,
     Installed,
     Left,
@@ -171,6 +172,11 @@ class Scheduler:
         now_ms = self._clock.now_ms()
         self.handler.begin(subscription, group, now_ms)
         self._arm(now_ms)
+
+    def edit(self, group: GroupRow) -> None:
+        """A group was edited: what its subscriptions hold is delivered by its new settings."""
+        for subscription in self.handler.edited(group):
+            self.feed(Edited(subscription, group.ack_wait_ms, group.on_damage == STALL))
 
     def leave(self, subscription: int) -> None:
         """Wait for the client to settle the records that it was handed, then end the borrower.

@@ -26,7 +26,7 @@ from dss_core.errors import (
 )
 from dss_core.filters import SubscriptionFilter
 from dss_core.limits import SETTLE_RANGES_MAX, SUBSCRIPTIONS_PER_SESSION_MAX
-from dssd.leaders.groups import EXCLUSIVE
+from dssd.leaders.declarations import EXCLUSIVE
 from dssd.limits import (
     ACK_WAIT_MS_MAX,
     FULL_DISK_RETRY_S,
@@ -109,7 +109,14 @@ class Session:
     def resume(self, rows: Sequence[tuple[SubscriptionRow, GroupRow]]) -> None:
         """Take over the subscriptions of earlier connections; each rests until it is used."""
         for row, group in rows:
-            self._rows[row.subscription] = row, group
+            self._rows[row.subscription] = row, self._services.groups.as_it_is(group)
+
+    def edit(self, group: GroupRow) -> None:
+        """A group was edited."""
+        for number, (row, known) in self._rows.items():
+            if known.group_id == group.group_id:
+                self._rows[number] = row, group
+        self._scheduler.edit(group)
 
     def refuse(self, error: DssError, *, subscription: int = 0, final: bool = False) -> None:
         """Tell the client of an error."""
@@ -217,6 +224,7 @@ class Session:
             await self._commit(Put(row))
         if self.ended.is_set():
             return
+        group = self._services.groups.as_it_is(group)
         self._rows[number] = row, group
         self._send(Subscribed(number, group.name, joined.declared))
         agent = self._scheduler.handler.agent(number)

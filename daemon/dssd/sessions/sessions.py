@@ -12,7 +12,8 @@ wall time survives a restart of the daemon, so each session then gets at least t
 """
 
 import asyncio
-from collections.abc import Callable
+import heapq
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -23,7 +24,10 @@ from weakref import WeakValueDictionary
 
 from dss_core.errors import (
     DiskFull,
+    DssError,
     Overloaded,
+    SessionClosed,
+    SessionNotFound,
     SessionTakenOver,
     Stopping,
 )
@@ -49,6 +53,7 @@ from dssd.log.port import Log
 from dssd.machines.deadlines import Deadlines
 from dssd.sessions.admission import SESSION_ID_BYTES, check_opening, check_stored
 from dssd.sessions.client_items import Opened, Opening
+from dssd.sessions.listing import Connected, SessionView, views_of
 from dssd.sessions.owned_rows import discard, discard_orphans, taken_up
 from dssd.sessions.session import Session
 from dssd.sessions.session_parts import Services
@@ -62,7 +67,7 @@ from dssd.store.port import (
     Store,
     VersionIs,
 )
-from dssd.store.rows import SessionRow
+from dssd.store.rows import GroupRow, SessionRow
 from dssd.store.uninterrupted import finished
 from dssd.topics.catalogue import Catalogue
 
@@ -85,6 +90,8 @@ class _Known:
     connection: Session | None
     expires_at_ms: int | None
     """Monotonic; None while it is connected."""
+    connected: Connected | None = None
+    """The facts of the connection, for people."""
 
 
 class Sessions:
@@ -132,6 +139,7 @@ class Sessions:
     async def __aenter__(self) -> Self:
         """Start its tasks."""
         await self._tasks.__aenter__()
+        self._stop_watching = self._services.groups.watch_changed(self._group_changed)
         self._keeper = self._tasks.create_task(self._keep(), name="session keeper")
         return self
 
@@ -142,6 +150,7 @@ class Sessions:
         trace: TracebackType | None,
     ) -> None:
         """Stop as `stop` does, end its tasks."""
+        self._stop_watching()
         if error is None:
             await self.stop()
         else:
@@ -207,6 +216,40 @@ class Sessions:
             finally:
                 self._coming.discard(client_id)
 
+    async def listed(self, after: str, most: int) -> list[SessionView]:
+        """The first sessions behind a client id, at most so many, by client id."""
+        wanted = heapq.nsmallest(most, (each for each in self._known if each > after))
+        return await self._views([self._known[client_id] for client_id in wanted])
+
+    async def find(self, client_id: str) -> SessionView:
+        """The session of a client.
+
+        Raises:
+            SessionNotFound: it has none.
+        """
+        known = self._known.get(client_id)
+        if known is None:
+            raise SessionNotFound(client_id=client_id)
+        return (await self._views([known]))[0]
+
+    async def _views(self, known: Sequence[_Known]) -> list[SessionView]:
+        sessions = [(each.row, each.connected) for each in known]
+        return await views_of(self._services.store, self._services.groups, sessions)
+
+    async def close(self, client_id: str, session_id: bytes) -> None:
+        """End a session for good: its client is told, and what it owns alone goes.
+
+        Does nothing where the client has another session, or none.
+
+        Raises:
+            DiskFull: nothing was changed.
+        """
+        async with self._locks.setdefault(client_id, asyncio.Lock()):
+            known = self._known.get(client_id)
+            if known is not None and known.row.session_id == session_id:
+                closing = self._forget(known, SessionClosed(client_id=client_id))
+                await finished(closing, name=f"close {client_id}")
+
     async def discard_expired(self) -> None:
         """Discard the sessions whose expiry has passed."""
         due = self._expiries.due(self._services.clock.now_ms())
@@ -224,12 +267,16 @@ class Sessions:
         known = self._known.get(session.client_id)
         if known is None or known.connection is not session:
             return
-        known.connection = None
+        known.connection = known.connected = None
         known.row = replace(known.row, disconnected_at_ms=self._services.clock.wall_ms())
         known.expires_at_ms = self._services.clock.now_ms() + _stay_ms(known.row)
         self._await_expiry(session.client_id)
         self._closed[session.client_id] = known
         self._changed.set()
+
+    def _group_changed(self, group: GroupRow) -> None:
+        for session in self._connections():
+            session.edit(group)
 
     # Opening
 
@@ -258,7 +305,8 @@ class Sessions:
         fence = VersionIs(SessionRow, (client_id,), version)
         session = Session(opened, self._services, fence)
         self._coming.discard(client_id)
-        self._known[client_id] = _Known(row, version, session, None)
+        connected = Connected(self._services.clock.wall_ms(), opening.peer)
+        self._known[client_id] = _Known(row, version, session, None, connected)
         self._closed.pop(client_id, None)
         self._expiries.clear(client_id)
         try:
@@ -374,11 +422,18 @@ class Sessions:
             now_ms = self._services.clock.now_ms()
             if known is None or known.expires_at_ms is None or known.expires_at_ms > now_ms:
                 return
-            # Its row goes first: without it nobody resumes a session that has lost a part.
-            await self._services.store.commit([Delete(SessionRow, (client_id,))])
-            self._closed.pop(client_id, None)
-            del self._known[client_id]
-            await self._discard(known.row.session_id)
+            await self._forget(known)
+
+    async def _forget(self, known: _Known, error: DssError | None = None) -> None:
+        client_id = known.row.client_id
+        # Its row goes first: without it nobody resumes a session that has lost a part.
+        await self._services.store.commit([Delete(SessionRow, (client_id,))])
+        if known.connection is not None:
+            known.connection.end(error)
+        self._closed.pop(client_id, None)
+        self._expiries.clear(client_id)
+        del self._known[client_id]
+        await self._discard(known.row.session_id)
 
     async def _discard(self, session_id: bytes) -> None:
         """Remove the rows of a removed session; on a full disk the keeper does it later."""

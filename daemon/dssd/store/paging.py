@@ -15,12 +15,19 @@ R = TypeVar("R", bound=Row)
 
 
 async def scan_all(
-    store: Store, kind: type[R], prefix: Key = (), *, page_rows: int | None = None
+    store: Store,
+    kind: type[R],
+    prefix: Key = (),
+    *,
+    after: Key | None = None,
+    page_rows: int | None = None,
 ) -> list[Versioned[R]]:
-    """All rows whose key starts with the prefix, in key order, read page by page."""
+    """All rows whose key starts with the prefix, in key order, read page by page.
+
+    With ``after``, only later keys.
+    """
     page_rows = page_rows or PAGE_ROWS
     found: list[Versioned[R]] = []
-    after: Key | None = None
     while True:
         page = await store.scan(kind, prefix, after=after, limit=page_rows)
         found += page

@@ -122,6 +122,7 @@ class Agent:
     ) -> None:
         self.subscription = subscription
         self.group = group
+        """As it is now: an operator may edit it."""
         self.filter = TopicFilter.parse(group.filter)
         self.leaving = False
         self._subscriber = subscriber

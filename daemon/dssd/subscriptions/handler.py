@@ -46,6 +46,13 @@ class Handler:
         self._agents[subscription] = agent
         agent.start(now_ms)
 
+    def edited(self, group: GroupRow) -> list[int]:
+        """A group was edited; returns the subscriptions to it."""
+        agents = [each for each in self._agents.values() if each.group.group_id == group.group_id]
+        for agent in agents:
+            agent.group = group
+        return [agent.subscription for agent in agents]
+
     def ended(self, subscription: int) -> None:
         """Forget a subscription that is over."""
         del self._agents[subscription]

@@ -20,6 +20,7 @@ from dssd.store.port import Absent, Delete, Exists, PreconditionFailed, Put, Sto
 from dssd.store.rows import StorageTopicRow, TopicNameRow, TopicRow
 from dssd.store.uninterrupted import finished
 from dssd.topics.model import NewTopic, StorageTopic, Topic
+from dssd.watchers import Watchers
 
 __all__ = ["Catalogue", "NewTopic", "StorageTopic", "Topic"]
 
@@ -53,8 +54,7 @@ class Catalogue:
         self._by_storage_topic: dict[int, tuple[Topic, StorageTopic]] = {}
         self._by_first_level: dict[str, dict[str, Topic]] = {}
         """By how a pattern begins, then by name; those that begin with a wildcard under ``+``."""
-        self._watchers: dict[int, Changed] = {}
-        self._watches_made = 0
+        self._watchers: Watchers[tuple[Topic, bool]] = Watchers()
         self._changing = asyncio.Lock()
 
     @classmethod
@@ -138,14 +138,7 @@ class Catalogue:
 
     def watch(self, changed: Changed) -> Callable[[], None]:
         """Call ``changed(topic, removed)`` after each change; returns how to stop watching."""
-        self._watches_made += 1
-        number = self._watches_made
-        self._watchers[number] = changed
-
-        def stop() -> None:
-            self._watchers.pop(number, None)
-
-        return stop
+        return self._watchers.add(lambda told: changed(*told))
 
     async def create(self, new: NewTopic) -> Topic:
         """Create a topic with one storage topic; returns it, or the existing one if asked to.
@@ -158,13 +151,22 @@ class Catalogue:
         new.check()
         return await finished(self._create(new), name=f"create topic {new.name}")
 
-    async def remove(self, name: str) -> None:
-        """Remove a topic, its rows, then its files.
+    async def remove(self, name: str, *, topic_id: int | None = None) -> None:
+        """Remove a topic, its rows, then its files; with an id, only the topic that has it.
 
         Raises:
             TopicNotFound: there is none.
         """
-        await finished(self._remove(name), name=f"remove topic {name}")
+        await finished(self._remove(name, topic_id), name=f"remove topic {name}")
+
+    def note_edited(self, row: TopicRow) -> None:
+        """A commit edited the row of a topic; a concurrent removal wins."""
+        topic = self._by_name.get(row.name)
+        if topic is None or topic.topic_id != row.topic_id:
+            return
+        edited = topic.edited(row)
+        self._enter(edited)
+        self._tell(edited, removed=False)
 
     async def _create(self, new: NewTopic) -> Topic:
         async with self._changing:
@@ -213,9 +215,11 @@ class Catalogue:
         except PreconditionFailed as failed:
             raise TopicExists(topic=topic.name) from failed
 
-    async def _remove(self, name: str) -> None:
+    async def _remove(self, name: str, topic_id: int | None) -> None:
         async with self._changing:
             topic = self.get(name)
+            if topic_id not in (None, topic.topic_id):
+                raise TopicNotFound(topic=name)
             await self._commit_removal(topic)
             self._leave(topic)
             self._tell(topic, removed=True)
@@ -273,8 +277,7 @@ class Catalogue:
             del self._by_storage_topic[part.storage_topic_id]
 
     def _tell(self, topic: Topic, *, removed: bool) -> None:
-        for changed in tuple(self._watchers.values()):
-            changed(topic, removed)
+        self._watchers.tell((topic, removed))
 
 
 def _first_level(wanted: TopicFilter) -> str:

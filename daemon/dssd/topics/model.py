@@ -4,7 +4,7 @@ Invariant: values only, equal to the rows they were read from. It must not know 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dss_core.errors import IllegalArgument
 from dss_core.filters import TopicFilter, check_name
@@ -76,6 +76,8 @@ class Topic:
     retention_ms: int | None
     retention_bytes: int | None
     created_at_ms: int
+    revision: int = 0
+    """Rises with each edit by an operator."""
 
     @property
     def producing(self) -> StorageTopic:
@@ -115,6 +117,7 @@ class Topic:
             retention_ms=row.retention_ms,
             retention_bytes=row.retention_bytes,
             created_at_ms=row.created_at_ms,
+            revision=row.revision,
         )
 
     def to_row(self) -> TopicRow:
@@ -130,6 +133,17 @@ class Topic:
             retention_ms=self.retention_ms,
             retention_bytes=self.retention_bytes,
             created_at_ms=self.created_at_ms,
+            revision=self.revision,
+        )
+
+    def edited(self, row: TopicRow) -> "Topic":
+        """The topic as an edit of its row leaves it."""
+        return replace(
+            self,
+            durability=row.durability,
+            retention_ms=row.retention_ms,
+            retention_bytes=row.retention_bytes,
+            revision=row.revision,
         )
 
 
@@ -163,9 +177,7 @@ class NewTopic:
             "factor",
             f"it must divide the {self.partitions} partitions",
         )
-        _require(self.durability in DURABILITIES, "durability", "sync or os")
-        _require_within(self.retention_ms, RETENTION_MS_MAX, "retention_ms")
-        _require_within(self.retention_bytes, RETENTION_BYTES_MAX, "retention_bytes")
+        check_settings(self.durability, self.retention_ms, self.retention_bytes)
         self.parsed_patterns()
 
     def parsed_patterns(self) -> tuple[TopicFilter, ...]:
@@ -180,6 +192,17 @@ class NewTopic:
             len(texts) <= TOPIC_PATTERNS_MAX, "patterns", f"at most {TOPIC_PATTERNS_MAX} a topic"
         )
         return tuple(TopicFilter.parse(text) for text in texts)
+
+
+def check_settings(durability: str, retention_ms: int | None, retention_bytes: int | None) -> None:
+    """Refuse settings that no topic can have.
+
+    Raises:
+        IllegalArgument: a value is out of its bounds.
+    """
+    _require(durability in DURABILITIES, "durability", "sync or os")
+    _require_within(retention_ms, RETENTION_MS_MAX, "retention_ms")
+    _require_within(retention_bytes, RETENTION_BYTES_MAX, "retention_bytes")
 
 
 def _require_within(value: int | None, maximum: int, argument: str) -> None:

@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17\x64ss_api/v1/events.proto\x12\ndss_api.v1\"\x85\x02\n\x05\x45vent\x12\x0e\n\x06number\x18\x01 \x01(\x04\x12\r\n\x05\x61t_ms\x18\x02 \x01(\x03\x12\x0c\n\x04\x63ode\x18\x03 \x01(\t\x12+\n\x08severity\x18\x04 \x01(\x0e\x32\x19.dss_api.v1.EventSeverity\x12\x0f\n\x07subject\x18\x05 \x01(\t\x12\x10\n\x08sentence\x18\x06 \x01(\t\x12-\n\x06\x66ields\x18\x07 \x03(\x0b\x32\x1d.dss_api.v1.Event.FieldsEntry\x12\r\n\x05times\x18\x08 \x01(\x04\x12\x12\n\nlast_at_ms\x18\t \x01(\x03\x1a-\n\x0b\x46ieldsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\xc9\x01\n\x11ListEventsRequest\x12\x14\n\x0c\x61\x66ter_number\x18\x01 \x01(\x04\x12\x15\n\x08since_ms\x18\x02 \x01(\x03H\x00\x88\x01\x01\x12/\n\x0cseverity_min\x18\x03 \x01(\x0e\x32\x19.dss_api.v1.EventSeverity\x12\x16\n\x0esubject_prefix\x18\x04 \x01(\t\x12\r\n\x05limit\x18\x05 \x01(\r\x12\x12\n\npage_token\x18\x06 \x01(\t\x12\x0e\n\x06latest\x18\x07 \x01(\x08\x42\x0b\n\t_since_ms\"b\n\x0fListEventsReply\x12!\n\x06\x65vents\x18\x01 \x03(\x0b\x32\x11.dss_api.v1.Event\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\x12\x13\n\x0blast_number\x18\x03 \x01(\x04\"\xad\x01\n\x12WatchEventsRequest\x12\x19\n\x0c\x61\x66ter_number\x18\x01 \x01(\x04H\x00\x88\x01\x01\x12\x15\n\x08since_ms\x18\x02 \x01(\x03H\x01\x88\x01\x01\x12/\n\x0cseverity_min\x18\x03 \x01(\x0e\x32\x19.dss_api.v1.EventSeverity\x12\x16\n\x0esubject_prefix\x18\x04 \x01(\tB\x0f\n\r_after_numberB\x0b\n\t_since_ms*~\n\rEventSeverity\x12\x1e\n\x1a\x45VENT_SEVERITY_UNSPECIFIED\x10\x00\x12\x17\n\x13\x45VENT_SEVERITY_INFO\x10\x01\x12\x1a\n\x16\x45VENT_SEVERITY_WARNING\x10\x02\x12\x18\n\x14\x45VENT_SEVERITY_ERROR\x10\x03\x32\x8a\x01\n\x06\x45vents\x12\x42\n\x04List\x12\x1d.dss_api.v1.ListEventsRequest\x1a\x1b.dss_api.v1.ListEventsReply\x12<\n\x05Watch\x12\x1e.dss_api.v1.WatchEventsRequest\x1a\x11.dss_api.v1.Event0\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17\x64ss_api/v1/events.proto\x12\ndss_api.v1\"\x85\x02\n\x05\x45vent\x12\x0e\n\x06number\x18\x01 \x01(\x04\x12\r\n\x05\x61t_ms\x18\x02 \x01(\x03\x12\x0c\n\x04\x63ode\x18\x03 \x01(\t\x12+\n\x08severity\x18\x04 \x01(\x0e\x32\x19.dss_api.v1.EventSeverity\x12\x0f\n\x07subject\x18\x05 \x01(\t\x12\x10\n\x08sentence\x18\x06 \x01(\t\x12-\n\x06\x66ields\x18\x07 \x03(\x0b\x32\x1d.dss_api.v1.Event.FieldsEntry\x12\r\n\x05times\x18\x08 \x01(\x04\x12\x12\n\nlast_at_ms\x18\t \x01(\x03\x1a-\n\x0b\x46ieldsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\xeb\x01\n\x11ListEventsRequest\x12\x14\n\x0c\x61\x66ter_number\x18\x01 \x01(\x04\x12\x15\n\x08since_ms\x18\x02 \x01(\x03H\x00\x88\x01\x01\x12/\n\x0cseverity_min\x18\x03 \x01(\x0e\x32\x19.dss_api.v1.EventSeverity\x12\x16\n\x0esubject_prefix\x18\x04 \x01(\t\x12\r\n\x05limit\x18\x05 \x01(\r\x12\x12\n\npage_token\x18\x06 \x01(\t\x12\x0e\n\x06latest\x18\x07 \x01(\x08\x12\r\n\x05\x63odes\x18\x08 \x03(\t\x12\x11\n\tprincipal\x18\t \x01(\tB\x0b\n\t_since_ms\"b\n\x0fListEventsReply\x12!\n\x06\x65vents\x18\x01 \x03(\x0b\x32\x11.dss_api.v1.Event\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\x12\x13\n\x0blast_number\x18\x03 \x01(\x04\"\xcf\x01\n\x12WatchEventsRequest\x12\x19\n\x0c\x61\x66ter_number\x18\x01 \x01(\x04H\x00\x88\x01\x01\x12\x15\n\x08since_ms\x18\x02 \x01(\x03H\x01\x88\x01\x01\x12/\n\x0cseverity_min\x18\x03 \x01(\x0e\x32\x19.dss_api.v1.EventSeverity\x12\x16\n\x0esubject_prefix\x18\x04 \x01(\t\x12\r\n\x05\x63odes\x18\x05 \x03(\t\x12\x11\n\tprincipal\x18\x06 \x01(\tB\x0f\n\r_after_numberB\x0b\n\t_since_ms*~\n\rEventSeverity\x12\x1e\n\x1a\x45VENT_SEVERITY_UNSPECIFIED\x10\x00\x12\x17\n\x13\x45VENT_SEVERITY_INFO\x10\x01\x12\x1a\n\x16\x45VENT_SEVERITY_WARNING\x10\x02\x12\x18\n\x14\x45VENT_SEVERITY_ERROR\x10\x03\x32\x8a\x01\n\x06\x45vents\x12\x42\n\x04List\x12\x1d.dss_api.v1.ListEventsRequest\x1a\x1b.dss_api.v1.ListEventsReply\x12<\n\x05Watch\x12\x1e.dss_api.v1.WatchEventsRequest\x1a\x11.dss_api.v1.Event0\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -33,18 +33,18 @@ if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_EVENT_FIELDSENTRY']._loaded_options = None
   _globals['_EVENT_FIELDSENTRY']._serialized_options = b'8\001'
-  _globals['_EVENTSEVERITY']._serialized_start=783
-  _globals['_EVENTSEVERITY']._serialized_end=909
+  _globals['_EVENTSEVERITY']._serialized_start=851
+  _globals['_EVENTSEVERITY']._serialized_end=977
   _globals['_EVENT']._serialized_start=40
   _globals['_EVENT']._serialized_end=301
   _globals['_EVENT_FIELDSENTRY']._serialized_start=256
   _globals['_EVENT_FIELDSENTRY']._serialized_end=301
   _globals['_LISTEVENTSREQUEST']._serialized_start=304
-  _globals['_LISTEVENTSREQUEST']._serialized_end=505
-  _globals['_LISTEVENTSREPLY']._serialized_start=507
-  _globals['_LISTEVENTSREPLY']._serialized_end=605
-  _globals['_WATCHEVENTSREQUEST']._serialized_start=608
-  _globals['_WATCHEVENTSREQUEST']._serialized_end=781
-  _globals['_EVENTS']._serialized_start=912
-  _globals['_EVENTS']._serialized_end=1050
+  _globals['_LISTEVENTSREQUEST']._serialized_end=539
+  _globals['_LISTEVENTSREPLY']._serialized_start=541
+  _globals['_LISTEVENTSREPLY']._serialized_end=639
+  _globals['_WATCHEVENTSREQUEST']._serialized_start=642
+  _globals['_WATCHEVENTSREQUEST']._serialized_end=849
+  _globals['_EVENTS']._serialized_start=980
+  _globals['_EVENTS']._serialized_end=1118
 # @@protoc_insertion_point(module_scope)

@@ -123,6 +123,8 @@ class ListEventsRequest(_message.Message):
     LIMIT_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     LATEST_FIELD_NUMBER: _builtins.int
+    CODES_FIELD_NUMBER: _builtins.int
+    PRINCIPAL_FIELD_NUMBER: _builtins.int
     after_number: _builtins.int
     since_ms: _builtins.int
     """told last at this time or later"""
@@ -135,6 +137,12 @@ class ListEventsRequest(_message.Message):
     """of the answer before; the rest of the request is the same"""
     latest: _builtins.bool
     """the last page first; the next one holds those before it"""
+    principal: _builtins.str
+    """of those who did what is told; of anybody where empty"""
+    @_builtins.property
+    def codes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """all where empty"""
+
     def __init__(
         self,
         *,
@@ -145,10 +153,12 @@ class ListEventsRequest(_message.Message):
         limit: _builtins.int = ...,
         page_token: _builtins.str = ...,
         latest: _builtins.bool = ...,
+        codes: _abc.Iterable[_builtins.str] | None = ...,
+        principal: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_since_ms", b"_since_ms", "since_ms", b"since_ms"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_since_ms", b"_since_ms", "after_number", b"after_number", "latest", b"latest", "limit", b"limit", "page_token", b"page_token", "severity_min", b"severity_min", "since_ms", b"since_ms", "subject_prefix", b"subject_prefix"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_since_ms", b"_since_ms", "after_number", b"after_number", "codes", b"codes", "latest", b"latest", "limit", b"limit", "page_token", b"page_token", "principal", b"principal", "severity_min", b"severity_min", "since_ms", b"since_ms", "subject_prefix", b"subject_prefix"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__since_ms: _TypeAlias = _typing.Literal["since_ms"]  # noqa: Y015
     _WhichOneofArgType__since_ms: _TypeAlias = _typing.Literal["_since_ms", b"_since_ms"]  # noqa: Y015
@@ -194,11 +204,16 @@ class WatchEventsRequest(_message.Message):
     SINCE_MS_FIELD_NUMBER: _builtins.int
     SEVERITY_MIN_FIELD_NUMBER: _builtins.int
     SUBJECT_PREFIX_FIELD_NUMBER: _builtins.int
+    CODES_FIELD_NUMBER: _builtins.int
+    PRINCIPAL_FIELD_NUMBER: _builtins.int
     after_number: _builtins.int
     """what comes from now on where absent"""
     since_ms: _builtins.int
     severity_min: Global___EventSeverity.ValueType
     subject_prefix: _builtins.str
+    principal: _builtins.str
+    @_builtins.property
+    def codes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
     def __init__(
         self,
         *,
@@ -206,10 +221,12 @@ class WatchEventsRequest(_message.Message):
         since_ms: _builtins.int | None = ...,
         severity_min: Global___EventSeverity.ValueType = ...,
         subject_prefix: _builtins.str = ...,
+        codes: _abc.Iterable[_builtins.str] | None = ...,
+        principal: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_after_number", b"_after_number", "_since_ms", b"_since_ms", "after_number", b"after_number", "since_ms", b"since_ms"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_after_number", b"_after_number", "_since_ms", b"_since_ms", "after_number", b"after_number", "severity_min", b"severity_min", "since_ms", b"since_ms", "subject_prefix", b"subject_prefix"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_after_number", b"_after_number", "_since_ms", b"_since_ms", "after_number", b"after_number", "codes", b"codes", "principal", b"principal", "severity_min", b"severity_min", "since_ms", b"since_ms", "subject_prefix", b"subject_prefix"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__after_number: _TypeAlias = _typing.Literal["after_number"]  # noqa: Y015
     _WhichOneofArgType__after_number: _TypeAlias = _typing.Literal["_after_number", b"_after_number"]  # noqa: Y015

@@ -20,6 +20,100 @@ else:
 DESCRIPTOR: _descriptor.FileDescriptor
 
 @_typing.final
+class ListSessionsRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    AFTER_CLIENT_ID_FIELD_NUMBER: _builtins.int
+    LIMIT_FIELD_NUMBER: _builtins.int
+    after_client_id: _builtins.str
+    """of the last one of the answer before"""
+    limit: _builtins.int
+    """the daemon's own bound where 0 or above it"""
+    def __init__(
+        self,
+        *,
+        after_client_id: _builtins.str = ...,
+        limit: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after_client_id", b"after_client_id", "limit", b"limit"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListSessionsRequest: _TypeAlias = ListSessionsRequest  # noqa: Y015
+
+@_typing.final
+class ListSessionsReply(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SESSIONS_FIELD_NUMBER: _builtins.int
+    MORE_FIELD_NUMBER: _builtins.int
+    more: _builtins.bool
+    """ask on, behind the last one"""
+    @_builtins.property
+    def sessions(self) -> _containers.RepeatedCompositeFieldContainer[Global___SessionSummary]:
+        """by client id"""
+
+    def __init__(
+        self,
+        *,
+        sessions: _abc.Iterable[Global___SessionSummary] | None = ...,
+        more: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["more", b"more", "sessions", b"sessions"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListSessionsReply: _TypeAlias = ListSessionsReply  # noqa: Y015
+
+@_typing.final
+class SessionSummary(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CLIENT_ID_FIELD_NUMBER: _builtins.int
+    CONNECTED_FIELD_NUMBER: _builtins.int
+    SINCE_MS_FIELD_NUMBER: _builtins.int
+    EXPIRY_S_FIELD_NUMBER: _builtins.int
+    SUBSCRIPTIONS_FIELD_NUMBER: _builtins.int
+    PRIVATE_SUBSCRIPTIONS_FIELD_NUMBER: _builtins.int
+    PRINCIPAL_FIELD_NUMBER: _builtins.int
+    PEER_FIELD_NUMBER: _builtins.int
+    client_id: _builtins.str
+    connected: _builtins.bool
+    since_ms: _builtins.int
+    """connected since then, or without a connection"""
+    expiry_s: _builtins.int
+    """how long it is kept without one"""
+    subscriptions: _builtins.int
+    private_subscriptions: _builtins.int
+    """those of them that it shares with nobody"""
+    principal: _builtins.str
+    peer: _builtins.str
+    """empty where it is not connected"""
+    def __init__(
+        self,
+        *,
+        client_id: _builtins.str = ...,
+        connected: _builtins.bool = ...,
+        since_ms: _builtins.int = ...,
+        expiry_s: _builtins.int = ...,
+        subscriptions: _builtins.int = ...,
+        private_subscriptions: _builtins.int = ...,
+        principal: _builtins.str = ...,
+        peer: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["client_id", b"client_id", "connected", b"connected", "expiry_s", b"expiry_s", "peer", b"peer", "principal", b"principal", "private_subscriptions", b"private_subscriptions", "since_ms", b"since_ms", "subscriptions", b"subscriptions"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SessionSummary: _TypeAlias = SessionSummary  # noqa: Y015
+
+@_typing.final
 class SessionUp(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 

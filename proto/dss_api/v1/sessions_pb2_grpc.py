@@ -40,6 +40,11 @@ class SessionsStub:
                 request_serializer=dss__api_dot_v1_dot_sessions__pb2.SessionUp.SerializeToString,
                 response_deserializer=dss__api_dot_v1_dot_sessions__pb2.SessionDown.FromString,
                 _registered_method=True)
+        self.List = channel.unary_unary(
+                '/dss_api.v1.Sessions/List',
+                request_serializer=dss__api_dot_v1_dot_sessions__pb2.ListSessionsRequest.SerializeToString,
+                response_deserializer=dss__api_dot_v1_dot_sessions__pb2.ListSessionsReply.FromString,
+                _registered_method=True)
 
 
 class SessionsServicer:
@@ -52,6 +57,12 @@ class SessionsServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def List(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_SessionsServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -59,6 +70,11 @@ def add_SessionsServicer_to_server(servicer, server):
                     servicer.Attach,
                     request_deserializer=dss__api_dot_v1_dot_sessions__pb2.SessionUp.FromString,
                     response_serializer=dss__api_dot_v1_dot_sessions__pb2.SessionDown.SerializeToString,
+            ),
+            'List': grpc.unary_unary_rpc_method_handler(
+                    servicer.List,
+                    request_deserializer=dss__api_dot_v1_dot_sessions__pb2.ListSessionsRequest.FromString,
+                    response_serializer=dss__api_dot_v1_dot_sessions__pb2.ListSessionsReply.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -89,6 +105,33 @@ class Sessions:
             '/dss_api.v1.Sessions/Attach',
             dss__api_dot_v1_dot_sessions__pb2.SessionUp.SerializeToString,
             dss__api_dot_v1_dot_sessions__pb2.SessionDown.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def List(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/dss_api.v1.Sessions/List',
+            dss__api_dot_v1_dot_sessions__pb2.ListSessionsRequest.SerializeToString,
+            dss__api_dot_v1_dot_sessions__pb2.ListSessionsReply.FromString,
             options,
             channel_credentials,
             insecure,

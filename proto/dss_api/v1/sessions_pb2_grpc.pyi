@@ -17,6 +17,7 @@ class SessionsStub:
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     Attach: _aio.StreamStreamMultiCallable[_sessions_pb2.SessionUp, _sessions_pb2.SessionDown]
+    List: _aio.UnaryUnaryMultiCallable[_sessions_pb2.ListSessionsRequest, _sessions_pb2.ListSessionsReply]
 
 class SessionsServicer(metaclass=_abc_1.ABCMeta):
     """A consumer's state in the daemon. One call a client; the first item up is open."""
@@ -27,5 +28,12 @@ class SessionsServicer(metaclass=_abc_1.ABCMeta):
         request_iterator: _abc.AsyncIterator[_sessions_pb2.SessionUp],
         context: _aio.ServicerContext[_abc.AsyncIterator[_sessions_pb2.SessionUp], _abc.AsyncIterator[_sessions_pb2.SessionDown]],
     ) -> _abc.AsyncIterator[_sessions_pb2.SessionDown]: ...
+
+    @_abc_1.abstractmethod
+    def List(
+        self,
+        request: _sessions_pb2.ListSessionsRequest,
+        context: _aio.ServicerContext[_sessions_pb2.ListSessionsRequest, _abc.Awaitable[_sessions_pb2.ListSessionsReply]],
+    ) -> _abc.Awaitable[_sessions_pb2.ListSessionsReply]: ...
 
 def add_SessionsServicer_to_server(servicer: SessionsServicer, server: _aio.Server) -> None: ...

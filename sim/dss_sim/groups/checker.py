@@ -23,7 +23,7 @@ code 0 where every invariant holds, else 1, with the violation on stdout.
     S14 what a group did not acknowledge is passed only where that may be (`damage_rules`)
     S10 an attempt counts hand-outs that there were, and under one grant all of them
     A1  what a user was told is durable comes never again
-    S15, S16, S17: what operators make of cursors (`cursor_rules`)
+    S21, S22, S23: what operators make of cursors (`cursor_rules`)
     L2  progress reaches the end of every stream, once all has healed,     (at `Ended`);
         or what its group stays before because it cannot be read
 """
@@ -363,7 +363,7 @@ class Checker:
             if self._log.is_hole(stream, offset):
                 continue
             if offset in lent.owed and offset < reachable:
-                raise Violation("S15", f"{name} did not get {stream} @{offset} again")
+                raise Violation("S21", f"{name} did not get {stream} @{offset} again")
             seen = offset in lent.hands or offset in lent.passed
             if not seen and offset < reachable:
                 raise Violation("I4", f"{name} never got {stream} @{offset}")

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+from dss_core.errors import BorrowerEvicted, ClientBanned, DssError
 from dss_core.progress import Ranges, complement, normalised
 from dss_sim.groups.history import AckDurable, Acked, HandedOut, Key, Nakked
 from dss_sim.groups.inbox import Arrived, Held, Inbox
@@ -45,6 +46,7 @@ SILENCE_PERCENT = 40
 SETTLE_US = (500, 5_000)
 TURN_US = (200, 20_000)
 RECONNECT_US = (20_000, 500_000)
+SUBSCRIBE_AGAIN_US = (20_000, 500_000)
 REVOKE_WAIT_PERCENT = 80
 RECORDS_A_TURN = 4
 DELAYED_SHARE = 0.3
@@ -75,6 +77,8 @@ class Client:
         self.habits = habits
         self.wanted: dict[int, str] = {}
         """Subscriptions: their groups by number."""
+        self._shut_out: dict[int, str] = {}
+        """Subscriptions that an operator ended, until the user tries again."""
         self.session_id = b""
         self.pipe: Pipe | None = None
         self.staying = False
@@ -116,6 +120,12 @@ class Client:
         if self.pipe is not None:
             self.pipe.up(Subscribe(number, group))
 
+    def _subscribe_again(self, number: int, group: str) -> None:
+        """An operator ended the subscription, or kept it out; the user tries again."""
+        self._shut_out.pop(number, None)
+        if group in self._world.groups and self.staying and number not in self.wanted:
+            self.subscribe(number, group)
+
     def unsubscribe(self, number: int) -> None:
         """Leave a subscription; what it handed out may still be acked."""
         if self.wanted.pop(number, None) is None:
@@ -134,6 +144,9 @@ class Client:
     def kill(self) -> None:
         """The process dies: nothing of it is left but its name; a new one begins later."""
         self.host.crash()
+        # A new process begins with all of its subscriptions.
+        self.wanted |= self._shut_out
+        self._shut_out.clear()
         self._forget()
         if self.pipe is not None:
             self.pipe.cut(session_notices_us=1_000)
@@ -214,9 +227,8 @@ class Client:
                 self._settled(token)
             case PongSent(token):
                 self._pong(token)
-            case Refused(_, subscription=subscription, grant=number):
-                self._drop(number)
-                self.wanted.pop(subscription, None)
+            case Refused(error, subscription=subscription, grant=number):
+                self._refused(error, subscription, number)
             case _:
                 self._take_rare(item)
 
@@ -228,6 +240,14 @@ class Client:
                 pass
             case _:
                 self._world.noticed(item)
+
+    def _refused(self, error: DssError, subscription: int, number: int) -> None:
+        self._drop(number)
+        group = self.wanted.pop(subscription, None)
+        if group is not None and error.code in (BorrowerEvicted.code, ClientBanned.code):
+            self._shut_out[subscription] = group
+            again = partial(self._subscribe_again, subscription, group)
+            self._world.after(SUBSCRIBE_AGAIN_US, again, self.host)
 
     def _granted(
         self, number: int, subscription: int, stream: str, grant_epoch: int, floor: int

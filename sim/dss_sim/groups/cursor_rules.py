@@ -4,9 +4,9 @@ A move says which offsets are acknowledged no longer and which are besides; the 
 must come of it from what it knows itself, and then forgets what is reopened, so that it has to come
 again. Names are those of docs/proof/groups-simulator.md.
 
-    S15 what an operator reopens is handed out again, as what the move says and nothing else
-    S16 nobody who held the stream before a move hands out or acknowledges anything after it
-    S17 an undo brings nothing back that was acknowledged, and all that only its operation covered
+    S21 what an operator reopens is handed out again, as what the move says and nothing else
+    S22 nobody who held the stream before a move hands out or acknowledges anything after it
+    S23 an undo brings nothing back that was acknowledged, and all that only its operation covered
 """
 
 from collections import defaultdict
@@ -26,9 +26,9 @@ def take_move(event: Moved, lent: CheckedStream, end: int) -> None:
     before = Progress(event.floor_before, event.ranges_before)
     after = Progress(event.floor, event.ranges)
     if event.grant_epoch <= lent.grant_epoch:
-        raise Violation("S16", f"holders of before are not fenced: {event}")
+        raise Violation("S22", f"holders of before are not fenced: {event}")
     if after != Progress(0).with_acked((*without(_all(before), event.dropped), *event.added)):
-        raise Violation("S15", f"not what was asked: {event}")
+        raise Violation("S21", f"not what was asked: {event}")
     reopened = _offsets(without(_all(before), _all(after)))
     if event.undoes:
         _check_undone(event, lent, before, reopened)
@@ -49,9 +49,9 @@ def _check_undone(event: Moved, lent: CheckedStream, before: Progress, reopened:
     if _all(Progress(event.floor, event.ranges)) != _all(
         Progress(0).with_acked((*without(_all(before), gave), *_all(was)))
     ):
-        raise Violation("S17", f"operation {event.undoes} is not taken back: {event}")
+        raise Violation("S23", f"operation {event.undoes} is not taken back: {event}")
     if again := reopened & lent.settled:
-        raise Violation("S17", f"{sorted(again)} were acknowledged: {event}")
+        raise Violation("S23", f"{sorted(again)} were acknowledged: {event}")
 
 
 def _reopen(lent: CheckedStream, reopened: set[int], first: int) -> None:
@@ -74,7 +74,7 @@ def check_handed_out(event: HandedOut, lent: CheckedStream, end: int) -> None:
         Violation: by a grant of before a move.
     """
     if event.grant_epoch < lent.moved_epoch:
-        raise Violation("S16", f"handed out under a grant of before a move: {event}")
+        raise Violation("S22", f"handed out under a grant of before a move: {event}")
     if event.grant_epoch > lent.hand_epoch < lent.moved_epoch:
         # What holders of before may have handed out was measured by now.
         lent.marked = max(lent.marked, end)

@@ -11,6 +11,7 @@ Invariant: nothing here is measured from runs.
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from dss_sim.groups.member_plans import GRACE_MS_MAX, MEMBER_OPERATIONS
 from dss_sim.groups.network import LATE_US
 from dss_sim.groups.schedule import PARTS
 from dssd.limits import READ_AGAIN_MS_MAX, REDELIVERY_MS, UNSUBSCRIBE_MS
@@ -47,6 +48,10 @@ def bounds_of(plan: "Plan") -> Bounds:
 
     lease_ms, given_back_ms = plan.timing.lease_ms, _given_back_ms(plan)
     late_us = LATE_US[1] + WORK_US
+    if any(timed.kind in MEMBER_OPERATIONS for timed in plan.timed):
+        # What was pinned is rebalanced then, and who was evicted comes back.
+        given_back_ms += max(plan.timing.revoke_deadline_ms, GRACE_MS_MAX)
+        late_us += LATE_US[1] + WORK_US
     return Bounds(
         true_us(GRANTED_LEASES * lease_ms + given_back_ms) + late_us,
         true_us(

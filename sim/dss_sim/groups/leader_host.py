@@ -157,8 +157,10 @@ class LeaderHost:
         """An operation asks for something; a leader is started for it where there is none."""
         if not self.takes_sessions:
             return
-        acting = self.leading.get(group_id) or self._start(group_id)
-        if acting is not None:
+        acting = self.leading.get(group_id)
+        if acting is None:
+            self._start(group_id)
+        else:
             self._feed(acting, Instructed(instruction, self.host.now_ms()))
 
     # Its life
@@ -196,7 +198,8 @@ class LeaderHost:
         acting = self.leading.pop(group_id, None)
         if acting is not None:
             acting.over = True
-            self._world.operator.resume_on(group_id)
+            self._world.cursor_operator.resume_on(group_id)
+            self._world.member_operator.repeat_on(group_id)
 
     # Taking over
 
@@ -238,7 +241,13 @@ class LeaderHost:
         if self._led.get(acting.group.group_id) == self._boots:
             acting.kept_until_ms = self.host.now_ms() + world.plan.timing.lease_ms
         self._led[acting.group.group_id] = self._boots
-        self._feed(acting, TookOver(self.host.now_ms(), stored, attempt.restarted, versions, moves))
+        group_id = acting.group.group_id
+        bans = world.member_operator.bans(group_id)
+        taken = (stored, attempt.restarted, versions, moves)
+        self._feed(acting, TookOver(self.host.now_ms(), *taken, bans=bans))
+        asked = (world.cursor_operator, world.member_operator)
+        for instruction in (each for operator in asked for each in operator.asked_of(group_id)):
+            self._feed(acting, Instructed(instruction, self.host.now_ms()))
         for given in waiting:
             self._feed(acting, given)
 
@@ -261,6 +270,7 @@ class LeaderHost:
         if isinstance(given, Received) and says_leaving(given.message):
             acting.left.setdefault(given.message.borrower_id, epochs_of(acting.leader))
         self._world.touch_leader(acting)
+        self._world.member_operator.check(acting.group.group_id, acting.leader, given)
         for effect in effects:
             if acting.over:
                 return
@@ -277,7 +287,10 @@ class LeaderHost:
             case WakeAt(at_ms):
                 self._arm(acting, at_ms)
             case Concluded(number):
-                self._world.operator.concluded(acting.group.group_id, number)
+                assert acting.leader is not None
+                group_id = acting.group.group_id
+                self._world.member_operator.concluded(group_id, number, acting.leader)
+                self._world.cursor_operator.concluded(group_id, number)
             case Stop():
                 self._end(acting)
             case _:

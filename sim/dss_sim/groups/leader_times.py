@@ -27,11 +27,20 @@ class Times(NamedTuple):
     given: LeaderInput
     leases: Mapping[BorrowerId, int | None]
     """When the lease of each member ends."""
+    let_go: frozenset[BorrowerId]
+    """Those that hold nothing that they have not reported on for the last time."""
 
 
 def times_before(leader: Leader, given: LeaderInput) -> Times:
     """What is to be compared after the step."""
-    return Times(given, {each: leader.timers.at_ms(MemberLease(each)) for each in leader.members})
+    leases = {each: leader.timers.at_ms(MemberLease(each)) for each in leader.members}
+    streams = leader.streams
+    let_go = frozenset(
+        member.borrower_id
+        for member in leader.members.values()
+        if all(streams[each].state is StreamState.REVOKED for each in member.streams)
+    )
+    return Times(given, leases, let_go)
 
 
 def check_times(times: Times, leader: Leader, commit_took_ms: int) -> None:
@@ -68,7 +77,8 @@ def check_leases(times: Times, leader: Leader) -> None:
 
 
 def check_given_up(times: Times, leader: Leader) -> None:
-    """I14: who is a member no more said so, or was silent for its lease, or its session closed.
+    """I14: who is a member no more said so, was silent for its lease, or was evicted once it had
+    let go of everything; or its session closed.
 
     Raises:
         Violation: one lives.
@@ -78,6 +88,8 @@ def check_given_up(times: Times, leader: Leader) -> None:
     heard = _sender(times, leader)
     for borrower_id, ends_ms in times.leases.items():
         if borrower_id in leader.members or borrower_id == heard:
+            continue
+        if borrower_id in leader.evictions.ended and borrower_id in times.let_go:
             continue
         if ends_ms is None or ends_ms > times.given.now_ms:
             raise Violation("I14", f"{borrower_id!r} was given up within its lease")

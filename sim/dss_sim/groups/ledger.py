@@ -121,7 +121,7 @@ class Ledger:
     def check_concluded(
         self, group_id: int, number: int, left: Collection[StreamId], *, cancelled: bool
     ) -> None:
-        """S18: an operation is called done once all that it asked for is durable.
+        """S24: an operation is called done once all that it asked for is durable.
 
         ``left``: the streams that it has not moved.
 
@@ -131,7 +131,7 @@ class Ledger:
         for stream in left:
             pending = self._pending.get((group_id, stream))
             if (pending is not None and pending.number == number) or not cancelled:
-                raise Violation("S18", f"operation {number} is not done: {stream} was not moved")
+                raise Violation("S24", f"operation {number} is not done: {stream} was not moved")
 
     def check_said(self, group_id: int, leader: Leader, message: ToBorrower) -> None:
         """S3, S2: a grant, a final answer, a progress leave only once they are durable.

@@ -14,7 +14,13 @@ from dssd.limits import OUT_BYTES_MAX
 from dssd.machines.delivery.events import Deliver
 from dssd.machines.delivery.window import DeliveryWindow
 from dssd.machines.leader.events import StreamRecord
-from dssd.machines.leader.lent_stream import ENDED_BY_DEADLINE, HELD, TRANSIENT, StreamState
+from dssd.machines.leader.lent_stream import (
+    ENDED_BY_DEADLINE,
+    HELD,
+    TRANSIENT,
+    LentStream,
+    StreamState,
+)
 from dssd.machines.leader.state import Leader, LeaderState, MemberLease, owner_of
 from dssd.machines.messages import BorrowerId
 from dssd.store.port import Put, Write
@@ -63,6 +69,8 @@ def check_moved(leader: Leader, stream: StreamId, now_ms: int) -> None:
         # Sent again, or over since; members may have come and gone since it was decided. Or an
         # operation asks for it, and it goes back.
         return
+    if _is_operated(leader, stream):
+        return
     if lent.heir == lent.holder or any(
         # Deciding anew changes heirs, but not since when a stream is on its way to them.
         each.state is StreamState.REVOKING and each.since_ms == now_ms and each.heir == lent.holder
@@ -81,6 +89,12 @@ def check_moved(leader: Leader, stream: StreamId, now_ms: int) -> None:
     left = sum(owner_of(each) == lent.holder for each in shared)
     if left < len(shared) // (len(leader.members) - len(leaving)):
         raise Violation("I9", f"{stream} moves from a member that keeps {left} of {len(shared)}")
+
+
+def _is_operated(leader: Leader, stream: StreamId) -> bool:
+    """Whether an operator, not balance, may be why the stream moves."""
+    pins = any(lent.pinned_session_id is not None for lent in leader.streams.values())
+    return pins or stream in leader.hand_overs.open or bool(leader.evictions.by_member)
 
 
 def check_repeated(leader: Leader, now_ms: int, said_ms: Mapping[StreamId, int]) -> None:
@@ -114,8 +128,18 @@ def check_deadlines(leader: Leader, now_ms: int) -> None:
     for lent in leader.streams.values():
         if lent.state in ENDED_BY_DEADLINE:
             waited_ms = now_ms - lent.since_ms
-            if waited_ms > leader.timing.revoke_deadline_ms + LATE_MS:
+            within_ms = leader.timing.revoke_deadline_ms
+            if lent.state is StreamState.REVOKING:
+                # One that was being revoked before its holder was evicted keeps its deadline.
+                within_ms = max(within_ms, _grace_ms(leader, lent))
+            if waited_ms > within_ms + LATE_MS:
                 raise Violation("I16", f"{lent.stream} is {lent.state.value} for {waited_ms} ms")
+
+
+def _grace_ms(leader: Leader, lent: LentStream) -> int:
+    """What an operator gives its holder."""
+    eviction = leader.evictions.by_member.get(lent.holder or b"")
+    return 0 if eviction is None or eviction.grace_ms is None else eviction.grace_ms
 
 
 def check_answered(
@@ -131,7 +155,9 @@ def check_answered(
     for lent in leader.streams.values():
         if lent.state not in TRANSIENT or lent.holder is None or not lives(lent.holder):
             continue
-        within_ms = revoke_ms if lent.state is StreamState.REVOKING else ANSWERED_WITHIN_MS
+        within_ms = ANSWERED_WITHIN_MS
+        if lent.state is StreamState.REVOKING:
+            within_ms = revoke_ms + _grace_ms(leader, lent)
         waited_ms = now_ms - max(lent.since_ms, healed_ms)
         if waited_ms > within_ms:
             raise Violation("L1", f"{lent.stream} has been {lent.state.value} for {waited_ms} ms")

@@ -23,7 +23,7 @@ KINDS = ("attempts", "failures", "doubts", "rests")
 def check_written_move(
     before: ProgressRow, after: ProgressRow, made: MadeMoveRow | None, asked: PendingMoveRow | None
 ) -> None:
-    """S19: a cursor moves where an operation asked for it, as it asked, and once.
+    """S25: a cursor moves where an operation asked for it, as it asked, and once.
 
     Raises:
         Violation: it moves by itself, or says that it moved and did not.
@@ -32,15 +32,15 @@ def check_written_move(
     if made is None and number == before.cursor_generation:
         return
     if made is None or asked is None or not made.number == asked.number == number:
-        raise Violation("S19", f"nobody asked for it: {before} to {after} by {made} for {asked}")
+        raise Violation("S25", f"nobody asked for it: {before} to {after} by {made} for {asked}")
     if number <= before.cursor_generation:
-        raise Violation("S18", f"a move is made again: {before} to {after}")
+        raise Violation("S24", f"a move is made again: {before} to {after}")
     if (made.floor_after, made.ranges_after) != (after.floor, after.ranges):
-        raise Violation("S19", f"the move is not what became of the progress: {made}, {after}")
+        raise Violation("S25", f"the move is not what became of the progress: {made}, {after}")
 
 
 def check_known(before: ProgressRow, after: ProgressRow, made: MadeMoveRow | None) -> None:
-    """S10, S14, S15: what is durable of hand-outs never falls, but where records are reopened; what
+    """S10, S14, S21: what is durable of hand-outs never falls, but where records are reopened; what
     progress newly covers was counted once, as one kind; and what may have been seen stays marked.
 
     Raises:
@@ -60,10 +60,10 @@ def check_known(before: ProgressRow, after: ProgressRow, made: MadeMoveRow | Non
             raise Violation("S10", f"known {kind} were forgotten: {before} to {after}")
     seen = (before.marked_below, *((before.frontier, _end(made)) if made is not None else ()))
     if after.marked_below < max(seen):
-        raise Violation("S15", f"not marked up to {max(seen)}: {before} to {after}")
+        raise Violation("S21", f"not marked up to {max(seen)}: {before} to {after}")
     handed_out = after.frontier > max(reopened, progress.floor)
     if handed_out or any(_end_of(after, kind) > reopened for kind in KINDS):
-        raise Violation("S15", f"what is reopened counts as handed out: {before} to {after}")
+        raise Violation("S21", f"what is reopened counts as handed out: {before} to {after}")
 
 
 def _entries(row: ProgressRow, kind: str, below: int) -> Attempts:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from random import Random
 
 from dss_sim.groups.client import Habits
+from dss_sim.groups.member_plans import operations
 from dss_sim.groups.randomness import Strike
 from dss_sim.groups.strict_plans import LEADER_FAULTS, STRICT_SHARE, cut_to_strict
 from dss_sim.small_limits import MACHINES, SmallLimit, small_limits
@@ -200,6 +201,9 @@ def plan_of(seed: int) -> Plan:
     """The plan of a seed."""
     plan = replace(_usual(seed), limits=small_limits(seed, MACHINES))
     plan = _with_neglect(_with_lost_sectors(plan))
+    asked = [Timed(*each, 0) for each in operations(seed, LOAD_US, LOAD_US + FAULTS_US)]
+    timed = sorted([*plan.timed, *asked], key=lambda each: each.at_us)
+    plan = replace(plan, timed=tuple(timed))
     # Drawn apart, so that the other plans do not depend on it.
     chance = Random(f"{seed}/restless")
     restless = chance.random() < RESTLESS_SHARE

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dss_sim.groups.history import Passed
-from dssd.leaders.groups import STALL
+from dssd.leaders.declarations import STALL
 from dssd.machines.delivery.events import ChunkRead, Read, ReadFailed
 
 if TYPE_CHECKING:

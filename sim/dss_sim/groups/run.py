@@ -114,6 +114,7 @@ def heal(world: World) -> None:
     for client in world.clients:
         client.behave()
     world.healed_us = world.schedule.now_us
+    world.member_operator.wind_up()
 
 
 def _until(
@@ -130,14 +131,18 @@ def _until(
 
 def is_settled(world: World) -> bool:
     """Whether all is told to producers, operations are done, and stored progress is at all ends."""
-    settled = all(each.settled for each in world.producers) and not world.operator.unended()
+    settled = all(each.settled for each in world.producers) and not _running(world)
     return settled and not world.checker.unsettled()
+
+
+def _running(world: World) -> list[object]:
+    return [*world.cursor_operator.unended(), *world.member_operator.unended()]
 
 
 def _unsettled(world: World) -> str:
     waiting = [each.name for each in world.producers if not each.settled]
     unread = world.checker.unsettled()
-    operations = world.operator.unended()
+    operations = _running(world)
     return f"producers: {waiting}; operations: {operations}; (group, stream, floor, end): {unread}"
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from dss_sim.groups.client import Habits
-from dss_sim.groups.operator import KINDS as OPERATIONS
+from dss_sim.groups.cursor_operator import KINDS as OPERATIONS
 from dss_sim.groups.plan import CrashPoint, GroupPlan, Plan, Timed
 from dss_sim.groups.run import run
 

@@ -18,7 +18,7 @@ from dss_sim.groups.reads import READ_US, SessionReads
 from dss_sim.groups.session_rules import HeldGrant, SessionRules
 from dss_sim.groups.turn_rules import check_shares
 from dss_sim.groups.violation import Violation
-from dssd.leaders.groups import STALL
+from dssd.leaders.declarations import STALL
 from dssd.machines.borrower.events import Ended
 from dssd.machines.delivery.events import (
     AnswerSettled,

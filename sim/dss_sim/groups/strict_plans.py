@@ -13,6 +13,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from dss_sim.groups.client import Habits
+from dss_sim.groups.member_plans import HAND_OVERS
 
 if TYPE_CHECKING:
     from dss_sim.groups.plan import Plan, Timed
@@ -33,6 +34,7 @@ UNDISTURBING = (
     )
     | LEADER_FAULTS
     | LEAVES
+    | HAND_OVERS
 )  # fmt: skip
 """A new leader adopts the living members and their acks, so even its death repeats no record."""
 UNDISTURBING_RATES = frozenset({"double", "late", "slow_commit", "slow_sync", "late_request"})

@@ -9,8 +9,9 @@ from dataclasses import replace
 from functools import partial
 
 from dss_sim.groups.client import Client
+from dss_sim.groups.cursor_operator import KINDS as OPERATIONS
 from dss_sim.groups.history import Destroyed, Disturbed, Gone
-from dss_sim.groups.operator import KINDS as OPERATIONS
+from dss_sim.groups.member_plans import MEMBER_OPERATIONS
 from dss_sim.groups.plan import Dies, Timed
 from dss_sim.groups.producers import Producer
 from dss_sim.groups.store import at_once
@@ -20,6 +21,7 @@ from dssd.sessions.client_items import Subscribe
 from dssd.store.keys import key_of
 from dssd.store.port import Delete, Write
 from dssd.store.rows import (
+    BanRow,
     GrantRow,
     GroupRow,
     LeaderRow,
@@ -203,12 +205,27 @@ def _destroy_group(world: World, timed: Timed) -> None:
     group = world.groups.pop(names[timed.who % len(names)])
     rows, key = world.store.rows, (group.group_id,)
     writes: list[Write] = [Delete(GroupRow, key), Delete(LeaderRow, key)]
-    for kind in (GrantRow, ProgressRow, StreamSetRow, PendingMoveRow):
+    for kind in (GrantRow, ProgressRow, StreamSetRow, PendingMoveRow, BanRow):
         writes += [Delete(kind, key_of(found.row)) for found in at_once(rows.scan(kind, key))]
     at_once(rows.commit(writes))
     world.tell(Destroyed(world.schedule.now_us, group.name))
     world.leaders.destroy(group.group_id)
-    world.operator.forget(group.group_id)
+    world.cursor_operator.forget(group.group_id)
+    world.member_operator.forget(group.group_id)
+
+
+def _operated(world: World, timed: Timed) -> None:
+    groups = list(world.groups.values())
+    group, operator = groups[timed.who % len(groups)], world.member_operator
+    asks = {
+        "transfer": operator.transfer,
+        "revoke_grant": operator.revoke,
+        "unpin": operator.unpin,
+        "rebalance": operator.rebalance,
+        "evict": operator.evict,
+        "ask_again": operator.repeat,
+    }
+    asks[timed.kind](group)
 
 
 def _group(world: World, timed: Timed) -> GroupRow:
@@ -217,19 +234,19 @@ def _group(world: World, timed: Timed) -> GroupRow:
 
 
 def _move_cursors(world: World, timed: Timed) -> None:
-    world.operator.move(_group(world, timed), KINDS_OF_MOVES[timed.amount])
+    world.cursor_operator.move(_group(world, timed), KINDS_OF_MOVES[timed.amount])
 
 
 def _undo_moves(world: World, timed: Timed) -> None:
-    world.operator.undo(_group(world, timed))
+    world.cursor_operator.undo(_group(world, timed))
 
 
 def _cancel_moves(world: World, timed: Timed) -> None:
-    world.operator.cancel(_group(world, timed))
+    world.cursor_operator.cancel(_group(world, timed))
 
 
 def _instruct_again(world: World, timed: Timed) -> None:
-    world.operator.repeat(_group(world, timed))
+    world.cursor_operator.repeat(_group(world, timed))
 
 
 # Faults
@@ -401,6 +418,7 @@ KINDS: Mapping[str, Callable[[World, Timed], None]] = {
     "undo_moves": _undo_moves,
     "cancel_moves": _cancel_moves,
     "instruct_again": _instruct_again,
+    **dict.fromkeys(MEMBER_OPERATIONS, _operated),
     "partition": _partition,
     "lose_leader": _lose_leader,
     "crash_leader_host": _crash_leader_host,

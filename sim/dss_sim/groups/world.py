@@ -12,6 +12,7 @@ from dss_sim.groups.borrower_rules import Incarnations
 from dss_sim.groups.catalogue import SimulatedCatalogue, declaration, new_group, new_topic
 from dss_sim.groups.checker import Checker, Violation
 from dss_sim.groups.client import Client
+from dss_sim.groups.cursor_operator import CursorOperator
 from dss_sim.groups.history import Born, Committed, Declared, Disturbed, Event, Moved
 from dss_sim.groups.leader_host import LeaderHost, Leading
 from dss_sim.groups.leader_steps import Sight, seen_before
@@ -27,8 +28,8 @@ from dss_sim.groups.machine_rules import (
     check_repeated,
     check_window,
 )
+from dss_sim.groups.member_operator import MemberOperator
 from dss_sim.groups.network import Network
-from dss_sim.groups.operator import Operator
 from dss_sim.groups.pipe import Pipe
 from dss_sim.groups.plan import GroupPlan, Plan
 from dss_sim.groups.producers import Producer
@@ -82,7 +83,8 @@ class World:
         self.healed_us: int | None = None
         """Since when there are no faults."""
         self.ledger = Ledger()
-        self.operator = Operator(self)
+        self.cursor_operator = CursorOperator(self)
+        self.member_operator = MemberOperator(self)
         self.incarnations = Incarnations(len(plan.groups))
         self._delays = self.chance.of("delays")
         self._pipes = self.chance.of("pipes")
@@ -234,7 +236,8 @@ class World:
         # Where the whole daemon died since, leaders come back with its log.
         if self.writer.up:
             self.leaders.restart()
-            self.operator.resume()
+            self.cursor_operator.resume()
+            self.member_operator.resume()
 
     def crash_sessions(self, host: Host) -> None:
         """Every session of the host is gone; clients notice, leaders are told nothing."""
@@ -403,7 +406,7 @@ class World:
             self.tell(self._moved(made, asked, moved_epoch))
         for write in writes:
             if isinstance(write, Put) and isinstance(write.row, PendingMoveRow):
-                self.operator.applied(write.row.number)
+                self.cursor_operator.applied(write.row.number)
         for row, grant_epoch in progress_in(writes):
             group = self._group_names[row.group_id]
             stream = self.names[StreamId(row.storage_topic_id, row.partition)]
@@ -418,7 +421,7 @@ class World:
             self._group_names[asked.group_id],
             stream,
             made.number,
-            self.operator.undoes(made.number),
+            self.cursor_operator.undoes(made.number),
             unpacked_ranges(asked.dropped),
             unpacked_ranges(asked.added),
             made.floor_before,

@@ -8,6 +8,7 @@ from dss_sim.mutants.in_lease import IN_LEASE
 from dss_sim.mutants.in_lending import IN_LENDING
 from dss_sim.mutants.in_log import IN_LOG
 from dss_sim.mutants.in_moves import IN_MOVES
+from dss_sim.mutants.in_pauses import IN_PAUSES
 from dss_sim.mutants.in_sessions import IN_SESSIONS
 
 GROUPS = (
@@ -20,5 +21,6 @@ GROUPS = (
     IN_LOG,
     IN_DISK,
     IN_SESSIONS,
+    IN_PAUSES,
 )
 MUTANTS = tuple(mutant for group in GROUPS for mutant in group)

@@ -41,7 +41,7 @@ IN_DELIVERY = (
     Mutant(
         "hand-outs counted when sent",
         "records in the client's buffer are charged an attempt",
-        "DeliveredStream._note_out",
+        "StreamSending._note_out",
         "self.out.add(sent)",
         """
         self.out.add(sent)
@@ -51,7 +51,7 @@ IN_DELIVERY = (
     Mutant(
         "mask ignored",
         "records that the filter rejects are handed out",
-        "DeliveredStream.fresh",
+        "StreamSending.fresh",
         """
         (
             chunk is not None
@@ -65,14 +65,14 @@ IN_DELIVERY = (
     Mutant(
         "rejected records never acknowledged",
         "what the filter rejects holds the ack floor",
-        "DeliveredStream._advance",
+        "StreamSending._advance",
         "self.consumed.reject(clipped(chunk.mask, self.chunk_at, to))",
         "pass",
     ),
     Mutant(
         "acked records sent again",
         "what is acknowledged above the floor is not masked at the next holder",
-        "DeliveredStream._closed",
+        "StreamSending._closed",
         "clipped(self.progress.ranges, start, end)",
         "()",
     ),
@@ -100,7 +100,7 @@ IN_DELIVERY = (
     Mutant(
         "growth noticed late",
         "a stream that grows while its end is read stays unread",
-        "DeliveredStream.take_chunk",
+        "StreamReading.take_chunk",
         "not self.grown",
         "True",
     ),
@@ -193,7 +193,7 @@ IN_DELIVERY = (
     Mutant(
         "lent at the cap",
         "a stream that is lent with as many acked ranges as there may be is never read on",
-        "DeliveredStream.__init__",
+        "StreamReading.__init__",
         "max(ACKED_RANGES_MAX, len(ranges) + RANGES_ADDED_MAX)",
         "ACKED_RANGES_MAX",
     ),
@@ -221,7 +221,7 @@ IN_DELIVERY = (
     Mutant(
         "everything marked",
         "records that nobody can have seen are marked as perhaps seen",
-        "DeliveredStream._send_fresh",
+        "StreamSending._send_fresh",
         "Deliver(self.grant, frames, (), False, 1, start, end)",
         "Deliver(self.grant, frames, (), True, 1, start, end)",
     ),
@@ -235,7 +235,7 @@ IN_DELIVERY = (
     Mutant(
         "ack wait cut short",
         "a record comes again while its user has time to acknowledge it",
-        "DeliveredStream.__init__",
+        "StreamReading.__init__",
         "installed.ack_wait_ms",
         "installed.ack_wait_ms // 4",
     ),
@@ -249,7 +249,7 @@ IN_DELIVERY = (
     Mutant(
         "rest passed by no cursor",
         "a new holder sends at once what was to rest",
-        "DeliveredStream.send_part",
+        "StreamSending.send_part",
         "wanted = without(wanted, self.held_back)",
         "pass",
     ),

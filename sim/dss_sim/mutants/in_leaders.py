@@ -20,7 +20,7 @@ IN_LEADERS = (
     Mutant(
         "gathering never ends",
         "joins wait for a rebalance that does not come",
-        "leader.machine._fire",
+        "leader.machine._ring",
         "rebalance_by(turn, turn.now_ms)",
         "pass",
     ),
@@ -56,29 +56,17 @@ IN_LEADERS = (
         "a repeated request whose answer was lost is not answered again",
         "receiving._admit",
         """
-        if message.borrower_id not in state.members:
-            member = Member(
-                message.borrower_id, message.session_id, message.client_id, turn.now_ms
-            )
-            state.members[member.borrower_id] = member
-            state.sessions.setdefault(member.session_id, {})[member.borrower_id] = None
-            state.timers.clear(Alarm.IDLE)
-            extend_lease(turn, member)
-            rebalance_by(turn, turn.now_ms + state.timing.gather_ms)
+        if state.stream_sets is not None:
+            _take_presented(turn, state.stream_sets, message)
+            return
         """,
         """
-        if message.borrower_id in state.members:
+        if state.members[message.borrower_id].joined_ms != turn.now_ms:
             _take_reports(turn, message.borrower_id, message.held, final=False)
             return
-        else:
-            member = Member(
-                message.borrower_id, message.session_id, message.client_id, turn.now_ms
-            )
-            state.members[member.borrower_id] = member
-            state.sessions.setdefault(member.session_id, {})[member.borrower_id] = None
-            state.timers.clear(Alarm.IDLE)
-            extend_lease(turn, member)
-            rebalance_by(turn, turn.now_ms + state.timing.gather_ms)
+        if state.stream_sets is not None:
+            _take_presented(turn, state.stream_sets, message)
+            return
         """,
     ),
     Mutant(

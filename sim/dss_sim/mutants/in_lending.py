@@ -177,14 +177,10 @@ IN_LENDING = (
         "all streams share one deadline, which each revoke moves on",
         "_note_state",
         """
-        state.timers.set(
-            StateDeadline(lent.stream), turn.now_ms + state.timing.revoke_deadline_ms
-        )
+        state.timers.set(StateDeadline(lent.stream), turn.now_ms + _within_ms(state, lent))
         """,
         """
-        state.timers.set(
-            StateDeadline(state.order[0]), turn.now_ms + state.timing.revoke_deadline_ms
-        )
+        state.timers.set(StateDeadline(state.order[0]), turn.now_ms + _within_ms(state, lent))
         """,
     ),
     Mutant(

@@ -62,14 +62,14 @@ IN_LOG = (
     Mutant(
         "damage passed without a word",
         "a group goes on behind damaged records, or was to stay before them, and nobody is told",
-        "DeliveredStream.not_done",
+        "StreamReading.not_done",
         "without(ranges, self.consumed.done())",
         "()",
     ),
     Mutant(
         "skipped offsets not acknowledged",
         "what is damaged or lost holds the ack floor",
-        "DeliveredStream._take_on",
+        "StreamReading._take_on",
         "self.consumed.pass_by(chunk, ((chunk.offset, chunk.next),))",
         "pass",
     ),

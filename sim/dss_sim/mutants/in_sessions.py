@@ -190,7 +190,7 @@ IN_SESSIONS = (
     Mutant(
         "belongings before the session",
         "a session that is half discarded can be resumed",
-        "Sessions._expire",
+        "Sessions._forget",
         "await self._services.store.commit([Delete(SessionRow, (client_id,))])",
         """
         await discard(self._services, known.row.session_id)

@@ -148,6 +148,8 @@ class Connection:
                 self.consumer.settled(message.settled.token)
             case "pong":
                 self.consumer.pong(message.pong.token)
+            case "pause_set":
+                self.consumer.set_paused(message.pause_set)
 
     def _granted(self, item: sessions_pb2.Granted) -> None:
         group = self.groups.get(item.subscription)

@@ -86,6 +86,8 @@ class Consumer:
         self.is_taken_over = False
         """A newer connection has its session."""
         self._turn_us = TURN_US
+        self._paused: set[int] = set()
+        """Subscriptions of which nothing new is handed out."""
 
     # What happens to it
 
@@ -169,10 +171,22 @@ class Consumer:
 
     def left(self, subscription: int) -> None:
         """The subscription is left: what was handed out may still be acked."""
+        self._paused.discard(subscription)
         for held in self._grants.values():
             if held.subscription == subscription:
                 held.left = True
                 self._inbox = deque(entry for entry in self._inbox if entry[0] is not held)
+
+    def set_paused(self, item: sessions_pb2.PauseSet) -> None:
+        """Its group was paused, or resumed."""
+        if item.paused:
+            self._paused.add(item.subscription)
+        else:
+            self._paused.discard(item.subscription)
+            self._turn_soon()
+        self._say_settled(self._grants.values())
+        taken = sessions_pb2.PauseTaken(subscription=item.subscription, turn=item.turn)
+        self._say(Up(pause_taken=taken))
 
     def settled(self, token: int) -> None:
         """The acks under a token are durable."""
@@ -201,7 +215,7 @@ class Consumer:
         self._say(Up(revoke_finished=sessions_pb2.RevokeFinished(grant=grant)))
 
     def _turn_soon(self) -> None:
-        if not self._turning and self._inbox:
+        if not self._turning and self._next_ready() is not None:
             self._turning = True
             self._timeline.after(self._chance.randint(*self._turn_us), self._turn)
 
@@ -209,10 +223,20 @@ class Consumer:
         self._turning = False
         if self._gone or self._doubtful or self._resting:
             return
-        for _ in range(min(RECORDS_A_TURN, len(self._inbox))):
-            self._hand_out(*self._inbox.popleft())
+        for _ in range(RECORDS_A_TURN):
+            at = self._next_ready()
+            if at is None:
+                break
+            entry = self._inbox[at]
+            del self._inbox[at]
+            self._hand_out(*entry)
         self._settle_soon()
         self._turn_soon()
+
+    def _next_ready(self) -> int | None:
+        """The place of the next record in the queue that is not of a paused subscription."""
+        entries = enumerate(self._inbox)
+        return next((at for at, each in entries if each[0].subscription not in self._paused), None)
 
     def _hand_out(
         self, held: _Held, offset: int, attempt: int, redelivered: bool, key: Key

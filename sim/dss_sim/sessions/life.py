@@ -23,6 +23,11 @@ from dssd.exception_groups import condition_in
 from dssd.leaders.groups import Groups
 from dssd.leaders.registry import BOOT_ID_BYTES, Registry
 from dssd.machines.leader.timing import LeaderTiming
+from dssd.operations.changes import PauseGroup, ResumeGroup
+from dssd.operations.kinds.pause import PAUSE, RESUME, Pauses
+from dssd.operations.operations import Operations
+from dssd.operations.pause_ends import PauseEnds
+from dssd.operations.plans import KindTable
 from dssd.rpc.sessions import SessionsServicer
 from dssd.sessions.sessions import Sessions
 from dssd.topics.catalogue import Catalogue
@@ -51,6 +56,7 @@ class Life:
         self.groups: Groups
         self.registry: Registry
         self.sessions: Sessions
+        self.operations: Operations
         self.serving = False
         self.stopping = False
         self.failure = ""
@@ -132,11 +138,22 @@ class Life:
             random_bytes=self._chance.randbytes,
         )
         await stack.enter_async_context(self.sessions)
+        parts = (store, self.groups, self.registry)
+        pauses = Pauses(self.groups, self.registry, clock)
+        kinds = KindTable(
+            {PauseGroup: pauses, ResumeGroup: pauses}, {PAUSE: pauses, RESUME: pauses}
+        )
+        self.operations = await Operations.open(*parts, clock, kinds, lambda event: None)
+        await stack.enter_async_context(self.operations)
         self._servicer = SessionsServicer(self.sessions)
 
     async def _serve(self) -> None:
         async with asyncio.TaskGroup() as tasks:
-            keeping = tasks.create_task(self.groups.keep(), name="keep groups")
+            ends = PauseEnds(self.store, self.groups, self.operations, self.clock)
+            keeping = [
+                tasks.create_task(self.groups.keep(), name="keep groups"),
+                tasks.create_task(ends.run(), name="ends of pauses"),
+            ]
             self.serving = True
             await self._stop.wait()
             self.serving = False
@@ -144,7 +161,8 @@ class Life:
                 async with asyncio.timeout(limits.STOP_CALLS_S):
                     await self.sessions.stop()
             await self._end_calls()
-            keeping.cancel()
+            for task in keeping:
+                task.cancel()
 
     async def _end_calls(self) -> None:
         running: list[asyncio.Task[Any]] = [

@@ -140,6 +140,10 @@ class MemoryLog:
         """As the port says."""
         return max(0, end - start), True
 
+    async def time_at(self, stream: StreamId, offset: int) -> int | None:
+        """No record here has a time."""
+        return None
+
     async def close(self) -> None:
         """As the port says."""
 
@@ -151,10 +155,6 @@ class MemoryLog:
 
     async def locate(self, stream: StreamId, time_us: int) -> int:
         """No group here starts at a time."""
-        raise NotImplementedError
-
-    async def time_at(self, stream: StreamId, offset: int) -> int | None:
-        """Nobody asks for lag here."""
         raise NotImplementedError
 
     async def seal(self, storage_topic_id: int) -> list[int]:

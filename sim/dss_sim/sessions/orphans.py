@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from dss_sim.groups.checker import Violation
 from dss_sim.sessions.slow_store import Disk
-from dssd.leaders.groups import EXCLUSIVE
+from dssd.leaders.declarations import EXCLUSIVE
 from dssd.store.rows import (
     GrantRow,
     GroupNameRow,

@@ -52,6 +52,11 @@ FAULTS: Mapping[str, int] = {
 }
 """What the machine and the daemon's process suffer. A stop is a clean one."""
 
+PAUSED_SHARE = 0.4
+"""The share of runs in which operators pause groups."""
+PAUSES_MAX = 4
+PAUSE_US = (20_000, 9 * SECOND_US)
+
 APART: Mapping[str, float] = {
     "clean_on_full_disk": 0.15,
     "fill_disk_at_expiry": 0.15,
@@ -116,7 +121,7 @@ def plan_of(seed: int) -> Plan:
     topics = chance.choice((1, 1, 2))
     clients = chance.randint(1, 4)
     menus = [_menu(chance, topics) for _ in range(clients)]
-    apart = [] if calm else _apart(seed)
+    apart = [] if calm else [*_apart(seed), *_pauses(seed)]
     return Plan(
         seed,
         tuple(chance.randint(1, 3) for _ in range(topics)),
@@ -191,4 +196,20 @@ def _apart(seed: int) -> list[Timed]:
         Timed(chance.randrange(LOAD_US, LOAD_US + FAULTS_US), kind, chance.randrange(1 << 16), 0)
         for kind, odds in APART.items()
         if chance.random() < odds
+    ]
+
+
+def _pauses(seed: int) -> list[Timed]:
+    chance = Random(f"{seed}/pauses")
+    if chance.random() >= PAUSED_SHARE:
+        return []
+    ends_us = LOAD_US + FAULTS_US
+    return [
+        Timed(
+            chance.randrange(LOAD_US // 2, ends_us),
+            "pause",
+            chance.randrange(1 << 16),
+            chance.randint(*PAUSE_US),
+        )
+        for _ in range(chance.randint(1, PAUSES_MAX))
     ]

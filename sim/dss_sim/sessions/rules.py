@@ -35,7 +35,7 @@ from dss_sim.groups.checker import Violation
 from dss_sim.sessions.clocks import Wall
 from dss_sim.sessions.connection import Connection
 from dss_sim.sessions.timeline import Timeline
-from dssd.leaders.groups import EXCLUSIVE
+from dssd.leaders.declarations import EXCLUSIVE
 from dssd.limits import SESSION_FAREWELL_S
 from dssd.store.port import Delete, Put, Write
 from dssd.store.rows import GroupNameRow, GroupRow, Row, SessionRow, SubscriptionRow
@@ -115,6 +115,12 @@ class Rules:
 
     def committed(self, writes: Sequence[Write], asker: Connection | None) -> None:
         """A commit took effect."""
+        groups = [
+            write.row
+            for write in writes
+            if isinstance(write, Put) and isinstance(write.row, GroupRow)
+        ]
+        born = [row for row in groups if row.group_id not in self._groups]
         for write in writes:
             if isinstance(write, Put):
                 self._put(write.row, asker)
@@ -122,9 +128,8 @@ class Rules:
         for write in writes:
             if isinstance(write, Put) and isinstance(write.row, GroupNameRow):
                 self._name_put(write.row)
-        for write in writes:
-            if isinstance(write, Put) and isinstance(write.row, GroupRow):
-                self._check_used(write.row)
+        for row in born:
+            self._check_used(row)
         for group_id in left:
             self._check_gone(group_id)
 

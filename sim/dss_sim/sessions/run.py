@@ -34,6 +34,8 @@ from dss_sim.sessions.plan import (
 from dss_sim.sessions.timed_events import happen
 from dss_sim.sessions.world import World
 from dss_sim.small_limits import SmallLimit, loses, made_small
+from dssd.operations.changes import ResumeGroup
+from dssd.operations.plans import subject_of
 from dssd.store.rows import GroupRow
 
 START_WITHIN_US = 60_000_000
@@ -165,6 +167,9 @@ def _sweep(world: World, sweeper: Client) -> None:
 def _is_settled(world: World) -> bool:
     *_, sweeper = world.clients
     _sweep(world, sweeper)
+    for group in world.disk.held(GroupRow):
+        if group.paused:
+            world.operate(ResumeGroup(subject_of(group)))
     staying = [client for client in world.clients if client.staying]
     if not all(client.is_settled for client in staying) or world.serving is None:
         return False

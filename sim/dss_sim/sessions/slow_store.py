@@ -19,9 +19,10 @@ from typing import Any, TypeVar, cast
 from dss_core.errors import DiskFull, Stopping
 from dss_sim.groups.store import at_once
 from dss_sim.sessions.timeline import Timeline, VirtualLoop
-from dssd.store.keys import check_commit
+from dssd.store.commit_watchers import Watchers
+from dssd.store.keys import check_commit, key_of
 from dssd.store.memory import MemoryStore
-from dssd.store.port import Change, Key, Precondition, Versioned, Write
+from dssd.store.port import Change, Key, Precondition, Put, Versioned, Write
 from dssd.store.rows import Row
 
 TRANSACTION_US = (200, 3_000)
@@ -92,6 +93,7 @@ class SlowStore:
         self._working = False
         self._closed = False
         self._idle: asyncio.Future[None] | None = None
+        self._watchers = Watchers()
 
     async def commit(
         self, writes: Sequence[Write], preconditions: Sequence[Precondition] = ()
@@ -121,8 +123,8 @@ class SlowStore:
         return cast("list[Versioned[R]]", answer)
 
     def watch(self, kind: type[Row]) -> AsyncIterator[Change]:
-        """As the port says; no shell that runs here asks for it."""
-        raise NotImplementedError(kind.__name__)
+        """As the port says."""
+        return self._watchers.watch(kind)
 
     async def next_id(self) -> int:
         """As the port says."""
@@ -135,6 +137,7 @@ class SlowStore:
         self._closed = True
         if self._idle is not None:
             await self._idle
+        self._watchers.close()
 
     async def _ask(
         self,
@@ -196,6 +199,8 @@ class SlowStore:
 
     def _answer(self, jobs: list[_Job]) -> None:
         for job in jobs:
+            if not job.failed:
+                self._watchers.publish([_change_of(write) for write in job.writes])
             if job.answer.done():
                 continue  # its caller was cancelled
             if job.failed:
@@ -204,3 +209,10 @@ class SlowStore:
             else:
                 job.answer.set_result(job.outcome)
         self._begin()
+
+
+def _change_of(write: Write) -> Change:
+    """The change that watchers see; nobody here asks for its version."""
+    if isinstance(write, Put):
+        return Change(type(write.row), key_of(write.row), write.row, 0)
+    return Change(write.kind, write.key, None, 0)

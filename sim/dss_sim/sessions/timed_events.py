@@ -21,9 +21,11 @@ from dss_sim.sessions.connection import Connection
 from dss_sim.sessions.consumer import Up
 from dss_sim.sessions.plan import JUMPS_MS, SECOND_US, shared_filters
 from dss_sim.sessions.world import World
-from dssd.leaders.groups import EXCLUSIVE
+from dssd.leaders.declarations import EXCLUSIVE
 from dssd.leaders.takeover import LEASE
 from dssd.machines.start_point import Earliest
+from dssd.operations.changes import PauseGroup, ResumeGroup
+from dssd.operations.plans import subject_of
 
 VANISH_US = (0, 12_000)
 """How long after its call began a client vanishes."""
@@ -247,6 +249,20 @@ def _remove_one(world: World, timed: Timed, *, private: bool) -> None:
         life.run(_tolerant(life.groups.remove(group_id)), "remove")
 
 
+def _pause(world: World, timed: Timed, chance: Random) -> None:
+    """Pause a group, until a time or until somebody resumes it."""
+    life = world.serving
+    groups = () if life is None else life.groups.groups()
+    if not groups or life is None:
+        return
+    name = subject_of(groups[timed.who % len(groups)])
+    ends_by_itself = chance.random() < 0.4
+    until_ms = life.clock.wall_ms() + timed.amount // 1_000 if ends_by_itself else None
+    world.operate(PauseGroup(name, until_ms))
+    if not ends_by_itself:
+        world.timeline.after(timed.amount, partial(world.operate, ResumeGroup(name)))
+
+
 def _wall(world: World, timed: Timed, chance: Random) -> None:
     """Not while a daemon loads: which of two dates it reads then is open."""
     if world.life is None or world.serving is not None:
@@ -353,6 +369,7 @@ KINDS: Mapping[str, Callable[[World, Timed, Random], None]] = {
     "declare": _declare,
     "remove": _remove,
     "remove_private": _remove_private,
+    "pause": _pause,
     "wall": _wall,
     "fill_disk": _fill_disk,
     "slow_disk": _slow_disk,

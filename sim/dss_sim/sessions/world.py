@@ -5,10 +5,12 @@ once; the world itself decides nothing but when things happen.
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from random import Random
 
 from dss_api.v1 import sessions_pb2
+from dss_core.errors import DssError
 from dss_core.ids import StreamId
 from dss_sim.groups.checker import Checker, Violation
 from dss_sim.groups.history import (
@@ -18,6 +20,7 @@ from dss_sim.groups.history import (
     Destroyed,
     Disturbed,
     Event,
+    HandedOut,
     Led,
 )
 from dss_sim.ordering_keys import text_of
@@ -27,12 +30,15 @@ from dss_sim.sessions.clocks import LifeClock, Wall
 from dss_sim.sessions.connection import Connection
 from dss_sim.sessions.life import Life
 from dss_sim.sessions.memory_log import Records
+from dss_sim.sessions.pause_rules import PauseRules
 from dss_sim.sessions.plan import Plan
 from dss_sim.sessions.rules import Rules
 from dss_sim.sessions.slow_store import Disk
 from dss_sim.sessions.timeline import Deadlock, Timeline
 from dssd.leaders.progress_columns import progress_of
 from dssd.limits import SESSION_OPEN_WAIT_S, STOP_HARD_S
+from dssd.operations.changes import Change
+from dssd.operations.operations import Caller
 from dssd.store.port import Delete, Put, Write
 from dssd.store.rows import GrantRow, GroupRow, LeaderRow, ProgressRow
 from dssd.topics.catalogue import NewTopic
@@ -59,6 +65,7 @@ class World:
         self.records = Records(plan.seed)
         self.checker = Checker()
         self.rules = Rules(self.timeline, self.wall, self, plan.sessions_max)
+        self.pauses = PauseRules()
         self.history: list[Event] = []
         self.transcript: Callable[[int, str, object], None] | None = None
         self.lives: list[Life] = []
@@ -315,6 +322,12 @@ class World:
             for stream in topic.streams():
                 self.names[stream] = str(life.catalogue.name_of(stream))
 
+    def operate(self, change: Change) -> None:
+        """An operator applies a change; one whose request fails is told why, and that is all."""
+        life = self.serving
+        if life is not None:
+            life.run(_applied(life, change), "operate")
+
     # What everybody sees
 
     def disturb(self, what: str) -> None:
@@ -326,6 +339,8 @@ class World:
         self.history.append(event)
         self._said("", event)
         self.checker.take(event)
+        if isinstance(event, HandedOut):
+            self.pauses.handed_out(event, int(event.group.rpartition("#")[2]))
 
     def _said(self, who: str, what: object) -> None:
         if self.transcript is not None:
@@ -338,12 +353,15 @@ class World:
         for write in writes:
             self._said(connection.name if connection else "commit", write)
         self.rules.committed(writes, connection)
+        self.pauses.committed(writes)
         self._tell_of(writes)
 
     def _tell_of(self, writes: Sequence[Write]) -> None:
         now_us = self.timeline.now_us
         rows = [write.row for write in writes if isinstance(write, Put)]
-        born = [row for row in rows if isinstance(row, GroupRow)]
+        born = [
+            row for row in rows if isinstance(row, GroupRow) and row.group_id not in self._groups
+        ]
         for group in born:
             self._declare(group, rows)
         for row in rows:
@@ -378,3 +396,8 @@ class World:
         progress = progress_of(row)
         name, now_us = self._groups[row.group_id], self.timeline.now_us
         self.tell(Committed(now_us, name, stream, progress.floor, progress.ranges, grant_epoch))
+
+
+async def _applied(life: Life, change: Change) -> None:
+    with suppress(DssError):
+        await life.operations.apply(change, caller=Caller("operator", "the world"))

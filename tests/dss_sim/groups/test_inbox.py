@@ -4,7 +4,7 @@ from dss_sim.groups.inbox import Arrived, Held, Inbox
 
 
 def held(number: int, group: str) -> Held:
-    return Held(number, group, "t1/0/0", 1, 0, 0)
+    return Held(number, number, group, "t1/0/0", 1, 0, 0)
 
 
 def arrived(grant: Held, offset: int) -> Arrived:
@@ -38,3 +38,14 @@ def test_what_was_revoked_or_left_goes_also_where_it_is_neglected() -> None:
     inbox.drop_over()
     inbox.attend_all()
     assert taken(inbox) == []
+
+
+def test_a_paused_subscription_holds_up_no_other_and_keeps_its_order() -> None:
+    inbox, mine, other = Inbox(), held(1, "a"), held(2, "b")
+    inbox.add(arrived(mine, 0))
+    inbox.pause(1)
+    inbox.add(arrived(other, 0))
+    inbox.add(arrived(mine, 1))
+    assert taken(inbox) == [("b", 0)]
+    inbox.resume(1)
+    assert taken(inbox) == [("a", 0), ("a", 1)]

@@ -33,12 +33,12 @@ def test_a_commit_that_moves_nothing_holds() -> None:
 @pytest.mark.parametrize(
     ("name", "before", "after", "made", "asked"),
     [
-        ("S19", BEFORE, AFTER, None, ASKED),
-        ("S19", BEFORE, AFTER, MADE, None),
-        ("S19", BEFORE, AFTER, MADE, replace(ASKED, number=6)),
-        ("S19", BEFORE, BEFORE, MADE, ASKED),
-        ("S19", BEFORE, AFTER, replace(MADE, floor_after=3), ASKED),
-        ("S18", replace(BEFORE, cursor_generation=7), AFTER, MADE, ASKED),
+        ("S25", BEFORE, AFTER, None, ASKED),
+        ("S25", BEFORE, AFTER, MADE, None),
+        ("S25", BEFORE, AFTER, MADE, replace(ASKED, number=6)),
+        ("S25", BEFORE, BEFORE, MADE, ASKED),
+        ("S25", BEFORE, AFTER, replace(MADE, floor_after=3), ASKED),
+        ("S24", replace(BEFORE, cursor_generation=7), AFTER, MADE, ASKED),
     ],
 )
 def test_a_cursor_moves_once_where_an_operation_asks_for_it(
@@ -57,9 +57,9 @@ def test_a_cursor_moves_once_where_an_operation_asks_for_it(
     [
         ("S14", replace(AFTER, moved_count=0), MADE),
         ("S10", replace(AFTER, frontier=1), MADE),
-        ("S15", replace(AFTER, frontier=3), MADE),
-        ("S15", replace(AFTER, marked_below=5), MADE),
-        ("S15", replace(AFTER, attempts=packed_attempts(((4, 6, 2),))), MADE),
+        ("S21", replace(AFTER, frontier=3), MADE),
+        ("S21", replace(AFTER, marked_below=5), MADE),
+        ("S21", replace(AFTER, attempts=packed_attempts(((4, 6, 2),))), MADE),
         ("S10", replace(BEFORE, attempts=b""), None),
         ("S10", replace(BEFORE, frontier=5), None),
         ("S14", replace(BEFORE, acked_count=5), None),

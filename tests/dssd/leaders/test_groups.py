@@ -1,5 +1,6 @@
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -285,3 +286,17 @@ async def test_a_removal_is_told_to_those_who_watch(plant: Plant) -> None:
     stop()
     await plant.groups.remove(second.group_id)
     assert told == [first]
+
+
+async def test_a_change_of_a_group_is_told_to_those_who_watch(plant: Plant) -> None:
+    told: list[GroupRow] = []
+    group = await plant.group("$share/a/orders/#")
+    stop = plant.groups.watch_changed(told.append)
+    edited = replace(group, ack_wait_ms=7)
+    plant.groups.note_changed(edited)
+    assert plant.groups.as_it_is(group) == edited
+    await plant.groups.remove(group.group_id)
+    plant.groups.note_changed(group)
+    stop()
+    assert told == [edited]
+    assert plant.groups.as_it_is(edited) == edited

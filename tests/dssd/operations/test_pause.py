@@ -98,7 +98,18 @@ async def test_a_pause_of_a_paused_group_changes_its_end_only(works: Works) -> N
     until_ms = works.plant.clock.wall_ms() + HOUR_MS
     row = await works.apply(PauseGroup("billing", until_ms))
     assert (row.state, group(works).paused_until_ms) == ("done", until_ms)
-    assert (await works.operations.plan(PauseGroup("billing", until_ms))).nothing_to_do
+
+
+async def test_the_same_pause_again_is_done_only_when_the_members_have_confirmed(
+    works: Works,
+) -> None:
+    member = await made(works)
+    first = await works.operations.apply(PAUSE, caller=ANA)
+    await works.operations.cancel(first.number)
+    again = await works.operations.apply(PAUSE, caller=ANA)
+    assert works.operations.get(again.number).state == "running"
+    await obeyed(works, member)
+    assert (await works.ended(again.number)).state == "done"
 
 
 async def test_where_nothing_would_change_no_revision_is_made(works: Works) -> None:

@@ -3,12 +3,29 @@ import pytest
 from google.protobuf.descriptor import ServiceDescriptor
 from grpc_health.v1 import health_pb2
 
-from dss_api.v1 import daemon_pb2, events_pb2, groups_pb2, log_pb2, sessions_pb2, topics_pb2
+from dss_api.v1 import (
+    daemon_pb2,
+    events_pb2,
+    groups_pb2,
+    log_pb2,
+    operations_pb2,
+    sessions_pb2,
+    topics_pb2,
+)
 from dss_core.errors import PermissionDenied
 from dssd.rpc.principal import METHOD_ROLES, Principal, Role, principal_of, require
 from dssd.rpc.server import SERVICES
 
-FILES = (daemon_pb2, events_pb2, groups_pb2, log_pb2, sessions_pb2, topics_pb2, health_pb2)
+FILES = (
+    daemon_pb2,
+    events_pb2,
+    groups_pb2,
+    log_pb2,
+    operations_pb2,
+    sessions_pb2,
+    topics_pb2,
+    health_pb2,
+)
 
 
 def services() -> list[ServiceDescriptor]:

@@ -3,7 +3,7 @@
 import pytest
 
 from dss_core.errors import LogUnreadable
-from dssd.leaders.groups import PASS, STALL
+from dssd.leaders.declarations import PASS, STALL
 from dssd.sessions.delivery_trouble import DeliveryTrouble
 from dssd.store.rows import GroupRow
 from support.heard_events import Heard

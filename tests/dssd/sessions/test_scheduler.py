@@ -190,3 +190,34 @@ async def test_damage_is_passed_over_only_once_that_is_told_durably(
         [(grant, offset, *_)] = await client.records(1)
         assert (offset, heard.told()[0][:2]) == (2, ("records.passed", "orders/0/0"))
         await client.ack(grant, 2, 3)
+
+
+async def test_an_edited_group_is_delivered_by_its_new_settings_to_those_who_hold_it(
+    hall: Hall, clock: LeapingClock
+) -> None:
+    [stream] = await hall.plant.topic("orders", 1)
+    await hall.plant.publish(stream, 2)
+    async with hall.attached("holder") as client:
+        await client.subscribe(GROUP)
+        await client.records(2)
+        group = hall.plant.groups.find("g")
+        hall.plant.groups.note_changed(replace(group, ack_wait_ms=1))
+        for _ in range(2):  # the wait, then the rest before it comes again
+            clock.leapt_ms += 5_000
+            await look_at_the_clock(client)
+        assert [offset for _, offset, *_ in await client.records(2)] == [0, 1]
+
+
+async def test_a_subscription_that_rests_begins_with_the_settings_of_its_group(hall: Hall) -> None:
+    [stream] = await hall.plant.topic("orders", 1)
+    await hall.plant.publish(stream, 1)
+    async with hall.attached("ann", expiry_s=60) as client:
+        await client.subscribe(GROUP)
+    async with hall.attached("ann", expiry_s=60, clean_start=False) as client:
+        edited = replace(hall.plant.groups.find("g"), ack_wait_ms=7)
+        hall.plant.groups.note_changed(edited)
+        await client.subscribe(GROUP)
+        await client.granted()
+        agent = client.session._scheduler.handler.agent(1)
+        assert agent is not None
+        assert agent.group == edited

@@ -101,7 +101,7 @@ def test_a_full_disk_refuses_commits_and_still_reads_and_recovers(
     strace: str, program: Program, environment: dict[str, str], tmp_path: Path
 ) -> None:
     command = program("commit_through_errors", tmp_path / "store.sqlite", 60)
-    calls = "-e trace=pwrite64 -e inject=pwrite64:error=ENOSPC:when=1640..1680"
+    calls = "-e trace=pwrite64 -e inject=pwrite64:error=ENOSPC:when=1760..1800"
     output = json.loads(traced(strace, calls, tmp_path / "strace.log", command, environment))
 
     outcomes = output["outcomes"]

@@ -13,7 +13,7 @@ from dss_core.ids import StreamId
 from dss_core.progress import Range
 from dssd.limits import TRIM_ATTEMPTS_MAX
 from dssd.log.disk_errors import retry_reason
-from dssd.log.port import AboutToGo
+from dssd.log.port import AboutToGo, Expiring
 from dssd.log.read.file_reader import FileReader
 from dssd.log.segment.file import SegmentId, SegmentPaths
 from dssd.log.segment.rows import parse_starts, remove_ceilings, remove_segments
@@ -177,7 +177,7 @@ class Trimmer:
         retention_ms: int | None,
         retention_bytes: int | None,
         now_us: int,
-    ) -> dict[StreamId, Range]:
+    ) -> Expiring:
         """What a retention would take, the newest segment included; nothing is changed."""
         ages = await _ages_of(list(state.segments.values()))
         count = expired(
@@ -186,7 +186,9 @@ class Trimmer:
             retention_bytes=retention_bytes,
             now_us=now_us,
         )
-        return _going(state, await _ends_of([segment for segment, _ in ages[:count]]))
+        going = ages[:count]
+        ranges = _going(state, await _ends_of([segment for segment, _ in going]))
+        return Expiring(ranges, sum(age.bytes for _, age in going))
 
     async def remove(self, state: StorageTopicState) -> None:
         """Delete all files and rows of a storage topic."""

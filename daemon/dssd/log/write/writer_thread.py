@@ -122,6 +122,14 @@ class WriterThread:
         assert outcome is None or isinstance(outcome, Marked)
         return outcome
 
+    async def sync(self, storage_topic_id: int) -> None:
+        """Return after all frames queued before are durable.
+
+        Raises:
+            DiskFull: they cannot be made durable.
+        """
+        await self._order(lambda: self._sync(storage_topic_id))
+
     async def raise_ceilings(self, storage_topic_id: int, ceilings: Mapping[int, int]) -> None:
         """Report frames that may be lost without a sync, up to these offsets of their streams.
 
@@ -207,6 +215,11 @@ class WriterThread:
         topic.file.sync()
         topic.open_runs.clear()
         return _marked(topic, topic.file.size)
+
+    def _sync(self, storage_topic_id: int) -> None:
+        topic = self._topics.get(storage_topic_id)
+        if topic is not None and topic.file is not None:
+            topic.file.sync()
 
     def _leave(self, topic: WriterTopic) -> WrittenFile | None:
         """Close a topic's file with all in it durable."""

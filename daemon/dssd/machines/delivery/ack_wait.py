@@ -66,6 +66,17 @@ class AckWaits:
         self._next_ms = None if soonest_ms is None else max(soonest_ms, now_ms + self._grain_ms)
         return over
 
+    def last(self, wait_ms: int) -> None:
+        """Let each wait last so long, counted from when it began."""
+        later_ms = wait_ms - self._wait_ms
+        self._wait_ms = wait_ms
+        self._grain_ms = max(ACK_WAIT_GRAIN_MS, wait_ms // ACK_WAIT_GRAINS)
+        self._waits = [
+            (start, end, deadline_ms + later_ms, since_ms)
+            for start, end, deadline_ms, since_ms in self._waits
+        ]
+        self._next_ms = min((wait[2] for wait in self._waits), default=None)
+
     def clear(self) -> None:
         """Forget all waits."""
         self._waits.clear()

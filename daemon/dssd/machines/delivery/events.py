@@ -182,6 +182,15 @@ class Resumed:
 
 
 @dataclass(frozen=True, slots=True)
+class Edited:
+    """The group of the subscription was edited: what follows counts for its held streams too."""
+
+    subscription: int
+    ack_wait_ms: int
+    stall_at_damage: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Paused:
     """The group of the subscription is paused: deliver nothing to it until `Unpaused`."""
 
@@ -216,6 +225,7 @@ DeliveryInput = (
     | Saved
     | Suspended
     | Resumed
+    | Edited
     | Paused
     | Unpaused
     | Ticked

@@ -192,8 +192,7 @@ class Marking:
     def note_handed_out_again(self, sent: SentRange, frontier: int) -> None:
         """What came again under this grant was handed out: count an attempt."""
         known = self.known_below(frontier)
-        for start, end in complement(sent.gaps, sent.start, sent.end):
-            self._counts.charge(start, end, known)
+        self._counts.charge(sent.start, sent.end, known)
 
     def forget(self, start: int, end: int) -> None:
         """The records were acknowledged."""

@@ -1,7 +1,7 @@
 """What was sent to a client and not settled yet, by offset.
 
-A `SentRange` has the records that one delivery gave to the user: offsets from start to end, with
-gaps. Invariant: the ranges of a stream never overlap, because a record is sent again only after its
+A `SentRange` has records that one delivery gave to the user: each offset from start to end.
+Invariant: the ranges of a stream never overlap, because a record is sent again only after its
 first sending was taken out; so a sorted list with bisection finds what an ack names.
 """
 
@@ -9,7 +9,7 @@ from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from dss_core.progress import Range, Ranges, clipped, total
+from dss_core.progress import Range, Ranges
 
 
 @dataclass(slots=True)
@@ -18,9 +18,6 @@ class SentRange:
 
     start: int
     end: int
-    gaps: Ranges
-    """Offsets between start and end that were not for the user."""
-    records: int
     bytes: int
     unsure: bool = False
     """Sent again under the same grant, and handed out before; so the frontier does not tell whether
@@ -31,17 +28,18 @@ class SentRange:
     again: bool = False
     """Sent again under the same grant, wherever the frontier is."""
 
+    @property
+    def records(self) -> int:
+        """How many there are."""
+        return self.end - self.start
+
     def part(self, start: int, end: int) -> "SentRange | None":
         """What of it lies in ``[start, end)``, with its share of the bytes."""
         low, high = max(start, self.start), min(end, self.end)
-        gaps = clipped(self.gaps, low, high) if self.gaps else ()
-        records = high - low - total(gaps)
-        if records <= 0:
+        if low >= high:
             return None
-        share = self.bytes * records // self.records
-        return SentRange(
-            low, high, gaps, records, share, self.unsure, self.suspects_max, self.again
-        )
+        share = self.bytes * (high - low) // self.records
+        return SentRange(low, high, share, self.unsure, self.suspects_max, self.again)
 
 
 class Outstanding:
@@ -73,7 +71,7 @@ class Outstanding:
         self._count(sent, 1)
 
     def within(self, start: int, end: int) -> list[Range]:
-        """What of ``[start, end)`` is out, in order, with the gaps between its records."""
+        """What of ``[start, end)`` is out, in order."""
         first = max(0, bisect_right(self._ranges, start, key=_start) - 1)
         found: list[Range] = []
         for sent in self._ranges[first:]:

@@ -25,6 +25,11 @@ class ReadTrouble:
         self.again_ms = now_ms + self._pause_ms
         self._pause_ms = min(2 * self._pause_ms, READ_AGAIN_MS_MAX)
 
+    def again_now(self, now_ms: int) -> None:
+        """What stood in the way may be over: do not wait for the pause."""
+        if self.again_ms is not None:
+            self.again_ms = now_ms
+
     def over(self) -> None:
         """A read succeeded."""
         self.stall = Stall.NONE

@@ -32,6 +32,7 @@ from dssd.machines.delivery.events import (
     DeliveryInput,
     Draining,
     Dropped,
+    Edited,
     Grown,
     Installed,
     Left,
@@ -266,6 +267,15 @@ class DeliveryWindow:
         for grant in sorted(share.grants):
             self._offer(self._streams[grant])
 
+    def _edited(self, given: Edited, now_ms: int) -> None:
+        for grant in self._turns.share(given.subscription).grants:
+            stream = self._streams[grant]
+            stream.waits.last(given.ack_wait_ms)
+            stream.stall_at_damage = given.stall_at_damage
+            if stream.trouble.stall is Stall.DAMAGED:
+                stream.trouble.again_now(now_ms)
+            self._due_by(stream.next_ms())
+
     def _share(self, stream: DeliveredStream) -> Share:
         return self._turns.share(stream.subscription)
 
@@ -484,6 +494,7 @@ _HANDLERS: dict[type, Callable[..., None]] = {
     Saved: DeliveryWindow._saved,
     Suspended: DeliveryWindow._suspended,
     Resumed: DeliveryWindow._resumed,
+    Edited: DeliveryWindow._edited,
     Paused: DeliveryWindow._paused,
     Unpaused: DeliveryWindow._unpaused,
     Ticked: DeliveryWindow._ticked,

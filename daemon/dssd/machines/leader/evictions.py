@@ -97,10 +97,17 @@ def end_ban(turn: LeaderTurn, client_id: str) -> None:
     turn.state.timers.clear(BanEnds(client_id))
 
 
+def _is_to_be_evicted(state: Leader, client_id: str) -> bool:
+    """Its members give back what they hold to this leader first, which is to evict them."""
+    waiting = state.hand_overs.postponed.values()
+    bans = [each.ban for each in waiting if isinstance(each, Evict) and each.ban is not None]
+    return any(ban.client_id == client_id for ban in bans)
+
+
 def ban_notice(state: Leader, borrower_id: BorrowerId, client_id: str) -> Invalidate | None:
     """What a borrower of a client is told that is kept out; None where it is not."""
     ban = state.evictions.bans.get(client_id)
-    if ban is None:
+    if ban is None or _is_to_be_evicted(state, client_id):
         return None
     epoch, code = state.leader_epoch, ClientBanned.code
     return Invalidate(borrower_id, epoch, code, detail=str(ban.until_ms))

@@ -121,7 +121,8 @@ class Pauses:
     ) -> Plan:
         survey = await self._registry.survey(group)
         members = tuple(sorted({member.client_id for member in survey.members}))
-        nothing_to_do = _Pause.of_group(group) == wanted
+        # A pause that is there already may not have reached every member.
+        nothing_to_do = not wanted.paused and not group.paused
         return Plan(
             change=change,
             kind=PAUSE if wanted.paused else RESUME,
@@ -172,7 +173,7 @@ def _summary(group: GroupRow, wanted: _Pause, members: int, *, nothing_to_do: bo
 
 def _effects(group: GroupRow, wanted: _Pause, members: tuple[str, ...]) -> Iterator[str]:
     if wanted.paused and group.paused:
-        yield "It is paused already; only the end of the pause changes."
+        yield "It is paused already; only the end of the pause may change."
     elif wanted.paused:
         yield from _effects_of_pause(members)
     else:

@@ -384,3 +384,34 @@ class _Life:
         assert await self.bench.damaged() == []
         assert self.bench.log.bounds(STREAM).end >= max(self.seen, default=-1) + 1
         assert self.bench.log.count(STREAM, 0, 1 << 40) == (len(self.there), True)
+
+
+async def test_what_came_before_a_sync_survives_a_loss_of_power(filled: Bench) -> None:
+    await filled.log.sync(7)
+    await put(filled, 3)
+    await filled.lose_power()
+    assert await filled.payloads() == {at: b"record %d" % at for at in range(3)}
+
+
+async def test_a_sync_covers_the_frames_that_waited_for_a_file(filled: Bench) -> None:
+    await filled.roll()
+    state = filled.log._topics[7]
+    state.writable = False
+    appending = asyncio.create_task(put(filled, 3))
+    while not state.waiting:  # noqa: ASYNC110 - it is told to nobody
+        await asyncio.sleep(0)
+    await filled.log.sync(7)
+    await appending
+    await filled.lose_power()
+    assert await filled.payloads() == {at: b"record %d" % at for at in range(4)}
+
+
+async def test_a_topic_that_becomes_os_loses_nothing_before_its_ceiling_is_stored(
+    unsynced: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await unsynced.put(b"record 0")
+    monkeypatch.setattr(unsynced.log._housekeeper.unsynced, "_submit", lambda job: False)
+    await unsynced.put(b"record 1", durability="os")
+    assert await ceiling_of(unsynced) is None
+    await unsynced.lose_power()
+    assert await unsynced.payloads() == {0: b"record 0", 1: b"record 1"}

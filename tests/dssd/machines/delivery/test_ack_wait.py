@@ -24,3 +24,17 @@ def test_waits_below_the_floor_are_forgotten() -> None:
     waits.handed_out(0, 10, 0)
     waits.settled_below(10)
     assert waits.next_ms() is None
+
+
+def test_a_wait_that_is_changed_counts_from_when_it_began() -> None:
+    waits = AckWaits(1_000)
+    waits.handed_out(0, 10, 0)
+    waits.handed_out(10, 20, 900)
+    waits.last(400)
+    assert waits.next_ms() == 400
+    assert waits.expired(500) == [(0, 10)]
+    waits.last(5_000)
+    assert waits.expired(5_899) == []
+    assert waits.expired(5_900) == [(10, 20)]
+    waits.last(1_000)
+    assert waits.next_ms() is None

@@ -79,7 +79,7 @@ def test_what_was_perhaps_handed_out_is_marked_but_no_attempt() -> None:
 
 def test_what_comes_again_under_this_grant_is_no_suspect() -> None:
     out = Outstanding()
-    out.add(SentRange(20, 70, (), 50, 50, suspects_max=50))
+    out.add(SentRange(20, 70, 50, suspects_max=50))
     marks = marking(frontier=4)
     assert marks.first_stretch(((0, 4),), 0, out).records_max == 0
     assert marks.of_one_mark(((0, 4),), 0)[1].records_max == CREDIT // 2
@@ -100,9 +100,9 @@ def test_an_attempt_of_what_had_one_under_an_older_grant_is_counted() -> None:
     assert marks.attempts() == ((0, 4, 2),)
 
 
-def test_what_is_handed_out_again_is_counted_without_its_gaps() -> None:
+def test_what_is_handed_out_again_is_counted_until_it_is_acknowledged() -> None:
     marks = marking()
-    marks.note_handed_out_again(SentRange(0, 6, ((2, 4),), 4, 4), 6)
-    assert marks.attempts() == ((0, 2, 2), (4, 6, 2))
+    marks.note_handed_out_again(SentRange(0, 6, 4), 6)
+    assert marks.attempts() == ((0, 6, 2),)
     marks.forget(0, 5)
     assert marks.attempts() == ((5, 6, 2),)

@@ -11,6 +11,7 @@ from dssd.machines.delivery.events import (
     Deliver,
     Draining,
     Dropped,
+    Edited,
     Grown,
     Installed,
     Left,
@@ -349,6 +350,46 @@ def test_the_ack_wait_counts_from_the_hand_out() -> None:
     assert client.take() == []
     client.tick(1_000)
     assert client.take() == [(((0, 2),), True, 2)]
+
+
+@pytest.mark.parametrize(("wait_ms", "due_ms"), [(ACK_WAIT_MS // 2, 0), (2 * ACK_WAIT_MS, 1)])
+def test_an_edited_ack_wait_counts_for_what_is_out(wait_ms: int, due_ms: int) -> None:
+    client = Client()
+    client.install(1, Stream([4]))
+    client.feed(Settle(1, frontier=4))
+    client.take()
+    client.tick(ACK_WAIT_MS - 1)
+    client.feed(Edited(1, wait_ms, stall_at_damage=False), Edited(2, 1, stall_at_damage=False))
+    client.tick(due_ms * ACK_WAIT_MS)
+    client.tick(999)
+    assert client.take() == []
+    client.tick(2)
+    assert client.take() == [(((0, 4),), True, 2)]
+
+
+def test_a_group_that_is_edited_to_pass_over_damage_goes_on_at_once() -> None:
+    client = Client()
+    client.install(1, Stream([4, 4], start=4, damaged=((1, 4),)), stall=True)
+    client.tick(10)
+    assert client.take() == []
+    client.feed(Edited(1, ACK_WAIT_MS, stall_at_damage=False))
+    client.tick(0)
+    assert client.take() == [(((4, 8),), False, 1)]
+
+
+def test_a_group_that_is_edited_to_stall_stops_at_damage() -> None:
+    client = Client()
+    stream = Stream([4])
+    client.install(1, stream)
+    client.take()
+    client.feed(Edited(1, ACK_WAIT_MS, stall_at_damage=True))
+    stream.append(4)
+    stream.append(4)
+    stream.start, stream.damaged = 8, ((4, 8),)
+    client.feed(Grown(1))
+    client.tick(10)
+    assert client.take() == []
+    assert client.reports[1].stall is Stall.DAMAGED
 
 
 def test_in_progress_begins_the_ack_wait_anew() -> None:

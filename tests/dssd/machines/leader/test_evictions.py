@@ -238,6 +238,26 @@ def test_a_ban_ends_every_member_of_its_client(protocol: str) -> None:
 
 
 @BOTH
+def test_a_banned_member_presents_what_it_holds_to_a_new_leader_and_is_evicted_in_order(
+    protocol: str,
+) -> None:
+    group = group_of(protocol, ANN, BOB)
+    group.members[ANN].holding = True
+    asked = with_ban(7, ANN, group.now_ms + 60_000)
+    group.ask(asked)
+    group.take_over()
+    group.ask(asked)
+    group.pass_ms(group.lease_ms)
+    group.give_back(ANN)
+    group.pass_ms(1_000)
+    assert group.concluded == [7]
+    assert group.members[ANN].over == EVICTED
+    assert not any(lent.unmeasured for lent in group.leader.streams.values())
+    group.join(b"ann 2", session=session_of(ANN))
+    assert isinstance(group.members[b"ann 2"].over, Ended)
+
+
+@BOTH
 def test_a_lifted_ban_lets_the_client_in(protocol: str) -> None:
     group = group_of(protocol, ANN, BOB)
     group.ask(with_ban(7, ANN, group.now_ms + 20_000))

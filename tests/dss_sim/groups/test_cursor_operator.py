@@ -1,7 +1,7 @@
 """The operator of a world: what runs bring of moves, and that they end."""
 
+from dss_sim.groups.cursor_operator import KINDS
 from dss_sim.groups.history import Moved
-from dss_sim.groups.operator import KINDS
 from dss_sim.groups.plan import OPERATED_SHARE, OPERATIONS, plan_of
 from dss_sim.groups.run import run
 from dss_sim.groups.scenarios import SCENARIOS, spoken

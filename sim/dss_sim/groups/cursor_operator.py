@@ -7,7 +7,7 @@ asks for depends on the seed, its number and the progress that it finds, on noth
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -45,9 +45,11 @@ class Operation:
     followed: bool = False
     """The daemon that asked knows that, or another one has found it."""
     cancelled: bool = False
+    asked: list[Instruction] = field(default_factory=list)
+    """Of the leaders of the group, by the daemon that runs."""
 
 
-class Operator:
+class CursorOperator:
     """All operations of a run."""
 
     def __init__(self, world: "World") -> None:
@@ -98,7 +100,7 @@ class Operator:
         running = self._running.get(group.group_id)
         if running is not None and running.followed:
             running.cancelled = True
-            self._instruct(group.group_id, CancelMoves(running.number))
+            self._ask(running, CancelMoves(running.number))
 
     def repeat(self, group: GroupRow) -> None:
         """Say again what was asked of the group's leader last, whether it is done or not."""
@@ -113,20 +115,27 @@ class Operator:
         """The daemon starts: what was asked of the one before and is not done is asked again."""
         for group_id, operation in list(self._running.items()):
             if operation.applied:
-                self.resume_on(group_id)
+                self._resume(operation)
             else:
                 # Its commit may still come; until then nobody knows of it.
                 del self._running[group_id]
 
     def resume_on(self, group_id: int) -> None:
         """The leader of a group is gone, and with it what was asked of it."""
-        operation = self._running.get(group_id)
-        if operation is None or not operation.applied:
-            return
+        for instruction in self.asked_of(group_id):
+            self._instruct(group_id, instruction)
+
+    def asked_of(self, group_id: int) -> list[Instruction]:
+        """What a leader of the group is to do."""
+        running = self._running.get(group_id)
+        return [] if running is None else list(running.asked)
+
+    def _resume(self, operation: Operation) -> None:
         operation.followed = True
-        self._instruct(group_id, MoveCursors(operation.number, ()))
+        operation.asked.clear()
+        self._ask(operation, MoveCursors(operation.number, ()))
         if operation.cancelled:
-            self._instruct(group_id, CancelMoves(operation.number))
+            self._ask(operation, CancelMoves(operation.number))
 
     def applied(self, number: int) -> None:
         """The commit of an operation took effect."""
@@ -139,7 +148,7 @@ class Operator:
         if world.leaders.host.incarnation != operation.incarnation:
             # Who asked died meanwhile; what comes up finds it.
             operation.followed = True
-            self._instruct(group_id, MoveCursors(number, operation.moves))
+            self._ask(operation, MoveCursors(number, operation.moves))
 
     def concluded(self, group_id: int, number: int) -> None:
         """A leader says that nothing of an operation is left to do.
@@ -147,7 +156,9 @@ class Operator:
         Raises:
             Violation: something is.
         """
-        operation = self._asked[number]
+        operation = self._asked.get(number)
+        if operation is None:
+            return
         world = self._world
         there = {move.stream for move in operation.moves if move.stream in world.log}
         done = {StreamId(each.storage_topic_id, each.partition) for each in self._made(operation)}
@@ -205,7 +216,11 @@ class Operator:
             self._running.pop(group_id, None)
             return
         operation.followed = True
-        self._instruct(group_id, MoveCursors(operation.number, operation.moves))
+        self._ask(operation, MoveCursors(operation.number, operation.moves))
+
+    def _ask(self, operation: Operation, instruction: Instruction) -> None:
+        operation.asked.append(instruction)
+        self._instruct(operation.group.group_id, instruction)
 
     def _instruct(self, group_id: int, instruction: Instruction) -> None:
         """A daemon that stands still hears it when it goes on; one that dies, when it comes up."""

@@ -1,0 +1,107 @@
+"""What an edit makes of the fields of a row, and what its operation needs to set them back.
+
+An edit counts from its commit on, for what is live too. Its row says of each field that it changed
+what it was before, so it is taken back field by field. Invariant: an edit is not taken back where
+a later one changed the same field, and stands.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from dss_core.errors import IllegalArgument, NotUndoable
+from dssd.operations.plans import Plan
+from dssd.store.paging import scan_all
+from dssd.store.port import Store
+from dssd.store.rows import GroupRow, OperationRow
+from dssd.topics.catalogue import Topic
+
+Fields = Mapping[str, Any]
+"""Fields of a row, and what they are to be."""
+
+TOPIC_ID = "topic_id"
+"""In ``before`` and ``after`` of an edit: a topic made anew under its name is another."""
+
+
+def asked(values: Fields, lifted: Sequence[str] = ()) -> Fields:
+    """What an edit asks for: values, and limits that are to go.
+
+    Raises:
+        IllegalArgument: it asks for nothing, or for a value of what is to go.
+    """
+    wanted = {name: value for name, value in values.items() if value is not None}
+    both = [name for name in lifted if name in wanted]
+    if both:
+        raise IllegalArgument(argument=both[0], rule="it is given or lifted, not both")
+    wanted |= dict.fromkeys(lifted)
+    if not wanted:
+        raise IllegalArgument(argument="the edit", rule=f"one of {', '.join(values)}")
+    return wanted
+
+
+def changed_fields(subject: GroupRow | Topic, wanted: Fields) -> dict[str, Any]:
+    """The wanted fields that are not as wanted."""
+    return {name: value for name, value in wanted.items() if getattr(subject, name) != value}
+
+
+def present_fields(subject: GroupRow | Topic, names: Fields) -> dict[str, Any]:
+    """The fields as they are now."""
+    return {name: getattr(subject, name) for name in names}
+
+
+def written(subject: GroupRow | Topic, changed: Fields) -> str:
+    """What an edit changes, for people."""
+    if not changed:
+        return "nothing would change"
+    return ", ".join(
+        f"{name} from {_word(getattr(subject, name))} to {_word(value)}"
+        for name, value in changed.items()
+    )
+
+
+def _word(value: object) -> str:
+    return "none" if value is None else str(value)
+
+
+def taken_back(plan: Plan, undone: OperationRow) -> Plan:
+    """The plan of an edit that sets back what an operation changed."""
+    return replace(plan, summary=f"take back operation {undone.number}: {plan.summary}")
+
+
+async def fields_before(store: Store, undone: OperationRow) -> Fields:
+    """The fields that an edit changed, as they were.
+
+    Raises:
+        NotUndoable: a later edit changed one of them, and stands.
+    """
+    mine = _fields_changed(undone)
+    found = await scan_all(store, OperationRow, after=(undone.number,))
+    later = {each.row.number: each.row for each in found}
+    for row in later.values():
+        # One that takes a later edit back stands and falls with it.
+        if row.undoes > undone.number or not _is_of(row, undone) or not _stands(row, later):
+            continue
+        again = sorted(mine & _fields_changed(row))
+        if again:
+            why = f"operation {row.number} changed {', '.join(again)} after it"
+            raise NotUndoable(number=undone.number, kind=undone.kind, why=why)
+    before = json.loads(undone.before)
+    return {name: before[name] for name in sorted(mine)}
+
+
+def _fields_changed(edit: OperationRow) -> set[str]:
+    before, after = json.loads(edit.before), json.loads(edit.after)
+    return {name for name in after if name != TOPIC_ID and after[name] != before[name]}
+
+
+def _is_of(row: OperationRow, undone: OperationRow) -> bool:
+    """Whether both are edits of the same topic or group."""
+    noun_and_verb = undone.kind.split(".")[:2]
+    same = (row.subject, row.group_id) == (undone.subject, undone.group_id)
+    return same and row.kind.split(".")[:2] == noun_and_verb
+
+
+def _stands(row: OperationRow, later: Mapping[int, OperationRow]) -> bool:
+    """Whether an operation was not taken back, or what took it back was."""
+    return not row.undone_by or not _stands(later[row.undone_by], later)

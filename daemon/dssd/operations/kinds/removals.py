@@ -1,0 +1,183 @@
+"""Removals of groups and topics: what goes with them is told before, and nothing brings it back.
+
+The removal is work behind the commit of the operation's row, so a daemon that ends between the two
+leaves it to the next one. Invariant: what is removed is what was planned: a group or a topic that
+was made anew under the same name is another one, and stays.
+"""
+
+import json
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+
+from dss_core.errors import GroupDestroyed, GroupNotFound, TopicInUse, TopicNotFound
+from dss_core.progress import Progress, complement, total
+from dssd.leaders.groups import Groups
+from dssd.leaders.registry import Registry
+from dssd.leaders.topic_readers import readers_of
+from dssd.log.port import Log
+from dssd.loop_yield import LoopTurn
+from dssd.operations.changes import RemoveGroup, RemoveTopic
+from dssd.operations.kinds.final import Final
+from dssd.operations.limits import GROUPS_NAMED_MAX, MEMBERS_NAMED_MAX
+from dssd.operations.plans import Begun, Plan, subject_of
+from dssd.store.rows import GroupRow, OperationRow
+from dssd.topics.catalogue import Catalogue, Topic
+
+
+class GroupRemovals(Final):
+    """Removals of groups."""
+
+    def __init__(self, groups: Groups, registry: Registry) -> None:
+        self._groups = groups
+        self._registry = registry
+
+    async def plan(self, change: RemoveGroup) -> Plan:
+        """What removing the group would do.
+
+        Raises:
+            GroupNotFound, GroupAmbiguous: it cannot be done.
+        """
+        group = self._groups.find(change.group)
+        survey = await self._registry.survey(group)
+        members = sorted({member.client_id for member in survey.members})
+        name = subject_of(group)
+        lag = f"{'' if survey.lag_exact else 'at most '}{survey.lag:,} records"
+        effects = [f"Its progress in {len(survey.streams)} streams goes, with a lag of {lag}."]
+        if members:
+            effects.append(f"{named(members)} are told that it was removed, and get nothing more.")
+        effects.append("Who subscribes to it later is refused until it is created again.")
+        return Plan(
+            change=RemoveGroup(name),
+            kind="groups.rm",
+            subject=name,
+            revision=group.revision,
+            summary=f"remove {name}: {len(members)} members, a lag of {lag}",
+            effects=tuple(effects),
+            members=tuple(members),
+            not_undoable_because="its progress is deleted",
+        )
+
+    async def begin(self, plan: Plan, number: int) -> Begun:
+        """The removal, as work."""
+        group = self._groups.find(plan.subject)
+        return Begun(
+            work=partial(self._remove, group.group_id),
+            before={"group_id": group.group_id, "plan": list(plan.effects)},
+        )
+
+    def resumed(self, row: OperationRow) -> Begun:
+        """It may have been removed already."""
+        return Begun(work=partial(self._remove, json.loads(row.before)["group_id"]))
+
+    async def _remove(self, group_id: int) -> None:
+        with suppress(GroupNotFound, GroupDestroyed):
+            await self._groups.remove(group_id)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """A group that reads a topic."""
+
+    name: str
+    unread: int
+    members: frozenset[str]
+    """Clients that hold streams of it."""
+
+
+class TopicRemovals(Final):
+    """Removals of topics."""
+
+    def __init__(self, groups: Groups, registry: Registry, catalogue: Catalogue, log: Log) -> None:
+        self._groups = groups
+        self._registry = registry
+        self._catalogue = catalogue
+        self._log = log
+
+    async def plan(self, change: RemoveTopic) -> Plan:
+        """What removing the topic would do.
+
+        Raises:
+            TopicNotFound: there is none.
+            TopicInUse: groups read it, and it is not to be removed although they do.
+        """
+        topic = self._catalogue.get(change.topic)
+        groups = await readers_of(topic, self._groups.groups)
+        if groups and not change.force:
+            raise TopicInUse(topic=topic.name, groups=", ".join(group.name for group in groups))
+        readers = [await self._reader(topic, group) for group in groups]
+        readers.sort(key=lambda reader: -reader.unread)
+        records, size_bytes = await self._size(topic)
+        what = f"{records:,} records, {size_bytes:,} bytes"
+        effects = [f"{what} in {len(topic.streams())} streams are deleted."]
+        effects += _told_of(readers)
+        return Plan(
+            change=change,
+            kind="topics.rm",
+            subject=topic.name,
+            revision=topic.revision,
+            summary=f"remove {topic.name}: {what}, read by {len(readers)} groups",
+            effects=tuple(effects),
+            members=tuple(sorted(set().union(*(reader.members for reader in readers)))),
+            not_undoable_because="its records are deleted",
+        )
+
+    async def begin(self, plan: Plan, number: int) -> Begun:
+        """The removal, as work."""
+        topic = self._catalogue.get(plan.subject)
+        return Begun(
+            work=partial(self._remove, topic.name, topic.topic_id),
+            before={"topic_id": topic.topic_id, "plan": list(plan.effects)},
+        )
+
+    def resumed(self, row: OperationRow) -> Begun:
+        """It may have been removed already."""
+        return Begun(work=partial(self._remove, row.subject, json.loads(row.before)["topic_id"]))
+
+    async def _remove(self, name: str, topic_id: int) -> None:
+        with suppress(TopicNotFound):
+            await self._catalogue.remove(name, topic_id=topic_id)
+
+    async def _size(self, topic: Topic) -> tuple[int, int]:
+        records = size_bytes = 0
+        turn = LoopTurn()
+        for stream in topic.streams():
+            await turn.give_way()
+            bounds = self._log.bounds(stream)
+            records += self._log.count(stream, bounds.start, bounds.end)[0]
+            size_bytes += bounds.bytes
+        return records, size_bytes
+
+    async def _reader(self, topic: Topic, group: GroupRow) -> _Reader:
+        ids = {part.storage_topic_id for part in topic.storage_topics}
+        progress = await self._registry.progress(group, ids)
+        unread = 0
+        turn = LoopTurn()
+        for stream in topic.streams():
+            await turn.give_way()
+            bounds, done = self._log.bounds(stream), progress.get(stream, Progress(0))
+            start = max(done.floor, bounds.start)
+            unread += total(complement(done.ranges, start, bounds.end)) if start < bounds.end else 0
+        live = self._registry.snapshot(group.group_id)
+        streams = set(topic.streams())
+        held = [each for each in (live.streams if live else ()) if each.stream in streams]
+        return _Reader(subject_of(group), unread, frozenset(each.client_id for each in held) - {""})
+
+
+def _told_of(readers: list[_Reader]) -> list[str]:
+    told = [
+        f"{reader.name} loses {reader.unread:,} records that it has not acknowledged."
+        if reader.unread
+        else f"{reader.name} has acknowledged all of it."
+        for reader in readers[:GROUPS_NAMED_MAX]
+    ]
+    if len(readers) > GROUPS_NAMED_MAX:
+        told.append(f"{len(readers) - GROUPS_NAMED_MAX} more groups read it.")
+    return told
+
+
+def named(clients: list[str]) -> str:
+    """Some clients by name, the rest by number."""
+    shown = ", ".join(clients[:MEMBERS_NAMED_MAX])
+    more = len(clients) - MEMBERS_NAMED_MAX
+    return f"{shown} and {more} more" if more > 0 else shown

@@ -1,0 +1,73 @@
+"""Closing sessions: a client's session ends for good, with all that it owns alone.
+
+Invariant: what is closed is the session that was planned; one that the client opens later is
+another, and stays.
+"""
+
+import json
+from collections.abc import Awaitable, Callable
+from functools import partial
+
+from dssd.operations.changes import CloseSession
+from dssd.operations.kinds.final import Final
+from dssd.operations.plans import Begun, Plan
+from dssd.sessions.listing import SessionView
+from dssd.sessions.sessions import Sessions
+from dssd.store.rows import OperationRow
+
+
+class SessionClosures(Final):
+    """Ends of sessions."""
+
+    def __init__(self, sessions: Sessions) -> None:
+        self._sessions = sessions
+
+    async def plan(self, change: CloseSession) -> Plan:
+        """What ending the session would do.
+
+        Raises:
+            SessionNotFound: the client has none.
+        """
+        session = await self._sessions.find(change.client_id)
+        return Plan(
+            change=change,
+            kind="sessions.close",
+            subject=session.client_id,
+            revision=0,
+            summary=f"close the session of {session.client_id}, {session.state}, "
+            f"{session.subscriptions} subscriptions",
+            effects=tuple(_effects(session)),
+            members=(session.client_id,),
+            not_undoable_because="the client has to open a new session",
+        )
+
+    async def begin(self, plan: Plan, number: int) -> Begun:
+        """The end, as work."""
+        session = await self._sessions.find(plan.subject)
+        before = {
+            "session_id": session.session_id.hex(),
+            "state": session.state,
+            "subscriptions": session.subscriptions,
+            "private": session.private,
+        }
+        return Begun(work=self._work(session.client_id, session.session_id), before=before)
+
+    def resumed(self, row: OperationRow) -> Begun:
+        """It may have ended already."""
+        session_id = bytes.fromhex(json.loads(row.before)["session_id"])
+        return Begun(work=self._work(row.subject, session_id))
+
+    def _work(self, client_id: str, session_id: bytes) -> Callable[[], Awaitable[None]]:
+        return partial(self._sessions.close, client_id, session_id)
+
+
+def _effects(session: SessionView) -> list[str]:
+    told: list[str] = []
+    if session.connected:
+        told.append("The client is told that its session was closed, and is disconnected.")
+    if session.subscriptions > session.private:
+        told.append("Streams that it holds in groups go to their other members at once.")
+    if session.private:
+        told.append(f"{session.private} private subscriptions go, with their progress.")
+    told.append("It may open a new session: only a ban keeps it out of a group.")
+    return told

@@ -1,0 +1,253 @@
+"""Edits of topics: how long records are kept, and when a publish is acknowledged.
+
+Both ways of a change of durability are safe while records come. A topic that becomes ``os`` has no
+ceilings yet, and the writer syncs each frame above its stream's ceiling. For one that becomes
+``sync``, what was acknowledged before is synced before the operation is done; its ceilings stay,
+because gaps below them must go on to be told from damage.
+"""
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Protocol
+
+from dss_core.errors import DiskFull, NotUndoable, Overloaded, TopicNotFound
+from dss_core.ids import StreamId
+from dss_core.progress import Progress, Range
+from dssd.clock import Clock
+from dssd.leaders.groups import Groups
+from dssd.leaders.registry import Registry
+from dssd.leaders.retention_losses import unacked
+from dssd.leaders.topic_readers import readers_of
+from dssd.limits import FULL_DISK_RETRY_S
+from dssd.log.port import Expiring, Log
+from dssd.loop_yield import LoopTurn
+from dssd.machines.leader.events import Instruction
+from dssd.operations.changes import Change, EditTopic, Undo
+from dssd.operations.kinds.edited_fields import (
+    TOPIC_ID,
+    Fields,
+    asked,
+    changed_fields,
+    fields_before,
+    present_fields,
+    taken_back,
+    written,
+)
+from dssd.operations.limits import GROUPS_NAMED_MAX
+from dssd.operations.plans import Begun, Plan, subject_of
+from dssd.store.port import Put, Store, VersionIs
+from dssd.store.rows import OperationRow, TopicRow
+from dssd.topics import model
+from dssd.topics.catalogue import Catalogue, Topic
+
+
+class EditedLog(Log, Protocol):
+    """What edits ask of the log."""
+
+    async def expiring(
+        self,
+        storage_topic_id: int,
+        retention_ms: int | None,
+        retention_bytes: int | None,
+        now_us: int,
+    ) -> Expiring:
+        """What a retention would take now; nothing is deleted."""
+
+    async def sync(self, storage_topic_id: int) -> None:
+        """Return once all that was appended before is durable."""
+
+
+class TopicEdits:
+    """Edits of topics."""
+
+    def __init__(
+        self,
+        store: Store,
+        groups: Groups,
+        registry: Registry,
+        catalogue: Catalogue,
+        log: EditedLog,
+        clock: Clock,
+    ) -> None:
+        self._store = store
+        self._groups = groups
+        self._registry = registry
+        self._catalogue = catalogue
+        self._log = log
+        self._clock = clock
+
+    async def plan(self, change: EditTopic) -> Plan:
+        """What the edit would do.
+
+        Raises:
+            TopicNotFound, IllegalArgument: it cannot be done.
+        """
+        return await self._planned(change, self._catalogue.get(change.topic), _of_topic(change))
+
+    async def begin(self, plan: Plan, number: int) -> Begun:
+        """The row as the edit leaves it, and the syncs that it needs."""
+        assert isinstance(plan.change, EditTopic)
+        return await self._begun(self._catalogue.get(plan.subject), _of_topic(plan.change))
+
+    async def plan_undo(self, undone: OperationRow) -> Plan:
+        """What setting the fields back would do. What retention took does not come back.
+
+        Raises:
+            NotUndoable: a later edit changed one of them, or the topic is gone.
+        """
+        fields = await fields_before(self._store, undone)
+        try:
+            topic = self._edited(undone)
+        except TopicNotFound:
+            why = "its topic was removed"
+            raise NotUndoable(number=undone.number, kind=undone.kind, why=why) from None
+        return taken_back(await self._planned(Undo(undone.number), topic, fields), undone)
+
+    async def begin_undo(self, undone: OperationRow, plan: Plan, number: int) -> Begun:
+        """As `begin`."""
+        fields = await fields_before(self._store, undone)
+        return await self._begun(self._edited(undone), fields)
+
+    def resumed(self, row: OperationRow) -> Begun:
+        """The syncs may not have been made."""
+        return Begun(work=partial(self._sync_edited, row))
+
+    def cancellation(self, row: OperationRow) -> Instruction | None:
+        """It cannot be stopped."""
+        return None
+
+    def _edited(self, row: OperationRow) -> Topic:
+        """The topic that an operation edited.
+
+        Raises:
+            TopicNotFound: it was removed.
+        """
+        topic = self._catalogue.get(row.subject)
+        if topic.topic_id != json.loads(row.before)[TOPIC_ID]:
+            raise TopicNotFound(topic=row.subject)
+        return topic
+
+    async def _planned(self, change: Change, topic: Topic, wanted: Fields) -> Plan:
+        changed = changed_fields(topic, wanted)
+        edited = replace(topic, **changed)
+        model.check_settings(edited.durability, edited.retention_ms, edited.retention_bytes)
+        effects: list[str] = []
+        if changed.keys() & {"retention_ms", "retention_bytes"}:
+            effects += await self._effects_of_retention(edited)
+        if "durability" in changed:
+            effects.append(_EFFECTS_OF_DURABILITY[edited.durability])
+        return Plan(
+            change=change,
+            kind="topics.edit",
+            subject=topic.name,
+            revision=topic.revision,
+            summary=f"edit {topic.name}: {written(topic, changed)}",
+            effects=tuple(effects),
+            nothing_to_do=not changed,
+        )
+
+    async def _begun(self, topic: Topic, wanted: Fields) -> Begun:
+        key = (topic.topic_id,)
+        found = await self._store.read(TopicRow, key)
+        if found is None:
+            raise TopicNotFound(topic=topic.name)
+        changed = changed_fields(topic, wanted)
+        row = replace(found.row, **changed, revision=topic.revision + 1)
+        becomes_durable = changed.get("durability") == "sync"
+        return Begun(
+            writes=[Put(row)],
+            preconditions=[VersionIs(TopicRow, key, found.version)],
+            committed=partial(self._catalogue.note_edited, row),
+            work=partial(self._sync, topic) if becomes_durable else None,
+            before={TOPIC_ID: topic.topic_id, **present_fields(topic, changed)},
+            after={TOPIC_ID: topic.topic_id, **changed},
+        )
+
+    async def _sync_edited(self, row: OperationRow) -> None:
+        await self._sync(self._edited(row))
+
+    async def _sync(self, topic: Topic) -> None:
+        """Make durable what was acknowledged before it was; a full disk is waited for."""
+        for part in topic.storage_topics:
+            while True:
+                try:
+                    await self._log.sync(part.storage_topic_id)
+                    break
+                except (DiskFull, Overloaded):
+                    await asyncio.sleep(FULL_DISK_RETRY_S)
+
+    async def _effects_of_retention(self, edited: Topic) -> list[str]:
+        parts = [await self._expiring(edited, part.storage_topic_id) for part in _limited(edited)]
+        going = {stream: range_ for part in parts for stream, range_ in part.ranges.items()}
+        records = 0
+        turn = LoopTurn()
+        for stream, (start, end) in going.items():
+            await turn.give_way()
+            records += self._log.count(stream, start, end)[0]
+        if not records:
+            return ["Retention takes nothing at once."]
+        size_bytes = sum(part.bytes for part in parts)
+        gone = f"Retention takes {records:,} records, {size_bytes:,} bytes, at once"
+        told = f"{gone}; they do not come back when the edit is taken back."
+        return [told, *_unread_sentences(await self._unread(edited, going))]
+
+    async def _unread(
+        self, edited: Topic, going: Mapping[StreamId, Range]
+    ) -> list[tuple[int, str]]:
+        """How much of it which groups have not acknowledged."""
+        ids = {stream.storage_topic_id for stream in going}
+        unread: list[tuple[int, str]] = []
+        turn = LoopTurn()
+        for group in await readers_of(edited, self._groups.groups):
+            progress = await self._registry.progress(group, ids)
+            lost = 0
+            for stream, (start, end) in going.items():
+                await turn.give_way()
+                lost += unacked(progress.get(stream, Progress(0)), start, end)
+            if lost:
+                unread.append((lost, subject_of(group)))
+        return unread
+
+    async def _expiring(self, edited: Topic, storage_topic_id: int) -> Expiring:
+        retention = (edited.retention_ms, edited.retention_bytes)
+        return await self._log.expiring(storage_topic_id, *retention, self._clock.wall_us())
+
+
+_EFFECTS_OF_DURABILITY = {
+    "os": "Publishes are acknowledged before they are durable: a loss of power may take those of "
+    "the last second. A file of the topic that is missing counts as lost from now on, and not as "
+    "damaged.",
+    "sync": "Publishes are acknowledged once they are durable. The operation is done when those "
+    "that were acknowledged before are durable too.",
+}
+
+
+def _limited(topic: Topic) -> Sequence[model.StorageTopic]:
+    """Those of which its retention takes something."""
+    limited = topic.retention_ms is not None or topic.retention_bytes is not None
+    return topic.storage_topics if limited else ()
+
+
+def _of_topic(change: EditTopic) -> Fields:
+    return asked(
+        {
+            "retention_ms": change.retention_ms,
+            "retention_bytes": change.retention_bytes,
+            "durability": change.durability,
+        },
+        [name for name in ("retention_ms", "retention_bytes") if getattr(change, f"no_{name}")],
+    )
+
+
+def _unread_sentences(unread: list[tuple[int, str]]) -> Sequence[str]:
+    unread.sort(reverse=True)
+    told = [
+        f"{name} has not acknowledged {records:,} of them."
+        for records, name in unread[:GROUPS_NAMED_MAX]
+    ]
+    if len(unread) > GROUPS_NAMED_MAX:
+        told.append(f"Nor have {len(unread) - GROUPS_NAMED_MAX} more groups all of them.")
+    return told

@@ -1,0 +1,31 @@
+"""When operators hand streams over and end members: drawn apart, so that no other plan changes.
+
+Invariant: hand-overs are orderly, so they make no record come twice where a plan is strict; an
+eviction is not, because its grace may be shorter than what users take.
+"""
+
+from random import Random
+
+MEMBER_OPERATIONS = ("transfer", "revoke_grant", "unpin", "rebalance", "evict", "ask_again")
+HAND_OVERS = frozenset({"transfer", "revoke_grant", "unpin", "rebalance", "ask_again"})
+OPERATED_SHARE = 1 / 4
+"""The share of runs in which operators do this."""
+ASKED_MAX = 8
+GRACE_MS_MAX = 5_000
+"""The longest that an operator lets an evicted member go on."""
+
+
+def operations(seed: int, begins_us: int, ends_us: int) -> list[tuple[int, str, int]]:
+    """When which of them is asked for, and of whom; in most runs none is."""
+    chance = Random(f"{seed}/members operated")
+    if chance.random() >= OPERATED_SHARE:
+        return []
+    times = chance.randint(1, ASKED_MAX)
+    return [
+        (
+            chance.randrange(begins_us, ends_us),
+            chance.choice(MEMBER_OPERATIONS),
+            chance.randrange(1 << 16),
+        )
+        for _ in range(times)
+    ]

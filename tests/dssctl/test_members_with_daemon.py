@@ -1,0 +1,123 @@
+"""Commands that change who reads which stream, against a daemon process and members."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count
+from typing import IO, Any, Protocol
+
+import pytest
+
+from support.dssctl_call import Completed
+
+STREAMS = 4
+_numbers = count(1)
+
+
+class Daemon(Protocol):
+    endpoint: str
+
+    def dssctl(self, *arguments: str, stdin: bytes = b"") -> Completed: ...
+
+
+def ok(done: Completed) -> bytes:
+    assert done.returncode == 0, done.stderr.decode()
+    return done.stdout
+
+
+def item(done: Completed) -> dict[str, Any]:
+    return dict(json.loads(ok(done))["item"])
+
+
+def refused(done: Completed, exit_code: int, code: str) -> None:
+    assert done.returncode == exit_code, done.stderr.decode()
+    assert f"error {code}: ".encode() in done.stderr
+
+
+def described(daemon: Daemon, group: str) -> dict[str, Any]:
+    return item(daemon.dssctl("groups", "describe", group, "-o", "json"))
+
+
+def held(daemon: Daemon, group: str) -> dict[str, str]:
+    """Who holds which stream."""
+    return {each["stream"]: each["client_id"] for each in described(daemon, group)["grants"]}
+
+
+@contextmanager
+def member(daemon: Daemon, group: str) -> Iterator["subprocess.Popen[bytes]"]:
+    """A member that consumes, once it holds a stream."""
+    before = {each["client_id"] for each in described(daemon, group)["members"]}
+    with subprocess.Popen(
+        [
+            *(sys.executable, "-m", "dssctl", "--endpoint", daemon.endpoint),
+            *("consume", f"{group}/#", "--group", group, "-o", "jsonl"),
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        try:
+            while not set(held(daemon, group).values()) - before - {None}:
+                assert process.poll() is None
+            yield process
+        finally:
+            process.kill()
+
+
+@pytest.fixture
+def group(daemon: Daemon) -> str:
+    """A group over a topic of its own."""
+    name = f"group{next(_numbers)}"
+    ok(daemon.dssctl("topics", "create", name, "--partitions", str(STREAMS)))
+    ok(daemon.dssctl("groups", "create", f"{name}@{name}/#", "--start", "earliest"))
+    return name
+
+
+def said(stream: IO[bytes] | None) -> str:
+    assert stream is not None
+    return stream.read().decode()
+
+
+@pytest.mark.slow("two members come")
+def test_one_stream_is_given_to_a_member_and_taken_from_it(daemon: Daemon, group: str) -> None:
+    stream = f"{group}/0/0"
+    with member(daemon, group), member(daemon, group):
+        first = held(daemon, group)[stream]
+        (other,) = {each["client_id"] for each in described(daemon, group)["members"]} - {first}
+        transfer = ("grants", "transfer", group, stream, "--to", other)
+        plan = item(daemon.dssctl(*transfer, "--dry-run", "-o", "json"))
+        assert [(each["stream"], each["to_client_id"]) for each in plan["moves"]] == [
+            (stream, other)
+        ]
+        assert b"FROM" in ok(daemon.dssctl(*transfer, "--dry-run"))
+        assert item(daemon.dssctl(*transfer, "-y", "-o", "json"))["state"] == "done"
+        assert held(daemon, group)[stream] == other
+        (pinned,) = [
+            each["pinned_to"]
+            for each in described(daemon, group)["grants"]
+            if each["stream"] == stream
+        ]
+        assert pinned == other
+        revoke = ("grants", "revoke", group, stream, "-y", "-o", "json")
+        assert item(daemon.dssctl(*revoke))["state"] == "done"
+        assert held(daemon, group)[stream] == first
+        rebalance = ("groups", "rebalance", group, "--max-moves", "1", "-y", "-o", "json")
+        assert item(daemon.dssctl(*rebalance))["kind"] == "groups.rebalance"
+    nobody = ("grants", "transfer", group, stream, "--to", "nobody", "-y")
+    refused(daemon.dssctl(*nobody), 5, "DSS2026")
+
+
+@pytest.mark.slow("a member comes, is ended and comes back")
+def test_a_member_is_evicted_and_kept_out_until_that_is_undone(daemon: Daemon, group: str) -> None:
+    with member(daemon, group) as process:
+        (client,) = [each["client_id"] for each in described(daemon, group)["members"]]
+        evict = ("borrowers", "evict", group, client, "--grace", "1s", "--ban", "1h")
+        evicted = item(daemon.dssctl(*evict, "--reason", "ticket", "-y", "-o", "json"))
+        assert evicted["state"] == "done"
+        assert process.wait() != 0
+        assert "DSS6007" in said(process.stderr)
+    assert described(daemon, group)["members"] == []
+    undone = daemon.dssctl("ops", "undo", str(evicted["number"]), "-y", "-o", "json")
+    assert item(undone)["undoes"] == evicted["number"]
+    refused(daemon.dssctl("borrowers", "evict", group, client, "-y"), 5, "DSS2026")

@@ -1,0 +1,127 @@
+"""Removals of groups and topics: what is told before, what goes, and what stays."""
+
+import asyncio
+import json
+
+import pytest
+
+from dss_core.errors import (
+    GroupNotFound,
+    NotUndoable,
+    OperationInProgress,
+    TopicInUse,
+    TopicNotFound,
+)
+from dssd.machines.messages import Invalidate
+from dssd.machines.start_point import Earliest
+from dssd.operations.changes import Direction, MoveCursors, RemoveGroup, RemoveTopic, ToLatest, Undo
+from dssd.store.port import Put
+from dssd.store.rows import (
+    BanRow,
+    GrantRow,
+    GroupRow,
+    PendingMoveRow,
+    ProgressRow,
+    StorageTopicRow,
+    StreamSetRow,
+    TopicRow,
+)
+from support.operated_groups import ANA, Works
+
+PER_GROUP = (GroupRow, GrantRow, ProgressRow, StreamSetRow, PendingMoveRow, BanRow)
+
+
+async def read_topic(works: Works, records: int = 10, consumed: int = 4) -> None:
+    [stream] = await works.plant.topic("orders", 1)
+    await works.plant.publish(stream, records)
+    await works.plant.group("$share/billing/orders/#", Earliest())
+    await works.consumed("billing", consumed)
+
+
+async def test_a_removal_of_a_group_says_what_goes_and_takes_all_its_rows(works: Works) -> None:
+    await read_topic(works)
+    member = works.plant.member(works.plant.groups.find("billing"), "bob")
+    member.want()
+    group = works.plant.groups.find("billing")
+    plan = await works.operations.plan(RemoveGroup("billing"))
+    assert (plan.kind, plan.not_undoable_because) == ("groups.rm", "its progress is deleted")
+    assert plan.summary == "remove billing@orders/#: 1 members, a lag of 6 records"
+    assert plan.members == ("ann",)
+    await works.plant.store.commit([Put(BanRow(group.group_id, "eve", 9, 1))])
+    removal = await works.apply(plan.change, if_revision=plan.revision, reason="ended")
+    assert (removal.state, removal.failure) == ("done", "")
+    await member.next(Invalidate)
+    for kind in PER_GROUP:
+        assert await works.plant.store.scan(kind) == []
+    with pytest.raises(NotUndoable, match="its progress is deleted"):
+        await works.operations.plan(Undo(removal.number))
+    with pytest.raises(GroupNotFound):
+        await works.operations.plan(RemoveGroup("billing"))
+
+
+async def test_a_group_on_which_an_operation_runs_is_not_removed(works: Works) -> None:
+    await read_topic(works)
+    moving = MoveCursors("billing", Direction.SKIP, to=ToLatest())
+    await works.operations.apply(moving, caller=ANA)
+    with pytest.raises(OperationInProgress):
+        await works.operations.apply(RemoveGroup("billing"), caller=ANA)
+
+
+async def test_a_removal_that_a_daemon_left_undone_is_done_by_the_next(
+    works: Works, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await read_topic(works)
+    stuck = asyncio.Event()
+
+    async def wait(*_: object, **__: object) -> None:
+        await stuck.wait()
+
+    monkeypatch.setattr(works.plant.groups, "remove", wait)
+    monkeypatch.setattr(works.plant.catalogue, "remove", wait)
+    of_group = await works.operations.apply(RemoveGroup("billing"), caller=ANA)
+    of_topic = await works.operations.apply(RemoveTopic("orders", force=True), caller=ANA)
+    await works.restart()
+    assert (await works.ended(of_group.number)).state == "done"
+    assert (await works.ended(of_topic.number)).state == "done"
+    assert await works.plant.store.scan(TopicRow) == []
+    assert works.plant.groups.groups() == ()
+
+
+async def test_what_was_made_anew_under_the_name_stays(
+    works: Works, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await works.plant.topic("orders", 1)
+    usual, may_go_on = works.plant.catalogue.remove, asyncio.Event()
+
+    async def late(name: str, *, topic_id: int) -> None:
+        await may_go_on.wait()
+        await usual(name, topic_id=topic_id)
+
+    monkeypatch.setattr(works.plant.catalogue, "remove", late)
+    removal = await works.operations.apply(RemoveTopic("orders"), caller=ANA)
+    await usual("orders")
+    [stream] = await works.plant.topic("orders", 1)
+    may_go_on.set()
+    assert (await works.ended(removal.number)).state == "done"
+    assert works.plant.catalogue.get("orders").streams() == (stream,)
+
+
+async def test_a_removal_of_a_topic_says_what_goes_and_who_reads_it(works: Works) -> None:
+    await read_topic(works)
+    with pytest.raises(TopicInUse, match="billing"):
+        await works.operations.plan(RemoveTopic("orders"))
+    await works.plant.group("$share/audit/#", Earliest())
+    plan = await works.operations.plan(RemoveTopic("orders", force=True))
+    size = works.plant.log.bounds(works.plant.catalogue.get("orders").streams()[0]).bytes
+    assert plan.effects == (
+        f"10 records, {size} bytes in 1 streams are deleted.",
+        "audit@# loses 10 records that it has not acknowledged.",
+        "billing@orders/# loses 6 records that it has not acknowledged.",
+    )
+    assert plan.members == ("ann",)
+    removal = await works.apply(plan.change)
+    assert (removal.state, json.loads(removal.before)["plan"]) == ("done", list(plan.effects))
+    for kind in (TopicRow, StorageTopicRow):
+        assert await works.plant.store.scan(kind) == []
+    with pytest.raises(TopicNotFound):
+        await works.operations.plan(RemoveTopic("orders"))
