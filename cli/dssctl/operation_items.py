@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from dss_client import Operation, OperationPlan
     from dss_client.changes import StreamMove
-    from dss_client.operations import OperatedStream, StreamPlan
+    from dss_client.operation_values import OperatedStream, StreamPlan
 
 _STATE_STYLES = {
     "done": "green",

@@ -10,7 +10,7 @@ from dss_client.daemon import DaemonStatus, Quarantined, UnreadLoss
 from dss_client.events import Event, EventPage
 from dss_client.groups import Borrower, Grant, Group, GroupDescription
 from dss_client.offsets import GroupOffsets, StreamOffsets
-from dss_client.operations import Operation, OperationPlan
+from dss_client.operation_values import Operation, OperationPlan
 from dss_client.producer import Ack, Delivery, Producer, RecordFields
 from dss_client.reader import Reader
 from dss_client.record import Batch, DeliveredBatch, DeliveredRecord, Record

@@ -141,7 +141,9 @@ async def test_a_frozen_member_delays_its_own_streams_only(daemon: RevivedDaemon
             operation = await client.operations.rewind("g", to="earliest")
             again = partial(seen_since, others, rewound_ns)
             await until_together(others, lambda: again() >= wanted, PATIENCE_S)
-            assert (await client.operations.get(operation.number)).streams_waiting == len(of_frozen)
+            waiting = await client.operations.get(operation.number)
+            waited_for = {each.stream: each.client_id for each in waiting.streams if not each.done}
+            assert waited_for == dict.fromkeys(of_frozen, "iterate-0")
             assert (await client.operations.ended(operation.number)).state == "done"
             frozen.thaw()
             await settled(client)

@@ -38,6 +38,7 @@ from dss_core.errors import (
     OperationInProgress,
     RevisionMoved,
 )
+from dss_core.ids import StreamId
 from dssd.clock import Clock
 from dssd.events.kinds import OPERATION_APPLIED
 from dssd.events.model import Event, Note
@@ -186,6 +187,11 @@ class Operations:
     async def pending_moves(self, row: OperationRow) -> list[PendingMoveRow]:
         """The moves of cursors that it waits to make."""
         return await self._history.pending_moves(row)
+
+    def holders(self, row: OperationRow) -> dict[StreamId, str]:
+        """Who holds which stream of its group now, by client id: whom it may wait for."""
+        live = self._registry.snapshot(row.group_id)
+        return {each.stream: each.client_id for each in live.streams} if live else {}
 
     def now_ms(self) -> int:
         """By the wall clock, for plans."""

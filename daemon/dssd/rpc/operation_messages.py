@@ -1,6 +1,6 @@
 """Plans and operations as they go over the wire."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 
 from dss_api.v1 import operations_pb2, types_pb2
@@ -75,7 +75,10 @@ def operation_message(row: OperationRow) -> operations_pb2.Operation:
 
 
 def stream_messages(
-    made: Sequence[MadeMoveRow], pending: Sequence[PendingMoveRow], catalogue: Catalogue
+    made: Sequence[MadeMoveRow],
+    pending: Sequence[PendingMoveRow],
+    holders: Mapping[StreamId, str],
+    catalogue: Catalogue,
 ) -> Iterator[operations_pb2.OperatedStream]:
     """The streams whose cursors an operation moved, and those that it waits for."""
     for move in made:
@@ -88,7 +91,10 @@ def stream_messages(
             )
     for waiting in pending:
         with suppress(StreamNotFound):
-            yield operations_pb2.OperatedStream(stream=_name(waiting, catalogue))
+            stream = StreamId(waiting.storage_topic_id, waiting.partition)
+            yield operations_pb2.OperatedStream(
+                stream=_name(waiting, catalogue), client_id=holders.get(stream, "")
+            )
 
 
 def _name(row: MadeMoveRow | PendingMoveRow, catalogue: Catalogue) -> str:

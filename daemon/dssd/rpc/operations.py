@@ -82,7 +82,8 @@ class OperationsServicer(operations_pb2_grpc.OperationsServicer):
         message = operation_message(row)
         made = await self._operations.made_moves(row.number)
         pending = await self._operations.pending_moves(row)
-        message.streams.extend(stream_messages(made, pending, self._catalogue))
+        holders = self._operations.holders(row) if pending else {}
+        message.streams.extend(stream_messages(made, pending, holders, self._catalogue))
         message.streams_done, message.streams_waiting = len(made), len(pending)
         return message
 

@@ -8,6 +8,7 @@ from dss_sim.mutants.in_lease import IN_LEASE
 from dss_sim.mutants.in_lending import IN_LENDING
 from dss_sim.mutants.in_log import IN_LOG
 from dss_sim.mutants.in_moves import IN_MOVES
+from dss_sim.mutants.in_operations import IN_OPERATIONS
 from dss_sim.mutants.in_pauses import IN_PAUSES
 from dss_sim.mutants.in_sessions import IN_SESSIONS
 
@@ -22,5 +23,6 @@ GROUPS = (
     IN_DISK,
     IN_SESSIONS,
     IN_PAUSES,
+    IN_OPERATIONS,
 )
 MUTANTS = tuple(mutant for group in GROUPS for mutant in group)

@@ -216,11 +216,8 @@ IN_BORROWERS = (
     Mutant(
         "suspension outlives its borrower",
         "a new borrower delivers nothing because the one before was suspended",
-        "Agent._carry_out",
-        """
-        self._delivery.resume(self.subscription)
-        self.start(now_ms)
-        """,
-        "self.start(now_ms)",
+        "Agent._begin_anew",
+        "self._delivery.resume(self.subscription)",
+        "pass",
     ),
 )

@@ -152,7 +152,7 @@ IN_DELIVERY = (
     Mutant(
         "suspended subscription still sends",
         "what was read before a suspension is sent after it",
-        "DeliveryWindow._suspended",
+        "DeliveryWindow._stop_sending",
         "self._turns.withdraw(self._streams[grant])",
         "pass",
     ),

@@ -228,11 +228,11 @@ IN_SESSIONS = (
         "Session.resume",
         """
         for row, group in rows:
-            self._rows[row.subscription] = row, group
+            self._rows[row.subscription] = row, self._services.groups.as_it_is(group)
         """,
         """
         for row, group in rows[1:]:
-            self._rows[row.subscription] = row, group
+            self._rows[row.subscription] = row, self._services.groups.as_it_is(group)
         """,
         JUDGE,
     ),
