@@ -7,9 +7,9 @@ import time
 from typing import Any, Protocol
 
 import pytest
+from support.command_here import CommandHere, Done
 
 import dss_client
-from support.command_here import CommandHere, Done
 
 PATIENCE_S = 10.0
 

@@ -242,7 +242,7 @@ class SessionRules:
         waiting = self._tokens.pop(token, None)
         if waiting is not None:
             held, acked = waiting
-            ledger.check_kept(held.agent.group.group_id, held.stream, acked)
+            ledger.check_kept(held.agent.group.group_id, held.stream, acked, held.grant_epoch)
 
     def check_in_time(self) -> None:
         """I16, I22: what has to be over by a deadline is. Not for a host that stood still.
