@@ -37,7 +37,7 @@ from typing import Any
 
 from dss_core.progress import Progress, complement
 from dss_sim.groups.checked_stream import CheckedStream
-from dss_sim.groups.cursor_rules import check_handed_out, take_move
+from dss_sim.groups.cursor_rules import note_handed_out, take_move
 from dss_sim.groups.damage_rules import DamageRules
 from dss_sim.groups.history import (
     AckDurable,
@@ -203,14 +203,14 @@ class Checker:
         offset = event.offset
         self._check_due(event, group, lent)
         self._log.check_key(event)
-        check_handed_out(event, lent, self._ends.get(event.stream, 0))
+        known = lent.counted.get(offset, 0)
+        note_handed_out(event, lent, self._ends.get(event.stream, 0))
         self._check_grant(event, lent)
         handed = lent.hands.get(offset, 0)
         if not handed:
             _check_in_turn(event, lent.first_below, event.key if group.by_key else None)
         elif not event.redelivered:
             raise Violation("S4", f"handed out again without a mark: {event}")
-        known = lent.counted.get(offset, 0)
         # Each grant before may have ended in doubt, and this one counts what it knows.
         if not 1 <= event.attempt <= known + event.grant_epoch:
             raise Violation("S10", f"handed out {known} times before: {event}")
@@ -227,7 +227,6 @@ class Checker:
         if event.redelivered and lent.follows and unseen:
             raise Violation("I5", f"marked though nobody can have seen it: {event}")
         lent.hands[offset] = handed + 1
-        lent.counted[offset] = known + 1
         lent.attempts[offset] = event.attempt
 
     def _check_rested(self, event: HandedOut, lent: CheckedStream) -> None:

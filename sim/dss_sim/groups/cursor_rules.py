@@ -5,7 +5,8 @@ must come of it from what it knows itself, and then forgets what is reopened, so
 again. Names are those of docs/proof/groups-simulator.md.
 
     S21 what an operator reopens is handed out again, as what the move says and nothing else
-    S22 nobody who held the stream before a move hands out or acknowledges anything after it
+    S22 nobody who held the stream before a move acknowledges anything after it; a client that has
+        not heard of that may still hand out what it has, until a later grant hands out (S4)
     S23 an undo brings nothing back that was acknowledged, and all that only its operation covered
 """
 
@@ -67,18 +68,15 @@ def _reopen(lent: CheckedStream, reopened: set[int], first: int) -> None:
     lent.first_below = defaultdict(lambda: begins, lowered)
 
 
-def check_handed_out(event: HandedOut, lent: CheckedStream, end: int) -> None:
-    """A stream that ends at ``end`` hands out.
-
-    Raises:
-        Violation: by a grant of before a move.
-    """
+def note_handed_out(event: HandedOut, lent: CheckedStream, end: int) -> None:
+    """A stream that ends at ``end`` hands out. By a grant of before a move, that does not count."""
     if event.grant_epoch < lent.moved_epoch:
-        raise Violation("S22", f"handed out under a grant of before a move: {event}")
+        return
     if event.grant_epoch > lent.hand_epoch < lent.moved_epoch:
         # What holders of before may have handed out was measured by now.
         lent.marked = max(lent.marked, end)
     lent.owed.discard(event.offset)
+    lent.counted[event.offset] = lent.counted.get(event.offset, 0) + 1
 
 
 def _all(progress: Progress) -> Ranges:

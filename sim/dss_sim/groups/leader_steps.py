@@ -267,6 +267,9 @@ def check_doubt(under_way: UnderWay, given: LeaderInput) -> None:
     lent = under_way.lent
     if lent.unmeasured or lent.is_at_end():
         return
+    if lent.sealed_end is not None and lent.suspect_end >= lent.sealed_end:
+        # All that there is of it is in doubt.
+        return
     sent = _sent_at_most(under_way, given)
     if sent is None or sent > max(lent.suspect_end, lent.frontier, lent.progress.floor):
         raise Violation("S4", f"the grant of {lent.stream} ended without a doubt: {given}")

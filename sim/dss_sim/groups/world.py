@@ -50,6 +50,7 @@ from dss_sim.groups.store import SimulatedStore, at_once, progress_in
 from dssd.leaders.progress_columns import progress_of, unpacked_ranges
 from dssd.machines.leader.events import LeaderInput
 from dssd.machines.messages import BorrowerId, GrantedStream, ToBorrower, ToLeader
+from dssd.machines.start_point import OFFSET_MAX
 from dssd.store.port import Put, Write
 from dssd.store.rows import GroupRow, MadeMoveRow, PendingMoveRow
 from dssd.topics.model import StorageTopic, Topic
@@ -189,9 +190,19 @@ class World:
         """
         for client_id, session in self.sessions.items():
             stands_still = self.schedule.now_us < session.host.frozen_until_us
+            if session.rules.consumed(granted.stream) >= self._sealed_end(granted.stream):
+                # Finished, and reopened by an operator before its holder heard that it is over.
+                continue
             for epoch in session.rules.delivered(group_id, granted.stream):
                 if epoch < granted.grant_epoch and not stands_still:
                     raise Violation("S4", f"{client_id} still delivers what is granted: {granted}")
+
+    def _sealed_end(self, stream: StreamId) -> int:
+        parts = (part for topic in self.catalogue.topics.values() for part in topic.storage_topics)
+        for part in parts:
+            if part.storage_topic_id == stream.storage_topic_id and part.ends is not None:
+                return part.ends[stream.partition]
+        return OFFSET_MAX
 
     def touch_leader(self, acting: Leading) -> None:
         """A leader took a step."""

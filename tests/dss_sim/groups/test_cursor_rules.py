@@ -61,9 +61,20 @@ UNDONE = moved(3, 1, dropped=((0, 3),), added=((0, 1),), number=8, undoes=7, epo
 BROKEN: list[tuple[str, str, list[Event]]] = [
     ("S22", "a move that fences nobody", [*REWOUND[:-2], moved(4, 2, dropped=FROM_TWO, epoch=1)]),
     (
-        "S22",
-        "a hand-out under a grant of before",
-        [*REWOUND, *consumed(2, epoch=1, again=True)[:1]],
+        "S21",
+        "what is reopened and not handed out again",
+        [
+            *REWOUND,
+            *consumed(3, epoch=3, again=True),
+            Acked(5, G, S, 2, "ann", 3),
+            stored(4),
+            Ended(9),
+        ],
+    ),
+    (
+        "S4",
+        "a grant of before, after a later one",
+        [*REWOUND, *consumed(2, epoch=3, again=True), *consumed(3, epoch=1, again=True)[:1]],
     ),
     (
         "S2",

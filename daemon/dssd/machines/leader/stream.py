@@ -129,14 +129,18 @@ def _report_free(state: LentStream, event: Reported) -> Acts:
     if not _is_holders(state, event):
         return (Act.SEND_INVALIDATE,)
     fresh = _merge(state, event.report)
-    if state.is_at_end():
-        return (*_end(state), Act.SEND_INVALIDATE)
-    if state.reserved and not event.final:
+    adopts = state.reserved and not event.final
+    if adopts and state.move is not None:
+        # Also at the end of the stream: after the move it is lent again, so its holder lets go.
         state.stall = event.report.stall
         state.reserved = False
-        if state.move is not None:
-            state.state = StreamState.REVOKING
-            return (Act.SAVE_SOON, Act.SEND_REVOKE)
+        state.state = StreamState.REVOKING
+        return (Act.SAVE_SOON, Act.SEND_REVOKE)
+    if state.is_at_end():
+        return (*_end(state), Act.SEND_INVALIDATE)
+    if adopts:
+        state.stall = event.report.stall
+        state.reserved = False
         state.state = StreamState.GRANTED
         return (Act.SAVE_SOON,) if fresh else (Act.SEND_SAVED,)
     return (Act.SAVE_SOON, Act.SEND_INVALIDATE) if fresh else (Act.SEND_INVALIDATE,)
@@ -309,7 +313,9 @@ def _seal(state: LentStream, event: Sealed) -> Acts:
 
 def _seal_free(state: LentStream, event: Sealed) -> Acts:
     state.sealed_end = event.end
-    return _end(state) if state.is_at_end() else ()
+    # After a move it would be lent again while the holder that it is kept for may hand out.
+    waits = state.reserved and state.move is not None
+    return _end(state) if state.is_at_end() and not waits else ()
 
 
 def _seal_granted(state: LentStream, event: Sealed) -> Acts:

@@ -386,6 +386,24 @@ def test_a_holder_that_presents_a_stream_that_is_to_move_is_adopted_and_asked_fo
     assert lent.ended_move == MadeMove(7, Progress(30), Progress(5))
 
 
+def test_a_holder_that_presents_a_stream_at_its_end_lets_go_before_it_moves() -> None:
+    lent = LentStream(StoredStream(STREAM, Progress(10), 10, 20, 20, EPOCH, b"s", ANN))
+    lent.reserved = True
+    step(lent, MoveAsked(TO_FIVE, None))
+    assert step(lent, reported(floor=20)) == (Act.SAVE_SOON, Act.SEND_REVOKE)
+    assert (state_of(lent), lent.progress) == (S.REVOKING, Progress(20))
+    step(lent, reported(floor=20, final=True))
+    assert step(lent, Released(ANN, EPOCH)) == (Act.SAVE_NOW, Act.PLACE)
+    assert (state_of(lent), lent.progress) == (S.FREE, Progress(5))
+
+
+def test_a_reserved_stream_that_is_sealed_where_it_stands_still_waits_with_its_move() -> None:
+    lent = moving(S.FREE, reserved=True)
+    assert step(lent, Sealed(10)) == ()
+    assert step(lent, HolderLost()) == (Act.SAVE_NOW, Act.PLACE)
+    assert (state_of(lent), lent.progress) == (S.FREE, Progress(5))
+
+
 def test_a_stream_that_is_kept_for_a_session_moves_before_it_is_lent_to_it() -> None:
     lent = moving(S.FREE, reserved=True)
     assert step(lent, GrantDecided(BOB, b"session of ann")) == (Act.SAVE_NOW,)
