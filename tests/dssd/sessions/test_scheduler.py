@@ -17,6 +17,7 @@ from dssd.events.kinds import STREAM_STALLED
 from dssd.limits import REVOKE_REPORT_SHARE, UNSUBSCRIBE_MS
 from dssd.log.port import Chunk
 from dssd.machines.delivery.events import DeliveryInput, Grown
+from dssd.machines.start_point import Earliest
 from dssd.sessions.client_items import Revoke, Status, Unsubscribe, UnsubscribedItem
 from dssd.store.memory import MemoryStore
 from support.heard_events import Heard
@@ -229,10 +230,11 @@ async def test_a_group_that_is_edited_while_it_is_joined_counts_as_edited(
     hall: Hall, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await hall.plant.topic("orders", 1)
-    group = await hall.plant.group(GROUP)
+    group = await hall.plant.group(GROUP, Earliest())
     edited, usual = replace(group, ack_wait_ms=7), hall.plant.store.commit
 
     async def commit(*given: Any) -> list[int]:  # noqa: ANN401 # as of the store
+        monkeypatch.setattr(hall.plant.store, "commit", usual)
         hall.plant.groups.note_changed(edited)
         return await usual(*given)
 
