@@ -63,6 +63,7 @@ class SessionRules:
         self._finishing: dict[int, int] = {}
         """Grants that are to be given back, and when their final report is due."""
         self._suspended: set[int] = set()
+        self._paused: set[int] = set()
         self._confirmed: set[int] = set()
         """Grants whose undelivered records the client said it dropped."""
         self._acked: defaultdict[int, list[Ranges]] = defaultdict(list)
@@ -157,6 +158,14 @@ class SessionRules:
         self.leaving.pop(subscription, None)
         self.standings.pop(subscription, None)
         self._suspended.discard(subscription)
+        self._paused.discard(subscription)
+
+    def set_paused(self, subscription: int, *, paused: bool) -> None:
+        """Nothing may be delivered while its group is paused, whatever its leader does besides."""
+        if paused:
+            self._paused.add(subscription)
+        else:
+            self._paused.discard(subscription)
 
     def suspended(self, subscription: int) -> None:
         """Nothing may be delivered until `resumed`."""
@@ -212,6 +221,8 @@ class SessionRules:
             raise Violation("S5", f"delivered though it is to be given back: {delivery}")
         if grant is not None and grant.agent.subscription in self._suspended:
             raise Violation("S4", f"delivered though the leader is silent: {delivery}")
+        if grant is not None and grant.agent.subscription in self._paused:
+            raise Violation("P1", f"delivered though the group is paused: {delivery}")
 
     def check_turns(self) -> None:
         """S12: no subscription waits for what others hold. Not for a host that stood still.
@@ -219,7 +230,8 @@ class SessionRules:
         Raises:
             Violation: one does.
         """
-        self.turns.check(self._session.window, self._suspended, self._session.host.now_ms())
+        silent = self._suspended | self._paused
+        self.turns.check(self._session.window, silent, self._session.host.now_ms())
 
     def check_answered(self, token: int, ledger: Ledger) -> None:
         """A1, S2: an ack is called durable once it is, with all that was acknowledged before it.
@@ -230,7 +242,7 @@ class SessionRules:
         waiting = self._tokens.pop(token, None)
         if waiting is not None:
             held, acked = waiting
-            ledger.check_kept(held.agent.group.group_id, held.stream, acked)
+            ledger.check_kept(held.agent.group.group_id, held.stream, acked, held.grant_epoch)
 
     def check_in_time(self) -> None:
         """I16, I22: what has to be over by a deadline is. Not for a host that stood still.
@@ -279,6 +291,8 @@ class SessionRules:
             for borrower in borrowers:
                 if borrower.suspended != (subscription in self._suspended):
                     raise Violation("S4", f"{session.client_id} was not told of its silent leader")
+                if borrower.pause.paused and subscription not in self._paused:
+                    raise Violation("P1", f"{session.client_id} was not told of a pause")
                 check_limits(borrower)
                 if leader is not None:
                     check_lease(borrower, session.host, leader, leaders.host)

@@ -8,7 +8,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 
+from dss_sim.groups.checker import MEMBER_FAULTS
 from dss_sim.groups.client import Client
+from dss_sim.groups.cursor_operator import KINDS as OPERATIONS
 from dss_sim.groups.history import Destroyed, Disturbed, Gone
 from dss_sim.groups.member_plans import MEMBER_OPERATIONS
 from dss_sim.groups.plan import Dies, Timed
@@ -19,7 +21,15 @@ from dss_sim.groups.world import World
 from dssd.sessions.client_items import Subscribe
 from dssd.store.keys import key_of
 from dssd.store.port import Delete, Write
-from dssd.store.rows import BanRow, GrantRow, GroupRow, LeaderRow, ProgressRow, StreamSetRow
+from dssd.store.rows import (
+    BanRow,
+    GrantRow,
+    GroupRow,
+    LeaderRow,
+    PendingMoveRow,
+    ProgressRow,
+    StreamSetRow,
+)
 from dssd.topics.model import StorageTopic, Topic
 
 NOTICES_US = 1_000
@@ -30,6 +40,8 @@ APPENDS_BY = 1_009
 """`Timed.who` divided by this chooses the producer, independently of the stream."""
 FOUND_AGAIN_US = 2_000_000
 """How long after a lease all late messages, and those that were resent for them, have come."""
+KINDS_OF_MOVES = (None, *OPERATIONS)
+"""By `Timed.amount`; None: any."""
 BURST_FRAMES = 8
 """More than a producer may have in flight."""
 
@@ -40,6 +52,7 @@ def happen(world: World, timed: Timed) -> None:
         timed.kind not in UNDISTURBING
         or _loses_goodbyes(world, timed)
         or _outlasts_leases(world, timed)
+        or _spares_vanished(world, timed)
     ):
         world.tell(Disturbed(world.schedule.now_us, timed.kind))
     KINDS[timed.kind](world, timed)
@@ -48,6 +61,11 @@ def happen(world: World, timed: Timed) -> None:
 def _loses_goodbyes(world: World, timed: Timed) -> bool:
     """A goodbye is sent once; if a dying leader misses it or does not save it, a doubt remains."""
     return timed.kind in LEAVES and any(each.kind in LEADER_FAULTS for each in world.plan.timed)
+
+
+def _spares_vanished(world: World, timed: Timed) -> bool:
+    """Who vanishes in a pause is not counted as a doubt."""
+    return timed.kind == "pause" and any(each.kind in MEMBER_FAULTS for each in world.plan.timed)
 
 
 def _outlasts_leases(world: World, timed: Timed) -> bool:
@@ -194,12 +212,14 @@ def _destroy_group(world: World, timed: Timed) -> None:
     group = world.groups.pop(names[timed.who % len(names)])
     rows, key = world.store.rows, (group.group_id,)
     writes: list[Write] = [Delete(GroupRow, key), Delete(LeaderRow, key)]
-    for kind in (GrantRow, ProgressRow, StreamSetRow, BanRow):
+    for kind in (GrantRow, ProgressRow, StreamSetRow, PendingMoveRow, BanRow):
         writes += [Delete(kind, key_of(found.row)) for found in at_once(rows.scan(kind, key))]
     at_once(rows.commit(writes))
     world.tell(Destroyed(world.schedule.now_us, group.name))
     world.leaders.destroy(group.group_id)
+    world.cursor_operator.forget(group.group_id)
     world.member_operator.forget(group.group_id)
+    world.pause_operator.forget(group)
 
 
 def _operated(world: World, timed: Timed) -> None:
@@ -214,6 +234,31 @@ def _operated(world: World, timed: Timed) -> None:
         "ask_again": operator.repeat,
     }
     asks[timed.kind](group)
+
+
+def _group(world: World, timed: Timed) -> GroupRow:
+    groups = list(world.groups.values())
+    return groups[timed.who % len(groups)]
+
+
+def _move_cursors(world: World, timed: Timed) -> None:
+    world.cursor_operator.move(_group(world, timed), KINDS_OF_MOVES[timed.amount])
+
+
+def _undo_moves(world: World, timed: Timed) -> None:
+    world.cursor_operator.undo(_group(world, timed))
+
+
+def _cancel_moves(world: World, timed: Timed) -> None:
+    world.cursor_operator.cancel(_group(world, timed))
+
+
+def _instruct_again(world: World, timed: Timed) -> None:
+    world.cursor_operator.repeat(_group(world, timed))
+
+
+def _pause(world: World, timed: Timed) -> None:
+    world.pause_operator.pause(_group(world, timed), timed.amount)
 
 
 # Faults
@@ -369,6 +414,7 @@ def _freeze_leader_host(world: World, timed: Timed) -> None:
 
 
 KINDS: Mapping[str, Callable[[World, Timed], None]] = {
+    "pause": _pause,
     "append": _append,
     "begin": _begin,
     "join": _join,
@@ -381,6 +427,10 @@ KINDS: Mapping[str, Callable[[World, Timed], None]] = {
     "seal_topic": _seal_topic,
     "remove_topic": _remove_topic,
     "destroy_group": _destroy_group,
+    "move_cursors": _move_cursors,
+    "undo_moves": _undo_moves,
+    "cancel_moves": _cancel_moves,
+    "instruct_again": _instruct_again,
     **dict.fromkeys(MEMBER_OPERATIONS, _operated),
     "partition": _partition,
     "lose_leader": _lose_leader,

@@ -12,7 +12,16 @@ from dss_sim.groups.borrower_rules import Incarnations
 from dss_sim.groups.catalogue import SimulatedCatalogue, declaration, new_group, new_topic
 from dss_sim.groups.checker import Checker, Violation
 from dss_sim.groups.client import Client
-from dss_sim.groups.history import Born, Committed, Declared, Disturbed, Event
+from dss_sim.groups.cursor_operator import CursorOperator
+from dss_sim.groups.history import (
+    Born,
+    Committed,
+    Declared,
+    Disturbed,
+    Event,
+    HandedOut,
+    Moved,
+)
 from dss_sim.groups.leader_host import LeaderHost, Leading
 from dss_sim.groups.leader_steps import Sight, seen_before
 from dss_sim.groups.ledger import Ledger
@@ -29,6 +38,7 @@ from dss_sim.groups.machine_rules import (
 )
 from dss_sim.groups.member_operator import MemberOperator
 from dss_sim.groups.network import Network
+from dss_sim.groups.pause_operator import PauseOperator
 from dss_sim.groups.pipe import Pipe
 from dss_sim.groups.plan import GroupPlan, Plan
 from dss_sim.groups.producers import Producer
@@ -37,11 +47,11 @@ from dss_sim.groups.record_keys import RecordKeys
 from dss_sim.groups.schedule import PARTS, Act, Crashed, Host, Schedule
 from dss_sim.groups.session_host import SimulatedSession
 from dss_sim.groups.store import SimulatedStore, at_once, progress_in
-from dssd.leaders.progress_columns import progress_of
+from dssd.leaders.progress_columns import progress_of, unpacked_ranges
 from dssd.machines.leader.events import LeaderInput
 from dssd.machines.messages import BorrowerId, GrantedStream, ToBorrower, ToLeader
-from dssd.store.port import Write
-from dssd.store.rows import GroupRow
+from dssd.store.port import Put, Write
+from dssd.store.rows import GroupRow, MadeMoveRow, PendingMoveRow
 from dssd.topics.model import StorageTopic, Topic
 
 LOOK_AT_ALL_EVERY = 50
@@ -82,7 +92,9 @@ class World:
         self.healed_us: int | None = None
         """Since when there are no faults."""
         self.ledger = Ledger()
+        self.cursor_operator = CursorOperator(self)
         self.member_operator = MemberOperator(self)
+        self.pause_operator = PauseOperator(self)
         self.incarnations = Incarnations(len(plan.groups))
         self._delays = self.chance.of("delays")
         self._pipes = self.chance.of("pipes")
@@ -140,6 +152,8 @@ class World:
         if self.transcript is not None:
             self.transcript(self.schedule.now_us, "history", event)
         self.checker.take(event)
+        if isinstance(event, HandedOut):
+            self.pause_operator.handed_out(event)
 
     def say(self, who: str, given: object) -> None:
         """For the transcript only."""
@@ -234,7 +248,9 @@ class World:
         # Where the whole daemon died since, leaders come back with its log.
         if self.writer.up:
             self.leaders.restart()
+            self.cursor_operator.resume()
             self.member_operator.resume()
+            self.pause_operator.resume()
 
     def crash_sessions(self, host: Host) -> None:
         """Every session of the host is gone; clients notice, leaders are told nothing."""
@@ -396,10 +412,34 @@ class World:
 
     def _committed(self, writes: Sequence[Write]) -> None:
         """A commit took effect: what it says of streams is told."""
-        self.ledger.take(writes)
+        epochs = {(row.group_id, row.storage_topic_id, row.partition): epoch
+                  for row, epoch in progress_in(writes)}  # fmt: skip
+        for made, asked in self.ledger.take(writes):
+            moved_epoch = epochs[asked.group_id, asked.storage_topic_id, asked.partition]
+            self.tell(self._moved(made, asked, moved_epoch))
+        for write in writes:
+            if isinstance(write, Put) and isinstance(write.row, PendingMoveRow):
+                self.cursor_operator.applied(write.row.number)
         for row, grant_epoch in progress_in(writes):
             group = self._group_names[row.group_id]
             stream = self.names[StreamId(row.storage_topic_id, row.partition)]
             progress = progress_of(row)
             floor, ranges = progress.floor, progress.ranges
             self.tell(Committed(self.schedule.now_us, group, stream, floor, ranges, grant_epoch))
+
+    def _moved(self, made: MadeMoveRow, asked: PendingMoveRow, grant_epoch: int) -> Moved:
+        stream = self.names[StreamId(made.storage_topic_id, made.partition)]
+        return Moved(
+            self.schedule.now_us,
+            self._group_names[asked.group_id],
+            stream,
+            made.number,
+            self.cursor_operator.undoes(made.number),
+            unpacked_ranges(asked.dropped),
+            unpacked_ranges(asked.added),
+            made.floor_before,
+            unpacked_ranges(made.ranges_before),
+            made.floor_after,
+            unpacked_ranges(made.ranges_after),
+            grant_epoch,
+        )

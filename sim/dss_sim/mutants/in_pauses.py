@@ -2,7 +2,7 @@
 
 from dss_sim.mutants.planting import Mutant
 
-JUDGE = "dss_sim.sessions.run"
+SHELLS = "dss_sim.sessions.run"
 
 IN_PAUSES = (
     Mutant(
@@ -11,7 +11,6 @@ IN_PAUSES = (
         "leader.pausing.conclude_if_obeyed",
         "state.pausing and not state.telling and state.reserve is Reserve.NOTHING",
         "state.pausing",
-        JUDGE,
     ),
     Mutant(
         "pause obeyed without the client",
@@ -19,7 +18,6 @@ IN_PAUSES = (
         "borrower.pausing.note_pause",
         "known.paused, known.obeyed = pause.paused, False",
         "known.paused, known.obeyed = pause.paused, True",
-        JUDGE,
     ),
     Mutant(
         "pause lifted by a lease",
@@ -27,7 +25,6 @@ IN_PAUSES = (
         "fairness.Share.silent",
         "self.suspended or self.paused",
         "self.suspended",
-        JUDGE,
     ),
     Mutant(
         "pause forgotten at a takeover",
@@ -35,7 +32,7 @@ IN_PAUSES = (
         "LeaderActor._load",
         "group.paused",
         "False",
-        JUDGE,
+        SHELLS,
     ),
     Mutant(
         "newcomer not told of a pause",
@@ -43,7 +40,6 @@ IN_PAUSES = (
         "leader.pausing.tell_newcomer",
         "turn.state.pause.paused or message.paused",
         "False",
-        JUDGE,
     ),
     Mutant(
         "late answer taken for the last",
@@ -51,7 +47,7 @@ IN_PAUSES = (
         "Scheduler.pause_taken",
         "self._closed or asked is None or asked.item.turn != turn",
         "self._closed or asked is None",
-        JUDGE,
+        SHELLS,
     ),
     Mutant(
         "resume never told",
@@ -59,7 +55,6 @@ IN_PAUSES = (
         "leader.pausing.change_pause",
         "_tell(turn, borrower_id)",
         "asked.paused and _tell(turn, borrower_id)",
-        JUDGE,
     ),
     Mutant(
         "end of a pause forgotten",
@@ -67,6 +62,6 @@ IN_PAUSES = (
         "PauseEnds._note",
         "self._due.set(group.group_id, self._clock.now_ms() + left_ms)",
         "pass",
-        JUDGE,
+        SHELLS,
     ),
 )

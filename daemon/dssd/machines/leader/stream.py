@@ -47,6 +47,7 @@ from dssd.machines.leader.stream_events import (
     Released,
     Reported,
     ResendDue,
+    ReserveEnded,
     RevokeDecided,
     Saved,
     Sealed,
@@ -227,8 +228,14 @@ def _give_up_holder(state: LentStream, event: HolderLost) -> Acts:
     """The holder for whom it was kept did not come."""
     if not state.reserved:
         return ()
-    state.reserved = False
     state.unmeasured = True
+    return _end_reserve(state, ReserveEnded())
+
+
+def _end_reserve(state: LentStream, event: ReserveEnded) -> Acts:
+    if not state.reserved:
+        return ()
+    state.reserved = False
     return (Act.PLACE,) if state.move is None else _end(state)
 
 
@@ -329,6 +336,7 @@ TRANSITIONS: Mapping[tuple[StreamState, type[StreamEvent]], Callable[..., Acts]]
     (_S.FREE, MoveCancelled): _cancel_move,
     (_S.FREE, Released): ignore,
     (_S.FREE, HolderLost): _give_up_holder,
+    (_S.FREE, ReserveEnded): _end_reserve,
     (_S.FREE, Overdue): ignore,
     (_S.FREE, ResendDue): ignore,
     (_S.FREE, Saved): _saved_free,
@@ -340,6 +348,7 @@ TRANSITIONS: Mapping[tuple[StreamState, type[StreamEvent]], Callable[..., Acts]]
     (_S.GRANTING, MoveCancelled): _cancel_move,
     (_S.GRANTING, Released): _release_doubtful,
     (_S.GRANTING, HolderLost): _lose_holder,
+    (_S.GRANTING, ReserveEnded): ignore,
     (_S.GRANTING, Overdue): _take_back,
     (_S.GRANTING, ResendDue): _grant_again,
     (_S.GRANTING, Saved): _saved_granting,
@@ -351,6 +360,7 @@ TRANSITIONS: Mapping[tuple[StreamState, type[StreamEvent]], Callable[..., Acts]]
     (_S.GRANTED, MoveCancelled): _cancel_move,
     (_S.GRANTED, Released): _release_doubtful,
     (_S.GRANTED, HolderLost): _lose_holder,
+    (_S.GRANTED, ReserveEnded): ignore,
     (_S.GRANTED, Overdue): ignore,
     (_S.GRANTED, ResendDue): ignore,
     (_S.GRANTED, Saved): _saved,
@@ -362,6 +372,7 @@ TRANSITIONS: Mapping[tuple[StreamState, type[StreamEvent]], Callable[..., Acts]]
     (_S.REVOKING, MoveCancelled): _cancel_move,
     (_S.REVOKING, Released): _release_doubtful,
     (_S.REVOKING, HolderLost): _lose_holder,
+    (_S.REVOKING, ReserveEnded): ignore,
     (_S.REVOKING, Overdue): _take_back,
     (_S.REVOKING, ResendDue): _revoke_again,
     (_S.REVOKING, Saved): _saved,
@@ -373,6 +384,7 @@ TRANSITIONS: Mapping[tuple[StreamState, type[StreamEvent]], Callable[..., Acts]]
     (_S.REVOKED, MoveCancelled): _cancel_move,
     (_S.REVOKED, Released): _release,
     (_S.REVOKED, HolderLost): _end_exactly,
+    (_S.REVOKED, ReserveEnded): ignore,
     (_S.REVOKED, Overdue): ignore,
     (_S.REVOKED, ResendDue): _revoked_again,
     (_S.REVOKED, Saved): _saved_revoked,
@@ -384,6 +396,7 @@ TRANSITIONS: Mapping[tuple[StreamState, type[StreamEvent]], Callable[..., Acts]]
     (_S.FINISHED, MoveCancelled): _cancel_move,
     (_S.FINISHED, Released): ignore,
     (_S.FINISHED, HolderLost): ignore,
+    (_S.FINISHED, ReserveEnded): ignore,
     (_S.FINISHED, Overdue): ignore,
     (_S.FINISHED, ResendDue): ignore,
     (_S.FINISHED, Saved): _saved_free,

@@ -1,0 +1,144 @@
+"""Operators who pause groups and resume them, at random.
+
+A change is durable from the moment at which it is asked for, as its row is; what a leader has not
+concluded, it or the next one is asked for again. Invariant: this decides nothing that a leader
+decides; it judges what one calls done. Names are those of docs/proof/groups-simulator.md::
+
+    P1  from the moment at which a leader calls a pause done until the group is resumed, no user is
+        handed anything of it
+    P2  every pause and every resume is done, once all has healed                (`unended`)
+"""
+
+from dataclasses import replace
+from functools import partial
+from random import Random
+from typing import TYPE_CHECKING
+
+from dss_sim.groups.history import HandedOut
+from dss_sim.groups.store import at_once
+from dss_sim.groups.violation import Violation
+from dssd.machines.leader.events import PauseGroup
+from dssd.store.port import Put
+from dssd.store.rows import GroupRow
+
+if TYPE_CHECKING:
+    from dss_sim.groups.world import World
+
+PAUSED_SHARE = 1 / 4
+"""The share of runs in which operators pause groups."""
+PAUSES_MAX = 5
+PAUSE_US = (1_000, 3_000_000)
+
+
+def pauses(seed: int, begins_us: int, ends_us: int) -> list[tuple[int, str, int, int]]:
+    """When which group is paused, and for how long; in most runs none is."""
+    chance = Random(f"{seed}/pauses")
+    if chance.random() >= PAUSED_SHARE:
+        return []
+    return [
+        (
+            chance.randrange(begins_us, ends_us),
+            "pause",
+            chance.randrange(1 << 16),
+            chance.randint(*PAUSE_US),
+        )
+        for _ in range(chance.randint(1, PAUSES_MAX))
+    ]
+
+
+class PauseOperator:
+    """The pauses of all groups."""
+
+    def __init__(self, world: "World") -> None:
+        self._world = world
+        self._numbers = 1 << 40
+        self._asked: dict[int, dict[int, bool]] = {}
+        """Not concluded, by group and number: whether it is to be paused."""
+        self._quiet: dict[str, int] = {}
+        """Groups that hand out nothing, and by which operation."""
+
+    # What operators ask for
+
+    def pause(self, group: GroupRow, for_us: int) -> None:
+        """Pause the group; it is resumed after a while, and when the world heals at the latest."""
+        self._change(group.name, paused=True)
+        resume = partial(self._change, group.name, paused=False)
+        self._world.schedule.after(for_us, resume)
+
+    def heal(self) -> None:
+        """Resume every group."""
+        for name in list(self._world.groups):
+            self._change(name, paused=False)
+
+    def _change(self, name: str, *, paused: bool) -> None:
+        group = self._world.groups.get(name)
+        if group is None or (paused and self._world.healed_us is not None):
+            return
+        if not paused:
+            self._quiet.pop(name, None)
+            if not group.paused:
+                return
+        group = replace(group, paused=paused, revision=group.revision + 1)
+        at_once(self._world.store.rows.commit([Put(group)]))
+        self._world.groups[name] = group
+        self._numbers += 1
+        self._asked.setdefault(group.group_id, {})[self._numbers] = paused
+        self._instruct(group.group_id, self._numbers)
+
+    # What leaders ask and say
+
+    def asked_of(self, group_id: int) -> list[PauseGroup]:
+        """What a leader of the group is to do, as the group stands now."""
+        paused = any(
+            each.paused for each in self._world.groups.values() if each.group_id == group_id
+        )
+        return [PauseGroup(number, paused) for number in self._asked.get(group_id, {})]
+
+    def resume(self) -> None:
+        """The daemon is up again, and goes on with what had not ended."""
+        for group_id in list(self._asked):
+            self.repeat_on(group_id)
+
+    def repeat_on(self, group_id: int) -> None:
+        """The group lost its leader."""
+        for number in self._asked.get(group_id, {}):
+            self._instruct(group_id, number)
+
+    def _instruct(self, group_id: int, number: int) -> None:
+        leaders = self._world.leaders
+
+        def instruct() -> None:
+            for asked in self.asked_of(group_id):
+                if asked.number == number:
+                    self._world.say("operator", asked)
+                    leaders.instruct(group_id, asked)
+
+        self._world.schedule.arrive(0, instruct, leaders.host)
+
+    def forget(self, group: GroupRow) -> None:
+        """The group was removed."""
+        self._asked.pop(group.group_id, None)
+        self._quiet.pop(group.name, None)
+
+    def unended(self) -> list[int]:
+        """P2: what is not done."""
+        return [number for asked in self._asked.values() for number in asked]
+
+    # What is judged
+
+    def concluded(self, group: GroupRow, number: int) -> None:
+        """A leader says that it is done."""
+        was_pause = self._asked.get(group.group_id, {}).pop(number, False)
+        now = self._world.groups.get(group.name)
+        if was_pause and now is not None and now.paused:
+            self._quiet.setdefault(group.name, number)
+
+    def handed_out(self, event: HandedOut) -> None:
+        """P1: a user was given a record.
+
+        Raises:
+            Violation: its group is paused.
+        """
+        number = self._quiet.get(event.group)
+        if number is not None:
+            raise Violation("P1", f"operation {number} had paused the group: {event}")
