@@ -37,7 +37,7 @@ from dss_sim.groups.machine_rules import (
     check_window,
 )
 from dss_sim.groups.member_operator import MemberOperator
-from dss_sim.groups.network import Network
+from dss_sim.groups.network import LATENCY_US, Network
 from dss_sim.groups.pause_operator import PauseOperator
 from dss_sim.groups.pipe import Pipe
 from dss_sim.groups.plan import GroupPlan, Plan
@@ -321,12 +321,15 @@ class World:
         return pipe
 
     def session_closed(self, session: SimulatedSession) -> None:
-        """A session's client is gone: its leaders hear of it in one process, by a call."""
+        """A session's client is gone: its leaders hear of it in one process, by a call.
+
+        That comes behind what its borrowers said last, as in the daemon, unless that is late.
+        """
         if self.sessions.get(session.client_id) is session:
             del self.sessions[session.client_id]
         groups = session.handler.group_ids()
         close = partial(self.leaders.close_session, session.session_id, groups)
-        self.schedule.arrive(0, close, self.leaders.host)
+        self.schedule.arrive(LATENCY_US[1], close, self.leaders.host)
 
     # The post
 

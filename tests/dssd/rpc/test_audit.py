@@ -91,8 +91,8 @@ class Served:
         self.clock = clock
         self.told: list[Event] = []
         self.audit = Audit(self.told.append, UnixPeers([self.address]), clock)
-        self.topics: topics_pb2_grpc.TopicsAsyncStub
-        self.operations: operations_pb2_grpc.OperationsAsyncStub
+        self.topics: topics_pb2_grpc.TopicsStub
+        self.operations: operations_pb2_grpc.OperationsStub
 
 
 @asynccontextmanager
@@ -217,8 +217,9 @@ async def test_a_refused_call_is_told_with_its_code() -> None:
 
 async def test_a_request_that_cannot_be_read_is_told_as_refused() -> None:
     async with serving(nothing) as served, grpc.aio.insecure_channel(served.address.target) as raw:
+        unread: Any = raw.unary_unary("/dss_api.v1.Topics/Remove")
         with pytest.raises(grpc.aio.AioRpcError):
-            await raw.unary_unary("/dss_api.v1.Topics/Remove")(b"\xff\xff")
+            await unread(b"\xff\xff")
     [event] = served.told
     assert (event.kind.code, event.subject) == ("call.refused", "/dss_api.v1.Topics/Remove")
 
