@@ -28,22 +28,30 @@ PAUSED_SHARE = 1 / 4
 """The share of runs in which operators pause groups."""
 PAUSES_MAX = 5
 PAUSE_US = (1_000, 3_000_000)
+FROZEN_SHARE = 1 / 3
+"""The share of pauses at which a client stands still."""
+FROZEN_BEFORE_US = (0, 3_000)
+FROZEN_US = (5_000, 700_000)
+"""Most are shorter than a client needs to doubt."""
 
 
 def pauses(seed: int, begins_us: int, ends_us: int) -> list[tuple[int, str, int, int]]:
-    """When which group is paused, and for how long; in most runs none is."""
+    """When which group is paused, which client stands still then, and for how long each.
+
+    In most runs there is none.
+    """
     chance = Random(f"{seed}/pauses")
     if chance.random() >= PAUSED_SHARE:
         return []
-    return [
-        (
-            chance.randrange(begins_us, ends_us),
-            "pause",
-            chance.randrange(1 << 16),
-            chance.randint(*PAUSE_US),
-        )
-        for _ in range(chance.randint(1, PAUSES_MAX))
-    ]
+    timed: list[tuple[int, str, int, int]] = []
+    for _ in range(chance.randint(1, PAUSES_MAX)):
+        at_us, who = chance.randrange(begins_us, ends_us), chance.randrange(1 << 16)
+        timed.append((at_us, "pause", who, chance.randint(*PAUSE_US)))
+        if chance.random() < FROZEN_SHARE:
+            # It has records, and hears of the pause late.
+            frozen_us = at_us - chance.randint(*FROZEN_BEFORE_US)
+            timed.append((frozen_us, "freeze_client", who, chance.randint(*FROZEN_US)))
+    return timed
 
 
 class PauseOperator:
