@@ -21,39 +21,11 @@ IN_MOVES = (
         "return _end(state)",
     ),
     Mutant(
-        "moved while it is kept",
-        "a cursor moves while the holder of the leader before may still hand out",
-        "leader.stream._ask_move_free",
-        "not _take_move(state, event) or state.reserved",
-        "not _take_move(state, event)",
-    ),
-    Mutant(
         "reopened unmarked",
         "records that were seen before a rewind come again as new",
         "cursor_moves.make_move",
         "max(state.suspect_end, _handed_out_below(state))",
         "state.suspect_end",
-    ),
-    Mutant(
-        "attempts of before a rewind",
-        "records that come again after a rewind begin with the attempts of before",
-        "cursor_moves.make_move",
-        "state.attempts = _kept(state.attempts, known_below, after)",
-        "state.attempts = _kept(state.attempts, OFFSET_MAX, after)",
-    ),
-    Mutant(
-        "known records forgotten by hand",
-        "a record that is skipped by hand takes along what is known of those behind it",
-        "cursor_moves._first_reopened",
-        "OFFSET_MAX",
-        "before.floor",
-    ),
-    Mutant(
-        "moved again",
-        "an instruction that comes twice moves the cursor twice",
-        "leader.stream._take_move",
-        "event.move.number <= state.cursor_generation or state.move is not None",
-        "state.move is not None",
     ),
     Mutant(
         "done before it is durable",
@@ -68,12 +40,5 @@ IN_MOVES = (
         "leader.machine._take_over",
         "take_pending_moves(turn, given.moves)",
         "",
-    ),
-    Mutant(
-        "marks not kept",
-        "after a takeover, what was seen before a rewind comes again unmarked",
-        "leaders.takeover._progress_row",
-        "record.marked_below",
-        "0",
     ),
 )
