@@ -220,12 +220,23 @@ async def test_a_flipped_bit_in_a_closed_store_is_refused_or_harmless(
 
 def end_of_all_but_one(log: bytes) -> int:
     """Where the last commit but one ends: a bad last one cannot be told from an unfinished one."""
-    salts = log[16:24]
+    salts, sums = log[16:24], struct.unpack_from(">2I", log, 24)
     commits = [0, 0]
     for at in range(32, len(log) - 4_120, 4_120):
-        _, pages, *_ = struct.unpack_from(">2I", log, at)
-        if log[at + 8 : at + 16] != salts:
+        _, pages, _, _, *own = struct.unpack_from(">6I", log, at)
+        sums = summed(log[at : at + 8] + log[at + 24 : at + 4_120], sums)
+        # The life may have ended between the header of a frame and its page.
+        if log[at + 8 : at + 16] != salts or tuple(own) != sums:
             break
         if pages:
             commits.append(at + 4_120)
     return commits[-2]
+
+
+def summed(content: bytes, sums: tuple[int, int]) -> tuple[int, int]:
+    """The sums of a frame, as SQLite adds them up over words in little endian."""
+    one, two = sums
+    for first, second in struct.iter_unpack("<2I", content):
+        one = (one + first + two) & 0xFFFFFFFF
+        two = (two + second + one) & 0xFFFFFFFF
+    return one, two
