@@ -42,14 +42,6 @@ IN_PAUSES = (
         "False",
     ),
     Mutant(
-        "late answer taken for the last",
-        "a client that obeyed a pause before the last one is believed to obey it still",
-        "Scheduler.pause_taken",
-        "self._closed or asked is None or asked.item.turn != turn",
-        "self._closed or asked is None",
-        SHELLS,
-    ),
-    Mutant(
         "resume never told",
         "a group that was resumed stays silent",
         "leader.pausing.change_pause",
