@@ -44,6 +44,7 @@ TOGETHER = (
     "tests/dss_sim/test_scale.py",
     "tests/dssctl/test_events_with_daemon.py",
     "tests/dssctl/test_members_with_daemon.py",
+    "tests/dssctl/test_members_with_daemon.py",
     "tests/dssctl/test_operations_with_daemon.py",
     "tests/dssctl/test_terminal.py",
     "tests/dssctl/test_with_daemon.py",

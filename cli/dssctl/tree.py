@@ -26,6 +26,7 @@ COMMANDS = {
     "ops": "What operators changed: list, show, undo, wait, cancel, apply a plan.",
     "produce": "Publish lines, or JSON lines, to a topic.",
     "consume": "Print records as they come, alone or as member of a group.",
+    "audit": "Which calls changed something, or were refused.",
     "events": "What happened to records and groups.",
     "daemon": "How the daemon is.",
     "errors": "What an error code means.",

@@ -5,7 +5,7 @@ order of their numbers; a watch that lost its connection goes on behind the last
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import datetime
@@ -68,6 +68,8 @@ class Events:
         since: str | datetime | None = None,
         severity: str = "info",
         subject: str = "",
+        codes: Sequence[str] = (),
+        principal: str = "",
         latest: int | None = None,
     ) -> EventPage:
         """The events that are kept.
@@ -77,6 +79,8 @@ class Events:
             since: only those that were told at this time or later; a time of the shared grammar.
             severity: only those that are as bad as this, or worse.
             subject: only those whose subject begins with this.
+            codes: only those with one of these codes.
+            principal: only those that tell what this one did.
             latest: only so many, the last ones.
 
         Raises:
@@ -90,6 +94,8 @@ class Events:
             since_ms=_since_ms(since),
             severity_min=_severity(severity),
             subject_prefix=subject,
+            codes=codes,
+            principal=principal,
         )
         if latest is not None:
             return await self._latest(request, _number(latest, "latest"))

@@ -68,6 +68,21 @@ def text_of_ms(at_ms: int) -> str:
     return f"{datetime.fromtimestamp(at_ms // 1_000, UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
+def text_of_span(ms: int) -> str:
+    """A span in its two largest units: ``48s``, ``14m02s``, ``3h10m``, ``41d``."""
+    seconds = ms // 1_000
+    if seconds < 60:
+        return f"{seconds}s"
+    minutes, seconds = divmod(seconds, 60)
+    if minutes < 60:
+        return f"{minutes}m{seconds:02}s"
+    hours, minutes = divmod(minutes, 60)
+    if hours < 24:
+        return f"{hours}h{minutes:02}m"
+    days, hours = divmod(hours, 24)
+    return f"{days}d{hours:02}h" if days < 10 else f"{days}d"
+
+
 def _parsed_us(text: str, now_us: int) -> int | None:
     if _DURATION.fullmatch(text):
         span_us = sum(int(n) * _UNIT_US[unit] for n, unit in _PART.findall(text))

@@ -55,6 +55,7 @@ from dssd.loop_yield import LoopTurn
 from dssd.operations.kind_table import operation_kinds
 from dssd.operations.operations import Operations
 from dssd.operations.pause_ends import PauseEnds
+from dssd.rpc.audit import Audit
 from dssd.rpc.daemon import DaemonFacts, DaemonServicer
 from dssd.rpc.events import EventsServicer
 from dssd.rpc.groups import GrantsServicer, GroupsServicer
@@ -64,6 +65,7 @@ from dssd.rpc.server import Register, RpcServer
 from dssd.rpc.sessions import SessionsServicer
 from dssd.rpc.slow_consumers import SlowConsumerWatch
 from dssd.rpc.topics import TopicsServicer
+from dssd.rpc.unix_peers import UnixPeers
 from dssd.sessions.sessions import Sessions
 from dssd.store.paging import scan_all
 from dssd.store.rows import StorageTopicRow
@@ -201,9 +203,12 @@ class Daemon:
     async def _serve(self, parts: _Parts) -> None:
         async with asyncio.TaskGroup() as tasks:
             log_servicer = LogServicer(parts.catalogue, parts.log, self._clock, tasks)
+            peers = UnixPeers(self._config.listen)
+            audit = Audit(parts.events.note, peers, self._clock)
             server = RpcServer(
-                self._registers(parts, log_servicer),
+                self._registers(parts, log_servicer, peers),
                 self._crash,
+                audit,
                 connections_max=max(1, connections_max() // len(self._config.listen)),
             )
             self._listening = server.bind(self._config.listen)
@@ -216,6 +221,7 @@ class Daemon:
                 await self._end_calls(server, log_servicer, parts)
             finally:
                 await server.stop(limits.STOP_CANCEL_S if self._stop.is_set() else None)
+                audit.flush()
                 for task in background:
                     task.cancel()
 
@@ -254,7 +260,9 @@ class Daemon:
         except TimeoutError:
             _LOG.warning("some sessions did not report in time; their records are redelivered")
 
-    def _registers(self, parts: _Parts, log_servicer: LogServicer) -> list[Register]:
+    def _registers(
+        self, parts: _Parts, log_servicer: LogServicer, peers: UnixPeers
+    ) -> list[Register]:
         topics = TopicsServicer(
             parts.catalogue, parts.log, lambda topic: readers_of(topic, parts.groups.groups)
         )
@@ -262,7 +270,7 @@ class Daemon:
         grants = GrantsServicer(parts.groups, parts.registry)
         sessions = SessionsServicer(parts.sessions)
         events = EventsServicer(parts.events)
-        operations = OperationsServicer(parts.operations, parts.catalogue)
+        operations = OperationsServicer(parts.operations, parts.catalogue, peers)
         daemon = DaemonServicer(lambda: self._facts(parts))
         return [
             lambda server: topics_pb2_grpc.add_TopicsServicer_to_server(topics, server),

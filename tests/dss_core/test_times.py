@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dss_core.errors import IllegalTime
-from dss_core.times import Moment, parse_time
+from dss_core.times import Moment, parse_time, text_of_span
 
 NOW_US = 1_795_000_000_000_000
 
@@ -97,3 +97,19 @@ def test_every_rfc3339_time_since_1970_is_read_exactly(moment: datetime) -> None
 def test_any_text_gives_a_time_or_the_condition(text: str) -> None:
     with suppress(IllegalTime):
         parse_time(text, now_us=NOW_US)
+
+
+@pytest.mark.parametrize(
+    ("ms", "text"),
+    [
+        (0, "0s"),
+        (999, "0s"),
+        (48_000, "48s"),
+        (842_000, "14m02s"),
+        (11_400_000, "3h10m"),
+        (93_600_000, "1d02h"),
+        (41 * 86_400_000, "41d"),
+    ],
+)
+def test_a_duration_has_its_two_largest_units(ms: int, text: str) -> None:
+    assert text_of_span(ms) == text

@@ -128,6 +128,17 @@ class Group:
                     return held
                 await asyncio.sleep(POLL_S)
 
+    async def reachable(self) -> None:
+        """Wait until the operator's connection is there again after a restart."""
+        async with asyncio.timeout(PATIENCE_S):
+            while True:
+                try:
+                    await self.client.groups.describe("g")
+                except (Unreachable, OutcomeUnknown, TimedOut):
+                    await asyncio.sleep(POLL_S)
+                else:
+                    return
+
     async def settled(self) -> None:
         """Wait until everything that was sent is acknowledged durably by somebody."""
         await until(lambda: self.sent <= self.durable())
@@ -226,6 +237,7 @@ async def test_a_banned_client_is_kept_out_over_a_restart_until_it_is_let_in(pro
         await operations.ended(evicted.number)
         await group.shared_by("bob", "cat")
         await group.daemon.revive()
+        await group.reachable()
         ann.begin()
         error = await ann.over()
         assert isinstance(error, ClientBanned)
@@ -243,6 +255,7 @@ async def test_an_eviction_is_done_although_the_daemon_dies_in_the_middle(protoc
         operations, ann = group.client.operations, group.members["ann"]
         evicted = await operations.apply(Evict("g", "ann"), reason="stuck")
         await group.daemon.revive()
+        await group.reachable()
         assert (await operations.ended(evicted.number)).state == "done"
         assert isinstance(await ann.over(), BorrowerEvicted)
         await group.shared_by("bob", "cat")

@@ -40,7 +40,10 @@ async def test_unread_records_that_retention_takes_are_told_and_counted() -> Non
         async with running("--data-dir", str(directory)) as daemon:
             async with connected(daemon.endpoint) as stubs:
                 status = await status_with_losses(stubs)
-                watching = stubs.events.Watch(events_pb2.WatchEventsRequest(after_number=0))
+                lost = events_pb2.WatchEventsRequest(
+                    after_number=0, severity_min=events_pb2.EVENT_SEVERITY_ERROR
+                )
+                watching = stubs.events.Watch(lost)
                 async with asyncio.timeout(20):
                     event = await anext(aiter(watching))
                 watching.cancel()

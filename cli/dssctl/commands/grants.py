@@ -4,11 +4,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dss_core.times import text_of_span
 from dssctl.arguments import GroupName, StreamName
 from dssctl.changing import Changing, carry_out
 from dssctl.connection import ask
 from dssctl.output import Column, Item, Kind, show_list
-from dssctl.output.instants import duration
 from dssctl.tree import Command, noun, settings_of
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ STREAM_STATE_STYLES = {"granted": "green", "granting": "yellow", "revoking": "ye
 def _for_so_long(item: Item, _now_us: int) -> str:
     age_ms = item["state_age_ms"]
     assert isinstance(age_ms, int)
-    return duration(age_ms)
+    return text_of_span(age_ms)
 
 
 def _ranges(item: Item, _now_us: int) -> str:

@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dss_core.errors import GroupMisspelt, GroupNotFound
+from dss_core.times import text_of_span
 from dssctl.advice import note_unmatched
 from dssctl.arguments import GroupName
 from dssctl.changing import Changing, carry_out
 from dssctl.commands.grants import GROUP_GRANT_KIND, grant_item
 from dssctl.connection import ask
 from dssctl.output import Column, Instant, Item, Kind, Section, show_list, show_one
-from dssctl.output.instants import duration
 from dssctl.quantities import moment_ms, span_ms
 from dssctl.removal import accepting, showing_removal
 from dssctl.tree import Command, noun, settings_of
@@ -29,7 +29,7 @@ def _lag(item: Item, _now_us: int) -> str:
 def _ack_wait(item: Item, _now_us: int) -> str:
     wait_ms = item["ack_wait_ms"]
     assert isinstance(wait_ms, int)
-    return duration(wait_ms)
+    return text_of_span(wait_ms)
 
 
 def _paused_until(item: Item, _now_us: int) -> str:

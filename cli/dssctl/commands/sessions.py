@@ -4,10 +4,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dss_core.times import text_of_span
 from dssctl.changing import Changing, carry_out
 from dssctl.connection import ask
 from dssctl.output import Column, Instant, Item, Kind, show_list
-from dssctl.output.instants import duration
 from dssctl.tree import Command, noun, settings_of
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ app = noun("sessions")
 def _expiry(item: Item, _now_us: int) -> str:
     expiry_s = item["expiry_s"]
     assert isinstance(expiry_s, int)
-    return duration(expiry_s * 1_000)
+    return text_of_span(expiry_s * 1_000)
 
 
 SESSION_KIND = Kind(

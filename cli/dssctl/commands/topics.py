@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dss_core.errors import TopicNotFound
+from dss_core.times import text_of_span
 from dssctl.arguments import TopicName
 from dssctl.changing import Changing, carry_out
 from dssctl.connection import ask
 from dssctl.output import Column, Instant, Item, Kind, Section, show_list, show_one
-from dssctl.output.instants import duration
 from dssctl.output.model import size
 from dssctl.quantities import size_bytes, span_ms
 from dssctl.removal import accepting, showing_removal
@@ -23,7 +23,7 @@ app = noun("topics")
 
 def _retention(item: Item, _now_us: int) -> str:
     age_ms = item["retention_ms"]
-    return duration(age_ms) if isinstance(age_ms, int) else "-"
+    return text_of_span(age_ms) if isinstance(age_ms, int) else "-"
 
 
 _DEFINITION = (

@@ -6,6 +6,8 @@ Knows no clock: the present is an argument.
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from dss_core.times import text_of_span
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -30,19 +32,4 @@ class Instant:
 
     def age(self, now_us: int) -> str:
         """How long ago it was, in two units; a moment to come counts as now."""
-        return duration(max(0, now_us - self.us) // 1_000)
-
-
-def duration(ms: int) -> str:
-    """A span in its two largest units: ``48s``, ``14m02s``, ``3h10m``, ``41d``."""
-    seconds = ms // 1_000
-    if seconds < 60:
-        return f"{seconds}s"
-    minutes, seconds = divmod(seconds, 60)
-    if minutes < 60:
-        return f"{minutes}m{seconds:02}s"
-    hours, minutes = divmod(minutes, 60)
-    if hours < 24:
-        return f"{hours}h{minutes:02}m"
-    days, hours = divmod(hours, 24)
-    return f"{days}d{hours:02}h" if days < 10 else f"{days}d"
+        return text_of_span(max(0, now_us - self.us) // 1_000)

@@ -65,6 +65,18 @@ OPERATION_ENDED = EventKind(
     "What an operator changed is done, or failed, or was cancelled.",
     Repeats.KEPT,
 )
+CALL_DONE = EventKind(
+    "call.done",
+    Severity.INFO,
+    "An operator's call changed something.",
+    Repeats.KEPT,
+)
+CALL_REFUSED = EventKind(
+    "call.refused",
+    Severity.WARNING,
+    "An operator's call that would change something was refused.",
+    Repeats.KEPT,
+)
 EVENTS_DROPPED = EventKind(
     "events.dropped",
     Severity.WARNING,
@@ -84,5 +96,7 @@ KINDS = (
     FILE_QUARANTINED,
     OPERATION_APPLIED,
     OPERATION_ENDED,
+    CALL_DONE,
+    CALL_REFUSED,
     EVENTS_DROPPED,
 )

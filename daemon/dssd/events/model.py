@@ -19,6 +19,9 @@ from dssd.events.limits import (
 GROUP_FIELD = "group"
 """An event of a stream names the group that it concerns in this field."""
 
+PRINCIPAL_FIELD = "principal"
+"""An event of what somebody did names them in this field."""
+
 _ELLIPSIS = "…".encode()
 
 

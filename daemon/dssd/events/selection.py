@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from dssd.events.columns import kept_in
 from dssd.events.limits import EVENTS_PAGE_ROWS
-from dssd.events.model import KeptEvent, Severity
+from dssd.events.model import PRINCIPAL_FIELD, KeptEvent, Severity
 from dssd.store.port import Store
 from dssd.store.rows import EventRow
 
@@ -20,6 +20,10 @@ class Selection:
     """Told last at this wall time or later."""
     severity_min: Severity = Severity.INFO
     subject_prefix: str = ""
+    codes: frozenset[str] = frozenset()
+    """All where empty."""
+    principal: str = ""
+    """Who did what is told; anybody where empty."""
 
     def wants(self, event: KeptEvent) -> bool:
         """Whether it is wanted."""
@@ -27,6 +31,8 @@ class Selection:
             event.severity >= self.severity_min
             and (self.since_ms is None or event.last_at_ms >= self.since_ms)
             and event.subject.startswith(self.subject_prefix)
+            and (not self.codes or event.code in self.codes)
+            and (not self.principal or event.fields.get(PRINCIPAL_FIELD) == self.principal)
         )
 
 

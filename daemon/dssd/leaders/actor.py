@@ -103,7 +103,11 @@ class LeaderActor:
             return
         except DiskFull:
             # A leader needs a durable epoch; the borrowers ask for a leader again later.
-            self._mailbox.clear()
+            left = [given for given in self._mailbox if isinstance(given, Instructed)]
+            self._mailbox = deque(left)
+            if left:
+                # Nobody asks again for what operations want.
+                await self._stops_before_retry()
             return
         try:
             await self._load(claimed)

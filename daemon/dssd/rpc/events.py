@@ -107,6 +107,8 @@ def _selection(
         since_ms=request.since_ms if request.HasField("since_ms") else None,
         severity_min=_SEVERITIES[request.severity_min],
         subject_prefix=request.subject_prefix,
+        codes=frozenset(request.codes),
+        principal=request.principal,
     )
 
 

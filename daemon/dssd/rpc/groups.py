@@ -1,11 +1,12 @@
 """The servicers of `Groups` and `Grants`: decode, ask groups and registry, encode."""
 
+from contextlib import suppress
 from typing import Any
 
 import grpc.aio
 
 from dss_api.v1 import groups_pb2, groups_pb2_grpc, types_pb2
-from dss_core.errors import GroupNotFound, IllegalArgument, StreamNotRead
+from dss_core.errors import DssError, GroupNotFound, IllegalArgument, StreamNotRead
 from dss_core.filters import SubscriptionFilter
 from dss_core.progress import Progress
 from dssd.leaders.groups import Groups
@@ -15,6 +16,7 @@ from dssd.leaders.takeover import BORROW, LEASE
 from dssd.loop_yield import LoopTurn
 from dssd.machines.fate import Counts
 from dssd.machines.messages import Stall
+from dssd.rpc.audited_calls import note_unchanged
 from dssd.rpc.simple_changes import DAMAGE_NUMBERS, on_damage
 from dssd.rpc.start_points import start_from
 from dssd.store.rows import GroupRow
@@ -52,6 +54,7 @@ class GroupsServicer(groups_pb2_grpc.GroupsServicer):
         self, request: groups_pb2.CreateGroupRequest, context: Context
     ) -> groups_pb2.Group:
         """Declare a group."""
+        known = self._known(request.filter)
         group = await self._groups.declare(
             SubscriptionFilter.parse(request.filter),
             start=start_from(request.start) if request.HasField("start") else None,
@@ -60,6 +63,8 @@ class GroupsServicer(groups_pb2_grpc.GroupsServicer):
             protocol=_protocol(request.protocol),
             on_damage=on_damage(request.on_damage),
         )
+        if known is not None and known.group_id == group.group_id:
+            note_unchanged()
         return _group(group, await self._registry.survey(group))
 
     async def List(
@@ -98,6 +103,7 @@ class GroupsServicer(groups_pb2_grpc.GroupsServicer):
             group = self._groups.find(request.group)
         except GroupNotFound:
             if request.if_exists:
+                note_unchanged()
                 return groups_pb2.RemoveGroupReply(removed=False)
             raise
         await self._groups.remove(group.group_id)
@@ -119,6 +125,11 @@ class GroupsServicer(groups_pb2_grpc.GroupsServicer):
             await turn.give_way()
             reply.streams.append(self._offsets(by_name[name]))
         return reply
+
+    def _known(self, written: str) -> GroupRow | None:
+        with suppress(DssError):  # it is not there, or is refused for what is wrong with it
+            return self._groups.find(written)
+        return None
 
     def _offsets(self, stream: StreamSurvey) -> groups_pb2.StreamOffsets:
         name = stream.name

@@ -1,4 +1,5 @@
-"""The guard around every call: it checks who may call, and turns errors into statuses.
+"""The guard around every call: it checks who may call, has it audited, and turns errors into
+statuses.
 
 This is the only place where conditions become gRPC statuses. A servicer raises a `DssError` and is
 done. Any other exception, except its own cancellation, is a programmer's error and stops the
@@ -20,6 +21,7 @@ from google.protobuf.message import DecodeError
 from dss_core.errors import DiskFailed, MessageUnreadable
 from dssd.descriptors import shortage_in
 from dssd.exception_groups import condition_in
+from dssd.rpc.audit import Audit
 from dssd.rpc.errors import abort
 from dssd.rpc.principal import principal_of, require
 
@@ -34,8 +36,9 @@ Crash = Callable[[BaseException], None]
 class Guard(grpc.aio.ServerInterceptor):
     """Wraps the handler of every method, once."""
 
-    def __init__(self, crash: Crash) -> None:
+    def __init__(self, crash: Crash, audit: Audit) -> None:
         self._crash = crash
+        self._audit = audit
         self._wrapped: dict[str, MethodHandler] = {}
         """By method; bounded by the methods that are served."""
 
@@ -60,12 +63,17 @@ class Guard(grpc.aio.ServerInterceptor):
         inner = _streaming(behaviour) if handler.response_streaming else behaviour
         decode = _decoder(handler.request_deserializer)
 
+        async def checked(request: Any, context: Context) -> object:  # noqa: ANN401 - of any method
+            require(principal_of(context), method)
+            if not handler.request_streaming:
+                request = decode(request)
+            return await inner(request, context)
+
+        watched = self._audit.watched(method, decode, checked)
+
         async def guarded(request: Any, context: Context) -> object:  # noqa: ANN401 - of any method
             try:
-                require(principal_of(context), method)
-                if not handler.request_streaming:
-                    request = decode(request)
-                return await inner(request, context)
+                return await watched(request, context)
             except (asyncio.CancelledError, grpc.aio.AbortError):
                 raise
             except BaseException as error:

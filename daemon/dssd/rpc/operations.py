@@ -13,7 +13,9 @@ from dssd.operations.limits import OPERATION_WATCHES_MAX, OPERATIONS_LISTED_MAX
 from dssd.operations.operations import Caller, Operations
 from dssd.rpc.changes import change_from
 from dssd.rpc.operation_messages import operation_message, plan_message, stream_messages
+from dssd.rpc.origin import origin_of
 from dssd.rpc.principal import principal_of
+from dssd.rpc.unix_peers import UnixPeers
 from dssd.store.rows import OperationRow
 from dssd.topics.catalogue import Catalogue
 
@@ -23,8 +25,9 @@ Context = grpc.aio.ServicerContext[Any, Any]
 class OperationsServicer(operations_pb2_grpc.OperationsServicer):
     """Serves what operators change."""
 
-    def __init__(self, operations: Operations, catalogue: Catalogue) -> None:
+    def __init__(self, operations: Operations, catalogue: Catalogue, peers: UnixPeers) -> None:
         self._operations = operations
+        self._peers = peers
         self._catalogue = catalogue
         self._watches = 0
 
@@ -39,9 +42,10 @@ class OperationsServicer(operations_pb2_grpc.OperationsServicer):
         self, request: operations_pb2.ApplyRequest, context: Context
     ) -> operations_pb2.Operation:
         """Apply a change; answers once it counts."""
+        origin = await origin_of(context, self._peers)
         row = await self._operations.apply(
             change_from(request.change),
-            caller=Caller(principal_of(context).name, context.peer()),
+            caller=Caller(principal_of(context).name, str(origin)),
             if_revision=request.if_revision if request.HasField("if_revision") else None,
             reason=request.reason,
             operation_id=request.operation_id,

@@ -15,6 +15,7 @@ from dss_core.errors import AddressInUse
 from dss_core.limits import MESSAGE_BYTES_MAX, METADATA_BYTES_MAX
 from dssd import limits
 from dssd.addresses import Address, TcpAddress, UnixAddress
+from dssd.rpc.audit import Audit
 from dssd.rpc.guard import Guard
 
 OPTIONS: tuple[tuple[str, int], ...] = (
@@ -60,11 +61,12 @@ class RpcServer:
         self,
         registers: Sequence[Register],
         crash: Callable[[BaseException], None],
+        audit: Audit,
         *,
         connections_max: int = limits.CONNECTIONS_MAX,
     ) -> None:
         self._server = grpc.aio.server(
-            interceptors=(Guard(crash),),
+            interceptors=(Guard(crash, audit),),
             options=(*OPTIONS, (CONNECTIONS_OPTION, connections_max)),
             maximum_concurrent_rpcs=limits.CONCURRENT_CALLS_MAX,
         )

@@ -17,6 +17,7 @@ from dss_core.errors import DssError, NotOpened, TimedOut
 from dssd.limits import SESSION_FAREWELL_S, SESSION_OPEN_WAIT_S
 from dssd.loop_yield import LoopTurn
 from dssd.rpc.limits import SESSIONS_LISTED_MAX
+from dssd.rpc.origin import peer_of
 from dssd.rpc.principal import principal_of
 from dssd.rpc.session_items import encoded, items_from, opening_from, refused
 from dssd.sessions.listing import SessionView
@@ -72,7 +73,7 @@ class SessionsServicer(sessions_pb2_grpc.SessionsServicer):
                 continue
             try:
                 opening = opening_from(message.open, str(principal_of(context)))
-                return await self._sessions.attach(replace(opening, peer=context.peer()))
+                return await self._sessions.attach(replace(opening, peer=peer_of(context)))
             except DssError as error:
                 await _write(context, refused(error, final=True))
                 return None

@@ -18,12 +18,10 @@ import logging
 import os
 import socket
 import stat
-import struct
 import termios
 from array import array
 from collections.abc import Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import NoReturn
 
 from dssd.addresses import Address, UnixAddress
@@ -31,13 +29,9 @@ from dssd.events.kinds import CONSUMER_SLOW
 from dssd.events.model import Event, Note
 from dssd.limits import CLOG_LOOK_S, CLOG_LOOKS_MAX
 from dssd.loop_yield import LoopTurn
+from dssd.rpc.unix_peers import credentials_of, descriptors
 
 _LOG = logging.getLogger(__name__)
-
-DESCRIPTORS = Path("/proc/self/fd")
-
-_CREDENTIALS = struct.Struct("3i")
-"""What the kernel says of a peer: its process, user and group."""
 
 _SocketState = tuple[int, int]
 """The inode of a socket, and the number of unread bytes in it."""
@@ -65,13 +59,13 @@ class SlowConsumerWatch:
         Looks are counted, not time: while the whole machine pauses, a peer cannot read either.
         """
         try:
-            descriptors = _descriptors()
+            numbers = descriptors()
         except OSError as error:  # none is left to look with
             _LOG.debug("cannot look at the sockets now: %s", error)
             return
         looks: dict[_SocketState, int] = {}
         turn = LoopTurn()
-        for descriptor in descriptors:
+        for descriptor in numbers:
             await turn.give_way()
             state = _socket_state(descriptor)
             if state is None:
@@ -119,14 +113,9 @@ def _peer_of(connection: socket.socket) -> str:
         OSError: the peer has left.
     """
     if connection.family == socket.AF_UNIX:
-        given = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-        return f"process {_CREDENTIALS.unpack(given)[0]}"
+        return f"process {credentials_of(connection)[0]}"
     host, port = connection.getpeername()[:2]
     return f"{host}:{port}"
-
-
-def _descriptors() -> list[int]:
-    return [int(entry.name) for entry in DESCRIPTORS.iterdir()]
 
 
 def _socket_state(descriptor: int) -> _SocketState | None:

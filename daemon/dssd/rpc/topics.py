@@ -12,6 +12,7 @@ from dss_core.ids import StreamId
 from dss_core.routing import Router
 from dssd.log.port import Log
 from dssd.loop_yield import LoopTurn
+from dssd.rpc.audited_calls import note_unchanged
 from dssd.store.rows import GroupRow
 from dssd.topics.catalogue import Catalogue, NewTopic, StorageTopic, Topic
 
@@ -55,7 +56,10 @@ class TopicsServicer(topics_pb2_grpc.TopicsServicer):
         self, request: topics_pb2.CreateTopicRequest, context: Context
     ) -> topics_pb2.Topic:
         """Create a topic."""
+        known = self._catalogue.find(request.name)
         topic = await self._catalogue.create(_new_topic(request))
+        if known is not None and known.topic_id == topic.topic_id:
+            note_unchanged()
         return await self._described(topic)
 
     async def List(
@@ -83,6 +87,7 @@ class TopicsServicer(topics_pb2_grpc.TopicsServicer):
             topic = self._catalogue.get(request.name)
         except TopicNotFound:
             if request.if_exists:
+                note_unchanged()
                 return topics_pb2.RemoveTopicReply(removed=False)
             raise
         groups = () if request.force else await self._readers_of(topic)

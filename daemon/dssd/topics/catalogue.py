@@ -76,10 +76,14 @@ class Catalogue:
         Raises:
             TopicNotFound: there is none.
         """
-        topic = self._by_name.get(name)
+        topic = self.find(name)
         if topic is None:
             raise TopicNotFound(topic=name)
         return topic
+
+    def find(self, name: str) -> Topic | None:
+        """The topic of this name, if there is one."""
+        return self._by_name.get(name)
 
     def topics(self) -> tuple[Topic, ...]:
         """All topics, by name."""

@@ -23,6 +23,7 @@ code 0 where every invariant holds, else 1, with the violation on stdout.
     S14 what a group did not acknowledge is passed only where that may be (`damage_rules`)
     S10 an attempt counts hand-outs that there were, and under one grant all of them
     A1  what a user was told is durable comes never again
+    S21, S22, S23: what operators make of cursors (`cursor_rules`)
     L2  progress reaches the end of every stream, once all has healed,     (at `Ended`);
         or what its group stays before because it cannot be read
 """
@@ -35,6 +36,8 @@ from pathlib import Path
 from typing import Any
 
 from dss_core.progress import Progress, complement
+from dss_sim.groups.checked_stream import CheckedStream
+from dss_sim.groups.cursor_rules import note_handed_out, take_move
 from dss_sim.groups.damage_rules import DamageRules
 from dss_sim.groups.history import (
     AckDurable,
@@ -53,6 +56,7 @@ from dss_sim.groups.history import (
     Key,
     Led,
     Lost,
+    Moved,
     Nakked,
     Passed,
     Published,
@@ -75,44 +79,6 @@ EARLY_US_MAX = 100_000
 __all__ = ["Checker", "Violation", "main"]
 
 
-class _Stream:
-    """One stream as one group consumes it."""
-
-    __slots__ = (
-        "acked", "acked_us", "asked", "attempts", "durable", "first_below", "follows",
-        "grant_epoch", "granted", "hand_epoch", "hand_member", "hands", "holes", "rests", "start",
-        "stored",
-    )  # fmt: skip
-
-    def __init__(self, start: int) -> None:
-        self.start = start
-        self.hands: dict[int, int] = {}
-        """How often each offset was handed out."""
-        self.first_below: defaultdict[Key, int] = defaultdict(lambda: start)
-        """Behind the last offset that was handed out for the first time; by key where the group
-        keeps that order, else all under None."""
-        self.hand_epoch = 0
-        self.hand_member = ""
-        """The member of the newest grant that handed out."""
-        self.follows = False
-        """The grant before it handed out too; else it is not known whether it did."""
-        self.attempts: dict[int, int] = {}
-        """Of what that grant handed out, how it was counted last."""
-        self.holes: list[tuple[int, int, int]] = []
-        """Start and end of what is gone, and the newest grant that may have read it before."""
-        self.asked: dict[int, tuple[str, int, int]] = {}
-        """Offsets that shall rest: who asked, when, and until when."""
-        self.rests: dict[int, int] = {}
-        """Those of which that is durable: until when they rest."""
-        self.acked_us: dict[int, int] = {}
-        self.acked: set[int] = set()
-        self.durable: set[int] = set()
-        self.stored = Progress(start)
-        self.grant_epoch = 0
-        self.granted = Progress(start)
-        """What was stored when the newest grant was."""
-
-
 class _Group:
     __slots__ = (
         "by_key", "declared", "destroyed", "every", "leader_epoch", "on_damage", "streams",
@@ -125,7 +91,7 @@ class _Group:
         self.on_damage = "pass"
         self.leader_epoch = 0
         self.destroyed = False
-        self.streams: defaultdict[str, _Stream] = defaultdict(lambda: _Stream(0))
+        self.streams: defaultdict[str, CheckedStream] = defaultdict(lambda: CheckedStream(0))
 
 
 class Checker:
@@ -171,7 +137,7 @@ class Checker:
             and lent.stored.floor < (end := self._reachable(stream, group, lent))
         ]
 
-    def _reachable(self, stream: str, group: _Group, lent: _Stream) -> int:
+    def _reachable(self, stream: str, group: _Group, lent: CheckedStream) -> int:
         """Where all is consumed that can be read."""
         end = self._ends.get(stream, 0)
         stop = self._damage.stays_before(group.on_damage, stream, lent.start, lent.stored)
@@ -185,10 +151,10 @@ class Checker:
         group.every, group.by_key = event.every, event.by_key
         group.on_damage = event.on_damage
         for stream, start in event.starts:
-            group.streams[stream] = _Stream(start)
+            group.streams[stream] = CheckedStream(start)
 
     def _born(self, event: Born) -> None:
-        self._groups[event.group].streams[event.stream] = _Stream(0)
+        self._groups[event.group].streams[event.stream] = CheckedStream(0)
 
     def _destroyed(self, event: Destroyed) -> None:
         self._groups[event.group].destroyed = True
@@ -237,9 +203,11 @@ class Checker:
         offset = event.offset
         self._check_due(event, group, lent)
         self._log.check_key(event)
+        known = lent.counted.get(offset, 0)
+        note_handed_out(event, lent, self._ends.get(event.stream, 0))
         self._check_grant(event, lent)
-        known = lent.hands.get(offset, 0)
-        if not known:
+        handed = lent.hands.get(offset, 0)
+        if not handed:
             _check_in_turn(event, lent.first_below, event.key if group.by_key else None)
         elif not event.redelivered:
             raise Violation("S4", f"handed out again without a mark: {event}")
@@ -255,19 +223,20 @@ class Checker:
         self._check_rested(event, lent)
         if offset in lent.durable:
             raise Violation("A1", f"its acknowledgement was durable: {event}")
-        if event.redelivered and lent.follows and not (known or self._disturbed or self._refused):
+        unseen = not (handed or self._disturbed or self._refused) and offset >= lent.marked
+        if event.redelivered and lent.follows and unseen:
             raise Violation("I5", f"marked though nobody can have seen it: {event}")
-        lent.hands[offset] = known + 1
+        lent.hands[offset] = handed + 1
         lent.attempts[offset] = event.attempt
 
-    def _check_rested(self, event: HandedOut, lent: _Stream) -> None:
+    def _check_rested(self, event: HandedOut, lent: CheckedStream) -> None:
         unsure_us = EARLY_US_MAX + int((event.at_us + DELAY_US_MAX) * self._clock_skew)
         lent.asked.pop(event.offset, None)
         until_us = lent.rests.pop(event.offset, 0)
         if event.at_us + unsure_us < until_us:
             raise Violation("S13", f"it was to rest until {until_us} us: {event}")
 
-    def _check_grant(self, event: HandedOut, lent: _Stream) -> None:
+    def _check_grant(self, event: HandedOut, lent: CheckedStream) -> None:
         if event.grant_epoch < lent.hand_epoch:
             raise Violation("S4", f"an older grant still hands out: {event}")
         if event.grant_epoch > lent.hand_epoch:
@@ -283,8 +252,9 @@ class Checker:
         if event.grant_epoch == lent.grant_epoch and lent.granted.is_acked(event.offset):
             raise Violation("I17", f"its ack was durable before its grant: {event}")
 
-    def _check_due(self, event: HandedOut, group: _Group, lent: _Stream) -> None:
-        if event.offset >= self._ends.get(event.stream, 0) or event.offset < lent.start:
+    def _check_due(self, event: HandedOut, group: _Group, lent: CheckedStream) -> None:
+        begun = event.offset >= lent.start or event.offset in lent.reopened
+        if event.offset >= self._ends.get(event.stream, 0) or not begun:
             raise Violation("S7", f"the log does not have it, or the group begins later: {event}")
         for start, end, epoch in lent.holes:
             if start <= event.offset < end and event.grant_epoch > epoch:
@@ -294,12 +264,17 @@ class Checker:
 
     def _acked(self, event: Acked) -> None:
         lent = self._groups[event.group].streams[event.stream]
+        if 0 < event.grant_epoch < lent.moved_epoch:
+            return
         lent.acked.add(event.offset)
         lent.acked_us[event.offset] = event.at_us
 
     def _ack_durable(self, event: AckDurable) -> None:
         lent = self._groups[event.group].streams[event.stream]
         durable = [offset for part in event.acked for offset in range(*part)]
+        if 0 < event.grant_epoch < lent.moved_epoch:
+            # An operator may have reopened some before this was heard.
+            durable = [offset for offset in durable if lent.stored.is_acked(offset)]
         lent.durable.update(durable)
         # What a member says of its refusals goes before the acks that it gives after them.
         newest_us = max((lent.acked_us.get(offset, 0) for offset in durable), default=0)
@@ -324,8 +299,17 @@ class Checker:
                 lent.granted = lent.stored
             lent.grant_epoch = event.grant_epoch
 
+    def _moved(self, event: Moved) -> None:
+        group = self._groups[event.group]
+        lent = group.streams[event.stream]
+        before = Progress(event.floor_before, event.ranges_before)
+        if before.merged(lent.stored) != before:
+            raise Violation("S2", f"progress shrank from {lent.stored} before a move: {event}")
+        self._check_acked(event, before, group, lent)
+        take_move(event, lent, self._ends.get(event.stream, 0))
+
     def _check_acked(
-        self, event: Committed, stored: Progress, group: _Group, lent: _Stream
+        self, event: Committed | Moved, stored: Progress, group: _Group, lent: CheckedStream
     ) -> None:
         end = stored.ranges[-1][1] if stored.ranges else stored.floor
         if end > self._ends.get(event.stream, 0):
@@ -337,6 +321,7 @@ class Checker:
                 if group.every and offset % group.every == 0:
                     continue
                 if offset in lent.acked:
+                    lent.settled.add(offset)
                     continue
                 if not self._log.is_hole(event.stream, offset):
                     raise Violation("S2", f"nobody acknowledged {offset}: {event}")
@@ -368,15 +353,18 @@ class Checker:
                 if stream not in self._gone:
                     self._check_delivered(name, stream, group, lent)
 
-    def _check_delivered(self, name: str, stream: str, group: _Group, lent: _Stream) -> None:
+    def _check_delivered(self, name: str, stream: str, group: _Group, lent: CheckedStream) -> None:
         reachable = self._reachable(stream, group, lent)
-        for offset in range(lent.start, self._ends.get(stream, 0)):
-            times = lent.hands.get(offset, 0)
+        for offset in [*lent.owed, *range(lent.start, self._ends.get(stream, 0))]:
+            times = lent.counted.get(offset, 0)
             if group.every and offset % group.every == 0:
                 continue
             if self._log.is_hole(stream, offset):
                 continue
-            if not times and offset < reachable:
+            if offset in lent.owed and offset < reachable:
+                raise Violation("S21", f"{name} did not get {stream} @{offset} again")
+            seen = offset in lent.hands or offset in lent.passed
+            if not seen and offset < reachable:
                 raise Violation("I4", f"{name} never got {stream} @{offset}")
             if times > 1 and not (self._disturbed or self._refused):
                 raise Violation("I5", f"{name} got {stream} @{offset} {times} times")
@@ -399,6 +387,7 @@ _TAKERS: dict[type[Event], Callable[[Checker, Any], None]] = {
     Acked: Checker._acked,
     Nakked: Checker._nakked,
     AckDurable: Checker._ack_durable,
+    Moved: Checker._moved,
     Committed: Checker._committed,
     Led: Checker._led,
     Disturbed: Checker._disturb,

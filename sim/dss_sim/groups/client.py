@@ -308,7 +308,8 @@ class Client:
         if waiting is not None:
             held, acked = waiting
             world = self._world
-            world.tell(AckDurable(world.schedule.now_us, held.group, held.stream, acked, self.name))
+            told = (held.group, held.stream, acked, self.name, held.grant_epoch)
+            world.tell(AckDurable(world.schedule.now_us, *told))
 
     def _pong(self, token: int) -> None:
         if token == self._asked_ping:
@@ -365,7 +366,8 @@ class Client:
 
     def _ack(self, held: Held, offset: int) -> None:
         world = self._world
-        world.tell(Acked(world.schedule.now_us, held.group, held.stream, offset, self.name))
+        told = (held.group, held.stream, offset, self.name, held.grant_epoch)
+        world.tell(Acked(world.schedule.now_us, *told))
         held.held.discard(offset)
         held.hung.discard(offset)
         held.acked.append(offset)

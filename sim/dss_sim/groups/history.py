@@ -164,6 +164,8 @@ class Acked(NamedTuple):
     stream: str
     offset: int
     member: str
+    grant_epoch: int = 0
+    """Under which it got the record; 0 where that is not known."""
 
 
 class Nakked(NamedTuple):
@@ -186,6 +188,30 @@ class AckDurable(NamedTuple):
     stream: str
     acked: Ranges
     member: str
+    grant_epoch: int = 0
+    """As in `Acked`."""
+
+
+class Moved(NamedTuple):
+    """It is durable that an operator moved the cursor of a stream."""
+
+    at_us: int
+    group: str
+    stream: str
+    number: int
+    """Of the operation; they rise."""
+    undoes: int
+    """The operation that it takes back; 0: none."""
+    dropped: Ranges
+    """What the operator wanted to be acknowledged no longer."""
+    added: Ranges
+    """What the operator wanted to count as acknowledged, after that."""
+    floor_before: int
+    ranges_before: Ranges
+    floor: int
+    ranges: Ranges
+    grant_epoch: int
+    """Nothing that is said under an older grant counts from now on."""
 
 
 class Committed(NamedTuple):
@@ -237,6 +263,7 @@ Event = (
     | Acked
     | Nakked
     | AckDurable
+    | Moved
     | Committed
     | Led
     | Disturbed
@@ -247,7 +274,8 @@ _KINDS: Mapping[str, type[Event]] = {
     kind.__name__: kind
     for kind in (
         Declared, Born, Destroyed, Gone, Appended, Stored, Published, Unpublished, Damaged, Lost,
-        Unreadable, Passed, HandedOut, Acked, Nakked, AckDurable, Committed, Led, Disturbed, Ended,
+        Unreadable, Passed, HandedOut, Acked, Nakked, AckDurable, Moved, Committed, Led, Disturbed,
+        Ended,
     )
 }  # fmt: skip
 

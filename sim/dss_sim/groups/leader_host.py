@@ -23,6 +23,7 @@ from dssd.leaders.takeover import (
     TakeoverCommit,
     next_takeover,
     present_streams,
+    stored_moves,
     stored_streams,
     stored_versions,
     stream_sets_of,
@@ -197,6 +198,7 @@ class LeaderHost:
         acting = self.leading.pop(group_id, None)
         if acting is not None:
             acting.over = True
+            self._world.cursor_operator.resume_on(group_id)
             self._world.member_operator.repeat_on(group_id)
             self._world.pause_operator.repeat_on(group_id)
 
@@ -235,17 +237,17 @@ class LeaderHost:
             stored_streams(world.store.rows, world.catalogue, world.log, acting.group, AtOnce())
         )
         versions = at_once(stored_versions(world.store.rows, acting.group))
+        moves = at_once(stored_moves(world.store.rows, acting.group))
         waiting, acting.mailbox = acting.mailbox, []
         if self._led.get(acting.group.group_id) == self._boots:
             acting.kept_until_ms = self.host.now_ms() + world.plan.timing.lease_ms
         self._led[acting.group.group_id] = self._boots
-        bans = world.member_operator.bans(acting.group.group_id)
-        taken = (stored, attempt.restarted, versions)
-        paused = acting.group.paused
+        group_id, paused = acting.group.group_id, acting.group.paused
+        bans = world.member_operator.bans(group_id)
+        taken = (stored, attempt.restarted, versions, moves)
         self._feed(acting, TookOver(self.host.now_ms(), *taken, bans=bans, paused=paused))
-        for asked in world.pause_operator.asked_of(acting.group.group_id):
-            self._feed(acting, Instructed(asked, self.host.now_ms()))
-        for instruction in world.member_operator.asked_of(acting.group.group_id):
+        asked = (world.pause_operator, world.cursor_operator, world.member_operator)
+        for instruction in (each for operator in asked for each in operator.asked_of(group_id)):
             self._feed(acting, Instructed(instruction, self.host.now_ms()))
         for given in waiting:
             self._feed(acting, given)
@@ -289,6 +291,7 @@ class LeaderHost:
                 assert acting.leader is not None
                 group_id = acting.group.group_id
                 self._world.member_operator.concluded(group_id, number, acting.leader)
+                self._world.cursor_operator.concluded(group_id, number)
                 self._world.pause_operator.concluded(acting.group, number)
             case Stop():
                 self._end(acting)
@@ -379,3 +382,5 @@ class LeaderHost:
         for given in acting.mailbox:
             if isinstance(given, Received) and isinstance(given.message, LeaderWanted):
                 self.receive(acting.group.group_id, given.message)
+            elif isinstance(given, Instructed):
+                self.instruct(acting.group.group_id, given.instruction)

@@ -13,8 +13,11 @@ from dss_sim.groups.violation import Violation
 from dssd.machines.attempts import Attempts
 from dssd.machines.leader.events import (
     Committed,
+    Instructed,
     LeaderEffect,
     LeaderInput,
+    MadeMove,
+    Persist,
     Received,
     Send,
     SessionClosed,
@@ -56,6 +59,7 @@ class Present(NamedTuple):
     report: StreamReport
     adopts: bool
     """The stream is kept for its holder, who goes on."""
+    cursor_generation: int
 
 
 class Stray(NamedTuple):
@@ -65,6 +69,7 @@ class Stray(NamedTuple):
     report: StreamReport
     known: Known
     state: StreamState
+    cursor_generation: int
 
 
 class UnderWay(NamedTuple):
@@ -110,9 +115,10 @@ def _note_report(
 ) -> None:
     if (sender, report.grant_epoch) != (lent.holder, lent.grant_epoch):
         known = (lent.progress, lent.frontier, lent.attempts)
-        sight.stray.append(Stray(lent, report, known, lent.state))
+        sight.stray.append(Stray(lent, report, known, lent.state, lent.cursor_generation))
     elif lent.state in HELD or lent.reserved:
-        sight.present.append(Present(lent, report, lent.reserved and not final))
+        adopts = lent.reserved and not final
+        sight.present.append(Present(lent, report, adopts, lent.cursor_generation))
 
 
 def _reports_of(
@@ -152,7 +158,7 @@ def _named(leader: Leader, given: LeaderInput) -> list[LentStream]:
             return [streams[stream]]
         case Received(message=Disconnect() | LeaderWanted() | UpdateStreamStates()):
             return list(streams.values())
-        case SessionClosed() | StreamsChanged() | Ticked():
+        case SessionClosed() | StreamsChanged() | Ticked() | Instructed():
             return list(streams.values())
         case _:
             return []
@@ -169,7 +175,7 @@ def check_step(
         Violation: the step did what it must not, or left out what it must do.
     """
     for present in sight.present:
-        check_taken(present)
+        check_taken(present, effects)
     for stray in sight.stray:
         check_stray(stray, sight.given)
     for under_way in sight.under_way:
@@ -202,18 +208,30 @@ def check_answer(
         check_answered_at_once(message, sight.stray, answers)
 
 
-def check_taken(present: Present) -> None:
+def check_taken(present: Present, effects: Sequence[LeaderEffect] = ()) -> None:
     """S2: what the holder of a grant reports is known from then on; who is kept for, is adopted.
 
     Raises:
         Violation: it is not.
     """
     lent, report = present.lent, present.report
-    known = lent.progress
-    if known.merged(report.progress) != known or lent.frontier < report.frontier:
+    if lent.cursor_generation != present.cursor_generation:
+        # It was the last report before an operator's move.
+        known, frontier = _before_move(lent, effects), report.frontier
+    else:
+        known, frontier = lent.progress, lent.frontier
+    if known.merged(report.progress) != known or frontier < report.frontier:
         raise Violation("S2", f"a report of {lent.stream} was not taken: {report}")
     if present.adopts and lent.state is StreamState.FREE:
         raise Violation("S2", f"{lent.stream} was not adopted by a report of its grant: {report}")
+
+
+def _before_move(lent: LentStream, effects: Sequence[LeaderEffect]) -> Progress:
+    """What the stream had before a move that was made in the step."""
+    records = [record for each in effects if isinstance(each, Persist) for record in each.records]
+    ended = [lent.ended_move, *(each.ended_move for each in records if each.stream == lent.stream)]
+    [made] = [each for each in ended if isinstance(each, MadeMove)]
+    return made.before
 
 
 def check_stray(stray: Stray, given: LeaderInput) -> None:
@@ -223,6 +241,8 @@ def check_stray(stray: Stray, given: LeaderInput) -> None:
         Violation: it was taken.
     """
     lent = stray.lent
+    if lent.cursor_generation != stray.cursor_generation:
+        return
     if stray.known != (lent.progress, lent.frontier, lent.attempts):
         raise Violation("S3", f"{lent.stream} took a report of another grant: {stray.report}")
     leaves = isinstance(given, Received) and isinstance(given.message, Disconnect)
@@ -246,6 +266,9 @@ def check_doubt(under_way: UnderWay, given: LeaderInput) -> None:
     """
     lent = under_way.lent
     if lent.unmeasured or lent.is_at_end():
+        return
+    if lent.sealed_end is not None and lent.suspect_end >= lent.sealed_end:
+        # All that there is of it is in doubt.
         return
     sent = _sent_at_most(under_way, given)
     if sent is None or sent > max(lent.suspect_end, lent.frontier, lent.progress.floor):

@@ -4,13 +4,15 @@ Invariant: it learns of a commit at the moment at which that takes effect, so wh
 judged by what would be left if everything died right now.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 from dss_core.ids import StreamId
 from dss_core.progress import Progress
-from dss_sim.groups.machine_rules import check_kept
+from dss_sim.groups.move_rules import check_known, check_written_move
 from dss_sim.groups.violation import Violation
-from dssd.leaders.progress_columns import progress_of
+from dssd.leaders.progress_columns import progress_of, unpacked_ranges
 from dssd.machines.leader.state import Leader
 from dssd.machines.messages import (
     Grant,
@@ -21,8 +23,22 @@ from dssd.machines.messages import (
     ToBorrower,
     UpdateStreams,
 )
-from dssd.store.port import Put, Write
-from dssd.store.rows import GrantRow, LeaderRow, ProgressRow, StreamSetRow
+from dssd.store.port import Delete, Put, Write
+from dssd.store.rows import (
+    GrantRow,
+    LeaderRow,
+    MadeMoveRow,
+    PendingMoveRow,
+    ProgressRow,
+    StreamSetRow,
+)
+
+_NOTHING: Mapping[str, Any] = {
+    "floor": 0, "ranges": b"", "frontier": 0, "attempts": b"", "cursor_generation": 0,
+    "failures": b"", "doubts": b"", "rests": b"", "acked_count": 0, "filtered_count": 0,
+    "lost_count": 0, "damaged_count": 0, "moved_count": 0, "marked_below": 0,
+}  # fmt: skip
+"""What a row of a stream says of which nothing is known."""
 
 GroupStream = tuple[int, StreamId]
 """A group and a stream of it."""
@@ -36,6 +52,10 @@ class Ledger:
         self._grant_epochs: dict[GroupStream, int] = {}
         self._set_versions: dict[tuple[int, SessionId], int] = {}
         self._leader_epochs: dict[int, int] = {}
+        self._pending: dict[GroupStream, PendingMoveRow] = {}
+        """Moves that operations wait for."""
+        self._moved: dict[GroupStream, tuple[int, Progress]] = {}
+        """Up to which grant epoch cursors were moved since, and all that was durable before."""
         self._authors: dict[int, tuple[Sequence[Write], int, int]] = {}
         """Commits under way by their identity, each kept, so that no other gets the same."""
 
@@ -43,8 +63,8 @@ class Ledger:
         """A leader asks for a commit."""
         self._authors[id(writes)] = writes, group_id, leader_epoch
 
-    def take(self, writes: Sequence[Write]) -> None:
-        """A commit took effect.
+    def take(self, writes: Sequence[Write]) -> list[tuple[MadeMoveRow, PendingMoveRow]]:
+        """A commit took effect; returns the moves of cursors in it, and what asked for them.
 
         Raises:
             Violation: what it says of hand-outs is less than before, or its leader leads no more.
@@ -52,14 +72,19 @@ class Ledger:
         _, led, leader_epoch = self._authors.pop(id(writes), (writes, 0, 0))
         if leader_epoch < self._leader_epochs.get(led, 0):
             raise Violation("I12", f"a leader of epoch {leader_epoch} still commits")
-        for write in writes:
-            if not isinstance(write, Put):
-                continue
-            row = write.row
+        rows = [write.row for write in writes if isinstance(write, Put)]
+        made = {
+            StreamId(row.storage_topic_id, row.partition): row
+            for row in rows
+            if isinstance(row, MadeMoveRow)
+        }
+        moves: list[tuple[MadeMoveRow, PendingMoveRow]] = []
+        for row in rows:
             if isinstance(row, ProgressRow):
-                lent = row.group_id, StreamId(row.storage_topic_id, row.partition)
-                check_kept(self._progress.get(lent), row)
-                self._progress[lent] = row
+                stream = StreamId(row.storage_topic_id, row.partition)
+                self._take_progress(row, stream, made.get(stream))
+                if stream in made:
+                    moves.append((made[stream], self._pending[row.group_id, stream]))
             elif isinstance(row, GrantRow):
                 lent = row.group_id, StreamId(row.storage_topic_id, row.partition)
                 self._grant_epochs[lent] = row.grant_epoch
@@ -67,6 +92,46 @@ class Ledger:
                 self._set_versions[row.group_id, row.session_id] = row.set_version
             elif isinstance(row, LeaderRow):
                 self._leader_epochs[row.group_id] = row.leader_epoch
+        self._note_pending(writes)
+        return moves
+
+    def _note_pending(self, writes: Sequence[Write]) -> None:
+        for write in writes:
+            match write:
+                case Put(PendingMoveRow() as row):
+                    stream = StreamId(row.storage_topic_id, row.partition)
+                    self._pending[row.group_id, stream] = row
+                case Delete(kind, (int() as group_id, int() as part, int() as partition)):
+                    if kind is PendingMoveRow:
+                        self._pending.pop((group_id, StreamId(part, partition)), None)
+
+    def _take_progress(self, row: ProgressRow, stream: StreamId, made: MadeMoveRow | None) -> None:
+        lent = row.group_id, stream
+        before = self._progress.get(lent)
+        # Of a stream that was born after its group there was no row.
+        before = before or replace(row, **_NOTHING)
+        check_written_move(before, row, made, self._pending.get(lent))
+        check_known(before, row, made)
+        if made is not None:
+            was = Progress(made.floor_before, unpacked_ranges(made.ranges_before))
+            known = self._moved.get(lent, (0, was))[1]
+            self._moved[lent] = self._grant_epochs.get(lent, 0), known.merged(was)
+        self._progress[lent] = row
+
+    def check_concluded(
+        self, group_id: int, number: int, left: Collection[StreamId], *, cancelled: bool
+    ) -> None:
+        """S24: an operation is called done once all that it asked for is durable.
+
+        ``left``: the streams that it has not moved.
+
+        Raises:
+            Violation: a move is pending, or was not made though nobody cancelled it.
+        """
+        for stream in left:
+            pending = self._pending.get((group_id, stream))
+            if (pending is not None and pending.number == number) or not cancelled:
+                raise Violation("S24", f"operation {number} is not done: {stream} was not moved")
 
     def check_said(self, group_id: int, leader: Leader, message: ToBorrower) -> None:
         """S3, S2: a grant, a final answer, a progress leave only once they are durable.
@@ -79,21 +144,29 @@ class Ledger:
                 if granted.grant_epoch > self._grant_epochs.get((group_id, granted.stream), 0):
                     raise Violation("S3", f"granted before its epoch is durable: {granted}")
         elif isinstance(message, ProgressSaved):
-            self.check_kept(group_id, message.stream, message.progress)
+            self.check_kept(group_id, message.stream, message.progress, message.grant_epoch)
         elif isinstance(message, Revoked):
-            self.check_kept(group_id, message.stream, leader.streams[message.stream].progress)
+            lent = leader.streams[message.stream]
+            # In the same step its holder may have been lost, and its cursor moved.
+            present = lent.grant_epoch == message.grant_epoch
+            progress = lent.progress if present else message.progress
+            self.check_kept(group_id, message.stream, progress, message.grant_epoch)
 
         if isinstance(message, LeaseStreams | UpdateStreams):
             session_id = leader.members[message.borrower_id].session_id
             if message.version > self._set_versions.get((group_id, session_id), 0):
                 raise Violation("S3", f"sent before its version is durable: {message}")
 
-    def check_kept(self, group_id: int, stream: StreamId, said: Progress) -> None:
-        """S2: of what leaders, sessions and users are told is durable, all is.
+    def check_kept(self, group_id: int, stream: StreamId, said: Progress, grant_epoch: int) -> None:
+        """S2: of what leaders, sessions and users are told is durable under a grant, all is, or was
+        until an operator moved the cursor.
 
         Raises:
             Violation: it is not.
         """
         kept = progress_of(self._progress.get((group_id, stream)))
+        moved_epoch, was = self._moved.get((group_id, stream), (0, kept))
+        if grant_epoch <= moved_epoch:
+            kept = kept.merged(was)
         if kept.merged(said) != kept:
             raise Violation("S2", f"said of {stream} before it is durable: {said}, but {kept}")

@@ -106,6 +106,17 @@ LOG_CHANGES: Mapping[str, int] = {"burst": 2}
 LOG_ODDS = 0.25
 """The odds that one of these kinds is part of a run."""
 
+OPERATIONS: Mapping[str, int] = {
+    "move_cursors": 4,
+    "undo_moves": 3,
+    "cancel_moves": 2,
+    "instruct_again": 2,
+}
+"""What operators make of cursors, and how often one may come in a run."""
+
+OPERATED_SHARE = 1 / 4
+"""The share of runs in which operators move cursors."""
+
 OS_SHARE = 0.3
 """The share of topics that are only as durable as the machine."""
 
@@ -197,11 +208,30 @@ def plan_of(seed: int) -> Plan:
     plan = replace(plan, timed=tuple(timed))
     # Drawn apart, so that the other plans do not depend on it.
     chance = Random(f"{seed}/restless")
-    if chance.random() < RESTLESS_SHARE:
-        return _restless(plan, chance)
+    restless = chance.random() < RESTLESS_SHARE
+    plan = _operated(_restless(plan, chance) if restless else plan)
+    if restless:
+        return plan
     chance = Random(f"{seed}/strict")
     strict = chance.random() < STRICT_SHARE
     return cut_to_strict(plan, chance, _death_of_leader(chance)) if strict else plan
+
+
+def _operated(plan: Plan) -> Plan:
+    """The plan, in some runs with operators who move cursors, and often think better of it."""
+    chance = Random(f"{plan.seed}/operations")
+    if chance.random() >= OPERATED_SHARE:
+        return plan
+    timed = list(plan.timed)
+    for _ in range(chance.randint(1, OPERATIONS["move_cursors"])):
+        at_us, who = chance.randrange(LOAD_US // 2, LOAD_US + FAULTS_US), chance.randrange(1 << 16)
+        timed.append(Timed(at_us, "move_cursors", who, 0))
+        for kind, times in OPERATIONS.items():
+            if kind != "move_cursors" and chance.random() < times / 6:
+                after_us = int(chance.choice((0.02, 0.3, 3.0)) * chance.random() * SECOND_US)
+                then_us = min(at_us + after_us, LOAD_US + FAULTS_US)
+                timed.append(Timed(then_us, kind, who, 0))
+    return replace(plan, timed=tuple(sorted(timed, key=lambda each: each.at_us)))
 
 
 def _death_of_leader(chance: Random) -> Timed:

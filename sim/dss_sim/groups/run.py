@@ -131,17 +131,21 @@ def _until(
 
 
 def is_settled(world: World) -> bool:
-    """Whether all is told to producers, and every group's stored progress is at every end."""
-    settled = all(each.settled for each in world.producers)
-    operated = world.member_operator.unended() or world.pause_operator.unended()
-    return settled and not operated and not world.checker.unsettled()
+    """Whether all is told to producers, operations are done, and stored progress is at all ends."""
+    settled = all(each.settled for each in world.producers) and not _running(world)
+    return settled and not world.checker.unsettled()
+
+
+def _running(world: World) -> list[object]:
+    asked = (world.cursor_operator, world.member_operator, world.pause_operator)
+    return [each for operator in asked for each in operator.unended()]
 
 
 def _unsettled(world: World) -> str:
     waiting = [each.name for each in world.producers if not each.settled]
     unread = world.checker.unsettled()
-    running = [*world.member_operator.unended(), *world.pause_operator.unended()]
-    return f"producers: {waiting}; operations: {running}; (group, stream, floor, end): {unread}"
+    operations = _running(world)
+    return f"producers: {waiting}; operations: {operations}; (group, stream, floor, end): {unread}"
 
 
 def is_balanced(world: World) -> bool:

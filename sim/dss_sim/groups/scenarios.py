@@ -1,4 +1,4 @@
-"""Fifty scripted runs in which a crash is tried after every effect, not sampled.
+"""Sixty scripted runs in which a crash is tried after every effect, not sampled.
 
 A scenario has no chance of harm: its script is what members and operators do, its network is
 sound. `crash_points` runs it once to count its effects; every one of them is then a place to die,
@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from dss_sim.groups.client import Habits
+from dss_sim.groups.cursor_operator import KINDS as OPERATIONS
 from dss_sim.groups.plan import CrashPoint, GroupPlan, Plan, Timed
 from dss_sim.groups.run import run
 
@@ -32,6 +33,11 @@ class Scenario:
 def at(at_ms: int, kind: str, who: int = 0, amount: int = 0) -> Timed:
     """One line of a script."""
     return Timed(at_ms * MS, kind, who, amount)
+
+
+def move(at_ms: int, kind: int) -> Timed:
+    """One operation on all cursors of the group."""
+    return at(at_ms, "move_cursors", 0, kind)
 
 
 def records(start_ms: int, count: int, *, every_ms: int = 40, partitions: int = 2) -> list[Timed]:
@@ -282,4 +288,68 @@ def _operated() -> list[Scenario]:
     ]
 
 
-SCENARIOS: tuple[Scenario, ...] = (*_alone(), *_joining(), *_leaving(), *_hurt(), *_operated())
+REWIND, SKIP, SEEK, BY_HAND, IMPORT = range(1, len(OPERATIONS) + 1)
+
+
+def _moved() -> list[Scenario]:
+    two = (PROMPT, PROMPT)
+    both = [at(10, "begin"), at(15, "begin", 1), *records(300, 6)]
+    alone = [at(10, "begin"), *records(300, 6)]
+    return [
+        _scenario("a rewind under two members", [*both, move(600, REWIND)], habits=two),
+        _scenario(
+            "a rewind under a slow member", [*both, move(700, REWIND)], habits=(SLOW, PROMPT)
+        ),
+        _scenario("a skip under a slow member", [*alone, move(470, SKIP)], habits=(SLOW,)),
+        _scenario(
+            "an import that is taken back",
+            [*both, move(600, IMPORT), at(960, "undo_moves"), *records(1_000, 2)],
+            habits=(SLOW, SLOW),
+        ),
+        _scenario(
+            "a seek that is cancelled at once",
+            [*both, move(600, SEEK), at(606, "cancel_moves")],
+            habits=(SLOW, PROMPT),
+        ),
+        _scenario(
+            "records skipped by hand, asked for again and taken back",
+            [*both, move(420, BY_HAND), at(430, "instruct_again"), at(860, "undo_moves")],
+            habits=(SLOW, REFUSES),
+        ),
+        _scenario(
+            "a rewind while a member joins and one leaves",
+            [*both, at(500, "begin", 2), move(520, REWIND), at(540, "leave")],
+            habits=(PROMPT, SLOW, PROMPT),
+            partitions=(3,),
+        ),
+        _scenario(
+            "a rewind as the leader is lost",
+            [*both, at(500, "lose_leader"), move(540, REWIND), at(545, "lose_leader")],
+            habits=two,
+        ),
+        _scenario(
+            "a rewind of what is finished",
+            [*alone, at(1_000, "seal_topic"), move(1_200, REWIND), at(1_240, "undo_moves")],
+            habits=(SLOW,),
+        ),
+        _scenario(
+            "a skip and a rewind of a group that nobody reads",
+            [
+                *records(0, 4),
+                move(300, SKIP),
+                move(350, REWIND),
+                at(400, "undo_moves"),
+                at(500, "begin"),
+            ],
+        ),
+    ]
+
+
+SCENARIOS: tuple[Scenario, ...] = (
+    *_alone(),
+    *_joining(),
+    *_leaving(),
+    *_hurt(),
+    *_operated(),
+    *_moved(),
+)

@@ -365,7 +365,8 @@ class SimulatedSession:
         held = self.grants.get(grant)
         if held is not None:
             self.borrower_rules.saved(progress)
-            self._world.ledger.check_kept(held.agent.group.group_id, held.stream, progress)
+            said = held.stream, progress, held.grant_epoch
+            self._world.ledger.check_kept(held.agent.group.group_id, *said)
         self.feed(Saved(grant, progress))
 
     def suspend(self, subscription: int) -> None:

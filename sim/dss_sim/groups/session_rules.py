@@ -188,6 +188,11 @@ class SessionRules:
             and held.agent.subscription not in self._suspended
         ]
 
+    def consumed(self, stream: StreamId) -> int:
+        """Below it all records of the stream are acknowledged under every grant that is held."""
+        lents = self._session.window.streams()
+        return min((lent.progress.floor for lent in lents if lent.stream == stream), default=0)
+
     def held_besides(self, borrower_id: BorrowerId, message: ToBorrower) -> set[int]:
         """The grants of a borrower that a message about another one must leave alone."""
         if not isinstance(message, Revoke | Revoked | Invalidate | ProgressSaved):
@@ -242,7 +247,7 @@ class SessionRules:
         waiting = self._tokens.pop(token, None)
         if waiting is not None:
             held, acked = waiting
-            ledger.check_kept(held.agent.group.group_id, held.stream, acked)
+            ledger.check_kept(held.agent.group.group_id, held.stream, acked, held.grant_epoch)
 
     def check_in_time(self) -> None:
         """I16, I22: what has to be over by a deadline is. Not for a host that stood still.

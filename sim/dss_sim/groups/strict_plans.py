@@ -28,8 +28,8 @@ UNDISTURBING = (
     frozenset(
         {
             "append", "begin", "join", "intrude", "grow_topic", "seal_topic", "fill_disk", "rot",
-            "lose_sectors", "neglect", "cut_producer", "kill_producer", "burst",
-            "pause",
+            "lose_sectors", "neglect", "cut_producer", "kill_producer", "burst", "move_cursors",
+            "undo_moves", "cancel_moves", "instruct_again", "pause",
         }
     )
     | LEADER_FAULTS

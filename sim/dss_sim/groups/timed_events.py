@@ -10,6 +10,7 @@ from functools import partial
 
 from dss_sim.groups.checker import MEMBER_FAULTS
 from dss_sim.groups.client import Client
+from dss_sim.groups.cursor_operator import KINDS as OPERATIONS
 from dss_sim.groups.history import Destroyed, Disturbed, Gone
 from dss_sim.groups.member_plans import MEMBER_OPERATIONS
 from dss_sim.groups.plan import Dies, Timed
@@ -20,7 +21,15 @@ from dss_sim.groups.world import World
 from dssd.sessions.client_items import Subscribe
 from dssd.store.keys import key_of
 from dssd.store.port import Delete, Write
-from dssd.store.rows import BanRow, GrantRow, GroupRow, LeaderRow, ProgressRow, StreamSetRow
+from dssd.store.rows import (
+    BanRow,
+    GrantRow,
+    GroupRow,
+    LeaderRow,
+    PendingMoveRow,
+    ProgressRow,
+    StreamSetRow,
+)
 from dssd.topics.model import StorageTopic, Topic
 
 NOTICES_US = 1_000
@@ -31,6 +40,8 @@ APPENDS_BY = 1_009
 """`Timed.who` divided by this chooses the producer, independently of the stream."""
 FOUND_AGAIN_US = 2_000_000
 """How long after a lease all late messages, and those that were resent for them, have come."""
+KINDS_OF_MOVES = (None, *OPERATIONS)
+"""By `Timed.amount`; None: any."""
 BURST_FRAMES = 8
 """More than a producer may have in flight."""
 
@@ -201,11 +212,12 @@ def _destroy_group(world: World, timed: Timed) -> None:
     group = world.groups.pop(names[timed.who % len(names)])
     rows, key = world.store.rows, (group.group_id,)
     writes: list[Write] = [Delete(GroupRow, key), Delete(LeaderRow, key)]
-    for kind in (GrantRow, ProgressRow, StreamSetRow, BanRow):
+    for kind in (GrantRow, ProgressRow, StreamSetRow, PendingMoveRow, BanRow):
         writes += [Delete(kind, key_of(found.row)) for found in at_once(rows.scan(kind, key))]
     at_once(rows.commit(writes))
     world.tell(Destroyed(world.schedule.now_us, group.name))
     world.leaders.destroy(group.group_id)
+    world.cursor_operator.forget(group.group_id)
     world.member_operator.forget(group.group_id)
     world.pause_operator.forget(group)
 
@@ -224,9 +236,29 @@ def _operated(world: World, timed: Timed) -> None:
     asks[timed.kind](group)
 
 
-def _pause(world: World, timed: Timed) -> None:
+def _group(world: World, timed: Timed) -> GroupRow:
     groups = list(world.groups.values())
-    world.pause_operator.pause(groups[timed.who % len(groups)], timed.amount)
+    return groups[timed.who % len(groups)]
+
+
+def _move_cursors(world: World, timed: Timed) -> None:
+    world.cursor_operator.move(_group(world, timed), KINDS_OF_MOVES[timed.amount])
+
+
+def _undo_moves(world: World, timed: Timed) -> None:
+    world.cursor_operator.undo(_group(world, timed))
+
+
+def _cancel_moves(world: World, timed: Timed) -> None:
+    world.cursor_operator.cancel(_group(world, timed))
+
+
+def _instruct_again(world: World, timed: Timed) -> None:
+    world.cursor_operator.repeat(_group(world, timed))
+
+
+def _pause(world: World, timed: Timed) -> None:
+    world.pause_operator.pause(_group(world, timed), timed.amount)
 
 
 # Faults
@@ -395,6 +427,10 @@ KINDS: Mapping[str, Callable[[World, Timed], None]] = {
     "seal_topic": _seal_topic,
     "remove_topic": _remove_topic,
     "destroy_group": _destroy_group,
+    "move_cursors": _move_cursors,
+    "undo_moves": _undo_moves,
+    "cancel_moves": _cancel_moves,
+    "instruct_again": _instruct_again,
     **dict.fromkeys(MEMBER_OPERATIONS, _operated),
     "partition": _partition,
     "lose_leader": _lose_leader,

@@ -12,7 +12,16 @@ from dss_sim.groups.borrower_rules import Incarnations
 from dss_sim.groups.catalogue import SimulatedCatalogue, declaration, new_group, new_topic
 from dss_sim.groups.checker import Checker, Violation
 from dss_sim.groups.client import Client
-from dss_sim.groups.history import Born, Committed, Declared, Disturbed, Event, HandedOut
+from dss_sim.groups.cursor_operator import CursorOperator
+from dss_sim.groups.history import (
+    Born,
+    Committed,
+    Declared,
+    Disturbed,
+    Event,
+    HandedOut,
+    Moved,
+)
 from dss_sim.groups.leader_host import LeaderHost, Leading
 from dss_sim.groups.leader_steps import Sight, seen_before
 from dss_sim.groups.ledger import Ledger
@@ -28,7 +37,7 @@ from dss_sim.groups.machine_rules import (
     check_window,
 )
 from dss_sim.groups.member_operator import MemberOperator
-from dss_sim.groups.network import Network
+from dss_sim.groups.network import LATENCY_US, Network
 from dss_sim.groups.pause_operator import PauseOperator
 from dss_sim.groups.pipe import Pipe
 from dss_sim.groups.plan import GroupPlan, Plan
@@ -38,11 +47,12 @@ from dss_sim.groups.record_keys import RecordKeys
 from dss_sim.groups.schedule import PARTS, Act, Crashed, Host, Schedule
 from dss_sim.groups.session_host import SimulatedSession
 from dss_sim.groups.store import SimulatedStore, at_once, progress_in
-from dssd.leaders.progress_columns import progress_of
+from dssd.leaders.progress_columns import progress_of, unpacked_ranges
 from dssd.machines.leader.events import LeaderInput
 from dssd.machines.messages import BorrowerId, GrantedStream, ToBorrower, ToLeader
-from dssd.store.port import Write
-from dssd.store.rows import GroupRow
+from dssd.machines.start_point import OFFSET_MAX
+from dssd.store.port import Put, Write
+from dssd.store.rows import GroupRow, MadeMoveRow, PendingMoveRow
 from dssd.topics.model import StorageTopic, Topic
 
 LOOK_AT_ALL_EVERY = 50
@@ -83,6 +93,7 @@ class World:
         self.healed_us: int | None = None
         """Since when there are no faults."""
         self.ledger = Ledger()
+        self.cursor_operator = CursorOperator(self)
         self.member_operator = MemberOperator(self)
         self.pause_operator = PauseOperator(self)
         self.incarnations = Incarnations(len(plan.groups))
@@ -179,9 +190,19 @@ class World:
         """
         for client_id, session in self.sessions.items():
             stands_still = self.schedule.now_us < session.host.frozen_until_us
+            if session.rules.consumed(granted.stream) >= self._sealed_end(granted.stream):
+                # Finished, and reopened by an operator before its holder heard that it is over.
+                continue
             for epoch in session.rules.delivered(group_id, granted.stream):
                 if epoch < granted.grant_epoch and not stands_still:
                     raise Violation("S4", f"{client_id} still delivers what is granted: {granted}")
+
+    def _sealed_end(self, stream: StreamId) -> int:
+        parts = (part for topic in self.catalogue.topics.values() for part in topic.storage_topics)
+        for part in parts:
+            if part.storage_topic_id == stream.storage_topic_id and part.ends is not None:
+                return part.ends[stream.partition]
+        return OFFSET_MAX
 
     def touch_leader(self, acting: Leading) -> None:
         """A leader took a step."""
@@ -238,6 +259,7 @@ class World:
         # Where the whole daemon died since, leaders come back with its log.
         if self.writer.up:
             self.leaders.restart()
+            self.cursor_operator.resume()
             self.member_operator.resume()
             self.pause_operator.resume()
 
@@ -299,12 +321,15 @@ class World:
         return pipe
 
     def session_closed(self, session: SimulatedSession) -> None:
-        """A session's client is gone: its leaders hear of it in one process, by a call."""
+        """A session's client is gone: its leaders hear of it in one process, by a call.
+
+        That comes behind what its borrowers said last, as in the daemon, unless that is late.
+        """
         if self.sessions.get(session.client_id) is session:
             del self.sessions[session.client_id]
         groups = session.handler.group_ids()
         close = partial(self.leaders.close_session, session.session_id, groups)
-        self.schedule.arrive(0, close, self.leaders.host)
+        self.schedule.arrive(LATENCY_US[1], close, self.leaders.host)
 
     # The post
 
@@ -401,10 +426,34 @@ class World:
 
     def _committed(self, writes: Sequence[Write]) -> None:
         """A commit took effect: what it says of streams is told."""
-        self.ledger.take(writes)
+        epochs = {(row.group_id, row.storage_topic_id, row.partition): epoch
+                  for row, epoch in progress_in(writes)}  # fmt: skip
+        for made, asked in self.ledger.take(writes):
+            moved_epoch = epochs[asked.group_id, asked.storage_topic_id, asked.partition]
+            self.tell(self._moved(made, asked, moved_epoch))
+        for write in writes:
+            if isinstance(write, Put) and isinstance(write.row, PendingMoveRow):
+                self.cursor_operator.applied(write.row.number)
         for row, grant_epoch in progress_in(writes):
             group = self._group_names[row.group_id]
             stream = self.names[StreamId(row.storage_topic_id, row.partition)]
             progress = progress_of(row)
             floor, ranges = progress.floor, progress.ranges
             self.tell(Committed(self.schedule.now_us, group, stream, floor, ranges, grant_epoch))
+
+    def _moved(self, made: MadeMoveRow, asked: PendingMoveRow, grant_epoch: int) -> Moved:
+        stream = self.names[StreamId(made.storage_topic_id, made.partition)]
+        return Moved(
+            self.schedule.now_us,
+            self._group_names[asked.group_id],
+            stream,
+            made.number,
+            self.cursor_operator.undoes(made.number),
+            unpacked_ranges(asked.dropped),
+            unpacked_ranges(asked.added),
+            made.floor_before,
+            unpacked_ranges(made.ranges_before),
+            made.floor_after,
+            unpacked_ranges(made.ranges_after),
+            grant_epoch,
+        )

@@ -7,12 +7,14 @@ from dss_sim.mutants.in_leaders import IN_LEADERS
 from dss_sim.mutants.in_lease import IN_LEASE
 from dss_sim.mutants.in_lending import IN_LENDING
 from dss_sim.mutants.in_log import IN_LOG
+from dss_sim.mutants.in_moves import IN_MOVES
 from dss_sim.mutants.in_operations import IN_OPERATIONS
 from dss_sim.mutants.in_pauses import IN_PAUSES
 from dss_sim.mutants.in_sessions import IN_SESSIONS
 
 GROUPS = (
     IN_LENDING,
+    IN_MOVES,
     IN_LEADERS,
     IN_BORROWERS,
     IN_LEASE,

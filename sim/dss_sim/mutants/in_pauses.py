@@ -6,13 +6,6 @@ SHELLS = "dss_sim.sessions.run"
 
 IN_PAUSES = (
     Mutant(
-        "pause done before it is obeyed",
-        "an operator is told that a group is silent while its members still hand out",
-        "leader.pausing.conclude_if_obeyed",
-        "state.pausing and not state.telling and state.reserve is Reserve.NOTHING",
-        "state.pausing",
-    ),
-    Mutant(
         "pause obeyed without the client",
         "a session confirms a pause while its client hands out what it holds",
         "borrower.pausing.note_pause",
@@ -32,28 +25,6 @@ IN_PAUSES = (
         "LeaderActor._load",
         "group.paused",
         "False",
-        SHELLS,
-    ),
-    Mutant(
-        "newcomer not told of a pause",
-        "who joins a paused group consumes it",
-        "leader.pausing.tell_newcomer",
-        "turn.state.pause.paused or message.paused",
-        "False",
-    ),
-    Mutant(
-        "resume never told",
-        "a group that was resumed stays silent",
-        "leader.pausing.change_pause",
-        "_tell(turn, borrower_id)",
-        "asked.paused and _tell(turn, borrower_id)",
-    ),
-    Mutant(
-        "end of a pause forgotten",
-        "a pause until a time outlives it",
-        "PauseEnds._note",
-        "self._due.set(group.group_id, self._clock.now_ms() + left_ms)",
-        "pass",
         SHELLS,
     ),
 )

@@ -138,6 +138,10 @@ class Call:
         """The transport and the address of the client."""
         return self._peer
 
+    def invocation_metadata(self) -> tuple[()]:
+        """What the client says besides: nothing."""
+        return ()
+
     async def read(self) -> object:
         """The next message; EOF where there will be none."""
         while not self._arrived:

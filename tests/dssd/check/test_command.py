@@ -265,6 +265,8 @@ def test_progress_beyond_the_log_is_damage(stopped: Path, capsys: Capture) -> No
         ack_wait_ms=1,
         created_at_ms=1,
         cursor_generation=0,
+        revision=0,
+        paused=0,
         version=1,
     )
     progress = {"group_id": 7, "storage_topic_id": storage_topic_id, "ranges": b"", "attempts": b""}
@@ -286,6 +288,8 @@ def test_progress_beyond_the_log_is_damage(stopped: Path, capsys: Capture) -> No
             filtered_count=0,
             lost_count=0,
             damaged_count=0,
+            moved_count=0,
+            marked_below=0,
             version=1,
         )
     assert check(stopped) == ExitCode.FAILED

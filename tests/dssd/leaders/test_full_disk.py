@@ -8,8 +8,9 @@ import pytest
 from dss_core.errors import DiskFull
 from dss_core.ids import StreamId
 from dss_core.progress import Progress
-from dss_sim.played_groups import Member, Plant
+from dss_sim.played_groups import PATIENCE_S, Member, Plant
 from dssd.leaders import actor
+from dssd.machines.leader.events import CursorMove, MoveCursors
 from dssd.machines.messages import GrantedStream, ProgressSaved
 from dssd.store.port import Precondition, Store, Write
 from dssd.store.rows import GroupRow, ProgressRow
@@ -90,3 +91,20 @@ async def test_a_leader_that_cannot_claim_is_started_again_by_the_next_request(
         ann.want()
         await asyncio.sleep(0)
     await ann.granted(1)
+
+
+async def test_what_an_operation_asked_of_a_leader_that_cannot_claim_is_done_once_there_is_room(
+    plant: Plant, disk: FullDisk
+) -> None:
+    [stream] = await plant.topic("orders", 1)
+    group = await plant.group("$share/g/orders/#")
+    concluded: asyncio.Queue[int] = asyncio.Queue()
+    plant.registry.watch_concluded(concluded.put_nowait)
+    disk.is_full = True
+    move = CursorMove(stream, 7, (), ((0, 5),))
+    plant.registry.instruct(group.group_id, MoveCursors(7, (move,)))
+    await disk.refused.wait()
+    disk.is_full = False
+    async with asyncio.timeout(PATIENCE_S):
+        assert await concluded.get() == 7
+    assert await stored_floor(plant, group, stream) == 5

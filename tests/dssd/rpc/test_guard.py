@@ -18,6 +18,7 @@ from dss_core.errors import TopicNotFound
 from dssd.addresses import UnixAddress
 from dssd.rpc.errors import ERROR_METADATA_KEY
 from dssd.rpc.server import RpcServer
+from support.audits import unaudited
 
 Context = grpc.aio.ServicerContext[Any, Any]
 
@@ -67,7 +68,9 @@ async def serving(act: Callable[[], Awaitable[None]]) -> AsyncIterator[Served]:
     servicer = Servicer(act)
     crashes: list[BaseException] = []
     server = RpcServer(
-        [lambda own: log_pb2_grpc.add_LogServicer_to_server(servicer, own)], crashes.append
+        [lambda own: log_pb2_grpc.add_LogServicer_to_server(servicer, own)],
+        crashes.append,
+        unaudited(),
     )
     with tempfile.TemporaryDirectory(prefix="dss-") as directory:
         address = UnixAddress(Path(directory) / "s")

@@ -18,6 +18,7 @@ from dssd.rpc.server import RpcServer
 from dssd.rpc.sessions import SessionsServicer
 from dssd.sessions.client_items import Opening
 from dssd.store.memory import MemoryStore
+from support.audits import unaudited
 from support.raw_stubs import Stubs, connected
 
 Up = sessions_pb2.SessionUp
@@ -55,6 +56,9 @@ class Deaf:
     def peer(self) -> str:
         return "unix:"
 
+    def invocation_metadata(self) -> tuple[()]:
+        return ()
+
     async def read(self) -> sessions_pb2.SessionUp:
         if self.opened:
             await asyncio.Event().wait()
@@ -85,7 +89,7 @@ async def served(hall: Hall, path: Path) -> AsyncIterator[Callable[[], Call]]:
     def register(server: grpc.aio.Server) -> None:
         sessions_pb2_grpc.add_SessionsServicer_to_server(servicer, server)
 
-    server = RpcServer([register], crashes.append)
+    server = RpcServer([register], crashes.append, unaudited())
     server.bind([UnixAddress(path)])
     await server.start()
     async with connected(f"unix:{path}") as stubs:

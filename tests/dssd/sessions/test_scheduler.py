@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,6 +17,7 @@ from dssd.events.kinds import STREAM_STALLED
 from dssd.limits import REVOKE_REPORT_SHARE, UNSUBSCRIBE_MS
 from dssd.log.port import Chunk
 from dssd.machines.delivery.events import DeliveryInput, Grown
+from dssd.machines.start_point import Earliest
 from dssd.sessions.client_items import Revoke, Status, Unsubscribe, UnsubscribedItem
 from dssd.store.memory import MemoryStore
 from support.heard_events import Heard
@@ -122,8 +124,9 @@ async def test_the_pump_gives_way_after_so_many_inputs(
 async def test_a_stream_that_is_stalled_is_told_of_with_its_group_and_client(
     hall: Hall, heard: Heard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("dssd.machines.delivery.reading.ACKED_RANGES_MAX", 8)
     monkeypatch.setattr("dssd.machines.delivery.stream.ACKED_RANGES_MAX", 8)
-    monkeypatch.setattr("dssd.machines.delivery.stream.RANGES_ADDED_MAX", 4)
+    monkeypatch.setattr("dssd.machines.delivery.reading.RANGES_ADDED_MAX", 4)
     [stream] = await hall.plant.topic("orders", 1)
     await hall.plant.publish(stream, 40)
     async with hall.attached("holder") as client:
@@ -218,6 +221,26 @@ async def test_a_subscription_that_rests_begins_with_the_settings_of_its_group(h
         hall.plant.groups.note_changed(edited)
         await client.subscribe(GROUP)
         await client.granted()
+        agent = client.session._scheduler.handler.agent(1)
+        assert agent is not None
+        assert agent.group == edited
+
+
+async def test_a_group_that_is_edited_while_it_is_joined_counts_as_edited(
+    hall: Hall, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await hall.plant.topic("orders", 1)
+    group = await hall.plant.group(GROUP, Earliest())
+    edited, usual = replace(group, ack_wait_ms=7), hall.plant.store.commit
+
+    async def commit(*given: Any) -> list[int]:  # noqa: ANN401 # as of the store
+        monkeypatch.setattr(hall.plant.store, "commit", usual)
+        hall.plant.groups.note_changed(edited)
+        return await usual(*given)
+
+    async with hall.attached() as client:
+        monkeypatch.setattr(hall.plant.store, "commit", commit)
+        await client.subscribe(GROUP)
         agent = client.session._scheduler.handler.agent(1)
         assert agent is not None
         assert agent.group == edited

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 Program = Callable[..., list[str]]
+COMMITS = "commit_through_errors"
 
 
 def traced(
@@ -64,7 +65,7 @@ def test_no_commit_is_acknowledged_before_its_sync(
 def test_an_io_error_stops_the_store_for_good(
     strace: str, program: Program, environment: dict[str, str], tmp_path: Path, fails_at: int
 ) -> None:
-    command = program("commit_through_errors", tmp_path / "store.sqlite", 12)
+    command = program(COMMITS, tmp_path / "store.sqlite", 12)
     calls = f"-e trace=fdatasync -e inject=fdatasync:error=EIO:when={fails_at}+"
     log = tmp_path / "strace.log"
     output = json.loads(traced(strace, calls, log, command, environment))
@@ -84,7 +85,7 @@ def test_a_new_store_that_cannot_be_synced_is_not_opened(
 ) -> None:
     # The second sync is that of the directory, which SQLite does not look at.
     fault = f"inject=fdatasync:error=EIO:when={fails_at}"
-    command = program("commit_through_errors", tmp_path / "store.sqlite", 1)
+    command = program(COMMITS, tmp_path / "store.sqlite", 1)
     done = subprocess.run(
         [strace, "-f", "-qq", "-e", "trace=fdatasync", "-e", fault, *command],
         env=environment,
@@ -100,8 +101,11 @@ def test_a_new_store_that_cannot_be_synced_is_not_opened(
 def test_a_full_disk_refuses_commits_and_still_reads_and_recovers(
     strace: str, program: Program, environment: dict[str, str], tmp_path: Path
 ) -> None:
-    command = program("commit_through_errors", tmp_path / "store.sqlite", 60)
-    calls = "-e trace=pwrite64 -e inject=pwrite64:error=ENOSPC:when=1760..1800"
+    log = tmp_path / "opened.log"
+    traced(strace, "-e trace=pwrite64", log, program(COMMITS, tmp_path / "empty", 0), environment)
+    full = log.read_text().count("pwrite64(") + 10
+    command = program(COMMITS, tmp_path / "store.sqlite", 60)
+    calls = f"-e trace=pwrite64 -e inject=pwrite64:error=ENOSPC:when={full}..{full + 40}"
     output = json.loads(traced(strace, calls, tmp_path / "strace.log", command, environment))
 
     outcomes = output["outcomes"]

@@ -15,7 +15,8 @@ Every operation on cursors is two sets of offsets, so one rule serves all of the
 So an undo keeps what was acknowledged since: that is in neither set. What is *reopened*,
 acknowledged before and not after, comes again as if for the first time: the hand-out frontier falls
 to the first of it, and attempts, failures, doubts and rests from there on are forgotten. It comes
-marked, because `suspect_end` rises above everything that may have been handed out before.
+marked, because `suspect_end` rises above everything that may have been handed out before. Where
+nothing is reopened, all that is known of unacknowledged records stays known.
 
 A move is made while nobody holds the stream. The grant epoch rises with it, so no report from
 before counts afterwards. Invariant: a move of a number that is not above the stream's cursor
@@ -27,6 +28,7 @@ from dssd.machines.attempts import Attempts, unacked_attempts
 from dssd.machines.fate import Fate
 from dssd.machines.leader.events import CursorMove, MadeMove
 from dssd.machines.leader.lent_stream import LentStream
+from dssd.machines.start_point import OFFSET_MAX
 
 
 def make_move(state: LentStream) -> None:
@@ -38,20 +40,30 @@ def make_move(state: LentStream) -> None:
     before, after = state.progress, moved(state.progress, move)
     state.ended_move = MadeMove(move.number, before, after)
     state.cursor_generation = move.number
+    _fence(state)
+    state.suspect_end = max(state.suspect_end, _handed_out_below(state))
+    known_below = _first_reopened(before, after)
+    state.frontier = max(min(state.frontier, known_below), after.floor)
+    state.attempts = _kept(state.attempts, known_below, after)
+    state.fate = _moved_fate(state.fate, known_below, before, after)
+    state.progress = after
+    state.saved = Progress(0)
+
+
+def _fence(state: LentStream) -> None:
+    """Nothing of before counts from now on, and nobody comes back for the stream."""
     state.grant_epoch += 1
     state.grant_unsaved = True
     state.moved_epoch = state.grant_epoch
     state.session_id = None
     state.reserved = False
-    ranges_end = before.ranges[-1][1] if before.ranges else before.floor
-    state.suspect_end = max(state.suspect_end, state.frontier, ranges_end)
-    reopened = _first_reopened(before, after)
-    known_below = state.frontier if reopened is None else min(state.frontier, reopened)
-    state.frontier = max(known_below, after.floor)
-    state.attempts = _kept(state.attempts, known_below, after)
-    state.fate = _moved_fate(state.fate, known_below, before, after)
-    state.progress = after
-    state.saved = Progress(0)
+
+
+def _handed_out_below(state: LentStream) -> int:
+    """Nothing at or above it was handed out, as far as reports say."""
+    known = state.attempts, state.fate.failures, state.fate.doubts, state.fate.rests
+    ends = (entries[-1][1] for entries in (*known, state.progress.ranges) if entries)
+    return max(state.frontier, state.progress.floor, *ends)
 
 
 def moved(before: Progress, move: CursorMove) -> Progress:
@@ -59,10 +71,10 @@ def moved(before: Progress, move: CursorMove) -> Progress:
     return before.without(move.dropped).with_acked(move.added)
 
 
-def _first_reopened(before: Progress, after: Progress) -> int | None:
-    """The first offset that was acknowledged and is not any more."""
+def _first_reopened(before: Progress, after: Progress) -> int:
+    """The first offset that was acknowledged and is not any more; above all if there is none."""
     reopened = without(all_of(before), all_of(after))
-    return reopened[0][0] if reopened else None
+    return reopened[0][0] if reopened else OFFSET_MAX
 
 
 def _kept(entries: Attempts, below: int, after: Progress) -> Attempts:

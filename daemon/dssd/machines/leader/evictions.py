@@ -105,9 +105,9 @@ def _is_to_be_evicted(state: Leader, client_id: str) -> bool:
 
 
 def ban_notice(state: Leader, borrower_id: BorrowerId, client_id: str) -> Invalidate | None:
-    """What a borrower of a client is told that is kept out; None where it is not."""
+    """What a borrower of a banned client is told, unless it is a member; else None."""
     ban = state.evictions.bans.get(client_id)
-    if ban is None or _is_to_be_evicted(state, client_id):
+    if ban is None or borrower_id in state.members or _is_to_be_evicted(state, client_id):
         return None
     epoch, code = state.leader_epoch, ClientBanned.code
     return Invalidate(borrower_id, epoch, code, detail=str(ban.until_ms))

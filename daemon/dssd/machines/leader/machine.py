@@ -92,7 +92,13 @@ from dssd.machines.leader.stream_acts import (
     send_grants,
     turn_stream,
 )
-from dssd.machines.leader.stream_events import HolderLost, Overdue, ResendDue, Sealed
+from dssd.machines.leader.stream_events import (
+    HolderLost,
+    Overdue,
+    ResendDue,
+    ReserveEnded,
+    Sealed,
+)
 from dssd.machines.leader.turn import LeaderTurn
 from dssd.machines.messages import (
     Invalidate,
@@ -158,15 +164,13 @@ def _take_over(turn: LeaderTurn, given: TookOver) -> None:
 
 def _end_reserve(turn: LeaderTurn) -> None:
     state = turn.state
-    for_holders = state.reserve is Reserve.FOR_HOLDERS
+    # What a session's last grant left in doubt is known; a holder may have gone on since.
+    ended = HolderLost() if state.reserve is Reserve.FOR_HOLDERS else ReserveEnded()
     state.reserve = Reserve.NOTHING
     state.timers.clear(Alarm.RESERVE)
     for lent in state.streams.values():
-        if not lent.reserved:
-            continue
-        if for_holders or lent.move is not None:
-            turn_stream(turn, lent, HolderLost())
-        lent.reserved = False
+        if lent.reserved:
+            turn_stream(turn, lent, ended)
     rebalance_by(turn, turn.now_ms)
 
 
@@ -265,6 +269,10 @@ def _ring(turn: LeaderTurn, alarm: Alarm) -> None:
 def _stop_idle(turn: LeaderTurn) -> None:
     """Stop after a long time without members: no session comes back for what it held."""
     state = turn.state
+    if state.moving:
+        # They end with the reserve, and nobody else would make them.
+        state.timers.set(Alarm.IDLE, turn.now_ms + state.timing.commit_ms)
+        return
     void_postponed(turn)
     for lent in state.streams.values():
         if lent.session_id is not None or lent.pinned_session_id is not None:

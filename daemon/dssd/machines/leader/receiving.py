@@ -15,7 +15,7 @@ from dssd.machines.leader.lent_stream import LentStream
 from dssd.machines.leader.members import extend_lease, note_departed, note_leaving, remove_member
 from dssd.machines.leader.state import Alarm, Member
 from dssd.machines.leader.stream_acts import invalidate, rebalance_by, turn_stream
-from dssd.machines.leader.stream_events import Released, Reported
+from dssd.machines.leader.stream_events import Released, Reported, ReserveEnded
 from dssd.machines.leader.stream_set_state import StreamSets
 from dssd.machines.leader.turn import LeaderTurn
 from dssd.machines.messages import (
@@ -78,11 +78,11 @@ def _admit(turn: LeaderTurn, message: LeaderWanted) -> None:
     if message.borrower_id in state.departed:
         turn.send(_refusal(turn, message.borrower_id, "gone"))
         return
+    banned = ban_notice(state, message.borrower_id, message.client_id)
+    if banned is not None:
+        turn.send(banned)
+        return
     if message.borrower_id not in state.members:
-        banned = ban_notice(state, message.borrower_id, message.client_id)
-        if banned is not None:
-            turn.send(banned)
-            return
         member = Member(message.borrower_id, message.session_id, message.client_id, turn.now_ms)
         state.members[member.borrower_id] = member
         state.sessions.setdefault(member.session_id, {})[member.borrower_id] = None
@@ -159,9 +159,8 @@ def _take_goodbye(turn: LeaderTurn, message: Disconnect) -> None:
             continue
         turn_stream(turn, lent, Reported(message.borrower_id, report, final=True))
         if lent.reserved:
-            lent.reserved = False
             _note_doubt(lent, report)
-            rebalance_by(turn, turn.now_ms)
+            turn_stream(turn, lent, ReserveEnded())
     member = state.members.get(message.borrower_id)
     if member is None:
         note_departed(turn, message.borrower_id)

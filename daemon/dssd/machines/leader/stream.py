@@ -47,6 +47,7 @@ from dssd.machines.leader.stream_events import (
     Released,
     Reported,
     ResendDue,
+    ReserveEnded,
     RevokeDecided,
     Saved,
     Sealed,
@@ -128,14 +129,18 @@ def _report_free(state: LentStream, event: Reported) -> Acts:
     if not _is_holders(state, event):
         return (Act.SEND_INVALIDATE,)
     fresh = _merge(state, event.report)
-    if state.is_at_end():
-        return (*_end(state), Act.SEND_INVALIDATE)
-    if state.reserved and not event.final:
+    adopts = state.reserved and not event.final
+    if adopts and state.move is not None:
+        # Also at the end of the stream: after the move it is lent again, so its holder lets go.
         state.stall = event.report.stall
         state.reserved = False
-        if state.move is not None:
-            state.state = StreamState.REVOKING
-            return (Act.SAVE_SOON, Act.SEND_REVOKE)
+        state.state = StreamState.REVOKING
+        return (Act.SAVE_SOON, Act.SEND_REVOKE)
+    if state.is_at_end():
+        return (*_end(state), Act.SEND_INVALIDATE)
+    if adopts:
+        state.stall = event.report.stall
+        state.reserved = False
         state.state = StreamState.GRANTED
         return (Act.SAVE_SOON,) if fresh else (Act.SEND_SAVED,)
     return (Act.SAVE_SOON, Act.SEND_INVALIDATE) if fresh else (Act.SEND_INVALIDATE,)
@@ -227,8 +232,14 @@ def _give_up_holder(state: LentStream, event: HolderLost) -> Acts:
     """The holder for whom it was kept did not come."""
     if not state.reserved:
         return ()
-    state.reserved = False
     state.unmeasured = True
+    return _end_reserve(state, ReserveEnded())
+
+
+def _end_reserve(state: LentStream, event: ReserveEnded) -> Acts:
+    if not state.reserved:
+        return ()
+    state.reserved = False
     return (Act.PLACE,) if state.move is None else _end(state)
 
 
@@ -302,7 +313,9 @@ def _seal(state: LentStream, event: Sealed) -> Acts:
 
 def _seal_free(state: LentStream, event: Sealed) -> Acts:
     state.sealed_end = event.end
-    return _end(state) if state.is_at_end() else ()
+    # After a move it would be lent again while the holder that it is kept for may hand out.
+    waits = state.reserved and state.move is not None
+    return _end(state) if state.is_at_end() and not waits else ()
 
 
 def _seal_granted(state: LentStream, event: Sealed) -> Acts:
@@ -329,6 +342,7 @@ TRANSITIONS: Mapping[tuple[StreamState, type[StreamEvent]], Callable[..., Acts]]
     (_S.FREE, MoveCancelled): _cancel_move,
     (_S.FREE, Released): ignore,
     (_S.FREE, HolderLost): _give_up_holder,
+    (_S.FREE, ReserveEnded): _end_reserve,
     (_S.FREE, Overdue): ignore,
     (_S.FREE, ResendDue): ignore,
     (_S.FREE, Saved): _saved_free,
@@ -340,6 +354,7 @@ TRANSITIONS: Mapping[tuple[StreamState, type[StreamEvent]], Callable[..., Acts]]
     (_S.GRANTING, MoveCancelled): _cancel_move,
     (_S.GRANTING, Released): _release_doubtful,
     (_S.GRANTING, HolderLost): _lose_holder,
+    (_S.GRANTING, ReserveEnded): ignore,
     (_S.GRANTING, Overdue): _take_back,
     (_S.GRANTING, ResendDue): _grant_again,
     (_S.GRANTING, Saved): _saved_granting,
@@ -351,6 +366,7 @@ TRANSITIONS: Mapping[tuple[StreamState, type[StreamEvent]], Callable[..., Acts]]
     (_S.GRANTED, MoveCancelled): _cancel_move,
     (_S.GRANTED, Released): _release_doubtful,
     (_S.GRANTED, HolderLost): _lose_holder,
+    (_S.GRANTED, ReserveEnded): ignore,
     (_S.GRANTED, Overdue): ignore,
     (_S.GRANTED, ResendDue): ignore,
     (_S.GRANTED, Saved): _saved,
@@ -362,6 +378,7 @@ TRANSITIONS: Mapping[tuple[StreamState, type[StreamEvent]], Callable[..., Acts]]
     (_S.REVOKING, MoveCancelled): _cancel_move,
     (_S.REVOKING, Released): _release_doubtful,
     (_S.REVOKING, HolderLost): _lose_holder,
+    (_S.REVOKING, ReserveEnded): ignore,
     (_S.REVOKING, Overdue): _take_back,
     (_S.REVOKING, ResendDue): _revoke_again,
     (_S.REVOKING, Saved): _saved,
@@ -373,6 +390,7 @@ TRANSITIONS: Mapping[tuple[StreamState, type[StreamEvent]], Callable[..., Acts]]
     (_S.REVOKED, MoveCancelled): _cancel_move,
     (_S.REVOKED, Released): _release,
     (_S.REVOKED, HolderLost): _end_exactly,
+    (_S.REVOKED, ReserveEnded): ignore,
     (_S.REVOKED, Overdue): ignore,
     (_S.REVOKED, ResendDue): _revoked_again,
     (_S.REVOKED, Saved): _saved_revoked,
@@ -384,6 +402,7 @@ TRANSITIONS: Mapping[tuple[StreamState, type[StreamEvent]], Callable[..., Acts]]
     (_S.FINISHED, MoveCancelled): _cancel_move,
     (_S.FINISHED, Released): ignore,
     (_S.FINISHED, HolderLost): ignore,
+    (_S.FINISHED, ReserveEnded): ignore,
     (_S.FINISHED, Overdue): ignore,
     (_S.FINISHED, ResendDue): ignore,
     (_S.FINISHED, Saved): _saved_free,

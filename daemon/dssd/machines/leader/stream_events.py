@@ -88,6 +88,11 @@ class HolderLost:
 
 
 @dataclass(frozen=True, slots=True)
+class ReserveEnded:
+    """The stream is kept for its last holder no more, and how far that one came is known."""
+
+
+@dataclass(frozen=True, slots=True)
 class Overdue:
     """The deadline of a transient state passed."""
 
@@ -125,6 +130,7 @@ StreamEvent = (
     | MoveCancelled
     | Released
     | HolderLost
+    | ReserveEnded
     | Overdue
     | ResendDue
     | Saved

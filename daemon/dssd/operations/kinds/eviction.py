@@ -9,6 +9,7 @@ import json
 from typing import Any
 
 from dss_core.errors import IllegalArgument, NotUndoable, Overloaded
+from dss_core.times import text_of_span
 from dssd.clock import Clock
 from dssd.leaders.bans import ban_of
 from dssd.leaders.groups import Groups
@@ -180,8 +181,8 @@ def _effects(change: Evict, name: str, owned: int, others: int) -> tuple[str, ..
     effects = [f"The subscription of {name} ends with an error; it does not come back by itself."]
     if owned:
         effects.append(
-            f"{name} may settle what is out for {grace_ms:,} ms; the rest comes again, marked as "
-            "redelivered. Nothing that was acknowledged comes again."
+            f"{name} may settle what is out for {text_of_span(grace_ms)}; the rest comes again, "
+            "marked as redelivered. Nothing that was acknowledged comes again."
         )
         effects.append(
             f"{others} other members share its {owned} streams, and keep their own meanwhile."
@@ -189,5 +190,5 @@ def _effects(change: Evict, name: str, owned: int, others: int) -> tuple[str, ..
             else f"Nobody else is there: its {owned} streams wait for the next member."
         )
     if change.ban_ms is not None:
-        effects.append(f"{name} is kept out of the group for {change.ban_ms:,} ms.")
+        effects.append(f"{name} is kept out of the group for {text_of_span(change.ban_ms)}.")
     return tuple(effects)

@@ -7,6 +7,7 @@ their members hold by the new settings.
 from collections.abc import Sequence
 from dataclasses import replace
 
+from dss_core.times import text_of_span
 from dssd.leaders.declarations import STALL, check_settings
 from dssd.leaders.groups import Groups
 from dssd.leaders.registry import Registry
@@ -105,7 +106,9 @@ def _of_group(change: EditGroup) -> Fields:
 def _effects_on_members(group: GroupRow, edited: GroupRow, members: Sequence[str]) -> Sequence[str]:
     told: list[str] = []
     if edited.ack_wait_ms != group.ack_wait_ms:
-        told.append(f"The ack wait of {edited.ack_wait_ms:,} ms counts for what is handed out too.")
+        told.append(
+            f"The ack wait of {text_of_span(edited.ack_wait_ms)} counts for what is handed out too."
+        )
         if edited.ack_wait_ms < group.ack_wait_ms and members:
             told.append("What members have had for longer than that comes again at once, marked.")
     if edited.on_damage != group.on_damage:

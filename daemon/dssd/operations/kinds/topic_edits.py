@@ -126,7 +126,8 @@ class TopicEdits:
             TopicNotFound: it was removed.
         """
         topic = self._catalogue.get(row.subject)
-        if topic.topic_id != json.loads(row.before)[TOPIC_ID]:
+        # An edit that had nothing to do names no topic.
+        if topic.topic_id != json.loads(row.before).get(TOPIC_ID, topic.topic_id):
             raise TopicNotFound(topic=row.subject)
         return topic
 

@@ -5,7 +5,13 @@ import pytest
 
 from dss_core.ids import StreamId
 from dss_core.progress import Progress
-from dssd.machines.leader.events import GrantRecord, StoredStream
+from dssd.machines.leader.events import (
+    CancelledMove,
+    CursorMove,
+    GrantRecord,
+    MadeMove,
+    StoredStream,
+)
 from dssd.machines.leader.lent_stream import HELD, LentStream, StreamState
 from dssd.machines.leader.stream import TRANSITIONS, step
 from dssd.machines.leader.stream_events import (
@@ -13,16 +19,20 @@ from dssd.machines.leader.stream_events import (
     Acts,
     GrantDecided,
     HolderLost,
+    MoveAsked,
+    MoveCancelled,
     Overdue,
     Released,
     Reported,
     ResendDue,
+    ReserveEnded,
     RevokeDecided,
     Saved,
     Sealed,
     StreamEvent,
 )
 from dssd.machines.messages import StreamReport
+from dssd.machines.start_point import OFFSET_MAX
 
 ANN, BOB = b"ann", b"bob"
 STREAM = StreamId(1, 0)
@@ -55,6 +65,9 @@ def reported(
 
 
 SAVED = Saved(EPOCH, Progress(10), current=True, measured_end=None)
+SAVED_MOVE = replace(SAVED, moved_by=7)
+TO_FIVE = CursorMove(STREAM, 7, dropped=((5, OFFSET_MAX),), added=())
+"""A rewind to offset 5, by operation 7."""
 
 EXPECTED: dict[tuple[StreamState, StreamEvent], tuple[StreamState, Acts]] = {
     (S.FREE, GrantDecided(BOB, b"s")): (S.GRANTING, (Act.SAVE_NOW,)),
@@ -62,6 +75,10 @@ EXPECTED: dict[tuple[StreamState, StreamEvent], tuple[StreamState, Acts]] = {
     (S.FREE, RevokeDecided(BOB)): (S.FREE, ()),
     (S.FREE, Released(ANN, EPOCH)): (S.FREE, ()),
     (S.FREE, HolderLost()): (S.FREE, ()),
+    (S.FREE, MoveAsked(TO_FIVE, None)): (S.FREE, (Act.SAVE_NOW, Act.PLACE)),
+    (S.FREE, MoveCancelled(7)): (S.FREE, ()),
+    (S.FREE, ReserveEnded()): (S.FREE, ()),
+    (S.FREE, SAVED_MOVE): (S.FREE, (Act.NOTE_MOVED,)),
     (S.FREE, Overdue()): (S.FREE, ()),
     (S.FREE, ResendDue()): (S.FREE, ()),
     (S.FREE, SAVED): (S.FREE, ()),
@@ -76,6 +93,11 @@ EXPECTED: dict[tuple[StreamState, StreamEvent], tuple[StreamState, Acts]] = {
     (S.GRANTING, Released(ANN, EPOCH)): (S.FREE, (Act.SAVE_SOON, Act.PLACE)),
     (S.GRANTING, Released(ANN, EPOCH - 1)): (S.GRANTING, ()),
     (S.GRANTING, HolderLost()): (S.FREE, (Act.SAVE_SOON, Act.PLACE)),
+    (S.GRANTING, MoveAsked(TO_FIVE, ANN)): (S.REVOKING, (Act.SEND_REVOKE,)),
+    (S.GRANTING, MoveCancelled(7)): (S.GRANTING, ()),
+    (S.GRANTING, ReserveEnded()): (S.GRANTING, ()),
+    (S.GRANTING, SAVED_MOVE): (S.GRANTING, (Act.NOTE_MOVED, Act.SEND_GRANT)),
+    (S.GRANTING, replace(SAVED_MOVE, current=False)): (S.GRANTING, (Act.NOTE_MOVED,)),
     (S.GRANTING, Overdue()): (S.REVOKED, (Act.SAVE_NOW,)),
     (S.GRANTING, ResendDue()): (S.GRANTING, (Act.SEND_GRANT,)),
     (S.GRANTING, SAVED): (S.GRANTING, (Act.SEND_GRANT,)),
@@ -91,6 +113,10 @@ EXPECTED: dict[tuple[StreamState, StreamEvent], tuple[StreamState, Acts]] = {
     (S.GRANTED, Released(ANN, EPOCH)): (S.FREE, (Act.SAVE_SOON, Act.PLACE)),
     (S.GRANTED, Released(BOB, EPOCH)): (S.GRANTED, ()),
     (S.GRANTED, HolderLost()): (S.FREE, (Act.SAVE_SOON, Act.PLACE)),
+    (S.GRANTED, MoveAsked(TO_FIVE, ANN)): (S.REVOKING, (Act.SEND_REVOKE,)),
+    (S.GRANTED, MoveCancelled(7)): (S.GRANTED, ()),
+    (S.GRANTED, ReserveEnded()): (S.GRANTED, ()),
+    (S.GRANTED, replace(SAVED, grant_epoch=EPOCH - 1)): (S.GRANTED, ()),
     (S.GRANTED, Overdue()): (S.GRANTED, ()),
     (S.GRANTED, ResendDue()): (S.GRANTED, ()),
     (S.GRANTED, SAVED): (S.GRANTED, (Act.SEND_SAVED,)),
@@ -102,6 +128,10 @@ EXPECTED: dict[tuple[StreamState, StreamEvent], tuple[StreamState, Acts]] = {
     (S.REVOKING, RevokeDecided(BOB)): (S.REVOKING, ()),
     (S.REVOKING, Released(ANN, EPOCH)): (S.FREE, (Act.SAVE_SOON, Act.PLACE)),
     (S.REVOKING, HolderLost()): (S.FREE, (Act.SAVE_SOON, Act.PLACE)),
+    (S.REVOKING, MoveAsked(TO_FIVE, ANN)): (S.REVOKING, ()),
+    (S.REVOKING, MoveCancelled(7)): (S.REVOKING, ()),
+    (S.REVOKING, ReserveEnded()): (S.REVOKING, ()),
+    (S.REVOKING, SAVED_MOVE): (S.REVOKING, (Act.NOTE_MOVED, Act.SEND_SAVED)),
     (S.REVOKING, Overdue()): (S.REVOKED, (Act.SAVE_NOW,)),
     (S.REVOKING, ResendDue()): (S.REVOKING, (Act.SEND_REVOKE,)),
     (S.REVOKING, SAVED): (S.REVOKING, (Act.SEND_SAVED,)),
@@ -112,6 +142,9 @@ EXPECTED: dict[tuple[StreamState, StreamEvent], tuple[StreamState, Acts]] = {
     (S.REVOKED, RevokeDecided(BOB)): (S.REVOKED, ()),
     (S.REVOKED, Released(ANN, EPOCH)): (S.FREE, (Act.SAVE_SOON, Act.PLACE)),
     (S.REVOKED, HolderLost()): (S.FREE, (Act.SAVE_SOON, Act.PLACE)),
+    (S.REVOKED, MoveAsked(TO_FIVE, ANN)): (S.REVOKED, ()),
+    (S.REVOKED, MoveCancelled(7)): (S.REVOKED, ()),
+    (S.REVOKED, ReserveEnded()): (S.REVOKED, ()),
     (S.REVOKED, Overdue()): (S.REVOKED, ()),
     (S.REVOKED, ResendDue()): (S.REVOKED, (Act.SEND_REVOKED,)),
     (S.REVOKED, SAVED): (S.REVOKED, (Act.SEND_REVOKED,)),
@@ -122,6 +155,10 @@ EXPECTED: dict[tuple[StreamState, StreamEvent], tuple[StreamState, Acts]] = {
     (S.FINISHED, RevokeDecided(BOB)): (S.FINISHED, ()),
     (S.FINISHED, Released(ANN, EPOCH)): (S.FINISHED, ()),
     (S.FINISHED, HolderLost()): (S.FINISHED, ()),
+    (S.FINISHED, MoveAsked(TO_FIVE, None)): (S.FREE, (Act.SAVE_NOW, Act.PLACE)),
+    (S.FINISHED, MoveCancelled(7)): (S.FINISHED, ()),
+    (S.FINISHED, ReserveEnded()): (S.FINISHED, ()),
+    (S.FINISHED, SAVED_MOVE): (S.FINISHED, (Act.NOTE_MOVED,)),
     (S.FINISHED, Overdue()): (S.FINISHED, ()),
     (S.FINISHED, ResendDue()): (S.FINISHED, ()),
     (S.FINISHED, SAVED): (S.FINISHED, ()),
@@ -256,3 +293,190 @@ def test_a_stream_that_is_at_its_end_is_loaded_as_finished(finished: bool) -> No
     floor = 10 if finished else 20
     stored = StoredStream(STREAM, Progress(floor), floor, 20, 20, finished=finished)
     assert LentStream(stored).state is S.FINISHED
+
+
+# Moves of the cursor
+
+
+def moving(state: StreamState, *, reserved: bool = False) -> LentStream:
+    """A stream that is asked to move once nobody holds it."""
+    lent = stream_in(state)
+    if reserved:
+        lent.reserved, lent.holder, lent.session_id = True, ANN, b"session of ann"
+    step(lent, MoveAsked(TO_FIVE, ANN if state in HELD else None))
+    return lent
+
+
+@pytest.mark.parametrize("state", [S.FREE, S.FINISHED])
+def test_a_stream_that_nobody_holds_moves_at_once_under_a_new_epoch(state: StreamState) -> None:
+    lent = moving(state)
+    record = lent.record()
+    assert (record.progress, record.frontier, record.marked_below) == (Progress(5), 5, 10)
+    assert record.ended_move == MadeMove(7, Progress(10), Progress(5))
+    assert (record.cursor_generation, record.finished) == (7, False)
+    assert record.grant is not None
+    assert record.grant.grant_epoch == EPOCH + 1
+    assert record.grant.session_id is None
+
+
+@pytest.mark.parametrize("state", [S.GRANTING, S.GRANTED, S.REVOKING, S.REVOKED])
+@pytest.mark.parametrize(
+    "end",
+    [
+        (HolderLost(),),
+        (Overdue(), Released(ANN, EPOCH), HolderLost()),
+        (reported(final=True), Released(ANN, EPOCH)),
+    ],
+)
+def test_a_held_stream_moves_as_its_holder_lets_go_and_goes_back_to_it(
+    state: StreamState, end: tuple[StreamEvent, ...]
+) -> None:
+    lent = moving(state)
+    assert lent.move == TO_FIVE
+    for event in end:
+        step(lent, event)
+    assert (state_of(lent), lent.progress) == (S.FREE, Progress(5))
+    assert (lent.grant_epoch, lent.cursor_generation) == (EPOCH + 1, 7)
+    assert lent.heir == (None if state in (S.REVOKING, S.REVOKED) else ANN)
+
+
+def test_a_finished_stream_that_is_moved_to_its_end_stays_finished() -> None:
+    lent = LentStream(StoredStream(STREAM, Progress(20), 20, 20, 20, EPOCH, finished=True))
+    by_hand = CursorMove(STREAM, 7, (), ((12, 13),))
+    assert step(lent, MoveAsked(by_hand, None)) == (Act.SAVE_NOW, Act.SHARE_ANEW)
+    assert lent.state is S.FINISHED
+    assert lent.ended_move == MadeMove(7, Progress(20), Progress(20))
+
+
+def test_a_finished_stream_that_is_rewound_is_lent_again() -> None:
+    lent = LentStream(StoredStream(STREAM, Progress(20), 20, 20, 20, EPOCH, finished=True))
+    assert step(lent, MoveAsked(TO_FIVE, None)) == (Act.SAVE_NOW, Act.PLACE)
+    assert step(lent, GrantDecided(BOB, b"s")) == (Act.SAVE_NOW,)
+    assert lent.granted().progress == Progress(5)
+    assert lent.granted().suspect_end == 20
+
+
+def test_a_stream_that_is_skipped_to_its_sealed_end_finishes() -> None:
+    lent = LentStream(StoredStream(STREAM, Progress(10), 10, 20, 20, EPOCH))
+    skip = CursorMove(STREAM, 7, (), ((0, 20),))
+    assert step(lent, MoveAsked(skip, None)) == (Act.SAVE_NOW, Act.SHARE_ANEW)
+    assert lent.state is S.FINISHED
+
+
+def test_a_reserved_stream_moves_only_once_it_is_kept_no_more() -> None:
+    lent = moving(S.FREE, reserved=True)
+    assert lent.progress == Progress(10)
+    assert step(lent, ReserveEnded()) == (Act.SAVE_NOW, Act.PLACE)
+    assert (lent.progress, lent.unmeasured, lent.reserved) == (Progress(5), False, False)
+
+
+def test_a_reserved_stream_whose_holder_is_lost_moves_in_doubt() -> None:
+    lent = moving(S.FREE, reserved=True)
+    assert step(lent, HolderLost()) == (Act.SAVE_NOW, Act.PLACE)
+    assert (lent.progress, lent.unmeasured, lent.reserved) == (Progress(5), True, False)
+
+
+def test_a_holder_that_presents_a_stream_that_is_to_move_is_adopted_and_asked_for_it() -> None:
+    lent = moving(S.FREE, reserved=True)
+    assert step(lent, reported()) == (Act.SAVE_SOON, Act.SEND_REVOKE)
+    assert (state_of(lent), lent.reserved, lent.progress) == (S.REVOKING, False, Progress(20))
+    step(lent, reported(floor=30, final=True))
+    assert step(lent, Released(ANN, EPOCH)) == (Act.SAVE_NOW, Act.PLACE)
+    assert lent.progress == Progress(5)
+    assert lent.ended_move == MadeMove(7, Progress(30), Progress(5))
+
+
+def test_a_holder_that_presents_a_stream_at_its_end_lets_go_before_it_moves() -> None:
+    lent = LentStream(StoredStream(STREAM, Progress(10), 10, 20, 20, EPOCH, b"s", ANN))
+    lent.reserved = True
+    step(lent, MoveAsked(TO_FIVE, None))
+    assert step(lent, reported(floor=20)) == (Act.SAVE_SOON, Act.SEND_REVOKE)
+    assert (state_of(lent), lent.progress) == (S.REVOKING, Progress(20))
+    step(lent, reported(floor=20, final=True))
+    assert step(lent, Released(ANN, EPOCH)) == (Act.SAVE_NOW, Act.PLACE)
+    assert (state_of(lent), lent.progress) == (S.FREE, Progress(5))
+
+
+def test_a_reserved_stream_that_is_sealed_where_it_stands_still_waits_with_its_move() -> None:
+    lent = moving(S.FREE, reserved=True)
+    assert step(lent, Sealed(10)) == ()
+    assert step(lent, HolderLost()) == (Act.SAVE_NOW, Act.PLACE)
+    assert (state_of(lent), lent.progress) == (S.FREE, Progress(5))
+
+
+def test_a_stream_that_is_kept_for_a_session_moves_before_it_is_lent_to_it() -> None:
+    lent = moving(S.FREE, reserved=True)
+    assert step(lent, GrantDecided(BOB, b"session of ann")) == (Act.SAVE_NOW,)
+    assert (state_of(lent), lent.grant_epoch, lent.reserved) == (S.GRANTING, EPOCH + 2, False)
+    assert lent.granted().progress == Progress(5)
+
+
+def test_a_stream_that_is_skipped_to_its_end_for_a_session_is_not_lent_to_it() -> None:
+    lent = LentStream(StoredStream(STREAM, Progress(10), 10, 20, 20, EPOCH, b"s", ANN))
+    lent.reserved = True
+    step(lent, MoveAsked(CursorMove(STREAM, 7, (), ((0, 20),)), None))
+    assert step(lent, GrantDecided(BOB, b"s")) == (Act.SAVE_NOW, Act.SHARE_ANEW)
+    assert (state_of(lent), lent.reserved) == (S.FINISHED, False)
+
+
+@pytest.mark.parametrize("final", [True, False])
+def test_a_report_of_before_a_move_changes_nothing_after_it(final: bool) -> None:
+    lent = moving(S.GRANTED)
+    step(lent, HolderLost())
+    assert step(lent, reported(floor=90, final=final)) == (Act.SEND_INVALIDATE,)
+    step(lent, GrantDecided(ANN, b"session of ann"))
+    assert step(lent, reported(floor=90, final=final)) == (Act.SEND_INVALIDATE,)
+    assert lent.progress == Progress(5)
+
+
+def test_a_commit_of_before_a_move_says_nothing_of_what_is_saved_after_it() -> None:
+    lent = moving(S.GRANTED)
+    step(lent, HolderLost())
+    step(lent, GrantDecided(ANN, b"session of ann"))
+    step(lent, Saved(EPOCH, Progress(50), current=False, measured_end=None))
+    assert lent.saved == Progress(0)
+    step(lent, Saved(EPOCH + 2, Progress(5), current=True, measured_end=None, moved_by=7))
+    assert lent.saved == Progress(5)
+
+
+def test_the_doubt_of_before_a_move_is_measured_after_it() -> None:
+    lent = moving(S.GRANTED)
+    step(lent, HolderLost())
+    step(lent, GrantDecided(ANN, b"session of ann"))
+    assert not lent.is_exact()
+    step(lent, Saved(EPOCH + 2, Progress(5), current=True, measured_end=77, moved_by=7))
+    assert lent.granted().suspect_end == 77
+    assert lent.granted().frontier == 5
+
+
+def test_a_move_that_is_asked_for_twice_is_made_once() -> None:
+    lent = moving(S.GRANTED)
+    assert step(lent, MoveAsked(TO_FIVE, ANN)) == ()
+    step(lent, HolderLost())
+    known = lent.record()
+    assert step(lent, MoveAsked(TO_FIVE, None)) == ()
+    assert lent.record() == known
+
+
+@pytest.mark.parametrize("state", [S.GRANTING, S.GRANTED, S.REVOKING, S.REVOKED])
+def test_a_move_that_is_cancelled_in_time_is_not_made(state: StreamState) -> None:
+    lent = moving(state)
+    assert step(lent, MoveCancelled(6)) == ()
+    assert step(lent, MoveCancelled(7)) == (Act.SAVE_NOW,)
+    assert lent.ended_move == CancelledMove(7)
+    step(lent, HolderLost())
+    assert (lent.progress, lent.grant_epoch) == (Progress(10), EPOCH)
+
+
+def test_a_reserved_stream_whose_move_is_cancelled_stays_reserved() -> None:
+    lent = moving(S.FREE, reserved=True)
+    assert step(lent, MoveCancelled(7)) == (Act.SAVE_NOW,)
+    assert lent.reserved
+    assert step(lent, reported()) == (Act.SAVE_SOON,)
+    assert lent.state is S.GRANTED
+
+
+def test_a_move_that_was_made_stays_made_when_it_is_cancelled() -> None:
+    lent = moving(S.FREE)
+    assert step(lent, MoveCancelled(7)) == ()
+    assert lent.progress == Progress(5)

@@ -1,0 +1,59 @@
+"""What each call that changes something is about, for the audit.
+
+Invariant: a line for each method whose role is to operate. Nothing here is checked: a request that
+is refused is described as it was asked.
+"""
+
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar
+from typing import Any, NamedTuple
+
+from dss_api.v1 import operations_pb2
+
+
+class Asked(NamedTuple):
+    """What a call asks for."""
+
+    action: str
+    """After "to", for people."""
+    subject: str
+
+
+APPLY = "/dss_api.v1.Operations/Apply"
+"""What it applies is told as `operation.applied`, with its plan; the audit has its refusals."""
+
+DESCRIBED: Mapping[str, Callable[[Any], Asked]] = {
+    "/dss_api.v1.Topics/Create": lambda request: Asked("create the topic", request.name),
+    "/dss_api.v1.Topics/Remove": lambda request: Asked("remove the topic", request.name),
+    "/dss_api.v1.Groups/Create": lambda request: Asked("create the group", request.filter),
+    "/dss_api.v1.Groups/Remove": lambda request: Asked("remove the group", request.group),
+    APPLY: lambda request: _applied(request),
+    "/dss_api.v1.Operations/Cancel": lambda request: Asked(
+        "cancel the operation", str(request.number)
+    ),
+}
+
+_unchanged: ContextVar[bool] = ContextVar("unchanged", default=False)
+
+
+def note_unchanged() -> None:
+    """Of a servicer: the call that is under way found all as it was asked to be."""
+    _unchanged.set(True)
+
+
+def begin_call() -> None:
+    """A call begins in this task."""
+    _unchanged.set(False)
+
+
+def changed() -> bool:
+    """Whether the call in this task may have changed something."""
+    return not _unchanged.get()
+
+
+def _applied(request: operations_pb2.ApplyRequest) -> Asked:
+    kind = request.change.WhichOneof("change") or "nothing"
+    change = getattr(request.change, kind, None)
+    subjects = (getattr(change, name, "") for name in ("group", "topic", "client_id", "number"))
+    subject = next((str(each) for each in subjects if each), "")
+    return Asked(f"apply {kind.replace('_', ' ')} to", subject)

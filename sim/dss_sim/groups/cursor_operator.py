@@ -1,0 +1,280 @@
+"""The operator of a world: moves cursors of groups that live, takes that back, cancels it.
+
+It plays `dssd.operations`: an operation is committed with the group's next revision and the moves
+that wait, then the group's leader is instructed, and what a daemon that dies left undone is asked
+for again when it starts. Invariant: one operation at a time runs on a group, and what an operation
+asks for depends on the seed, its number and the progress that it finds, on nothing else.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from dss_core.ids import StreamId
+from dss_core.progress import Progress, Ranges, normalised
+from dss_sim.groups.store import at_once
+from dssd.leaders.progress_columns import packed_ranges, progress_of, unpacked_ranges
+from dssd.machines.leader.cursor_moves import all_of, everything_below, moved
+from dssd.machines.leader.events import CancelMoves, CursorMove, Instruction, MoveCursors
+from dssd.machines.start_point import OFFSET_MAX
+from dssd.store.port import PreconditionFailed, Put, VersionIs, Write
+from dssd.store.rows import GroupRow, MadeMoveRow, PendingMoveRow, ProgressRow
+
+if TYPE_CHECKING:
+    from random import Random
+
+    from dss_sim.groups.world import World
+
+KINDS = ("rewind", "skip", "seek", "skip records", "import")
+RECORDS_SKIPPED = (1, 3)
+
+
+@dataclass(slots=True)
+class Operation:
+    """An operation on cursors."""
+
+    number: int
+    group: GroupRow
+    moves: tuple[CursorMove, ...]
+    incarnation: int
+    """Of the daemon that was asked."""
+    undoes: int = 0
+    applied: bool = False
+    """It is durable."""
+    followed: bool = False
+    """The daemon that asked knows that, or another one has found it."""
+    cancelled: bool = False
+    asked: list[Instruction] = field(default_factory=list)
+    """Of the leaders of the group, by the daemon that runs."""
+
+
+class CursorOperator:
+    """All operations of a run."""
+
+    def __init__(self, world: "World") -> None:
+        self._world = world
+        self._asked: dict[int, Operation] = {}
+        self._running: dict[int, Operation] = {}
+        """By group."""
+        self._ended: dict[int, Operation] = {}
+        """The newest of each group."""
+
+    # What operators ask
+
+    def move(self, group: GroupRow, kind: str | None = None) -> None:
+        """Move all cursors of the group by an operation of a kind, halfway; or some by any."""
+        number = len(self._asked) + 1
+        chance = self._world.chance.of(f"operation {number}")
+        streams = sorted(self._streams(group))
+        chosen = [stream for stream in streams if kind or chance.random() < 0.7]
+        drawn = kind or chance.choice(KINDS)
+        moves: list[CursorMove] = []
+        for stream in chosen:
+            end = self._world.log.bounds(stream).end
+            to = end // 2 if kind else chance.randint(0, end)
+            moves.append(_move_of(drawn, stream, number, end, to, chance))
+        self._apply(group, number, moves)
+
+    def undo(self, group: GroupRow) -> None:
+        """Take the newest operation of the group back, where nothing moved its cursors since."""
+        last = self._ended.get(group.group_id)
+        if last is None:
+            return
+        number = len(self._asked) + 1
+        moves: list[CursorMove] = []
+        for made in self._made(last):
+            stream = StreamId(made.storage_topic_id, made.partition)
+            row = self._row(group, stream)
+            if row is None or stream not in self._world.log:
+                continue
+            if row.cursor_generation != last.number:
+                return
+            before = Progress(made.floor_before, unpacked_ranges(made.ranges_before))
+            given = Progress(made.floor_after, unpacked_ranges(made.ranges_after))
+            moves.append(CursorMove(stream, number, all_of(given), all_of(before)))
+        self._apply(group, number, moves, undoes=last.number)
+
+    def cancel(self, group: GroupRow) -> None:
+        """Stop what runs on the group."""
+        running = self._running.get(group.group_id)
+        if running is not None and running.followed:
+            running.cancelled = True
+            self._ask(running, CancelMoves(running.number))
+
+    def repeat(self, group: GroupRow) -> None:
+        """Say again what was asked of the group's leader last, whether it is done or not."""
+        group_id = group.group_id
+        known = self._running.get(group_id) or self._ended.get(group_id)
+        if known is not None and known.followed and not known.cancelled:
+            self._instruct(group_id, MoveCursors(known.number, known.moves))
+
+    # What becomes of it
+
+    def resume(self) -> None:
+        """The daemon starts: what was asked of the one before and is not done is asked again."""
+        for group_id, operation in list(self._running.items()):
+            if operation.applied:
+                self._resume(operation)
+            else:
+                # Its commit may still come; until then nobody knows of it.
+                del self._running[group_id]
+
+    def resume_on(self, group_id: int) -> None:
+        """The leader of a group is gone, and with it what was asked of it."""
+        for instruction in self.asked_of(group_id):
+            self._instruct(group_id, instruction)
+
+    def asked_of(self, group_id: int) -> list[Instruction]:
+        """What a leader of the group is to do."""
+        running = self._running.get(group_id)
+        return [] if running is None else list(running.asked)
+
+    def _resume(self, operation: Operation) -> None:
+        operation.followed = True
+        operation.asked.clear()
+        self._ask(operation, MoveCursors(operation.number, ()))
+        if operation.cancelled:
+            self._ask(operation, CancelMoves(operation.number))
+
+    def applied(self, number: int) -> None:
+        """The commit of an operation took effect."""
+        operation = self._asked[number]
+        if operation.applied:
+            return
+        operation.applied = True
+        world, group_id = self._world, operation.group.group_id
+        self._running[group_id] = operation
+        if world.leaders.host.incarnation != operation.incarnation:
+            # Who asked died meanwhile; what comes up finds it.
+            operation.followed = True
+            self._ask(operation, MoveCursors(number, operation.moves))
+
+    def concluded(self, group_id: int, number: int) -> None:
+        """A leader says that nothing of an operation is left to do.
+
+        Raises:
+            Violation: something is.
+        """
+        operation = self._asked.get(number)
+        if operation is None:
+            return
+        world = self._world
+        there = {move.stream for move in operation.moves if move.stream in world.log}
+        done = {StreamId(each.storage_topic_id, each.partition) for each in self._made(operation)}
+        world.ledger.check_concluded(group_id, number, there - done, cancelled=operation.cancelled)
+        if self._running.get(group_id) is operation:
+            del self._running[group_id]
+            self._ended[group_id] = operation
+
+    def forget(self, group_id: int) -> None:
+        """The group is removed."""
+        self._running.pop(group_id, None)
+        self._ended.pop(group_id, None)
+
+    def undoes(self, number: int) -> int:
+        """The operation that an operation takes back; 0: none."""
+        return self._asked[number].undoes
+
+    def is_cancelled(self, number: int) -> bool:
+        """Whether an operation is to be stopped."""
+        return self._asked[number].cancelled
+
+    def unended(self) -> list[int]:
+        """Operations that are not done."""
+        return [operation.number for operation in self._running.values()]
+
+    # How it is asked
+
+    def _apply(
+        self, group: GroupRow, number: int, moves: list[CursorMove], undoes: int = 0
+    ) -> None:
+        """A stream on which the operation has no effect is not touched."""
+        changing = tuple(
+            move
+            for move in moves
+            if moved(known := self._progress(group, move.stream), move) != known
+        )
+        leaders = self._world.leaders
+        if not changing or group.group_id in self._running or not leaders.takes_sessions:
+            return
+        found = at_once(self._world.store.rows.read(GroupRow, (group.group_id,)))
+        if found is None:
+            return
+        operation = Operation(number, group, changing, leaders.host.incarnation, undoes)
+        self._asked[number] = self._running[group.group_id] = operation
+        raised = replace(found.row, revision=found.row.revision + 1, cursor_generation=number)
+        writes: list[Write] = [Put(raised), *map(partial(_pending, group), changing)]
+        unmoved = VersionIs(GroupRow, (group.group_id,), found.version)
+        answered = partial(self._answered, operation)
+        self._world.say("operator", operation)
+        self._world.store.commit(leaders.host, writes, [unmoved], answered)
+
+    def _answered(self, operation: Operation, answer: list[int] | PreconditionFailed) -> None:
+        group_id = operation.group.group_id
+        if isinstance(answer, PreconditionFailed):
+            self._running.pop(group_id, None)
+            return
+        operation.followed = True
+        self._ask(operation, MoveCursors(operation.number, operation.moves))
+
+    def _ask(self, operation: Operation, instruction: Instruction) -> None:
+        operation.asked.append(instruction)
+        self._instruct(operation.group.group_id, instruction)
+
+    def _instruct(self, group_id: int, instruction: Instruction) -> None:
+        """A daemon that stands still hears it when it goes on; one that dies, when it comes up."""
+        leaders = self._world.leaders
+        hear = partial(leaders.instruct, group_id, instruction)
+        self._world.schedule.after(0, hear, leaders.host)
+
+    # What it finds
+
+    def _streams(self, group: GroupRow) -> Iterator[StreamId]:
+        for topic in self._world.catalogue.topics.values():
+            if group in self._world.selecting(topic):
+                yield from topic.streams()
+
+    def _progress(self, group: GroupRow, stream: StreamId) -> Progress:
+        """As its leader has it, where there is one."""
+        acting = self._world.leaders.leading.get(group.group_id)
+        if acting is not None and acting.leader is not None:
+            lent = acting.leader.streams.get(stream)
+            if lent is not None:
+                return lent.progress
+        return progress_of(self._row(group, stream))
+
+    def _row(self, group: GroupRow, stream: StreamId) -> ProgressRow | None:
+        rows = self._world.store.rows
+        found = at_once(rows.read(ProgressRow, (group.group_id, *stream)))
+        return None if found is None else found.row
+
+    def _made(self, operation: Operation) -> list[MadeMoveRow]:
+        rows = self._world.store.rows
+        return [found.row for found in at_once(rows.scan(MadeMoveRow, (operation.number,)))]
+
+
+def _pending(group: GroupRow, move: CursorMove) -> Write:
+    dropped, added = packed_ranges(move.dropped), packed_ranges(move.added)
+    return Put(PendingMoveRow(group.group_id, *move.stream, move.number, dropped, added))
+
+
+def _move_of(
+    kind: str, stream: StreamId, number: int, end: int, at: int, chance: "Random"
+) -> CursorMove:
+    """A move in a stream of this end, to this offset as far as its kind has a target."""
+    from_there_on: Ranges = ((at, OFFSET_MAX),)
+    match kind:
+        case "rewind":
+            return CursorMove(stream, number, from_there_on, ())
+        case "skip":
+            return CursorMove(stream, number, (), everything_below(at))
+        case "seek":
+            return CursorMove(stream, number, from_there_on, everything_below(at))
+        case "skip records":
+            records = normalised([(at, min(at + chance.randint(*RECORDS_SKIPPED), end))])
+            return CursorMove(stream, number, (), records)
+        case _:
+            parts = sorted(chance.randint(0, end) for _ in range(4))
+            kept = normalised([(0, parts[0]), (parts[1], parts[2])])
+            return CursorMove(stream, number, ((0, OFFSET_MAX),), kept)
