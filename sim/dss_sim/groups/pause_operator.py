@@ -31,6 +31,9 @@ PAUSE_US = (1_000, 3_000_000)
 FROZEN_SHARE = 1 / 3
 """The share of pauses at which a client stands still."""
 FROZEN_BEFORE_US = (0, 3_000)
+APPENDS_BEFORE = 3
+APPENDED_BEFORE_US = (3_000, 15_000)
+"""Of so many frames some have reached the client, and not its user."""
 FROZEN_US = (5_000, 700_000)
 """Most are shorter than a client needs to doubt."""
 
@@ -48,7 +51,10 @@ def pauses(seed: int, begins_us: int, ends_us: int) -> list[tuple[int, str, int,
         at_us, who = chance.randrange(begins_us, ends_us), chance.randrange(1 << 16)
         timed.append((at_us, "pause", who, chance.randint(*PAUSE_US)))
         if chance.random() < FROZEN_SHARE:
-            # It has records, and hears of the pause late.
+            # It has records that it has not handed out, and hears of the pause late.
+            for _ in range(APPENDS_BEFORE):
+                fresh_us = at_us - chance.randint(*APPENDED_BEFORE_US)
+                timed.append((fresh_us, "append", chance.randrange(1 << 16), 6))
             frozen_us = at_us - chance.randint(*FROZEN_BEFORE_US)
             timed.append((frozen_us, "freeze_client", who, chance.randint(*FROZEN_US)))
     return timed

@@ -1,0 +1,106 @@
+"""What a session makes of a pause: what its client is told, and when its leader hears back."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from dss_sim.played_groups import PATIENCE_S
+from dss_sim.played_sessions import Attached, Hall
+from dssd.machines.leader.events import PauseGroup
+from dssd.sessions.client_items import (
+    Granted,
+    PauseSet,
+    PauseTaken,
+    Subscribed,
+    Unsubscribe,
+    UnsubscribedItem,
+)
+
+GROUP = "$share/g/orders/#"
+
+
+class Paused:
+    """A group of one member, and the operations that its leader has concluded."""
+
+    def __init__(self, hall: Hall, client: Attached) -> None:
+        self.client = client
+        self.concluded: list[int] = []
+        [self._group] = hall.plant.groups.groups()
+        self._registry = hall.plant.registry
+        self._registry.watch_concluded(self.concluded.append)
+        self._numbers = 0
+
+    async def change(self, *, paused: bool) -> PauseSet:
+        """Instruct the leader; what the client is told."""
+        self._numbers += 1
+        self._registry.instruct(self._group.group_id, PauseGroup(self._numbers, paused))
+        return await self.client.next(PauseSet)
+
+    async def take(self, item: PauseSet) -> None:
+        """The client has done it."""
+        await self.client.session.take(PauseTaken(item.subscription, item.turn))
+
+    async def has_concluded(self, number: int) -> None:
+        async with asyncio.timeout(PATIENCE_S):
+            while number not in self.concluded:  # noqa: ASYNC110 - nobody rings when it has
+                await asyncio.sleep(0)
+
+
+@pytest.fixture
+async def paused(hall: Hall) -> AsyncIterator[Paused]:
+    await hall.plant.topic("orders", 1)
+    async with hall.attached() as client:
+        await client.subscribe(GROUP)
+        await client.granted()
+        yield Paused(hall, client)
+
+
+async def test_a_leader_hears_that_a_pause_is_obeyed_when_the_client_says_so(
+    paused: Paused,
+) -> None:
+    told = await paused.change(paused=True)
+    assert (told.subscription, told.paused, paused.concluded) == (1, True, [])
+    await paused.take(told)
+    await paused.has_concluded(1)
+
+
+async def test_an_answer_to_what_was_asked_before_the_last_says_nothing(paused: Paused) -> None:
+    first = await paused.change(paused=True)
+    await paused.change(paused=False)
+    last = await paused.change(paused=True)
+    await paused.take(first)
+    for _ in range(50):
+        await asyncio.sleep(0)
+    assert 3 not in paused.concluded
+    await paused.take(last)
+    await paused.has_concluded(3)
+
+
+async def test_who_names_a_subscription_again_is_told_again_that_it_is_paused(
+    paused: Paused,
+) -> None:
+    told = await paused.change(paused=True)
+    await paused.take(told)
+    client = paused.client
+    await client.subscribe(GROUP)
+    assert await client.next(PauseSet) == told
+
+
+async def test_a_subscription_that_begins_anew_hears_of_the_pause_before_its_streams(
+    paused: Paused,
+) -> None:
+    client = paused.client
+    await paused.take(await paused.change(paused=True))
+    await client.session.take(Unsubscribe(1))
+    await client.next(UnsubscribedItem)
+    await client.subscribe(GROUP)
+    await client.next(Granted)
+    kinds = [type(item) for item in client.heard]
+    assert PauseSet in kinds[len(kinds) - 1 - kinds[::-1].index(Subscribed) :]
+
+
+async def test_an_answer_about_a_subscription_that_is_not_there_is_ignored(paused: Paused) -> None:
+    await paused.client.session.take(PauseTaken(77, 1))
+    await paused.take(await paused.change(paused=True))
+    await paused.has_concluded(1)
