@@ -5,13 +5,14 @@ first and that nobody agreed to; what is applied is exactly what was planned. Da
 dry run, or nothing to do) or one operation; everything else goes to stderr.
 """
 
+import json
 import uuid
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 
-from dss_core.errors import DssError, ExitCode, RevisionMoved
+from dss_core.errors import DssError, ExitCode, OperationIdReused, RevisionMoved
 from dssctl.confirm import confirm, require_somebody
 from dssctl.connection import ask
 from dssctl.operation_items import (
@@ -46,7 +47,11 @@ def show_operation(settings: Settings, operation: "Operation") -> None:
     """Print what was applied, and say how it is taken back."""
     sections = list(operation_sections(operation))
     show_one(settings, APPLIED_KIND, operation_item(operation), sections)
-    if operation.undoable and operation.ended:
+    if not operation.ended:
+        number = operation.number
+        how = f"wait for it: dssctl ops wait {number}; stop the rest: dssctl ops cancel {number}"
+        note(settings, f"operation {number} goes on; {how}")
+    elif operation.undoable:
         note(settings, f"undo with: dssctl ops undo {operation.number}")
 
 
@@ -63,7 +68,7 @@ def carry_out(context: typer.Context, change: "Change", show: Show = show_operat
         return
     if not settings.change.confirmed:
         require_somebody(settings, context.command_path)
-    operation = _known(settings) or _agreed(settings, change)
+    operation = _known(settings, change) or _agreed(settings, change)
     if operation is None:
         return
     if settings.change.wait and not operation.ended:
@@ -79,14 +84,33 @@ def _show_plan(settings: Settings, change: "Change") -> None:
         raise typer.Exit(ExitCode.CHANGES_PENDING)
 
 
-def _known(settings: Settings) -> "Operation | None":
-    """The operation that an earlier run of this command applied under the same id."""
+_ASKED_ALIKE = (
+    "group", "topic", "client_id", "number", "direction", "stream", "offset", "borrower",
+)  # fmt: skip
+"""What an operation and the change of a repeated command have in common: no plan resolves it."""
+
+
+def _known(settings: Settings, change: "Change") -> "Operation | None":
+    """The operation that an earlier run of this command applied under the same id.
+
+    Raises:
+        OperationIdReused: the id names an operation that changed something else.
+    """
     operation_id = settings.change.operation_id
     if operation_id is None:
         return None
     operation = ask(settings, lambda client: client.operations.named(operation_id))
-    if operation is not None:
-        note(settings, f"operation {operation.number} was applied under this id already")
+    if operation is None:
+        return None
+    applied = json.loads(operation.change)
+    if applied["change"] != type(change).__name__ or any(
+        field in applied and applied[field] != getattr(change, field, applied[field])
+        for field in _ASKED_ALIKE
+    ):
+        raise OperationIdReused(
+            operation_id=operation_id, number=operation.number, kind=operation.kind
+        )
+    note(settings, f"operation {operation.number} was applied under this id already")
     return operation
 
 

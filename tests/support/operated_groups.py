@@ -105,6 +105,10 @@ class Works:
         await self.until(lambda: self._live_floors(row) == {records})
         return member
 
+    def live_floors(self, group: str) -> set[int]:
+        """The ack floors as the live leader has them."""
+        return self._live_floors(self.plant.groups.find(group))
+
     def _live_floors(self, group: GroupRow) -> set[int]:
         live = self.plant.registry.snapshot(group.group_id)
         return {each.progress.floor for each in live.streams} if live else set()

@@ -96,6 +96,9 @@ def cancel(
     confirm(settings, f"Stopping what operation {number} has not done yet", confirmed=yes)
     operation = ask(settings, lambda client: client.operations.cancel(number))
     show_operation(settings, operation)
+    if operation.kind == "groups.pause":
+        group = operation.subject
+        note(settings, f"the group stays paused; resume it: dssctl groups resume {group}")
 
 
 @app.command(cls=Changing)

@@ -34,7 +34,7 @@ class SessionNotFound(DssError):
 
     code = "DSS6003"
     sentence = "There is no session {client_id}."
-    hint = "It expired; connect anew."
+    hint = "It expired, or was closed: connect anew. Operators: dssctl sessions ls"
     grpc_status = "NOT_FOUND"
     exit_code = ExitCode.NOT_FOUND
 

@@ -354,6 +354,9 @@ class Groups:
         if tombstone is not None and not over_tombstone:
             # It may have been removed since the tombstones in memory were asked.
             self._refuse(tombstone.row)
+        if tombstone is not None:
+            # No plan for the group of before fits: this revision is above all of that one's.
+            row = replace(row, revision=row.group_id)
         starts = await resolved_start(
             asked.start or Now(), asked.filter, self._catalogue, self._log
         )

@@ -20,7 +20,7 @@ from dssd.events.model import Event, Note
 from dssd.leaders.groups import Groups
 from dssd.leaders.registry import Registry
 from dssd.limits import FULL_DISK_RETRY_S
-from dssd.operations.history import CANCELLED, CANCELLING, DONE, FAILED, UNENDED, History
+from dssd.operations.history import CANCELLED, CANCELLING, DONE, FAILED, History
 from dssd.operations.limits import OPERATIONS_TRIM_EVERY_S
 from dssd.operations.plans import Begun, KindTable
 from dssd.store.port import Store
@@ -84,6 +84,10 @@ class Following:
 
     def follow(self, row: OperationRow, begun: Begun) -> None:
         """Have done what an operation began, and note when it has."""
+        if begun.instruction is not None and not self._groups.has(row.group_id):
+            # It was removed in the same moment, so nobody concludes the operation.
+            self._concluded.put_nowait((row.number, "the group was removed"))
+            return
         if begun.instruction is not None:
             self._registry.instruct(row.group_id, begun.instruction)
         if begun.work is not None:
@@ -123,22 +127,23 @@ class Following:
             await self._end(number, failure)
 
     async def _end(self, number: int, failure: str) -> None:
-        row = self._history.get(number)
-        if row.state not in UNENDED:
-            return
-        state = FAILED if failure else DONE
-        if row.state == CANCELLING and not failure:
-            made = len(await self._history.made_moves(number))
-            state = DONE if made == json.loads(row.after).get("moves") else CANCELLED
-        ended = replace(row, state=state, failure=failure, ended_at_ms=self._clock.wall_ms())
+        made = len(await self._history.made_moves(number))
+
+        def ended(row: OperationRow) -> OperationRow:
+            state = FAILED if failure else DONE
+            if row.state == CANCELLING and not failure:
+                state = DONE if made == json.loads(row.after).get("moves") else CANCELLED
+            return replace(row, state=state, failure=failure, ended_at_ms=self._clock.wall_ms())
+
         while True:
             try:
-                await self._history.change(ended)
+                changed = await self._history.change(number, ended)
                 break
             except DiskFull:
                 await asyncio.sleep(FULL_DISK_RETRY_S)
-        self._note_ended(ended)
-        self.ring()
+        if changed is not None:
+            self._note_ended(changed)
+            self.ring()
 
     def _group_removed(self, group: GroupRow) -> None:
         for row in self._history.unended():

@@ -4,7 +4,8 @@ Invariant: memory holds what is committed. Operations that ended longer ago than
 `OPERATIONS_KEPT_MS` are removed, with what they need to be undone; one that runs never is.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+import asyncio
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import replace
 
 from dss_core.errors import OperationNotFound
@@ -38,6 +39,8 @@ class History:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self._changing = asyncio.Lock()
+        """One change at a time: a cancellation and an end do not overwrite each other."""
         self._by_number: dict[int, OperationRow] = {}
         self._by_id: dict[str, int] = {}
 
@@ -76,7 +79,7 @@ class History:
         return [row for row in rows if row.state in UNENDED]
 
     def running_on(
-        self, subject: str, *, beside: Collection[str] = frozenset()
+        self, subject: str, *, beside: Container[str] = frozenset()
     ) -> OperationRow | None:
         """The first operation that has not ended on a subject, but for some kinds."""
         rows = (row for row in self.unended() if row.subject == subject)
@@ -103,17 +106,29 @@ class History:
         for each in rows:
             self._enter(each)
 
-    async def change(self, row: OperationRow) -> None:
-        """Commit what became of an operation."""
-        writes: list[Write] = [Put(row)]
-        rows = [row]
-        if row.undoes and row.state in (CANCELLED, FAILED):
-            # It was not taken back, or not all of it: that may be tried again.
-            rows.append(replace(self.get(row.undoes), undone_by=0))
-            writes.append(Put(rows[-1]))
-        await finished(self._store.commit(writes), name=f"change operation {row.number}")
-        for each in rows:
-            self._enter(each)
+    async def change(
+        self, number: int, changed: Callable[[OperationRow], OperationRow]
+    ) -> OperationRow | None:
+        """Commit what became of an operation; None where it had ended, and nothing is changed."""
+        return await finished(self._change(number, changed), name=f"change operation {number}")
+
+    async def _change(
+        self, number: int, changed: Callable[[OperationRow], OperationRow]
+    ) -> OperationRow | None:
+        async with self._changing:
+            known = self._by_number.get(number)
+            if known is None or known.state not in UNENDED:
+                return None
+            row = changed(known)
+            rows = [row]
+            undone = self._by_number.get(row.undoes)
+            if undone is not None and row.state in (CANCELLED, FAILED):
+                # It was not taken back, or not all of it: that may be tried again.
+                rows.append(replace(undone, undone_by=0))
+            await self._store.commit([Put(each) for each in rows])
+            for each in rows:
+                self._enter(each)
+            return row
 
     async def made_moves(self, number: int) -> list[MadeMoveRow]:
         """The moves of cursors that an operation made."""
@@ -128,7 +143,12 @@ class History:
 
     async def trim(self, wall_ms: int) -> None:
         """Remove the operations that are too old, or too many."""
-        ended = [row for row in self._by_number.values() if row.state not in UNENDED]
+        wanted = {row.undoes for row in self.unended()}
+        ended = [
+            row
+            for row in self._by_number.values()
+            if row.state not in UNENDED and row.number not in wanted
+        ]
         ended.sort(key=lambda row: row.number)
         surplus = max(0, len(self._by_number) - OPERATIONS_KEPT_MAX)
         oldest_ms = wall_ms - OPERATIONS_KEPT_MS
@@ -145,7 +165,7 @@ class History:
         deletes += [Delete(MadeMoveRow, key_of(found.row)) for found in moves]
         await self._store.commit(deletes)
         del self._by_number[row.number]
-        del self._by_id[row.operation_id]
+        self._by_id.pop(row.operation_id, None)
 
     def _enter(self, row: OperationRow) -> None:
         self._by_number[row.number] = row

@@ -12,6 +12,9 @@ OPERATIONS_TRIM_EVERY_S = 3_600.0
 OPERATIONS_LISTED_MAX = 500
 """In one answer; a caller asks for older ones behind it."""
 
+CHANGE_LISTED_BYTES_MAX = 2_000
+"""Of a change in a listing: so a page of 500 stays below a megabyte."""
+
 OPERATION_WATCHES_MAX = 200
 """Calls that wait for an operation; a tool needs one."""
 
@@ -24,8 +27,9 @@ REASON_BYTES_MAX = 1_000
 OPERATION_ID_BYTES_MAX = 100
 """A UUID has 36, a ticket with a host name some 60."""
 
-STREAMS_IMPORTED_MAX = 65_536
-"""Streams in one import: as many as a group may have."""
+STREAMS_MOVED_MAX = 10_000
+"""Cursors that one operation moves: a leader begins them in one step, which took 55 us each, and a
+plan of them fits into a message."""
 
 MOVES_A_PLAN_MAX = 2_000
 """Streams that one rebalance moves: its row holds them, some 200 bytes each. Who wants more plans

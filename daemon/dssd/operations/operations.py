@@ -30,6 +30,7 @@ from types import TracebackType
 from typing import Self
 
 from dss_core.errors import (
+    DssError,
     IllegalArgument,
     NotCancellable,
     NotUndoable,
@@ -62,6 +63,9 @@ from dssd.operations.plans import Begun, KindTable, Plan, done_or_undone
 from dssd.store.port import Precondition, PreconditionFailed, Put, Store, VersionIs, Write
 from dssd.store.rows import GroupRow, MadeMoveRow, OperationRow, PendingMoveRow
 from dssd.store.uninterrupted import finished
+
+OWN_ID_PREFIX = "dssd-"
+"""Of the ids of operations that were applied without one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +159,11 @@ class Operations:
         """
         _check_text("reason", reason, REASON_BYTES_MAX)
         _check_text("operation id", operation_id, OPERATION_ID_BYTES_MAX)
+        if operation_id.startswith(OWN_ID_PREFIX):
+            raise IllegalArgument(
+                argument=f"the operation id {operation_id}",
+                rule=f"{OWN_ID_PREFIX}N is of the daemon itself",
+            )
         async with self._applying:
             known = self._history.named(operation_id) if operation_id else None
             plan = None if known else await self.plan(change)
@@ -183,6 +192,16 @@ class Operations:
     async def made_moves(self, number: int) -> list[MadeMoveRow]:
         """The moves of cursors that it made."""
         return await self._history.made_moves(number)
+
+    async def undo_refusal(self, number: int) -> str:
+        """Why the operation cannot be taken back now; empty where it can."""
+        try:
+            await self._plan_undo(number)
+        except NotUndoable as refused:
+            return str(refused.fields["why"])
+        except DssError as failed:
+            return failed.message
+        return ""
 
     async def pending_moves(self, row: OperationRow) -> list[PendingMoveRow]:
         """The moves of cursors that it waits to make."""
@@ -227,9 +246,14 @@ class Operations:
             instruction = self._kinds.of_operation(row).cancellation(row)
             if instruction is None:
                 raise NotCancellable(number=number, kind=row.kind)
-            await self._history.change(replace(row, state=CANCELLING))
+            cancelling = await self._history.change(
+                number, lambda known: replace(known, state=CANCELLING)
+            )
+            if cancelling is None:
+                row = self._history.get(number)
+                raise OperationEnded(number=number, kind=row.kind, state=row.state)
             self._registry.instruct(row.group_id, instruction)
-            return self._history.get(number)
+            return cancelling
 
     # Applying
 
@@ -278,10 +302,14 @@ class Operations:
         begun = Begun() if plan.nothing_to_do else await self._begun(plan, number)
         goes_on = begun.instruction is not None or begun.work is not None
         now_ms = self._clock.wall_ms()
+        is_late = plan.group is not None and begun.group is None and not goes_on
+        if is_late and not plan.nothing_to_do:
+            # The members came to the same since the plan was made.
+            plan = replace(plan, nothing_to_do=True, summary=f"{plan.summary}: not any more")
         revision = plan.revision + (not plan.nothing_to_do)
         row = OperationRow(
             number=number,
-            operation_id=operation_id or f"dssd-{number}",
+            operation_id=operation_id or f"{OWN_ID_PREFIX}{number}",
             kind=plan.kind,
             subject=plan.subject,
             group_id=plan.group.group_id if plan.group else 0,

@@ -4,7 +4,7 @@ Invariant: a plan changes nothing, and is made anew when it is applied; what mak
 the same as the first is that its change is resolved, and that the revision did not move.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -12,6 +12,15 @@ from dssd.machines.leader.events import Instruction
 from dssd.operations.changes import Change, StreamMove
 from dssd.store.port import Precondition, Write
 from dssd.store.rows import GroupRow, OperationRow
+
+
+class _Everything(Container[str]):
+    def __contains__(self, kind: object) -> bool:
+        return True
+
+
+EVERYTHING: Container[str] = _Everything()
+"""All kinds of operations: for what must not wait for any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +68,7 @@ class Plan:
     """The operation that it takes back; 0: none."""
     reason: str = ""
     """Of the operator, once it is applied."""
-    beside: frozenset[str] = frozenset()
+    beside: Container[str] = frozenset()
     """Kinds of operations that may still run on its subject when it is applied."""
 
 

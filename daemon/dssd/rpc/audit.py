@@ -96,7 +96,7 @@ class Audit:
         principal = principal_of(context).name
         kept = self._may_keep(principal)
         origin = await origin_of(context, self._peers) if kept else Origin(context.peer())
-        said = f"refused, {error.code}: {error.message}"
+        said = f"refused, {error.code}: {error.message.rstrip('.')}"
         event = _event(CALL_REFUSED, method, asked, error.code, context, origin, said)
         if kept:
             self._note(event)

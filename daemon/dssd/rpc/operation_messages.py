@@ -1,5 +1,6 @@
 """Plans and operations as they go over the wire."""
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 
@@ -72,6 +73,12 @@ def operation_message(row: OperationRow) -> operations_pb2.Operation:
         undoable=not row.not_undoable_because and not row.undone_by,
         not_undoable_because=row.not_undoable_because,
     )
+
+
+def asked_moves(row: OperationRow) -> int:
+    """How many cursors the operation was to move."""
+    moves = json.loads(row.after).get("moves", 0)
+    return moves if isinstance(moves, int) else 0
 
 
 def stream_messages(

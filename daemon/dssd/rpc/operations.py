@@ -9,10 +9,19 @@ import grpc.aio
 
 from dss_api.v1 import operations_pb2, operations_pb2_grpc
 from dss_core.errors import Overloaded
-from dssd.operations.limits import OPERATION_WATCHES_MAX, OPERATIONS_LISTED_MAX
+from dssd.operations.limits import (
+    CHANGE_LISTED_BYTES_MAX,
+    OPERATION_WATCHES_MAX,
+    OPERATIONS_LISTED_MAX,
+)
 from dssd.operations.operations import Caller, Operations
 from dssd.rpc.changes import change_from
-from dssd.rpc.operation_messages import operation_message, plan_message, stream_messages
+from dssd.rpc.operation_messages import (
+    asked_moves,
+    operation_message,
+    plan_message,
+    stream_messages,
+)
 from dssd.rpc.origin import origin_of
 from dssd.rpc.principal import principal_of
 from dssd.rpc.unix_peers import UnixPeers
@@ -56,7 +65,7 @@ class OperationsServicer(operations_pb2_grpc.OperationsServicer):
         self, request: operations_pb2.GetOperationRequest, context: Context
     ) -> operations_pb2.Operation:
         """One operation, with its streams."""
-        return await self._message(self._operations.get(request.number))
+        return await self._looked_at(self._operations.get(request.number))
 
     async def List(
         self, request: operations_pb2.ListOperationsRequest, context: Context
@@ -64,7 +73,7 @@ class OperationsServicer(operations_pb2_grpc.OperationsServicer):
         """The newest operations first, without their streams."""
         limit = min(request.limit or OPERATIONS_LISTED_MAX, OPERATIONS_LISTED_MAX)
         wanted = (row for row in self._operations.newest() if _is_wanted(row, request))
-        rows = [operation_message(row) for row in islice(wanted, limit)]
+        rows = [_listed(row) for row in islice(wanted, limit)]
         return operations_pb2.ListOperationsReply(operations=rows)
 
     async def Watch(
@@ -74,7 +83,7 @@ class OperationsServicer(operations_pb2_grpc.OperationsServicer):
         with self._counted():
             async with aclosing(self._operations.watch(request.number)) as watching:
                 async for row in watching:
-                    yield await self._message(row)
+                    yield await self._looked_at(row)
 
     async def Cancel(
         self, request: operations_pb2.CancelOperationRequest, context: Context
@@ -88,7 +97,17 @@ class OperationsServicer(operations_pb2_grpc.OperationsServicer):
         pending = await self._operations.pending_moves(row)
         holders = self._operations.holders(row) if pending else {}
         message.streams.extend(stream_messages(made, pending, holders, self._catalogue))
-        message.streams_done, message.streams_waiting = len(made), len(pending)
+        message.streams_done = len(made)
+        # Of one that was cancelled, those that stay as they were.
+        message.streams_waiting = max(len(pending), asked_moves(row) - len(made))
+        return message
+
+    async def _looked_at(self, row: OperationRow) -> operations_pb2.Operation:
+        """The operation, and whether it can be taken back as things are now."""
+        message = await self._message(row)
+        if message.undoable and row.ended_at_ms is not None:
+            message.not_undoable_because = await self._operations.undo_refusal(row.number)
+            message.undoable = not message.not_undoable_because
         return message
 
     @contextmanager
@@ -101,6 +120,14 @@ class OperationsServicer(operations_pb2_grpc.OperationsServicer):
             yield
         finally:
             self._watches -= 1
+
+
+def _listed(row: OperationRow) -> operations_pb2.Operation:
+    """An operation of a page: what is long is left to `Get`."""
+    message = operation_message(row)
+    if len(row.change) > CHANGE_LISTED_BYTES_MAX:
+        message.change = ""
+    return message
 
 
 def _is_wanted(row: OperationRow, request: operations_pb2.ListOperationsRequest) -> bool:

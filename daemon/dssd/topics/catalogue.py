@@ -201,6 +201,8 @@ class Catalogue:
             # Not 1: a producer of a removed topic must notice that the next of its name is another.
             topic_epoch=storage_topic_id,
             produce_ordinal=0,
+            # Not 0: no plan for a topic that was removed fits the next of its name.
+            revision=topic_id,
             storage_topics=(
                 StorageTopic(storage_topic_id, 0, new.partitions, new.factor, ends=None),
             ),

@@ -840,6 +840,7 @@ class Operation(_message.Message):
     not_undoable_because: _builtins.str
     streams_done: _builtins.int
     streams_waiting: _builtins.int
+    """not done; of one that was cancelled they stay as they were"""
     @_builtins.property
     def streams(self) -> _containers.RepeatedCompositeFieldContainer[Global___OperatedStream]:
         """by Get and Watch"""

@@ -16,7 +16,7 @@ from dss_core.errors import (
     VersionMoved,
 )
 from dssd.machines.start_point import Earliest
-from dssd.operations.changes import Change, EditGroup, EditTopic, Undo
+from dssd.operations.changes import Change, EditGroup, EditTopic, RemoveTopic, Undo
 from dssd.store.rows import GroupRow, TopicRow
 from dssd.topics.catalogue import NewTopic
 from support.operated_groups import ANA, Works
@@ -139,26 +139,39 @@ async def test_an_edit_that_changed_nothing_is_taken_back_to_no_effect(
     await works.plant.group("$share/billing/orders/#")
     edit = await works.apply(change)
     undo = await works.apply(Undo(edit.number))
-    assert (undo.state, undo.revision, undo.undoes) == ("done", 0, edit.number)
+    assert (undo.state, undo.revision, undo.undoes) == ("done", edit.revision, edit.number)
     assert (await works.apply(Undo(undo.number))).state == "done"
 
 
 async def test_an_edit_of_a_topic_changes_what_it_names_and_is_taken_back(works: Works) -> None:
     await works.plant.catalogue.create(NewTopic("orders", 2, retention_bytes=77))
+    first = (await topic_row(works)).revision
     edit = await works.apply(EditTopic("orders", retention_ms=60_000, no_retention_bytes=True))
     row = await topic_row(works)
-    assert (row.retention_ms, row.retention_bytes, row.revision) == (60_000, None, 1)
+    assert (row.retention_ms, row.retention_bytes, row.revision) == (60_000, None, first + 1)
     assert json.loads(edit.before) == {
         "topic_id": row.topic_id,
         "retention_ms": None,
         "retention_bytes": 77,
     }
     with pytest.raises(RevisionMoved):
-        await works.operations.apply(EditTopic("orders", 5), caller=ANA, if_revision=0)
+        await works.operations.apply(EditTopic("orders", 5), caller=ANA, if_revision=first)
     await works.restart()
     await works.apply(Undo(edit.number))
     row = await topic_row(works)
-    assert (row.retention_ms, row.retention_bytes, row.revision) == (None, 77, 2)
+    assert (row.retention_ms, row.retention_bytes, row.revision) == (None, 77, first + 2)
+
+
+async def test_a_plan_for_a_topic_that_was_removed_does_not_fit_the_next_of_its_name(
+    works: Works,
+) -> None:
+    await works.plant.topic("orders", 1)
+    plan = await works.operations.plan(RemoveTopic("orders"))
+    await works.plant.catalogue.remove("orders")
+    await works.plant.topic("orders", 1)
+    with pytest.raises(RevisionMoved):
+        await works.apply(plan.change, if_revision=plan.revision)
+    assert works.plant.catalogue.get("orders")
 
 
 async def test_an_edit_of_a_topic_that_was_made_anew_is_not_taken_back(works: Works) -> None:
@@ -185,7 +198,7 @@ async def test_a_plan_says_what_retention_takes_at_once_and_who_has_not_read_it(
     assert taken.startswith("Retention takes 10 records, ")
     assert unread == "billing@orders/# has not acknowledged 10 of them."
     assert (await works.operations.plan(EditTopic("orders", 60_000))).effects == (
-        "Retention takes nothing at once.",
+        "Retention takes nothing of what is there now.",
     )
     assert works.plant.log.bounds(stream).start == 0
 

@@ -26,6 +26,7 @@ from dssd.operations.changes import (
     Direction,
     ImportOffsets,
     MoveCursors,
+    PauseGroup,
     SkipRecords,
     StreamOffsets,
     ToEarliest,
@@ -367,3 +368,54 @@ async def test_the_progress_row_says_which_operation_moved_the_cursor(works: Wor
     row = await works.apply(skip(ToOffset(10), "orders/0/0"))
     [progress] = [found.row for found in await works.plant.store.scan(ProgressRow)]
     assert (progress.cursor_generation, progress.moved_count) == (row.number, 10)
+
+
+async def test_a_plan_for_a_group_that_was_removed_does_not_fit_the_next_of_its_name(
+    works: Works,
+) -> None:
+    await made(works, 1)
+    plan = await works.operations.plan(skip(ToLatest()))
+    await works.plant.groups.remove(works.plant.groups.find("billing").group_id)
+    await works.plant.group("$share/billing/orders/#", Earliest())
+    with pytest.raises(RevisionMoved):
+        await works.apply(plan.change, if_revision=plan.revision)
+    assert await works.floors("billing") == [0]
+
+
+async def test_an_end_that_comes_with_a_cancellation_stays_an_end(works: Works) -> None:
+    await made(works, 1)
+    row = await works.apply(skip(ToOffset(10), "orders/0/0"))
+    with pytest.raises(OperationEnded):
+        await works.operations.cancel(row.number)
+    assert works.operations.get(row.number) == row
+
+
+async def test_an_id_of_the_daemons_own_is_refused(works: Works) -> None:
+    await made(works, 1)
+    with pytest.raises(IllegalArgument, match="is of the daemon itself"):
+        await works.apply(skip(ToLatest()), operation_id="dssd-7")
+
+
+async def test_an_undo_that_was_cancelled_half_way_can_be_done_again(works: Works) -> None:
+    await made(works, 2, consumed=60)
+    done = await works.apply(rewind(ToEarliest()))
+    member = await works.consumed("billing", 0)
+    undo = await works.operations.apply(Undo(done.number), caller=ANA)
+    await works.given_back(member, 0)
+    await works.until(lambda: 60 in works.live_floors("billing"))
+    await works.operations.cancel(undo.number)
+    assert (await works.ended(undo.number)).state == "cancelled"
+    again = await works.operations.apply(Undo(done.number), caller=ANA)
+    await works.given_back(member, 0)
+    assert (await works.ended(again.number)).state == "done"
+    assert await works.floors("billing") == [60, 60]
+
+
+async def test_a_group_is_paused_while_a_rewind_waits_for_a_member(works: Works) -> None:
+    await made(works, 1)
+    member = await works.consumed("billing", 60)
+    await works.operations.apply(rewind(ToEarliest()), caller=ANA)
+    await member.next(Revoke)
+    row = await works.operations.apply(PauseGroup("billing"), caller=ANA)
+    assert row.kind == "groups.pause"
+    assert works.plant.groups.find("billing").paused

@@ -211,7 +211,7 @@ async def test_a_refused_call_is_told_with_its_code() -> None:
     assert event.fields["outcome"] == TopicInUse.code
     assert event.sentence.endswith(
         "asked to remove the topic orders: refused, DSS2014: Topic orders is read by groups: "
-        "billing.."
+        "billing."
     )
 
 

@@ -42,7 +42,7 @@ from dssd.operations.changes import (
     Undo,
 )
 from dssd.operations.cursor_targets import found_target, within
-from dssd.operations.limits import RECORDS_SKIPPED_MAX, STREAMS_IMPORTED_MAX
+from dssd.operations.limits import RECORDS_SKIPPED_MAX, STREAMS_MOVED_MAX
 from dssd.operations.plans import Begun, Plan, StreamPlan, subject_of
 from dssd.store.paging import scan_all
 from dssd.store.port import Put, Store, Write
@@ -153,6 +153,7 @@ class CursorMoves:
         moving: list[_Moving] = []
         turn = LoopTurn()
         targets = change.targets or await self._targets(change, group, by_name)
+        _check_count(len(targets))
         if len({target.stream for target in targets}) != len(targets):
             raise IllegalArgument(argument="the change", rule="it names each stream once")
         for target in targets:
@@ -186,8 +187,7 @@ class CursorMoves:
     def _resolved_import(
         self, change: ImportOffsets, group: GroupRow, by_name: dict[str, StreamSurvey]
     ) -> list[_Moving]:
-        if len(change.streams) > STREAMS_IMPORTED_MAX:
-            raise IllegalArgument(argument="the import", rule=f"{STREAMS_IMPORTED_MAX:,} streams")
+        _check_count(len(change.streams))
         named = {f"{each.topic}/{each.ordinal}/{each.partition}" for each in change.streams}
         if len(named) != len(change.streams):
             raise IllegalArgument(argument="the import", rule="it names each stream once")
@@ -223,8 +223,12 @@ class CursorMoves:
             raise IllegalArgument(argument="the count", rule=f"1 to {RECORDS_SKIPPED_MAX:,}")
         bounds, end = self._log.bounds(stream.view.stream), change.offset + change.count
         if not bounds.start <= change.offset < end <= bounds.end:
+            is_end = bounds.start <= change.offset < bounds.end
             raise OffsetOutOfRange(
-                offset=change.offset, start=bounds.start, end=bounds.end, stream=change.stream
+                offset=end - 1 if is_end else change.offset,
+                start=bounds.start,
+                end=bounds.end,
+                stream=change.stream,
             )
         return _Moving(stream, (), ((change.offset, end),), end)
 
@@ -238,6 +242,8 @@ class CursorMoves:
             if stream is None:
                 continue  # its topic was removed: nothing of it is left to take back
             last = stream.view.cursor_generation
+            if last != undone.number and await self._took_back(last, undone):
+                continue  # an undo that was cancelled had come so far
             if last != undone.number:
                 why = f"operation {last} moved the cursor of {stream.name} after it"
                 raise NotUndoable(number=undone.number, kind=undone.kind, why=why)
@@ -245,6 +251,11 @@ class CursorMoves:
             given = Progress(made.floor_after, unpacked_ranges(made.ranges_after))
             moving.append(_Moving(stream, all_of(given), all_of(before), before.floor))
         return moving
+
+    async def _took_back(self, number: int, undone: OperationRow) -> bool:
+        """Whether an operation took the other one back, where it came to a stream."""
+        found = await self._store.read(OperationRow, (number,))
+        return found is not None and found.row.undoes == undone.number
 
     # Telling
 
@@ -307,6 +318,14 @@ def kind_of(change: Cursors) -> str:
             return "records.skip"
         case _:
             assert_never(change)
+
+
+def _check_count(streams: int) -> None:
+    if streams > STREAMS_MOVED_MAX:
+        raise IllegalArgument(
+            argument=f"a change of {streams:,} streams",
+            rule=f"at most {STREAMS_MOVED_MAX:,} at a time; name them with --stream",
+        )
 
 
 def _of_cursors(change: Change) -> Cursors:

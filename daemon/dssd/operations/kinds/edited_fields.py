@@ -104,4 +104,5 @@ def _is_of(row: OperationRow, undone: OperationRow) -> bool:
 
 def _stands(row: OperationRow, later: Mapping[int, OperationRow]) -> bool:
     """Whether an operation was not taken back, or what took it back was."""
-    return not row.undone_by or not _stands(later[row.undone_by], later)
+    taken_back_by = later.get(row.undone_by)
+    return taken_back_by is None or not _stands(taken_back_by, later)

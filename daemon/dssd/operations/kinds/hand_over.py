@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from dss_core.errors import IllegalArgument, NobodyToLendTo, NotUndoable
+from dss_core.errors import BorrowerNotFound, IllegalArgument, NobodyToLendTo, NotUndoable
 from dss_core.ids import StreamId
 from dssd.leaders.groups import Groups
 from dssd.leaders.lag import StreamSurvey
@@ -83,7 +83,10 @@ class HandOvers:
             after |= {"session_id": taker.session_id.hex(), "borrower_id": id_of(taker)}
         else:
             giver = live.owner(stream)
-            assert giver is not None
+            if giver is None:
+                # It left since the plan was made: the stream goes to somebody else anyway.
+                giver_name = plan.moves[0].from_client_id
+                raise BorrowerNotFound(group=subject_of(plan.group), borrower=giver_name)
             taker_id = plan.moves[0].to_borrower_id.hex()
             after |= {"session_id": giver.session_id.hex(), "borrower_id": taker_id}
         instruction = _instruction_of(plan.kind, number, after)

@@ -21,7 +21,7 @@ from dssd.machines.leader.events import CancelPause, Instruction
 from dssd.machines.leader.events import PauseGroup as PauseGroupNow
 from dssd.operations.changes import PauseGroup, ResumeGroup, Undo
 from dssd.operations.limits import PAUSE_MS_MAX
-from dssd.operations.plans import Begun, Plan, StreamPlan, subject_of
+from dssd.operations.plans import EVERYTHING, Begun, Plan, StreamPlan, subject_of
 from dssd.store.rows import GroupRow, OperationRow
 
 PAUSE, RESUME = "groups.pause", "groups.resume"
@@ -134,7 +134,7 @@ class Pauses:
             effects=() if nothing_to_do else tuple(_effects(group, wanted, members)),
             members=() if nothing_to_do else members,
             nothing_to_do=nothing_to_do,
-            beside=frozenset({PAUSE, RESUME}),
+            beside=EVERYTHING,
         )
 
 

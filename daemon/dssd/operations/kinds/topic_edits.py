@@ -189,10 +189,10 @@ class TopicEdits:
             await turn.give_way()
             records += self._log.count(stream, start, end)[0]
         if not records:
-            return ["Retention takes nothing at once."]
+            return ["Retention takes nothing of what is there now."]
         size_bytes = sum(part.bytes for part in parts)
-        gone = f"Retention takes {records:,} records, {size_bytes:,} bytes, at once"
-        told = f"{gone}; they do not come back when the edit is taken back."
+        gone = f"Retention takes {records:,} records, {size_bytes:,} bytes, within a minute"
+        told = f"{gone}; once it has, an undo does not bring them back."
         return [told, *_unread_sentences(await self._unread(edited, going))]
 
     async def _unread(
