@@ -90,11 +90,12 @@ def cancel(
     context: typer.Context,
     number: OperationNumber,
     yes: Annotated[bool, typer.Option("-y", "--yes", help="Do not ask.")] = False,
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why; kept with the operation.")] = "",
 ) -> None:
     """Stop the rest of an operation; what it did stays done, and can be undone."""
     settings = settings_of(context)
     confirm(settings, f"Stopping what operation {number} has not done yet", confirmed=yes)
-    operation = ask(settings, lambda client: client.operations.cancel(number))
+    operation = ask(settings, lambda client: client.operations.cancel(number, reason=reason))
     show_operation(settings, operation)
     if operation.kind == "groups.pause":
         group = operation.subject

@@ -50,6 +50,7 @@ from dssd.store.rows import (
     GroupRow,
     LeaderRow,
     MadeMoveRow,
+    OperationRow,
     PendingMoveRow,
     ProgressRow,
     StreamSetRow,
@@ -58,6 +59,9 @@ from dssd.topics.model import Topic
 
 BORROW = "borrow"
 """The protocol of groups whose streams are lent one by one; of all that do not choose."""
+
+CANCELLING = "cancelling"
+"""The state of an operation whose rest is given up."""
 
 LEASE = "lease"
 """The protocol of groups whose members hold stream sets with versions."""
@@ -160,12 +164,19 @@ async def stored_streams(
 async def stored_moves(store: Store, group: GroupRow) -> tuple[CursorMove, ...]:
     """The moves of cursors that applied operations wait for."""
     found = await scan_all(store, PendingMoveRow, (group.group_id,))
+    cancelled = {
+        number
+        for number in {each.row.number for each in found}
+        if (operation := await store.read(OperationRow, (number,))) is not None
+        and operation.row.state == CANCELLING
+    }
     return tuple(
         CursorMove(
             StreamId(each.row.storage_topic_id, each.row.partition),
             each.row.number,
             unpacked_ranges(each.row.dropped),
             unpacked_ranges(each.row.added),
+            cancelled=each.row.number in cancelled,
         )
         for each in found
     )

@@ -19,8 +19,9 @@ from dssd.events.kinds import OPERATION_ENDED
 from dssd.events.model import Event, Note
 from dssd.leaders.groups import Groups
 from dssd.leaders.registry import Registry
+from dssd.leaders.takeover import CANCELLING
 from dssd.limits import FULL_DISK_RETRY_S
-from dssd.operations.history import CANCELLED, CANCELLING, DONE, FAILED, History
+from dssd.operations.history import CANCELLED, DONE, FAILED, History
 from dssd.operations.limits import OPERATIONS_TRIM_EVERY_S
 from dssd.operations.plans import Begun, KindTable
 from dssd.store.port import Store
@@ -133,7 +134,8 @@ class Following:
             state = FAILED if failure else DONE
             if row.state == CANCELLING and not failure:
                 state = DONE if made == json.loads(row.after).get("moves") else CANCELLED
-            return replace(row, state=state, failure=failure, ended_at_ms=self._clock.wall_ms())
+            why = "" if state == DONE else failure or row.failure
+            return replace(row, state=state, failure=why, ended_at_ms=self._clock.wall_ms())
 
         while True:
             try:

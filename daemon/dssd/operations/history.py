@@ -9,6 +9,7 @@ from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import replace
 
 from dss_core.errors import OperationNotFound
+from dssd.leaders.takeover import CANCELLING
 from dssd.operations.limits import OPERATIONS_KEPT_MAX, OPERATIONS_KEPT_MS
 from dssd.operations.plans import done_or_undone
 from dssd.store.keys import key_of
@@ -17,13 +18,7 @@ from dssd.store.port import Delete, Precondition, Put, Store, Write
 from dssd.store.rows import MadeMoveRow, OperationIdRow, OperationRow, PendingMoveRow
 from dssd.store.uninterrupted import finished
 
-RUNNING, CANCELLING, DONE, CANCELLED, FAILED = (
-    "running",
-    "cancelling",
-    "done",
-    "cancelled",
-    "failed",
-)
+RUNNING, DONE, CANCELLED, FAILED = "running", "done", "cancelled", "failed"
 """Where an operation stands."""
 
 UNENDED = frozenset({RUNNING, CANCELLING})

@@ -45,10 +45,10 @@ from dssd.events.kinds import OPERATION_APPLIED
 from dssd.events.model import Event, Note
 from dssd.leaders.groups import Groups
 from dssd.leaders.registry import Registry
+from dssd.leaders.takeover import CANCELLING
 from dssd.operations.changes import Change, Undo, to_json
 from dssd.operations.following import Following, fields_of
 from dssd.operations.history import (
-    CANCELLING,
     DONE,
     RUNNING,
     UNENDED,
@@ -231,7 +231,7 @@ class Operations:
             await moved.wait()
             await asyncio.sleep(OPERATION_WATCH_REST_S)
 
-    async def cancel(self, number: int) -> OperationRow:
+    async def cancel(self, number: int, *, caller: Caller, reason: str = "") -> OperationRow:
         """Stop the rest of an operation; what it did stays done.
 
         Raises:
@@ -239,6 +239,8 @@ class Operations:
             OperationEnded: nothing of it is left.
             NotCancellable: it cannot be stopped.
         """
+        _check_text("reason", reason, REASON_BYTES_MAX)
+        why = f"{caller.principal} cancelled it{f': {reason}' if reason else ''}"
         async with self._applying:
             row = self._history.get(number)
             if row.state not in UNENDED:
@@ -247,7 +249,7 @@ class Operations:
             if instruction is None:
                 raise NotCancellable(number=number, kind=row.kind)
             cancelling = await self._history.change(
-                number, lambda known: replace(known, state=CANCELLING)
+                number, lambda known: replace(known, state=CANCELLING, failure=why)
             )
             if cancelling is None:
                 row = self._history.get(number)

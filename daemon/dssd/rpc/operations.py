@@ -89,7 +89,11 @@ class OperationsServicer(operations_pb2_grpc.OperationsServicer):
         self, request: operations_pb2.CancelOperationRequest, context: Context
     ) -> operations_pb2.Operation:
         """Stop the rest of an operation."""
-        return await self._message(await self._operations.cancel(request.number))
+        return await self._message(
+            await self._operations.cancel(
+                request.number, caller=_caller(context), reason=request.reason
+            )
+        )
 
     async def _message(self, row: OperationRow) -> operations_pb2.Operation:
         message = operation_message(row)
@@ -120,6 +124,10 @@ class OperationsServicer(operations_pb2_grpc.OperationsServicer):
             yield
         finally:
             self._watches -= 1
+
+
+def _caller(context: Context) -> Caller:
+    return Caller(principal_of(context).name, context.peer())
 
 
 def _listed(row: OperationRow) -> operations_pb2.Operation:

@@ -293,7 +293,7 @@ class OperationRow(Row):
     """What it changed, as it was: JSON."""
     after: str
     failure: str
-    """Why it failed, as a sentence; empty where it did not."""
+    """Why it failed, or who cancelled it and why; empty where it is done."""
     undoes: int
     """The operation that this one takes back; 0: none."""
     undone_by: int

@@ -267,13 +267,13 @@ async def test_an_operation_that_waits_for_a_member_refuses_others_and_can_be_ca
     with pytest.raises(OperationInProgress, match=f"Operation {row.number}, offsets.rewind"):
         await works.apply(skip(ToLatest()))
     assert len(await works.operations.pending_moves(works.operations.get(row.number))) == 2
-    await works.operations.cancel(row.number)
+    await works.operations.cancel(row.number, caller=ANA)
     ended = await works.ended(row.number)
     assert ended.state == "cancelled"
     assert await works.plant.store.scan(PendingMoveRow) == []
     assert await works.floors("billing") == [60, 60]
     with pytest.raises(OperationEnded, match="cancelled already"):
-        await works.operations.cancel(row.number)
+        await works.operations.cancel(row.number, caller=ANA)
 
 
 async def test_streams_that_are_not_named_stay_with_their_member(works: Works) -> None:
@@ -386,7 +386,7 @@ async def test_an_end_that_comes_with_a_cancellation_stays_an_end(works: Works) 
     await made(works, 1)
     row = await works.apply(skip(ToOffset(10), "orders/0/0"))
     with pytest.raises(OperationEnded):
-        await works.operations.cancel(row.number)
+        await works.operations.cancel(row.number, caller=ANA)
     assert works.operations.get(row.number) == row
 
 
@@ -403,7 +403,7 @@ async def test_an_undo_that_was_cancelled_half_way_can_be_done_again(works: Work
     undo = await works.operations.apply(Undo(done.number), caller=ANA)
     await works.given_back(member, 0)
     await works.until(lambda: 60 in works.live_floors("billing"))
-    await works.operations.cancel(undo.number)
+    await works.operations.cancel(undo.number, caller=ANA)
     assert (await works.ended(undo.number)).state == "cancelled"
     again = await works.operations.apply(Undo(done.number), caller=ANA)
     await works.given_back(member, 0)
@@ -419,3 +419,19 @@ async def test_a_group_is_paused_while_a_rewind_waits_for_a_member(works: Works)
     row = await works.operations.apply(PauseGroup("billing"), caller=ANA)
     assert row.kind == "groups.pause"
     assert works.plant.groups.find("billing").paused
+
+
+async def test_a_cancellation_that_no_leader_heard_of_holds_over_a_restart(works: Works) -> None:
+    await made(works, 2)
+    member = await works.consumed("billing", 60)
+    row = await works.operations.apply(rewind(ToEarliest()), caller=ANA)
+    await member.next(Revoke)
+    # The daemon ends between the commit of the cancellation and its word to the leader.
+    stopping = works.plant.registry
+    stopping.instruct = lambda group_id, instruction: None  # type: ignore[method-assign] # as above
+    await works.operations.cancel(row.number, caller=ANA, reason="not now")
+    await works.restart()
+    ended = await works.ended(row.number)
+    assert (ended.state, ended.failure) == ("cancelled", "local:ana cancelled it: not now")
+    assert await works.floors("billing") == [60, 60]
+    assert await works.plant.store.scan(PendingMoveRow) == []

@@ -105,7 +105,7 @@ async def test_the_same_pause_again_is_done_only_when_the_members_have_confirmed
 ) -> None:
     member = await made(works)
     first = await works.operations.apply(PAUSE, caller=ANA)
-    await works.operations.cancel(first.number)
+    await works.operations.cancel(first.number, caller=ANA)
     again = await works.operations.apply(PAUSE, caller=ANA)
     assert works.operations.get(again.number).state == "running"
     await obeyed(works, member)
@@ -197,7 +197,7 @@ async def test_another_operation_waits_until_a_pause_is_done(works: Works) -> No
 async def test_a_pause_that_is_cancelled_waits_for_nobody_and_stays(works: Works) -> None:
     await made(works)
     pause = await works.operations.apply(PAUSE, caller=ANA)
-    await works.operations.cancel(pause.number)
+    await works.operations.cancel(pause.number, caller=ANA)
     assert (await works.ended(pause.number)).state == "cancelled"
     assert group(works).paused
 

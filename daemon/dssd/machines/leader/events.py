@@ -52,6 +52,8 @@ class CursorMove:
     """No longer acknowledged. Normalised."""
     added: Ranges
     """Acknowledged, after that. Normalised."""
+    cancelled: bool = False
+    """Its operation was cancelled before a leader heard of it: it is not to be made."""
 
 
 @dataclass(frozen=True, slots=True)

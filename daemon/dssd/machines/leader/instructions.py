@@ -46,7 +46,22 @@ def take_pending_moves(turn: LeaderTurn, moves: tuple[CursorMove, ...]) -> None:
     """Begin what a leader before had not ended."""
     for number in sorted({move.number for move in moves}):
         of_number = tuple(move for move in moves if move.number == number)
-        _move_cursors(turn, MoveCursors(number, of_number))
+        if of_number[0].cancelled:
+            _give_up_moves(turn, number, of_number)
+        else:
+            _move_cursors(turn, MoveCursors(number, of_number))
+
+
+def _give_up_moves(turn: LeaderTurn, number: int, moves: tuple[CursorMove, ...]) -> None:
+    state = turn.state
+    moving = state.moving.setdefault(number, set())
+    for move in moves:
+        lent = state.streams.get(move.stream)
+        if lent is not None:
+            moving.add(move.stream)
+            lent.move = move
+            turn_stream(turn, lent, MoveCancelled(number))
+    conclude_if_done(turn, number)
 
 
 def go_on(turn: LeaderTurn) -> None:
