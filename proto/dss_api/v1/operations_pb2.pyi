@@ -828,7 +828,7 @@ class Operation(_message.Message):
     revision: _builtins.int
     """of the subject, once it was applied"""
     change: _builtins.str
-    """resolved, as JSON"""
+    """resolved, as JSON; empty in a listing where it is long"""
     before: _builtins.str
     """JSON"""
     after: _builtins.str
