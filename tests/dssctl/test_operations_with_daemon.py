@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import pytest
 
 import dss_client
+from dss_core.errors import ExitCode
 from dssctl.settings import Format
 from support.dssctl_call import Completed, run_dssctl
 
@@ -199,6 +200,21 @@ def test_a_command_that_is_repeated_with_its_id_does_nothing_again(
     assert item(done)["number"] == first["number"]
     assert "applied under this id already" in notes(done)[0]
     assert floor(daemon, group) == RECORDS - 2
+
+
+def test_an_id_of_another_change_is_refused_and_nothing_is_done(daemon: Daemon) -> None:
+    group, other = consumed(daemon), consumed(daemon)
+    used = ("--op-id", f"ticket {group}", "-y")
+    applied(daemon, "offsets", "rewind", group, "--by", "2", "--op-id", f"ticket {group}")
+    for again in (
+        ("groups", "rm", other),
+        ("offsets", "skip", group, "--to", "latest"),
+        ("offsets", "rewind", other, "--by", "2"),
+    ):
+        refused = daemon.dssctl(*again, *used)
+        assert refused.returncode == ExitCode.CONFLICT
+        assert "DSS2024" in refused.stderr.decode()
+    assert floor(daemon, other) == RECORDS
 
 
 def test_where_there_is_nothing_to_do_no_operation_is_made(daemon: Daemon) -> None:
