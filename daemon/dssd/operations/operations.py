@@ -46,6 +46,7 @@ from dssd.events.model import Event, Note
 from dssd.leaders.groups import Groups
 from dssd.leaders.registry import Registry
 from dssd.leaders.takeover import CANCELLING
+from dssd.machines.leader.events import Instruction
 from dssd.operations.changes import Change, Undo, to_json
 from dssd.operations.following import Following, fields_of
 from dssd.operations.history import (
@@ -166,10 +167,9 @@ class Operations:
             )
         async with self._applying:
             known = self._history.named(operation_id) if operation_id else None
-            plan = None if known else await self.plan(change)
             if known is not None:
                 return self._repeated(known, change)
-            assert plan is not None
+            plan = await self.plan(change)
             if if_revision is not None and plan.revision != if_revision:
                 raise self._moved_since(plan, if_revision)
             self._refuse_beside(plan)
@@ -248,14 +248,19 @@ class Operations:
             instruction = self._kinds.of_operation(row).cancellation(row)
             if instruction is None:
                 raise NotCancellable(number=number, kind=row.kind)
-            cancelling = await self._history.change(
-                number, lambda known: replace(known, state=CANCELLING, failure=why)
-            )
-            if cancelling is None:
-                row = self._history.get(number)
-                raise OperationEnded(number=number, kind=row.kind, state=row.state)
-            self._registry.instruct(row.group_id, instruction)
-            return cancelling
+            # A caller that goes away must not leave it committed and no leader told.
+            cancelling = self._cancel(row, why, instruction)
+            return await finished(cancelling, name=f"cancel operation {number}")
+
+    async def _cancel(self, row: OperationRow, why: str, instruction: Instruction) -> OperationRow:
+        cancelling = await self._history.change(
+            row.number, lambda known: replace(known, state=CANCELLING, failure=why)
+        )
+        if cancelling is None:
+            ended = self._history.get(row.number)
+            raise OperationEnded(number=ended.number, kind=ended.kind, state=ended.state)
+        self._registry.instruct(row.group_id, instruction)
+        return cancelling
 
     # Applying
 
@@ -304,8 +309,8 @@ class Operations:
         begun = Begun() if plan.nothing_to_do else await self._begun(plan, number)
         goes_on = begun.instruction is not None or begun.work is not None
         now_ms = self._clock.wall_ms()
-        is_late = plan.group is not None and begun.group is None and not goes_on
-        if is_late and not plan.nothing_to_do:
+        is_late = plan.group is not None and begun.group is None and not begun.writes
+        if is_late and not goes_on and not plan.nothing_to_do:
             # The members came to the same since the plan was made.
             plan = replace(plan, nothing_to_do=True, summary=f"{plan.summary}: not any more")
         revision = plan.revision + (not plan.nothing_to_do)

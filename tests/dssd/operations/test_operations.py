@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import Sequence
 
 import pytest
 
@@ -36,6 +37,7 @@ from dssd.operations.changes import (
     Undo,
 )
 from dssd.operations.limits import OPERATIONS_KEPT_MS
+from dssd.store.port import Precondition, Write
 from dssd.store.rows import MadeMoveRow, OperationRow, PendingMoveRow, ProgressRow
 from support.operated_groups import ANA, Works
 
@@ -435,3 +437,30 @@ async def test_a_cancellation_that_no_leader_heard_of_holds_over_a_restart(works
     assert (ended.state, ended.failure) == ("cancelled", "local:ana cancelled it: not now")
     assert await works.floors("billing") == [60, 60]
     assert await works.plant.store.scan(PendingMoveRow) == []
+
+
+async def test_a_cancellation_whose_caller_goes_away_in_its_commit_reaches_the_leader(
+    works: Works, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await made(works, 1)
+    member = await works.consumed("billing", 60)
+    row = await works.operations.apply(rewind(ToEarliest()), caller=ANA)
+    await member.next(Revoke)
+    committing, goes_on = asyncio.Event(), asyncio.Event()
+    usual = works.plant.store.commit
+
+    async def slow(
+        writes: Sequence[Write], preconditions: Sequence[Precondition] = ()
+    ) -> list[int]:
+        committing.set()
+        await goes_on.wait()
+        return await usual(writes, preconditions)
+
+    monkeypatch.setattr(works.plant.store, "commit", slow)
+    calling = asyncio.create_task(works.operations.cancel(row.number, caller=ANA))
+    await committing.wait()
+    calling.cancel()
+    goes_on.set()
+    with pytest.raises(asyncio.CancelledError):
+        await calling
+    assert (await works.ended(row.number)).state == "cancelled"
