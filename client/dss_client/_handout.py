@@ -7,6 +7,7 @@ left of it may instead be taken for `run`, which hands it out in its own order.
 
 from bisect import bisect_right
 from collections.abc import Iterator
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from dss_client._grant import HeldGrant
@@ -23,6 +24,7 @@ class Handout:
     """Frames of one grant, decoded when the first record is taken."""
 
     __slots__ = (
+        "_ahead",
         "_decoded",
         "_frames",
         "_mask",
@@ -62,6 +64,8 @@ class Handout:
         self._noted_end = 0
         self._decoded: DecodedBatch | None = None
         self._rows: Iterator[DeliveredRecord] | None = None
+        self._ahead: DeliveredRecord | None = None
+        """Taken from the rows, and put back."""
 
     @property
     def stream(self) -> str:
@@ -84,12 +88,18 @@ class Handout:
             )
         return self._decoded
 
-    @property
     def rows(self) -> Iterator[DeliveredRecord]:
-        """The records not yet taken; every caller shares one iterator."""
+        """The records not yet taken; every caller shares them, and takes one at once."""
         if self._rows is None:
             self._rows = rows_of(DeliveredRecord, self, self.decoded)
-        return self._rows
+        if self._ahead is None:
+            return self._rows
+        ahead, self._ahead = self._ahead, None
+        return chain((ahead,), self._rows)
+
+    def put_back(self, record: DeliveredRecord) -> None:
+        """The record that was just taken is not handed out yet; it comes first again."""
+        self._ahead = record
 
     @property
     def left(self) -> int:
@@ -112,7 +122,7 @@ class Handout:
 
     def take(self) -> Iterator[DeliveredRecord]:
         """The records not yet handed out; `HeldGrant.hand_out` now tells of each by itself."""
-        rows = self.rows
+        rows = self.rows()
         self.note(self.last_offset + 1)
         self.grant.take(clipped(self.ranges, self.last_offset + 1, _EVERY_OFFSET))
         self._noted_end = _EVERY_OFFSET
@@ -138,6 +148,7 @@ class Handout:
         """Every record is handed out: drop the frames, keep only what the records share."""
         self._decoded = None
         self._rows = None
+        self._ahead = None
         self._frames = b""
 
     def _without_handed(self) -> "Handout":

@@ -165,27 +165,22 @@ class Subscription:
         clock = monotonic
         resume_at = self._resume_at
         while (handout := await self._next()) is not None:
-            # Decoded before the clock is looked at: this process may stand still meanwhile.
-            rows = handout.rows
-            # Nothing is awaited while a record is taken and not handed out: cancelled there, it
-            # would be skipped.
-            if clock() >= resume_at:
-                await self._breathe()
-                resume_at = self._resume_at
-                if handout is not self._current:
-                    continue
-            for record in islice(rows, FLUSH_RECORDS):
+            for record in islice(handout.rows(), FLUSH_RECORDS):
+                # Looked at last: this process may stand still before it.
+                if clock() >= resume_at:
+                    handout.put_back(record)
+                    break
                 handout.last_offset = record.offset
                 yield record
-                if clock() >= resume_at:
-                    await self._breathe()
-                    resume_at = self._resume_at
                 if handout.stopped:
                     break
             if handout.stopped or handout.last_offset + 1 >= handout.end:
                 self._finish(handout)
             else:
-                resume_at = 0.0
+                # Nothing is awaited while a record is taken and not handed out: cancelled there,
+                # it would be skipped.
+                await self._breathe()
+                resume_at = self._resume_at
 
     async def batches(self) -> "AsyncIterator[DeliveredBatch]":
         """What came, as columns; until `drain` or a final error.
@@ -197,10 +192,10 @@ class Subscription:
         while (handout := await self._next()) is not None:
             taken = handout.last_offset
             batch = handout.rest()
-            if monotonic() >= self._resume_at:
+            while handout is self._current and monotonic() >= self._resume_at:
                 await self._breathe()
-                if handout is not self._current or handout.last_offset != taken:
-                    continue
+            if handout is not self._current or handout.last_offset != taken:
+                continue
             self._finish(handout)
             if len(batch):
                 yield batch
@@ -316,7 +311,7 @@ class Subscription:
 
     def _take(self, handout: "Handout", n: int, records: "list[DeliveredRecord]") -> None:
         while len(records) < n:
-            record = None if handout.stopped else next(handout.rows, None)
+            record = None if handout.stopped else next(handout.rows(), None)
             if record is None:
                 self._finish(handout)
                 return

@@ -10,6 +10,7 @@ import dss_client
 import dss_client.subscription as subscription_module
 from dss_api.v1 import sessions_pb2
 from dss_client import Client, DeliveredRecord, GrantNotice, Subscription
+from dss_client.limits import YIELD_EVERY_S
 from dss_client.testing import MemoryDaemon, until
 from dss_client.testing.memory_session import wire_error
 from dss_core.build import build_frame
@@ -271,8 +272,10 @@ async def test_a_record_is_not_lost_where_iteration_is_cancelled(
                 await asyncio.get_running_loop().create_future()
 
         # Before every record it pauses, and every seventh pause lasts until it is cancelled.
-        seconds = count()
-        monkeypatch.setattr(subscription_module, "monotonic", lambda: float(next(seconds)))
+        looks = count()
+        monkeypatch.setattr(
+            subscription_module, "monotonic", lambda: next(looks) * YIELD_EVERY_S * 0.8
+        )
         monkeypatch.setattr(subscription._session, "wait_sure", sure)
 
         async def consume() -> None:

@@ -114,26 +114,49 @@ async def test_what_waited_in_run_is_not_handled_after_its_process_stood_still(
     assert daemon.pings
 
 
-@pytest.mark.parametrize("way", ["one by one", "batches", "fetch", "run"])
-async def test_nothing_is_handed_out_after_a_stand_still_while_it_was_decoded(
-    daemon: MemoryDaemon, monkeypatch: pytest.MonkeyPatch, way: str
-) -> None:
+def stand_still_once(
+    daemon: MemoryDaemon, monkeypatch: pytest.MonkeyPatch, subscription: Subscription, moment: str
+) -> list[bool]:
+    """Have the process stand still at the moment, meanwhile its stream goes to another.
+
+    What is returned is empty until then.
+    """
     clock = Clock(monkeypatch)
-    fill(daemon, [None] * 5)
-    decode = dss_core_decode.decode
     stood_still: list[bool] = []
 
-    def slow(frames: bytes, mask: Ranges = ()) -> DecodedBatch:
+    def stand_still() -> None:
         if not stood_still:
             stood_still.append(True)
             lend_to_another(daemon)
             clock.stand_still()
+
+    decode, wait_sure = dss_core_decode.decode, subscription._session.wait_sure
+
+    def slow_decode(frames: bytes, mask: Ranges = ()) -> DecodedBatch:
+        stand_still()
         return decode(frames, mask)
 
+    async def slow_answer() -> None:
+        await wait_sure()
+        stand_still()
+
+    if moment == "while it was decoded":
+        monkeypatch.setattr(dss_core_decode, "decode", slow_decode)
+        subscription._resume_at = clock.now() + 1
+    else:
+        monkeypatch.setattr(subscription._session, "wait_sure", slow_answer)
+    return stood_still
+
+
+@pytest.mark.parametrize("moment", ["while it was decoded", "behind the daemon's answer"])
+@pytest.mark.parametrize("way", ["one by one", "batches", "fetch", "run"])
+async def test_nothing_is_handed_out_after_a_stand_still(
+    daemon: MemoryDaemon, monkeypatch: pytest.MonkeyPatch, way: str, moment: str
+) -> None:
+    fill(daemon, [None] * 5)
     async with subscribed(daemon) as subscription:
         await until(lambda: subscription._inbox)
-        monkeypatch.setattr(dss_core_decode, "decode", slow)
-        subscription._resume_at = clock.now() + 1
+        stood_still = stand_still_once(daemon, monkeypatch, subscription, moment)
         handed: list[object] = []
 
         async def handle(record: DeliveredRecord) -> None:

@@ -40,9 +40,9 @@ async def client(daemon: RevivedDaemon) -> AsyncIterator[Client]:
         yield client
 
 
-def same(daemon: RevivedDaemon) -> AbstractAsyncContextManager[MemberProcess]:
+def same(daemon: RevivedDaemon, *how: str) -> AbstractAsyncContextManager[MemberProcess]:
     """A process under the one client id."""
-    return member(PROGRAM, daemon.endpoint, "same", FILTER)
+    return member(PROGRAM, daemon.endpoint, "same", FILTER, *how)
 
 
 async def publish(client: Client, records: int) -> None:
@@ -69,11 +69,13 @@ async def test_a_process_that_stood_still_hands_out_nothing_once_another_has_its
     daemon: RevivedDaemon, client: Client
 ) -> None:
     await publish(client, RECORDS)
-    async with same(daemon) as older:
-        await older.until(lambda: len(older.records) >= AT_WORK)
+    async with same(daemon, "--stand", str(AT_WORK)) as older:
+        # No client can see a stand-still between its last look at the clock and its user's code.
+        await older.told("standing")
         older.freeze()
         async with same(daemon) as newer:
             await newer.until(lambda: newer.records)
+            older.tell("go")
             older.thaw()
             await finish(older, newer, RECORDS)
 

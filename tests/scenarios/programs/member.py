@@ -1,7 +1,7 @@
 """A member of a group: takes records one by one and acknowledges them, telling of each on stdout.
 
 Usage: member.py ENDPOINT CLIENT_ID FILTER [--hold ACKED,HELD] [--credit RECORDS]
-                 [--compute SECONDS] [--sync EVERY] [--late SECONDS]
+                 [--compute SECONDS] [--stand RECORDS] [--sync EVERY] [--late SECONDS]
 
 Each line has the moment on the monotonic clock. ``record`` is said right before a record is dealt
 with, ``acked`` before it is acknowledged, ``durable`` once the member was told that its acks under
@@ -11,12 +11,15 @@ With ``--late`` each comes so long after its record, so that whoever kills this 
 With ``--hold`` it acknowledges so many records, takes so many more without, says ``holding``, and
 goes on when it reads ``go`` from stdin: first it acknowledges, late perhaps, what it held. When it
 reads ``leave`` it drains and ends. With ``--compute`` it holds its event loop for so long when it
-takes the first record.
+takes the first record. With ``--stand`` it says ``standing`` when it took so many, and then waits
+for a line on stdin in a call of the system, its event loop held: whoever freezes it there freezes
+it in its own code, not between the client's last look at the clock and that code.
 """
 
 import argparse
 import asyncio
 import json
+import select
 import sys
 import time
 from typing import NoReturn
@@ -124,10 +127,14 @@ async def take_part(arguments: argparse.Namespace) -> None:
             tell("subscribed")
             obeying = tasks.create_task(obey(subscription, hold), name="obey")
             giving = tasks.create_task(acks.give_late(), name="late acks")
+            taken = 0
             async for record in subscription:
                 tell_record(record)
+                taken += 1
                 compute(arguments.compute)
                 arguments.compute = 0.0
+                if taken == arguments.stand:
+                    stand()
                 await hold.take(record)
             await obeying
             await acks.all_given()
@@ -153,6 +160,12 @@ def compute(seconds: float) -> None:
     until_s = time.monotonic() + seconds
     while time.monotonic() < until_s:
         continue
+
+
+def stand() -> None:
+    """Wait until something is said on stdin, without a moment for anything else."""
+    tell("standing")
+    select.select((sys.stdin,), (), ())
 
 
 def tell_record(record: DeliveredRecord) -> None:
@@ -194,6 +207,7 @@ if __name__ == "__main__":
     parser.add_argument("--hold", type=two_numbers, default=(0, 0))
     parser.add_argument("--credit", type=int, default=None)
     parser.add_argument("--compute", type=float, default=0.0)
+    parser.add_argument("--stand", type=int, default=0)
     parser.add_argument("--sync", type=int, default=0)
     parser.add_argument("--late", type=float, default=0.0)
     asyncio.run(take_part(parser.parse_args()))
