@@ -31,6 +31,7 @@ from typing import Self
 
 from dss_core.errors import (
     DssError,
+    GroupDestroyed,
     IllegalArgument,
     NotCancellable,
     NotUndoable,
@@ -355,15 +356,14 @@ class Operations:
         if group is not None:
             found = await self._store.read(GroupRow, (group.group_id,))
             if found is None:
-                self._groups.get(group.group_id)
-                raise AssertionError(f"group {group.group_id} has no row")
+                raise GroupDestroyed(group=group.name)
             conditions.append(VersionIs(GroupRow, (group.group_id,), found.version))
             writes.append(Put(group))
         try:
             await self._history.begin(row, writes, conditions)
-        except PreconditionFailed:
-            if group is not None:
-                self._groups.get(group.group_id)  # it says that the group was removed
+        except PreconditionFailed as failed:
+            if group is not None and failed.precondition.kind is GroupRow:
+                raise GroupDestroyed(group=group.name) from failed
             raise
         if group is not None:
             self._groups.note_changed(group)

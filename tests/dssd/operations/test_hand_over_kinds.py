@@ -27,36 +27,9 @@ from dssd.operations.limits import EVICTION_GRACE_MS_MAX
 from dssd.store.rows import BanRow, GrantRow
 from support.operated_groups import ANA, Works
 from support.played_answers import Answering
+from support.shared_groups import grants, of, shared
 
 FIRST = "orders/0/0"
-
-
-async def shared(works: Works, *names: str, streams: int = 4) -> dict[str, Answering]:
-    """A group whose members answer everything, once they share its streams."""
-    await works.plant.topic("orders", streams)
-    group = await works.plant.group("$share/billing/orders/#", Earliest())
-    members = {name: Answering(works.plant, group, name) for name in names}
-    for member in members.values():
-        member.begin()
-    await works.until(lambda: sum(len(each.held) for each in members.values()) == streams)
-    await works.until(lambda: {len(each.held) for each in members.values()} <= shares(members))
-    return members
-
-
-def shares(members: dict[str, Answering]) -> set[int]:
-    streams = sum(len(each.held) for each in members.values())
-    return {streams // len(members), -(-streams // len(members))}
-
-
-async def grants(works: Works) -> dict[str, tuple[str, str]]:
-    """Who holds each stream, and to whom it is pinned."""
-    survey = await works.plant.registry.survey(works.plant.groups.find("billing"))
-    return {str(each.name): (each.view.client_id, each.view.pinned_to) for each in survey.streams}
-
-
-def of(member: Answering) -> str:
-    """A stream that the member holds."""
-    return f"orders/0/{min(stream.partition for stream in member.held)}"
 
 
 @pytest.mark.parametrize(

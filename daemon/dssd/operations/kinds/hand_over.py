@@ -82,12 +82,12 @@ class HandOvers:
             taker = live.member(change.to)
             after |= {"session_id": taker.session_id.hex(), "borrower_id": id_of(taker)}
         else:
-            giver = live.owner(stream)
+            [move] = plan.moves
+            giver = live.by_id(move.from_borrower_id)
             if giver is None:
                 # It left since the plan was made: the stream goes to somebody else anyway.
-                giver_name = plan.moves[0].from_client_id
-                raise BorrowerNotFound(group=subject_of(plan.group), borrower=giver_name)
-            taker_id = plan.moves[0].to_borrower_id.hex()
+                raise BorrowerNotFound(group=live.subject, borrower=move.from_client_id)
+            taker_id = move.to_borrower_id.hex()
             after |= {"session_id": giver.session_id.hex(), "borrower_id": taker_id}
         instruction = _instruction_of(plan.kind, number, after)
         return Begun(group=plan.group, instruction=instruction, after=after)
