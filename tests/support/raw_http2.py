@@ -21,7 +21,8 @@ _HEAD = struct.Struct(">I")
 
 def frame(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
     """One frame of HTTP/2."""
-    return struct.pack(">I", len(payload) << 8 | kind) + bytes([flags]) + _HEAD.pack(stream) + payload
+    head = _HEAD.pack(len(payload) << 8 | kind) + bytes([flags]) + _HEAD.pack(stream)
+    return head + payload
 
 
 def message_head(size_bytes: int) -> bytes:
