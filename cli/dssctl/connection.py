@@ -7,6 +7,7 @@ gRPC and asyncio are loaded here, when a command really talks to the daemon.
 """
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
 from dss_core.errors import TimedOut, Unreachable
@@ -22,7 +23,7 @@ Answer = TypeVar("Answer")
 
 
 def ask(settings: Settings, question: Callable[["Client"], Awaitable[Answer]]) -> Answer:
-    """Connect, ask one thing, disconnect.
+    """Connect, ask one thing, disconnect; by the socket kept for operators where there is one.
 
     Raises:
         TimedOut: there was no answer in time; whether a change was made is unknown.
@@ -30,7 +31,15 @@ def ask(settings: Settings, question: Callable[["Client"], Awaitable[Answer]]) -
     """
     import asyncio
 
+    from dss_client import connect, operators_endpoint
+
     async def connected_question() -> Answer:
+        reserve = operators_endpoint(settings.endpoint)
+        if reserve is not None:
+            # A daemon that was killed leaves its socket there.
+            with suppress(Unreachable):
+                async with connect(endpoint=reserve) as client:
+                    return await in_time(settings, question(client))
         async with connected(settings) as client:
             return await _answered(settings, client, question)
 

@@ -6,6 +6,7 @@ importing this package costs no gRPC and no pyarrow, and no wire message is part
 
 from dss_client import changes
 from dss_client._client import Client, connect
+from dss_client._endpoint import operators_endpoint
 from dss_client.daemon import DaemonStatus, Quarantined, UnreadLoss
 from dss_client.events import Event, EventPage
 from dss_client.groups import Borrower, Grant, Group, GroupDescription
@@ -53,4 +54,5 @@ __all__ = [
     "UnreadLoss",
     "changes",
     "connect",
+    "operators_endpoint",
 ]

@@ -12,6 +12,9 @@ from dss_core.limits import UNIX_SOCKET_PATH_BYTES_MAX
 
 ENDPOINT_VARIABLE = "DSSCTL_ENDPOINT"
 SOCKET_NAME = "dssd.sock"
+OPERATORS_SOCKET_NAME = "ops.sock"
+"""Beside the other one; the daemon keeps connections and calls free for who comes by it."""
+
 STATE_FOLDER = "dssd"
 
 
@@ -45,6 +48,19 @@ def resolve(endpoint: str | None) -> Endpoint:
     if not colon or not host or not port.isascii() or not port.isdigit() or int(port) > 65_535:
         raise IllegalArgument(argument=f"endpoint {text}", rule="write unix:PATH or HOST:PORT")
     return Endpoint(text, text)
+
+
+def operators_endpoint(endpoint: str | None = None) -> str | None:
+    """Where the daemon of this endpoint serves operators alone; None where no such socket is.
+
+    Raises:
+        SocketPathTooLong, IllegalArgument: as of `resolve`.
+    """
+    target = resolve(endpoint).target
+    if not target.startswith("unix:"):
+        return None
+    path = _socket_path(target).with_name(OPERATORS_SOCKET_NAME)
+    return f"unix:{path}" if path.is_socket() else None
 
 
 def _socket_path(text: str) -> Path:

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from dss_core.errors import DssError, ExitCode
 from dssd.exception_groups import EXIT_SOFTWARE, condition_in
+from dssd.grpc_log import silence
 
 _TEMPORARY_PREFIX = "dssd-"
 
@@ -119,6 +120,7 @@ def _serve_dev(parsed: argparse.Namespace) -> int:
 def _serve(
     parsed: argparse.Namespace, data_dir: Path | None, *, temporary: Path | None = None
 ) -> int:
+    silence()
     gc.disable()  # What is loaded stays: to look for dead cycles in it takes a twelfth of a start.
     try:
         from dssd.config import configure

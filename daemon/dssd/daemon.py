@@ -57,13 +57,13 @@ from dssd.operations.operations import Operations
 from dssd.operations.pause_ends import PauseEnds
 from dssd.rpc.audit import Audit
 from dssd.rpc.daemon import DaemonFacts, DaemonServicer
+from dssd.rpc.doors import Doors, operators_address
 from dssd.rpc.events import EventsServicer
 from dssd.rpc.groups import GrantsServicer, GroupsServicer
 from dssd.rpc.log import LogServicer
 from dssd.rpc.operations import OperationsServicer
-from dssd.rpc.server import Register, RpcServer
+from dssd.rpc.server import Capacity, Register
 from dssd.rpc.sessions import SessionsServicer
-from dssd.rpc.slow_consumers import SlowConsumerWatch
 from dssd.rpc.topics import TopicsServicer
 from dssd.rpc.unix_peers import UnixPeers
 from dssd.sessions.sessions import Sessions
@@ -148,7 +148,7 @@ class Daemon:
                 except DiskFull as error:
                     raise NoRoomToStart(path=self._config.data_dir) from error
                 try:
-                    await self._serve(parts)
+                    await self._serve(directory, parts)
                 except BaseException:
                     self._hooks.ending()
                     raise
@@ -200,32 +200,37 @@ class Daemon:
             name = str(path.relative_to(directory.path))
             events.note(Event(FILE_QUARANTINED, name, f"At the start: {reason}."))
 
-    async def _serve(self, parts: _Parts) -> None:
+    async def _serve(self, directory: DataDirectory, parts: _Parts) -> None:
         async with asyncio.TaskGroup() as tasks:
             log_servicer = LogServicer(parts.catalogue, parts.log, self._clock, tasks)
-            peers = UnixPeers(self._config.listen)
+            operators = operators_address(directory)
+            addresses = self._config.listen
+            peers = UnixPeers(addresses if operators is None else (*addresses, operators))
             audit = Audit(parts.events.note, peers, self._clock)
-            server = RpcServer(
+            doors = Doors(
                 self._registers(parts, log_servicer, peers),
                 self._crash,
                 audit,
-                connections_max=max(1, connections_max() // len(self._config.listen)),
+                parts.events.note,
+                Capacity(max(1, connections_max() // len(addresses))),
             )
-            self._listening = server.bind(self._config.listen)
-            background = self._background(parts, tasks)
-            await server.start()
+            self._listening = doors.bind(addresses, operators)
+            background = self._background(parts, doors, tasks)
+            await doors.start()
             try:
-                await server.serving()
+                await doors.serving()
                 self._hooks.listening(self._listening)
                 await self._stop.wait()
-                await self._end_calls(server, log_servicer, parts)
+                await self._end_calls(doors, log_servicer, parts)
             finally:
-                await server.stop(limits.STOP_CANCEL_S if self._stop.is_set() else None)
+                await doors.stop(limits.STOP_CANCEL_S if self._stop.is_set() else None)
                 audit.flush()
                 for task in background:
                     task.cancel()
 
-    def _background(self, parts: _Parts, tasks: asyncio.TaskGroup) -> list[asyncio.Task[None]]:
+    def _background(
+        self, parts: _Parts, doors: Doors, tasks: asyncio.TaskGroup
+    ) -> list[asyncio.Task[None]]:
         """What runs beside the calls until it is cancelled."""
         retention = RetentionSchedule(parts.catalogue, parts.log, self._clock, parts.unread)
         ahead = RetentionAhead(
@@ -238,20 +243,20 @@ class Daemon:
             trusts_wall=retention.trusts_wall,
         )
         pause_ends = PauseEnds(parts.store, parts.groups, parts.operations, self._clock)
-        clogged = SlowConsumerWatch(self._listening, parts.events.note)
+        watches = [tasks.create_task(watch, name=name) for name, watch in doors.watches()]
         return [
+            *watches,
             tasks.create_task(self._watch_for_crash(), name="watch for a crash"),
             tasks.create_task(retention.run(), name="retention"),
             tasks.create_task(ahead.run(), name="retention ahead"),
-            tasks.create_task(clogged.run(), name="clogged sockets"),
             tasks.create_task(parts.groups.keep(), name="keep groups"),
             tasks.create_task(parts.gone.run(), name="rows of removed topics"),
             tasks.create_task(pause_ends.run(), name="ends of pauses"),
         ]
 
-    async def _end_calls(self, server: RpcServer, log_servicer: LogServicer, parts: _Parts) -> None:
+    async def _end_calls(self, doors: Doors, log_servicer: LogServicer, parts: _Parts) -> None:
         _LOG.info("stopping")
-        await server.drain()
+        await doors.drain()
         log_servicer.stop()
         parts.events.stop()
         try:

@@ -6,6 +6,7 @@
     ├── LOCK        held while a daemon runs
     ├── FORMAT      the version of everything beside it, one line
     ├── dssd.sock   where it listens by default
+    ├── ops.sock    where it listens for operators
     ├── store.sqlite (+ -wal, -shm)
     └── log/        segment files
 
@@ -36,6 +37,9 @@ FORMAT = 1
 """Raised by a change that an older daemon must not touch."""
 
 SOCKET_NAME = "dssd.sock"
+OPERATORS_SOCKET_NAME = "ops.sock"
+"""No longer than the other one, so that it fits wherever that one does."""
+
 STORE_NAME = "store.sqlite"
 LOG_NAME = "log"
 
@@ -142,7 +146,7 @@ class DataDirectory:
 
     def _refuse_strangers(self) -> None:
         # A crash during the first start leaves at most these names.
-        allowed = {LOCK_NAME, SOCKET_NAME, f"{FORMAT_NAME}.new"}
+        allowed = {LOCK_NAME, SOCKET_NAME, OPERATORS_SOCKET_NAME, f"{FORMAT_NAME}.new"}
         strangers = sorted({entry.name for entry in self.path.iterdir()} - allowed)
         if strangers:
             raise IllegalConfig(

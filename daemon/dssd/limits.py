@@ -52,8 +52,9 @@ FORMAT_FILE_BYTES_MAX = 256
 
 # The server
 
-CONCURRENT_STREAMS_MAX = 1_024
-"""Calls per connection. A client needs a handful; a broken one must not take them all."""
+CONCURRENT_STREAMS_MAX = 128
+"""Calls per connection. A client needs a handful, and one for each topic that it produces to; more
+wait in the client. Each may bring half a message of the largest size, 4 MiB."""
 
 KEEPALIVE_TIME_MS = 2_000
 PING_TIMEOUT_MS = 3_000

@@ -43,6 +43,11 @@ CONSUMER_SLOW = EventKind(
     Severity.WARNING,
     "A peer stopped reading from its socket, and its connection was cut.",
 )
+PEER_REFUSED = EventKind(
+    "peer.refused",
+    Severity.WARNING,
+    "A peer held more connections, calls or memory than its part, and lost some or got no more.",
+)
 STREAM_STALLED = EventKind(
     "stream.stalled",
     Severity.WARNING,
@@ -92,6 +97,7 @@ KINDS = (
     RETENTION_NEAR,
     RETENTION_LOST,
     CONSUMER_SLOW,
+    PEER_REFUSED,
     STREAM_STALLED,
     FILE_QUARANTINED,
     OPERATION_APPLIED,

@@ -23,7 +23,7 @@ from dssd.descriptors import shortage_in
 from dssd.exception_groups import condition_in
 from dssd.rpc.audit import Audit
 from dssd.rpc.errors import abort
-from dssd.rpc.principal import principal_of, require
+from dssd.rpc.principal import Role, principal_of, require
 
 if TYPE_CHECKING:  # gRPC's own class cannot be subscripted when it runs
     MethodHandler = grpc.RpcMethodHandler[Any, Any]
@@ -36,9 +36,13 @@ Crash = Callable[[BaseException], None]
 class Guard(grpc.aio.ServerInterceptor):
     """Wraps the handler of every method, once."""
 
-    def __init__(self, crash: Crash, audit: Audit) -> None:
+    def __init__(
+        self, crash: Crash, audit: Audit, roles: frozenset[Role] = frozenset(Role)
+    ) -> None:
         self._crash = crash
         self._audit = audit
+        self._roles = roles
+        """What is served here at all."""
         self._wrapped: dict[str, MethodHandler] = {}
         """By method; bounded by the methods that are served."""
 
@@ -64,7 +68,7 @@ class Guard(grpc.aio.ServerInterceptor):
         decode = _decoder(handler.request_deserializer)
 
         async def checked(request: Any, context: Context) -> object:  # noqa: ANN401 - of any method
-            require(principal_of(context), method)
+            require(principal_of(context), method, self._roles)
             if not handler.request_streaming:
                 request = decode(request)
             return await inner(request, context)

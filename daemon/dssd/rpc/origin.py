@@ -28,8 +28,7 @@ class Origin:
         """For people."""
         if self.process is None:
             return self.transport
-        process = self.process
-        return f"{self.transport} {process.program or '?'}, pid {process.pid}, user {process.user}"
+        return f"{self.transport} {self.process}"
 
     def fields(self) -> dict[str, str]:
         """For programs."""

@@ -80,14 +80,16 @@ def principal_of(context: HasPeer) -> Principal:
     return _principal_at(context.peer().partition(":")[0])
 
 
-def require(principal: Principal, method: str) -> None:
-    """Check that the caller may use the method.
+def require(
+    principal: Principal, method: str, served: frozenset[Role] = frozenset(Role)
+) -> None:
+    """Check that the caller may use the method, where methods of these roles are served.
 
     Raises:
         PermissionDenied: it may not, or no role is listed for the method.
     """
     role = METHOD_ROLES.get(method)
-    if role is None or role not in principal.roles:
+    if role is None or role not in principal.roles & served:
         raise PermissionDenied(principal=principal, action=f"call {method}", role=role or "none")
 
 

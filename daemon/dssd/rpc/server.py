@@ -5,6 +5,7 @@ listens there. gRPC itself would silently bind a unix socket over that of a runn
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import grpc
 import grpc.aio
@@ -17,6 +18,8 @@ from dssd import limits
 from dssd.addresses import Address, TcpAddress, UnixAddress
 from dssd.rpc.audit import Audit
 from dssd.rpc.guard import Guard
+from dssd.rpc.limits import CONNECTION_IDLE_MS
+from dssd.rpc.principal import Role
 
 OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.so_reuseport", 0),
@@ -30,6 +33,7 @@ OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.http2.max_pings_without_data", 0),
     ("grpc.http2.min_recv_ping_interval_without_data_ms", limits.PEER_PING_INTERVAL_MIN_MS),
     ("grpc.server_handshake_timeout_ms", limits.HANDSHAKE_TIMEOUT_MS),
+    ("grpc.max_connection_idle_ms", CONNECTION_IDLE_MS),
 )
 
 CONNECTIONS_OPTION = "grpc.max_allowed_incoming_connections"
@@ -51,10 +55,19 @@ Register = Callable[[grpc.aio.Server], None]
 _HEALTH = health_pb2.HealthCheckResponse
 
 
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """How much a server takes."""
+
+    connections_max: int = limits.CONNECTIONS_MAX
+    calls_max: int = limits.CONCURRENT_CALLS_MAX
+
+
 class RpcServer:
     """One gRPC server on all addresses. `crash` is told of every programmer's error in a call.
 
-    Each address takes so many connections and closes what comes beyond.
+    Each address takes so many connections and closes what comes beyond. A method whose role is not
+    among these is refused.
     """
 
     def __init__(
@@ -62,13 +75,14 @@ class RpcServer:
         registers: Sequence[Register],
         crash: Callable[[BaseException], None],
         audit: Audit,
+        capacity: Capacity = Capacity(),
         *,
-        connections_max: int = limits.CONNECTIONS_MAX,
+        roles: frozenset[Role] = frozenset(Role),
     ) -> None:
         self._server = grpc.aio.server(
-            interceptors=(Guard(crash, audit),),
-            options=(*OPTIONS, (CONNECTIONS_OPTION, connections_max)),
-            maximum_concurrent_rpcs=limits.CONCURRENT_CALLS_MAX,
+            interceptors=(Guard(crash, audit, roles),),
+            options=(*OPTIONS, (CONNECTIONS_OPTION, capacity.connections_max)),
+            maximum_concurrent_rpcs=capacity.calls_max,
         )
         self._health = health_aio.HealthServicer()
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)

@@ -34,6 +34,10 @@ class Process:
     program: str
     """As the kernel shows it; empty where it has ended."""
 
+    def __str__(self) -> str:
+        """For people."""
+        return f"{self.program or '?'}, pid {self.pid}, user {self.user}"
+
 
 class UnixPeers:
     """Of the daemon that listens at these addresses."""
@@ -49,7 +53,7 @@ class UnixPeers:
                 await turn.give_way()
                 found = self._peer_at(descriptor)
                 if found is not None and found[0] == pid:
-                    return _process(*found)
+                    return process_of(*found)
         return None
 
     def _peer_at(self, descriptor: int) -> tuple[int, int] | None:
@@ -99,7 +103,8 @@ def credentials_of(connection: socket.socket) -> tuple[int, int]:
     return pid, uid
 
 
-def _process(pid: int, uid: int) -> Process:
+def process_of(pid: int, uid: int) -> Process:
+    """What the kernel knows of a process."""
     program = ""
     with suppress(OSError):  # it has ended
         program = Path(f"/proc/{pid}/comm").read_text().strip()

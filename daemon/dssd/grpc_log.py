@@ -1,0 +1,16 @@
+"""gRPC's own log, which the daemon keeps silent.
+
+gRPC's core writes to stderr by itself, past Python's logging, and puts text of its peers there as
+it came: a line break in the debug text of a GOAWAY forged lines of the daemon's log. What it would say
+of calls the daemon tells by statuses and events. Must not be loaded after gRPC, which reads its
+environment once.
+"""
+
+import os
+
+_LEVEL = "GRPC_VERBOSITY"
+
+
+def silence() -> None:
+    """Have gRPC write nothing, whatever the environment asks for. To be called before it loads."""
+    os.environ[_LEVEL] = "NONE"

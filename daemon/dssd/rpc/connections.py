@@ -1,0 +1,139 @@
+"""Who is connected, and the cutting of what one peer has too many of.
+
+gRPC accepts by itself and tells nobody whose a connection is, so the sockets are looked at: the
+kernel names the process at the other end of a unix socket, and the address on TCP. A peer that has
+more connections than are left free loses its newest; what it began first goes on.
+
+Invariant: only a connection to the addresses of one server is counted or cut. Between two looks a
+peer may hold more; gRPC's own bound holds at all times. This module must not know what the
+connections are for.
+"""
+
+import asyncio
+import os
+import socket
+import stat
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import NoReturn
+
+from dssd.addresses import Address, UnixAddress
+from dssd.events.kinds import PEER_REFUSED
+from dssd.events.model import Event, Note
+from dssd.loop_yield import LoopTurn
+from dssd.rpc.fair_share import fair_level
+from dssd.rpc.limits import CONNECTIONS_LOOK_AGAIN_S, CONNECTIONS_LOOK_S, PEER_CONNECTIONS_MIN
+from dssd.rpc.unix_peers import Process, credentials_of, descriptors, duplicate, process_of
+
+Peer = Process | str
+"""A process of this machine, or an address."""
+
+
+class Connections:
+    """Those to the addresses of one server, which takes so many of them."""
+
+    def __init__(self, addresses: Sequence[Address], note: Note, connections_max: int) -> None:
+        self._paths = {str(each.path) for each in addresses if isinstance(each, UnixAddress)}
+        self._ports = {each.port for each in addresses if not isinstance(each, UnixAddress)}
+        self._note = note
+        self._max = connections_max
+        self._sockets: dict[int, Peer | None] = {}
+        """By inode, the oldest first; None for a socket of something else."""
+        self._held: Mapping[Peer, int] = {}
+        self._processes: dict[int, Process] = {}
+
+    @property
+    def held(self) -> Mapping[Peer, int]:
+        """How many connections each peer had at the last look."""
+        return self._held
+
+    def process(self, pid: int) -> Process | None:
+        """The process of that id, if it was connected at the last look."""
+        return self._processes.get(pid)
+
+    async def run(self) -> NoReturn:
+        """Look until cancelled; sooner again after something was cut, for it may come back."""
+        while True:
+            has_cut = await self.look()
+            await asyncio.sleep(CONNECTIONS_LOOK_AGAIN_S if has_cut else CONNECTIONS_LOOK_S)
+
+    async def look(self) -> bool:
+        """Look at every socket once; returns whether a peer had too many, and lost some."""
+        try:
+            numbers = descriptors()
+        except OSError:  # none is left to look with
+            return False
+        turn = LoopTurn()
+        seen: dict[int, int] = {}
+        for descriptor in numbers:
+            await turn.give_way()
+            inode = _socket_inode(descriptor)
+            if inode is None:
+                continue
+            seen[inode] = descriptor
+            if inode not in self._sockets:
+                self._sockets[inode] = self._peer_at(descriptor)
+        self._sockets = {inode: self._sockets[inode] for inode in self._sockets if inode in seen}
+        self._held = Counter(peer for peer in self._sockets.values() if peer is not None)
+        self._processes = {peer.pid: peer for peer in self._held if isinstance(peer, Process)}
+        return await self._level(seen)
+
+    async def _level(self, seen: Mapping[int, int]) -> bool:
+        level = fair_level(self._held.values(), self._max, PEER_CONNECTIONS_MIN)
+        greedy = {peer: count for peer, count in self._held.items() if count > level}
+        if not greedy:
+            return False
+        turn = LoopTurn()
+        excess = {peer: count - level for peer, count in greedy.items()}
+        for inode, peer in reversed(self._sockets.items()):
+            if peer is not None and excess.get(peer, 0):
+                await turn.give_way()
+                excess[peer] -= 1
+                _cut(seen[inode], inode)
+        for peer, count in greedy.items():
+            self._note(_refused(peer, count, level))
+        return True
+
+    def _peer_at(self, descriptor: int) -> Peer | None:
+        # gRPC may close the descriptor at any time; a duplicate stays ours.
+        with suppress(OSError), duplicate(descriptor) as connection:
+            if connection.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+                return None
+            name = connection.getsockname()
+            if connection.family == socket.AF_UNIX:
+                return self._process_at(connection) if name in self._paths else None
+            if connection.family in (socket.AF_INET, socket.AF_INET6) and name[1] in self._ports:
+                return str(connection.getpeername()[0])
+        return None
+
+    def _process_at(self, connection: socket.socket) -> Process:
+        pid, uid = credentials_of(connection)
+        known = self._processes.get(pid)
+        if known is None:
+            known = self._processes[pid] = process_of(pid, uid)
+        return known
+
+
+def _socket_inode(descriptor: int) -> int | None:
+    try:
+        file = os.fstat(descriptor)
+    except OSError:  # closed meanwhile
+        return None
+    return file.st_ino if stat.S_ISSOCK(file.st_mode) else None
+
+
+def _cut(descriptor: int, inode: int) -> None:
+    # Its number may stand for another socket by now; a duplicate stays what it is.
+    with suppress(OSError), duplicate(descriptor) as connection:
+        if _socket_inode(connection.fileno()) == inode:
+            connection.shutdown(socket.SHUT_RDWR)
+
+
+def _refused(peer: Peer, count: int, level: int) -> Event:
+    return Event(
+        PEER_REFUSED,
+        str(peer),
+        f"It had {count} connections, more than were left free; {count - level} were cut.",
+        {"connections": str(count), "cut": str(count - level)},
+    )

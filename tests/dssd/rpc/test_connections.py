@@ -1,0 +1,104 @@
+"""Who is connected, and what a peer loses that has too many connections."""
+
+import os
+import socket
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from dssd.addresses import TcpAddress, UnixAddress
+from dssd.events.kinds import PEER_REFUSED
+from dssd.events.model import Event, unheard
+from dssd.rpc.connections import Connections
+from dssd.rpc.limits import PEER_CONNECTIONS_MIN
+from dssd.rpc.unix_peers import Process
+
+MOST = 2 * PEER_CONNECTIONS_MIN + 4
+
+
+class Listener:
+    """A listening socket, and both ends of each connection to it."""
+
+    def __init__(self, listening: socket.socket, stack: ExitStack) -> None:
+        self.listening = stack.enter_context(listening)
+        self.stack = stack
+        self.own: list[socket.socket] = []
+
+    def connect(self, count: int) -> None:
+        for _ in range(count):
+            peer = self.stack.enter_context(socket.socket(self.listening.family))
+            peer.connect(self.listening.getsockname())
+            own = self.stack.enter_context(self.listening.accept()[0])
+            own.setblocking(False)
+            self.own.append(own)
+
+    def cut(self) -> list[bool]:
+        return [is_cut(own) for own in self.own]
+
+
+def is_cut(own: socket.socket) -> bool:
+    try:
+        return own.recv(1) == b""
+    except BlockingIOError:
+        return False
+
+
+@pytest.fixture
+def listener() -> Iterator[Listener]:
+    with tempfile.TemporaryDirectory(prefix="dss-") as directory, ExitStack() as stack:
+        listening = socket.socket(socket.AF_UNIX)
+        listening.bind(str(Path(directory) / "s"))
+        listening.listen(100)
+        yield Listener(listening, stack)
+
+
+def address(listener: Listener) -> UnixAddress:
+    return UnixAddress(Path(listener.listening.getsockname()))
+
+
+async def test_a_process_is_known_by_what_the_kernel_says(listener: Listener) -> None:
+    connections = Connections([address(listener)], unheard, MOST)
+    listener.connect(3)
+    assert not await connections.look()
+    ((peer, count),) = connections.held.items()
+    assert isinstance(peer, Process)
+    assert (peer.pid, peer.uid, count) == (os.getpid(), os.getuid(), 3)
+    assert connections.process(os.getpid()) == peer
+    assert not any(listener.cut())
+
+
+async def test_a_peer_on_tcp_is_known_by_its_address() -> None:
+    with ExitStack() as stack:
+        listener = Listener(socket.create_server(("127.0.0.1", 0)), stack)
+        port = listener.listening.getsockname()[1]
+        connections = Connections([TcpAddress("127.0.0.1", port)], unheard, MOST)
+        listener.connect(2)
+        await connections.look()
+        assert dict(connections.held) == {"127.0.0.1": 2}
+
+
+async def test_a_peer_with_more_than_is_left_free_loses_its_newest(listener: Listener) -> None:
+    told: list[Event] = []
+    connections = Connections([address(listener)], told.append, MOST)
+    listener.connect(2)
+    await connections.look()
+    listener.connect(MOST - 2)
+    assert await connections.look()
+    cut = listener.cut()
+    assert cut == [False] * (MOST // 2) + [True] * (MOST - MOST // 2)
+    (event,) = told
+    assert event.kind is PEER_REFUSED
+    assert event.fields == {"connections": str(MOST), "cut": str(MOST - MOST // 2)}
+    assert f"pid {os.getpid()}" in event.subject
+
+
+async def test_other_sockets_of_the_process_are_left_alone(listener: Listener) -> None:
+    with tempfile.TemporaryDirectory(prefix="dss-") as elsewhere:
+        connections = Connections([UnixAddress(Path(elsewhere) / "s")], unheard, MOST)
+        listener.connect(MOST)
+        assert not await connections.look()
+        assert not connections.held
+        assert not any(listener.cut())
