@@ -238,6 +238,27 @@ def test_a_reader_that_has_enough_ends_it_with_141() -> None:
     assert process.wait() == 141
 
 
+@pytest.mark.parametrize("arguments", [("errors", "ls"), ("--help",), ("version",)], ids=" ".join)
+def test_an_output_that_takes_nothing_is_an_error_with_a_code(arguments: tuple[str, ...]) -> None:
+    with open("/dev/full", "wb") as full:  # noqa: PTH123 - no file
+        done = subprocess.run(
+            [sys.executable, "-m", "dssctl", *arguments],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+    assert done.returncode == 74
+    assert done.stderr.startswith(b"error DSS1111: The output cannot be written: No space")
+    assert b"Exception" not in done.stderr
+
+
+def test_an_argument_that_is_no_text_is_named(dssctl: Run) -> None:
+    done = dssctl("produce", "t", "--key", "\udcff")
+    assert done.returncode == 2
+    assert done.stderr.startswith(b"error DSS1101: ")
+    assert b"b'\\xff' is not UTF-8" in done.stderr
+
+
 def test_no_command_returns_what_would_be_discarded() -> None:
     # `return typer.Exit(1)` exits with 0.
     sources = Path(package.__file__).parent.rglob("*.py")

@@ -2,18 +2,22 @@
 
 import asyncio
 import base64
+import json
+import sys
 from collections.abc import AsyncIterable, Coroutine
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dss_core.errors import GroupNamedTwice, WrongUsage
+from dss_core.errors import GroupNamedTwice, OutputUnwritable, WrongUsage
 from dss_core.filters import SubscriptionFilter
 from dssctl.advice import note_unmatched, outages_noted
 from dssctl.connection import connected, require_daemon
 from dssctl.output import Column, Instant, Item, Kind, growing, note, note_condition
+from dssctl.output.escape import quoted
 from dssctl.output.writer import Growing
+from dssctl.pipe_reader import PipeReader
 from dssctl.settings import Settings
 from dssctl.tree import Command, settings_of, verb_alone
 
@@ -23,28 +27,33 @@ if TYPE_CHECKING:
 app = verb_alone("consume")
 
 
-def _bytes_cell(field: str) -> "Column":
-    return Column(
-        field,
-        field.upper(),
-        width=12 if field == "key" else 0,
-        cell=lambda item, _now_us: _shown_bytes(item, field),
-    )
+def _text_column(field: str, *, width: int = 0) -> Column:
+    cell = partial(_shown_text, field=field)
+    return Column(field, field.upper(), width=width, cell=cell)
 
 
-def _shown_bytes(item: Item, field: str) -> str:
+def _bytes_columns(field: str, *, width: int = 0) -> tuple[Column, Column]:
+    encoded = f"{field}_base64"
+    return _text_column(field, width=width), Column(encoded, encoded.upper(), only_csv=True)
+
+
+def _shown_text(item: Item, _now_us: int, *, field: str) -> str:
     encoded = item.get(f"{field}_base64")
     if encoded is not None:
         return f"base64:{encoded}"
     value = item[field]
-    return "-" if value is None else str(value) or '""'
+    return "-" if value is None else quoted(str(value))
+
+
+def _shown_headers(item: Item, _now_us: int) -> str:
+    return json.dumps(item["headers"], ensure_ascii=False) if item["headers"] else "-"
 
 
 _PLACE = (
     Column("stream", "STREAM", width=14),
     Column("offset", "OFFSET", right=True, width=8),
-    Column("subject", "SUBJECT", width=18),
-    _bytes_cell("key"),
+    _text_column("subject", width=18),
+    *_bytes_columns("key", width=12),
 )
 _DELIVERY = (
     Column("attempt", "ATTEMPT", right=True, width=7, wide=True),
@@ -57,8 +66,8 @@ _DELIVERY = (
 )
 _CONTENT = (
     Column("timestamp", "AGE", right=True, width=7, wide=True),
-    Column("headers", "HEADERS", width=12, wide=True),
-    _bytes_cell("payload"),
+    Column("headers", "HEADERS", width=12, wide=True, cell=_shown_headers),
+    *_bytes_columns("payload"),
 )
 
 
@@ -101,7 +110,8 @@ def consume(
     """Print records as they come, until Ctrl-C.
 
     Without --group it is a plain read: nobody else notices. With it, this is a member that shares
-    the group's records with the others, and a record is acknowledged once it is printed.
+    the group's records with the others, and a record is acknowledged once it is printed; in a pipe,
+    once its reader has taken it.
     """
     settings = settings_of(context)
     shared = _shared_filter(topic_filter, group)
@@ -190,7 +200,7 @@ class _Consumption:
                 await self._until_the_end(_print_and_ack(subscription, listing, self._number))
 
     async def _until_the_end(self, printing: Coroutine[object, object, None]) -> None:
-        """Print; on Ctrl-C or a closed pipe leave in peace, so that acks are still sent."""
+        """Print; on Ctrl-C or a closed output leave in peace, so that acks are still sent."""
         try:
             await printing
         except asyncio.CancelledError as interruption:
@@ -198,7 +208,7 @@ class _Consumption:
             task = asyncio.current_task()
             assert task is not None
             task.uncancel()
-        except BrokenPipeError as closed:
+        except (BrokenPipeError, OutputUnwritable) as closed:
             self._end = closed
 
 
@@ -211,8 +221,10 @@ async def _print_and_ack(
     records: "AsyncIterable[DeliveredRecord]", listing: Growing, number: int | None
 ) -> None:
     printed = 0
+    reader = PipeReader(sys.stdout.fileno())
     async for record in records:
         listing.add({**_item(record), "redelivered": record.redelivered, "attempt": record.attempt})
+        await reader.taken()
         await record.ack()
         printed += 1
         if printed == number:

@@ -16,6 +16,7 @@ from dssd.leaders.takeover import BORROW, LEASE
 from dssd.loop_yield import LoopTurn
 from dssd.machines.fate import Counts
 from dssd.machines.messages import Stall
+from dssd.machines.start_point import shown_start
 from dssd.rpc.audited_calls import note_unchanged
 from dssd.rpc.simple_changes import DAMAGE_NUMBERS, on_damage
 from dssd.rpc.start_points import start_from
@@ -176,7 +177,7 @@ def _group(group: GroupRow, survey: GroupSurvey) -> groups_pb2.Group:
         name=group.name,
         filter=group.filter,
         kind=_KINDS[group.kind],
-        start=group.start,
+        start=shown_start(group.start),
         created_at_ms=group.created_at_ms,
         state=survey.state,
         borrowers=len(survey.members),
