@@ -344,6 +344,50 @@ def test_a_member_acknowledges_what_it_printed_and_the_next_goes_on(daemon: Daem
     assert described["item"]["lag"] == 0
 
 
+def test_the_record_at_a_floor_is_read_by_its_stream_and_offset(daemon: Daemon) -> None:
+    topic(daemon, "at", "--partitions", "2")
+    ok(daemon.dssctl("produce", "at", "--key", "k", stdin=b"1\n2\n3\n"))
+    ok(daemon.dssctl("groups", "create", "stuck@at/#", "--start", "earliest"))
+    ok(daemon.dssctl("consume", "at/#", "--group", "stuck", "-n", "1"))
+    grants = items(daemon.dssctl("grants", "ls", "--group", "stuck", "-o", "json"))
+    (behind,) = [grant for grant in grants if grant["lag"]]
+    assert (behind["floor"], behind["lag"], behind["lag_exact"]) == (1, 2, True)
+    assert behind["oldest_unacked_at"] is not None
+    place = ("--stream", str(behind["stream"]), "--start", f"={behind['floor']}")
+    printed = ok(daemon.dssctl("consume", *place, "--no-follow", "-n", "1", "-o", "json"))
+    (record,) = json.loads(printed)["items"]
+    assert (record["stream"], record["offset"]) == (behind["stream"], 1)
+    assert record["payload"] == "2"
+
+
+def test_a_member_is_named_as_it_says_or_by_who_runs_it_where(daemon: Daemon) -> None:
+    topic(daemon, "who", "--partitions", "1")
+    ok(daemon.dssctl("groups", "create", "whose@who/#", "--start", "earliest"))
+    consume = ("consume", "who/#", "--group", "whose", "-n", "1", "-o", "jsonl")
+    for number, (name, shown) in enumerate((("anna", r"anna"), (None, OWN_NAME))):
+        named = () if name is None else ("--client-id", name)
+        process = subprocess.Popen(
+            [sys.executable, "-m", "dssctl", "--endpoint", daemon.endpoint, *consume, *named],
+            stdout=subprocess.PIPE,
+        )
+        assert re.fullmatch(shown, holder(daemon, "whose", process))
+        ok(daemon.dssctl("produce", "who", stdin=b"%d\n" % number))
+        process.communicate(timeout=30)
+        assert process.returncode == 0
+
+
+OWN_NAME = r"[\w.]+-[\w.]+-[0-9]+-dssctl-[0-9a-f]{6}"
+
+
+def holder(daemon: Daemon, group: str, process: "subprocess.Popen[bytes]") -> str:
+    """The client that holds the group's only stream, once there is one."""
+    while process.poll() is None:
+        (grant,) = items(daemon.dssctl("grants", "ls", "--group", group, "-o", "json"))
+        if grant["client_id"]:
+            return str(grant["client_id"])
+    pytest.fail("the member ended")
+
+
 def test_a_start_that_contradicts_the_group_is_a_conflict(daemon: Daemon) -> None:
     topic(daemon, "starts")
     ok(daemon.dssctl("groups", "create", "starters@starts/#", "--start", "earliest"))

@@ -86,8 +86,8 @@ DELIVERED_KIND = Kind("Record", (*_PLACE, *_DELIVERY, *_CONTENT), _identity)
 def consume(
     context: typer.Context,
     topic_filter: Annotated[
-        str, typer.Argument(metavar="FILTER", help="Subjects: orders/#, orders/+/eu, ...")
-    ],
+        str | None, typer.Argument(metavar="[FILTER]", help="Subjects: orders/#, orders/+/eu, ...")
+    ] = None,
     number: Annotated[
         int | None, typer.Option("-n", "--number", min=1, help="Stop after so many records.")
     ] = None,
@@ -103,6 +103,16 @@ def consume(
         str | None,
         typer.Option("-g", "--group", metavar="NAME", help="Join this group; ack what is printed."),
     ] = None,
+    stream: Annotated[
+        str | None,
+        typer.Option(metavar="STREAM", help="Read this one only, orders/0/3; FILTER is optional."),
+    ] = None,
+    client_id: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="Of this member, in place of USER-HOST-PID-dssctl-RANDOM."
+        ),
+    ] = None,
     follow: Annotated[
         bool, typer.Option("--follow/--no-follow", help="At the end, wait for more, or stop.")
     ] = True,
@@ -114,8 +124,14 @@ def consume(
     once its reader has taken it.
     """
     settings = settings_of(context)
-    shared = _shared_filter(topic_filter, group)
-    if shared is not None and not follow:
+    if topic_filter is None and (stream is None or group is not None):
+        raise typer.BadParameter("name a FILTER, or for a plain read a --stream.", ctx=context)
+    shared = None if topic_filter is None else _shared_filter(topic_filter, group)
+    if shared is not None and stream is not None:
+        raise typer.BadParameter("--stream is for a plain read, without a group.", ctx=context)
+    if shared is None and client_id is not None:
+        raise typer.BadParameter("--client-id is for a member of a group.", ctx=context)
+    if topic_filter is not None and shared is not None and not follow:
         reason = "--no-follow is for a plain read; a group has no end. Use -n."
         if topic_filter.startswith(_GROUP_PREFIXES):
             named = SubscriptionFilter.parse(topic_filter)
@@ -123,9 +139,9 @@ def consume(
         raise WrongUsage(reason=reason, command=context.command_path)
     consumption = _Consumption(settings, number)
     if shared is not None:
-        consumption.run_as_member(shared, start)
+        consumption.run_as_member(shared, start, client_id)
     else:
-        consumption.run_as_reader(topic_filter, start, follow=follow)
+        consumption.run_as_reader(topic_filter, start, stream, follow=follow)
 
 
 def _shared_filter(topic_filter: str, group: str | None) -> str | None:
@@ -146,7 +162,9 @@ class _Consumption:
         self._number = number
         self._end: BaseException | None = None
 
-    def run_as_reader(self, topic_filter: str, start: str | None, *, follow: bool) -> None:
+    def run_as_reader(
+        self, topic_filter: str | None, start: str | None, stream: str | None, *, follow: bool
+    ) -> None:
         """Print a range of the log, or its tail.
 
         Raises:
@@ -154,10 +172,10 @@ class _Consumption:
             BrokenPipeError: nobody reads stdout any more.
         """
         with growing(self._settings, RECORD_KIND) as listing, outages_noted(self._settings):
-            asyncio.run(self._read(listing, topic_filter, start, follow=follow))
+            asyncio.run(self._read(listing, topic_filter, start, stream, follow=follow))
             self._raise_end()
 
-    def run_as_member(self, shared_filter: str, start: str | None) -> None:
+    def run_as_member(self, shared_filter: str, start: str | None, client_id: str | None) -> None:
         """Print and acknowledge the share of one member.
 
         Raises:
@@ -165,7 +183,7 @@ class _Consumption:
             BrokenPipeError: nobody reads stdout any more.
         """
         with growing(self._settings, DELIVERED_KIND) as listing, outages_noted(self._settings):
-            asyncio.run(self._share(listing, shared_filter, start))
+            asyncio.run(self._share(listing, shared_filter, start, client_id))
             self._raise_end()
 
     def _raise_end(self) -> None:
@@ -175,22 +193,32 @@ class _Consumption:
             raise self._end
 
     async def _read(
-        self, listing: Growing, topic_filter: str, start: str | None, *, follow: bool
+        self,
+        listing: Growing,
+        topic_filter: str | None,
+        start: str | None,
+        stream: str | None,
+        *,
+        follow: bool,
     ) -> None:
         async with connected(self._settings) as client:
             await require_daemon(client, self._settings)
-            await note_unmatched(client, self._settings, topic_filter)
+            if topic_filter is not None:
+                await note_unmatched(client, self._settings, topic_filter)
             records = client.read(
                 topic_filter,
                 start=start,
+                stream=stream,
                 follow=follow,
                 records_max=self._number,
                 on_damage=partial(note_condition, self._settings),
             )
             await self._until_the_end(_print(records, listing))
 
-    async def _share(self, listing: Growing, shared_filter: str, start: str | None) -> None:
-        async with connected(self._settings) as client:
+    async def _share(
+        self, listing: Growing, shared_filter: str, start: str | None, client_id: str | None
+    ) -> None:
+        async with connected(self._settings, client_id) as client:
             await require_daemon(client, self._settings)
             await note_unmatched(client, self._settings, shared_filter)
             async with client.subscribe(shared_filter, start=start) as subscription:
