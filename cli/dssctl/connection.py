@@ -46,11 +46,13 @@ def ask(settings: Settings, question: Callable[["Client"], Awaitable[Answer]]) -
     return asyncio.run(connected_question())
 
 
-def connected(settings: Settings) -> "AbstractAsyncContextManager[Client]":
+def connected(
+    settings: Settings, client_id: str | None = None
+) -> "AbstractAsyncContextManager[Client]":
     """The client that the global options describe, to be entered."""
     from dss_client import connect
 
-    return connect(endpoint=settings.endpoint)
+    return connect(client_id, endpoint=settings.endpoint)
 
 
 async def require_daemon(client: "Client", settings: Settings) -> None:

@@ -5,14 +5,14 @@ Commands return nothing and raise conditions; here each becomes an exit code and
 A broken pipe means that the reader has enough: no message, and the shell's own exit code for it.
 """
 
-import os
 import sys
 from collections.abc import Sequence
 
 import typer
 
-from dss_core.errors import DssError, ExitCode
+from dss_core.errors import DssError, ExitCode, OutputUnwritable, WrongUsage
 from dssctl.failures import exit_code_for, report
+from dssctl.output.checked import checked_output, give_up
 from dssctl.settings import Settings
 from dssctl.tree import root
 
@@ -20,34 +20,48 @@ from dssctl.tree import root
 def run(arguments: Sequence[str]) -> int:
     """Parse, run, report, and return the exit code."""
     settings = Settings()
+    out = sys.stdout
+    with checked_output(out):
+        try:
+            exit_code = _invoked(arguments, settings)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            exit_code = ExitCode.PIPE_CLOSED
+        except OutputUnwritable as failure:
+            report(failure, settings)
+            exit_code = failure.exit_code
+        else:
+            return exit_code
+    give_up(out)
+    return exit_code
+
+
+def _invoked(arguments: Sequence[str], settings: Settings) -> int:
     try:
-        _invoke(arguments, settings)
-        sys.stdout.flush()
+        _require_text(arguments)
+        with root().make_context("dssctl", list(arguments), obj=settings) as context:
+            returned = context.command.invoke(context)
     except typer.Exit as requested:
         return requested.exit_code
+    except OutputUnwritable:
+        raise
     except (DssError, typer.TyperException, KeyboardInterrupt) as failure:
-        return _failed(failure, settings)
-    except BrokenPipeError:
-        return _pipe_closed()
+        sys.stdout.flush()
+        report(failure, settings)
+        return exit_code_for(failure)
+    assert returned is None, f"a command returned {returned!r}; it must raise instead"
     return ExitCode.OK
 
 
-def _invoke(arguments: Sequence[str], settings: Settings) -> None:
-    with root().make_context("dssctl", list(arguments), obj=settings) as context:
-        returned = context.command.invoke(context)
-    assert returned is None, f"a command returned {returned!r}; it must raise instead"
+def _require_text(arguments: Sequence[str]) -> None:
+    """Names, keys and subjects are UTF-8; a shell passes on any bytes.
 
-
-def _failed(failure: BaseException, settings: Settings) -> int:
-    try:
-        sys.stdout.flush()
-        report(failure, settings)
-    except BrokenPipeError:
-        return _pipe_closed()
-    return exit_code_for(failure)
-
-
-def _pipe_closed() -> int:
-    # What is still buffered would raise again when the interpreter flushes on its way out.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return ExitCode.PIPE_CLOSED
+    Raises:
+        WrongUsage: an argument is something else.
+    """
+    for argument in arguments:
+        try:
+            argument.encode()
+        except UnicodeEncodeError as broken:
+            reason = f"{argument.encode(errors='surrogateescape')!r} is not UTF-8."
+            raise WrongUsage(reason=reason, command="dssctl") from broken

@@ -28,3 +28,12 @@ INPUT_CHUNK_BYTES = 256 << 10
 
 EVENTS_BEFORE_FOLLOWING = 10
 """Events that are printed before those that come, so that a person sees where they are."""
+
+PIPE_BYTES = 4096
+"""Of a pipe that `consume --group` writes to: a page, so that room means that it is empty."""
+
+PIPE_LOOK_MS = 1
+"""How long the event loop stands still for a reader; one that waits takes some 20 us."""
+
+PIPE_PAUSE_S = 0.001
+"""Before a pipe is looked at again that could not be made small."""

@@ -11,13 +11,25 @@ from dssctl import VERSION
 
 def main() -> int:
     """Run one command line and return its exit code."""
-    if sys.argv[1:] in (["version"], ["--version"]):
-        sys.stdout.write(f"dssctl {VERSION}\n")
-        return 0
+    arguments = sys.argv[1:]
+    if arguments in (["version"], ["--version"]):
+        if _written(f"dssctl {VERSION}\n"):
+            return 0
+        arguments = ["version"]
     try:
         from dssctl.invocation import run
 
-        return run(sys.argv[1:])
+        return run(arguments)
     except KeyboardInterrupt:
         # Too early or too late for a command to have noticed.
         return 130
+
+
+def _written(text: str) -> bool:
+    """Whether standard output took it; where not, the slow way says why."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except OSError:
+        return False
+    return True

@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from dss_client._endpoint import Endpoint, resolve
+from dss_client._own_name import own_name
 from dss_client._session_options import SessionOptions
 from dss_client._start_point import Start
 from dss_client.daemon import Daemon
@@ -48,8 +49,8 @@ def connect(
     """A client of the daemon at the endpoint; use it as ``async with connect() as client``.
 
     Args:
-        client_id: names the session; the daemon chooses one where absent. Another client that uses
-            it is ended, and waited for until it hands out no more.
+        client_id: names the session; where absent, it is made of user, host, process and program.
+            Another client that uses it is ended, and waited for until it hands out no more.
         clean_start: discard what an earlier session of this name left behind. Counts for the
             first connect only; after a lost connection the client resumes.
         session_expiry: seconds for which the daemon keeps the session of an absent client.
@@ -68,7 +69,8 @@ def connect(
             argument=f"session_expiry {session_expiry}",
             rule=f"it is 0 to {SESSION_EXPIRY_S_MAX} seconds",
         )
-    options = SessionOptions(client_id, clean_start, session_expiry, credit_records, credit_bytes)
+    name = own_name() if client_id is None else client_id
+    options = SessionOptions(name, clean_start, session_expiry, credit_records, credit_bytes)
     return Client(resolve(endpoint), options)
 
 
@@ -129,10 +131,8 @@ class Client:
                 await self._connection.close()
 
     @property
-    def client_id(self) -> str | None:
-        """The name of the session: as given, or as the daemon chose once it is open."""
-        if self._session is not None and self._session.client_id:
-            return self._session.client_id
+    def client_id(self) -> str:
+        """The name of the session: as given, or made of who and where this is."""
         return self._options.client_id
 
     def producer(self, topic: str, *, buffer_bytes: int = PRODUCER_BUFFER_BYTES) -> "Producer":
@@ -177,7 +177,7 @@ class Client:
 
     def read(
         self,
-        filter: str,
+        filter: str | None = None,
         *,
         start: Start = None,
         end: "str | datetime | None" = None,
@@ -187,6 +187,8 @@ class Client:
         on_damage: "Callable[[StreamDamaged], None] | None" = None,
     ) -> "Reader":
         """Records of every topic that the filter meets, without a group and without acks.
+
+        ``stream`` narrows it to one stream, ``orders/0/3``; then the filter may be left out.
 
         Use it as ``async for record in client.read(...)`` or over its ``batches()``. It begins at
         the earliest record unless ``start`` says otherwise, and ends where the log ended at the

@@ -68,7 +68,10 @@ def _socket_path(text: str) -> Path:
     if path == Path():
         raise IllegalArgument(argument=f"endpoint {text}", rule="write unix:PATH or HOST:PORT")
     absolute = path.absolute()
-    length = len(os.fsencode(absolute))
+    try:
+        length = len(str(absolute).encode())
+    except UnicodeEncodeError as broken:
+        raise IllegalArgument(argument=f"endpoint {text!r}", rule="a path is UTF-8") from broken
     if length > UNIX_SOCKET_PATH_BYTES_MAX:
         raise SocketPathTooLong(path=absolute, length=length, limit=UNIX_SOCKET_PATH_BYTES_MAX)
     return absolute

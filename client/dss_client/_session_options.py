@@ -7,7 +7,7 @@ from dataclasses import dataclass
 class SessionOptions:
     """How a client's session is opened."""
 
-    client_id: str | None = None
+    client_id: str
     clean_start: bool = True
     session_expiry_s: int = 0
     credit_records: int | None = None

@@ -105,6 +105,10 @@ class Grant:
     end: int
     """The stream's next offset."""
     lag: int
+    """Records not acknowledged; an upper bound unless `lag_exact`."""
+    lag_exact: bool
+    oldest_unacked_us: int | None
+    """Append time of the oldest unacknowledged record."""
     state_age_ms: int
     stall: str
     """Why nothing is delivered, as a sentence; empty where it is."""
@@ -340,6 +344,10 @@ def _grant(grant: "groups_pb2.Grant") -> Grant:
         progress=progress_from_wire(grant.progress),
         end=grant.end,
         lag=grant.lag,
+        lag_exact=grant.lag_exact,
+        oldest_unacked_us=(
+            grant.oldest_unacked_us if grant.HasField("oldest_unacked_us") else None
+        ),
         state_age_ms=grant.state_age_ms,
         stall=grant.stall,
         fates=_fates(grant.fates),

@@ -81,3 +81,9 @@ CROWDED_FRAMES = 8
 
 ENDED_GRANTS_MAX = 256
 """Grants that are over and still watched for acks that come too late."""
+
+OWN_NAME_PART_CHARS_MAX = 32
+"""Of user, host and program in a made-up name, which is then half as long as a name may be."""
+
+OWN_NAME_RANDOM_BYTES = 3
+"""Processes of one number on hosts of one name are few; 16 million ends are enough."""

@@ -244,7 +244,7 @@ def _is_expired(error: OffsetOutOfRange) -> bool:
 
 
 def read_request(
-    filter: str,
+    filter: str | None,
     *,
     start: Start,
     end: str | datetime | None,
@@ -259,10 +259,12 @@ def read_request(
     """
     from dss_api.v1 import log_pb2
 
+    if filter is None and stream is None:
+        raise IllegalArgument(argument="filter", rule="a filter or a stream says what to read")
     if records_max is not None and records_max < 0:
         raise IllegalArgument(argument=f"records_max {records_max}", rule="it is not negative")
     return log_pb2.ReadRequest(
-        filter=TopicFilter.parse(filter).text,
+        filter="" if filter is None else TopicFilter.parse(filter).text,
         start=start_to_wire(start),
         end_time_us=None if end is None else time_us(end),
         follow=follow,

@@ -46,7 +46,7 @@ class Session:
     """Owns the Attach call and the subscriptions of a client."""
 
     def __init__(self, connection: Connection, options: SessionOptions, *, spawn: Spawn) -> None:
-        self.client_id = options.client_id or ""
+        self.client_id = options.client_id
         self.failed: DssError | None = None
         """Why the session is over."""
         self._connection = connection

@@ -39,7 +39,7 @@ _RFC3339 = re.compile(
     rf"{_DATE.pattern}[Tt ][0-9]{{2}}:[0-9]{{2}}:[0-9]{{2}}(\.[0-9]{{1,9}})?"
     r"([Zz]|[+-][0-9]{2}:[0-9]{2})"
 )
-_UNIX = re.compile(r"@([0-9]{1,12})(?:\.([0-9]{1,6}))?")
+_UNIX = re.compile(r"@([0-9]{1,13})(?:\.([0-9]{1,6}))?")
 
 
 class Moment(Enum):
@@ -61,6 +61,16 @@ def parse_time(text: str, *, now_us: int) -> int | Moment:
     if time_us is None or not 0 <= time_us <= _TIME_US_MAX:
         raise IllegalTime(text=repr(text))
     return time_us
+
+
+def text_of_us(at_us: int) -> str:
+    """A time in microseconds since 1970, exactly, as `parse_time` reads it back."""
+    try:
+        moment = _EPOCH + timedelta(microseconds=at_us)
+    except OverflowError:
+        seconds, fraction_us = divmod(at_us, 1_000_000)
+        return f"@{seconds}.{fraction_us:06}"
+    return moment.isoformat().replace("+00:00", "Z")
 
 
 def text_of_ms(at_ms: int) -> str:

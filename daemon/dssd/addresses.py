@@ -100,7 +100,11 @@ def unix_address(path: Path) -> UnixAddress:
     absolute = str(path.expanduser().absolute())
     if not path.name or "\0" in absolute:
         raise IllegalConfig(source=f"listen unix:{path}", reason="it names no file")
-    length = len(absolute.encode())
+    try:
+        length = len(absolute.encode())
+    except UnicodeEncodeError as broken:
+        source = f"listen unix:{path}".encode(errors="backslashreplace").decode()
+        raise IllegalConfig(source=source, reason="it is not UTF-8") from broken
     if length > UNIX_SOCKET_PATH_BYTES_MAX:
         raise SocketPathTooLong(path=absolute, length=length, limit=UNIX_SOCKET_PATH_BYTES_MAX)
     return UnixAddress(Path(absolute))

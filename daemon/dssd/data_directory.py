@@ -61,6 +61,7 @@ class DataDirectory:
         try:
             new = [folder for folder in self.path.parents if not folder.exists()]
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._refuse_foreign()
             self._lock = DirectoryLock(self.path)
         except OSError as error:
             raise _condition(error, self.path) from error
@@ -91,6 +92,7 @@ class DataDirectory:
                 source=f"data directory {directory.path}", reason="no daemon has used it"
             )
         try:
+            directory._read_format(marker)
             directory._lock = DirectoryLock(directory.path)
         except OSError as error:
             raise _condition(error, directory.path) from error
@@ -124,6 +126,14 @@ class DataDirectory:
         """Release the lock."""
         self._lock.release()
 
+    def _refuse_foreign(self) -> None:
+        """Before anything is written: what is somebody else's is left as it was."""
+        marker = self.path / FORMAT_NAME
+        if marker.exists():
+            self._read_format(marker)
+        else:
+            self._refuse_strangers()
+
     def _check_format(self, new: Sequence[Path]) -> None:
         marker = self.path / FORMAT_NAME
         if not marker.exists():
@@ -148,7 +158,8 @@ class DataDirectory:
         # A crash during the first start leaves at most these names.
         allowed = {LOCK_NAME, SOCKET_NAME, OPERATORS_SOCKET_NAME, f"{FORMAT_NAME}.new"}
         strangers = sorted({entry.name for entry in self.path.iterdir()} - allowed)
-        if strangers:
+        # Another start may have made all of it since the marker was looked for.
+        if strangers and not (self.path / FORMAT_NAME).exists():
             raise IllegalConfig(
                 source=f"data directory {self.path}",
                 reason=f"it is not empty ({strangers[0]!r}) and no daemon has used it before",

@@ -128,6 +128,10 @@ def test_of_two_formats_the_later_counts(dssctl: Run) -> None:
         (("topics", "create", "t", "--retention", "7"), 2),
         (("produce", "t", "--key-field", "id"), 2),
         (("consume", "t", "--group", "g", "--no-follow"), 2),
+        (("consume",), 2),
+        (("consume", "--group", "g"), 2),
+        (("consume", "t", "--group", "g", "--stream", "t/0/0"), 2),
+        (("consume", "t", "--client-id", "anna"), 2),
         (("errors", "explain", "DSS9999"), 2),
         (("groups", "create", "/billing/orders/#"), 2),
         (("consume", "$share/g/t/#", "--group", "g"), 2),
@@ -236,6 +240,27 @@ def test_a_reader_that_has_enough_ends_it_with_141() -> None:
     with process.stderr as stderr:
         assert stderr.read() == b""
     assert process.wait() == 141
+
+
+@pytest.mark.parametrize("arguments", [("errors", "ls"), ("--help",), ("version",)], ids=" ".join)
+def test_an_output_that_takes_nothing_is_an_error_with_a_code(arguments: tuple[str, ...]) -> None:
+    with open("/dev/full", "wb") as full:  # noqa: PTH123 - no file
+        done = subprocess.run(
+            [sys.executable, "-m", "dssctl", *arguments],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+    assert done.returncode == 74
+    assert done.stderr.startswith(b"error DSS1111: The output cannot be written: No space")
+    assert b"Exception" not in done.stderr
+
+
+def test_an_argument_that_is_no_text_is_named(dssctl: Run) -> None:
+    done = dssctl("produce", "t", "--key", "\udcff")
+    assert done.returncode == 2
+    assert done.stderr.startswith(b"error DSS1101: ")
+    assert b"b'\\xff' is not UTF-8" in done.stderr
 
 
 def test_no_command_returns_what_would_be_discarded() -> None:

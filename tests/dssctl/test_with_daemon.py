@@ -1,8 +1,10 @@
 """Every command against a daemon process."""
 
+import base64
 import csv
 import io
 import json
+import re
 import subprocess
 import sys
 from typing import Protocol
@@ -289,12 +291,42 @@ def test_csv_of_records_is_read_by_a_csv_reader(daemon: Daemon) -> None:
     assert (row["key"], row["payload"]) == ("k,1", 'a "quoted", word')
 
 
+@pytest.mark.parametrize("output", ["table", "csv", "json", "jsonl", "yaml"])
+def test_no_two_records_look_alike_in_any_format(daemon: Daemon, output: str) -> None:
+    topic(daemon, "alike", "--if-not-exists", "--partitions", "1")
+    odd = [b"", b"-", b"\xff", b"base64:/w==", b"a\nb", b"a\\nb", b"$'a\\nb'", b"a", b"a "]
+    keys: list[bytes | None] = [None, *odd]
+    if not records(daemon, "alike/#"):
+        lines = (
+            {"payload": ""} if key is None else {**of_bytes("key", key), **of_bytes("payload", key)}
+            for key in keys
+        )
+        given = b"".join(json.dumps(line).encode() + b"\n" for line in lines)
+        ok(daemon.dssctl("produce", "alike", "--input", "jsonl", stdin=given))
+    seen = set()
+    for at in range(len(keys)):
+        place = ("--start", f"={at}", "-n", "1", "--no-headers", "-o", output)
+        printed = ok(daemon.dssctl("consume", "alike/#", "--no-follow", *place)).decode()
+        seen.add(OWN_TO_EACH.sub("", printed))
+    assert len(seen) == len(keys)
+
+
+OWN_TO_EACH = re.compile(
+    r'"?offset"?: [0-9]+|^alike/0/0[ ,]+[0-9]+|[0-9]{4}-[0-9]{2}-[0-9]{2}T[^",\n]*', re.MULTILINE
+)
+"""The offset and the time of a record, as any format has them."""
+
+
+def of_bytes(name: str, value: bytes) -> dict[str, object]:
+    return {f"{name}_base64": base64.b64encode(value).decode()}
+
+
 def test_a_table_of_records_shows_payloads_on_one_line_each(daemon: Daemon) -> None:
     topic(daemon, "escape")
     ok(daemon.dssctl("produce", "escape", stdin=b"\x1b]0;owned\x07\tx\n"))
     header, row = ok(daemon.dssctl("consume", "escape/#", "--no-follow")).decode().splitlines()
     assert header.split() == ["STREAM", "OFFSET", "SUBJECT", "KEY", "PAYLOAD"]
-    assert row.split()[-1] == r"\x1b]0;owned\x07\tx"
+    assert row.split()[-1] == r"$'\x1b]0;owned\x07\tx'"
 
 
 def test_a_member_acknowledges_what_it_printed_and_the_next_goes_on(daemon: Daemon) -> None:
@@ -312,11 +344,103 @@ def test_a_member_acknowledges_what_it_printed_and_the_next_goes_on(daemon: Daem
     assert described["item"]["lag"] == 0
 
 
+def test_the_record_at_a_floor_is_read_by_its_stream_and_offset(daemon: Daemon) -> None:
+    topic(daemon, "at", "--partitions", "2")
+    ok(daemon.dssctl("produce", "at", "--key", "k", stdin=b"1\n2\n3\n"))
+    ok(daemon.dssctl("groups", "create", "stuck@at/#", "--start", "earliest"))
+    ok(daemon.dssctl("consume", "at/#", "--group", "stuck", "-n", "1"))
+    grants = items(daemon.dssctl("grants", "ls", "--group", "stuck", "-o", "json"))
+    (behind,) = [grant for grant in grants if grant["lag"]]
+    assert (behind["floor"], behind["lag"], behind["lag_exact"]) == (1, 2, True)
+    assert behind["oldest_unacked_at"] is not None
+    place = ("--stream", str(behind["stream"]), "--start", f"={behind['floor']}")
+    printed = ok(daemon.dssctl("consume", *place, "--no-follow", "-n", "1", "-o", "json"))
+    (record,) = json.loads(printed)["items"]
+    assert (record["stream"], record["offset"]) == (behind["stream"], 1)
+    assert record["payload"] == "2"
+
+
+def test_a_member_is_named_as_it_says_or_by_who_runs_it_where(daemon: Daemon) -> None:
+    topic(daemon, "who", "--partitions", "1")
+    ok(daemon.dssctl("groups", "create", "whose@who/#", "--start", "earliest"))
+    consume = ("consume", "who/#", "--group", "whose", "-n", "1", "-o", "jsonl")
+    for number, (name, shown) in enumerate((("anna", r"anna"), (None, OWN_NAME))):
+        named = () if name is None else ("--client-id", name)
+        process = subprocess.Popen(
+            [sys.executable, "-m", "dssctl", "--endpoint", daemon.endpoint, *consume, *named],
+            stdout=subprocess.PIPE,
+        )
+        assert re.fullmatch(shown, holder(daemon, "whose", process))
+        ok(daemon.dssctl("produce", "who", stdin=b"%d\n" % number))
+        process.communicate(timeout=30)
+        assert process.returncode == 0
+
+
+OWN_NAME = r"[\w.]+-[\w.]+-[0-9]+-dssctl-[0-9a-f]{6}"
+
+
+def holder(daemon: Daemon, group: str, process: "subprocess.Popen[bytes]") -> str:
+    """The client that holds the group's only stream, once there is one."""
+    while process.poll() is None:
+        (grant,) = items(daemon.dssctl("grants", "ls", "--group", group, "-o", "json"))
+        if grant["client_id"]:
+            return str(grant["client_id"])
+    pytest.fail("the member ended")
+
+
 def test_a_start_that_contradicts_the_group_is_a_conflict(daemon: Daemon) -> None:
     topic(daemon, "starts")
     ok(daemon.dssctl("groups", "create", "starters@starts/#", "--start", "earliest"))
     consume = ("consume", "starts/#", "--group", "starters", "--start", "now", "-n", "1")
     refused(daemon.dssctl(*consume), 6, "DSS2007")
+
+
+def test_what_a_reader_did_not_take_from_the_pipe_is_not_acknowledged(daemon: Daemon) -> None:
+    topic(daemon, "head", "--partitions", "1")
+    ok(daemon.dssctl("produce", "head", stdin=b"".join(b"%d\n" % each for each in range(100))))
+    ok(daemon.dssctl("groups", "create", "few@head/#", "--start", "earliest"))
+    consume = ("consume", "head/#", "--group", "few", "-o", "jsonl")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "dssctl", "--endpoint", daemon.endpoint, *consume],
+        stdout=subprocess.PIPE,
+    )
+    shown = subprocess.run(["head", "-3"], stdin=process.stdout, capture_output=True, check=True)
+    assert process.stdout is not None
+    process.stdout.close()
+    assert process.wait(timeout=30) == 141
+    assert [json.loads(line)["payload"] for line in shown.stdout.splitlines()] == ["0", "1", "2"]
+    (grant,) = items(daemon.dssctl("grants", "ls", "--group", "few", "-o", "json"))
+    assert (grant["floor"], grant["acked_above_floor"]) == (3, 0)
+
+
+def test_what_the_disk_does_not_take_is_not_acknowledged(daemon: Daemon) -> None:
+    topic(daemon, "full", "--partitions", "1")
+    ok(daemon.dssctl("produce", "full", stdin=b"1\n"))
+    ok(daemon.dssctl("groups", "create", "lost@full/#", "--start", "earliest"))
+    consume = ("consume", "full/#", "--group", "lost")
+    with open("/dev/full", "wb") as full:  # noqa: PTH123 - no file
+        done = subprocess.run(
+            [sys.executable, "-m", "dssctl", "--endpoint", daemon.endpoint, *consume],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+    assert done.returncode == 74
+    assert done.stderr.startswith(b"error DSS1111: ")
+    assert b"Traceback" not in done.stderr
+    (grant,) = items(daemon.dssctl("grants", "ls", "--group", "lost", "-o", "json"))
+    assert grant["floor"] == 0
+
+
+def test_the_start_that_is_printed_is_taken_back(daemon: Daemon) -> None:
+    topic(daemon, "begin", "--partitions", "1")
+    for number, start in enumerate(("now", "earliest", "-15m", "@1795000000.25", "=0")):
+        created = daemon.dssctl(
+            "groups", "create", f"b{number}@begin/#", "--start", start, "-o", "json"
+        )
+        printed = json.loads(ok(created))["item"]["start"]
+        again = ("groups", "create", f"b{number}@begin/#", "--start", printed, "--if-not-exists")
+        ok(daemon.dssctl(*again))
 
 
 def test_a_reader_that_has_enough_ends_a_consumer_with_141_and_loses_nothing(

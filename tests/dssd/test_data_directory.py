@@ -42,7 +42,7 @@ def test_a_directory_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:
         DataDirectory(tmp_path)
     assert refused.value.exit_code == ExitCode.CONFIG
     assert refused.value.fields["found"] == str(FORMAT + 1)
-    assert sorted(path.name for path in tmp_path.iterdir()) == [FORMAT_NAME, "LOCK"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [FORMAT_NAME]
 
 
 @pytest.mark.parametrize("line", ["", "format 1\n", "dssd data directory, format one\n", "\xff"])
@@ -56,6 +56,7 @@ def test_somebodys_directory_never_becomes_a_data_directory(tmp_path: Path) -> N
     (tmp_path / "thesis.tex").touch()
     with pytest.raises(IllegalConfig, match="not empty"):
         DataDirectory(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 
 
 def test_a_refused_directory_is_not_left_locked(tmp_path: Path) -> None:

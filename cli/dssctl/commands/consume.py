@@ -2,18 +2,22 @@
 
 import asyncio
 import base64
+import json
+import sys
 from collections.abc import AsyncIterable, Coroutine
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dss_core.errors import GroupNamedTwice, WrongUsage
+from dss_core.errors import GroupNamedTwice, OutputUnwritable, WrongUsage
 from dss_core.filters import SubscriptionFilter
 from dssctl.advice import note_unmatched, outages_noted
 from dssctl.connection import connected, require_daemon
 from dssctl.output import Column, Instant, Item, Kind, growing, note, note_condition
+from dssctl.output.escape import quoted
 from dssctl.output.writer import Growing
+from dssctl.pipe_reader import PipeReader
 from dssctl.settings import Settings
 from dssctl.tree import Command, settings_of, verb_alone
 
@@ -23,28 +27,33 @@ if TYPE_CHECKING:
 app = verb_alone("consume")
 
 
-def _bytes_cell(field: str) -> "Column":
-    return Column(
-        field,
-        field.upper(),
-        width=12 if field == "key" else 0,
-        cell=lambda item, _now_us: _shown_bytes(item, field),
-    )
+def _text_column(field: str, *, width: int = 0) -> Column:
+    cell = partial(_shown_text, field=field)
+    return Column(field, field.upper(), width=width, cell=cell)
 
 
-def _shown_bytes(item: Item, field: str) -> str:
+def _bytes_columns(field: str, *, width: int = 0) -> tuple[Column, Column]:
+    encoded = f"{field}_base64"
+    return _text_column(field, width=width), Column(encoded, encoded.upper(), only_csv=True)
+
+
+def _shown_text(item: Item, _now_us: int, *, field: str) -> str:
     encoded = item.get(f"{field}_base64")
     if encoded is not None:
         return f"base64:{encoded}"
     value = item[field]
-    return "-" if value is None else str(value) or '""'
+    return "-" if value is None else quoted(str(value))
+
+
+def _shown_headers(item: Item, _now_us: int) -> str:
+    return json.dumps(item["headers"], ensure_ascii=False) if item["headers"] else "-"
 
 
 _PLACE = (
     Column("stream", "STREAM", width=14),
     Column("offset", "OFFSET", right=True, width=8),
-    Column("subject", "SUBJECT", width=18),
-    _bytes_cell("key"),
+    _text_column("subject", width=18),
+    *_bytes_columns("key", width=12),
 )
 _DELIVERY = (
     Column("attempt", "ATTEMPT", right=True, width=7, wide=True),
@@ -57,8 +66,8 @@ _DELIVERY = (
 )
 _CONTENT = (
     Column("timestamp", "AGE", right=True, width=7, wide=True),
-    Column("headers", "HEADERS", width=12, wide=True),
-    _bytes_cell("payload"),
+    Column("headers", "HEADERS", width=12, wide=True, cell=_shown_headers),
+    *_bytes_columns("payload"),
 )
 
 
@@ -77,8 +86,8 @@ DELIVERED_KIND = Kind("Record", (*_PLACE, *_DELIVERY, *_CONTENT), _identity)
 def consume(
     context: typer.Context,
     topic_filter: Annotated[
-        str, typer.Argument(metavar="FILTER", help="Subjects: orders/#, orders/+/eu, ...")
-    ],
+        str | None, typer.Argument(metavar="[FILTER]", help="Subjects: orders/#, orders/+/eu, ...")
+    ] = None,
     number: Annotated[
         int | None, typer.Option("-n", "--number", min=1, help="Stop after so many records.")
     ] = None,
@@ -94,6 +103,16 @@ def consume(
         str | None,
         typer.Option("-g", "--group", metavar="NAME", help="Join this group; ack what is printed."),
     ] = None,
+    stream: Annotated[
+        str | None,
+        typer.Option(metavar="STREAM", help="Read this one only, orders/0/3; FILTER is optional."),
+    ] = None,
+    client_id: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="Of this member, in place of USER-HOST-PID-dssctl-RANDOM."
+        ),
+    ] = None,
     follow: Annotated[
         bool, typer.Option("--follow/--no-follow", help="At the end, wait for more, or stop.")
     ] = True,
@@ -101,11 +120,18 @@ def consume(
     """Print records as they come, until Ctrl-C.
 
     Without --group it is a plain read: nobody else notices. With it, this is a member that shares
-    the group's records with the others, and a record is acknowledged once it is printed.
+    the group's records with the others, and a record is acknowledged once it is printed; in a pipe,
+    once its reader has taken it.
     """
     settings = settings_of(context)
-    shared = _shared_filter(topic_filter, group)
-    if shared is not None and not follow:
+    if topic_filter is None and (stream is None or group is not None):
+        raise typer.BadParameter("name a FILTER, or for a plain read a --stream.", ctx=context)
+    shared = None if topic_filter is None else _shared_filter(topic_filter, group)
+    if shared is not None and stream is not None:
+        raise typer.BadParameter("--stream is for a plain read, without a group.", ctx=context)
+    if shared is None and client_id is not None:
+        raise typer.BadParameter("--client-id is for a member of a group.", ctx=context)
+    if topic_filter is not None and shared is not None and not follow:
         reason = "--no-follow is for a plain read; a group has no end. Use -n."
         if topic_filter.startswith(_GROUP_PREFIXES):
             named = SubscriptionFilter.parse(topic_filter)
@@ -113,9 +139,9 @@ def consume(
         raise WrongUsage(reason=reason, command=context.command_path)
     consumption = _Consumption(settings, number)
     if shared is not None:
-        consumption.run_as_member(shared, start)
+        consumption.run_as_member(shared, start, client_id)
     else:
-        consumption.run_as_reader(topic_filter, start, follow=follow)
+        consumption.run_as_reader(topic_filter, start, stream, follow=follow)
 
 
 def _shared_filter(topic_filter: str, group: str | None) -> str | None:
@@ -136,7 +162,9 @@ class _Consumption:
         self._number = number
         self._end: BaseException | None = None
 
-    def run_as_reader(self, topic_filter: str, start: str | None, *, follow: bool) -> None:
+    def run_as_reader(
+        self, topic_filter: str | None, start: str | None, stream: str | None, *, follow: bool
+    ) -> None:
         """Print a range of the log, or its tail.
 
         Raises:
@@ -144,10 +172,10 @@ class _Consumption:
             BrokenPipeError: nobody reads stdout any more.
         """
         with growing(self._settings, RECORD_KIND) as listing, outages_noted(self._settings):
-            asyncio.run(self._read(listing, topic_filter, start, follow=follow))
+            asyncio.run(self._read(listing, topic_filter, start, stream, follow=follow))
             self._raise_end()
 
-    def run_as_member(self, shared_filter: str, start: str | None) -> None:
+    def run_as_member(self, shared_filter: str, start: str | None, client_id: str | None) -> None:
         """Print and acknowledge the share of one member.
 
         Raises:
@@ -155,7 +183,7 @@ class _Consumption:
             BrokenPipeError: nobody reads stdout any more.
         """
         with growing(self._settings, DELIVERED_KIND) as listing, outages_noted(self._settings):
-            asyncio.run(self._share(listing, shared_filter, start))
+            asyncio.run(self._share(listing, shared_filter, start, client_id))
             self._raise_end()
 
     def _raise_end(self) -> None:
@@ -165,22 +193,32 @@ class _Consumption:
             raise self._end
 
     async def _read(
-        self, listing: Growing, topic_filter: str, start: str | None, *, follow: bool
+        self,
+        listing: Growing,
+        topic_filter: str | None,
+        start: str | None,
+        stream: str | None,
+        *,
+        follow: bool,
     ) -> None:
         async with connected(self._settings) as client:
             await require_daemon(client, self._settings)
-            await note_unmatched(client, self._settings, topic_filter)
+            if topic_filter is not None:
+                await note_unmatched(client, self._settings, topic_filter)
             records = client.read(
                 topic_filter,
                 start=start,
+                stream=stream,
                 follow=follow,
                 records_max=self._number,
                 on_damage=partial(note_condition, self._settings),
             )
             await self._until_the_end(_print(records, listing))
 
-    async def _share(self, listing: Growing, shared_filter: str, start: str | None) -> None:
-        async with connected(self._settings) as client:
+    async def _share(
+        self, listing: Growing, shared_filter: str, start: str | None, client_id: str | None
+    ) -> None:
+        async with connected(self._settings, client_id) as client:
             await require_daemon(client, self._settings)
             await note_unmatched(client, self._settings, shared_filter)
             async with client.subscribe(shared_filter, start=start) as subscription:
@@ -190,7 +228,7 @@ class _Consumption:
                 await self._until_the_end(_print_and_ack(subscription, listing, self._number))
 
     async def _until_the_end(self, printing: Coroutine[object, object, None]) -> None:
-        """Print; on Ctrl-C or a closed pipe leave in peace, so that acks are still sent."""
+        """Print; on Ctrl-C or a closed output leave in peace, so that acks are still sent."""
         try:
             await printing
         except asyncio.CancelledError as interruption:
@@ -198,7 +236,7 @@ class _Consumption:
             task = asyncio.current_task()
             assert task is not None
             task.uncancel()
-        except BrokenPipeError as closed:
+        except (BrokenPipeError, OutputUnwritable) as closed:
             self._end = closed
 
 
@@ -211,8 +249,10 @@ async def _print_and_ack(
     records: "AsyncIterable[DeliveredRecord]", listing: Growing, number: int | None
 ) -> None:
     printed = 0
+    reader = PipeReader(sys.stdout.fileno())
     async for record in records:
         listing.add({**_item(record), "redelivered": record.redelivered, "attempt": record.attempt})
+        await reader.taken()
         await record.ack()
         printed += 1
         if printed == number:

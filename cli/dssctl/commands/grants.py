@@ -8,7 +8,7 @@ from dss_core.times import text_of_span
 from dssctl.arguments import GroupName, StreamName
 from dssctl.changing import Changing, carry_out
 from dssctl.connection import ask
-from dssctl.output import Column, Item, Kind, show_list
+from dssctl.output import Column, Instant, Item, Kind, show_list
 from dssctl.tree import Command, noun, settings_of
 
 if TYPE_CHECKING:
@@ -25,6 +25,11 @@ def _for_so_long(item: Item, _now_us: int) -> str:
     return text_of_span(age_ms)
 
 
+def shown_lag(item: Item, _now_us: int) -> str:
+    """The lag, of a group or in a stream; marked where it is an upper bound."""
+    return f"{item['lag']}" if item["lag_exact"] else f"<={item['lag']}"
+
+
 def _ranges(item: Item, _now_us: int) -> str:
     ranges = item["damaged_ranges"]
     assert isinstance(ranges, list)
@@ -38,7 +43,8 @@ IN_A_GROUP = (
     Column("grant_epoch", "EPOCH", right=True),
     Column("floor", "FLOOR", right=True),
     Column("end", "END", right=True),
-    Column("lag", "LAG", right=True),
+    Column("lag", "LAG", right=True, cell=shown_lag),
+    Column("oldest_unacked_at", "OLDEST", right=True),
     Column("state_age_ms", "FOR", cell=_for_so_long),
     Column("stall", "STALLED"),
     Column("damaged", "DAMAGED", right=True),
@@ -98,6 +104,7 @@ def revoke(context: typer.Context, group: GroupName, stream: StreamName) -> None
 
 def grant_item(grant: "Grant") -> Item:
     """A grant as the renderer takes it."""
+    oldest_us = grant.oldest_unacked_us
     return {
         "group": grant.group,
         "filter": grant.filter,
@@ -110,6 +117,8 @@ def grant_item(grant: "Grant") -> Item:
         "acked_above_floor": grant.progress.acked_above_floor(),
         "end": grant.end,
         "lag": grant.lag,
+        "lag_exact": grant.lag_exact,
+        "oldest_unacked_at": Instant(oldest_us) if oldest_us is not None else None,
         "state_age_ms": grant.state_age_ms,
         "stall": grant.stall or None,
         "acked": grant.fates.acked,

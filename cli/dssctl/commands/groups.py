@@ -9,7 +9,7 @@ from dss_core.times import text_of_span
 from dssctl.advice import note_unmatched
 from dssctl.arguments import GroupName
 from dssctl.changing import Changing, carry_out
-from dssctl.commands.grants import GROUP_GRANT_KIND, grant_item
+from dssctl.commands.grants import GROUP_GRANT_KIND, grant_item, shown_lag
 from dssctl.connection import ask
 from dssctl.output import Column, Instant, Item, Kind, Section, show_list, show_one
 from dssctl.quantities import moment_ms, span_ms
@@ -20,10 +20,6 @@ if TYPE_CHECKING:
     from dss_client import Borrower, Client, Group
 
 app = noun("groups")
-
-
-def _lag(item: Item, _now_us: int) -> str:
-    return f"{item['lag']}" if item["lag_exact"] else f"<={item['lag']}"
 
 
 def _ack_wait(item: Item, _now_us: int) -> str:
@@ -56,7 +52,7 @@ GROUP_KIND = Kind(
         ),
         Column("borrowers", "BORROWERS", right=True),
         Column("streams", "STREAMS", right=True),
-        Column("lag", "LAG", right=True, cell=_lag),
+        Column("lag", "LAG", right=True, cell=shown_lag),
         Column("oldest_unacked_at", "OLDEST", right=True),
         Column("damaged", "DAMAGED", right=True),
         Column("leader_epoch", "EPOCH", right=True),

@@ -1,14 +1,16 @@
 """Making untrusted text safe to print.
 
 A record's payload may hold escape sequences that repaint a terminal, or characters that reverse
-the reading order. Invariant: what leaves here holds neither.
+the reading order. Invariant: what leaves here holds neither. What `quoted` gives for one text it
+gives for no other.
 """
 
 import re
 
 _UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _UNSAFE_OR_BACKSLASH = re.compile(_UNSAFE.pattern[:-1] + "\\\\]")
-_SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\"}
+_UNSAFE_OR_QUOTE = re.compile(_UNSAFE.pattern[:-1] + "\\\\']")
+_SHORT = {"'": "\\'", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\"}
 
 
 def escaped(text: str) -> str:
@@ -20,6 +22,17 @@ def escaped(text: str) -> str:
     return _UNSAFE_OR_BACKSLASH.sub(_escape, text)
 
 
+def quoted(text: str) -> str:
+    """The text, or as a shell takes it, ``$'a\\nb'``, where it could be mistaken for another.
+
+    For a cell that also shows ``-`` for nothing, and ``base64:`` before bytes that are no text.
+    """
+    unusual = not text or text == "-" or text.startswith(("$'", "base64:"))
+    if not unusual and text == text.strip() and not _UNSAFE.search(text):
+        return text
+    return f"$'{_UNSAFE_OR_QUOTE.sub(_escape, text)}'"
+
+
 def escaped_in_json(document: str) -> str:
     """JSON text with what its encoder leaves raw escaped; such characters occur in strings only."""
     if document.isascii():
@@ -29,4 +42,4 @@ def escaped_in_json(document: str) -> str:
 
 def _escape(match: re.Match[str]) -> str:
     char = match[0]
-    return _SHORT.get(char) or (f"\\x{ord(char):02x}" if ord(char) < 256 else f"\\u{ord(char):04x}")
+    return _SHORT.get(char) or (f"\\x{ord(char):02x}" if ord(char) < 128 else f"\\u{ord(char):04x}")

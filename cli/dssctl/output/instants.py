@@ -4,11 +4,8 @@ Knows no clock: the present is an argument.
 """
 
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 
-from dss_core.times import text_of_span
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+from dss_core.times import text_of_span, text_of_us
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -24,11 +21,7 @@ class Instant:
 
     def rfc3339(self) -> str:
         """Written for programs, always in UTC; the fraction is left out where it is zero."""
-        try:
-            moment = _EPOCH + timedelta(microseconds=self.us)
-        except OverflowError:
-            return f"@{self.us / 1e6:.6f}"
-        return moment.isoformat().replace("+00:00", "Z")
+        return text_of_us(self.us)
 
     def age(self, now_us: int) -> str:
         """How long ago it was, in two units; a moment to come counts as now."""

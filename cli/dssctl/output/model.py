@@ -30,6 +30,8 @@ class Column:
     """Numbers are aligned right."""
     wide: bool = False
     """Shown under ``-o wide`` only."""
+    only_csv: bool = False
+    """Not in tables, where another column's cell has it."""
     width: int = 0
     """Reserved for it in a table that is printed while it grows."""
     cell: Cell | None = None

@@ -29,7 +29,9 @@ class Table:
         self._out = out
         self._grows = grows
         self._columns = [
-            column for column in kind.columns if settings.format is Format.WIDE or not column.wide
+            column
+            for column in kind.columns
+            if not column.only_csv and (settings.format is Format.WIDE or not column.wide)
         ]
         self._rows: list[list[str]] = []
         self._now_us = settings.clock_us()
@@ -58,7 +60,7 @@ class Table:
 
     def one(self, item: Item, sections: Sequence[Section]) -> None:
         """Print the fields below each other, then each section as a table of its own."""
-        columns = self._kind.columns
+        columns = [column for column in self._kind.columns if not column.only_csv]
         label_width = max(len(column.header) for column in columns)
         for column in columns:
             cells = [(column.header.ljust(label_width) + _GAP, "bold")]

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Protocol, TextIO
 
+from dss_core.errors import OutputUnwritable
 from dssctl.output.model import Item, Kind, Section
 from dssctl.settings import Format, Settings
 
@@ -70,11 +71,12 @@ def growing(settings: Settings, kind: Kind) -> Iterator["Growing"]:
 
     Raises:
         BrokenPipeError: nobody reads stdout any more.
+        OutputUnwritable: the system takes no more.
     """
     listing = Growing(_writer(settings, kind, grows=True))
     try:
         yield listing
-    except BrokenPipeError:
+    except (BrokenPipeError, OutputUnwritable):
         raise
     except BaseException:
         if listing.begun:

@@ -298,3 +298,15 @@ class OperationNotDone(DssError):
     grpc_status = "ABORTED"
     exit_code = ExitCode.FAILED
     definite = False
+
+
+@registered
+class OutputUnwritable(DssError):
+    """Standard output takes no more. Fields: reason."""
+
+    code = "DSS1111"
+    sentence = "The output cannot be written: {reason}."
+    hint = "Make room, or write somewhere else. What was not written is not acknowledged either."
+    grpc_status = "UNAVAILABLE"
+    exit_code = ExitCode.IO_ERROR
+    definite = False

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from dss_core.errors import GroupOfAnotherKind, IllegalArgument, StartConflict
 from dss_core.filters import SubscriptionFilter, TopicFilter
 from dssd.limits import ACK_WAIT_MS_MAX
-from dssd.machines.start_point import StartPoint, start_text
+from dssd.machines.start_point import StartPoint, shown_start, start_text
 from dssd.store.port import Precondition, Write
 from dssd.store.rows import GroupRow
 
@@ -107,4 +107,8 @@ def check_start(group: GroupRow, start: StartPoint | None) -> None:
         StartConflict: it was.
     """
     if start is not None and start_text(start) != group.start:
-        raise StartConflict(group=group.name, declared=group.start, asked=start_text(start))
+        raise StartConflict(
+            group=group.name,
+            declared=shown_start(group.start),
+            asked=shown_start(start_text(start)),
+        )

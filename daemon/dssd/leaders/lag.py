@@ -1,12 +1,14 @@
 """The lag of a group, for people: from its rows, or from the memory of its live leader.
 
 LAG counts the records between the floor and the end of each stream, less the acknowledged ranges
-above the floor. It is an upper bound, and marked as one, where the filter does not select whole
-topics (rejected records count until the floor has passed them) or where the log cannot count
-exactly. OLDEST is the append time of the oldest record at a floor. Nothing here starts a leader.
+above the floor. Where the filter does not select whole topics, rejected records are in it until the
+floor has passed them: whoever gives a budget has them counted out, as far as it goes. What is left
+is an upper bound, and marked as one, and so is what the log cannot count exactly. OLDEST is the
+append time of the oldest record in it. Nothing here starts a leader.
 """
 
 from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import assert_never
 
@@ -16,6 +18,7 @@ from dss_core.ids import StreamId, StreamName
 from dss_core.limits import ACKED_RANGES_MAX
 from dss_core.progress import Progress, complement
 from dss_core.times import text_of_ms
+from dssd.leaders.filtered_lag import CountBudget, matching_in
 from dssd.leaders.progress_columns import fate_of, progress_of
 from dssd.log.port import Log
 from dssd.loop_yield import LoopTurn
@@ -37,6 +40,8 @@ class StreamSurvey:
     end: int
     lag: int
     exact: bool
+    oldest_us: int | None = None
+    """Append time of the oldest record in it, as far as it is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +75,10 @@ async def survey_from_view(
     log: Log,
     wall_ms: int,
     turn: LoopTurn,
+    budget: CountBudget | None = None,
 ) -> GroupSurvey:
     """The group as its live leader has it."""
-    return await _survey(live, group, catalogue, log, wall_ms, turn)
+    return await _survey(live, group, catalogue, log, wall_ms, turn, budget)
 
 
 async def survey_from_rows(
@@ -82,6 +88,7 @@ async def survey_from_rows(
     log: Log,
     wall_ms: int,
     turn: LoopTurn,
+    budget: CountBudget | None = None,
 ) -> GroupSurvey:
     """The group as its last leader left it."""
     key = (group.group_id,)
@@ -111,7 +118,7 @@ async def survey_from_rows(
             )
     epoch = leader.row.leader_epoch if leader else 0
     stored = LeaderView(epoch, rebalancing=False, members=(), streams=tuple(views))
-    return await _survey(stored, group, catalogue, log, wall_ms, turn)
+    return await _survey(stored, group, catalogue, log, wall_ms, turn, budget)
 
 
 async def progress_from_rows(
@@ -133,21 +140,15 @@ async def _survey(
     log: Log,
     wall_ms: int,
     turn: LoopTurn,
+    budget: CountBudget | None,
 ) -> GroupSurvey:
     wanted = TopicFilter.parse(group.filter)
     streams: list[StreamSurvey] = []
-    oldest: int | None = None
     for stream_view in view.streams:
         await turn.give_way()
-        try:
-            survey = _survey_stream(stream_view, wanted, catalogue, log)
-            at_us = await _oldest_us(survey, log)
-        except StreamNotFound:
-            # Its topic was removed while this was computed.
-            continue
-        streams.append(survey)
-        if at_us is not None and (oldest is None or at_us < oldest):
-            oldest = at_us
+        # Where it is not there, its topic was removed while this was computed.
+        with suppress(StreamNotFound):
+            streams.append(await _survey_stream(stream_view, wanted, catalogue, log, budget))
     await turn.give_way()
     state, reason = _state(group, view, streams)
     return GroupSurvey(
@@ -159,12 +160,18 @@ async def _survey(
         streams=tuple(streams),
         lag=sum(stream.lag for stream in streams),
         lag_exact=all(stream.exact for stream in streams),
-        oldest_unacked_us=oldest,
+        oldest_unacked_us=min(
+            (stream.oldest_us for stream in streams if stream.oldest_us is not None), default=None
+        ),
     )
 
 
-def _survey_stream(
-    view: StreamView, wanted: TopicFilter, catalogue: Catalogue, log: Log
+async def _survey_stream(
+    view: StreamView,
+    wanted: TopicFilter,
+    catalogue: Catalogue,
+    log: Log,
+    budget: CountBudget | None,
 ) -> StreamSurvey:
     bounds = log.bounds(view.stream)
     start = max(view.progress.floor, bounds.start)
@@ -173,18 +180,21 @@ def _survey_stream(
     unacked = complement(view.progress.ranges, start, bounds.end)
     counts = [log.count(view.stream, low, high) for low, high in unacked]
     lag, exact = sum(count for count, _ in counts), all(exact for _, exact in counts)
-    whole = lag == 0 or selects_whole(wanted, catalogue.topic_of(view.stream))
+    first: int | None = start
+    if lag and not selects_whole(wanted, catalogue.topic_of(view.stream)):
+        exact = False
+        if budget is not None:
+            counted = await matching_in(view.stream, unacked, wanted, log, budget)
+            if counted is not None:
+                (lag, first), exact = counted, True
+    oldest_us = await _time_at(view.stream, first, log) if lag and first is not None else None
     name = catalogue.name_of(view.stream)
-    return StreamSurvey(name, view, bounds.end, lag, exact and whole)
+    return StreamSurvey(name, view, bounds.end, lag, exact, oldest_us)
 
 
-async def _oldest_us(survey: StreamSurvey, log: Log) -> int | None:
-    if survey.lag == 0:
-        return None
-    stream = survey.view.stream
-    floor = max(survey.view.progress.floor, log.bounds(stream).start)
+async def _time_at(stream: StreamId, offset: int, log: Log) -> int | None:
     try:
-        return await log.time_at(stream, floor)
+        return await log.time_at(stream, offset)
     except LogUnreadable:
         return None  # the age is not known now; that the stream stalls is told where it is read
 

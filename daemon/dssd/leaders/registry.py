@@ -17,6 +17,7 @@ from dss_core.progress import Progress
 from dssd.clock import Clock
 from dssd.leaders.actor import LeaderActor
 from dssd.leaders.borrower_mailboxes import BorrowerMailboxes
+from dssd.leaders.filtered_lag import CountBudget
 from dssd.leaders.groups import Groups
 from dssd.leaders.lag import (
     GroupSurvey,
@@ -141,17 +142,20 @@ class Registry:
         actor = self._actors.get(group_id)
         return None if actor is None else actor.view()
 
-    async def survey(self, group: GroupRow, turn: LoopTurn | None = None) -> GroupSurvey:
+    async def survey(
+        self, group: GroupRow, turn: LoopTurn | None = None, budget: CountBudget | None = None
+    ) -> GroupSurvey:
         """The state of the group, for people; starts no leader.
 
-        Other tasks run in between, by the turn of a caller that asks for many groups.
+        Other tasks run in between, by the turn of a caller that asks for many groups. Within the
+        budget the log is read for an exact lag.
         """
         turn = turn or LoopTurn()
         live = self.snapshot(group.group_id)
         catalogue, log, wall_ms = self._catalogue, self._log, self._clock.wall_ms()
         if live is not None:
-            return await survey_from_view(live, group, catalogue, log, wall_ms, turn)
-        return await survey_from_rows(self._store, group, catalogue, log, wall_ms, turn)
+            return await survey_from_view(live, group, catalogue, log, wall_ms, turn, budget)
+        return await survey_from_rows(self._store, group, catalogue, log, wall_ms, turn, budget)
 
     async def progress(
         self, group: GroupRow, storage_topic_ids: Collection[int]

@@ -1,9 +1,11 @@
 """Where a group begins: now, at the earliest record, at a time, or at an offset.
 
 A start is resolved to one offset a stream when its group is declared, and never again. Its text
-form is what `dssd.store.rows.GroupRow.start` keeps and what operators are shown::
+form is what `dssd.store.rows.GroupRow.start` keeps::
 
     now    earliest    @MICROSECONDS    =OFFSET
+
+Operators are shown the time in the grammar that they write it in.
 
 Invariant: `parse_start(start_text(start)) == start`. This module knows no log and no clock.
 """
@@ -11,6 +13,7 @@ Invariant: `parse_start(start_text(start)) == start`. This module knows no log a
 from dataclasses import dataclass
 
 from dss_core.errors import IllegalArgument
+from dss_core.times import text_of_us
 
 OFFSET_MAX = (1 << 63) - 1
 """Offsets and microseconds are kept as signed 64-bit integers."""
@@ -54,6 +57,15 @@ def start_text(start: StartPoint) -> str:
             return f"@{time_us}"
         case AtOffset(offset):
             return f"={offset}"
+
+
+def shown_start(text: str) -> str:
+    """What the text of a start says, in the words in which a client is asked for one."""
+    match parse_start(text):
+        case AtTime(time_us):
+            return text_of_us(time_us)
+        case _:
+            return text
 
 
 def parse_start(text: str) -> StartPoint:

@@ -9,6 +9,7 @@ from dss_api.v1 import groups_pb2, groups_pb2_grpc, types_pb2
 from dss_core.errors import DssError, GroupNotFound, IllegalArgument, StreamNotRead
 from dss_core.filters import SubscriptionFilter
 from dss_core.progress import Progress
+from dssd.leaders.filtered_lag import CountBudget
 from dssd.leaders.groups import Groups
 from dssd.leaders.lag import GroupSurvey, StreamSurvey, stall_sentence
 from dssd.leaders.registry import Registry
@@ -16,6 +17,7 @@ from dssd.leaders.takeover import BORROW, LEASE
 from dssd.loop_yield import LoopTurn
 from dssd.machines.fate import Counts
 from dssd.machines.messages import Stall
+from dssd.machines.start_point import shown_start
 from dssd.rpc.audited_calls import note_unchanged
 from dssd.rpc.simple_changes import DAMAGE_NUMBERS, on_damage
 from dssd.rpc.start_points import start_from
@@ -65,7 +67,7 @@ class GroupsServicer(groups_pb2_grpc.GroupsServicer):
         )
         if known is not None and known.group_id == group.group_id:
             note_unchanged()
-        return _group(group, await self._registry.survey(group))
+        return _group(group, await self._registry.survey(group, budget=CountBudget()))
 
     async def List(
         self, request: groups_pb2.ListGroupsRequest, context: Context
@@ -76,10 +78,10 @@ class GroupsServicer(groups_pb2_grpc.GroupsServicer):
         ]
         wanted.sort(key=lambda group: (group.name, group.filter))
         reply = groups_pb2.ListGroupsReply()
-        turn = LoopTurn()
+        turn, budget = LoopTurn(), CountBudget()
         for group in wanted:
             await turn.give_way()
-            reply.groups.append(_group(group, await self._registry.survey(group, turn)))
+            reply.groups.append(_group(group, await self._registry.survey(group, turn, budget)))
         return reply
 
     async def Describe(
@@ -88,7 +90,7 @@ class GroupsServicer(groups_pb2_grpc.GroupsServicer):
         """One group with its grants and members."""
         group = self._groups.find(request.group)
         turn = LoopTurn()
-        survey = await self._registry.survey(group, turn)
+        survey = await self._registry.survey(group, turn, CountBudget())
         return groups_pb2.GroupDescription(
             group=_group(group, survey),
             grants=await _grants(group, survey, turn),
@@ -157,9 +159,9 @@ class GrantsServicer(groups_pb2_grpc.GrantsServicer):
         """The grants of one group, or of all, free streams too."""
         wanted = (self._groups.find(request.group),) if request.group else self._groups.groups()
         reply = groups_pb2.ListGrantsReply()
-        turn = LoopTurn()
+        turn, budget = LoopTurn(), CountBudget()
         for group in wanted:
-            survey = await self._registry.survey(group, turn)
+            survey = await self._registry.survey(group, turn, budget)
             reply.grants.extend(await _grants(group, survey, turn))
         return reply
 
@@ -176,7 +178,7 @@ def _group(group: GroupRow, survey: GroupSurvey) -> groups_pb2.Group:
         name=group.name,
         filter=group.filter,
         kind=_KINDS[group.kind],
-        start=group.start,
+        start=shown_start(group.start),
         created_at_ms=group.created_at_ms,
         state=survey.state,
         borrowers=len(survey.members),
@@ -217,6 +219,8 @@ def _grant(group: GroupRow, stream: StreamSurvey) -> groups_pb2.Grant:
         progress=_progress(view.progress),
         end=stream.end,
         lag=stream.lag,
+        lag_exact=stream.exact,
+        oldest_unacked_us=stream.oldest_us,
         state_age_ms=view.state_age_ms,
         stall="" if view.stall is Stall.NONE else stall_sentence(view.stall, view.progress.floor),
         fates=_fates(view.fate.counts),

@@ -25,19 +25,19 @@ _sym_db = _symbol_database.Default()
 from dss_api.v1 import types_pb2 as dss__api_dot_v1_dot_types__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17\x64ss_api/v1/groups.proto\x12\ndss_api.v1\x1a\x16\x64ss_api/v1/types.proto\"\xa9\x04\n\x05Group\x12\x10\n\x08group_id\x18\x01 \x01(\x04\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x0e\n\x06\x66ilter\x18\x03 \x01(\t\x12#\n\x04kind\x18\x04 \x01(\x0e\x32\x15.dss_api.v1.GroupKind\x12\r\n\x05start\x18\x05 \x01(\t\x12\x15\n\rcreated_at_ms\x18\x06 \x01(\x03\x12\r\n\x05state\x18\x07 \x01(\t\x12\x11\n\tborrowers\x18\x08 \x01(\r\x12\x0f\n\x07standby\x18\t \x01(\r\x12\x0f\n\x07streams\x18\n \x01(\r\x12\x0b\n\x03lag\x18\x0b \x01(\x04\x12\x11\n\tlag_exact\x18\x0c \x01(\x08\x12\x1e\n\x11oldest_unacked_us\x18\r \x01(\x03H\x00\x88\x01\x01\x12\x14\n\x0cleader_epoch\x18\x0e \x01(\x04\x12\x14\n\x0cstate_reason\x18\x0f \x01(\t\x12\x13\n\x0b\x61\x63k_wait_ms\x18\x10 \x01(\x04\x12+\n\x08protocol\x18\x11 \x01(\x0e\x32\x19.dss_api.v1.GroupProtocol\x12\'\n\ton_damage\x18\x12 \x01(\x0e\x32\x14.dss_api.v1.OnDamage\x12 \n\x05\x66\x61tes\x18\x13 \x01(\x0b\x32\x11.dss_api.v1.Fates\x12\x10\n\x08revision\x18\x14 \x01(\x04\x12\x0e\n\x06paused\x18\x15 \x01(\x08\x12\x1c\n\x0fpaused_until_ms\x18\x16 \x01(\x03H\x01\x88\x01\x01\x42\x14\n\x12_oldest_unacked_usB\x12\n\x10_paused_until_ms\"V\n\x05\x46\x61tes\x12\r\n\x05\x61\x63ked\x18\x01 \x01(\x04\x12\x10\n\x08\x66iltered\x18\x02 \x01(\x04\x12\x0c\n\x04lost\x18\x03 \x01(\x04\x12\x0f\n\x07\x64\x61maged\x18\x04 \x01(\x04\x12\r\n\x05moved\x18\x05 \x01(\x12\"\xdd\x01\n\x12\x43reateGroupRequest\x12\x0e\n\x06\x66ilter\x18\x01 \x01(\t\x12 \n\x05start\x18\x02 \x01(\x0b\x32\x11.dss_api.v1.Start\x12\x15\n\rif_not_exists\x18\x03 \x01(\x08\x12\x18\n\x0b\x61\x63k_wait_ms\x18\x04 \x01(\x04H\x00\x88\x01\x01\x12+\n\x08protocol\x18\x05 \x01(\x0e\x32\x19.dss_api.v1.GroupProtocol\x12\'\n\ton_damage\x18\x06 \x01(\x0e\x32\x14.dss_api.v1.OnDamageB\x0e\n\x0c_ack_wait_ms\" \n\x11ListGroupsRequest\x12\x0b\n\x03\x61ll\x18\x01 \x01(\x08\"4\n\x0fListGroupsReply\x12!\n\x06groups\x18\x01 \x03(\x0b\x32\x11.dss_api.v1.Group\"%\n\x14\x44\x65scribeGroupRequest\x12\r\n\x05group\x18\x01 \x01(\t\"\x80\x01\n\x10GroupDescription\x12 \n\x05group\x18\x01 \x01(\x0b\x32\x11.dss_api.v1.Group\x12!\n\x06grants\x18\x02 \x03(\x0b\x32\x11.dss_api.v1.Grant\x12\'\n\tborrowers\x18\x03 \x03(\x0b\x32\x14.dss_api.v1.Borrower\"m\n\x08\x42orrower\x12\x13\n\x0b\x62orrower_id\x18\x01 \x01(\x0c\x12\x11\n\tclient_id\x18\x02 \x01(\t\x12\x0f\n\x07streams\x18\x03 \x01(\r\x12\x0f\n\x07standby\x18\x04 \x01(\x08\x12\x17\n\x0f\x63onnected_at_ms\x18\x05 \x01(\x03\"\xad\x02\n\x05Grant\x12\r\n\x05group\x18\x01 \x01(\t\x12\x0e\n\x06\x66ilter\x18\x02 \x01(\t\x12\x0e\n\x06stream\x18\x03 \x01(\t\x12\r\n\x05state\x18\x04 \x01(\t\x12\x11\n\tclient_id\x18\x05 \x01(\t\x12\x13\n\x0bgrant_epoch\x18\x06 \x01(\x04\x12&\n\x08progress\x18\x07 \x01(\x0b\x32\x14.dss_api.v1.Progress\x12\x0b\n\x03\x65nd\x18\x08 \x01(\x04\x12\x0b\n\x03lag\x18\t \x01(\x04\x12\x14\n\x0cstate_age_ms\x18\n \x01(\x03\x12\r\n\x05stall\x18\x0b \x01(\t\x12 \n\x05\x66\x61tes\x18\x0c \x01(\x0b\x32\x11.dss_api.v1.Fates\x12\"\n\x07\x64\x61maged\x18\r \x03(\x0b\x32\x11.dss_api.v1.Range\x12\x11\n\tpinned_to\x18\x0e \x01(\t\"6\n\x12RemoveGroupRequest\x12\r\n\x05group\x18\x01 \x01(\t\x12\x11\n\tif_exists\x18\x02 \x01(\x08\"#\n\x10RemoveGroupReply\x12\x0f\n\x07removed\x18\x01 \x01(\x08\"5\n\x13GroupOffsetsRequest\x12\r\n\x05group\x18\x01 \x01(\t\x12\x0f\n\x07streams\x18\x02 \x03(\t\"N\n\x11GroupOffsetsReply\x12\r\n\x05group\x18\x01 \x01(\t\x12*\n\x07streams\x18\x02 \x03(\x0b\x32\x19.dss_api.v1.StreamOffsets\"\x8b\x01\n\rStreamOffsets\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x0f\n\x07ordinal\x18\x02 \x01(\r\x12\x11\n\tpartition\x18\x03 \x01(\r\x12\x12\n\npartitions\x18\x04 \x01(\r\x12&\n\x08progress\x18\x05 \x01(\x0b\x32\x14.dss_api.v1.Progress\x12\x0b\n\x03\x65nd\x18\x06 \x01(\x04\"\"\n\x11ListGrantsRequest\x12\r\n\x05group\x18\x01 \x01(\t\"4\n\x0fListGrantsReply\x12!\n\x06grants\x18\x01 \x03(\x0b\x32\x11.dss_api.v1.Grant*n\n\tGroupKind\x12\x1a\n\x16GROUP_KIND_UNSPECIFIED\x10\x00\x12\x15\n\x11GROUP_KIND_SHARED\x10\x01\x12\x14\n\x10GROUP_KIND_QUEUE\x10\x02\x12\x18\n\x14GROUP_KIND_EXCLUSIVE\x10\x03*d\n\rGroupProtocol\x12\x1e\n\x1aGROUP_PROTOCOL_UNSPECIFIED\x10\x00\x12\x19\n\x15GROUP_PROTOCOL_BORROW\x10\x01\x12\x18\n\x14GROUP_PROTOCOL_LEASE\x10\x02*N\n\x08OnDamage\x12\x19\n\x15ON_DAMAGE_UNSPECIFIED\x10\x00\x12\x12\n\x0eON_DAMAGE_PASS\x10\x01\x12\x13\n\x0fON_DAMAGE_STALL\x10\x02\x32\xe8\x02\n\x06Groups\x12;\n\x06\x43reate\x12\x1e.dss_api.v1.CreateGroupRequest\x1a\x11.dss_api.v1.Group\x12\x42\n\x04List\x12\x1d.dss_api.v1.ListGroupsRequest\x1a\x1b.dss_api.v1.ListGroupsReply\x12J\n\x08\x44\x65scribe\x12 .dss_api.v1.DescribeGroupRequest\x1a\x1c.dss_api.v1.GroupDescription\x12\x46\n\x06Remove\x12\x1e.dss_api.v1.RemoveGroupRequest\x1a\x1c.dss_api.v1.RemoveGroupReply\x12I\n\x07Offsets\x12\x1f.dss_api.v1.GroupOffsetsRequest\x1a\x1d.dss_api.v1.GroupOffsetsReply2L\n\x06Grants\x12\x42\n\x04List\x12\x1d.dss_api.v1.ListGrantsRequest\x1a\x1b.dss_api.v1.ListGrantsReplyb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17\x64ss_api/v1/groups.proto\x12\ndss_api.v1\x1a\x16\x64ss_api/v1/types.proto\"\xa9\x04\n\x05Group\x12\x10\n\x08group_id\x18\x01 \x01(\x04\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x0e\n\x06\x66ilter\x18\x03 \x01(\t\x12#\n\x04kind\x18\x04 \x01(\x0e\x32\x15.dss_api.v1.GroupKind\x12\r\n\x05start\x18\x05 \x01(\t\x12\x15\n\rcreated_at_ms\x18\x06 \x01(\x03\x12\r\n\x05state\x18\x07 \x01(\t\x12\x11\n\tborrowers\x18\x08 \x01(\r\x12\x0f\n\x07standby\x18\t \x01(\r\x12\x0f\n\x07streams\x18\n \x01(\r\x12\x0b\n\x03lag\x18\x0b \x01(\x04\x12\x11\n\tlag_exact\x18\x0c \x01(\x08\x12\x1e\n\x11oldest_unacked_us\x18\r \x01(\x03H\x00\x88\x01\x01\x12\x14\n\x0cleader_epoch\x18\x0e \x01(\x04\x12\x14\n\x0cstate_reason\x18\x0f \x01(\t\x12\x13\n\x0b\x61\x63k_wait_ms\x18\x10 \x01(\x04\x12+\n\x08protocol\x18\x11 \x01(\x0e\x32\x19.dss_api.v1.GroupProtocol\x12\'\n\ton_damage\x18\x12 \x01(\x0e\x32\x14.dss_api.v1.OnDamage\x12 \n\x05\x66\x61tes\x18\x13 \x01(\x0b\x32\x11.dss_api.v1.Fates\x12\x10\n\x08revision\x18\x14 \x01(\x04\x12\x0e\n\x06paused\x18\x15 \x01(\x08\x12\x1c\n\x0fpaused_until_ms\x18\x16 \x01(\x03H\x01\x88\x01\x01\x42\x14\n\x12_oldest_unacked_usB\x12\n\x10_paused_until_ms\"V\n\x05\x46\x61tes\x12\r\n\x05\x61\x63ked\x18\x01 \x01(\x04\x12\x10\n\x08\x66iltered\x18\x02 \x01(\x04\x12\x0c\n\x04lost\x18\x03 \x01(\x04\x12\x0f\n\x07\x64\x61maged\x18\x04 \x01(\x04\x12\r\n\x05moved\x18\x05 \x01(\x12\"\xdd\x01\n\x12\x43reateGroupRequest\x12\x0e\n\x06\x66ilter\x18\x01 \x01(\t\x12 \n\x05start\x18\x02 \x01(\x0b\x32\x11.dss_api.v1.Start\x12\x15\n\rif_not_exists\x18\x03 \x01(\x08\x12\x18\n\x0b\x61\x63k_wait_ms\x18\x04 \x01(\x04H\x00\x88\x01\x01\x12+\n\x08protocol\x18\x05 \x01(\x0e\x32\x19.dss_api.v1.GroupProtocol\x12\'\n\ton_damage\x18\x06 \x01(\x0e\x32\x14.dss_api.v1.OnDamageB\x0e\n\x0c_ack_wait_ms\" \n\x11ListGroupsRequest\x12\x0b\n\x03\x61ll\x18\x01 \x01(\x08\"4\n\x0fListGroupsReply\x12!\n\x06groups\x18\x01 \x03(\x0b\x32\x11.dss_api.v1.Group\"%\n\x14\x44\x65scribeGroupRequest\x12\r\n\x05group\x18\x01 \x01(\t\"\x80\x01\n\x10GroupDescription\x12 \n\x05group\x18\x01 \x01(\x0b\x32\x11.dss_api.v1.Group\x12!\n\x06grants\x18\x02 \x03(\x0b\x32\x11.dss_api.v1.Grant\x12\'\n\tborrowers\x18\x03 \x03(\x0b\x32\x14.dss_api.v1.Borrower\"m\n\x08\x42orrower\x12\x13\n\x0b\x62orrower_id\x18\x01 \x01(\x0c\x12\x11\n\tclient_id\x18\x02 \x01(\t\x12\x0f\n\x07streams\x18\x03 \x01(\r\x12\x0f\n\x07standby\x18\x04 \x01(\x08\x12\x17\n\x0f\x63onnected_at_ms\x18\x05 \x01(\x03\"\xf6\x02\n\x05Grant\x12\r\n\x05group\x18\x01 \x01(\t\x12\x0e\n\x06\x66ilter\x18\x02 \x01(\t\x12\x0e\n\x06stream\x18\x03 \x01(\t\x12\r\n\x05state\x18\x04 \x01(\t\x12\x11\n\tclient_id\x18\x05 \x01(\t\x12\x13\n\x0bgrant_epoch\x18\x06 \x01(\x04\x12&\n\x08progress\x18\x07 \x01(\x0b\x32\x14.dss_api.v1.Progress\x12\x0b\n\x03\x65nd\x18\x08 \x01(\x04\x12\x0b\n\x03lag\x18\t \x01(\x04\x12\x14\n\x0cstate_age_ms\x18\n \x01(\x03\x12\r\n\x05stall\x18\x0b \x01(\t\x12 \n\x05\x66\x61tes\x18\x0c \x01(\x0b\x32\x11.dss_api.v1.Fates\x12\"\n\x07\x64\x61maged\x18\r \x03(\x0b\x32\x11.dss_api.v1.Range\x12\x11\n\tpinned_to\x18\x0e \x01(\t\x12\x11\n\tlag_exact\x18\x0f \x01(\x08\x12\x1e\n\x11oldest_unacked_us\x18\x10 \x01(\x03H\x00\x88\x01\x01\x42\x14\n\x12_oldest_unacked_us\"6\n\x12RemoveGroupRequest\x12\r\n\x05group\x18\x01 \x01(\t\x12\x11\n\tif_exists\x18\x02 \x01(\x08\"#\n\x10RemoveGroupReply\x12\x0f\n\x07removed\x18\x01 \x01(\x08\"5\n\x13GroupOffsetsRequest\x12\r\n\x05group\x18\x01 \x01(\t\x12\x0f\n\x07streams\x18\x02 \x03(\t\"N\n\x11GroupOffsetsReply\x12\r\n\x05group\x18\x01 \x01(\t\x12*\n\x07streams\x18\x02 \x03(\x0b\x32\x19.dss_api.v1.StreamOffsets\"\x8b\x01\n\rStreamOffsets\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x0f\n\x07ordinal\x18\x02 \x01(\r\x12\x11\n\tpartition\x18\x03 \x01(\r\x12\x12\n\npartitions\x18\x04 \x01(\r\x12&\n\x08progress\x18\x05 \x01(\x0b\x32\x14.dss_api.v1.Progress\x12\x0b\n\x03\x65nd\x18\x06 \x01(\x04\"\"\n\x11ListGrantsRequest\x12\r\n\x05group\x18\x01 \x01(\t\"4\n\x0fListGrantsReply\x12!\n\x06grants\x18\x01 \x03(\x0b\x32\x11.dss_api.v1.Grant*n\n\tGroupKind\x12\x1a\n\x16GROUP_KIND_UNSPECIFIED\x10\x00\x12\x15\n\x11GROUP_KIND_SHARED\x10\x01\x12\x14\n\x10GROUP_KIND_QUEUE\x10\x02\x12\x18\n\x14GROUP_KIND_EXCLUSIVE\x10\x03*d\n\rGroupProtocol\x12\x1e\n\x1aGROUP_PROTOCOL_UNSPECIFIED\x10\x00\x12\x19\n\x15GROUP_PROTOCOL_BORROW\x10\x01\x12\x18\n\x14GROUP_PROTOCOL_LEASE\x10\x02*N\n\x08OnDamage\x12\x19\n\x15ON_DAMAGE_UNSPECIFIED\x10\x00\x12\x12\n\x0eON_DAMAGE_PASS\x10\x01\x12\x13\n\x0fON_DAMAGE_STALL\x10\x02\x32\xe8\x02\n\x06Groups\x12;\n\x06\x43reate\x12\x1e.dss_api.v1.CreateGroupRequest\x1a\x11.dss_api.v1.Group\x12\x42\n\x04List\x12\x1d.dss_api.v1.ListGroupsRequest\x1a\x1b.dss_api.v1.ListGroupsReply\x12J\n\x08\x44\x65scribe\x12 .dss_api.v1.DescribeGroupRequest\x1a\x1c.dss_api.v1.GroupDescription\x12\x46\n\x06Remove\x12\x1e.dss_api.v1.RemoveGroupRequest\x1a\x1c.dss_api.v1.RemoveGroupReply\x12I\n\x07Offsets\x12\x1f.dss_api.v1.GroupOffsetsRequest\x1a\x1d.dss_api.v1.GroupOffsetsReply2L\n\x06Grants\x12\x42\n\x04List\x12\x1d.dss_api.v1.ListGrantsRequest\x1a\x1b.dss_api.v1.ListGrantsReplyb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'dss_api.v1.groups_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_GROUPKIND']._serialized_start=2064
-  _globals['_GROUPKIND']._serialized_end=2174
-  _globals['_GROUPPROTOCOL']._serialized_start=2176
-  _globals['_GROUPPROTOCOL']._serialized_end=2276
-  _globals['_ONDAMAGE']._serialized_start=2278
-  _globals['_ONDAMAGE']._serialized_end=2356
+  _globals['_GROUPKIND']._serialized_start=2137
+  _globals['_GROUPKIND']._serialized_end=2247
+  _globals['_GROUPPROTOCOL']._serialized_start=2249
+  _globals['_GROUPPROTOCOL']._serialized_end=2349
+  _globals['_ONDAMAGE']._serialized_start=2351
+  _globals['_ONDAMAGE']._serialized_end=2429
   _globals['_GROUP']._serialized_start=64
   _globals['_GROUP']._serialized_end=617
   _globals['_FATES']._serialized_start=619
@@ -55,23 +55,23 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_BORROWER']._serialized_start=1189
   _globals['_BORROWER']._serialized_end=1298
   _globals['_GRANT']._serialized_start=1301
-  _globals['_GRANT']._serialized_end=1602
-  _globals['_REMOVEGROUPREQUEST']._serialized_start=1604
-  _globals['_REMOVEGROUPREQUEST']._serialized_end=1658
-  _globals['_REMOVEGROUPREPLY']._serialized_start=1660
-  _globals['_REMOVEGROUPREPLY']._serialized_end=1695
-  _globals['_GROUPOFFSETSREQUEST']._serialized_start=1697
-  _globals['_GROUPOFFSETSREQUEST']._serialized_end=1750
-  _globals['_GROUPOFFSETSREPLY']._serialized_start=1752
-  _globals['_GROUPOFFSETSREPLY']._serialized_end=1830
-  _globals['_STREAMOFFSETS']._serialized_start=1833
-  _globals['_STREAMOFFSETS']._serialized_end=1972
-  _globals['_LISTGRANTSREQUEST']._serialized_start=1974
-  _globals['_LISTGRANTSREQUEST']._serialized_end=2008
-  _globals['_LISTGRANTSREPLY']._serialized_start=2010
-  _globals['_LISTGRANTSREPLY']._serialized_end=2062
-  _globals['_GROUPS']._serialized_start=2359
-  _globals['_GROUPS']._serialized_end=2719
-  _globals['_GRANTS']._serialized_start=2721
-  _globals['_GRANTS']._serialized_end=2797
+  _globals['_GRANT']._serialized_end=1675
+  _globals['_REMOVEGROUPREQUEST']._serialized_start=1677
+  _globals['_REMOVEGROUPREQUEST']._serialized_end=1731
+  _globals['_REMOVEGROUPREPLY']._serialized_start=1733
+  _globals['_REMOVEGROUPREPLY']._serialized_end=1768
+  _globals['_GROUPOFFSETSREQUEST']._serialized_start=1770
+  _globals['_GROUPOFFSETSREQUEST']._serialized_end=1823
+  _globals['_GROUPOFFSETSREPLY']._serialized_start=1825
+  _globals['_GROUPOFFSETSREPLY']._serialized_end=1903
+  _globals['_STREAMOFFSETS']._serialized_start=1906
+  _globals['_STREAMOFFSETS']._serialized_end=2045
+  _globals['_LISTGRANTSREQUEST']._serialized_start=2047
+  _globals['_LISTGRANTSREQUEST']._serialized_end=2081
+  _globals['_LISTGRANTSREPLY']._serialized_start=2083
+  _globals['_LISTGRANTSREPLY']._serialized_end=2135
+  _globals['_GROUPS']._serialized_start=2432
+  _globals['_GROUPS']._serialized_end=2792
+  _globals['_GRANTS']._serialized_start=2794
+  _globals['_GRANTS']._serialized_end=2870
 # @@protoc_insertion_point(module_scope)

@@ -400,6 +400,8 @@ class Grant(_message.Message):
     FATES_FIELD_NUMBER: _builtins.int
     DAMAGED_FIELD_NUMBER: _builtins.int
     PINNED_TO_FIELD_NUMBER: _builtins.int
+    LAG_EXACT_FIELD_NUMBER: _builtins.int
+    OLDEST_UNACKED_US_FIELD_NUMBER: _builtins.int
     group: _builtins.str
     filter: _builtins.str
     stream: _builtins.str
@@ -416,6 +418,10 @@ class Grant(_message.Message):
     """why nothing is delivered, as a sentence; empty where it is"""
     pinned_to: _builtins.str
     """the client that an operator gave it to; empty: none"""
+    lag_exact: _builtins.bool
+    """else lag is an upper bound"""
+    oldest_unacked_us: _builtins.int
+    """append time of the oldest unacked record"""
     @_builtins.property
     def progress(self) -> _types_pb2.Progress: ...
     @_builtins.property
@@ -441,12 +447,16 @@ class Grant(_message.Message):
         fates: Global___Fates | None = ...,
         damaged: _abc.Iterable[_types_pb2.Range] | None = ...,
         pinned_to: _builtins.str = ...,
+        lag_exact: _builtins.bool = ...,
+        oldest_unacked_us: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["fates", b"fates", "progress", b"progress"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_oldest_unacked_us", b"_oldest_unacked_us", "fates", b"fates", "oldest_unacked_us", b"oldest_unacked_us", "progress", b"progress"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["client_id", b"client_id", "damaged", b"damaged", "end", b"end", "fates", b"fates", "filter", b"filter", "grant_epoch", b"grant_epoch", "group", b"group", "lag", b"lag", "pinned_to", b"pinned_to", "progress", b"progress", "stall", b"stall", "state", b"state", "state_age_ms", b"state_age_ms", "stream", b"stream"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_oldest_unacked_us", b"_oldest_unacked_us", "client_id", b"client_id", "damaged", b"damaged", "end", b"end", "fates", b"fates", "filter", b"filter", "grant_epoch", b"grant_epoch", "group", b"group", "lag", b"lag", "lag_exact", b"lag_exact", "oldest_unacked_us", b"oldest_unacked_us", "pinned_to", b"pinned_to", "progress", b"progress", "stall", b"stall", "state", b"state", "state_age_ms", b"state_age_ms", "stream", b"stream"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__oldest_unacked_us: _TypeAlias = _typing.Literal["oldest_unacked_us"]  # noqa: Y015
+    _WhichOneofArgType__oldest_unacked_us: _TypeAlias = _typing.Literal["_oldest_unacked_us", b"_oldest_unacked_us"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__oldest_unacked_us) -> _WhichOneofReturnType__oldest_unacked_us | None: ...
 
 Global___Grant: _TypeAlias = Grant  # noqa: Y015
 

@@ -6,6 +6,7 @@ from dss_core.filters import TopicFilter
 from dss_core.limits import ACKED_RANGES_MAX
 from dss_core.progress import Progress
 from dss_sim.played_groups import Plant
+from dssd.leaders.filtered_lag import CountBudget
 from dssd.leaders.lag import selects_whole
 from dssd.leaders.progress_columns import packed_ranges
 from dssd.machines.messages import (
@@ -73,6 +74,30 @@ async def test_lag_is_an_upper_bound_where_the_filter_takes_a_part_of_a_topic(
     await plant.publish(stream, 10, "orders/us")
     survey = await plant.registry.survey(await plant.group("$share/g/orders/eu/#", Earliest()))
     assert (survey.lag, survey.lag_exact) == (10, False)
+
+
+async def test_what_a_filter_takes_is_counted_as_far_as_the_budget_goes(plant: Plant) -> None:
+    [stream] = await plant.topic("orders", 1)
+    for subject, records in (("us", 10), ("eu/a", 3), ("us", 5), ("eu/b", 2), ("us", 1)):
+        await plant.publish(stream, records, f"orders/{subject}")
+    group = await plant.group("$share/g/orders/eu/#", Earliest())
+    row = progress_row(group.group_id, stream, 2, packed_ranges(((11, 12),)))
+    await plant.store.commit([Put(row)])
+    survey = await plant.registry.survey(group, budget=CountBudget())
+    assert (survey.lag, survey.lag_exact) == (4, True), "10, 12, 18 and 19"
+    assert survey.oldest_unacked_us == await plant.log.time_at(stream, 10)
+    assert survey.streams[0].oldest_us == survey.oldest_unacked_us
+    spent = CountBudget(reads=1)
+    survey = await plant.registry.survey(group, budget=spent)
+    assert (survey.lag, survey.lag_exact, spent.spent) == (18, False, True)
+
+
+async def test_a_group_whose_filter_rejects_all_that_is_left_has_no_backlog(plant: Plant) -> None:
+    [stream] = await plant.topic("orders", 1)
+    await plant.publish(stream, 10, "orders/us")
+    group = await plant.group("$share/g/orders/eu/#", Earliest())
+    survey = await plant.registry.survey(group, budget=CountBudget())
+    assert (survey.lag, survey.lag_exact, survey.oldest_unacked_us) == (0, True, None)
 
 
 async def test_a_stream_born_after_the_declaration_counts_from_zero(plant: Plant) -> None:

@@ -1,0 +1,73 @@
+"""The lag of a group that takes a part of a topic: counted in the log, as far as that is cheap.
+
+What a filter rejects is known by the subject tables of frames, so frames without a match cost their
+heads only. Invariant: a count is exact or there is none. What one question may read is bounded,
+over all groups that it asks for.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from dss_core.errors import LogUnreadable
+from dss_core.filters import TopicFilter
+from dss_core.ids import StreamId
+from dss_core.progress import Ranges, clipped, complement, total
+from dssd.leaders.limits import LAG_COUNT_BYTES_MAX, LAG_COUNT_READS_MAX
+from dssd.limits import READ_CHUNK_BYTES_MAX
+from dssd.log.port import Chunk, Log
+
+
+@dataclass(slots=True)
+class CountBudget:
+    """What one question may still read."""
+
+    reads: int = LAG_COUNT_READS_MAX
+    bytes: int = LAG_COUNT_BYTES_MAX
+
+    def spend(self, chunk: Chunk) -> None:
+        """Count one read."""
+        self.reads -= 1
+        self.bytes -= len(chunk.frames)
+
+    @property
+    def spent(self) -> bool:
+        """Whether nothing more may be read."""
+        return self.reads <= 0 or self.bytes <= 0
+
+
+class Matching(NamedTuple):
+    """What of a stream's backlog a filter takes."""
+
+    records: int
+    first: int | None
+    """The first of them."""
+
+
+async def matching_in(
+    stream: StreamId, unacked: Ranges, wanted: TopicFilter, log: Log, budget: CountBudget
+) -> Matching | None:
+    """What the filter takes of these offsets; None where that is not known, or not cheap.
+
+    Raises:
+        StreamNotFound: its topic was removed.
+    """
+    records = 0
+    first: int | None = None
+    for low, high in unacked:
+        at = low
+        while at < high:
+            if budget.spent:
+                return None
+            try:
+                chunk = await log.read(stream, at, bytes_max=READ_CHUNK_BYTES_MAX, matching=wanted)
+            except LogUnreadable:
+                return None
+            budget.spend(chunk)
+            if chunk.damaged or chunk.next <= at:
+                return None
+            kept = clipped(complement(chunk.mask, chunk.base, chunk.base + chunk.records), at, high)
+            records += total(kept)
+            if kept and first is None:
+                first = kept[0][0]
+            at = chunk.next
+    return Matching(records, first)
