@@ -23,6 +23,7 @@ from hypothesis import settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
+from support.cpu_times import CpuTimes
 from support.prerequisites import LEFT_OUT, need_strace
 from support.proof_share import share
 
@@ -59,6 +60,11 @@ class Scheduler(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no type
     def _split_scope(self, nodeid: str) -> str:
         path = nodeid.partition("::")[0]
         return path if path in TOGETHER else nodeid
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let the run tell where its time went."""
+    config.pluginmanager.register(CpuTimes(config))
 
 
 @pytest.hookimpl(optionalhook=True)

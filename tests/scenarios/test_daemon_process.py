@@ -124,7 +124,9 @@ async def test_the_socket_of_a_killed_daemon_is_taken_over(directory: Path) -> N
 
 async def test_a_daemon_listens_on_all_its_addresses(directory: Path) -> None:
     addresses = ("--listen", f"unix:{directory}/s", "--listen", "127.0.0.1:0")
-    async with running("--data-dir", str(directory / "data"), *addresses) as daemon:
+    async with running(
+        "--data-dir", str(directory / "data"), *addresses, from_nothing=True
+    ) as daemon:
         assert len(daemon.endpoints) == 2
         for endpoint in daemon.endpoints:
             assert await health(endpoint) == SERVING
@@ -133,7 +135,7 @@ async def test_a_daemon_listens_on_all_its_addresses(directory: Path) -> None:
 async def test_what_the_file_says_is_used(directory: Path) -> None:
     file = directory / "dssd.toml"
     file.write_text(f'data_dir = "{directory}/data"\nlisten = "unix:{directory}/s"\n')
-    async with running("--config", str(file)) as daemon:
+    async with running("--config", str(file), from_nothing=True) as daemon:
         assert daemon.endpoints == (f"unix:{directory}/s",)
         assert (directory / "data" / "FORMAT").exists()
 

@@ -7,7 +7,6 @@ import asyncio
 import json
 import os
 import signal
-import sys
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -20,6 +19,7 @@ from dss_client import Client, Event
 from dss_client.groups import Group
 from support.daemon_process import running, short_directory
 from support.segment_bytes import flip, frame_places
+from support.started_program import StartedProgram, started
 
 pytestmark = pytest.mark.slow("a daemon begins several lives")
 
@@ -163,20 +163,17 @@ async def test_a_group_may_stall_at_damage_instead(directory: Path) -> None:
 
 
 @asynccontextmanager
-async def printing(directory: Path, *options: str) -> AsyncIterator[asyncio.subprocess.Process]:
+async def printing(directory: Path, *options: str) -> AsyncIterator[StartedProgram]:
     """A ``dssctl`` that prints the topic as it grows."""
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "dssctl", "--endpoint", f"unix:{directory}/s"),
-        *("consume", "t/#", *options),
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        env={**os.environ, "NO_COLOR": "1"},
+    process = await started(
+        *("-m", "dssctl", "--endpoint", f"unix:{directory}/s", "consume", "t/#", *options),
+        pipes=["stdout", "stderr"],
+        environment={**os.environ, "NO_COLOR": "1"},
     )
     try:
         yield process
     finally:
-        if process.returncode is None:
-            process.kill()
+        process.kill()
         await process.wait()
 
 
@@ -229,11 +226,8 @@ async def test_a_record_that_kills_its_consumer_does_not_keep_the_others(directo
 
 async def life_of_a_member(directory: Path, over: "asyncio.Task[None]") -> list[int]:
     """One member, until it dies or nothing is left for it; the attempt that it died of."""
-    member = await asyncio.create_subprocess_exec(
-        *(sys.executable, str(PROGRAMS / "doomed_member.py"), f"unix:{directory}/s"),
-        *("mortal", FILTER, str(POISON)),
-        stdout=asyncio.subprocess.PIPE,
-    )
+    program = (str(PROGRAMS / "doomed_member.py"), f"unix:{directory}/s")
+    member = await started(*program, "mortal", FILTER, str(POISON), pipes=["stdout"])
     dying = asyncio.create_task(member.communicate())
     await asyncio.wait((dying, over), return_when=asyncio.FIRST_COMPLETED)
     if not dying.done():

@@ -5,7 +5,6 @@ and kept out; a record that nobody can handle is skipped by hand. At the end the
 are those of the file: nothing was lost, and what came twice is known by its place.
 """
 
-import asyncio
 import json
 import sys
 import time
@@ -24,6 +23,7 @@ from support.member_process import MemberProcess, member, until_together
 from support.proof_share import share
 from support.revived_daemon import RevivedDaemon, revived
 from support.settled_group import until_settled
+from support.started_program import started
 
 pytestmark = pytest.mark.slow("a story of several operations on real processes")
 
@@ -49,10 +49,8 @@ async def daemon() -> AsyncIterator[RevivedDaemon]:
 
 async def dssctl(daemon: RevivedDaemon, *arguments: str, exits: int = 0) -> str:
     """What the tool prints on stdout; it is shown, so that the test tells its story."""
-    command = (sys.executable, "-m", "dssctl", "--endpoint", daemon.endpoint, *arguments)
-    tool = await asyncio.create_subprocess_exec(
-        *command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
-    )
+    command = ("-m", "dssctl", "--endpoint", daemon.endpoint, *arguments)
+    tool = await started(*command, pipes=["stdout", "stderr"])
     out, err = await tool.communicate()
     sys.stdout.write(f"$ dssctl {' '.join(arguments)}\n{err.decode()}{out.decode()}\n")
     assert tool.returncode == exits, err.decode()

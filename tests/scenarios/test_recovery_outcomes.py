@@ -4,9 +4,7 @@ Each test kills a daemon, harms its files, starts it again, and looks at everyth
 see: the records over the wire, the next offset, and what ``dssctl daemon status`` says.
 """
 
-import asyncio
 import json
-import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -19,6 +17,7 @@ from support.daemon_process import DaemonProcess, running, short_directory
 from support.raw_stubs import Stubs, connected
 from support.raw_topic import Found, RawTopic
 from support.segment_bytes import flip, frame_places
+from support.started_program import started
 
 ABC = {0: b"a", 1: b"b", 2: b"c"}
 Quarantined = list[tuple[str, str]]
@@ -55,11 +54,8 @@ async def a_b_c(directory: Path, *, below_watermark: bool = False) -> RawTopic:
 
 
 async def status(daemon: DaemonProcess) -> Quarantined:
-    asked = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "dssctl", "--endpoint", daemon.endpoint),
-        *("daemon", "status", "-o", "json"),
-        stdout=asyncio.subprocess.PIPE,
-    )
+    command = ("-m", "dssctl", "--endpoint", daemon.endpoint, "daemon", "status", "-o", "json")
+    asked = await started(*command, pipes=["stdout"])
     printed, _ = await asked.communicate()
     assert asked.returncode == 0
     item = json.loads(printed)["item"]

@@ -12,6 +12,8 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Self
 
+from support.started_program import StartedProgram, started
+
 START_S_MAX = 30.0
 STOP_S_MAX = 15.0
 LISTENING = " listening on "
@@ -29,7 +31,7 @@ class DaemonEnded(Exception):
 class DaemonProcess:
     """A ``dssd serve`` that listens. Built by `start`."""
 
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
+    def __init__(self, process: asyncio.subprocess.Process | StartedProgram) -> None:
         self.process = process
         self.endpoints: tuple[str, ...] = ()
         self._lines: list[str] = []
@@ -42,21 +44,22 @@ class DaemonProcess:
         *arguments: str,
         program: Sequence[str] = ("-m", "dssd"),
         tracer: Sequence[str] = (),
+        from_nothing: bool = False,
     ) -> Self:
         """Run ``dssd serve`` with these arguments until it says that it listens.
 
         Another program than the real one may stand in, to be broken in a certain way. A tracer is
-        a command in front of it, which must leave it the child of this process.
+        a command in front of it, which must leave it the child of this process. With a tracer, or
+        when that is asked for, ``python`` starts from nothing.
 
         Raises:
             DaemonEnded: it ended instead.
         """
-        process = await asyncio.create_subprocess_exec(
-            *(*tracer, sys.executable, *program, "serve", *arguments),
-            stdout=asyncio.subprocess.DEVNULL,
-            stderr=asyncio.subprocess.PIPE,
-        )
-        daemon = cls(process)
+        command = (*program, "serve", *arguments)
+        if tracer or from_nothing:
+            daemon = cls(await _executed(*tracer, sys.executable, *command))
+        else:
+            daemon = cls(await started(*command, pipes=["stderr"]))
         async with asyncio.timeout(START_S_MAX):
             await daemon._listens.wait()
         if not daemon.endpoints:
@@ -103,12 +106,18 @@ class DaemonProcess:
         self._listens.set()
 
 
+async def _executed(*command: str) -> asyncio.subprocess.Process:
+    return await asyncio.create_subprocess_exec(
+        *command, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE
+    )
+
+
 @asynccontextmanager
 async def running(
-    *arguments: str, program: Sequence[str] = ("-m", "dssd")
+    *arguments: str, program: Sequence[str] = ("-m", "dssd"), from_nothing: bool = False
 ) -> AsyncIterator[DaemonProcess]:
     """A daemon that is killed when the block ends, unless it has ended before."""
-    daemon = await DaemonProcess.start(*arguments, program=program)
+    daemon = await DaemonProcess.start(*arguments, program=program, from_nothing=from_nothing)
     try:
         yield daemon
     finally:

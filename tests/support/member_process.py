@@ -8,12 +8,13 @@ starts one ends it; all that it said is kept, as it said it.
 import asyncio
 import json
 import signal
-import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from support.started_program import StartedProgram, started
 
 PATIENCE_S = 30.0
 """How long a test waits for what must come; far above what it takes."""
@@ -44,7 +45,7 @@ class Handed:
 class MemberProcess:
     """A running member. Built by `member`."""
 
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
+    def __init__(self, process: StartedProgram) -> None:
         self.process = process
         self.lines: list[dict[str, Any]] = []
         """All that it said."""
@@ -139,11 +140,8 @@ class MemberProcess:
 @asynccontextmanager
 async def member(program: Path, *arguments: str) -> AsyncIterator[MemberProcess]:
     """A member that is killed when the block ends, unless it has ended before."""
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, str(program), *arguments),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        limit=LINE_BYTES_MAX,
+    process = await started(
+        str(program), *arguments, pipes=["stdin", "stdout"], line_bytes_max=LINE_BYTES_MAX
     )
     running = MemberProcess(process)
     try:

@@ -1,0 +1,88 @@
+"""How much processor time a run took, told at its end by file: where the suite can be made faster.
+
+A process counts with all that it waited for, so the daemons that a test starts count for the test.
+The clock would name the tests that wait instead; those cost nothing while others run.
+
+Invariant: all time of a process of the run belongs to a file or to its start: imports and the
+collection of tests, which each process pays for itself.
+"""
+
+import os
+from collections import defaultdict
+from collections.abc import Generator
+
+import pytest
+from xdist.workermanage import WorkerController
+
+FILES_SHOWN = 25
+SHOWN_S_MIN = 1.0
+SPENT = "cpu_s"
+START = "start_cpu_s"
+
+
+def _spent_s() -> float:
+    """Of this process, its threads, and the children that it waited for."""
+    taken = os.times()
+    return taken.user + taken.system + taken.children_user + taken.children_system
+
+
+class CpuTimes:
+    """Takes times where tests run, and adds them up where the run is reported."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        self._marked_s = 0.0
+        self._started_s = 0.0
+        self._starts_s: list[float] = []
+        self._files_s: defaultdict[str, float] = defaultdict(float)
+
+    def pytest_collection_finish(self) -> None:
+        """All until here was the start."""
+        self._started_s = self._since_mark_s()
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(
+        self,
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Let the report of each phase of a test carry what was spent since the last one."""
+        report = yield
+        report.user_properties = [*report.user_properties, (SPENT, self._since_mark_s())]
+        return report
+
+    def pytest_sessionfinish(self) -> None:
+        """A process that runs tests for another one tells it what its start took."""
+        output = getattr(self._config, "workeroutput", None)
+        if output is not None:
+            output[START] = self._started_s
+        elif self._started_s:
+            self._starts_s.append(self._started_s)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: WorkerController) -> None:
+        """Note what the start of a process took."""
+        self._starts_s.append(getattr(node, "workeroutput", {}).get(START, 0.0))
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Add up by file."""
+        spent_s = dict(report.user_properties).get(SPENT, 0.0)
+        assert isinstance(spent_s, float)
+        self._files_s[report.nodeid.partition("::")[0]] += spent_s
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """The files that took most, and the whole."""
+        files = sorted(self._files_s.items(), key=lambda row: -row[1])
+        shown = [row for row in files[:FILES_SHOWN] if row[1] >= SHOWN_S_MIN]
+        if not shown:
+            return
+        terminalreporter.section("processor time by file")
+        for path, spent_s in shown:
+            terminalreporter.line(f"{spent_s:6.1f} s  {path}")
+        starts_s = sum(self._starts_s)
+        terminalreporter.line(f"{starts_s:6.1f} s  starts of {len(self._starts_s)} processes")
+        in_all_s = sum(self._files_s.values()) + starts_s
+        terminalreporter.line(f"{in_all_s:6.1f} s  in all")
+
+    def _since_mark_s(self) -> float:
+        now_s = _spent_s()
+        since_s, self._marked_s = now_s - self._marked_s, now_s
+        return since_s

@@ -1,0 +1,82 @@
+"""A program: an interpreter that has imported what our programs need, and forks one for each start.
+
+``python ready_interpreter.py DESCRIPTOR``: on that socket come starts, each with the three standard
+streams of the new process, and its number goes back. `support.started_program` asks it.
+
+Invariant: it has one thread and no event loop, and runs nothing of ours but imports, so a process
+that it forks is as one that has just come to its first line.
+"""
+
+import gc
+import json
+import os
+import runpy
+import socket
+import sys
+from pathlib import Path
+from typing import Any
+
+START_BYTES_MAX = 1 << 17
+STREAMS = 3
+
+# What is loaded stays: to look for dead cycles in it takes a twelfth of the time.
+gc.disable()
+import dss_client  # noqa: E402, F401
+import dssctl.invocation  # noqa: E402, F401
+import dssd.check.command  # noqa: E402
+import dssd.config  # noqa: E402
+import dssd.process  # noqa: E402, F401
+
+gc.freeze()
+gc.enable()
+
+
+def next_start(starts: socket.socket) -> dict[str, Any]:
+    """Fork for each start that comes; returns in the new process, with what it shall run."""
+    while True:
+        message, streams, _, _ = socket.recv_fds(starts, START_BYTES_MAX, STREAMS)
+        if not message:
+            sys.exit()  # Whoever asked has ended.
+        told, tells = os.pipe()
+        between = os.fork()
+        if between == 0:
+            if child := os.fork():
+                os.write(tells, child.to_bytes(8))
+                os._exit(0)
+            for descriptor in (told, tells):
+                os.close(descriptor)
+            starts.close()
+            _take_streams(streams)
+            return dict(json.loads(message))
+        # The child belongs to whoever asked as soon as what stood between is gone.
+        os.waitpid(between, 0)
+        starts.send(os.read(told, 8))
+        for descriptor in (told, tells, *streams):
+            os.close(descriptor)
+
+
+def _take_streams(streams: list[int]) -> None:
+    for number, descriptor in enumerate(streams):
+        os.dup2(descriptor, number)
+        os.close(descriptor)
+
+
+def run(arguments: list[str], environment: dict[str, str], directory: str) -> None:
+    """Do what ``python ARGUMENTS`` does: ``-m MODULE ...`` or ``FILE ...``."""
+    os.chdir(directory)
+    os.environ.clear()
+    os.environ.update(environment)
+    if arguments[0] == "-m":
+        sys.path[0] = directory
+        sys.argv[:] = arguments[1:]
+        runpy.run_module(arguments[1], run_name="__main__", alter_sys=True)
+    else:
+        sys.path[0] = str(Path(arguments[0]).parent)
+        sys.argv[:] = arguments
+        runpy.run_path(arguments[0], run_name="__main__")
+
+
+if __name__ == "__main__":
+    with socket.socket(fileno=int(sys.argv[1])) as starts:
+        start = next_start(starts)
+    run(**start)

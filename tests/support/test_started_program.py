@@ -1,0 +1,53 @@
+"""A program that is forked runs as one that is executed."""
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from support.started_program import started
+
+SAYS = """
+import os, sys
+if __name__ == "__main__":
+    print(sys.argv[1:], sys.path[0], os.getppid(), os.environ.get("ASKED"), sys.stdin.readline())
+    print(os.getcwd(), file=sys.stderr)
+    sys.exit(7)
+"""
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> str:
+    (tmp_path / "says.py").write_text(SAYS)
+    return str(tmp_path / "says.py")
+
+
+async def test_it_has_arguments_streams_environment_and_exit_code(
+    program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ASKED", "yes")
+    said = await started(program, "a", "b", pipes=["stdin", "stdout", "stderr"])
+    assert said.stdin is not None
+    said.stdin.write(b"told\n")
+    out, err = await said.communicate()
+    assert out.decode() == f"['a', 'b'] {tmp_path} {os.getpid()} yes told\n\n"
+    assert err.decode() == f"{tmp_path}\n"
+    assert said.returncode == 7
+
+
+async def test_it_ends_by_a_signal_and_nothing_of_it_stays(program: str) -> None:
+    waiting = await started(program, pipes=["stdin", "stdout"])
+    waiting.terminate()
+    assert await waiting.wait() == -signal.SIGTERM
+    waiting.kill()
+    with pytest.raises(ProcessLookupError):
+        os.kill(waiting.pid, 0)
+
+
+async def test_a_module_runs_by_its_name(program: str) -> None:
+    asked = await started("-m", "dssd", "version", pipes=["stdout"])
+    out, _ = await asked.communicate()
+    assert out.startswith(b"dssd ")
+    assert asked.returncode == 0
