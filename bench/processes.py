@@ -137,7 +137,9 @@ async def started_program(
 ) -> AsyncIterator[Process]:
     """A program that runs beside the block and is ended with it."""
     command = (sys.executable, str(PROGRAMS / f"{name}.py"), *arguments)
-    env = {**os.environ, "PYTHONPATH": str(PROGRAMS.parent)}
+    # Before what the caller has: a checkout that is not installed is measured by its own path.
+    paths = [str(PROGRAMS.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
     async with asyncio.TaskGroup() as tasks:
         program = await Process.start(tasks, name, command, heard=heard, env=env)
         try:

@@ -7,6 +7,7 @@ are of one round. Each round is kept in bench/results.json.
 
 import argparse
 import asyncio
+import json
 import os
 import signal
 import tempfile
@@ -34,6 +35,7 @@ PART_SECONDS_MAX = 300.0
 PREBUILT = "bench/programs/produce_prebuilt.py"
 BARE = "bench/programs/bare_server.py, bare_client.py"
 OBJECTS = "bench/programs/objects.py"
+ECHO = "bench/programs/echo_server.py, synced"
 
 
 def rows() -> dict[str, Row]:
@@ -47,10 +49,16 @@ def rows() -> dict[str, Row]:
         "record": Row("consume, by record, 1,000 a frame", million, ">= 1.5", OBJECTS, ">= 0.35"),
         "small5": Row("consume, by record, 5 a frame", million, ">= 0.7"),
         "small1": Row("consume, by record, 1 a frame", million, ">= 0.7"),
-        "idle50": Row("one record, idle, p50", "ms", "<= 1 + fdatasync"),
-        "idle99": Row("one record, idle, p99", "ms", "<= 3 + 2 fdatasync"),
-        "sync": Row("  fdatasync of a small append, p50", "ms", "baseline"),
+        "echo50": Row("one message, bare gRPC echo, p50", "ms", "baseline"),
+        "synced50": Row("  the same, an fdatasync in a thread between", "ms", "baseline"),
+        "ack50": Row("one record, idle, to its ack, p50", "ms", "", ECHO, "<= 1.25"),
+        "idle50": Row("one record, idle, to its consumer, p50", "ms", "", ECHO, "<= 1.40"),
+        "ack99": Row("one record, idle, to its ack, p99", "ms", "", "its p50", "<= 3"),
+        "idle99": Row("one record, idle, to its consumer, p99", "ms", "", "its p50", "<= 3"),
+        "synced99": Row("  the echo with fdatasync, p99", "ms", "", "its p50", ""),
+        "loaded50": Row("one record at 20 k records/s, p50", "ms", ""),
         "loaded99": Row("one record at 20 k records/s, p99", "ms", "<= 10"),
+        "late99": Row("  the load itself late, p99", "ms", ""),
         "killed": Row("member killed, all its streams elsewhere", "ms", "<= 1,000"),
         "killed_first": Row("  the first of them", "ms", ""),
         "frozen": Row("member frozen, all its streams elsewhere", "ms", "<= 7,000"),
@@ -131,12 +139,25 @@ async def latency_round(table: dict[str, Row]) -> None:
     async with running_daemon() as daemon:
         await fresh_topic(daemon)
         directory = str(daemon.directory)
-        idle = await run_program("latency", daemon.endpoint, "idle", "idle", directory)
-        loaded = await run_program("latency", daemon.endpoint, "loaded", "loaded", directory)
-    table["idle50"].add(idle["p50_ms"])
-    table["idle99"].add(idle["p99_ms"])
-    table["sync"].add(idle["fdatasync_p50_ms"])
-    table["loaded99"].add(loaded["p99_ms"])
+        echoes = f"unix:{directory}/e.sock"
+        async with started_program("echo_server", echoes, directory) as server:
+            await server.ready()
+            idle = await run_program("latency", daemon.endpoint, "idle", echoes)
+        async with started_program("load", daemon.endpoint) as load:
+            await load.ready()
+            loaded = await run_program("latency", daemon.endpoint, "loaded")
+            late = json.loads(load.last_line)
+    synced = idle["synced_p50_ms"]
+    table["echo50"].add(idle["echo_p50_ms"])
+    table["synced50"].add(synced)
+    table["ack50"].add(idle["ack_p50_ms"], synced)
+    table["idle50"].add(idle["delivery_p50_ms"], synced)
+    table["ack99"].add(idle["ack_p99_ms"], idle["ack_p50_ms"])
+    table["idle99"].add(idle["delivery_p99_ms"], idle["delivery_p50_ms"])
+    table["synced99"].add(idle["synced_p99_ms"], synced)
+    table["loaded50"].add(loaded["delivery_p50_ms"])
+    table["loaded99"].add(loaded["delivery_p99_ms"])
+    table["late99"].add(late["late_p99_ms"])
 
 
 async def failover_round(table: dict[str, Row]) -> None:

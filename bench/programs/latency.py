@@ -1,106 +1,130 @@
 """One record from producer to consumer, both in this process, over the daemon; in milliseconds.
 
-`idle`: one at a time. `loaded`: a second producer keeps a rate of 20,000 records a second. The
-cost of one fdatasync of a small append to a file in the same directory is measured beside it.
+Each record is timed twice: until its ack, and until it is handed out. Given the endpoint of
+`echo_server.py`, blocks of records take turns with blocks of the bare echo, of one message of the
+same size, and of the echo that is durable first.
 """
 
 import asyncio
 import json
-import os
 import statistics
 import sys
 import time
-from pathlib import Path
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
 
+import grpc
 from workload import KEYS, PARTITIONS, PAYLOAD, TOPIC
 
 import dss_client
+from dss_core.build import build_frame
+from dss_core.columns import Columns
 
 SAMPLES = 400
-LOAD_PER_SECOND = 20_000
-LOAD_TICK_S = 0.005
-PROBE = b"probe" * 20
+BLOCKS = 8
+GAP_S = 0.002
+WARM_UP = 20
+Once = Callable[[], Awaitable[None]]
 
 
-def fdatasync_ms(directory: Path) -> list[float]:
-    path = directory / "probe"
-    descriptor = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_APPEND)
-    taken = []
-    try:
-        for _ in range(100):
-            began = time.perf_counter()
-            os.write(descriptor, PROBE)
-            os.fdatasync(descriptor)
-            taken.append((time.perf_counter() - began) * 1e3)
-    finally:
-        os.close(descriptor)
-        path.unlink()
-    return taken
+class Probe:
+    """Sends records and takes them again."""
 
+    def __init__(
+        self, producer: dss_client.Producer, subscription: dss_client.Subscription
+    ) -> None:
+        self.ack_ms: list[float] = []
+        self.delivery_ms: list[float] = []
+        self._producer = producer
+        self._subscription = subscription
+        self._number = 0
+        self._sent: dict[bytes, float] = {}
+        self._came = asyncio.Semaphore(0)
 
-async def load(producer: dss_client.Producer) -> None:
-    per_tick = int(LOAD_PER_SECOND * LOAD_TICK_S)
-    due = time.perf_counter()
-    while True:
-        for number in range(per_tick):
-            await producer.enqueue(PAYLOAD, key=KEYS[number])
-        due += LOAD_TICK_S
-        await asyncio.sleep(max(0.0, due - time.perf_counter()))
-
-
-async def probe(
-    subscription: dss_client.Subscription, producer: dss_client.Producer, gap_s: float
-) -> list[float]:
-    sent: dict[bytes, float] = {}
-    taken: list[float] = []
-
-    async def receive() -> None:
-        async for record in subscription:
-            if record.payload.startswith(b"probe"):
-                taken.append((time.perf_counter() - sent[record.payload]) * 1e3)
+    async def receive(self) -> None:
+        """Take records until cancelled."""
+        async for record in self._subscription:
+            began = self._sent.pop(record.payload, None)
+            if began is not None:
+                self.delivery_ms.append((time.perf_counter() - began) * 1e3)
+                self._came.release()
             await record.ack()
-            if len(taken) == SAMPLES:
-                return
 
-    receiver = asyncio.create_task(receive())
-    for number in range(SAMPLES):
-        payload = b"probe %08d" % number
-        sent[payload] = time.perf_counter()
-        await producer.send(payload, key=KEYS[number])
-        await asyncio.sleep(gap_s)
-    await receiver
-    return taken
+    async def once(self) -> None:
+        """Send a record; it is acknowledged and handed out when this returns."""
+        self._number += 1
+        payload = (b"probe %08d " % self._number).ljust(len(PAYLOAD), b".")
+        began = self._sent[payload] = time.perf_counter()
+        await self._producer.send(payload, key=KEYS[self._number % len(KEYS)])
+        self.ack_ms.append((time.perf_counter() - began) * 1e3)
+        await self._came.acquire()
 
 
-async def main(endpoint: str, group: str, mode: str, directory: str) -> None:
+class Echo:
+    """Sends a message and takes it again."""
+
+    def __init__(self, channel: grpc.aio.Channel, method: str) -> None:
+        self.taken_ms: list[float] = []
+        columns = Columns(payloads=[PAYLOAD], keys=[KEYS[0]], subjects=TOPIC, timestamps_us=0)
+        self._message = build_frame(columns, partition=0, producer_id=bytes(16), sequence=0)
+        multi: grpc.aio.StreamStreamMultiCallable[bytes, bytes]
+        multi = channel.stream_stream(f"/bare.Bare/{method}")
+        self._call = multi()
+
+    async def once(self) -> None:
+        """Send the message and read it."""
+        began = time.perf_counter()
+        await self._call.write(self._message)
+        await self._call.read()
+        self.taken_ms.append((time.perf_counter() - began) * 1e3)
+
+
+async def repeat(count: int, once: Once) -> None:
+    for _ in range(count):
+        await once()
+        await asyncio.sleep(GAP_S)
+
+
+def shown(name: str, taken_ms: list[float]) -> dict[str, float]:
+    return {
+        f"{name}_p50_ms": statistics.median(taken_ms),
+        f"{name}_p99_ms": statistics.quantiles(taken_ms, n=100)[98],
+    }
+
+
+async def main(endpoint: str, group: str, echo_endpoint: str | None) -> None:
     lent = asyncio.Semaphore(0)
-    async with (
-        dss_client.connect(endpoint=endpoint) as client,
-        client.producer(TOPIC) as producer,
-        client.producer(TOPIC) as loader,
-        client.subscribe(
-            f"$share/{group}/{TOPIC}/#", on_grant=lambda _: lent.release()
-        ) as subscription,
-    ):
+    async with AsyncExitStack() as stack:
+        client = await stack.enter_async_context(dss_client.connect(endpoint=endpoint))
+        producer = await stack.enter_async_context(client.producer(TOPIC))
+        subscription = await stack.enter_async_context(
+            client.subscribe(f"$share/{group}/{TOPIC}/#", on_grant=lambda _: lent.release())
+        )
         # The first record is sent when every stream is lent, so that joining is not in it.
         for _ in range(PARTITIONS):
             await lent.acquire()
-        await producer.send(PAYLOAD)
-        await loader.send(PAYLOAD)
-        loading = asyncio.create_task(load(loader)) if mode == "loaded" else None
-        taken = await probe(subscription, producer, 0.002)
-        if loading is not None:
-            loading.cancel()
-    syncs = fdatasync_ms(Path(directory))
-    print(
-        json.dumps(
-            {
-                "p50_ms": statistics.median(taken),
-                "p99_ms": statistics.quantiles(taken, n=100)[98],
-                "fdatasync_p50_ms": statistics.median(syncs),
-            }
-        )
-    )
+        probe = Probe(producer, subscription)
+        measured: dict[str, list[float]] = {"ack": probe.ack_ms, "delivery": probe.delivery_ms}
+        turns: list[Once] = [probe.once]
+        if echo_endpoint is not None:
+            channel = await stack.enter_async_context(grpc.aio.insecure_channel(echo_endpoint))
+            echo, synced = Echo(channel, "Echo"), Echo(channel, "EchoSynced")
+            measured |= {"echo": echo.taken_ms, "synced": synced.taken_ms}
+            turns = [echo.once, synced.once, probe.once]
+        async with asyncio.TaskGroup() as tasks:
+            receiving = tasks.create_task(probe.receive())
+            for once in turns:
+                await repeat(WARM_UP, once)
+            for taken_ms in measured.values():
+                taken_ms.clear()
+            for _ in range(BLOCKS):
+                for once in turns:
+                    await repeat(SAMPLES // BLOCKS, once)
+            receiving.cancel()
+    results: dict[str, float] = {}
+    for name, taken_ms in measured.items():
+        results |= shown(name, taken_ms)
+    print(json.dumps(results))
 
 
-asyncio.run(main(sys.argv[1], sys.argv[2], sys.argv[3], sys.argv[4]))
+asyncio.run(main(sys.argv[1], sys.argv[2], sys.argv[3] if len(sys.argv) > 3 else None))

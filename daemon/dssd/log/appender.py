@@ -12,18 +12,18 @@ answered. This module must not know how a file is created, nor what makes a fram
 """
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 
 from dss_core.errors import DiskFull, DssError, Overloaded
 from dssd.limits import SEGMENT_BYTES_HARD_FACTOR
-from dssd.log.port import Append, Appended
+from dssd.log.port import Answered, Append, Appended
 from dssd.log.read.tail_cache import TailCache
 from dssd.log.settings import LogSettings
 from dssd.log.topic_state import Segment, StorageTopicState, Stream
 from dssd.log.upkeep.housekeeper import Housekeeper
 from dssd.log.write.writer_thread import WriterThread
-from dssd.log.writer_messages import AppendCall, Batch, StoredFrames
+from dssd.log.writer_messages import AppendCall, Batch, Result, StoredFrames
 
 
 class Appender:
@@ -52,47 +52,73 @@ class Appender:
 
     async def append(self, appends: Sequence[Append]) -> list[Appended | BaseException]:
         """One result or error per frame, in order. A cancelled call may have stored its frames."""
-        size = sum(len(append.frame) for append in appends)
+        done: asyncio.Future[list[Result]] = asyncio.get_running_loop().create_future()
+        calls = self.begin(appends, partial(_resolve, done))
+        try:
+            return await done
+        except asyncio.CancelledError:
+            for call in calls:
+                self._withdraw(call)
+            raise
+
+    def begin(self, appends: Sequence[Append], answered: Answered) -> Sequence[AppendCall]:
+        """As `append`, told by a call, perhaps before this returns; the calls that were made."""
+        size = sum([len(append.frame) for append in appends])
         limit = self._settings.writer_queue_bytes_max
         if self.queued_bytes and self.queued_bytes + size > limit:
-            return [Overloaded(what="The log's queue in bytes", limit=limit) for _ in appends]
-        by_topic: dict[int, list[Append]] = {}
-        for append in appends:
-            by_topic.setdefault(append.stream.storage_topic_id, []).append(append)
-        # All are handed over before anything is awaited, so that calls keep their order.
-        calls = {number: self._hand_over(number, part) for number, part in by_topic.items()}
-        try:
-            answers = {number: iter(await call.answered) for number, call in calls.items()}
-        except asyncio.CancelledError:
-            for number, call in calls.items():
-                self._withdraw(number, call)
-            raise
-        return [next(answers[append.stream.storage_topic_id]) for append in appends]
+            answered([Overloaded(what="The log's queue in bytes", limit=limit) for _ in appends])
+            return ()
+        numbers = {append.stream.storage_topic_id for append in appends}
+        if len(numbers) == 1:
+            call = AppendCall(appends, size, answered)
+            self._hand_over(call)
+            return (call,)
+        return self._begin_several(appends, numbers, answered)
 
-    def _hand_over(self, storage_topic_id: int, appends: Sequence[Append]) -> AppendCall:
+    def _begin_several(
+        self, appends: Sequence[Append], numbers: Collection[int], answered: Answered
+    ) -> Sequence[AppendCall]:
+        """Hand over frames of several storage topics, a call each, and answer once all have."""
+        answers: dict[int, list[Result]] = {}
+
+        def answered_in(number: int, results: list[Result]) -> None:
+            answers[number] = results
+            if len(answers) == len(numbers):
+                each = {number: iter(results) for number, results in answers.items()}
+                answered([next(each[append.stream.storage_topic_id]) for append in appends])
+
+        calls: list[AppendCall] = []
+        for number in numbers:
+            part = [each for each in appends if each.stream.storage_topic_id == number]
+            size = sum([len(append.frame) for append in part])
+            calls.append(AppendCall(part, size, partial(answered_in, number)))
+        if not calls:
+            answered([])
+        for call in calls:
+            self._hand_over(call)
+        return calls
+
+    def _hand_over(self, call: AppendCall) -> None:
         """Give frames to the writer, or let them wait until their topic has a file with room."""
-        size = sum(len(append.frame) for append in appends)
-        call = AppendCall(appends, size, asyncio.get_running_loop().create_future())
-        self.queued_bytes += size
-        state = self._topics.get(storage_topic_id)
+        self.queued_bytes += call.bytes
+        state = self._topics.get(call.storage_topic_id)
         if state is None:
             self._writer.append(call)
-            return call
+            return
         try:
             # Repeats need no room, but must not overtake the frames that they may repeat.
-            needs_room = not (state.waiting or all(each.repeats_only for each in appends))
+            needs_room = not (state.waiting or all(each.repeats_only for each in call.appends))
             room = self._room_for(state) if needs_room else None
         except Overloaded as refused:
             self._refuse(call, refused)
-            return call
+            return
         if room is not None:
             room.add_done_callback(partial(self._hand_over_waiting, state))
         if room is not None or state.waiting:
             state.waiting.append(call)
         else:
-            state.claimed_bytes += size
+            state.claimed_bytes += call.bytes
             self._writer.append(call)
-        return call
 
     def _hand_over_waiting(
         self, state: StorageTopicState, rolled: "asyncio.Future[DssError | None]"
@@ -109,12 +135,11 @@ class Appender:
 
     def _refuse(self, call: AppendCall, refused: DssError) -> None:
         self.queued_bytes -= call.bytes
-        if not call.answered.done():
-            call.answered.set_result([refused for _ in call.appends])
+        call.answered([refused for _ in call.appends])
 
-    def _withdraw(self, storage_topic_id: int, call: AppendCall) -> None:
+    def _withdraw(self, call: AppendCall) -> None:
         """Drop a cancelled call that still waits for a file, and free its place in the queue."""
-        state = self._topics.get(storage_topic_id)
+        state = self._topics.get(call.storage_topic_id)
         if state is not None and call in state.waiting:
             state.waiting.remove(call)
             self.queued_bytes -= call.bytes
@@ -156,8 +181,8 @@ class Appender:
             self._housekeeper.note_written(self._topics.get(file.segment.storage_topic_id), file)
         for call in batch.calls:
             self.queued_bytes -= call.bytes
-            if not call.answered.done() and not self._has_failed():
-                call.answered.set_result(call.results)
+            if not self._has_failed():
+                call.answered(call.results)
             yield
         for stream in grown:
             for watcher in tuple(stream.watchers):
@@ -179,3 +204,8 @@ class Appender:
             self.is_read_only = False
         elif any(isinstance(result, DiskFull) for call in batch.calls for result in call.results):
             self.is_read_only = True
+
+
+def _resolve(done: "asyncio.Future[list[Result]]", results: list[Result]) -> None:
+    if not done.done():
+        done.set_result(results)

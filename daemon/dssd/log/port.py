@@ -14,6 +14,9 @@ from dss_core.filters import TopicFilter
 from dss_core.ids import StreamId
 from dss_core.progress import Range, Ranges
 
+Answered = Callable[[list["Appended | BaseException"]], None]
+"""Called on the event loop with one result or error per frame, in order."""
+
 AboutToGo = Callable[[Mapping[StreamId, Range]], Awaitable[None]]
 """Called with the offsets, by stream, that retention will delete, before it deletes the first."""
 
@@ -100,6 +103,9 @@ class Log(Protocol):
         SequenceGap, SequenceTooOld, StorageTopicSealed, DiskFull, Overloaded. A disk error stops
         the daemon; then no call returns.
         """
+
+    def begin_append(self, appends: Sequence[Append], answered: Answered) -> None:
+        """As `append`, told by a call, perhaps before this returns; it cannot be cancelled."""
 
     async def read(
         self, stream: StreamId, offset: int, *, bytes_max: int, matching: TopicFilter | None = None

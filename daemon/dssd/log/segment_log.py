@@ -21,7 +21,7 @@ from dss_core.errors import Stopping, StreamNotFound
 from dss_core.filters import TopicFilter
 from dss_core.ids import StreamId
 from dssd.log.appender import Appender
-from dssd.log.port import AboutToGo, Append, Appended, Bounds, Chunk, Expiring
+from dssd.log.port import AboutToGo, Answered, Append, Appended, Bounds, Chunk, Expiring
 from dssd.log.read.file_reader import FileReader
 from dssd.log.read.reader import Reader
 from dssd.log.read.run_finder import RunFinder
@@ -177,6 +177,13 @@ class SegmentLog:
         if self._closing:
             return [Stopping() for _ in appends]
         return await self._appender.append(appends)
+
+    def begin_append(self, appends: Sequence[Append], answered: Answered) -> None:
+        """As `append`, told by a call on the event loop, perhaps before this returns."""
+        if self._closing:
+            answered([Stopping() for _ in appends])
+        else:
+            self._appender.begin(appends, answered)
 
     def is_read_only(self) -> bool:
         """Whether frames were refused because the disk is full, and none was stored since."""

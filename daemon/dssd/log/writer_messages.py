@@ -1,15 +1,14 @@
 """What the event loop and the writer thread hand to each other.
 
 Invariant: an object that was handed over is not touched again by the side that gave it, except that
-the loop resolves the future of an `AppendCall` once its batch came back.
+the loop answers an `AppendCall` once its batch came back.
 """
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from dssd.log.port import Append, Appended
+from dssd.log.port import Answered, Append, Appended
 from dssd.log.segment.file import SegmentId, SegmentWriter
 from dssd.log.segment.run_index import OpenRun, Run
 from dssd.log.sequences import Producers
@@ -21,12 +20,17 @@ FrameParts = tuple[bytes, bytes | memoryview]
 
 @dataclass(slots=True, eq=False)
 class AppendCall:
-    """Frames that one caller waits for."""
+    """Frames of one storage topic that one caller waits for; at least one."""
 
     appends: Sequence[Append]
     bytes: int
-    answered: "asyncio.Future[list[Result]]"
+    answered: Answered
     results: list[Result] = field(default_factory=list)
+
+    @property
+    def storage_topic_id(self) -> int:
+        """All of its frames are of one storage topic."""
+        return self.appends[0].stream.storage_topic_id
 
 
 class StoredFrames(NamedTuple):

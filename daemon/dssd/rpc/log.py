@@ -61,7 +61,7 @@ class LogServicer(log_pb2_grpc.LogServicer):
         self, request_iterator: AsyncIterator[log_pb2.ProduceRequest], context: Context
     ) -> AsyncIterator[log_pb2.ProduceReply]:
         """Frames in, acks and refusals out."""
-        call = ProduceCall(self._gates, self._log, self._budget, self._tasks)
+        call = ProduceCall(self._gates, self._log, self._budget)
         with self._running(call):
             reader = self._tasks.create_task(call.read(request_iterator), name="produce reader")
             try:

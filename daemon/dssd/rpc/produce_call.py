@@ -18,6 +18,8 @@ frame of a producer that already sends over a newer call (`producer_fencing`).
 import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from dataclasses import dataclass
+from functools import partial
 from time import perf_counter
 from typing import NamedTuple, Protocol
 
@@ -33,7 +35,7 @@ from dssd.limits import (
     REPLY_ANSWERS_USUAL,
     REPLY_REFUSALS_USUAL,
 )
-from dssd.log.port import Append, Appended
+from dssd.log.port import Answered, Append, Appended
 from dssd.rpc.backpressure import AppendBudget
 from dssd.rpc.errors import to_proto
 from dssd.rpc.frame_checks import Gate, Gates, Unjudged
@@ -44,8 +46,8 @@ Results = list[Appended | BaseException]
 class TakesFrames(Protocol):
     """What a call asks of the log."""
 
-    async def append(self, appends: Sequence[Append]) -> Results:
-        """Append frames, each on its own: one result or error a frame, in order."""
+    def begin_append(self, appends: Sequence[Append], answered: Answered) -> None:
+        """Append frames, each on its own; tells one result or error a frame, in order."""
 
 
 class _Refused(NamedTuple):
@@ -54,7 +56,8 @@ class _Refused(NamedTuple):
     error: DssError
 
 
-class _Flight(NamedTuple):
+@dataclass(slots=True, eq=False)
+class _Flight:
     """A request, or a part of a large one, that waits for the log."""
 
     gate: Gate | None
@@ -62,8 +65,10 @@ class _Flight(NamedTuple):
     """As its request has it."""
     checked: list[Header | _Refused]
     """In the order of its frames."""
-    results: "asyncio.Task[Results] | None"
-    """One a frame that was not refused."""
+    budget_bytes: int
+    """What it holds of the budget until it is answered."""
+    results: Results | None = None
+    """One a frame that was not refused; None as long as the log has not answered."""
 
 
 class _Unjudged(NamedTuple):
@@ -77,21 +82,18 @@ class _Unjudged(NamedTuple):
 class ProduceCall:
     """Run `read` as a task and iterate over `replies`; `stop` ends both gracefully."""
 
-    def __init__(
-        self, gates: Gates, log: TakesFrames, budget: AppendBudget, tasks: asyncio.TaskGroup
-    ) -> None:
+    def __init__(self, gates: Gates, log: TakesFrames, budget: AppendBudget) -> None:
         self._gates = gates
         self._number = gates.fencing.begin()
         self._log = log
         self._budget = budget
-        self._tasks = tasks
         self._topic = ""
         self._flights: deque[_Flight] = deque()
         self._reading = True
         self._broken: DssError | None = None
         self._stopping = asyncio.Event()
         self._changed = asyncio.Event()
-        """A flight was added, or none will be."""
+        """The oldest flight was answered, or none will be added."""
         self._answered = asyncio.Event()
 
     def stop(self) -> None:
@@ -120,16 +122,15 @@ class ProduceCall:
         Raises:
             MessageUnreadable: the last request could not be read.
         """
-        while await self._flight_waits():
+        while await self._answers_wait():
             reply = log_pb2.ProduceReply()
-            await self._answer_oldest(reply)
+            self._answer_oldest(reply)
             while (
-                self._flights
-                and _is_done(self._flights[0])
+                self._oldest_is_answered()
                 and len(reply.acks) + len(reply.refusals) < REPLY_ANSWERS_USUAL
                 and len(reply.refusals) < REPLY_REFUSALS_USUAL
             ):
-                await self._answer_oldest(reply)
+                self._answer_oldest(reply)
             yield reply
         if self._broken is not None:
             raise self._broken
@@ -189,18 +190,20 @@ class ProduceCall:
             if perf_counter() > until:
                 break
         if checked:
-            results = self._appended(appends, size_bytes)
-            self._flights.append(_Flight(gate, topic_epoch, checked, results))
-            self._changed.set()
+            flight = _Flight(gate, topic_epoch, checked, size_bytes)
+            self._flights.append(flight)
+            if appends:
+                self._log.begin_append(appends, partial(self._log_answered, flight))
+            else:
+                self._log_answered(flight, [])
         return len(checked), size_bytes, unjudged
 
-    def _appended(self, appends: list[Append], size_bytes: int) -> "asyncio.Task[Results] | None":
-        if not appends:
-            self._budget.give_back(size_bytes)
-            return None
-        results = self._tasks.create_task(self._log.append(appends), name="append")
-        results.add_done_callback(lambda _: self._budget.give_back(size_bytes))
-        return results
+    def _log_answered(self, flight: _Flight, results: Results) -> None:
+        # Even where the client has gone away, and nobody takes the answers.
+        self._budget.give_back(flight.budget_bytes)
+        flight.results = results
+        if self._flights and self._flights[0] is flight:
+            self._changed.set()
 
     def _gate(self) -> tuple[Gate | None, DssError | None]:
         if not self._topic:
@@ -215,21 +218,22 @@ class ProduceCall:
             self._answered.clear()
             await self._answered.wait()
 
-    async def _flight_waits(self) -> bool:
-        while not self._flights:
-            if not self._reading:
+    async def _answers_wait(self) -> bool:
+        """Wait for answers to give; False where there will be none."""
+        while not self._oldest_is_answered():
+            if not (self._reading or self._flights):
                 return False
             self._changed.clear()
             await self._changed.wait()
         return True
 
-    async def _answer_oldest(self, reply: log_pb2.ProduceReply) -> None:
-        flight = self._flights[0]
-        # Shielded: even when the client goes away, the append runs to its end.
-        results = await asyncio.shield(flight.results) if flight.results else []
-        self._flights.popleft()
+    def _oldest_is_answered(self) -> bool:
+        return bool(self._flights) and self._flights[0].results is not None
+
+    def _answer_oldest(self, reply: log_pb2.ProduceReply) -> None:
+        flight = self._flights.popleft()
         self._answered.set()
-        _answer(flight, results, reply)
+        _answer(flight, reply)
 
 
 def _cost(frame: bytes) -> int:
@@ -240,12 +244,8 @@ def _no_topic() -> DssError:
     return IllegalArgument(argument="topic", rule="the first request of a call must name one")
 
 
-def _is_done(flight: _Flight) -> bool:
-    return flight.results is None or flight.results.done()
-
-
-def _answer(flight: _Flight, results: Results, reply: log_pb2.ProduceReply) -> None:
-    following = iter(results)
+def _answer(flight: _Flight, reply: log_pb2.ProduceReply) -> None:
+    following = iter(flight.results or ())
     for item in flight.checked:
         if isinstance(item, _Refused):
             _refuse(reply, item)

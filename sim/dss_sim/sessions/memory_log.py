@@ -19,7 +19,7 @@ from dss_core.frame import stamped
 from dss_core.ids import StreamId
 from dss_sim.ordering_keys import OrderingKeys, keys_of_stream
 from dss_sim.sessions.timeline import VirtualLoop
-from dssd.log.port import Append, Appended, Bounds, Chunk
+from dssd.log.port import Answered, Append, Appended, Bounds, Chunk
 
 FRAMES_A_READ = 3
 LATE_READ_SHARE = 0.3
@@ -151,6 +151,10 @@ class MemoryLog:
 
     async def append(self, appends: Sequence[Append]) -> list[Appended | BaseException]:
         """Producers are the world's own: `Records.append`."""
+        raise NotImplementedError
+
+    def begin_append(self, appends: Sequence[Append], answered: Answered) -> None:
+        """As `append`."""
         raise NotImplementedError
 
     async def locate(self, stream: StreamId, time_us: int) -> int:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dss_core.errors import Overloaded
+from dss_core.errors import Overloaded, StreamNotFound
 from dss_core.ids import StreamId
 from dssd.log.port import Append, Appended
 from dssd.log.segment.file import SegmentWriter
@@ -203,3 +203,27 @@ async def test_a_roll_leaves_a_file_only_after_all_its_frames_were_shown(bench: 
     assert [await bench.payloads(at) for at in range(PARTITIONS)] == [
         dict.fromkeys(range(3), b"x") for _ in range(PARTITIONS)
     ]
+
+
+async def test_frames_of_several_topics_are_answered_together_in_the_order_in_which_they_came(
+    bench: Bench, make_frame: MakeFrame
+) -> None:
+    await bench.put(b"its topic begins with another offset")
+    bench.log.open_storage_topic(8, 1)
+    answers: list[list[Appended | BaseException]] = []
+    answered = asyncio.Event()
+
+    def take(results: list[Appended | BaseException]) -> None:
+        answers.append(results)
+        answered.set()
+
+    appends = [
+        Append(StreamId(number, 0), make_frame(b"a", sequence=sequence), 1)
+        for number, sequence in ((8, 0), (TOPIC, 1), (8, 1), (9, 0))
+    ]
+    bench.log.begin_append(appends, take)
+    assert not answers
+    await answered.wait()
+    (results,) = answers
+    assert [type(result) for result in results] == [Appended] * 3 + [StreamNotFound]
+    assert [getattr(result, "base_offset", None) for result in results] == [0, 1, 1, None]

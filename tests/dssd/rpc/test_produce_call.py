@@ -12,7 +12,7 @@ from dss_core.errors import OutcomeUnknown
 from dss_core.limits import MESSAGE_BYTES_MAX
 from dss_core.routing import key_hash
 from dssd.limits import FLIGHT_FRAMES_MAX, PRODUCE_ITEMS_IN_FLIGHT_MAX, REPLY_ANSWERS_USUAL
-from dssd.log.port import Append, Appended
+from dssd.log.port import Answered, Append
 from dssd.rpc.backpressure import AppendBudget
 from dssd.rpc.frame_checks import Gates
 from dssd.rpc.produce_call import ProduceCall, TakesFrames
@@ -27,7 +27,8 @@ class SlowLog:
     def __init__(self, log: TakesFrames) -> None:
         self._log = log
         self.asked = 0
-        self.may_go_on = asyncio.Event()
+        self._may_go_on = False
+        self._held: list[tuple[Sequence[Append], Answered]] = []
         self._asked_again = asyncio.Event()
 
     async def was_asked(self, times: int) -> None:
@@ -35,11 +36,18 @@ class SlowLog:
             self._asked_again.clear()
             await self._asked_again.wait()
 
-    async def append(self, appends: Sequence[Append]) -> list[Appended | BaseException]:
+    def begin_append(self, appends: Sequence[Append], answered: Answered) -> None:
         self.asked += 1
         self._asked_again.set()
-        await self.may_go_on.wait()
-        return await self._log.append(appends)
+        self._held.append((appends, answered))
+        if self._may_go_on:
+            self.go_on()
+
+    def go_on(self) -> None:
+        self._may_go_on = True
+        for held in self._held:
+            self._log.begin_append(*held)
+        self._held.clear()
 
 
 def request(topic: Topic, *frames: bytes) -> log_pb2.ProduceRequest:
@@ -66,11 +74,11 @@ async def test_answers_come_in_the_order_of_the_frames_and_gather(shelf: Shelf) 
     ]
     log = SlowLog(shelf.log)
     async with asyncio.TaskGroup() as tasks:
-        call = ProduceCall(Gates(shelf.catalogue), log, AppendBudget(1 << 30), tasks)
+        call = ProduceCall(Gates(shelf.catalogue), log, AppendBudget(1 << 30))
         tasks.create_task(call.read(each(requests)))
         answering = tasks.create_task(answers(call))
         await log.was_asked(10)
-        log.may_go_on.set()
+        log.go_on()
         replies = await answering
     acks = [ack for reply in replies for ack in reply.acks]
     assert [(ack.partition, ack.sequence) for ack in acks] == [
@@ -87,14 +95,14 @@ async def test_reading_waits_for_the_disk_only_when_the_call_is_full(shelf: Shel
     requests = [request(topic, shelf.frame(topic, [b"x"])) for _ in range(count)]
     log = SlowLog(shelf.log)
     async with asyncio.TaskGroup() as tasks:
-        call = ProduceCall(Gates(shelf.catalogue), log, AppendBudget(1 << 30), tasks)
+        call = ProduceCall(Gates(shelf.catalogue), log, AppendBudget(1 << 30))
         reader = tasks.create_task(call.read(each(requests)))
         answering = tasks.create_task(answers(call))
         for _ in range(count * 2):
             await asyncio.sleep(0)
         assert log.asked == PRODUCE_ITEMS_IN_FLIGHT_MAX
         assert not reader.done()
-        log.may_go_on.set()
+        log.go_on()
         replies = await answering
     assert sum(len(reply.acks) for reply in replies) == count
 
@@ -104,10 +112,10 @@ async def test_a_request_of_many_frames_goes_in_several_flights(shelf: Shelf) ->
     count = FLIGHT_FRAMES_MAX + 10
     many = request(topic, *(shelf.frame(topic, [b"x"]) for _ in range(count)))
     log = SlowLog(shelf.log)
-    log.may_go_on.set()
+    log.go_on()
     budget = AppendBudget(1 << 30)
     async with asyncio.TaskGroup() as tasks:
-        call = ProduceCall(Gates(shelf.catalogue), log, budget, tasks)
+        call = ProduceCall(Gates(shelf.catalogue), log, budget)
         tasks.create_task(call.read(each([many])))
         replies = await answers(call)
     assert log.asked > 1
@@ -123,11 +131,11 @@ async def test_a_request_that_was_taken_in_part_gives_its_whole_budget_back(
     log = SlowLog(shelf.log)
     budget = AppendBudget(sum(map(len, frames)))
     async with asyncio.TaskGroup() as tasks:
-        call = ProduceCall(Gates(shelf.catalogue), log, budget, tasks)
+        call = ProduceCall(Gates(shelf.catalogue), log, budget)
         reader = tasks.create_task(call.read(each([request(topic, *frames)])))
         await log.was_asked(1)
         reader.cancel()
-        log.may_go_on.set()
+        log.go_on()
     await asyncio.wait_for(budget.take(sum(map(len, frames))), 1)
 
 
@@ -137,14 +145,11 @@ async def test_frames_of_an_old_call_are_not_stored_after_a_newer_call_sent_some
     topic = await shelf.topic("a")
     gates = Gates(shelf.catalogue)
     first, second = (shelf.frame(topic, [b"x"]) for _ in range(2))
-    async with asyncio.TaskGroup() as tasks:
-        dead, alive = (
-            ProduceCall(gates, shelf.log, AppendBudget(1 << 30), tasks) for _ in range(2)
-        )
-        await alive.read(each([request(topic, first)]))
-        assert len((await answers(alive))[0].acks) == 1
-        await dead.read(each([request(topic, second)]))
-        (reply,) = await answers(dead)
+    dead, alive = (ProduceCall(gates, shelf.log, AppendBudget(1 << 30)) for _ in range(2))
+    await alive.read(each([request(topic, first)]))
+    assert len((await answers(alive))[0].acks) == 1
+    await dead.read(each([request(topic, second)]))
+    (reply,) = await answers(dead)
     assert [refusal.error.code for refusal in reply.refusals] == [OutcomeUnknown.code]
     assert shelf.log.bounds(topic.producing.streams()[0]).end == 1
 
@@ -154,13 +159,13 @@ async def test_a_stopped_call_answers_what_it_has_read(shelf: Shelf) -> None:
     log = SlowLog(shelf.log)
     never = asyncio.Event()
     async with asyncio.TaskGroup() as tasks:
-        call = ProduceCall(Gates(shelf.catalogue), log, AppendBudget(1 << 30), tasks)
+        call = ProduceCall(Gates(shelf.catalogue), log, AppendBudget(1 << 30))
         requests = [request(topic, shelf.frame(topic, [b"x"]))]
         reader = tasks.create_task(call.read(each(requests, never)))
         answering = tasks.create_task(answers(call))
         await log.was_asked(1)
         call.stop()
-        log.may_go_on.set()
+        log.go_on()
         replies = await answering
         reader.cancel()
     assert [ack.sequence for reply in replies for ack in reply.acks] == [0]
@@ -169,14 +174,16 @@ async def test_a_stopped_call_answers_what_it_has_read(shelf: Shelf) -> None:
 async def test_what_was_handed_over_is_stored_though_the_client_has_gone(shelf: Shelf) -> None:
     topic = await shelf.topic("a")
     log = SlowLog(shelf.log)
+    budget = AppendBudget(1 << 30)
     async with asyncio.TaskGroup() as tasks:
-        call = ProduceCall(Gates(shelf.catalogue), log, AppendBudget(1 << 30), tasks)
+        call = ProduceCall(Gates(shelf.catalogue), log, budget)
         reader = tasks.create_task(call.read(each([request(topic, shelf.frame(topic, [b"x"]))])))
         answering = tasks.create_task(answers(call))
         await log.was_asked(1)
         answering.cancel()
         reader.cancel()
-        log.may_go_on.set()
+        log.go_on()
+    await budget.take(1 << 30)
     assert shelf.log.bounds(topic.streams()[0]).end == 1
 
 
@@ -186,11 +193,11 @@ async def test_a_sealed_storage_topic_refuses_new_frames_and_answers_repeated_on
     topic = await shelf.topic("a")
     first, second = shelf.frame(topic, [b"0"]), shelf.frame(topic, [b"1"])
     async with asyncio.TaskGroup() as tasks:
-        call = ProduceCall(Gates(shelf.catalogue), shelf.log, AppendBudget(1 << 30), tasks)
+        call = ProduceCall(Gates(shelf.catalogue), shelf.log, AppendBudget(1 << 30))
         tasks.create_task(call.read(each([request(topic, first)])))
         await answers(call)
         assert await shelf.log.seal(topic.producing.storage_topic_id) == [1]
-        call = ProduceCall(Gates(shelf.catalogue), shelf.log, AppendBudget(1 << 30), tasks)
+        call = ProduceCall(Gates(shelf.catalogue), shelf.log, AppendBudget(1 << 30))
         tasks.create_task(call.read(each([request(topic, first, second)])))
         (reply,) = await answers(call)
     assert [(ack.base_offset, ack.repeated) for ack in reply.acks] == [(0, True)]
@@ -215,7 +222,7 @@ async def test_a_frame_of_another_epoch_gets_its_first_answer_again_or_is_refuse
     )
     async with asyncio.TaskGroup() as tasks:
         for asked in (request(topic, *stored), stale, request(topic, new, behind_a_gap)):
-            call = ProduceCall(Gates(shelf.catalogue), shelf.log, AppendBudget(1 << 30), tasks)
+            call = ProduceCall(Gates(shelf.catalogue), shelf.log, AppendBudget(1 << 30))
             tasks.create_task(call.read(each([asked])))
             reply = log_pb2.ProduceReply()
             for part in await answers(call):
@@ -237,7 +244,7 @@ async def test_the_topic_of_a_call_holds_until_another_is_named(shelf: Shelf) ->
         request(second, shelf.frame(second, [b"2"])),
     ]
     async with asyncio.TaskGroup() as tasks:
-        call = ProduceCall(Gates(shelf.catalogue), shelf.log, AppendBudget(1 << 30), tasks)
+        call = ProduceCall(Gates(shelf.catalogue), shelf.log, AppendBudget(1 << 30))
         tasks.create_task(call.read(each(requests)))
         replies = await answers(call)
     assert sum(len(reply.acks) for reply in replies) == 3
@@ -301,7 +308,7 @@ async def answered_beside_others(
 
     async def run() -> None:
         async with asyncio.TaskGroup() as tasks:
-            call = ProduceCall(Gates(shelf.catalogue), shelf.log, AppendBudget(1 << 30), tasks)
+            call = ProduceCall(Gates(shelf.catalogue), shelf.log, AppendBudget(1 << 30))
             tasks.create_task(call.read(each([item])))
             replies.extend(await answers(call))
 
@@ -322,10 +329,9 @@ async def test_replies_full_of_long_refusals_stay_far_below_the_largest_message(
     topic = await shelf.topic("a", 1, *(f"{'b' * 900}/{at}/#" for at in range(64)))
     frame = several_subjects(0, ["\N{SNOWMAN}" * 340])
     log = SlowLog(shelf.log)
-    async with asyncio.TaskGroup() as tasks:
-        call = ProduceCall(Gates(shelf.catalogue), log, AppendBudget(1 << 30), tasks)
-        await call.read(each([request(topic, *[frame] * 2_000)]))
-        replies = await answers(call)
+    call = ProduceCall(Gates(shelf.catalogue), log, AppendBudget(1 << 30))
+    await call.read(each([request(topic, *[frame] * 2_000)]))
+    replies = await answers(call)
     assert sum(len(reply.refusals) for reply in replies) == 2_000
     assert max(reply.ByteSize() for reply in replies) < MESSAGE_BYTES_MAX // 2
 
@@ -336,13 +342,13 @@ async def test_the_budget_counts_the_overhead_of_small_frames(shelf: Shelf) -> N
     log = SlowLog(shelf.log)
     budget = AppendBudget(sum(map(len, frames)) + 2)
     async with asyncio.TaskGroup() as tasks:
-        call = ProduceCall(Gates(shelf.catalogue), log, budget, tasks)
+        call = ProduceCall(Gates(shelf.catalogue), log, budget)
         tasks.create_task(call.read(each([request(topic, *frames)])))
         answering = tasks.create_task(answers(call))
         await log.was_asked(1)
         waiting = tasks.create_task(budget.take(1))
         await asyncio.sleep(0)
         assert not waiting.done()
-        log.may_go_on.set()
+        log.go_on()
         await answering
         await waiting

@@ -82,7 +82,7 @@ class WriterThread:
         self._thread.start()
 
     def append(self, call: AppendCall) -> None:
-        """Queue frames; the receiver of the batch resolves the future of the call."""
+        """Queue frames; the receiver of the batch answers the call."""
         self._queue.put(call)
 
     def add(self, topic: WriterTopic) -> None:
