@@ -18,6 +18,8 @@ from support.revived_daemon import RevivedDaemon, revived
 PROGRAM = Path(__file__).parent / "programs" / "member.py"
 FILTER = "$share/g/t/#"
 RECORDS = 30_000
+STANDING = 6_000
+"""More than the older one was given, so that some wait in it; each takes the newer one a while."""
 AT_WORK = 500
 """Records after which the older one is in the midst of what it was sent."""
 SLICE = 5_000
@@ -68,7 +70,7 @@ async def finish(older: MemberProcess, newer: MemberProcess, records: int) -> No
 async def test_a_process_that_stood_still_hands_out_nothing_once_another_has_its_client_id(
     daemon: RevivedDaemon, client: Client
 ) -> None:
-    await publish(client, RECORDS)
+    await publish(client, STANDING)
     async with same(daemon, "--stand", str(AT_WORK)) as older:
         # No client can see a stand-still between its last look at the clock and its user's code.
         await older.told("standing")
@@ -77,7 +79,7 @@ async def test_a_process_that_stood_still_hands_out_nothing_once_another_has_its
             await newer.until(lambda: newer.records)
             older.tell("go")
             older.thaw()
-            await finish(older, newer, RECORDS)
+            await finish(older, newer, STANDING)
 
 
 async def test_a_process_at_work_gives_back_what_it_did_not_hand_out_before_another_gets_it(

@@ -10,7 +10,13 @@ from typing import NamedTuple
 
 from dss_sim.groups.violation import Violation
 from dssd.limits import STREAMS_A_REBALANCE_MS
-from dssd.machines.leader.events import LeaderInput, Received, SessionClosed, Ticked
+from dssd.machines.leader.events import (
+    LeaderInput,
+    Received,
+    SessionClosed,
+    StreamsChanged,
+    Ticked,
+)
 from dssd.machines.leader.lent_stream import StreamState
 from dssd.machines.leader.state import Alarm, Leader, LeaderState, MemberLease
 from dssd.machines.messages import BorrowerId
@@ -28,17 +34,18 @@ class Times(NamedTuple):
     leases: Mapping[BorrowerId, int | None]
     """When the lease of each member ends."""
     let_go: frozenset[BorrowerId]
-    """Those that hold nothing that they have not reported on for the last time."""
+    """Those that hold nothing but what they reported on for the last time, or what goes now."""
 
 
 def times_before(leader: Leader, given: LeaderInput) -> Times:
     """What is to be compared after the step."""
     leases = {each: leader.timers.at_ms(MemberLease(each)) for each in leader.members}
     streams = leader.streams
+    gone = set(given.gone) if isinstance(given, StreamsChanged) else set()
     let_go = frozenset(
         member.borrower_id
         for member in leader.members.values()
-        if all(streams[each].state is StreamState.REVOKED for each in member.streams)
+        if all(streams[each].state is StreamState.REVOKED for each in member.streams - gone)
     )
     return Times(given, leases, let_go)
 

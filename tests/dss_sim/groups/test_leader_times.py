@@ -16,6 +16,7 @@ from dssd.machines.leader.events import (
     Received,
     SessionClosed,
     StoredStream,
+    StreamsChanged,
     Ticked,
     TookOver,
 )
@@ -103,6 +104,18 @@ def test_a_member_must_not_be_given_up_within_its_lease(leader: Leader) -> None:
             continue
         with broken("I14"):
             judged(leader, given, lambda: leader.members.pop(BOB))
+
+
+def test_an_evicted_member_must_not_be_given_up_before_it_has_let_go(leader: Leader) -> None:
+    leader.evictions.ended[ANN] = "stuck"
+    gone = leader.members.pop(ANN)
+    for given in (StreamsChanged(HEARD_MS, gone=(A,)), Ticked(HEARD_MS)):
+        leader.members[ANN] = gone
+        if isinstance(given, StreamsChanged):
+            judged(leader, given, lambda: leader.members.pop(ANN))
+            continue
+        with broken("I14"):
+            judged(leader, given, lambda: leader.members.pop(ANN))
 
 
 def test_a_lease_that_is_over_must_end(leader: Leader) -> None:

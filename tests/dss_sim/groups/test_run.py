@@ -31,6 +31,9 @@ ONCE_FAILED = {
     10541: "the judge did not take two deaths of the leaders' host in a row for a disturbance",
     10557: "a session of the world outlived its host, which died while it was taken over",
     101613: "the world's sessions heard of a cut long before clients that did not doubt yet",
+    6212: "the judge did not take a removed topic for what an evicted member has to let go of",
+    9189: "a record whose rest was over waited for one that the cursor had not passed",
+    11400: "a group that stalls at damage was not done with what was filtered before it",
     102973: "the world's log stopped with a batch that it had begun as it stopped",
 }
 """Seeds that found a defect of ours, and the defect. Their plans may have changed since."""

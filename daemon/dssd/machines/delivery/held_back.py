@@ -10,7 +10,7 @@ frontier stays true. Of the suspects, one is on its way or out at a time. This m
 what else is out.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from heapq import heapify, heappop, heappush
 from typing import Self
 
@@ -24,16 +24,59 @@ Waiting = tuple[int, int, int]
 """Due at, start, end."""
 
 
+class _Line:
+    """Ranges of one kind: each waits until the cursor has passed it, and for its time.
+
+    One that the cursor has not passed yet is not in the way of those that it has.
+    """
+
+    __slots__ = ("_ahead", "_passed")
+
+    def __init__(self, ranges: Iterable[Waiting]) -> None:
+        self._passed: list[Waiting] = []
+        """The one that is due first is first."""
+        self._ahead = [(start, end, due_ms) for due_ms, start, end in ranges]
+        """The one that the cursor meets first is first."""
+        heapify(self._ahead)
+
+    def ranges(self) -> Iterator[Range]:
+        """The offsets that wait."""
+        yield from ((start, end) for _, start, end in self._passed)
+        yield from ((start, end) for start, end, _ in self._ahead)
+
+    def next_ms(self, cursor: int) -> int | None:
+        """When the next range that the cursor has passed is due."""
+        self._pass(cursor)
+        return self._passed[0][0] if self._passed else None
+
+    def take_due(self, cursor: int, now_ms: int) -> Waiting | None:
+        """A range that may come now; it waits no longer."""
+        self._pass(cursor)
+        if self._passed and self._passed[0][0] <= now_ms:
+            return heappop(self._passed)
+        return None
+
+    def put_back(self, left: Waiting) -> None:
+        """What is left of a range that was taken waits on."""
+        heappush(self._passed, left)
+
+    def _pass(self, cursor: int) -> None:
+        ahead = self._ahead
+        while ahead and ahead[0][0] < cursor:
+            start, end, due_ms = heappop(ahead)
+            heappush(self._passed, (due_ms, start, min(cursor, end)))
+            if cursor < end:
+                heappush(ahead, (cursor, end, due_ms))
+
+
 class HeldBack:
     """The records of one grant that wait for their own time."""
 
     __slots__ = ("_alone", "_rests", "_suspects")
 
     def __init__(self, rests: Iterable[Waiting], suspects: Iterable[Waiting]) -> None:
-        self._rests = list(rests)
-        self._suspects = list(suspects)
-        heapify(self._rests)
-        heapify(self._suspects)
+        self._rests = _Line(rests)
+        self._suspects = _Line(suspects)
         self._alone: int | None = None
         """The suspect that is on its way or out."""
 
@@ -54,26 +97,23 @@ class HeldBack:
 
     def ranges(self) -> Ranges:
         """The offsets that wait."""
-        return normalised((start, end) for _, start, end in (*self._rests, *self._suspects))
+        return normalised((*self._rests.ranges(), *self._suspects.ranges()))
 
     def next_ms(self, cursor: int) -> int | None:
         """When something may be released; the cursor must have passed it."""
-        heads = [self._rests] if self._alone is not None else [self._rests, self._suspects]
-        times = [heap[0][0] for heap in heads if heap and heap[0][1] < cursor]
-        return min(times, default=None)
+        lines = [self._rests] if self._alone is not None else [self._rests, self._suspects]
+        times = [line.next_ms(cursor) for line in lines]
+        return min((at_ms for at_ms in times if at_ms is not None), default=None)
 
     def release(self, progress: Progress, cursor: int, now_ms: int) -> list[Range]:
         """What may come now; it waits no longer."""
         released: list[Range] = []
-        while _is_due(self._rests, cursor, now_ms):
-            due_ms, start, end = heappop(self._rests)
-            if cursor < end:
-                heappush(self._rests, (due_ms, cursor, end))
-            released.append((start, min(cursor, end)))
-        while self._alone is None and _is_due(self._suspects, cursor, now_ms):
-            due_ms, start, end = heappop(self._suspects)
+        while (rest := self._rests.take_due(cursor, now_ms)) is not None:
+            released.append(rest[1:])
+        while self._alone is None and (suspect := self._suspects.take_due(cursor, now_ms)):
+            due_ms, start, end = suspect
             if start + 1 < end:
-                heappush(self._suspects, (due_ms, start + 1, end))
+                self._suspects.put_back((due_ms, start + 1, end))
             if not progress.is_acked(start):
                 self._alone = start
                 released.append((start, start + 1))
@@ -83,7 +123,3 @@ class HeldBack:
         """The records are acknowledged, refused or gone."""
         if self._alone is not None and start <= self._alone < end:
             self._alone = None
-
-
-def _is_due(heap: list[Waiting], cursor: int, now_ms: int) -> bool:
-    return bool(heap) and heap[0][0] <= now_ms and heap[0][1] < cursor

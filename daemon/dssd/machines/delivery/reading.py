@@ -27,6 +27,7 @@ from dss_core.limits import ACKED_RANGES_MAX, FRAME_BYTES_USUAL
 from dss_core.progress import (
     Progress,
     Ranges,
+    clipped,
     normalised,
     without,
 )
@@ -155,9 +156,24 @@ class StreamReading:
         """What of these disjoint ranges the group is not done with."""
         return without(ranges, self.consumed.done())
 
-    def stops_at(self, chunk: ChunkRead) -> bool:
-        """Whether the group wants to stop at what is damaged there."""
-        return self.stall_at_damage and bool(self.not_done(chunk.damaged))
+    def as_far_as_it_goes(self, chunk: ChunkRead) -> ChunkRead | None:
+        """The chunk, or what the group takes of it that stops before damage; None for nothing."""
+        met = self.not_done(chunk.damaged) if self.stall_at_damage else ()
+        if not met:
+            return chunk
+        stop = met[0][0]
+        if stop == chunk.offset:
+            return None
+        # No frame comes before damage.
+        return chunk._replace(
+            frames=b"",
+            mask=(),
+            records=0,
+            base=stop,
+            next=stop,
+            lost=clipped(chunk.lost, chunk.offset, stop),
+            damaged=clipped(chunk.damaged, chunk.offset, stop),
+        )
 
     def end(self, until_ms: int | None) -> None:
         """Send nothing more; until the time, what is out may still be settled."""

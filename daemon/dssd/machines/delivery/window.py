@@ -143,11 +143,12 @@ class DeliveryWindow:
         self._turns.read_answered(stream)
         if stream is None:
             return
-        if stream.stops_at(given):
+        chunk = stream.as_far_as_it_goes(given)
+        if chunk is None:
             self._pause(stream, Stall.DAMAGED, now_ms)
             return
         before = stream.progress
-        if stream.take_chunk(given) and not self._share(stream).silent:
+        if stream.take_chunk(chunk) and not self._share(stream).silent:
             self._turns.hold(stream)
         else:
             stream.forget_chunk()

@@ -18,7 +18,7 @@ from dssd.machines.leader.events import (
     MoveCursors,
     PauseGroup,
 )
-from dssd.machines.leader.evictions import end_evicted, evict, lift_ban
+from dssd.machines.leader.evictions import evict, lift_ban
 from dssd.machines.leader.hand_over_events import (
     Evict,
     LiftBan,
@@ -64,16 +64,14 @@ def _give_up_moves(turn: LeaderTurn, number: int, moves: tuple[CursorMove, ...])
     conclude_if_done(turn, number)
 
 
-def go_on(turn: LeaderTurn) -> None:
-    """What waited for the end of the reservations begins; evictions that are done end."""
+def begin_postponed(turn: LeaderTurn) -> None:
+    """What waited for the end of the reservations begins."""
     state = turn.state
     postponed = state.hand_overs.postponed
     if postponed and state.reserve is Reserve.NOTHING:
         state.hand_overs.postponed = {}
         for number in sorted(postponed):
             INSTRUCTIONS[type(postponed[number])](turn, postponed[number])
-    if state.evictions.by_member:
-        end_evicted(turn)
 
 
 def void_postponed(turn: LeaderTurn) -> None:

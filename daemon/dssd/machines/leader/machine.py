@@ -58,11 +58,11 @@ from dssd.machines.leader.events import (
     TookOver,
     WakeAt,
 )
-from dssd.machines.leader.evictions import end_ban, keep_out
+from dssd.machines.leader.evictions import end_ban, end_evicted, keep_out
 from dssd.machines.leader.hand_overs import begin_hand_overs
 from dssd.machines.leader.hand_overs_under_way import forget_hand_over
 from dssd.machines.leader.instructions import (
-    go_on,
+    begin_postponed,
     take_instruction,
     take_pending_moves,
     void_postponed,
@@ -111,8 +111,10 @@ def step(state: Leader, given: LeaderInput) -> tuple[Leader, list[LeaderEffect]]
     turn = LeaderTurn(state, given.now_ms)
     TRANSITIONS[state.state, type(given)](turn, given)
     if state.state is LeaderState.LEADING:
+        # First: who is to be evicted has no share.
+        begin_postponed(turn)
         rebalance_if_due(turn)
-        go_on(turn)
+        end_evicted(turn)
         pausing.conclude_if_obeyed(turn)
     send_grants(turn)
     _speak_of_sets(turn)

@@ -16,7 +16,7 @@ from dssd.machines.leader.hand_overs import pin
 from dssd.machines.leader.hand_overs_under_way import stays
 from dssd.machines.leader.lent_stream import LentStream, StreamState
 from dssd.machines.leader.state import Alarm, Leader, Reserve, owner_of
-from dssd.machines.leader.stream_acts import lend, turn_stream
+from dssd.machines.leader.stream_acts import lend, rebalance_by, turn_stream
 from dssd.machines.leader.stream_events import RevokeDecided
 from dssd.machines.leader.turn import LeaderTurn
 from dssd.machines.messages import BorrowerId, SessionId
@@ -75,6 +75,10 @@ def _share(turn: LeaderTurn) -> None:
         state.reserve = Reserve.NOTHING
         state.timers.clear(Alarm.RESERVE)
     if state.reserve is Reserve.NOTHING:
+        if state.hand_overs.postponed:
+            # They begin with the next step, and change who shares.
+            rebalance_by(turn, turn.now_ms)
+            return
         _void_pins(turn)
     state.moves.extend(sticky(*_sharing(state)).items())
     begin_moves(turn)

@@ -704,8 +704,9 @@ def test_confirmed_damage_is_passed_and_counted_or_stalls_the_group(stall: bool)
     client.tick(10)
     report = client.reports[1]
     if stall:
-        assert (client.take(), report.progress) == ([], Progress(0))
-        assert report.stall is Stall.DAMAGED
+        # What is lost lies before the damage, so the group is done with it.
+        assert (client.take(), report.progress) == ([], Progress(1))
+        assert (report.stall, report.fate.counts) == (Stall.DAMAGED, Counts(lost=1))
     else:
         assert (client.take(), report.progress) == ([(((4, 8),), False, 1)], Progress(4))
         assert report.fate.damaged == ((1, 4),)

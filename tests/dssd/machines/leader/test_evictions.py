@@ -200,6 +200,23 @@ def test_an_eviction_waits_for_a_member_that_has_not_met_the_new_leader(protocol
 
 
 @BOTH
+@pytest.mark.parametrize("before", [(BOB,), (BOB, CAT)], ids=["all are back", "its time is over"])
+def test_who_is_to_be_evicted_takes_no_stream_from_another_as_the_reserve_ends(
+    protocol: str, before: tuple[bytes, ...]
+) -> None:
+    group = group_of(protocol, *before, streams=6)
+    group.take_over(restarted=True)
+    group.ask(evict(7, ANN))
+    for name in (ANN, BOB):
+        group.begin(name + b" 2", session=session_of(name))
+    group.pass_ms(6_000)
+    assert group.concluded == [7]
+    assert group.held(b"bob 2") == [0, 1, 2, 3, 4, 5]
+    # Each was lent once since the restart: none was taken and given back.
+    assert {lent.grant_epoch for lent in group.leader.streams.values()} == {2}
+
+
+@BOTH
 def test_an_idle_leader_ends_the_evictions_that_wait(protocol: str) -> None:
     group = group_of(protocol, ANN)
     group.take_over(restarted=True)
