@@ -52,7 +52,7 @@ class SessionClosures(Final):
         }
         return Begun(work=self._work(session.client_id, session.session_id), before=before)
 
-    def resumed(self, row: OperationRow) -> Begun:
+    async def resumed(self, row: OperationRow) -> Begun:
         """It may have ended already."""
         session_id = bytes.fromhex(json.loads(row.before)["session_id"])
         return Begun(work=self._work(row.subject, session_id))
