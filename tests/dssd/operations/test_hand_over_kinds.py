@@ -148,6 +148,24 @@ async def test_a_transfer_is_not_taken_back_once_its_member_has_left(works: Work
         await works.operations.plan(Undo(row.number))
 
 
+async def test_a_transfer_is_not_taken_back_over_a_later_one_to_the_same_client(
+    works: Works,
+) -> None:
+    members = await shared(works, "ann", "bob")
+    name = of(members["ann"])
+    first = await works.apply(TransferGrant("billing", name, "bob"))
+    members["bob"].leave()
+    await works.until(lambda: len(members["ann"].held) == 4)
+    again = Answering(works.plant, members["ann"].group, "bob 2", session="bob", client_id="bob")
+    again.begin()
+    await works.until(lambda: len(again.held) == 2)
+    second = await works.apply(TransferGrant("billing", name, "bob"))
+    with pytest.raises(NotUndoable, match=f"operation {second.number}, grants.transfer"):
+        await works.operations.plan(Undo(first.number))
+    await works.apply(Undo(second.number))
+    assert (await grants(works))[name] == ("bob", "")
+
+
 async def test_a_plan_of_before_another_operation_is_refused(works: Works) -> None:
     members = await shared(works, "ann", "bob")
     plan = await works.operations.plan(TransferGrant("billing", of(members["ann"]), "bob"))

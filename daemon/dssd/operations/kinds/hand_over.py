@@ -29,6 +29,7 @@ from dssd.operations.changes import (
     TransferGrant,
     Undo,
 )
+from dssd.operations.history import CANCELLED
 from dssd.operations.kinds.members import Membership, id_of, membership
 from dssd.operations.limits import MOVES_A_PLAN_MAX
 from dssd.operations.plans import Begun, Made, Plan, subject_of
@@ -40,6 +41,7 @@ REBALANCE = "groups.rebalance"
 TRANSFER = "grants.transfer"
 REVOKE = "grants.revoke"
 
+_PLACE = ("storage_topic_id", "partition")
 HANDS = "streams have changed hands"
 
 _KINDS = {Rebalance: REBALANCE, TransferGrant: TRANSFER, RevokeGrant: REVOKE}
@@ -104,7 +106,8 @@ class HandOvers:
         """What taking the pin away would do.
 
         Raises:
-            NotUndoable: the stream is not pinned by the operation any more.
+            NotUndoable: the stream is not pinned by the operation any more; a later one may have
+                pinned it to the same member.
         """
         group = self._groups.get(undone.group_id)
         live = Membership(group, await self._registry.survey(group))
@@ -114,6 +117,7 @@ class HandOvers:
         if pinned is None or pinned.hex() != after["session_id"]:
             why = "the stream is pinned to that member no more"
             raise NotUndoable(number=undone.number, kind=undone.kind, why=why)
+        await self._refuse_built_on(undone, after)
         return Plan(
             change=Undo(undone.number),
             kind=undone.kind,
@@ -126,6 +130,17 @@ class HandOvers:
             ),
             not_undoable_because="a stream is pinned anew with dssctl grants transfer",
         )
+
+    async def _refuse_built_on(self, undone: OperationRow, after: dict[str, Any]) -> None:
+        """Whose pin it is now: a member that left and came back may have been given it anew."""
+        for found in await scan_all(self._store, OperationRow, after=(undone.number,)):
+            later = found.row
+            if later.group_id != undone.group_id or later.state == CANCELLED:
+                continue
+            since = json.loads(later.after)
+            if all(since.get(name) == after[name] for name in _PLACE):
+                why = f"operation {later.number}, {later.kind}, was about this stream later"
+                raise NotUndoable(number=undone.number, kind=undone.kind, why=why)
 
     async def begin_undo(self, undone: OperationRow, plan: Plan, number: int) -> Begun:
         """The pin goes with the next commit of the leader."""
