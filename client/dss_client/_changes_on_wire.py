@@ -294,5 +294,7 @@ _DECODERS: Mapping[str, Callable[[pb.Change], Change]] = {
     "remove_topic": lambda change: RemoveTopic(
         change.remove_topic.topic, change.remove_topic.force
     ),
-    "close_session": lambda change: CloseSession(change.close_session.client_id),
+    "close_session": lambda change: CloseSession(
+        change.close_session.client_id, change.close_session.session_id
+    ),
 }

@@ -180,6 +180,8 @@ class CloseSession:
     """Ends the session of a client."""
 
     client_id: str
+    session_id: bytes = b""
+    """This one only, as a plan names it; the one that the client has where it is empty."""
 
 
 Change: TypeAlias = (

@@ -46,6 +46,7 @@ EVERY_KIND: tuple[changes.Change, ...] = (
     changes.RemoveTopic("orders"),
     changes.RemoveTopic("orders", force=True),
     changes.CloseSession("b"),
+    changes.CloseSession("b", b"session"),
 )
 
 

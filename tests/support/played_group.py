@@ -47,9 +47,12 @@ END = 100
 class PlayedMember:
     """A borrower and its session, which hands out nothing and settles what it is told to."""
 
-    def __init__(self, group: "PlayedGroup", name: bytes, session_id: bytes) -> None:
+    def __init__(
+        self, group: "PlayedGroup", name: bytes, session_id: bytes, subscription: int
+    ) -> None:
         kind = LeaseBorrower if group.protocol == "lease" else Borrower
-        self.machine = kind(name, session_id, session_id.decode(), group.lease_ms)
+        client_id = session_id.decode()
+        self.machine = kind(name, session_id, client_id, group.lease_ms, subscription)
         self.frozen = False
         """It hears and says nothing."""
         self.holding = False
@@ -158,9 +161,9 @@ class PlayedGroup:
             self.begin(name, session=session)
         self.pass_ms(250)
 
-    def begin(self, name: bytes, *, session: bytes | None = None) -> None:
+    def begin(self, name: bytes, *, session: bytes | None = None, subscription: int = 0) -> None:
         """A borrower looks for the leader; by its name alone it has a session of its own."""
-        self.members[name] = PlayedMember(self, name, session or session_of(name))
+        self.members[name] = PlayedMember(self, name, session or session_of(name), subscription)
         self.tell(name, borrower_events.Started(self.now_ms))
 
     def tell(self, name: bytes, given: borrower_events.BorrowerInput) -> None:

@@ -120,6 +120,7 @@ from dss_core.errors.sessions import (
     NotSubscribed,
     SessionClosed,
     SessionNotFound,
+    SessionReplaced,
     SessionTakenOver,
 )
 
@@ -190,6 +191,7 @@ __all__ = [
     "SequenceTooOld",
     "SessionClosed",
     "SessionNotFound",
+    "SessionReplaced",
     "SessionTakenOver",
     "SocketPathTooLong",
     "StaleTopicEpoch",

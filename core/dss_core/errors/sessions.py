@@ -40,6 +40,17 @@ class SessionNotFound(DssError):
 
 
 @registered
+class SessionReplaced(DssError):
+    """A change names a session that its client has no more. Fields: client_id."""
+
+    code = "DSS6010"
+    sentence = "{client_id} has another session since the plan was made."
+    hint = "Plan again: dssctl sessions close {client_id} --dry-run"
+    grpc_status = "ABORTED"
+    exit_code = ExitCode.CONFLICT
+
+
+@registered
 class NotSubscribed(DssError):
     """Fields: subscription."""
 

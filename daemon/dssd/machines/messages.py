@@ -93,6 +93,8 @@ class LeaderWanted:
     """Under the lease protocol, as in `UpdateStreamStates`."""
     paused: bool = False
     """It was told by a leader before that the group is paused."""
+    subscription: int = 0
+    """Of the session, with which it began: another borrower of the same has the same."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -182,6 +182,8 @@ class CloseSession:
     """Ends the session of a client for good."""
 
     client_id: str
+    session_id: bytes = b""
+    """This one only; resolved. Empty: the one that the client has."""
 
 
 @dataclass(frozen=True, slots=True)

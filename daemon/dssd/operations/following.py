@@ -7,7 +7,6 @@ not know what is planned or refused (`operations`).
 """
 
 import asyncio
-import json
 from contextlib import suppress
 from dataclasses import replace
 from types import TracebackType
@@ -69,7 +68,7 @@ class Following:
             self._tasks.create_task(self._trim(), name="trim operations"),
         ]
         for row in self._history.unended():
-            self._resume(row)
+            await self._resume(row)
 
     async def end(
         self,
@@ -112,12 +111,15 @@ class Following:
         moved, self.moved = self.moved, asyncio.Event()
         moved.set()
 
-    def _resume(self, row: OperationRow) -> None:
+    async def _resume(self, row: OperationRow) -> None:
         if row.group_id and not self._groups.has(row.group_id):
             self._concluded.put_nowait((row.number, "the group was removed"))
             return
         kind = self._kinds.of_operation(row)
-        self.follow(row, kind.resumed(row))
+        begun = await kind.resumed(row)
+        if begun.instruction is None and begun.work is None:
+            self._concluded.put_nowait((row.number, ""))
+        self.follow(row, begun)
         cancellation = kind.cancellation(row) if row.state == CANCELLING else None
         if cancellation is not None:
             self._registry.instruct(row.group_id, cancellation)
@@ -128,13 +130,18 @@ class Following:
             await self._end(number, failure)
 
     async def _end(self, number: int, failure: str) -> None:
-        made = len(await self._history.made_moves(number))
+        row = self._history.get(number)
+        # A cancellation may come between here and the commit: what had ended by then was done.
+        is_given_up = row.state == CANCELLING and not failure
+        made = await self._kinds.of_operation(row).made(row) if is_given_up else None
 
         def ended(row: OperationRow) -> OperationRow:
-            state = FAILED if failure else DONE
-            if row.state == CANCELLING and not failure:
-                state = DONE if made == json.loads(row.after).get("moves") else CANCELLED
-            why = "" if state == DONE else failure or row.failure
+            state, why = FAILED if failure else DONE, failure
+            if made is not None and made.done < made.of:
+                state = CANCELLED
+                why = row.failure + (
+                    f"; {made.done:,} of {made.of:,} {made.what}" if made.what else ""
+                )
             return replace(row, state=state, failure=why, ended_at_ms=self._clock.wall_ms())
 
         while True:

@@ -49,7 +49,7 @@ def operation_kinds(
     group_removals = GroupRemovals(groups, registry)
     topic_removals = TopicRemovals(groups, registry, catalogue, log)
     closures = SessionClosures(sessions)
-    hand_overs = HandOvers(groups, registry)
+    hand_overs = HandOvers(store, groups, registry)
     evictions = Evictions(store, groups, registry, clock)
     pauses = Pauses(groups, registry, clock)
     return KindTable(

@@ -12,8 +12,9 @@ OPERATIONS_TRIM_EVERY_S = 3_600.0
 OPERATIONS_LISTED_MAX = 500
 """In one answer; a caller asks for older ones behind it."""
 
-CHANGE_LISTED_BYTES_MAX = 2_000
-"""Of a change in a listing: so a page of 500 stays below a megabyte."""
+DETAIL_LISTED_BYTES_MAX = 2_000
+"""Of a change, and of what was before and after it, in a listing: so a page of 500 stays below the
+4 MB of a message."""
 
 OPERATION_WATCHES_MAX = 200
 """Calls that wait for an operation; a tool needs one."""

@@ -90,6 +90,16 @@ class Begun:
     after: Mapping[str, Any] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What an operation whose rest was given up had done by then."""
+
+    done: int
+    of: int
+    what: str = ""
+    """What is counted, for people: streams have changed hands. Empty: nothing to count."""
+
+
 class Kind(Protocol):
     """One kind of operation, or a few that are alike."""
 
@@ -113,11 +123,14 @@ class Kind(Protocol):
     async def begin_undo(self, undone: OperationRow, plan: Plan, number: int) -> Begun:
         """What the operation of that number commits to take the other one back."""
 
-    def resumed(self, row: OperationRow) -> Begun:
+    async def resumed(self, row: OperationRow) -> Begun:
         """What is left to do of an operation that was running when the daemon ended."""
 
     def cancellation(self, row: OperationRow) -> Instruction | None:
         """What stops the rest of it; None where nothing does."""
+
+    async def made(self, row: OperationRow) -> Made:
+        """What it has done, once nothing of it is under way; asked only where it was cancelled."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import grpc.aio
 from dss_api.v1 import operations_pb2, operations_pb2_grpc
 from dss_core.errors import Overloaded
 from dssd.operations.limits import (
-    CHANGE_LISTED_BYTES_MAX,
+    DETAIL_LISTED_BYTES_MAX,
     OPERATION_WATCHES_MAX,
     OPERATIONS_LISTED_MAX,
 )
@@ -133,8 +133,9 @@ def _caller(context: Context) -> Caller:
 def _listed(row: OperationRow) -> operations_pb2.Operation:
     """An operation of a page: what is long is left to `Get`."""
     message = operation_message(row)
-    if len(row.change) > CHANGE_LISTED_BYTES_MAX:
-        message.change = ""
+    for field in ("change", "before", "after"):
+        if len(getattr(row, field)) > DETAIL_LISTED_BYTES_MAX:
+            message.ClearField(field)
     return message
 
 

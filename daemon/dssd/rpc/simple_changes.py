@@ -88,9 +88,10 @@ def remove_topic_message(change: RemoveTopic) -> tuple[str, operations_pb2.Remov
 
 def close_session(message: operations_pb2.CloseSession) -> CloseSession:
     """From the wire."""
-    return CloseSession(message.client_id)
+    return CloseSession(message.client_id, message.session_id)
 
 
 def close_session_message(change: CloseSession) -> tuple[str, operations_pb2.CloseSession]:
     """To the wire."""
-    return "close_session", operations_pb2.CloseSession(client_id=change.client_id)
+    message = operations_pb2.CloseSession(client_id=change.client_id, session_id=change.session_id)
+    return "close_session", message

@@ -140,6 +140,7 @@ class Agent:
             self._subscriber.session_id,
             self._subscriber.client_id,
             self._subscriber.lease_ms,
+            self.subscription,
         )
 
         def receive(message: ToBorrower) -> None:

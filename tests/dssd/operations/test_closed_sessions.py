@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from dss_core.errors import SessionClosed, SessionNotFound
+from dss_core.errors import SessionClosed, SessionNotFound, SessionReplaced
 from dss_sim.played_sessions import Hall
 from dssd.operations.changes import CloseSession
 from dssd.sessions.client_items import Refused
@@ -87,6 +87,16 @@ async def test_a_session_that_was_opened_meanwhile_stays(works: Works) -> None:
         before = await works.sessions.find("ann")
     async with hall.attached("ann") as client:
         await works.sessions.close("ann", before.session_id)
+        assert (await works.sessions.find("ann")).session_id == client.opened.session_id
+
+
+async def test_a_plan_to_close_a_session_closes_no_later_one_of_its_client(works: Works) -> None:
+    hall = Hall(works.plant, works.sessions)
+    async with hall.attached("ann"):
+        plan = await works.operations.plan(CloseSession("ann"))
+    async with hall.attached("ann") as client:
+        with pytest.raises(SessionReplaced, match="ann has another session"):
+            await works.operations.apply(plan.change, caller=ANA, if_revision=plan.revision)
         assert (await works.sessions.find("ann")).session_id == client.opened.session_id
 
 

@@ -12,6 +12,7 @@ from dss_core.errors import (
     ClientBanned,
     IllegalArgument,
     NobodyToLendTo,
+    NotCancellable,
     NotForPrivateGroups,
     NotUndoable,
     RevisionMoved,
@@ -24,7 +25,8 @@ from dssd.machines.messages import Invalidate, Revoke
 from dssd.machines.start_point import Earliest
 from dssd.operations.changes import Change, Evict, Rebalance, RevokeGrant, TransferGrant, Undo
 from dssd.operations.limits import EVICTION_GRACE_MS_MAX
-from dssd.store.rows import BanRow, GrantRow
+from dssd.store.port import Delete, Put
+from dssd.store.rows import BanRow, GrantRow, SubscriptionRow
 from support.operated_groups import ANA, Works
 from support.played_answers import Answering
 from support.shared_groups import grants, of, shared
@@ -144,6 +146,24 @@ async def test_a_transfer_is_not_taken_back_once_its_member_has_left(works: Work
     await works.until(lambda: len(members["ann"].held) == 4)
     with pytest.raises(NotUndoable):
         await works.operations.plan(Undo(row.number))
+
+
+async def test_a_transfer_is_not_taken_back_over_a_later_one_to_the_same_client(
+    works: Works,
+) -> None:
+    members = await shared(works, "ann", "bob")
+    name = of(members["ann"])
+    first = await works.apply(TransferGrant("billing", name, "bob"))
+    members["bob"].leave()
+    await works.until(lambda: len(members["ann"].held) == 4)
+    again = Answering(works.plant, members["ann"].group, "bob 2", session="bob", client_id="bob")
+    again.begin()
+    await works.until(lambda: len(again.held) == 2)
+    second = await works.apply(TransferGrant("billing", name, "bob"))
+    with pytest.raises(NotUndoable, match=f"operation {second.number}, grants.transfer"):
+        await works.operations.plan(Undo(first.number))
+    await works.apply(Undo(second.number))
+    assert (await grants(works))[name] == ("bob", "")
 
 
 async def test_a_plan_of_before_another_operation_is_refused(works: Works) -> None:
@@ -310,3 +330,97 @@ async def test_the_grants_of_others_go_on_while_one_is_transferred(works: Works)
     await works.apply(TransferGrant("billing", name, "bob"))
     after = {**members["ann"].held, **members["bob"].held}
     assert {f"orders/0/{at.partition}" for at in before if before[at] != after[at]} == {name}
+
+
+# Cancellations
+
+
+async def test_a_cancelled_rebalance_says_how_many_of_its_streams_have_changed_hands(
+    works: Works, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    members = await shared(works, "ann", "bob", streams=4)
+    names = [f"orders/0/{stream.partition}" for stream in sorted(members["ann"].held)]
+    plans = [await works.operations.plan(TransferGrant("billing", name, "bob")) for name in names]
+    monkeypatch.setattr("dssd.machines.leader.hand_overs.MOVES_A_STEP_MAX", 1)
+    monkeypatch.setattr("dssd.machines.leader.hand_overs.MOVE_AGAIN_MS", 60_000)
+    members["ann"].holding = True
+    moves = tuple(move for plan in plans for move in plan.moves)
+    row = await works.operations.apply(Rebalance("billing", moves=moves), caller=ANA)
+    await members["ann"].next(Revoke)
+    await works.operations.cancel(row.number, caller=ANA, reason="not now")
+    members["ann"].holding = False
+    ended = await works.ended(row.number)
+    assert ended.state == "cancelled"
+    assert ended.failure == ("local:ana cancelled it: not now; 1 of 2 streams have changed hands")
+
+
+@pytest.mark.parametrize("kind", ["transfer", "revoke", "evict", "rebalance"])
+async def test_what_is_cancelled_before_a_leader_heard_of_it_is_not_done_over_a_restart(
+    works: Works, kind: str
+) -> None:
+    members = await shared(works, "ann", "bob")
+    before = await grants(works)
+    name = of(members["ann"])
+    plan = await works.operations.plan(TransferGrant("billing", name, "bob"))
+    changes = {
+        "transfer": plan.change,
+        "revoke": RevokeGrant("billing", name),
+        "evict": Evict("billing", "ann"),
+        "rebalance": Rebalance("billing", moves=plan.moves),
+    }
+    # The daemon ends between the commits and what they say to the leader.
+    works.plant.registry.instruct = lambda group_id, instruction: None  # type: ignore[method-assign] # as above
+    row = await works.operations.apply(changes[kind], caller=ANA)
+    await works.operations.cancel(row.number, caller=ANA)
+    await works.restart()
+    again = [
+        Answering(works.plant, each.group, f"{who} 2", session=who, client_id=who)
+        for who, each in members.items()
+    ]
+    for member in again:
+        member.begin()
+    assert (await works.ended(row.number)).state == "cancelled"
+    await works.until(lambda: [len(each.held) for each in again] == [2, 2])
+    assert await grants(works) == before
+
+
+async def test_a_transfer_that_is_under_way_when_it_is_cancelled_is_done(works: Works) -> None:
+    members = await shared(works, "ann", "bob")
+    name = of(members["ann"])
+    members["ann"].holding = True
+    row = await works.operations.apply(TransferGrant("billing", name, "bob"), caller=ANA)
+    await members["ann"].next(Revoke)
+    await works.operations.cancel(row.number, caller=ANA)
+    members["ann"].leave()
+    ended = await works.ended(row.number)
+    assert (ended.state, ended.failure) == ("done", "")
+    assert (await grants(works))[name] == ("bob", "bob")
+
+
+async def test_an_eviction_with_a_ban_is_taken_back_and_not_cancelled(works: Works) -> None:
+    members = await shared(works, "ann", "bob")
+    members["ann"].holding = True
+    row = await works.operations.apply(Evict("billing", "ann", ban_ms=60_000), caller=ANA)
+    with pytest.raises(NotCancellable):
+        await works.operations.cancel(row.number, caller=ANA)
+
+
+async def test_an_eviction_over_a_restart_spares_a_subscription_that_began_after_it(
+    works: Works,
+) -> None:
+    members = await shared(works, "ann", "bob")
+    store, group = works.plant.store, members["ann"].group
+    subscribed = Put(SubscriptionRow(b"ann", 0, group.filter, group.group_id))
+    await store.commit([subscribed])
+    members["ann"].holding = True
+    row = await works.operations.apply(Evict("billing", "ann"), caller=ANA)
+    await members["ann"].next(Revoke)
+    # It was told, and its session forgot the subscription; then the daemon ends. A new process of
+    # the client uses the number again.
+    await store.commit([Delete(SubscriptionRow, (b"ann", 0))])
+    await store.commit([subscribed])
+    await works.restart()
+    again = Answering(works.plant, group, "ann 2", session="ann", client_id="ann")
+    again.begin()
+    assert (await works.ended(row.number)).state == "done"
+    await works.until(lambda: len(again.held) == 4)

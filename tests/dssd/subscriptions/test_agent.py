@@ -134,7 +134,7 @@ def report(floor: int) -> StreamReport:
 def test_a_subscription_begins_by_looking_for_the_leader() -> None:
     session = Session()
     session.handler.begin(1, GROUP, 0)
-    assert session.mailboxes.sent == [LeaderWanted(b"\x01", 0, b"s", "c")]
+    assert session.mailboxes.sent == [LeaderWanted(b"\x01", 0, b"s", "c", subscription=1)]
     assert session.handler.wake_at_ms() == 1_000
     assert session.handler.group_ids() == {GROUP.group_id}
 
@@ -163,7 +163,7 @@ def test_an_invalid_borrower_is_followed_by_a_new_one_under_a_new_id() -> None:
     session.hear(Invalidate(b"\x01", 1, "unknown borrower"))
     assert session.take() == [("drop", 1, "unknown borrower"), ("resume", 1)]
     assert list(session.mailboxes.boxes) == [b"\x02"]
-    assert session.mailboxes.sent[-1] == LeaderWanted(b"\x02", 0, b"s", "c")
+    assert session.mailboxes.sent[-1] == LeaderWanted(b"\x02", 0, b"s", "c", subscription=1)
 
 
 def test_a_removed_group_ends_the_subscription_for_good() -> None:

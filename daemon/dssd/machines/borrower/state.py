@@ -89,14 +89,21 @@ class Holder:
 
     __slots__ = (
         "borrower_id", "client_id", "ended_epochs", "leader_epoch", "lease_ms", "pause",
-        "session_id", "standing", "state", "streams", "suspended", "timers", "wake_ms",
+        "session_id", "standing", "state", "streams", "subscription", "suspended", "timers",
+        "wake_ms",
     )  # fmt: skip
 
     def __init__(
-        self, borrower_id: BorrowerId, session_id: SessionId, client_id: str, lease_ms: int
+        self,
+        borrower_id: BorrowerId,
+        session_id: SessionId,
+        client_id: str,
+        lease_ms: int,
+        subscription: int = 0,
     ) -> None:
         self.borrower_id = borrower_id
         self.session_id = session_id
+        self.subscription = subscription
         self.client_id = client_id
         self.lease_ms = lease_ms
         self.state = BorrowerState.CONNECTING
@@ -123,6 +130,7 @@ class Holder:
             self.client_id,
             held,
             paused=self.pause.paused,
+            subscription=self.subscription,
         )
 
 
@@ -132,9 +140,14 @@ class Borrower(Holder):
     __slots__ = ("started_ms",)
 
     def __init__(
-        self, borrower_id: BorrowerId, session_id: SessionId, client_id: str, lease_ms: int
+        self,
+        borrower_id: BorrowerId,
+        session_id: SessionId,
+        client_id: str,
+        lease_ms: int,
+        subscription: int = 0,
     ) -> None:
-        super().__init__(borrower_id, session_id, client_id, lease_ms)
+        super().__init__(borrower_id, session_id, client_id, lease_ms, subscription)
         self.started_ms: int | None = None
         """When it began to look for its leader."""
 
@@ -148,9 +161,14 @@ class LeaseBorrower(Holder):
     __slots__ = ("version", "version_old")
 
     def __init__(
-        self, borrower_id: BorrowerId, session_id: SessionId, client_id: str, lease_ms: int
+        self,
+        borrower_id: BorrowerId,
+        session_id: SessionId,
+        client_id: str,
+        lease_ms: int,
+        subscription: int = 0,
     ) -> None:
-        super().__init__(borrower_id, session_id, client_id, lease_ms)
+        super().__init__(borrower_id, session_id, client_id, lease_ms, subscription)
         self.version = 0
         """Of the stream set; 0 while there is none."""
         self.version_old = 0

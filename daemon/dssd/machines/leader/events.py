@@ -309,6 +309,8 @@ class MemberView:
     connected_for_ms: int
     leaving: bool = False
     """It gets nothing more."""
+    subscription: int = 0
+    """Of its session."""
 
 
 @dataclass(frozen=True, slots=True)

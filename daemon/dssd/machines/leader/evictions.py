@@ -46,7 +46,8 @@ def _meant(state: Leader, asked: Evict) -> list[Member]:
         return [each for each in state.members.values() if each.client_id == asked.ban.client_id]
     if asked.borrower_id in state.members:
         return [state.members[asked.borrower_id]]
-    return [state.members[each] for each in state.sessions.get(asked.session_id, ())]
+    of_session = (state.members[each] for each in state.sessions.get(asked.session_id, ()))
+    return [each for each in of_session if asked.subscription in (None, each.subscription)]
 
 
 def _begin(turn: LeaderTurn, member: Member) -> None:

@@ -81,6 +81,8 @@ class Evict:
     """How long it may take for that; None: as for every revoke."""
     ban: Ban | None = None
     """Keeps its client out from now on; all its members are ended."""
+    subscription: int | None = None
+    """With which it began: what its client subscribes to later is not meant. None: any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,4 +93,13 @@ class LiftBan:
     client_id: str
 
 
-HandOverInstruction = Rebalance | TransferGrant | RevokeGrant | Unpin | Evict | LiftBan
+@dataclass(frozen=True, slots=True)
+class CancelHandOvers:
+    """Begin nothing more of the operation; what of it is under way is done."""
+
+    number: int
+
+
+HandOverInstruction = (
+    Rebalance | TransferGrant | RevokeGrant | Unpin | Evict | LiftBan | CancelHandOvers
+)

@@ -11,14 +11,19 @@ Each hand-over is the orderly one of a rebalance: revoke with an heir, final rep
    fewest, and pins it there: the next rebalance might hand it straight back otherwise.
 4. While streams are kept for those who held them (`Leader.reserve`), hand-overs wait: who is to
    give or to take may not be back yet.
+5. A cancellation lets go of what was not begun; a hand-over that is under way is done, for a holder
+   that was asked for its stream may have let go of it.
 
 Invariant: an operation that is under way already is not begun again. This module does not know when
 a hand-over is done (`hand_overs_under_way`).
 """
 
+from collections import deque
+
 from dssd.limits import MOVE_AGAIN_MS, MOVES_A_STEP_MAX
 from dssd.machines.leader.commits import mark_dirty
 from dssd.machines.leader.hand_over_events import (
+    CancelHandOvers,
     HandOver,
     HandOverInstruction,
     Rebalance,
@@ -130,6 +135,33 @@ def unpin(turn: LeaderTurn, asked: Unpin) -> None:
         return
     pin(turn, lent, None)
     open_hand_over(turn, lent, OpenHandOver(asked.number, None, pins=False))
+
+
+def cancel_hand_overs(turn: LeaderTurn, asked: CancelHandOvers) -> None:
+    """Forget what of the operation was not begun; an eviction that was ends by itself."""
+    state, number = turn.state, asked.number
+    hand_overs = state.hand_overs
+    postponed = hand_overs.postponed.get(number)
+    if postponed is not None and _was_begun(state, postponed):
+        return
+    hand_overs.postponed.pop(number, None)
+    left_out = [move for of, move in hand_overs.asked if of == number]
+    hand_overs.asked = deque(each for each in hand_overs.asked if each[0] != number)
+    if number in hand_overs.unended:
+        hand_overs.unended[number].difference_update(move.stream for move in left_out)
+    if all(each.number != number for each in state.evictions.by_member.values()):
+        conclude_if_handed(turn, number)
+
+
+def _was_begun(state: Leader, asked: HandOverInstruction) -> bool:
+    """Whether a leader of before has pinned the stream for it: the pin moves it in any case."""
+    if not isinstance(asked, TransferGrant | RevokeGrant):
+        return False
+    lent = state.streams.get(asked.stream)
+    pinned = None if lent is None else lent.pinned_session_id
+    if isinstance(asked, TransferGrant):
+        return pinned == asked.session_id
+    return pinned not in (None, asked.session_id)
 
 
 def pin(turn: LeaderTurn, lent: LentStream, session_id: SessionId | None) -> None:

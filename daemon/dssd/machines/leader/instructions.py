@@ -20,6 +20,7 @@ from dssd.machines.leader.events import (
 )
 from dssd.machines.leader.evictions import evict, lift_ban
 from dssd.machines.leader.hand_over_events import (
+    CancelHandOvers,
     Evict,
     LiftBan,
     Rebalance,
@@ -27,7 +28,13 @@ from dssd.machines.leader.hand_over_events import (
     TransferGrant,
     Unpin,
 )
-from dssd.machines.leader.hand_overs import rebalance, revoke_grant, transfer_grant, unpin
+from dssd.machines.leader.hand_overs import (
+    cancel_hand_overs,
+    rebalance,
+    revoke_grant,
+    transfer_grant,
+    unpin,
+)
 from dssd.machines.leader.lent_stream import LentStream
 from dssd.machines.leader.moves_under_way import conclude_if_done
 from dssd.machines.leader.pausing import cancel_pause, change_pause
@@ -117,6 +124,7 @@ INSTRUCTIONS: Mapping[type[Instruction], Callable[..., None]] = {
     Unpin: unpin,
     Evict: evict,
     LiftBan: lift_ban,
+    CancelHandOvers: cancel_hand_overs,
     PauseGroup: change_pause,
     CancelPause: cancel_pause,
 }

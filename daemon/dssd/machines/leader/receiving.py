@@ -83,7 +83,8 @@ def _admit(turn: LeaderTurn, message: LeaderWanted) -> None:
         turn.send(banned)
         return
     if message.borrower_id not in state.members:
-        member = Member(message.borrower_id, message.session_id, message.client_id, turn.now_ms)
+        who = message.borrower_id, message.session_id, message.client_id
+        member = Member(*who, turn.now_ms, message.subscription)
         state.members[member.borrower_id] = member
         state.sessions.setdefault(member.session_id, {})[member.borrower_id] = None
         state.timers.clear(Alarm.IDLE)

@@ -109,12 +109,19 @@ class Member:
 
     __slots__ = (
         "borrower_id", "client_id", "inherits", "joined_ms", "leaving", "session_id", "streams",
+        "subscription",
     )  # fmt: skip
 
     def __init__(
-        self, borrower_id: BorrowerId, session_id: SessionId, client_id: str, joined_ms: int
+        self,
+        borrower_id: BorrowerId,
+        session_id: SessionId,
+        client_id: str,
+        joined_ms: int,
+        subscription: int = 0,
     ) -> None:
         self.borrower_id = borrower_id
+        self.subscription = subscription
         self.session_id = session_id
         self.client_id = client_id
         self.joined_ms = joined_ms
@@ -243,6 +250,7 @@ def view(state: Leader, now_ms: int) -> LeaderView:
             len(member.streams),
             now_ms - member.joined_ms,
             member.leaving,
+            member.subscription,
         )
         for member in state.members.values()
     )

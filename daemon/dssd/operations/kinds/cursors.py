@@ -6,6 +6,7 @@ leader makes each of them as soon as nobody holds its stream. Invariant: a strea
 change has no effect is not touched, so its holder goes on undisturbed.
 """
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import assert_never
@@ -43,7 +44,7 @@ from dssd.operations.changes import (
 )
 from dssd.operations.cursor_targets import found_target, within
 from dssd.operations.limits import RECORDS_SKIPPED_MAX, STREAMS_MOVED_MAX
-from dssd.operations.plans import Begun, Plan, StreamPlan, subject_of
+from dssd.operations.plans import Begun, Made, Plan, StreamPlan, subject_of
 from dssd.store.paging import scan_all
 from dssd.store.port import Put, Store, Write
 from dssd.store.rows import GroupRow, MadeMoveRow, OperationRow, PendingMoveRow
@@ -123,13 +124,18 @@ class CursorMoves:
         assert plan.group is not None
         return _begun(plan.group, await self._moving_back(undone, plan.group), number)
 
-    def resumed(self, row: OperationRow) -> Begun:
+    async def resumed(self, row: OperationRow) -> Begun:
         """The leader reads the moves that are pending when it takes over."""
         return Begun(instruction=MoveCursorsNow(row.number, ()))
 
     def cancellation(self, row: OperationRow) -> Instruction:
         """What is not moved yet stays."""
         return CancelMoves(row.number)
+
+    async def made(self, row: OperationRow) -> Made:
+        """The cursors that moved."""
+        moved = await scan_all(self._store, MadeMoveRow, (row.number,))
+        return Made(len(moved), json.loads(row.after)["moves"], "cursors have moved")
 
     # Resolving
 

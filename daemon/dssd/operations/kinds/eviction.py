@@ -21,10 +21,10 @@ from dssd.machines.leader.events import Instruction, MemberView
 from dssd.operations.changes import Evict, Undo
 from dssd.operations.kinds.members import Membership, id_of, membership
 from dssd.operations.limits import BANS_A_GROUP_MAX, EVICTION_GRACE_MS_MAX
-from dssd.operations.plans import Begun, Plan, subject_of
+from dssd.operations.plans import Begun, Made, Plan, subject_of
 from dssd.store.paging import scan_all
 from dssd.store.port import Delete, Put, Store, Versioned, VersionIs
-from dssd.store.rows import BanRow, OperationRow
+from dssd.store.rows import BanRow, OperationRow, SubscriptionRow
 
 EVICT = "borrowers.evict"
 
@@ -63,8 +63,10 @@ class Evictions:
             "borrower_id": id_of(member),
             "session_id": member.session_id.hex(),
             "client_id": member.client_id,
+            "subscription": member.subscription,
             "grace_ms": change.grace_ms,
         }
+        after["version"] = await self._version(after)
         row = None
         if change.ban_ms is not None:
             until_ms = self._clock.wall_ms() + change.ban_ms
@@ -109,20 +111,33 @@ class Evictions:
             after={"client_id": ban.row.client_id},
         )
 
-    def resumed(self, row: OperationRow) -> Begun:
-        """The session's member of after the restart is ended, if it comes back."""
+    async def resumed(self, row: OperationRow) -> Begun:
+        """The member is ended if it comes back, unless what its client has now is another."""
         after = json.loads(row.after)
         if row.undoes:
             return Begun(instruction=leader.LiftBan(row.number, after["client_id"]))
         ban = None
+        is_bound = "version" in after and "banned_until_ms" not in after
+        if is_bound and await self._version(after) != after["version"]:
+            return Begun()
         if "banned_until_ms" in after:
             until_ms = after["banned_until_ms"]
             ban = BanRow(row.group_id, after["client_id"], until_ms, row.number)
         return Begun(instruction=self._evict(row.number, row.reason, ban, after))
 
     def cancellation(self, row: OperationRow) -> Instruction | None:
-        """The member was told already."""
-        return None
+        """A member that was not asked to leave stays; a ban counts from the commit."""
+        is_final = row.undoes or "banned_until_ms" in json.loads(row.after)
+        return None if is_final else leader.CancelHandOvers(row.number)
+
+    async def made(self, row: OperationRow) -> Made:
+        """Whether the member is gone."""
+        after = json.loads(row.after)
+        live = self._registry.snapshot(row.group_id)
+        who = bytes.fromhex(after["session_id"]), after.get("subscription")
+        members = () if live is None else live.members
+        is_there = any((each.session_id, each.subscription) == who for each in members)
+        return Made(not is_there, 1)
 
     def _evict(
         self, number: int, reason: str, ban: BanRow | None, after: dict[str, Any]
@@ -134,7 +149,14 @@ class Evictions:
             reason or f"operation {number} gives no reason",
             after["grace_ms"],
             None if ban is None else ban_of(ban, self._clock),
+            after.get("subscription"),
         )
+
+    async def _version(self, after: dict[str, Any]) -> int | None:
+        """Of the row of the member's subscription: one that begins anew has another."""
+        key = bytes.fromhex(after["session_id"]), after["subscription"]
+        found = await self._store.read(SubscriptionRow, key)
+        return None if found is None else found.version
 
     async def _check_bans(self, live: Membership, member: MemberView) -> None:
         bans = await scan_all(self._store, BanRow, (live.group.group_id,))

@@ -4,11 +4,23 @@ from typing import NoReturn
 
 from dss_core.errors import NotUndoable
 from dssd.machines.leader.events import Instruction
-from dssd.operations.plans import Begun, Plan
+from dssd.operations.plans import Begun, Made, Plan
 from dssd.store.rows import OperationRow
 
 
-class Final:
+class Unstoppable:
+    """The part of a kind that is about stopping, where nothing of it waits."""
+
+    def cancellation(self, row: OperationRow) -> Instruction | None:
+        """It cannot be stopped."""
+        return None
+
+    async def made(self, row: OperationRow) -> Made:
+        """All of it: it cannot be stopped."""
+        return Made(1, 1)
+
+
+class Final(Unstoppable):
     """The part of a kind that is about going back; its plans say why there is none."""
 
     async def plan_undo(self, undone: OperationRow) -> Plan:
@@ -22,10 +34,6 @@ class Final:
     async def begin_undo(self, undone: OperationRow, plan: Plan, number: int) -> Begun:
         """As `plan_undo`."""
         self._refuse(undone)
-
-    def cancellation(self, row: OperationRow) -> Instruction | None:
-        """It cannot be stopped."""
-        return None
 
     def _refuse(self, undone: OperationRow) -> NoReturn:
         why = undone.not_undoable_because

@@ -11,7 +11,6 @@ from dss_core.times import text_of_span
 from dssd.leaders.declarations import STALL, check_settings
 from dssd.leaders.groups import Groups
 from dssd.leaders.registry import Registry
-from dssd.machines.leader.events import Instruction
 from dssd.operations.changes import Change, EditGroup, Undo
 from dssd.operations.kinds.edited_fields import (
     Fields,
@@ -22,12 +21,13 @@ from dssd.operations.kinds.edited_fields import (
     taken_back,
     written,
 )
+from dssd.operations.kinds.final import Unstoppable
 from dssd.operations.plans import Begun, Plan, subject_of
 from dssd.store.port import Store
 from dssd.store.rows import GroupRow, OperationRow
 
 
-class GroupEdits:
+class GroupEdits(Unstoppable):
     """Edits of groups."""
 
     def __init__(self, store: Store, groups: Groups, registry: Registry) -> None:
@@ -63,13 +63,9 @@ class GroupEdits:
         """As `begin`."""
         return self._begun(plan, await fields_before(self._store, undone))
 
-    def resumed(self, row: OperationRow) -> Begun:
+    async def resumed(self, row: OperationRow) -> Begun:
         """An edit is done when it is committed."""
         return Begun()
-
-    def cancellation(self, row: OperationRow) -> Instruction | None:
-        """It cannot be stopped."""
-        return None
 
     async def _planned(self, change: Change, group: GroupRow, wanted: Fields) -> Plan:
         changed = changed_fields(group, wanted)

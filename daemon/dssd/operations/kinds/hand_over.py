@@ -29,14 +29,20 @@ from dssd.operations.changes import (
     TransferGrant,
     Undo,
 )
+from dssd.operations.history import CANCELLED
 from dssd.operations.kinds.members import Membership, id_of, membership
 from dssd.operations.limits import MOVES_A_PLAN_MAX
-from dssd.operations.plans import Begun, Plan, subject_of
-from dssd.store.rows import OperationRow
+from dssd.operations.plans import Begun, Made, Plan, subject_of
+from dssd.store.paging import scan_all
+from dssd.store.port import Store
+from dssd.store.rows import GrantRow, OperationRow
 
 REBALANCE = "groups.rebalance"
 TRANSFER = "grants.transfer"
 REVOKE = "grants.revoke"
+
+_PLACE = ("storage_topic_id", "partition")
+HANDS = "streams have changed hands"
 
 _KINDS = {Rebalance: REBALANCE, TransferGrant: TRANSFER, RevokeGrant: REVOKE}
 
@@ -46,7 +52,8 @@ HandOver = Rebalance | TransferGrant | RevokeGrant
 class HandOvers:
     """Plans and begins operations that let streams change hands."""
 
-    def __init__(self, groups: Groups, registry: Registry) -> None:
+    def __init__(self, store: Store, groups: Groups, registry: Registry) -> None:
+        self._store = store
         self._groups = groups
         self._registry = registry
 
@@ -74,7 +81,10 @@ class HandOvers:
         change = plan.change
         if isinstance(change, Rebalance):
             moves = tuple(_hand_over(move, live) for move in change.moves)
-            return Begun(group=plan.group, instruction=leader.Rebalance(number, moves))
+            takers = {"takers": _takers(moves, live)}
+            return Begun(
+                group=plan.group, instruction=leader.Rebalance(number, moves), after=takers
+            )
         assert isinstance(change, TransferGrant | RevokeGrant)
         stream = live.stream(change.stream)
         after = _place(stream)
@@ -96,7 +106,8 @@ class HandOvers:
         """What taking the pin away would do.
 
         Raises:
-            NotUndoable: the stream is not pinned by the operation any more.
+            NotUndoable: the stream is not pinned by the operation any more; a later one may have
+                pinned it to the same member.
         """
         group = self._groups.get(undone.group_id)
         live = Membership(group, await self._registry.survey(group))
@@ -106,6 +117,7 @@ class HandOvers:
         if pinned is None or pinned.hex() != after["session_id"]:
             why = "the stream is pinned to that member no more"
             raise NotUndoable(number=undone.number, kind=undone.kind, why=why)
+        await self._refuse_built_on(undone, after)
         return Plan(
             change=Undo(undone.number),
             kind=undone.kind,
@@ -119,6 +131,17 @@ class HandOvers:
             not_undoable_because="a stream is pinned anew with dssctl grants transfer",
         )
 
+    async def _refuse_built_on(self, undone: OperationRow, after: dict[str, Any]) -> None:
+        """Whose pin it is now: a member that left and came back may have been given it anew."""
+        for found in await scan_all(self._store, OperationRow, after=(undone.number,)):
+            later = found.row
+            if later.group_id != undone.group_id or later.state == CANCELLED:
+                continue
+            since = json.loads(later.after)
+            if all(since.get(name) == after[name] for name in _PLACE):
+                why = f"operation {later.number}, {later.kind}, was about this stream later"
+                raise NotUndoable(number=undone.number, kind=undone.kind, why=why)
+
     async def begin_undo(self, undone: OperationRow, plan: Plan, number: int) -> Begun:
         """The pin goes with the next commit of the leader."""
         assert plan.group is not None
@@ -126,15 +149,33 @@ class HandOvers:
         instruction = _instruction_of(f"{undone.kind}.undo", number, after)
         return Begun(group=plan.group, instruction=instruction, after=after)
 
-    def resumed(self, row: OperationRow) -> Begun:
+    async def resumed(self, row: OperationRow) -> Begun:
         """Of a rebalance nothing: no borrower of its plan outlives a daemon."""
         if row.kind == REBALANCE:
             return Begun(instruction=leader.Rebalance(row.number, ()))
         return Begun(instruction=_instruction_of(row.kind, row.number, json.loads(row.after)))
 
     def cancellation(self, row: OperationRow) -> Instruction | None:
-        """What is being handed over has left its holder."""
-        return None
+        """What is not begun is left out; what is under way is done."""
+        return None if row.undoes else leader.CancelHandOvers(row.number)
+
+    async def made(self, row: OperationRow) -> Made:
+        """The streams that were last granted to those who were to have them."""
+        after = json.loads(row.after)
+        found = await scan_all(self._store, GrantRow, (row.group_id,))
+        last = {(at.row.storage_topic_id, at.row.partition): at.row.session_id for at in found}
+        if row.kind == REBALANCE:
+            wanted = [
+                (bytes.fromhex(who), tuple(at))
+                for who, all in after.get("takers", ())
+                for at in all
+            ]
+            done = sum(last.get(at) == taker for taker, at in wanted)
+            return Made(done, len(wanted), HANDS)
+        holder = last.get((after["storage_topic_id"], after["partition"]))
+        named = holder == bytes.fromhex(after["session_id"])
+        # A revoke names the one that is not to have it any more.
+        return Made(named if row.kind == TRANSFER else not named, 1, HANDS)
 
     def _plan_rebalance(self, change: Rebalance, live: Membership) -> Plan:
         if change.moves_max is not None and not change.moves_max > 0:
@@ -282,6 +323,16 @@ def _count(moves: Sequence[StreamMove]) -> str:
 def _hand_over(move: StreamMove, live: Membership) -> leader.HandOver:
     stream = live.stream(move.stream).view.stream
     return leader.HandOver(stream, move.from_borrower_id or None, move.to_borrower_id)
+
+
+def _takers(moves: Iterable[leader.HandOver], live: Membership) -> list[tuple[str, list[StreamId]]]:
+    """The streams that each session is to have: what tells later which of the moves were made."""
+    takers: dict[str, list[StreamId]] = {}
+    for move in moves:
+        taker = live.by_id(move.taker)
+        if taker is not None:
+            takers.setdefault(taker.session_id.hex(), []).append(move.stream)
+    return list(takers.items())
 
 
 def _place(stream: StreamSurvey) -> dict[str, Any]:

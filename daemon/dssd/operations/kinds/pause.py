@@ -21,7 +21,7 @@ from dssd.machines.leader.events import CancelPause, Instruction
 from dssd.machines.leader.events import PauseGroup as PauseGroupNow
 from dssd.operations.changes import PauseGroup, ResumeGroup, Undo
 from dssd.operations.limits import PAUSE_MS_MAX
-from dssd.operations.plans import EVERYTHING, Begun, Plan, StreamPlan, subject_of
+from dssd.operations.plans import EVERYTHING, Begun, Made, Plan, StreamPlan, subject_of
 from dssd.store.rows import GroupRow, OperationRow
 
 PAUSE, RESUME = "groups.pause", "groups.resume"
@@ -87,7 +87,7 @@ class Pauses:
         assert plan.group is not None
         return _begun(plan.group, self._before(undone, plan.group), number)
 
-    def resumed(self, row: OperationRow) -> Begun:
+    async def resumed(self, row: OperationRow) -> Begun:
         """The members are told once more how the group stands by now."""
         paused = self._groups.get(row.group_id).paused
         return Begun(instruction=PauseGroupNow(row.number, paused))
@@ -95,6 +95,10 @@ class Pauses:
     def cancellation(self, row: OperationRow) -> Instruction:
         """Members that have not confirmed are not waited for; the group stays as it is."""
         return CancelPause(row.number)
+
+    async def made(self, row: OperationRow) -> Made:
+        """Who has confirmed is kept nowhere."""
+        return Made(0, 1)
 
     def _wanted(self, change: PauseGroup | ResumeGroup) -> _Pause:
         if isinstance(change, ResumeGroup):

@@ -66,7 +66,7 @@ class GroupRemovals(Final):
             before={"group_id": group.group_id, "plan": list(plan.effects)},
         )
 
-    def resumed(self, row: OperationRow) -> Begun:
+    async def resumed(self, row: OperationRow) -> Begun:
         """It may have been removed already."""
         return Begun(work=partial(self._remove, json.loads(row.before)["group_id"]))
 
@@ -130,7 +130,7 @@ class TopicRemovals(Final):
             before={"topic_id": topic.topic_id, "plan": list(plan.effects)},
         )
 
-    def resumed(self, row: OperationRow) -> Begun:
+    async def resumed(self, row: OperationRow) -> Begun:
         """It may have been removed already."""
         return Begun(work=partial(self._remove, row.subject, json.loads(row.before)["topic_id"]))
 

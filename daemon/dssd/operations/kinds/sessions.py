@@ -8,6 +8,7 @@ import json
 from collections.abc import Awaitable, Callable
 from functools import partial
 
+from dss_core.errors import SessionReplaced
 from dssd.operations.changes import CloseSession
 from dssd.operations.kinds.final import Final
 from dssd.operations.plans import Begun, Plan
@@ -27,10 +28,11 @@ class SessionClosures(Final):
 
         Raises:
             SessionNotFound: the client has none.
+            SessionReplaced: it has another one than the change names.
         """
-        session = await self._sessions.find(change.client_id)
+        session = await self._found(change)
         return Plan(
-            change=change,
+            change=CloseSession(session.client_id, session.session_id),
             kind="sessions.close",
             subject=session.client_id,
             revision=0,
@@ -43,7 +45,8 @@ class SessionClosures(Final):
 
     async def begin(self, plan: Plan, number: int) -> Begun:
         """The end, as work."""
-        session = await self._sessions.find(plan.subject)
+        assert isinstance(plan.change, CloseSession)
+        session = await self._found(plan.change)
         before = {
             "session_id": session.session_id.hex(),
             "state": session.state,
@@ -52,10 +55,16 @@ class SessionClosures(Final):
         }
         return Begun(work=self._work(session.client_id, session.session_id), before=before)
 
-    def resumed(self, row: OperationRow) -> Begun:
+    async def resumed(self, row: OperationRow) -> Begun:
         """It may have ended already."""
         session_id = bytes.fromhex(json.loads(row.before)["session_id"])
         return Begun(work=self._work(row.subject, session_id))
+
+    async def _found(self, change: CloseSession) -> SessionView:
+        session = await self._sessions.find(change.client_id)
+        if change.session_id not in (b"", session.session_id):
+            raise SessionReplaced(client_id=change.client_id)
+        return session
 
     def _work(self, client_id: str, session_id: bytes) -> Callable[[], Awaitable[None]]:
         return partial(self._sessions.close, client_id, session_id)

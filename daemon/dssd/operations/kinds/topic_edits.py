@@ -24,7 +24,6 @@ from dssd.leaders.topic_readers import readers_of
 from dssd.limits import FULL_DISK_RETRY_S
 from dssd.log.port import Expiring, Log
 from dssd.loop_yield import LoopTurn
-from dssd.machines.leader.events import Instruction
 from dssd.operations.changes import Change, EditTopic, Undo
 from dssd.operations.kinds.edited_fields import (
     TOPIC_ID,
@@ -36,6 +35,7 @@ from dssd.operations.kinds.edited_fields import (
     taken_back,
     written,
 )
+from dssd.operations.kinds.final import Unstoppable
 from dssd.operations.limits import GROUPS_NAMED_MAX
 from dssd.operations.plans import Begun, Plan, subject_of
 from dssd.store.port import Put, Store, VersionIs
@@ -60,7 +60,7 @@ class EditedLog(Log, Protocol):
         """Return once all that was appended before is durable."""
 
 
-class TopicEdits:
+class TopicEdits(Unstoppable):
     """Edits of topics."""
 
     def __init__(
@@ -111,13 +111,9 @@ class TopicEdits:
         fields = await fields_before(self._store, undone)
         return await self._begun(self._edited(undone), fields)
 
-    def resumed(self, row: OperationRow) -> Begun:
+    async def resumed(self, row: OperationRow) -> Begun:
         """The syncs may not have been made."""
         return Begun(work=partial(self._sync_edited, row))
-
-    def cancellation(self, row: OperationRow) -> Instruction | None:
-        """It cannot be stopped."""
-        return None
 
     def _edited(self, row: OperationRow) -> Topic:
         """The topic that an operation edited.

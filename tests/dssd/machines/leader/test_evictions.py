@@ -4,7 +4,7 @@ import pytest
 
 from dss_core.errors import BorrowerEvicted, ClientBanned
 from dssd.machines.borrower.events import Ended, Recreate
-from dssd.machines.leader.hand_over_events import Ban, Evict, LiftBan
+from dssd.machines.leader.hand_over_events import Ban, CancelHandOvers, Evict, LiftBan
 from dssd.machines.leader.lent_stream import StreamState
 from dssd.machines.messages import Invalidate
 from support.played_group import PlayedGroup
@@ -224,6 +224,42 @@ def test_an_idle_leader_ends_the_evictions_that_wait(protocol: str) -> None:
     group.ask(evict(7, ANN))
     group.pass_ms(40_000)
     assert group.concluded == [7]
+
+
+@BOTH
+def test_an_eviction_that_a_restart_interrupts_spares_what_its_client_subscribed_to_anew(
+    protocol: str,
+) -> None:
+    group = group_of(protocol, ANN, BOB)
+    group.take_over(restarted=True)
+    group.begin(b"ann 2", session=session_of(ANN), subscription=2)
+    group.begin(b"ann 1", session=session_of(ANN), subscription=1)
+    group.ask(Evict(7, ANN, session_of(ANN), "stuck", subscription=1))
+    group.pass_ms(6_000)
+    assert group.concluded == [7]
+    assert group.members[b"ann 1"].over == EVICTED
+    assert group.members[b"ann 2"].over is None
+    assert len(group.held(b"ann 2")) == 4
+
+
+@BOTH
+def test_an_eviction_that_is_cancelled_before_it_begins_ends_nobody(protocol: str) -> None:
+    group = group_of(protocol, ANN, BOB)
+    group.take_over(restarted=True)
+    group.begin(b"ann 2", session=session_of(ANN))
+    assert group.ask(evict(7, ANN), CancelHandOvers(7)) == [7]
+    group.pass_ms(6_000)
+    assert group.members[b"ann 2"].over is None
+
+
+@BOTH
+def test_an_eviction_that_is_under_way_is_done_although_it_is_cancelled(protocol: str) -> None:
+    group = group_of(protocol, ANN, BOB)
+    group.members[ANN].holding = True
+    assert group.ask(evict(7, ANN), CancelHandOvers(7)) == []
+    group.give_back(ANN)
+    assert group.concluded == [7]
+    assert group.members[ANN].over == EVICTED
 
 
 # Bans

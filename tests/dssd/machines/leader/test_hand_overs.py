@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dss_core.progress import Progress
+from dssd.limits import MOVES_A_STEP_MAX
 from dssd.machines.leader.events import (
     Committed,
     Concluded,
@@ -17,6 +18,7 @@ from dssd.machines.leader.events import (
 )
 from dssd.machines.leader.hand_over_events import (
     Ban,
+    CancelHandOvers,
     Evict,
     HandOver,
     Rebalance,
@@ -512,6 +514,70 @@ def test_many_moves_are_begun_in_portions(protocol: str) -> None:
     assert group.shares(ANN, BOB) == [0, 450]
 
 
+# Cancellations
+
+
+@BOTH
+def test_hand_overs_that_were_not_begun_are_left_out_by_a_cancellation(protocol: str) -> None:
+    many = MOVES_A_STEP_MAX + 50
+    group = group_of(protocol, ANN, streams=many)
+    group.begin(BOB)
+    moves = [(at, ANN, BOB) for at in range(many)]
+    group.members[ANN].holding = True
+    group.ask(rebalance(7, *moves))
+    assert group.ask(CancelHandOvers(7)) == []
+    group.give_back(ANN)
+    assert group.concluded == [7]
+    assert len(group.held(BOB)) == MOVES_A_STEP_MAX
+    assert not group.leader.hand_overs.asked
+
+
+@BOTH
+def test_a_hand_over_that_is_under_way_is_done_although_it_is_cancelled(protocol: str) -> None:
+    group = group_of(protocol, ANN, BOB)
+    group.members[ANN].holding = True
+    assert group.ask(transfer(7, 0, BOB), CancelHandOvers(7)) == []
+    group.give_back(ANN)
+    assert group.concluded == [7]
+    assert 0 in group.held(BOB)
+
+
+@BOTH
+def test_what_waits_for_reservations_is_forgotten_when_it_is_cancelled(protocol: str) -> None:
+    group = group_of(protocol, ANN, BOB)
+    group.take_over(restarted=True)
+    group.begin(b"ann 2", session=session_of(ANN))
+    group.begin(b"bob 2", session=session_of(BOB))
+    asked = transfer(7, 0, BOB), revoke(8, 1, ANN), rebalance(9, (2, BOB, ANN))
+    assert group.ask(*asked, *(CancelHandOvers(number) for number in (7, 8, 9))) == [7, 8, 9]
+    group.pass_ms(6_000)
+    assert group.shares(b"ann 2", b"bob 2") == [2, 2]
+    assert [group.pinned_to(at) for at in range(4)] == [None] * 4
+
+
+@BOTH
+@pytest.mark.parametrize("kind", ["transfer", "revoke"])
+def test_what_a_leader_before_has_begun_is_done_although_it_is_cancelled(
+    protocol: str, kind: str
+) -> None:
+    group = group_of(protocol, ANN, BOB)
+    group.members[ANN].holding = True
+    asked = transfer(7, 0, BOB) if kind == "transfer" else revoke(7, 0, ANN)
+    group.ask(asked)
+    assert group.pinned_to(0) == session_of(BOB)
+    group.take_over(restarted=True)
+    group.begin(b"ann 2", session=session_of(ANN))
+    group.begin(b"bob 2", session=session_of(BOB))
+    assert group.ask(asked, CancelHandOvers(7)) == []
+    group.pass_ms(6_000)
+    assert group.concluded == [7]
+    assert 0 in group.held(b"bob 2")
+
+
+def test_a_cancellation_of_what_nobody_knows_concludes() -> None:
+    assert group_of("borrow", ANN).ask(CancelHandOvers(7)) == [7]
+
+
 def test_nothing_is_begun_where_nothing_was_asked_for() -> None:
     group = group_of("borrow", ANN)
     group.pass_ms(10)
@@ -551,6 +617,7 @@ STEPS = st.one_of(
     st.tuples(st.just("take over"), st.booleans()),
     st.tuples(st.just("pass"), st.integers(0, 3_000)),
     st.tuples(st.just("gone"), AT),
+    st.tuples(st.just("cancel"), st.integers(1, 10)),
 )
 
 
@@ -560,6 +627,7 @@ class Unruly:
     def __init__(self, protocol: str) -> None:
         self.group = group_of(protocol, ANN, BOB, streams=4)
         self.asked: dict[int, Instruction] = {}
+        self.cancelled: set[int] = set()
         self.borrowers = 0
         self.present: dict[bytes, bytes] = {ANN: ANN, BOB: BOB}
         """The borrower of each session that has one."""
@@ -603,8 +671,15 @@ class Unruly:
             case ("gone", int(at)):
                 group.rows.pop(stream(at), None)
                 group.gone(at)
-            case (str(what), bytes(name)):
-                self.let(what, name)
+            case ("cancel", int(asked)):
+                self.cancel(asked)
+            case _:
+                self.let(*act)  # type: ignore[arg-type] # what is left
+
+    def cancel(self, number: int) -> None:
+        if number in self.asked:
+            self.cancelled.add(number)
+            self.group.ask(CancelHandOvers(number))
 
     def let(self, what: str, name: bytes) -> None:
         group, borrower = self.group, self.borrower(name)
@@ -626,7 +701,10 @@ class Unruly:
     def take_over(self, *, restarted: bool) -> None:
         group = self.group
         group.take_over(restarted=restarted)
-        group.ask(*(self.asked[each] for each in self.asked.keys() - set(group.concluded)))
+        for number in sorted(self.asked.keys() - set(group.concluded)):
+            group.ask(self.asked[number])
+            if number in self.cancelled:
+                group.ask(CancelHandOvers(number))
 
 
 @settings(max_examples=share(60, 400), deadline=None)
