@@ -213,6 +213,7 @@ class Daemon:
                 audit,
                 parts.events.note,
                 Capacity(max(1, connections_max() // len(addresses))),
+                known_bytes=lambda: 0,
             )
             self._listening = doors.bind(addresses, operators)
             background = self._background(parts, doors, tasks)

@@ -1,11 +1,18 @@
-"""Audits of servers that tests build."""
+"""Audits and counts of servers that tests build."""
 
 from dssd.clock import Clock
 from dssd.events.model import unheard
+from dssd.limits import CONCURRENT_CALLS_MAX
 from dssd.rpc.audit import Audit
+from dssd.rpc.calls import Calls
 from dssd.rpc.unix_peers import UnixPeers
 
 
 def unaudited() -> Audit:
     """One that nobody hears."""
     return Audit(unheard, UnixPeers(()), Clock())
+
+
+def uncounted() -> Calls:
+    """Calls of processes that nobody knows."""
+    return Calls(CONCURRENT_CALLS_MAX, unheard, lambda _: None)

@@ -1,11 +1,12 @@
 """A peer that speaks HTTP/2 by hand, so that it may stop in the middle of anything.
 
-Invariant: it sends only what it is told to, and reads nothing unless it is told to; it answers
-neither settings nor pings by itself.
+Invariant: it sends no more than the server allows, and nothing but what it is told to. While it
+sends or listens it answers pings, so that it is taken for alive.
 """
 
 import socket
 import struct
+from collections import defaultdict
 from pathlib import Path
 from typing import Self
 
@@ -16,7 +17,11 @@ END_HEADERS = 0x4
 FRAME_BYTES_MAX = 16_384
 """What a peer takes that did not say otherwise."""
 
+INITIAL_WINDOW = 65_535
+_INITIAL_WINDOW_SETTING = 4
 _HEAD = struct.Struct(">I")
+_SETTING = struct.Struct(">HI")
+_HEAD_BYTES = 9
 
 
 def frame(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
@@ -37,6 +42,10 @@ class RawPeer:
         self.socket = socket.socket(socket.AF_UNIX)
         self.socket.connect(str(path))
         self._streams = 0
+        self._window = INITIAL_WINDOW
+        self._stream_window = INITIAL_WINDOW
+        """Of a stream that is new."""
+        self._stream_windows: defaultdict[int, int] = defaultdict(lambda: self._stream_window)
 
     def __enter__(self) -> Self:
         """Nothing is sent yet."""
@@ -48,7 +57,8 @@ class RawPeer:
 
     def greet(self) -> None:
         """Begin as every client must."""
-        self.send(PREFACE + frame(SETTINGS, 0, 0, b"") + frame(SETTINGS, ACK, 0, b""))
+        self.send(PREFACE + frame(SETTINGS, 0, 0, b""))
+        self.heard(SETTINGS)
 
     def send(self, data: bytes) -> None:
         """Send these bytes, all of them."""
@@ -72,16 +82,24 @@ class RawPeer:
         return stream
 
     def data(self, stream: int, data: bytes) -> None:
-        """Send a part of a call's message, in as many frames as it takes."""
-        for at in range(0, len(data), FRAME_BYTES_MAX):
-            self.send(frame(DATA, 0, stream, data[at : at + FRAME_BYTES_MAX]))
+        """Send a part of a call's message, as the server takes it."""
+        at = 0
+        while at < len(data):
+            room = min(self._window, self._stream_windows[stream], FRAME_BYTES_MAX)
+            if room <= 0:
+                self._take_frame()
+                continue
+            piece = data[at : at + room]
+            self.send(frame(DATA, 0, stream, piece))
+            self._window -= len(piece)
+            self._stream_windows[stream] -= len(piece)
+            at += len(piece)
 
-    def heard(self, kind: int) -> bytes:
-        """The payload of the next frame of that kind; what comes before it is dropped."""
+    def heard(self, kind: int, stream: int | None = None) -> bytes:
+        """The payload of the next frame of that kind, on that stream if it is said which."""
         while True:
-            head = self._exactly(9)
-            payload = self._exactly(int.from_bytes(head[:3]))
-            if head[3] == kind:
+            found, found_stream, payload = self._take_frame()
+            if found == kind and stream in (None, found_stream):
                 return payload
 
     def is_cut(self, within_s: float) -> bool:
@@ -96,14 +114,40 @@ class RawPeer:
             return True
         return True
 
+    def _take_frame(self) -> tuple[int, int, bytes]:
+        head = self._exactly(_HEAD_BYTES)
+        payload = self._exactly(int.from_bytes(head[:3]))
+        kind, flags, stream = head[3], head[4], int.from_bytes(head[5:])
+        if kind == WINDOW_UPDATE:
+            self._widen(stream, int.from_bytes(payload))
+        elif kind == SETTINGS and not flags & ACK:
+            self._obey(payload)
+            self.send(frame(SETTINGS, ACK, 0, b""))
+        elif kind == PING and not flags & ACK:
+            self.send(frame(PING, ACK, 0, payload))
+        return kind, stream, payload
+
+    def _widen(self, stream: int, by: int) -> None:
+        if stream:
+            self._stream_windows[stream] += by
+        else:
+            self._window += by
+
+    def _obey(self, settings: bytes) -> None:
+        for setting, value in _SETTING.iter_unpack(settings):
+            if setting == _INITIAL_WINDOW_SETTING:
+                change, self._stream_window = value - self._stream_window, value
+                for stream in self._stream_windows:
+                    self._stream_windows[stream] += change
+
     def _exactly(self, count: int) -> bytes:
-        data = b""
+        data = bytearray()
         while len(data) < count:
             more = self.socket.recv(count - len(data))
             if not more:
                 raise ConnectionResetError("the server ended the connection")
             data += more
-        return data
+        return bytes(data)
 
 
 def _text(text: str) -> bytes:

@@ -31,17 +31,25 @@ Peer = Process | str
 
 
 class Connections:
-    """Those to the addresses of one server, which takes so many of them."""
+    """Those to one server, which takes so many of them."""
 
-    def __init__(self, addresses: Sequence[Address], note: Note, connections_max: int) -> None:
-        self._paths = {str(each.path) for each in addresses if isinstance(each, UnixAddress)}
-        self._ports = {each.port for each in addresses if not isinstance(each, UnixAddress)}
+    def __init__(self, note: Note, connections_max: int) -> None:
+        self._paths: frozenset[str] = frozenset()
+        self._ports: frozenset[int] = frozenset()
         self._note = note
         self._max = connections_max
         self._sockets: dict[int, Peer | None] = {}
         """By inode, the oldest first; None for a socket of something else."""
         self._held: Mapping[Peer, int] = {}
         self._processes: dict[int, Process] = {}
+
+    def listens_at(self, addresses: Sequence[Address]) -> None:
+        """The server took these addresses."""
+        unix = [each for each in addresses if isinstance(each, UnixAddress)]
+        self._paths = frozenset(str(each.path) for each in unix)
+        self._ports = frozenset(
+            each.port for each in addresses if not isinstance(each, UnixAddress)
+        )
 
     @property
     def held(self) -> Mapping[Peer, int]:

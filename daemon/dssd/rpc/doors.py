@@ -17,7 +17,9 @@ from dss_core.errors import SocketPathTooLong
 from dssd.addresses import Address, UnixAddress, unix_address
 from dssd.data_directory import OPERATORS_SOCKET_NAME, DataDirectory
 from dssd.events.model import Note
+from dssd.rpc.arrivals import ArrivalWatch
 from dssd.rpc.audit import Audit
+from dssd.rpc.calls import Calls
 from dssd.rpc.connections import Connections
 from dssd.rpc.limits import OPERATOR_CALLS_MAX, OPERATOR_CONNECTIONS_MAX
 from dssd.rpc.principal import Role
@@ -39,7 +41,10 @@ def operators_address(directory: DataDirectory) -> UnixAddress | None:
 
 
 class Doors:
-    """Both servers. `crash` is told of every programmer's error in a call."""
+    """Both servers. `crash` is told of every programmer's error in a call.
+
+    `known_bytes` says what lies in the heap on purpose, beside what has a fixed bound.
+    """
 
     def __init__(
         self,
@@ -48,15 +53,22 @@ class Doors:
         audit: Audit,
         note: Note,
         capacity: Capacity,
+        known_bytes: Callable[[], int],
     ) -> None:
         self._note = note
-        self._capacity = capacity
-        self._clients = RpcServer(registers, crash, audit, capacity)
+        self._known_bytes = known_bytes
+        self._addresses: tuple[Address, ...] = ()
+        self.connections = Connections(note, capacity.connections_max)
+        """Those of clients."""
+        self.calls = Calls(capacity.calls_max, note, self.connections.process)
+        """Those of clients."""
+        self._clients = RpcServer(registers, crash, audit, self.calls, capacity)
+        self._reserve = Connections(note, _OPERATORS.connections_max)
+        self._questions = Calls(_OPERATORS.calls_max, note, self._reserve.process)
+        roles = frozenset({Role.READ, Role.OPERATE})
         self._operators = RpcServer(
-            registers, crash, audit, _OPERATORS, roles=frozenset({Role.READ, Role.OPERATE})
+            registers, crash, audit, self._questions, _OPERATORS, roles=roles
         )
-        self._connections: list[Connections] = []
-        self._slow = SlowConsumerWatch((), note)
 
     def bind(
         self, addresses: Sequence[Address], operators: UnixAddress | None
@@ -68,26 +80,20 @@ class Doors:
         """
         bound = self._clients.bind(addresses)
         own = () if operators is None else self._operators.bind([operators])
-        self._connections = [
-            Connections(bound, self._note, self._capacity.connections_max),
-            Connections(own, self._note, OPERATOR_CONNECTIONS_MAX),
-        ]
-        self._slow = SlowConsumerWatch((*bound, *own), self._note)
+        self.connections.listens_at(bound)
+        self._reserve.listens_at(own)
+        self._addresses = (*bound, *own)
         return bound
 
     def watches(self) -> Sequence[tuple[str, Coroutine[None, None, NoReturn]]]:
         """What has to run while they are open, with its name."""
-        clients, operators = self._connections
+        arrivals = ArrivalWatch((self.calls, self._questions), self._note, self._known_bytes)
         return (
-            ("clogged sockets", self._slow.run()),
-            ("connections", clients.run()),
-            ("connections of operators", operators.run()),
+            ("clogged sockets", SlowConsumerWatch(self._addresses, self._note).run()),
+            ("connections", self.connections.run()),
+            ("connections of operators", self._reserve.run()),
+            ("messages on their way", arrivals.run()),
         )
-
-    @property
-    def connections(self) -> Connections:
-        """Those of clients."""
-        return self._connections[0]
 
     async def start(self) -> None:
         """Answer calls; the health is not serving yet."""

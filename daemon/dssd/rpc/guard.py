@@ -6,7 +6,9 @@ done. Any other exception, except its own cancellation, is a programmer's error 
 daemon, because the state that it left is unknown.
 
 The guard drives streaming handlers itself instead of leaving that to gRPC, so that an answer's
-generator is closed at once, in the task that ran it, when the peer goes away.
+generator is closed at once, in the task that ran it, when the peer goes away. It reads the requests
+itself too, single ones like streams, which are the same on the wire: gRPC would wait for a message
+without end, and hold what came of it.
 """
 
 import asyncio
@@ -22,6 +24,7 @@ from dss_core.errors import DiskFailed, MessageUnreadable
 from dssd.descriptors import shortage_in
 from dssd.exception_groups import condition_in
 from dssd.rpc.audit import Audit
+from dssd.rpc.calls import Calls
 from dssd.rpc.errors import abort
 from dssd.rpc.principal import Role, principal_of, require
 
@@ -36,11 +39,10 @@ Crash = Callable[[BaseException], None]
 class Guard(grpc.aio.ServerInterceptor):
     """Wraps the handler of every method, once."""
 
-    def __init__(
-        self, crash: Crash, audit: Audit, roles: frozenset[Role] = frozenset(Role)
-    ) -> None:
+    def __init__(self, crash: Crash, audit: Audit, calls: Calls, roles: frozenset[Role]) -> None:
         self._crash = crash
         self._audit = audit
+        self._calls = calls
         self._roles = roles
         """What is served here at all."""
         self._wrapped: dict[str, MethodHandler] = {}
@@ -75,9 +77,11 @@ class Guard(grpc.aio.ServerInterceptor):
 
         watched = self._audit.watched(method, decode, checked)
 
-        async def guarded(request: Any, context: Context) -> object:  # noqa: ANN401 - of any method
+        async def guarded(_: object, context: Context) -> object:
             try:
-                return await watched(request, context)
+                with self._calls.open(context) as call:
+                    request = call if handler.request_streaming else await call.only()
+                    return await watched(request, context)
             except (asyncio.CancelledError, grpc.aio.AbortError):
                 raise
             except BaseException as error:
@@ -89,7 +93,7 @@ class Guard(grpc.aio.ServerInterceptor):
 
         wrapped: MethodHandler = make(
             guarded,
-            # gRPC would answer for a single request that cannot be read in a way of its own.
+            # The audit reads a single request by itself.
             request_deserializer=decode if handler.request_streaming else None,
             response_serializer=handler.response_serializer,
         )
@@ -97,11 +101,12 @@ class Guard(grpc.aio.ServerInterceptor):
 
 
 def _parts(handler: "MethodHandler") -> tuple[Callable[..., Any], Handler]:
+    """How to serve it, and what it does. A single request is read as a stream of one."""
     match handler.request_streaming, handler.response_streaming:
         case False, False:
-            return grpc.unary_unary_rpc_method_handler, _present(handler.unary_unary)
+            return grpc.stream_unary_rpc_method_handler, _present(handler.unary_unary)
         case False, True:
-            return grpc.unary_stream_rpc_method_handler, _present(handler.unary_stream)
+            return grpc.stream_stream_rpc_method_handler, _present(handler.unary_stream)
         case True, False:
             return grpc.stream_unary_rpc_method_handler, _present(handler.stream_unary)
         case _:

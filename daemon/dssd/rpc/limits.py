@@ -1,4 +1,6 @@
-"""Bounds of answers and of what is kept of calls, with units last and reasons."""
+"""Bounds of answers, of peers and of what is kept of calls, with units last and reasons."""
+
+from dssd.limits import APPEND_BYTES_IN_FLIGHT_MAX, TAIL_CACHE_BYTES_MAX, WRITER_QUEUE_BYTES_MAX
 
 SESSIONS_LISTED_MAX = 2_000
 """In one answer: some 600 KiB of the longest names; a caller asks on behind it."""
@@ -28,3 +30,25 @@ themselves."""
 OPERATOR_CONNECTIONS_MAX = 64
 OPERATOR_CALLS_MAX = 256
 """What is kept for operators, at a socket of their own: a few people and what watches for them."""
+
+PEER_CALLS_MIN = 8
+"""Calls that every peer may have open, however few are left."""
+
+FIRST_MESSAGE_S = 10.0
+"""From the beginning of a call until its first message has come: seconds on a bad network."""
+
+ARRIVAL_LOOK_S = 1.0
+"""How often it is looked at the heap: in a second one peer can bring a gigabyte at most."""
+
+ARRIVAL_BYTES_MAX = 256 << 20
+"""Messages on their way to the daemon, of all calls together: 64 of the largest size, a thousand
+usual ones."""
+
+CALL_HEAP_BYTES = 128 << 10
+"""What a call, its connection and its session may have in the heap beside messages (measured: 20
+KiB for an idle connection, some 60 with a session)."""
+
+HEAP_BOUNDED_BYTES = (
+    TAIL_CACHE_BYTES_MAX + WRITER_QUEUE_BYTES_MAX + APPEND_BYTES_IN_FLIGHT_MAX + (64 << 20)
+)
+"""What other bounds let the heap hold, caches and queues of log and store."""

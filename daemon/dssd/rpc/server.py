@@ -17,6 +17,7 @@ from dss_core.limits import MESSAGE_BYTES_MAX, METADATA_BYTES_MAX
 from dssd import limits
 from dssd.addresses import Address, TcpAddress, UnixAddress
 from dssd.rpc.audit import Audit
+from dssd.rpc.calls import Calls
 from dssd.rpc.guard import Guard
 from dssd.rpc.limits import CONNECTION_IDLE_MS
 from dssd.rpc.principal import Role
@@ -75,12 +76,13 @@ class RpcServer:
         registers: Sequence[Register],
         crash: Callable[[BaseException], None],
         audit: Audit,
+        calls: Calls,
         capacity: Capacity = Capacity(),
         *,
         roles: frozenset[Role] = frozenset(Role),
     ) -> None:
         self._server = grpc.aio.server(
-            interceptors=(Guard(crash, audit, roles),),
+            interceptors=(Guard(crash, audit, calls, roles),),
             options=(*OPTIONS, (CONNECTIONS_OPTION, capacity.connections_max)),
             maximum_concurrent_rpcs=capacity.calls_max,
         )

@@ -6,6 +6,7 @@ then the session is detached at once, whatever the reason was.
 """
 
 import asyncio
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
 
@@ -25,6 +26,7 @@ from dssd.sessions.session import Session
 from dssd.sessions.sessions import Sessions
 
 Context = grpc.aio.ServicerContext[Any, Any]
+Requests = AsyncIterator[sessions_pb2.SessionUp]
 
 
 class SessionsServicer(sessions_pb2_grpc.SessionsServicer):
@@ -34,12 +36,12 @@ class SessionsServicer(sessions_pb2_grpc.SessionsServicer):
         self._sessions = sessions
 
     async def Attach(  # type: ignore[override] # it writes to the context; the stub says iterator
-        self, request_iterator: object, context: Context
+        self, request_iterator: Requests, context: Context
     ) -> None:
         """Connect the client to its session."""
         try:
             async with asyncio.timeout(SESSION_OPEN_WAIT_S):
-                session = await self._open(context)
+                session = await self._open(request_iterator, context)
         except TimeoutError:
             error = TimedOut(what="Opening the session", seconds=SESSION_OPEN_WAIT_S)
             await _write(context, refused(error, final=True))
@@ -47,7 +49,7 @@ class SessionsServicer(sessions_pb2_grpc.SessionsServicer):
         if session is None:
             return
         try:
-            await self._serve(session, context)
+            await self._serve(session, request_iterator, context)
         finally:
             self._sessions.detach(session)
 
@@ -61,12 +63,9 @@ class SessionsServicer(sessions_pb2_grpc.SessionsServicer):
             sessions=map(_summary, views[:limit]), more=len(views) > limit
         )
 
-    async def _open(self, context: Context) -> Session | None:
+    async def _open(self, requests: Requests, context: Context) -> Session | None:
         """The session that the client opens; None where it went away without one."""
-        while True:
-            message = await _read(context)
-            if message is None:
-                return None
+        async for message in requests:
             if message.WhichOneof("item") != "open":
                 if not await _write(context, refused(NotOpened())):
                     return None
@@ -77,12 +76,13 @@ class SessionsServicer(sessions_pb2_grpc.SessionsServicer):
             except DssError as error:
                 await _write(context, refused(error, final=True))
                 return None
+        return None
 
-    async def _serve(self, session: Session, context: Context) -> None:
+    async def _serve(self, session: Session, requests: Requests, context: Context) -> None:
         name = session.client_id
         async with asyncio.TaskGroup() as tasks:
             running = tasks.create_task(session.run(), name=f"session {name}")
-            reading = tasks.create_task(_read_items(session, context), name=f"read {name}")
+            reading = tasks.create_task(_read_items(session, requests), name=f"read {name}")
             writing = tasks.create_task(_write_items(session, context), name=f"write {name}")
             ends = (running, reading, writing)
             await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
@@ -106,8 +106,8 @@ def _summary(view: SessionView) -> sessions_pb2.SessionSummary:
     )
 
 
-async def _read_items(session: Session, context: Context) -> None:
-    while (message := await _read(context)) is not None:
+async def _read_items(session: Session, requests: Requests) -> None:
+    async for message in requests:
         try:
             items = items_from(message)
         except DssError as error:
@@ -123,15 +123,6 @@ async def _write_items(session: Session, context: Context) -> None:
     while (item := await session.outgoing.take()) is not None:
         if not await _write(context, encoded(item)):
             return
-
-
-async def _read(context: Context) -> sessions_pb2.SessionUp | None:
-    """The client's next item; None where there will be none."""
-    try:
-        message = await context.read()
-    except (asyncio.InvalidStateError, grpc.aio.InternalError, grpc.aio.UsageError):
-        return None  # the connection is lost
-    return message if isinstance(message, sessions_pb2.SessionUp) else None
 
 
 async def _write(context: Context, message: sessions_pb2.SessionDown) -> bool:

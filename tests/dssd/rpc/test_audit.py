@@ -25,6 +25,7 @@ from dssd.rpc.limits import REFUSAL_KEPT_EVERY_MS, REFUSALS_KEPT_AT_ONCE
 from dssd.rpc.principal import METHOD_ROLES, Role
 from dssd.rpc.server import RpcServer
 from dssd.rpc.unix_peers import UnixPeers
+from support.audits import uncounted
 from support.daemon_process import short_directory
 
 Context = grpc.aio.ServicerContext[Any, Any]
@@ -111,6 +112,7 @@ async def serving(
             ],
             lambda error: None,
             served.audit,
+            uncounted(),
         )
         wanted: Address = TcpAddress("127.0.0.1", 0) if tcp else served.address
         [address] = server.bind([wanted])

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from dssd.addresses import TcpAddress, UnixAddress
+from dssd.addresses import Address, TcpAddress, UnixAddress
 from dssd.events.kinds import PEER_REFUSED
-from dssd.events.model import Event, unheard
+from dssd.events.model import Event, Note, unheard
 from dssd.rpc.connections import Connections
 from dssd.rpc.limits import PEER_CONNECTIONS_MIN
 from dssd.rpc.unix_peers import Process
@@ -59,8 +59,14 @@ def address(listener: Listener) -> UnixAddress:
     return UnixAddress(Path(listener.listening.getsockname()))
 
 
+def watching(where: Address, note: Note) -> Connections:
+    connections = Connections(note, MOST)
+    connections.listens_at([where])
+    return connections
+
+
 async def test_a_process_is_known_by_what_the_kernel_says(listener: Listener) -> None:
-    connections = Connections([address(listener)], unheard, MOST)
+    connections = watching(address(listener), unheard)
     listener.connect(3)
     assert not await connections.look()
     ((peer, count),) = connections.held.items()
@@ -74,7 +80,7 @@ async def test_a_peer_on_tcp_is_known_by_its_address() -> None:
     with ExitStack() as stack:
         listener = Listener(socket.create_server(("127.0.0.1", 0)), stack)
         port = listener.listening.getsockname()[1]
-        connections = Connections([TcpAddress("127.0.0.1", port)], unheard, MOST)
+        connections = watching(TcpAddress("127.0.0.1", port), unheard)
         listener.connect(2)
         await connections.look()
         assert dict(connections.held) == {"127.0.0.1": 2}
@@ -82,7 +88,7 @@ async def test_a_peer_on_tcp_is_known_by_its_address() -> None:
 
 async def test_a_peer_with_more_than_is_left_free_loses_its_newest(listener: Listener) -> None:
     told: list[Event] = []
-    connections = Connections([address(listener)], told.append, MOST)
+    connections = watching(address(listener), told.append)
     listener.connect(2)
     await connections.look()
     listener.connect(MOST - 2)
@@ -97,7 +103,7 @@ async def test_a_peer_with_more_than_is_left_free_loses_its_newest(listener: Lis
 
 async def test_other_sockets_of_the_process_are_left_alone(listener: Listener) -> None:
     with tempfile.TemporaryDirectory(prefix="dss-") as elsewhere:
-        connections = Connections([UnixAddress(Path(elsewhere) / "s")], unheard, MOST)
+        connections = watching(UnixAddress(Path(elsewhere) / "s"), unheard)
         listener.connect(MOST)
         assert not await connections.look()
         assert not connections.held

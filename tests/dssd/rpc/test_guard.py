@@ -18,7 +18,7 @@ from dss_core.errors import TopicNotFound
 from dssd.addresses import UnixAddress
 from dssd.rpc.errors import ERROR_METADATA_KEY
 from dssd.rpc.server import RpcServer
-from support.audits import unaudited
+from support.audits import unaudited, uncounted
 
 Context = grpc.aio.ServicerContext[Any, Any]
 
@@ -71,6 +71,7 @@ async def serving(act: Callable[[], Awaitable[None]]) -> AsyncIterator[Served]:
         [lambda own: log_pb2_grpc.add_LogServicer_to_server(servicer, own)],
         crashes.append,
         unaudited(),
+        uncounted(),
     )
     with tempfile.TemporaryDirectory(prefix="dss-") as directory:
         address = UnixAddress(Path(directory) / "s")

@@ -12,7 +12,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from dss_core.errors import AddressInUse
 from dssd.addresses import TcpAddress, UnixAddress
 from dssd.rpc.server import SERVICES, Capacity, RpcServer
-from support.audits import unaudited
+from support.audits import unaudited, uncounted
 
 Status = health_pb2.HealthCheckResponse
 
@@ -21,7 +21,7 @@ def server(connections_max: int = 100) -> RpcServer:
     def crash(error: BaseException) -> None:
         raise AssertionError from error
 
-    return RpcServer([], crash, unaudited(), Capacity(connections_max))
+    return RpcServer([], crash, unaudited(), uncounted(), Capacity(connections_max))
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from dssd.rpc.server import RpcServer
 from dssd.rpc.sessions import SessionsServicer
 from dssd.sessions.client_items import Opening
 from dssd.store.memory import MemoryStore
-from support.audits import unaudited
+from support.audits import unaudited, uncounted
 from support.raw_stubs import Stubs, connected
 
 Up = sessions_pb2.SessionUp
@@ -50,7 +50,6 @@ class Deaf:
     """The context of a call whose client opens a session, and then neither speaks nor reads."""
 
     def __init__(self) -> None:
-        self.opened = False
         self.stuck = asyncio.Event()
 
     def peer(self) -> str:
@@ -59,11 +58,9 @@ class Deaf:
     def invocation_metadata(self) -> tuple[()]:
         return ()
 
-    async def read(self) -> sessions_pb2.SessionUp:
-        if self.opened:
-            await asyncio.Event().wait()
-        self.opened = True
-        return Up(open=Open(client_id="deaf"))
+    async def says(self) -> AsyncIterator[sessions_pb2.SessionUp]:
+        yield Up(open=Open(client_id="deaf"))
+        await asyncio.Event().wait()
 
     async def write(self, message: sessions_pb2.SessionDown) -> None:
         self.stuck.set()
@@ -89,7 +86,7 @@ async def served(hall: Hall, path: Path) -> AsyncIterator[Callable[[], Call]]:
     def register(server: grpc.aio.Server) -> None:
         sessions_pb2_grpc.add_SessionsServicer_to_server(servicer, server)
 
-    server = RpcServer([register], crashes.append, unaudited())
+    server = RpcServer([register], crashes.append, unaudited(), uncounted())
     server.bind([UnixAddress(path)])
     await server.start()
     async with connected(f"unix:{path}") as stubs:
@@ -206,7 +203,7 @@ async def test_a_client_that_reads_nothing_does_not_hold_a_call_that_is_over(
 ) -> None:
     monkeypatch.setattr("dssd.rpc.sessions.SESSION_FAREWELL_S", 0.01)
     context: Any = Deaf()
-    call = asyncio.create_task(SessionsServicer(hall.sessions).Attach(None, context))
+    call = asyncio.create_task(SessionsServicer(hall.sessions).Attach(context.says(), context))
     await context.stuck.wait()
     again = await hall.sessions.attach(Opening("deaf", principal=str(principal_of(context))))
     async with asyncio.timeout(10):

@@ -1,0 +1,75 @@
+"""The bound over all messages that are on their way to the daemon.
+
+gRPC holds a message until all of it has come, up to its largest size for each call, and says to
+nobody how much that is. The heap says it: what is in use above what the daemon knows of. Above the
+bound as many calls are ended as can hold the excess, each one a message of the largest size.
+
+Invariant: a call is ended only while the heap is over the bound, and only while it waits for a
+message. Where the C library does not say what is in use, there is no bound but that of the calls.
+"""
+
+import asyncio
+import resource
+from collections.abc import Callable, Sequence
+from typing import NoReturn
+
+from dss_core.limits import MESSAGE_BYTES_MAX
+from dssd import heap
+from dssd.events.kinds import PEER_REFUSED
+from dssd.events.model import Event, Note
+from dssd.rpc.calls import Calls
+from dssd.rpc.limits import (
+    ARRIVAL_BYTES_MAX,
+    ARRIVAL_LOOK_S,
+    CALL_HEAP_BYTES,
+    HEAP_BOUNDED_BYTES,
+)
+
+
+class ArrivalWatch:
+    """Watches the heap for the calls of these servers. Made once all else is open."""
+
+    def __init__(self, calls: Sequence[Calls], note: Note, known_bytes: Callable[[], int]) -> None:
+        self._calls = calls
+        self._note = note
+        self._known_bytes = known_bytes
+        """What lies in the heap on purpose, beside what has a fixed bound."""
+        begun = heap.figures()
+        self._begun_bytes = 0 if begun is None else begun.in_use_bytes
+        self._page_bytes = resource.getpagesize()
+
+    async def run(self) -> NoReturn:
+        """Look until cancelled."""
+        while True:
+            await asyncio.sleep(ARRIVAL_LOOK_S)
+            await self.look()
+
+    async def look(self) -> None:
+        """End so many waits that the heap is within its bound afterwards."""
+        allowed = self.allowed_bytes()
+        if heap.resident_bytes(self._page_bytes) <= allowed:
+            return
+        found = await asyncio.to_thread(heap.figures)
+        if found is None:
+            return
+        excess = found.in_use_bytes - allowed
+        count = -(-excess // MESSAGE_BYTES_MAX)
+        for calls in self._calls:
+            if count > 0:
+                count -= self._end(calls, count)
+
+    def allowed_bytes(self) -> int:
+        """What the heap may have in use."""
+        calls = sum(sum(each.held.values()) for each in self._calls)
+        fixed = self._begun_bytes + HEAP_BOUNDED_BYTES + ARRIVAL_BYTES_MAX
+        return fixed + calls * CALL_HEAP_BYTES + self._known_bytes()
+
+    def _end(self, calls: Calls, count: int) -> int:
+        ended = calls.end_waits(count)
+        for peer, its_count in ended.items():
+            sentence = (
+                f"{its_count} of its calls were ended, which waited for the rest of a message: all "
+                f"that is on its way may take {ARRIVAL_BYTES_MAX >> 20} MiB."
+            )
+            self._note(Event(PEER_REFUSED, str(peer), sentence, {"ended": str(its_count)}))
+        return sum(ended.values())

@@ -1,0 +1,156 @@
+"""The calls that are open: whose they are, and the messages that they wait for.
+
+gRPC gives a message to the daemon when all of it has come. Until then it lies in gRPC's memory, and
+whoever sends half of it holds that memory. So each wait for a message is known here. The first
+message of a call has a deadline; a later one may take its time, for a client may be silent, until
+memory is short: then waits are ended, those of the peer with the most first, and of these the
+quietest first.
+
+Invariant: no peer has more calls open than are left free, but a few. A wait that is ended raises a
+condition in the call; nothing that arrived is lost by it.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Self
+from urllib.parse import unquote
+
+import grpc.aio
+
+from dss_core.errors import DssError, MessageUnreadable, Overloaded, TimedOut
+from dssd.events.kinds import PEER_REFUSED
+from dssd.events.model import Event, Note
+from dssd.rpc.connections import Peer
+from dssd.rpc.fair_share import may_take_more
+from dssd.rpc.limits import ARRIVAL_BYTES_MAX, FIRST_MESSAGE_S, PEER_CALLS_MIN
+from dssd.rpc.origin import Context, said_pid
+from dssd.rpc.unix_peers import Process
+
+UNNAMED = "unix socket"
+"""The peer of a call whose process nobody knows, or not yet."""
+
+_LOST = (asyncio.InvalidStateError, grpc.aio.InternalError, grpc.aio.UsageError)
+"""What gRPC raises where the connection is lost."""
+
+
+class OpenCall:
+    """A call, and its messages in order as an iterator; it ends where no more will come."""
+
+    def __init__(self, context: Context, peer: Peer) -> None:
+        self.peer = peer
+        self.quiet_since: float | None = None
+        """When it began to wait for a message, by the loop's clock; None while it does not."""
+        self._context = context
+        self._limit_s: float | None = FIRST_MESSAGE_S
+        self._limit: asyncio.Timeout | None = None
+        self._ended: DssError | None = None
+
+    def __aiter__(self) -> Self:
+        """Itself."""
+        return self
+
+    async def __anext__(self) -> Any:  # noqa: ANN401 - the message of any method
+        """The next message.
+
+        Raises:
+            StopAsyncIteration: there will be none.
+            TimedOut: the first one did not come in time.
+            Overloaded: memory is short, and this wait was ended.
+            MessageUnreadable: it cannot be read.
+        """
+        self.quiet_since = asyncio.get_running_loop().time()
+        try:
+            async with asyncio.timeout(self._limit_s) as self._limit:
+                message = await self._context.read()
+        except TimeoutError:
+            late = TimedOut(what="The first message of the call", seconds=FIRST_MESSAGE_S)
+            raise self._ended or late from None
+        except _LOST:
+            raise StopAsyncIteration from None
+        finally:
+            self.quiet_since = None
+        if message is grpc.aio.EOF:
+            raise StopAsyncIteration
+        self._limit_s = None
+        return message
+
+    async def only(self) -> Any:  # noqa: ANN401
+        """The message of a call that has one.
+
+        Raises:
+            MessageUnreadable: there is none.
+        """
+        async for message in self:
+            return message
+        raise MessageUnreadable(message="its message", reason="it is missing")
+
+    def end(self, reason: DssError) -> None:
+        """Wait no longer."""
+        assert self._limit is not None
+        self._ended = reason
+        self._limit.reschedule(asyncio.get_running_loop().time())
+
+
+class Calls:
+    """Those of one server, which takes so many of them."""
+
+    def __init__(
+        self, calls_max: int, note: Note, process: Callable[[int], Process | None]
+    ) -> None:
+        self._max = calls_max
+        self._note = note
+        self._process = process
+        self._open: dict[OpenCall, None] = {}
+        self._held: Counter[Peer] = Counter()
+
+    @property
+    def held(self) -> Mapping[Peer, int]:
+        """How many calls each peer has open."""
+        return self._held
+
+    @contextmanager
+    def open(self, context: Context) -> Iterator[OpenCall]:
+        """Count the call while it runs.
+
+        Raises:
+            Overloaded: its peer has as many as are left free.
+        """
+        peer = self.peer_of(context)
+        holds = self._held[peer]
+        if not may_take_more(holds, len(self._open), self._max, PEER_CALLS_MIN):
+            self._note(_refused(peer, holds))
+            raise Overloaded(what="The number of open calls of this peer", limit=holds)
+        call = OpenCall(context, peer)
+        self._open[call] = None
+        self._held[peer] += 1
+        try:
+            yield call
+        finally:
+            del self._open[call]
+            self._held[peer] -= 1
+            if not self._held[peer]:
+                del self._held[peer]
+
+    def peer_of(self, context: Context) -> Peer:
+        """Whose call it is, as far as the kernel says so."""
+        transport, _, address = context.peer().partition(":")
+        if transport != "unix":
+            return unquote(address.rpartition(":")[0]).strip("[]")
+        pid = said_pid(context)
+        return (None if pid is None else self._process(pid)) or UNNAMED
+
+    def end_waits(self, count: int) -> Mapping[Peer, int]:
+        """End so many waits for messages; returns whose they were."""
+        waiting = [(call, since) for call in self._open if (since := call.quiet_since) is not None]
+        waiting.sort(key=lambda each: (-self._held[each[0].peer], each[1]))
+        what = "The memory for messages on their way"
+        for call, _ in waiting[:count]:
+            call.end(Overloaded(what=what, limit=f"{ARRIVAL_BYTES_MAX >> 20} MiB"))
+        return Counter(call.peer for call, _ in waiting[:count])
+
+
+def _refused(peer: Peer, holds: int) -> Event:
+    sentence = f"It had {holds} calls open, as many as were left free, and got no more."
+    return Event(PEER_REFUSED, str(peer), sentence, {"calls": str(holds)})
