@@ -6,6 +6,7 @@ importing this package costs no gRPC and no pyarrow, and no wire message is part
 
 from dss_client import changes
 from dss_client._client import Client, connect
+from dss_client.answers import Looked, Reason, RecordStanding, WhyAnswer
 from dss_client.daemon import DaemonStatus, Quarantined, UnreadLoss
 from dss_client.events import Event, EventPage
 from dss_client.groups import Borrower, Grant, Group, GroupDescription
@@ -36,13 +37,16 @@ __all__ = [
     "Group",
     "GroupDescription",
     "GroupOffsets",
+    "Looked",
     "Operation",
     "OperationPlan",
     "Producer",
     "Quarantined",
     "Reader",
+    "Reason",
     "Record",
     "RecordFields",
+    "RecordStanding",
     "SessionSummary",
     "StorageTopic",
     "StreamBounds",
@@ -51,6 +55,7 @@ __all__ = [
     "Topic",
     "TopicSummary",
     "UnreadLoss",
+    "WhyAnswer",
     "changes",
     "connect",
 ]
