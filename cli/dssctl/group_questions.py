@@ -1,17 +1,19 @@
-"""What ``dssctl groups`` asks about: why a record does not come."""
+"""What ``dssctl groups`` asks about: why a record does not come, and what is stuck."""
 
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dss_core.times import text_of_span
 from dssctl.arguments import GroupName
 from dssctl.connection import ask
 from dssctl.output import Column, Instant, Item, Kind, note, show_list
+from dssctl.quantities import span_ms
 from dssctl.settings import Format, Settings
 from dssctl.tree import settings_of
 
 if TYPE_CHECKING:
-    from dss_client import Reason, RecordStanding
+    from dss_client import Reason, RecordStanding, Stuck
 
 _WARNING = {"no-members": "yellow", "paused": "yellow", "free": "yellow", "capped": "bold red"}
 REASON_STYLES = {"unreadable": "bold red", "damage-ahead": "bold red", **_WARNING}
@@ -38,6 +40,47 @@ STANDING_KIND = Kind(
     ),
     lambda item: f"{item['stream']}:{item['offset']}",
 )
+
+
+STUCK_KIND = Kind(
+    "Stuck",
+    (
+        Column("group", "GROUP"),
+        Column("stream", "STREAM"),
+        Column("code", "WHY", styles=REASON_STYLES),
+        Column("lag", "LAG", right=True),
+        Column("still_ms", "STILL-FOR", right=True, cell=lambda item, _now_us: _still(item)),
+        Column("sentence", "IN WORDS"),
+        Column("client_id", "CLIENT", wide=True),
+        Column("attempt", "ATTEMPT", right=True, wide=True),
+        Column("since", "SINCE", right=True, wide=True),
+        Column("until", "UNTIL", cell=lambda item, _now_us: _moment(item["until"]), wide=True),
+        Column("blocked_by", "BLOCKED-BY", right=True, wide=True),
+        Column("command", "NEXT", wide=True),
+    ),
+    lambda item: str(item["stream"] or item["group"]),
+)
+
+
+def stuck(
+    context: typer.Context,
+    group: Annotated[
+        str | None,
+        typer.Argument(metavar="GROUP", help="NAME or NAME@FILTER; all where none is given."),
+    ] = None,
+    after: Annotated[
+        str | None,
+        typer.Option(
+            "--for", metavar="SPAN", help="Nothing was acknowledged for so long; 1m where absent."
+        ),
+    ] = None,
+) -> None:
+    """List groups and streams that do not move though they have records, and why."""
+    settings = settings_of(context)
+    after_s = None if after is None else span_ms(after) / 1_000
+    found = ask(settings, lambda client: client.groups.stuck(group, after=after_s))
+    show_list(settings, STUCK_KIND, [_stuck_item(each) for each in found])
+    _note_commands(settings, [each.reason.command for each in found])
 
 
 def why(
@@ -102,6 +145,21 @@ def _standing_item(standing: "RecordStanding") -> Item:
         "end": standing.end,
         "ahead": standing.ahead,
     }
+
+
+def _stuck_item(stuck: "Stuck") -> Item:
+    return {
+        "group": stuck.group,
+        "stream": stuck.stream or None,
+        **reason_fields(stuck.reason),
+        "lag": stuck.lag,
+        "still_ms": stuck.still_ms,
+    }
+
+
+def _still(item: Item) -> str:
+    still_ms = item["still_ms"]
+    return text_of_span(still_ms) if isinstance(still_ms, int) else "-"
 
 
 def _note_commands(settings: Settings, commands: list[str]) -> None:

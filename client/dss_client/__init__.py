@@ -6,7 +6,7 @@ importing this package costs no gRPC and no pyarrow, and no wire message is part
 
 from dss_client import changes
 from dss_client._client import Client, connect
-from dss_client.answers import Looked, Reason, RecordStanding, WhyAnswer
+from dss_client.answers import Looked, Reason, RecordStanding, Stuck, WhyAnswer
 from dss_client.daemon import DaemonStatus, Quarantined, UnreadLoss
 from dss_client.events import Event, EventPage
 from dss_client.groups import Borrower, Grant, Group, GroupDescription
@@ -51,6 +51,7 @@ __all__ = [
     "StorageTopic",
     "StreamBounds",
     "StreamOffsets",
+    "Stuck",
     "Subscription",
     "Topic",
     "TopicSummary",

@@ -72,6 +72,35 @@ class WhyAnswer:
     """How to look on, where a bound ended the look for a key; else empty."""
 
 
+@dataclass(frozen=True, slots=True)
+class Stuck:
+    """A group, or a stream of it, that does not move."""
+
+    group: str
+    """NAME@FILTER."""
+    stream: str
+    """Empty: all of the group."""
+    reason: Reason
+    lag: int
+    """Records that it is not done with."""
+    still_ms: int | None
+    """For how long nothing moved; None where that is not known."""
+
+
+def stuck_from_wire(reply: "groups_pb2.StuckReply") -> tuple[Stuck, ...]:
+    """The answer to `Groups.stuck`."""
+    return tuple(
+        Stuck(
+            each.group,
+            each.stream,
+            reason_from_wire(each.reason),
+            each.lag,
+            each.still_ms if each.HasField("still_ms") else None,
+        )
+        for each in reply.stuck
+    )
+
+
 def why_from_wire(reply: "groups_pb2.WhyReply") -> WhyAnswer:
     """The answer to `Groups.why`."""
     return WhyAnswer(

@@ -191,7 +191,7 @@ class Daemon:
             events.note,
         )
         await stack.enter_async_context(operations)
-        questions = Questions(groups, registry, catalogue, log, sessions, self._clock)
+        questions = Questions(groups, registry, catalogue, log, sessions, operations, self._clock)
         unread = RetentionLosses(catalogue, groups, registry, self._clock, events.note)
         gone = GoneStreams(store, catalogue, groups)
         return _Parts(
@@ -260,6 +260,7 @@ class Daemon:
             tasks.create_task(parts.groups.keep(), name="keep groups"),
             tasks.create_task(parts.gone.run(), name="rows of removed topics"),
             tasks.create_task(pause_ends.run(), name="ends of pauses"),
+            tasks.create_task(parts.questions.sampler.run(), name="sampler"),
         ]
 
     async def _end_calls(self, server: RpcServer, log_servicer: LogServicer, parts: _Parts) -> None:

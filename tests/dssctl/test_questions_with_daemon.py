@@ -76,3 +76,14 @@ def test_what_is_not_there_is_refused_with_the_command_that_would_work(asked: Da
     unsaid = why(asked, "--stream", "orders/0/0")
     assert unsaid.returncode == 2
     assert b"--stream and --offset, or --key" in unsaid.stderr
+
+
+def test_a_person_is_told_what_does_not_move_and_what_would_help(asked: Daemon) -> None:
+    done = asked.dssctl("groups", "stuck")
+    assert b"billing@orders/#" in ok(done)
+    assert b"Nobody is a member of the group." in done.stdout
+    assert done.stderr == b"note: next: dssctl consume 'orders/#' --group billing\n"
+    (found,) = items(asked.dssctl("groups", "stuck", "billing", "--for", "10m", "-o", "json"))
+    assert (found["code"], found["lag"], found["stream"]) == ("no-members", 3, None)
+    refused(asked.dssctl("groups", "stuck", "none"), 5, "DSS2004")
+    refused(asked.dssctl("groups", "stuck", "--for", "soon"), 2, "DSS1101")

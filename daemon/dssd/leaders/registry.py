@@ -142,6 +142,11 @@ class Registry:
         actor = self._actors.get(group_id)
         return None if actor is None else actor.view()
 
+    def live_progress(self, group_id: int) -> dict[StreamId, Progress]:
+        """The progress as the live leader has it; empty where there is no leader."""
+        actor = self._actors.get(group_id)
+        return {} if actor is None else actor.progress()
+
     async def survey(self, group: GroupRow, turn: LoopTurn | None = None) -> GroupSurvey:
         """The state of the group, for people; starts no leader.
 

@@ -133,13 +133,11 @@ def not_wanted(kind: str, asked: Asked) -> Reason | None:
 def not_lent(asked: Asked, view: StreamView, live: LeaderView | None, now: Now) -> Reason | None:
     """Why nobody reads the stream now; None where somebody has it."""
     rest = _durable_rest(view, asked.offset, now)
-    group = asked.group
-    if group.paused:
+    if asked.group.paused:
         return paused(asked)
     members = 0 if live is None else sum(not member.leaving for member in live.members)
     if not members:
-        command = f"dssctl consume {shlex.quote(group.filter)} --group {shlex.quote(group.name)}"
-        return Reason("no-members", "Nobody is a member of the group.", command)
+        return no_members(asked)
     since_ms = now.wall_ms - view.state_age_ms
     age = text_of_span(view.state_age_ms)
     match view.state:
@@ -156,6 +154,13 @@ def not_lent(asked: Asked, view: StreamView, live: LeaderView | None, now: Now) 
             return Reason("revoking", f"{told}: {bound}", asked.describe, view.client_id, since_ms)
         case _:
             return None
+
+
+def no_members(asked: Asked) -> Reason:
+    """Nobody could read it."""
+    name, wanted = shlex.quote(asked.group.name), shlex.quote(asked.group.filter)
+    command = f"dssctl consume {wanted} --group {name}"
+    return Reason("no-members", "Nobody is a member of the group.", command)
 
 
 def _durable_rest(view: StreamView, offset: int, now: Now) -> Reason | None:
@@ -283,6 +288,12 @@ def stalled(asked: Asked, stall: Stall, floor: int, client_id: str = "") -> Reas
         case Stall.UNACKED | Stall.NONE:
             told = f"Too much is acknowledged above the record at {floor}, which is not."
             return Reason("capped", told, asked.why(floor), client_id, blocked_by=floor)
+
+
+def failing(asked: Asked, failures: int, client_id: str) -> Reason:
+    """The record at the floor is refused, or not answered, again and again."""
+    told = f"The record at {asked.offset} failed {failures} times: it was refused, or its ack wait "
+    return Reason("failing", f"{told}ran out.", asked.skip, client_id, blocked_by=asked.offset)
 
 
 def _no_credit(asked: Asked, client_id: str, found: HeldRecord) -> Reason:

@@ -77,7 +77,12 @@ class WhyQuestions:
             last = reasons.Asked(group, stream_text, max(end, 1) - 1)
             command = last.why(last.offset) if end else f"dssctl topics describe {name.topic}"
             raise OffsetNotWritten(stream=stream_text, end=end, offset=offset, command=command)
-        view = await self._registry.stream(group, stream)
+        return await self.of_view(group, name, await self._registry.stream(group, stream), offset)
+
+    async def of_view(
+        self, group: GroupRow, name: StreamName, view: StreamView, offset: int
+    ) -> WhyAnswer:
+        """Where the record at an offset below the end stands, of a stream whose view is known."""
         return WhyAnswer((await self._answer(group, name, view, offset),))
 
     async def of_key(self, group_text: str, asked: KeyAsked) -> WhyAnswer:

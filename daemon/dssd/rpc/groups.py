@@ -135,6 +135,12 @@ class GroupsServicer(groups_pb2_grpc.GroupsServicer):
         """Where a record stands for a group, and why it does not come."""
         return await self._questions.why(request)
 
+    async def Stuck(
+        self, request: groups_pb2.StuckRequest, context: Context
+    ) -> groups_pb2.StuckReply:
+        """Which groups and streams do not move, and why."""
+        return await self._questions.stuck(request)
+
     def _known(self, written: str) -> GroupRow | None:
         with suppress(DssError):  # it is not there, or is refused for what is wrong with it
             return self._groups.find(written)

@@ -5,7 +5,9 @@ from dss_core.errors import IllegalArgument
 from dss_core.limits import KEY_BYTES_MAX
 from dssd.machines.start_point import OFFSET_MAX
 from dssd.questions.answers import Looked, Reason, RecordAnswer
+from dssd.questions.limits import STUCK_AFTER_MS
 from dssd.questions.questions import Questions
+from dssd.questions.stuck import Stuck
 from dssd.questions.why import KeyAsked
 
 
@@ -36,6 +38,22 @@ class QuestionCalls:
             looked=[_looked(each) for each in answer.looked],
             next_command=answer.next_command,
         )
+
+    async def stuck(self, request: groups_pb2.StuckRequest) -> groups_pb2.StuckReply:
+        """What does not move, of one group or of all."""
+        after_ms = request.after_ms if request.HasField("after_ms") else STUCK_AFTER_MS
+        found = await self._questions.stuck.ask(request.group, after_ms)
+        return groups_pb2.StuckReply(stuck=[_stuck(each) for each in found])
+
+
+def _stuck(stuck: Stuck) -> groups_pb2.Stuck:
+    return groups_pb2.Stuck(
+        group=stuck.group,
+        stream=stuck.stream,
+        reason=reason_to_wire(stuck.reason),
+        lag=stuck.lag,
+        still_ms=stuck.still_ms,
+    )
 
 
 def _record(answer: RecordAnswer) -> groups_pb2.RecordStanding:

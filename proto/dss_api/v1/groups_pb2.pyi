@@ -842,3 +842,88 @@ class Looked(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Looked: _TypeAlias = Looked  # noqa: Y015
+
+@_typing.final
+class StuckRequest(_message.Message):
+    """Which groups and streams do not move."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GROUP_FIELD_NUMBER: _builtins.int
+    AFTER_MS_FIELD_NUMBER: _builtins.int
+    group: _builtins.str
+    """all where empty"""
+    after_ms: _builtins.int
+    """without an acknowledgement for so long; a minute where absent"""
+    def __init__(
+        self,
+        *,
+        group: _builtins.str = ...,
+        after_ms: _builtins.int | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_after_ms", b"_after_ms", "after_ms", b"after_ms"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_after_ms", b"_after_ms", "after_ms", b"after_ms", "group", b"group"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__after_ms: _TypeAlias = _typing.Literal["after_ms"]  # noqa: Y015
+    _WhichOneofArgType__after_ms: _TypeAlias = _typing.Literal["_after_ms", b"_after_ms"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__after_ms) -> _WhichOneofReturnType__after_ms | None: ...
+
+Global___StuckRequest: _TypeAlias = StuckRequest  # noqa: Y015
+
+@_typing.final
+class StuckReply(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STUCK_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def stuck(self) -> _containers.RepeatedCompositeFieldContainer[Global___Stuck]: ...
+    def __init__(
+        self,
+        *,
+        stuck: _abc.Iterable[Global___Stuck] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["stuck", b"stuck"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StuckReply: _TypeAlias = StuckReply  # noqa: Y015
+
+@_typing.final
+class Stuck(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GROUP_FIELD_NUMBER: _builtins.int
+    STREAM_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    LAG_FIELD_NUMBER: _builtins.int
+    STILL_MS_FIELD_NUMBER: _builtins.int
+    group: _builtins.str
+    """NAME@FILTER"""
+    stream: _builtins.str
+    """empty: all of the group"""
+    lag: _builtins.int
+    still_ms: _builtins.int
+    """for how long nothing moved, where that is known"""
+    @_builtins.property
+    def reason(self) -> Global___Reason: ...
+    def __init__(
+        self,
+        *,
+        group: _builtins.str = ...,
+        stream: _builtins.str = ...,
+        reason: Global___Reason | None = ...,
+        lag: _builtins.int = ...,
+        still_ms: _builtins.int | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_still_ms", b"_still_ms", "reason", b"reason", "still_ms", b"still_ms"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_still_ms", b"_still_ms", "group", b"group", "lag", b"lag", "reason", b"reason", "still_ms", b"still_ms", "stream", b"stream"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__still_ms: _TypeAlias = _typing.Literal["still_ms"]  # noqa: Y015
+    _WhichOneofArgType__still_ms: _TypeAlias = _typing.Literal["_still_ms", b"_still_ms"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__still_ms) -> _WhichOneofReturnType__still_ms | None: ...
+
+Global___Stuck: _TypeAlias = Stuck  # noqa: Y015
