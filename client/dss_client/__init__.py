@@ -7,6 +7,7 @@ importing this package costs no gRPC and no pyarrow, and no wire message is part
 from dss_client import changes
 from dss_client._client import Client, connect
 from dss_client._endpoint import operators_endpoint
+from dss_client.answers import Looked, Reason, RecordStanding, Stuck, WhyAnswer
 from dss_client.daemon import DaemonStatus, Quarantined, UnreadLoss
 from dss_client.events import Event, EventPage
 from dss_client.groups import Borrower, Grant, Group, GroupDescription
@@ -37,21 +38,26 @@ __all__ = [
     "Group",
     "GroupDescription",
     "GroupOffsets",
+    "Looked",
     "Operation",
     "OperationPlan",
     "Producer",
     "Quarantined",
     "Reader",
+    "Reason",
     "Record",
     "RecordFields",
+    "RecordStanding",
     "SessionSummary",
     "StorageTopic",
     "StreamBounds",
     "StreamOffsets",
+    "Stuck",
     "Subscription",
     "Topic",
     "TopicSummary",
     "UnreadLoss",
+    "WhyAnswer",
     "changes",
     "connect",
     "operators_endpoint",

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dss_client._start_point import Start, start_to_wire
+from dss_client.answers import Stuck, WhyAnswer, stuck_from_wire, why_from_wire
 from dss_client.limits import CALL_TIMEOUT_S
 from dss_client.offsets import (
     GroupOffsets,
@@ -213,6 +214,60 @@ class Groups:
         call = self._connection.groups.Offsets(request, timeout=CALL_TIMEOUT_S)
         reply = await self._connection.answer(call)
         return GroupOffsets(reply.group, tuple(offsets_from_wire(each) for each in reply.streams))
+
+    async def why(
+        self,
+        group: str,
+        *,
+        stream: str = "",
+        offset: int | None = None,
+        key: bytes | None = None,
+        topic: str = "",
+    ) -> WhyAnswer:
+        """Where a record stands for a group, and why it does not come.
+
+        Args:
+            group: as for `describe`.
+            stream: with ``offset``, the record; with ``key``, look only there.
+            offset: of the record; with ``key`` and ``stream``, look from there on.
+            key: of the records: the oldest that are not done, else the newest done one.
+            topic: with ``key``, look only there.
+
+        Raises:
+            GroupNotFound, GroupAmbiguous: there is none, or several have the name.
+            TopicNotFound, StreamNotFound, StreamNotRead: the group does not read the stream.
+            OffsetNotWritten: the stream ends before the offset.
+            KeyNotFound: no record of the key is kept.
+            IllegalArgument: neither a stream and an offset nor a key was named.
+        """
+        from dss_api.v1 import groups_pb2
+
+        request = groups_pb2.WhyRequest(
+            group=group, stream=stream, offset=offset, key=key, topic=topic
+        )
+        call = self._connection.groups.Why(request, timeout=CALL_TIMEOUT_S)
+        return why_from_wire(await self._connection.answer(call))
+
+    async def stuck(
+        self, group: str | None = None, *, after: float | None = None
+    ) -> tuple[Stuck, ...]:
+        """Which groups and streams do not move though they have records, and why.
+
+        Args:
+            group: as for `describe`; all where none is given.
+            after: a stream is stuck that was done with nothing more for so many seconds; a minute
+                where none is given.
+
+        Raises:
+            GroupNotFound, GroupAmbiguous: there is none, or several have the name.
+        """
+        from dss_api.v1 import groups_pb2
+
+        request = groups_pb2.StuckRequest(
+            group=group or "", after_ms=None if after is None else round(after * 1_000)
+        )
+        call = self._connection.groups.Stuck(request, timeout=CALL_TIMEOUT_S)
+        return stuck_from_wire(await self._connection.answer(call))
 
     async def remove(self, group: str, *, if_exists: bool = False) -> bool:
         """Remove a group and its progress; tells whether there was one.

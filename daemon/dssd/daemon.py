@@ -55,6 +55,7 @@ from dssd.loop_yield import LoopTurn
 from dssd.operations.kind_table import operation_kinds
 from dssd.operations.operations import Operations
 from dssd.operations.pause_ends import PauseEnds
+from dssd.questions.questions import Questions
 from dssd.rpc.audit import Audit
 from dssd.rpc.daemon import DaemonFacts, DaemonServicer
 from dssd.rpc.doors import Doors, operators_address
@@ -106,6 +107,7 @@ class _Parts:
     registry: Registry
     sessions: Sessions
     operations: Operations
+    questions: Questions
     unread: RetentionLosses
     gone: GoneStreams
 
@@ -189,10 +191,21 @@ class Daemon:
             events.note,
         )
         await stack.enter_async_context(operations)
+        questions = Questions(groups, registry, catalogue, log, sessions, operations, self._clock)
         unread = RetentionLosses(catalogue, groups, registry, self._clock, events.note)
         gone = GoneStreams(store, catalogue, groups)
         return _Parts(
-            store, log, catalogue, events, groups, registry, sessions, operations, unread, gone
+            store,
+            log,
+            catalogue,
+            events,
+            groups,
+            registry,
+            sessions,
+            operations,
+            questions,
+            unread,
+            gone,
         )
 
     def _note_quarantined(self, events: Events, directory: DataDirectory, log: SegmentLog) -> None:
@@ -253,6 +266,7 @@ class Daemon:
             tasks.create_task(parts.groups.keep(), name="keep groups"),
             tasks.create_task(parts.gone.run(), name="rows of removed topics"),
             tasks.create_task(pause_ends.run(), name="ends of pauses"),
+            tasks.create_task(parts.questions.sampler.run(), name="sampler"),
         ]
 
     async def _end_calls(self, doors: Doors, log_servicer: LogServicer, parts: _Parts) -> None:
@@ -272,7 +286,7 @@ class Daemon:
         topics = TopicsServicer(
             parts.catalogue, parts.log, lambda topic: readers_of(topic, parts.groups.groups)
         )
-        groups = GroupsServicer(parts.groups, parts.registry, parts.catalogue)
+        groups = GroupsServicer(parts.groups, parts.registry, parts.catalogue, parts.questions)
         grants = GrantsServicer(parts.groups, parts.registry)
         sessions = SessionsServicer(parts.sessions)
         events = EventsServicer(parts.events)

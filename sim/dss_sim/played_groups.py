@@ -4,6 +4,7 @@ Only the wall clock and the durations of leaders are not those of a daemon.
 """
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TypeVar
@@ -138,12 +139,18 @@ class Plant:
         """Create a topic; its streams."""
         return (await self.catalogue.create(NewTopic(name, partitions))).streams()
 
-    async def publish(self, stream: StreamId, records: int, subject: str = "") -> None:
+    async def publish(
+        self,
+        stream: StreamId,
+        records: int,
+        subject: str = "",
+        keys: Sequence[bytes | None] | None = None,
+    ) -> None:
         """Append one frame of that many records."""
         topic = self.catalogue.topic_of(stream)
         sequence = self._sequences.get(stream, 0)
         self._sequences[stream] = sequence + 1
-        columns = Columns([b"x"] * records, None, subject or topic.name, None, 1)
+        columns = Columns([b"x"] * records, keys, subject or topic.name, None, 1)
         frame = build_frame(
             columns,
             partition=stream.partition,

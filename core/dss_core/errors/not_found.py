@@ -81,3 +81,25 @@ class BorrowerNotFound(DssError):
     hint = "List its members: dssctl groups describe {group}"
     grpc_status = "NOT_FOUND"
     exit_code = ExitCode.NOT_FOUND
+
+
+@registered
+class OffsetNotWritten(DssError):
+    """Fields: stream, end, offset, command."""
+
+    code = "DSS2041"
+    sentence = "There is no record {offset} of stream {stream} yet: it ends at {end}."
+    hint = "Ask for one that is there: {command}"
+    grpc_status = "OUT_OF_RANGE"
+    exit_code = ExitCode.NOT_FOUND
+
+
+@registered
+class KeyNotFound(DssError):
+    """Fields: group, key."""
+
+    code = "DSS2042"
+    sentence = "No record with the key {key} is kept in what the group {group} reads."
+    hint = "See which streams it reads: dssctl groups describe {group}"
+    grpc_status = "NOT_FOUND"
+    exit_code = ExitCode.NOT_FOUND

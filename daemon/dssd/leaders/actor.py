@@ -13,6 +13,7 @@ from typing import assert_never
 from dss_core.errors import DiskFull, StreamNotFound
 from dss_core.filters import TopicFilter
 from dss_core.ids import StreamId
+from dss_core.progress import Progress
 from dssd.clock import Clock
 from dssd.leaders.bans import stored_bans
 from dssd.leaders.takeover import (
@@ -155,6 +156,12 @@ class LeaderActor:
         if self._leader is None or self._stopped:
             return None
         return view(self._leader, self._clock.now_ms())
+
+    def progress(self) -> dict[StreamId, Progress]:
+        """Of each stream; empty while it loads."""
+        if self._leader is None or self._stopped:
+            return {}
+        return {stream: lent.progress for stream, lent in self._leader.streams.items()}
 
     def planned_hand_overs(self, moves_max: int) -> tuple[HandOver, ...]:
         """What a rebalance of so many moves would do now."""

@@ -101,24 +101,31 @@ async def survey_from_rows(
     for topic in catalogue.meeting(wanted):
         for stream in topic.streams():
             await turn.give_way()
-            row, grant = rows.get(stream), grants.get(stream)
-            finished = row is not None and row.finished
-            views.append(
-                StreamView(
-                    stream=stream,
-                    state="finished" if finished else "free",
-                    client_id="",
-                    grant_epoch=grant.grant_epoch if grant else 0,
-                    progress=progress_of(row),
-                    state_age_ms=0,
-                    fate=NO_FATE if row is None else fate_of(row),
-                    cursor_generation=0 if row is None else row.cursor_generation,
-                    pinned_session_id=grant.pinned_session_id if grant else None,
-                )
-            )
+            views.append(_stored_view(stream, rows.get(stream), grants.get(stream)))
     epoch = leader.row.leader_epoch if leader else 0
     stored = LeaderView(epoch, rebalancing=False, members=(), streams=tuple(views))
     return await _survey(stored, group, catalogue, log, wall_ms, turn, budget)
+
+
+async def stream_from_rows(store: Store, group: GroupRow, stream: StreamId) -> StreamView:
+    """One stream as the group's last leader left it."""
+    key = (group.group_id, stream.storage_topic_id, stream.partition)
+    row, grant = await store.read(ProgressRow, key), await store.read(GrantRow, key)
+    return _stored_view(stream, row.row if row else None, grant.row if grant else None)
+
+
+def _stored_view(stream: StreamId, row: ProgressRow | None, grant: GrantRow | None) -> StreamView:
+    return StreamView(
+        stream=stream,
+        state="finished" if row is not None and row.finished else "free",
+        client_id="",
+        grant_epoch=grant.grant_epoch if grant else 0,
+        progress=progress_of(row),
+        state_age_ms=0,
+        fate=NO_FATE if row is None else fate_of(row),
+        cursor_generation=0 if row is None else row.cursor_generation,
+        pinned_session_id=grant.pinned_session_id if grant else None,
+    )
 
 
 async def progress_from_rows(

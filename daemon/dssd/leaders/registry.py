@@ -22,12 +22,13 @@ from dssd.leaders.groups import Groups
 from dssd.leaders.lag import (
     GroupSurvey,
     progress_from_rows,
+    stream_from_rows,
     survey_from_rows,
     survey_from_view,
 )
 from dssd.log.port import Log
 from dssd.loop_yield import LoopTurn
-from dssd.machines.leader.events import Instruction, LeaderView
+from dssd.machines.leader.events import Instruction, LeaderView, StreamView
 from dssd.machines.leader.hand_over_events import HandOver
 from dssd.machines.leader.timing import LeaderTiming
 from dssd.machines.messages import BorrowerId, Invalidate, LeaderWanted, ToBorrower, ToLeader
@@ -142,6 +143,11 @@ class Registry:
         actor = self._actors.get(group_id)
         return None if actor is None else actor.view()
 
+    def live_progress(self, group_id: int) -> dict[StreamId, Progress]:
+        """The progress as the live leader has it; empty where there is no leader."""
+        actor = self._actors.get(group_id)
+        return {} if actor is None else actor.progress()
+
     async def survey(
         self, group: GroupRow, turn: LoopTurn | None = None, budget: CountBudget | None = None
     ) -> GroupSurvey:
@@ -156,6 +162,14 @@ class Registry:
         if live is not None:
             return await survey_from_view(live, group, catalogue, log, wall_ms, turn, budget)
         return await survey_from_rows(self._store, group, catalogue, log, wall_ms, turn, budget)
+
+    async def stream(self, group: GroupRow, stream: StreamId) -> StreamView:
+        """One stream of the group; starts no leader."""
+        live = self.snapshot(group.group_id)
+        found = (
+            None if live is None else next((v for v in live.streams if v.stream == stream), None)
+        )
+        return found or await stream_from_rows(self._store, group, stream)
 
     async def progress(
         self, group: GroupRow, storage_topic_ids: Collection[int]

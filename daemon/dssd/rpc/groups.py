@@ -18,7 +18,9 @@ from dssd.loop_yield import LoopTurn
 from dssd.machines.fate import Counts
 from dssd.machines.messages import Stall
 from dssd.machines.start_point import shown_start
+from dssd.questions.questions import Questions
 from dssd.rpc.audited_calls import note_unchanged
+from dssd.rpc.questions import QuestionCalls
 from dssd.rpc.simple_changes import DAMAGE_NUMBERS, on_damage
 from dssd.rpc.start_points import start_from
 from dssd.store.rows import GroupRow
@@ -47,7 +49,10 @@ _PROTOCOL_NUMBERS = {
 class GroupsServicer(groups_pb2_grpc.GroupsServicer):
     """Serves what operators ask of groups."""
 
-    def __init__(self, groups: Groups, registry: Registry, catalogue: Catalogue) -> None:
+    def __init__(
+        self, groups: Groups, registry: Registry, catalogue: Catalogue, questions: Questions
+    ) -> None:
+        self._questions = QuestionCalls(questions)
         self._groups = groups
         self._registry = registry
         self._catalogue = catalogue
@@ -127,6 +132,16 @@ class GroupsServicer(groups_pb2_grpc.GroupsServicer):
             await turn.give_way()
             reply.streams.append(self._offsets(by_name[name]))
         return reply
+
+    async def Why(self, request: groups_pb2.WhyRequest, context: Context) -> groups_pb2.WhyReply:
+        """Where a record stands for a group, and why it does not come."""
+        return await self._questions.why(request)
+
+    async def Stuck(
+        self, request: groups_pb2.StuckRequest, context: Context
+    ) -> groups_pb2.StuckReply:
+        """Which groups and streams do not move, and why."""
+        return await self._questions.stuck(request)
 
     def _known(self, written: str) -> GroupRow | None:
         with suppress(DssError):  # it is not there, or is refused for what is wrong with it

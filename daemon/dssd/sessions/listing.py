@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from dssd.leaders.declarations import EXCLUSIVE
 from dssd.leaders.groups import Groups
 from dssd.loop_yield import LoopTurn
+from dssd.machines.delivery.standing import Standing
 from dssd.store.paging import scan_all
 from dssd.store.port import Key, Store
 from dssd.store.rows import SessionRow, SubscriptionRow
@@ -38,6 +39,17 @@ class SessionView:
     def state(self) -> str:
         """In a word."""
         return "connected" if self.connected else "detached"
+
+
+@dataclass(frozen=True, slots=True)
+class HeldRecord:
+    """An offset of a stream that a connected session holds."""
+
+    standing: Standing
+    credit_records: int
+    """How many records may be out with the client."""
+    taken: tuple[tuple[str, int], ...]
+    """How many are, by group, the most first."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,6 +73,7 @@ from dssd.sessions.client_items import (
     Status,
 )
 from dssd.sessions.delivery_trouble import DeliveryTrouble
+from dssd.sessions.listing import HeldRecord
 from dssd.sessions.session_parts import Services
 from dssd.store.rows import GroupRow
 from dssd.subscriptions.agent import Agent, Subscriber
@@ -188,6 +189,20 @@ class Scheduler:
             now_ms = self._clock.now_ms()
             agent.leave(now_ms)
             self._arm(now_ms)
+
+    def held(self, group_id: int, stream: StreamId, offset: int) -> HeldRecord | None:
+        """Where an offset stands that a group of this session delivers; None where none does."""
+        for number, grant in reversed(self._grants.items()):
+            if grant.stream == stream and grant.agent.group.group_id == group_id:
+                standing = self._window.standing(number, offset)
+                if standing is not None:
+                    return HeldRecord(standing, self._window.credit.records, self._taken())
+        return None
+
+    def _taken(self) -> tuple[tuple[str, int], ...]:
+        agents = ((self.handler.agent(number), out) for number, out in self._window.taken().items())
+        taken = ((agent.group.name, out) for agent, out in agents if agent is not None and out)
+        return tuple(sorted(taken, key=lambda each: -each[1]))
 
     def tell_pause(self, subscription: int) -> None:
         """Tell the client again that its subscription is paused, if it is."""

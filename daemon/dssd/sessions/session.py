@@ -25,6 +25,7 @@ from dss_core.errors import (
     SessionTakenOver,
 )
 from dss_core.filters import SubscriptionFilter
+from dss_core.ids import StreamId
 from dss_core.limits import SETTLE_RANGES_MAX, SUBSCRIPTIONS_PER_SESSION_MAX
 from dssd.leaders.declarations import EXCLUSIVE
 from dssd.limits import (
@@ -51,6 +52,7 @@ from dssd.sessions.client_items import (
     Up,
 )
 from dssd.sessions.ended_subscriptions import condition_of
+from dssd.sessions.listing import HeldRecord
 from dssd.sessions.outgoing import Outgoing
 from dssd.sessions.scheduler import Scheduler
 from dssd.sessions.session_parts import Services
@@ -117,6 +119,10 @@ class Session:
             if known.group_id == group.group_id:
                 self._rows[number] = row, group
         self._scheduler.edit(group)
+
+    def held(self, group_id: int, stream: StreamId, offset: int) -> HeldRecord | None:
+        """Where an offset stands that a group of this session delivers; None where none does."""
+        return self._scheduler.held(group_id, stream, offset)
 
     def refuse(self, error: DssError, *, subscription: int = 0, final: bool = False) -> None:
         """Tell the client of an error."""

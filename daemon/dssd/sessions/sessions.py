@@ -32,6 +32,7 @@ from dss_core.errors import (
     Stopping,
 )
 from dss_core.filters import check_name
+from dss_core.ids import StreamId
 from dss_core.limits import (
     CREDIT_BYTES,
     CREDIT_RECORDS,
@@ -53,7 +54,7 @@ from dssd.log.port import Log
 from dssd.machines.deadlines import Deadlines
 from dssd.sessions.admission import SESSION_ID_BYTES, check_opening, check_stored
 from dssd.sessions.client_items import Opened, Opening
-from dssd.sessions.listing import Connected, SessionView, views_of
+from dssd.sessions.listing import Connected, HeldRecord, SessionView, views_of
 from dssd.sessions.owned_rows import discard, discard_orphans, taken_up
 from dssd.sessions.session import Session
 from dssd.sessions.session_parts import Services
@@ -231,6 +232,15 @@ class Sessions:
         if known is None:
             raise SessionNotFound(client_id=client_id)
         return (await self._views([known]))[0]
+
+    def held(
+        self, client_id: str, group_id: int, stream: StreamId, offset: int
+    ) -> HeldRecord | None:
+        """Where an offset stands with a client; None where it is not connected, or has it not."""
+        known = self._known.get(client_id)
+        if known is None or known.connection is None:
+            return None
+        return known.connection.held(group_id, stream, offset)
 
     async def _views(self, known: Sequence[_Known]) -> list[SessionView]:
         sessions = [(each.row, each.connected) for each in known]

@@ -629,3 +629,311 @@ class ListGrantsReply(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ListGrantsReply: _TypeAlias = ListGrantsReply  # noqa: Y015
+
+@_typing.final
+class WhyRequest(_message.Message):
+    """Where a record stands for a group: by stream and offset, or by key."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GROUP_FIELD_NUMBER: _builtins.int
+    STREAM_FIELD_NUMBER: _builtins.int
+    OFFSET_FIELD_NUMBER: _builtins.int
+    KEY_FIELD_NUMBER: _builtins.int
+    TOPIC_FIELD_NUMBER: _builtins.int
+    group: _builtins.str
+    stream: _builtins.str
+    """with a key: only there"""
+    offset: _builtins.int
+    """with a key: look from there on, not from the floor"""
+    key: _builtins.bytes
+    topic: _builtins.str
+    """with a key: only there"""
+    def __init__(
+        self,
+        *,
+        group: _builtins.str = ...,
+        stream: _builtins.str = ...,
+        offset: _builtins.int | None = ...,
+        key: _builtins.bytes | None = ...,
+        topic: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_key", b"_key", "_offset", b"_offset", "key", b"key", "offset", b"offset"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_key", b"_key", "_offset", b"_offset", "group", b"group", "key", b"key", "offset", b"offset", "stream", b"stream", "topic", b"topic"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__key: _TypeAlias = _typing.Literal["key"]  # noqa: Y015
+    _WhichOneofArgType__key: _TypeAlias = _typing.Literal["_key", b"_key"]  # noqa: Y015
+    _WhichOneofReturnType__offset: _TypeAlias = _typing.Literal["offset"]  # noqa: Y015
+    _WhichOneofArgType__offset: _TypeAlias = _typing.Literal["_offset", b"_offset"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__key) -> _WhichOneofReturnType__key | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__offset) -> _WhichOneofReturnType__offset | None: ...
+
+Global___WhyRequest: _TypeAlias = WhyRequest  # noqa: Y015
+
+@_typing.final
+class WhyReply(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RECORDS_FIELD_NUMBER: _builtins.int
+    LOOKED_FIELD_NUMBER: _builtins.int
+    NEXT_COMMAND_FIELD_NUMBER: _builtins.int
+    next_command: _builtins.str
+    """how to look on, where a bound ended the look"""
+    @_builtins.property
+    def records(self) -> _containers.RepeatedCompositeFieldContainer[Global___RecordStanding]:
+        """of a key: the oldest that are not done, else the newest"""
+
+    @_builtins.property
+    def looked(self) -> _containers.RepeatedCompositeFieldContainer[Global___Looked]:
+        """of a key"""
+
+    def __init__(
+        self,
+        *,
+        records: _abc.Iterable[Global___RecordStanding] | None = ...,
+        looked: _abc.Iterable[Global___Looked] | None = ...,
+        next_command: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["looked", b"looked", "next_command", b"next_command", "records", b"records"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___WhyReply: _TypeAlias = WhyReply  # noqa: Y015
+
+@_typing.final
+class Reason(_message.Message):
+    """Why something does not come, or does not move."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CODE_FIELD_NUMBER: _builtins.int
+    SENTENCE_FIELD_NUMBER: _builtins.int
+    COMMAND_FIELD_NUMBER: _builtins.int
+    CLIENT_ID_FIELD_NUMBER: _builtins.int
+    SINCE_MS_FIELD_NUMBER: _builtins.int
+    UNTIL_MS_FIELD_NUMBER: _builtins.int
+    ATTEMPT_FIELD_NUMBER: _builtins.int
+    BLOCKED_BY_FIELD_NUMBER: _builtins.int
+    code: _builtins.str
+    """a stable word"""
+    sentence: _builtins.str
+    command: _builtins.str
+    """what to do next, or empty"""
+    client_id: _builtins.str
+    """who has it"""
+    since_ms: _builtins.int
+    """wall clock"""
+    until_ms: _builtins.int
+    attempt: _builtins.int
+    """0: it was not handed out, or that is not known"""
+    blocked_by: _builtins.int
+    """the offset that must be done first"""
+    def __init__(
+        self,
+        *,
+        code: _builtins.str = ...,
+        sentence: _builtins.str = ...,
+        command: _builtins.str = ...,
+        client_id: _builtins.str = ...,
+        since_ms: _builtins.int | None = ...,
+        until_ms: _builtins.int | None = ...,
+        attempt: _builtins.int = ...,
+        blocked_by: _builtins.int | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_blocked_by", b"_blocked_by", "_since_ms", b"_since_ms", "_until_ms", b"_until_ms", "blocked_by", b"blocked_by", "since_ms", b"since_ms", "until_ms", b"until_ms"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_blocked_by", b"_blocked_by", "_since_ms", b"_since_ms", "_until_ms", b"_until_ms", "attempt", b"attempt", "blocked_by", b"blocked_by", "client_id", b"client_id", "code", b"code", "command", b"command", "sentence", b"sentence", "since_ms", b"since_ms", "until_ms", b"until_ms"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__blocked_by: _TypeAlias = _typing.Literal["blocked_by"]  # noqa: Y015
+    _WhichOneofArgType__blocked_by: _TypeAlias = _typing.Literal["_blocked_by", b"_blocked_by"]  # noqa: Y015
+    _WhichOneofReturnType__since_ms: _TypeAlias = _typing.Literal["since_ms"]  # noqa: Y015
+    _WhichOneofArgType__since_ms: _TypeAlias = _typing.Literal["_since_ms", b"_since_ms"]  # noqa: Y015
+    _WhichOneofReturnType__until_ms: _TypeAlias = _typing.Literal["until_ms"]  # noqa: Y015
+    _WhichOneofArgType__until_ms: _TypeAlias = _typing.Literal["_until_ms", b"_until_ms"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__blocked_by) -> _WhichOneofReturnType__blocked_by | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__since_ms) -> _WhichOneofReturnType__since_ms | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__until_ms) -> _WhichOneofReturnType__until_ms | None: ...
+
+Global___Reason: _TypeAlias = Reason  # noqa: Y015
+
+@_typing.final
+class RecordStanding(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STREAM_FIELD_NUMBER: _builtins.int
+    OFFSET_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    SUBJECT_FIELD_NUMBER: _builtins.int
+    KEY_FIELD_NUMBER: _builtins.int
+    APPENDED_AT_US_FIELD_NUMBER: _builtins.int
+    FLOOR_FIELD_NUMBER: _builtins.int
+    END_FIELD_NUMBER: _builtins.int
+    AHEAD_FIELD_NUMBER: _builtins.int
+    stream: _builtins.str
+    offset: _builtins.int
+    subject: _builtins.str
+    """absent where the record is gone or cannot be read"""
+    key: _builtins.bytes
+    appended_at_us: _builtins.int
+    floor: _builtins.int
+    """the group's first offset that is not done"""
+    end: _builtins.int
+    """the stream's next offset"""
+    ahead: _builtins.int
+    """records before it that the group is not done with"""
+    @_builtins.property
+    def reason(self) -> Global___Reason: ...
+    def __init__(
+        self,
+        *,
+        stream: _builtins.str = ...,
+        offset: _builtins.int = ...,
+        reason: Global___Reason | None = ...,
+        subject: _builtins.str | None = ...,
+        key: _builtins.bytes | None = ...,
+        appended_at_us: _builtins.int | None = ...,
+        floor: _builtins.int = ...,
+        end: _builtins.int = ...,
+        ahead: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_appended_at_us", b"_appended_at_us", "_key", b"_key", "_subject", b"_subject", "appended_at_us", b"appended_at_us", "key", b"key", "reason", b"reason", "subject", b"subject"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_appended_at_us", b"_appended_at_us", "_key", b"_key", "_subject", b"_subject", "ahead", b"ahead", "appended_at_us", b"appended_at_us", "end", b"end", "floor", b"floor", "key", b"key", "offset", b"offset", "reason", b"reason", "stream", b"stream", "subject", b"subject"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__appended_at_us: _TypeAlias = _typing.Literal["appended_at_us"]  # noqa: Y015
+    _WhichOneofArgType__appended_at_us: _TypeAlias = _typing.Literal["_appended_at_us", b"_appended_at_us"]  # noqa: Y015
+    _WhichOneofReturnType__key: _TypeAlias = _typing.Literal["key"]  # noqa: Y015
+    _WhichOneofArgType__key: _TypeAlias = _typing.Literal["_key", b"_key"]  # noqa: Y015
+    _WhichOneofReturnType__subject: _TypeAlias = _typing.Literal["subject"]  # noqa: Y015
+    _WhichOneofArgType__subject: _TypeAlias = _typing.Literal["_subject", b"_subject"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__appended_at_us) -> _WhichOneofReturnType__appended_at_us | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__key) -> _WhichOneofReturnType__key | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__subject) -> _WhichOneofReturnType__subject | None: ...
+
+Global___RecordStanding: _TypeAlias = RecordStanding  # noqa: Y015
+
+@_typing.final
+class Looked(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STREAM_FIELD_NUMBER: _builtins.int
+    START_FIELD_NUMBER: _builtins.int
+    END_FIELD_NUMBER: _builtins.int
+    TO_FIELD_NUMBER: _builtins.int
+    stream: _builtins.str
+    start: _builtins.int
+    end: _builtins.int
+    """nothing from here on was looked at"""
+    to: _builtins.int
+    """where the look would have ended without a bound"""
+    def __init__(
+        self,
+        *,
+        stream: _builtins.str = ...,
+        start: _builtins.int = ...,
+        end: _builtins.int = ...,
+        to: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["end", b"end", "start", b"start", "stream", b"stream", "to", b"to"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Looked: _TypeAlias = Looked  # noqa: Y015
+
+@_typing.final
+class StuckRequest(_message.Message):
+    """Which groups and streams do not move."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GROUP_FIELD_NUMBER: _builtins.int
+    AFTER_MS_FIELD_NUMBER: _builtins.int
+    group: _builtins.str
+    """all where empty"""
+    after_ms: _builtins.int
+    """without an acknowledgement for so long; a minute where absent"""
+    def __init__(
+        self,
+        *,
+        group: _builtins.str = ...,
+        after_ms: _builtins.int | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_after_ms", b"_after_ms", "after_ms", b"after_ms"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_after_ms", b"_after_ms", "after_ms", b"after_ms", "group", b"group"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__after_ms: _TypeAlias = _typing.Literal["after_ms"]  # noqa: Y015
+    _WhichOneofArgType__after_ms: _TypeAlias = _typing.Literal["_after_ms", b"_after_ms"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__after_ms) -> _WhichOneofReturnType__after_ms | None: ...
+
+Global___StuckRequest: _TypeAlias = StuckRequest  # noqa: Y015
+
+@_typing.final
+class StuckReply(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STUCK_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def stuck(self) -> _containers.RepeatedCompositeFieldContainer[Global___Stuck]: ...
+    def __init__(
+        self,
+        *,
+        stuck: _abc.Iterable[Global___Stuck] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["stuck", b"stuck"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StuckReply: _TypeAlias = StuckReply  # noqa: Y015
+
+@_typing.final
+class Stuck(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GROUP_FIELD_NUMBER: _builtins.int
+    STREAM_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    LAG_FIELD_NUMBER: _builtins.int
+    STILL_MS_FIELD_NUMBER: _builtins.int
+    group: _builtins.str
+    """NAME@FILTER"""
+    stream: _builtins.str
+    """empty: all of the group"""
+    lag: _builtins.int
+    still_ms: _builtins.int
+    """for how long nothing moved, where that is known"""
+    @_builtins.property
+    def reason(self) -> Global___Reason: ...
+    def __init__(
+        self,
+        *,
+        group: _builtins.str = ...,
+        stream: _builtins.str = ...,
+        reason: Global___Reason | None = ...,
+        lag: _builtins.int = ...,
+        still_ms: _builtins.int | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_still_ms", b"_still_ms", "reason", b"reason", "still_ms", b"still_ms"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_still_ms", b"_still_ms", "group", b"group", "lag", b"lag", "reason", b"reason", "still_ms", b"still_ms", "stream", b"stream"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__still_ms: _TypeAlias = _typing.Literal["still_ms"]  # noqa: Y015
+    _WhichOneofArgType__still_ms: _TypeAlias = _typing.Literal["_still_ms", b"_still_ms"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__still_ms) -> _WhichOneofReturnType__still_ms | None: ...
+
+Global___Stuck: _TypeAlias = Stuck  # noqa: Y015

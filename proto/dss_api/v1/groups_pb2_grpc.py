@@ -59,6 +59,16 @@ class GroupsStub:
                 request_serializer=dss__api_dot_v1_dot_groups__pb2.GroupOffsetsRequest.SerializeToString,
                 response_deserializer=dss__api_dot_v1_dot_groups__pb2.GroupOffsetsReply.FromString,
                 _registered_method=True)
+        self.Why = channel.unary_unary(
+                '/dss_api.v1.Groups/Why',
+                request_serializer=dss__api_dot_v1_dot_groups__pb2.WhyRequest.SerializeToString,
+                response_deserializer=dss__api_dot_v1_dot_groups__pb2.WhyReply.FromString,
+                _registered_method=True)
+        self.Stuck = channel.unary_unary(
+                '/dss_api.v1.Groups/Stuck',
+                request_serializer=dss__api_dot_v1_dot_groups__pb2.StuckRequest.SerializeToString,
+                response_deserializer=dss__api_dot_v1_dot_groups__pb2.StuckReply.FromString,
+                _registered_method=True)
 
 
 class GroupsServicer:
@@ -94,6 +104,18 @@ class GroupsServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Why(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Stuck(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_GroupsServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -121,6 +143,16 @@ def add_GroupsServicer_to_server(servicer, server):
                     servicer.Offsets,
                     request_deserializer=dss__api_dot_v1_dot_groups__pb2.GroupOffsetsRequest.FromString,
                     response_serializer=dss__api_dot_v1_dot_groups__pb2.GroupOffsetsReply.SerializeToString,
+            ),
+            'Why': grpc.unary_unary_rpc_method_handler(
+                    servicer.Why,
+                    request_deserializer=dss__api_dot_v1_dot_groups__pb2.WhyRequest.FromString,
+                    response_serializer=dss__api_dot_v1_dot_groups__pb2.WhyReply.SerializeToString,
+            ),
+            'Stuck': grpc.unary_unary_rpc_method_handler(
+                    servicer.Stuck,
+                    request_deserializer=dss__api_dot_v1_dot_groups__pb2.StuckRequest.FromString,
+                    response_serializer=dss__api_dot_v1_dot_groups__pb2.StuckReply.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -258,6 +290,60 @@ class Groups:
             '/dss_api.v1.Groups/Offsets',
             dss__api_dot_v1_dot_groups__pb2.GroupOffsetsRequest.SerializeToString,
             dss__api_dot_v1_dot_groups__pb2.GroupOffsetsReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Why(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/dss_api.v1.Groups/Why',
+            dss__api_dot_v1_dot_groups__pb2.WhyRequest.SerializeToString,
+            dss__api_dot_v1_dot_groups__pb2.WhyReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Stuck(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/dss_api.v1.Groups/Stuck',
+            dss__api_dot_v1_dot_groups__pb2.StuckRequest.SerializeToString,
+            dss__api_dot_v1_dot_groups__pb2.StuckReply.FromString,
             options,
             channel_credentials,
             insecure,

@@ -19,6 +19,8 @@ class GroupsStub:
     Describe: _aio.UnaryUnaryMultiCallable[_groups_pb2.DescribeGroupRequest, _groups_pb2.GroupDescription]
     Remove: _aio.UnaryUnaryMultiCallable[_groups_pb2.RemoveGroupRequest, _groups_pb2.RemoveGroupReply]
     Offsets: _aio.UnaryUnaryMultiCallable[_groups_pb2.GroupOffsetsRequest, _groups_pb2.GroupOffsetsReply]
+    Why: _aio.UnaryUnaryMultiCallable[_groups_pb2.WhyRequest, _groups_pb2.WhyReply]
+    Stuck: _aio.UnaryUnaryMultiCallable[_groups_pb2.StuckRequest, _groups_pb2.StuckReply]
 
 class GroupsServicer(metaclass=_abc_1.ABCMeta):
     @_abc_1.abstractmethod
@@ -55,6 +57,20 @@ class GroupsServicer(metaclass=_abc_1.ABCMeta):
         request: _groups_pb2.GroupOffsetsRequest,
         context: _aio.ServicerContext[_groups_pb2.GroupOffsetsRequest, _abc.Awaitable[_groups_pb2.GroupOffsetsReply]],
     ) -> _abc.Awaitable[_groups_pb2.GroupOffsetsReply]: ...
+
+    @_abc_1.abstractmethod
+    def Why(
+        self,
+        request: _groups_pb2.WhyRequest,
+        context: _aio.ServicerContext[_groups_pb2.WhyRequest, _abc.Awaitable[_groups_pb2.WhyReply]],
+    ) -> _abc.Awaitable[_groups_pb2.WhyReply]: ...
+
+    @_abc_1.abstractmethod
+    def Stuck(
+        self,
+        request: _groups_pb2.StuckRequest,
+        context: _aio.ServicerContext[_groups_pb2.StuckRequest, _abc.Awaitable[_groups_pb2.StuckReply]],
+    ) -> _abc.Awaitable[_groups_pb2.StuckReply]: ...
 
 def add_GroupsServicer_to_server(servicer: GroupsServicer, server: _aio.Server) -> None: ...
 

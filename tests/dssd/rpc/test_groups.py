@@ -25,6 +25,8 @@ from support.loop_yields import turns_of_others
 
 STREAMS = 50
 
+NO_QUESTIONS: Any = None
+"""They are asked in `tests/dssd/questions`."""
 NO_CONTEXT: Any = None
 """These handlers do not ask their context anything."""
 
@@ -39,7 +41,7 @@ async def plant(tmp_path: Path) -> AsyncIterator[Plant]:
 
 @pytest.fixture
 def groups(plant: Plant) -> GroupsServicer:
-    return GroupsServicer(plant.groups, plant.registry, plant.catalogue)
+    return GroupsServicer(plant.groups, plant.registry, plant.catalogue, NO_QUESTIONS)
 
 
 @pytest.fixture

@@ -44,6 +44,14 @@ class AckWaits:
         """When to ask what has expired."""
         return self._next_ms
 
+    def at(self, offset: int) -> tuple[int, int] | None:
+        """When the wait of an offset began, and when it ends."""
+        index = bisect_right(self._waits, offset, key=lambda wait: wait[1])
+        if index == len(self._waits) or self._waits[index][0] > offset:
+            return None
+        _, _, deadline_ms, since_ms = self._waits[index]
+        return since_ms, deadline_ms
+
     def settled_below(self, floor: int) -> None:
         """Forget waits that lie below the ack floor."""
         waits = self._waits

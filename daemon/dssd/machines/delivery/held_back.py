@@ -99,6 +99,19 @@ class HeldBack:
         """The offsets that wait."""
         return normalised((*self._rests.ranges(), *self._suspects.ranges()))
 
+    @property
+    def alone(self) -> int | None:
+        """The suspect that is on its way or out."""
+        return self._alone
+
+    def held(self, offset: int) -> tuple[bool, int] | None:
+        """Whether an offset that waits is a suspect, and when it is due."""
+        for suspect, waiting in ((False, self._rests), (True, self._suspects)):
+            for due_ms, start, end in waiting:
+                if start <= offset < end:
+                    return suspect, due_ms
+        return None
+
     def next_ms(self, cursor: int) -> int | None:
         """When something may be released; the cursor must have passed it."""
         lines = [self._rests] if self._alone is not None else [self._rests, self._suspects]

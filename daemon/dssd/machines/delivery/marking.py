@@ -16,7 +16,7 @@ not know what is out.
 from collections.abc import Iterator
 from itertools import chain
 
-from dss_core.progress import Progress, Ranges, clipped, complement, normalised
+from dss_core.progress import Progress, Ranges, clipped, complement, covers, normalised
 from dssd.limits import DOUBT_SHIFT
 from dssd.machines.attempts import Attempts
 from dssd.machines.delivery.attempt_counts import AttemptCounts
@@ -71,6 +71,10 @@ class Marking:
     def counted(self, start: int, end: int, frontier: int) -> list[tuple[int, int, int]]:
         """``[start, end)`` cut into ranges of one number of attempts: (start, end, attempts)."""
         return self._counts.segments(start, end, self.known_below(frontier))
+
+    def is_early(self, offset: int) -> bool:
+        """Whether the client handed it out above its frontier."""
+        return covers(self._early, offset)
 
     # Sending
 

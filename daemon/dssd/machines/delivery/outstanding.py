@@ -81,6 +81,11 @@ class Outstanding:
                 found.append((max(sent.start, start), min(sent.end, end)))
         return found
 
+    def is_unsure(self, offset: int) -> bool:
+        """Whether what is out there was sent again, and nothing told that it was handed out."""
+        index = bisect_right(self._ranges, offset, key=_start) - 1
+        return index >= 0 and offset < self._ranges[index].end and self._ranges[index].unsure
+
     def take(self, start: int, end: int) -> list[SentRange]:
         """Remove what is out in ``[start, end)`` and return it, in order."""
         ranges = self._ranges

@@ -250,5 +250,9 @@ class StreamReading:
         lent_near = self._ranges_max > ACKED_RANGES_MAX
         return bool(lent_near and out and ranges and ranges + out >= self._ranges_max)
 
+    def suspects_hold_cursor(self) -> bool:
+        """Whether so many suspects are out that no more may go."""
+        return self.out.suspects >= self._held_at
+
     def _cursor_held(self) -> bool:
-        return self.out.suspects >= self._held_at or self.capped()
+        return self.suspects_hold_cursor() or self.capped()

@@ -53,6 +53,11 @@ class Resting:
         """When the next range becomes due."""
         return self._resting[0][0] if self._resting else None
 
+    def until(self, offset: int) -> int | None:
+        """Until when an offset rests, if it does."""
+        found = (at_ms for at_ms, start, end in self._resting if start <= offset < end)
+        return next(found, None)
+
     def wake(self, now_ms: int) -> bool:
         """Make due what has rested long enough; whether there was any."""
         awake: list[Range] = []

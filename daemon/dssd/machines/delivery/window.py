@@ -17,6 +17,7 @@ among the reads. This module does not know the frame format: it is given the fun
 frames.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 
 from dss_core.limits import CREDIT_BYTES, CREDIT_RECORDS
@@ -61,6 +62,7 @@ from dssd.machines.delivery.frame_plan import CreditLeft, CutFrames
 from dssd.machines.delivery.moved_grants import MovedGrants
 from dssd.machines.delivery.outstanding import SentRange, checked
 from dssd.machines.delivery.retry import Resting
+from dssd.machines.delivery.standing import Standing, standing_of
 from dssd.machines.delivery.stream import DeliveredStream
 from dssd.machines.delivery.sync_acks import DurableAcks
 from dssd.machines.messages import Stall
@@ -113,6 +115,24 @@ class DeliveryWindow:
         """What of these disjoint ranges the group of a grant is not done with."""
         stream = self._streams.get(grant)
         return () if stream is None else stream.not_done(ranges)
+
+    def standing(self, grant: int, offset: int) -> Standing | None:
+        """Where an offset of a grant's stream stands; None where it is not delivered here."""
+        stream = self._streams.get(grant)
+        if stream is None:
+            return None
+        share = self._share(stream)
+        room = self.credit.left(
+            share.account, again=bool(stream.resting.due_in(offset, offset + 1))
+        )
+        return standing_of(stream, offset, share, room)
+
+    def taken(self) -> dict[int, int]:
+        """How many records each subscription has out."""
+        out: Counter[int] = Counter()
+        for stream in self._streams.values():
+            out[stream.subscription] += stream.out.records
+        return dict(out)
 
     @property
     def drained(self) -> bool:

@@ -1,0 +1,173 @@
+"""What ``dssctl groups`` asks about: why a record does not come, and what is stuck."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dss_core.times import text_of_span
+from dssctl.arguments import GroupName
+from dssctl.connection import ask
+from dssctl.output import Column, Instant, Item, Kind, note, show_list
+from dssctl.quantities import span_ms
+from dssctl.settings import Format, Settings
+from dssctl.tree import settings_of
+
+if TYPE_CHECKING:
+    from dss_client import Reason, RecordStanding, Stuck
+
+_WARNING = {"no-members": "yellow", "paused": "yellow", "free": "yellow", "capped": "bold red"}
+REASON_STYLES = {"unreadable": "bold red", "damage-ahead": "bold red", **_WARNING}
+
+STANDING_KIND = Kind(
+    "RecordStanding",
+    (
+        Column("stream", "STREAM"),
+        Column("offset", "OFFSET", right=True),
+        Column("code", "WHY", styles=REASON_STYLES),
+        Column("client_id", "CLIENT"),
+        Column("attempt", "ATTEMPT", right=True),
+        Column("sentence", "IN WORDS"),
+        Column("since", "SINCE", right=True, wide=True),
+        Column("until", "UNTIL", cell=lambda item, _now_us: _moment(item["until"]), wide=True),
+        Column("ahead", "AHEAD", right=True, wide=True),
+        Column("floor", "FLOOR", right=True, wide=True),
+        Column("end", "END", right=True, wide=True),
+        Column("blocked_by", "BLOCKED-BY", right=True, wide=True),
+        Column("subject", "SUBJECT", wide=True),
+        Column("key", "KEY", wide=True),
+        Column("appended_at", "APPENDED", right=True, wide=True),
+        Column("command", "NEXT", wide=True),
+    ),
+    lambda item: f"{item['stream']}:{item['offset']}",
+)
+
+
+STUCK_KIND = Kind(
+    "Stuck",
+    (
+        Column("group", "GROUP"),
+        Column("stream", "STREAM"),
+        Column("code", "WHY", styles=REASON_STYLES),
+        Column("lag", "LAG", right=True),
+        Column("still_ms", "STILL-FOR", right=True, cell=lambda item, _now_us: _still(item)),
+        Column("sentence", "IN WORDS"),
+        Column("client_id", "CLIENT", wide=True),
+        Column("attempt", "ATTEMPT", right=True, wide=True),
+        Column("since", "SINCE", right=True, wide=True),
+        Column("until", "UNTIL", cell=lambda item, _now_us: _moment(item["until"]), wide=True),
+        Column("blocked_by", "BLOCKED-BY", right=True, wide=True),
+        Column("command", "NEXT", wide=True),
+    ),
+    lambda item: str(item["stream"] or item["group"]),
+)
+
+
+def stuck(
+    context: typer.Context,
+    group: Annotated[
+        str | None,
+        typer.Argument(metavar="GROUP", help="NAME or NAME@FILTER; all where none is given."),
+    ] = None,
+    after: Annotated[
+        str | None,
+        typer.Option(
+            "--for", metavar="SPAN", help="Nothing was acknowledged for so long; 1m where absent."
+        ),
+    ] = None,
+) -> None:
+    """List groups and streams that do not move though they have records, and why."""
+    settings = settings_of(context)
+    after_s = None if after is None else span_ms(after) / 1_000
+    found = ask(settings, lambda client: client.groups.stuck(group, after=after_s))
+    show_list(settings, STUCK_KIND, [_stuck_item(each) for each in found])
+    _note_commands(settings, [each.reason.command for each in found])
+
+
+def why(
+    context: typer.Context,
+    group: GroupName,
+    stream: Annotated[
+        str, typer.Option(metavar="STREAM", help="orders/0/3; with --key: look only there.")
+    ] = "",
+    offset: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=0, help="Of the record; with --key: look from there on."),
+    ] = None,
+    key: Annotated[
+        str | None, typer.Option(metavar="KEY", help="Of the records, instead of an offset.")
+    ] = None,
+    topic: Annotated[str, typer.Option(metavar="TOPIC", help="With --key: look only there.")] = "",
+) -> None:
+    """Tell where a record stands for a group, and why it does not come."""
+    settings = settings_of(context)
+    if key is None and (not stream or offset is None):
+        raise typer.BadParameter("name a record: --stream and --offset, or --key.", ctx=context)
+    asked = None if key is None else key.encode(errors="surrogateescape")
+    answer = ask(
+        settings,
+        lambda client: client.groups.why(
+            group, stream=stream, offset=offset, key=asked, topic=topic
+        ),
+    )
+    show_list(settings, STANDING_KIND, [_standing_item(each) for each in answer.records])
+    _note_commands(settings, [each.reason.command for each in answer.records])
+    if answer.next_command:
+        unlooked = next(each for each in answer.looked if each.end < each.to)
+        told = f"{unlooked.stream} was looked at from {unlooked.start} to {unlooked.end}"
+        note(settings, f"{told}, and ends at {unlooked.to}; go on: {answer.next_command}")
+
+
+def reason_fields(reason: "Reason") -> dict[str, str | int | Instant | None]:
+    """The fields of a reason, as the renderer takes them."""
+    since_ms, until_ms = reason.since_ms, reason.until_ms
+    return {
+        "code": reason.code,
+        "sentence": reason.sentence,
+        "command": reason.command or None,
+        "client_id": reason.client_id or None,
+        "since": None if since_ms is None else Instant.of_ms(since_ms),
+        "until": None if until_ms is None else Instant.of_ms(until_ms),
+        "attempt": reason.attempt or None,
+        "blocked_by": reason.blocked_by,
+    }
+
+
+def _standing_item(standing: "RecordStanding") -> Item:
+    key, at_us = standing.key, standing.appended_at_us
+    return {
+        "stream": standing.stream,
+        "offset": standing.offset,
+        **reason_fields(standing.reason),
+        "subject": standing.subject,
+        "key": None if key is None else key.decode(errors="backslashreplace"),
+        "appended_at": None if at_us is None else Instant(at_us),
+        "floor": standing.floor,
+        "end": standing.end,
+        "ahead": standing.ahead,
+    }
+
+
+def _stuck_item(stuck: "Stuck") -> Item:
+    return {
+        "group": stuck.group,
+        "stream": stuck.stream or None,
+        **reason_fields(stuck.reason),
+        "lag": stuck.lag,
+        "still_ms": stuck.still_ms,
+    }
+
+
+def _still(item: Item) -> str:
+    still_ms = item["still_ms"]
+    return text_of_span(still_ms) if isinstance(still_ms, int) else "-"
+
+
+def _note_commands(settings: Settings, commands: list[str]) -> None:
+    """Tell a person what would help; a program has it in the data."""
+    if settings.format is Format.TABLE:
+        for command in dict.fromkeys(filter(None, commands)):
+            note(settings, f"next: {command}")
+
+
+def _moment(value: object) -> str:
+    return value.rfc3339() if isinstance(value, Instant) else "-"

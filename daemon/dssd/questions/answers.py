@@ -1,0 +1,75 @@
+"""What an answer to a question holds.
+
+Invariant: values only, times by the wall clock. A code is a stable word; the sentence and the
+command are for people, and the facts beside them say the same to programs.
+"""
+
+from dataclasses import dataclass
+
+from dss_core.ids import StreamName
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why something does not come or move."""
+
+    code: str
+    sentence: str
+    command: str = ""
+    """What to do next; empty: nothing need be done, or nobody can."""
+    client_id: str = ""
+    """Who has it."""
+    since_ms: int | None = None
+    until_ms: int | None = None
+    attempt: int = 0
+    """How often it was handed out, this time included; 0: never, or it is not known."""
+    blocked_by: int | None = None
+    """The offset that must be done first."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundRecord:
+    """What the log has at an offset."""
+
+    subject: str
+    key: bytes | None
+    appended_at_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class RecordAnswer:
+    """Where a record stands for a group."""
+
+    stream: StreamName
+    offset: int
+    reason: Reason
+    record: FoundRecord | None
+    """None where it cannot be read, or is gone."""
+    floor: int
+    """The group's first offset that is not done."""
+    end: int
+    ahead: int
+    """How many records before it the group is not done with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """Where a key was looked for."""
+
+    stream: StreamName
+    start: int
+    end: int
+    """Nothing from here on was looked at."""
+    to: int
+    """Where the look would end if it had no bound."""
+
+
+@dataclass(frozen=True, slots=True)
+class WhyAnswer:
+    """All that was asked for."""
+
+    records: tuple[RecordAnswer, ...]
+    looked: tuple[Looked, ...] = ()
+    """Of a key."""
+    next_command: str = ""
+    """How to look on, where a bound was met."""

@@ -1,0 +1,33 @@
+"""All questions of one daemon, as its servicers ask them.
+
+Invariant: it holds the parts that questions ask, and nothing of their answers.
+"""
+
+from dssd.clock import Clock
+from dssd.leaders.groups import Groups
+from dssd.leaders.registry import Registry
+from dssd.log.port import Log
+from dssd.operations.operations import Operations
+from dssd.questions.samples import Sampler
+from dssd.questions.stuck import StuckQuestions
+from dssd.questions.why import WhyQuestions
+from dssd.sessions.sessions import Sessions
+from dssd.topics.catalogue import Catalogue
+
+
+class Questions:
+    """Built once; asked by many calls at a time. Run its sampler beside them."""
+
+    def __init__(
+        self,
+        groups: Groups,
+        registry: Registry,
+        catalogue: Catalogue,
+        log: Log,
+        sessions: Sessions,
+        operations: Operations,
+        clock: Clock,
+    ) -> None:
+        self.sampler = Sampler(groups, registry, catalogue, log, clock)
+        self.why = WhyQuestions(groups, registry, catalogue, log, sessions, clock)
+        self.stuck = StuckQuestions(groups, registry, operations, self.sampler, self.why, clock)

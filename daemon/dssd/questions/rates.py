@@ -1,0 +1,111 @@
+"""What samples of a growing number tell: how fast it grows, and when it passed a value.
+
+Invariant: pure, bounded in memory, and idle costs nothing: what does not change need not be
+noted. Times are those of one clock that never goes back.
+"""
+
+from array import array
+from bisect import bisect_right
+from math import exp
+from typing import NamedTuple
+
+from dssd.questions.limits import END_SAMPLES_MAX, RATE_SPANS_MS
+
+
+class Rates(NamedTuple):
+    """Records a second, averaged over a minute and over five."""
+
+    minute: float = 0.0
+    five_minutes: float = 0.0
+
+    def plus(self, other: "Rates") -> "Rates":
+        """Of both."""
+        return Rates(self.minute + other.minute, self.five_minutes + other.five_minutes)
+
+
+NO_RATES = Rates()
+
+
+class RateMeter:
+    """Averages that weigh what is longer ago less, as load averages do."""
+
+    __slots__ = ("_at_ms", "_averages", "_began_ms")
+
+    def __init__(self, now_ms: int) -> None:
+        self._began_ms = self._at_ms = now_ms
+        self._averages = NO_RATES
+
+    def add(self, records: int, now_ms: int) -> None:
+        """So many came since the last call, or since the beginning."""
+        passed_ms = now_ms - self._at_ms
+        if passed_ms <= 0:
+            return
+        rate = max(0, records) * 1_000 / passed_ms
+        kept = (exp(-passed_ms / span_ms) for span_ms in RATE_SPANS_MS)
+        pairs = zip(self._averages, kept, strict=True)
+        self._averages = Rates(*(average * k + rate * (1 - k) for average, k in pairs))
+        self._at_ms = now_ms
+
+    def rates(self, now_ms: int) -> Rates:
+        """As they are now, if nothing came since the last call of `add`."""
+        age_ms, idle_ms = now_ms - self._began_ms, now_ms - self._at_ms
+        if age_ms <= 0:
+            return NO_RATES
+        # The time before it began is not a time in which nothing came.
+        return Rates(
+            *(
+                average * exp(-idle_ms / span_ms) / (1 - exp(-age_ms / span_ms))
+                for average, span_ms in zip(self._averages, RATE_SPANS_MS, strict=True)
+            )
+        )
+
+
+class Age(NamedTuple):
+    """How long ago something happened."""
+
+    ms: int
+    at_least: bool
+    """It was before the samples begin."""
+
+
+class EndSamples:
+    """When a stream had which end, for the last hours: denser where it is newer."""
+
+    __slots__ = ("_at_ms", "_ends")
+
+    def __init__(self, end: int, now_ms: int) -> None:
+        self._at_ms = array("q", [now_ms])
+        self._ends = array("q", [end])
+
+    @property
+    def end(self) -> int:
+        """As it was noted last."""
+        return self._ends[-1]
+
+    def note(self, end: int, before_ms: int, now_ms: int) -> None:
+        """It has this end now; at the time before it had the end that was noted last."""
+        if end <= self._ends[-1]:
+            return
+        if before_ms > self._at_ms[-1]:
+            self._append(before_ms, self._ends[-1])
+        self._append(now_ms, end)
+
+    def _append(self, at_ms: int, end: int) -> None:
+        if len(self._ends) >= END_SAMPLES_MAX:
+            half = END_SAMPLES_MAX // 2
+            for column in (self._at_ms, self._ends):
+                del column[1:half:2]
+        self._at_ms.append(at_ms)
+        self._ends.append(end)
+
+    def age_of(self, offset: int, now_ms: int) -> Age:
+        """How long ago the record at an offset below the end came."""
+        index = bisect_right(self._ends, offset)
+        if index == 0:
+            return Age(max(0, now_ms - self._at_ms[0]), at_least=True)
+        if index == len(self._ends):
+            return Age(max(0, now_ms - self._at_ms[-1]), at_least=False)
+        low, high = self._ends[index - 1], self._ends[index]
+        from_ms, to_ms = self._at_ms[index - 1], self._at_ms[index]
+        at_ms = from_ms + (to_ms - from_ms) * (offset - low) // (high - low)
+        return Age(max(0, now_ms - at_ms), at_least=False)

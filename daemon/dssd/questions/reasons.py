@@ -1,0 +1,313 @@
+"""Why a record does not come, in words: a code, a sentence and the next command for each reason.
+
+Invariant: pure; each reason has one function or row here, and its code is stable. It is told what
+is known and asks nothing.
+"""
+
+import shlex
+from dataclasses import dataclass
+
+from dss_core.progress import covers
+from dss_core.times import text_of_ms, text_of_span
+from dssd.machines.delivery.standing import Hindrance, Place, Standing
+from dssd.machines.leader.events import LeaderView, StreamView
+from dssd.machines.messages import Stall
+from dssd.questions.answers import Reason
+from dssd.sessions.listing import HeldRecord
+from dssd.store.rows import GroupRow
+
+
+@dataclass(frozen=True, slots=True)
+class Now:
+    """The same moment by both clocks."""
+
+    wall_ms: int
+    machine_ms: int
+
+    def wall(self, machine_ms: int) -> int:
+        """The wall time of a time of the machines."""
+        return self.wall_ms + machine_ms - self.machine_ms
+
+    def since(self, machine_ms: int) -> str:
+        """How long ago, in words."""
+        return text_of_span(max(0, self.machine_ms - machine_ms))
+
+    def until(self, machine_ms: int) -> str:
+        """How long it still takes, in words."""
+        return text_of_span(max(0, machine_ms - self.machine_ms))
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Of what is asked."""
+
+    group: GroupRow
+    stream: str
+    offset: int
+
+    @property
+    def group_name(self) -> str:
+        """As a shell takes it."""
+        return quoted(self.group)
+
+    def why(self, offset: int) -> str:
+        """The command that asks about another offset of the stream."""
+        return f"dssctl groups why {self.group_name} --stream {self.stream} --offset {offset}"
+
+    @property
+    def describe(self) -> str:
+        """The command that shows the group."""
+        return f"dssctl groups describe {self.group_name}"
+
+    @property
+    def skip(self) -> str:
+        """The command that passes over the record."""
+        return f"dssctl records skip {self.group_name} {self.stream} {self.offset}"
+
+
+def quoted(group: GroupRow) -> str:
+    """The group's full name, as a shell takes it."""
+    return shlex.quote(f"{group.name}@{group.filter}")
+
+
+# What is done
+
+
+def done(asked: Asked, view: StreamView, kind: str | None, kept_from: int) -> Reason:
+    """The group is done with the offset; kind: what the log says of it, None where it is gone."""
+    if kind == "damaged" or covers(view.fate.damaged, asked.offset):
+        command = f"dssctl events --subject {asked.stream}"
+        return Reason("damaged", "It is damaged, and the group passed over it.", command)
+    if kind == "filtered":
+        wanted = asked.group.filter
+        return Reason("filtered", f"The group's filter {wanted} does not match its subject.")
+    if kind == "lost":
+        return Reason("lost", "No record has this offset: a loss of power left a gap there.")
+    return _done_by_somebody(asked, view, kind is None, kept_from)
+
+
+def _done_by_somebody(asked: Asked, view: StreamView, is_gone: bool, kept_from: int) -> Reason:
+    moved, began = view.cursor_generation, began_at(view)
+    if not moved and asked.offset < began:
+        told = f"It lies before {began}, where the group began to count in this stream."
+        rewind = f"dssctl offsets rewind {asked.group_name} --stream {asked.stream}"
+        return Reason("before-start", told, "" if is_gone else f"{rewind} --to ={asked.offset}")
+    if is_gone:
+        told = f"Retention took it; the stream begins at {kept_from}. The group was done with it"
+        return Reason("done", f"{told}: acknowledged, filtered or passed over is not kept.")
+    if moved:
+        told = f"It was acknowledged, or an operator moved the group past it: operation {moved} "
+        return Reason("done", f"{told}was the last to move it.", f"dssctl ops show {moved}")
+    return Reason("acked", "The group acknowledged it.")
+
+
+def began_at(view: StreamView) -> int:
+    """The first offset that the counts by kind speak of, if nothing moved the cursor."""
+    progress = view.progress
+    return progress.floor + progress.acked_above_floor() - sum(view.fate.counts)
+
+
+# What is not there
+
+
+def gone(kept_from: int, topic: str) -> Reason:
+    """Retention took what the group was not done with."""
+    told = f"Retention took it before the group was done with it; the stream begins at {kept_from}."
+    return Reason("gone", told, f"dssctl topics describe {topic}")
+
+
+def not_wanted(kind: str, asked: Asked) -> Reason | None:
+    """The group will pass over it, once it has come there."""
+    if kind == "filtered":
+        told = f"The group's filter {asked.group.filter} does not match its subject"
+        return Reason("filtered", f"{told}: it is passed over when its turn comes.")
+    if kind == "lost":
+        told = "No record has this offset: a loss of power left a gap there."
+        return Reason("lost", f"{told} It is passed over when its turn comes.")
+    return None
+
+
+# Nobody has it
+
+
+def not_lent(asked: Asked, view: StreamView, live: LeaderView | None, now: Now) -> Reason | None:
+    """Why nobody reads the stream now; None where somebody has it."""
+    rest = _durable_rest(view, asked.offset, now)
+    if asked.group.paused:
+        return paused(asked)
+    members = 0 if live is None else sum(not member.leaving for member in live.members)
+    if not members:
+        return no_members(asked)
+    since_ms = now.wall_ms - view.state_age_ms
+    age = text_of_span(view.state_age_ms)
+    match view.state:
+        case "free":
+            told = f"Nobody of the {members} members holds the stream since {age}"
+            why = ": an operation moves its cursor first." if view.moving else "."
+            return rest or Reason("free", told + why, asked.describe, since_ms=since_ms)
+        case "granting":
+            told = f"The stream is being lent to {view.client_id} since {age}."
+            return rest or Reason("granting", told, "", view.client_id, since_ms)
+        case "revoking" | "revoked":
+            told = f"{view.client_id} is asked to give the stream back since {age}"
+            bound = "it does so, or loses it with its lease."
+            return Reason("revoking", f"{told}: {bound}", asked.describe, view.client_id, since_ms)
+        case _:
+            return None
+
+
+def no_members(asked: Asked) -> Reason:
+    """Nobody could read it."""
+    name, wanted = shlex.quote(asked.group.name), shlex.quote(asked.group.filter)
+    command = f"dssctl consume {wanted} --group {name}"
+    return Reason("no-members", "Nobody is a member of the group.", command)
+
+
+def _durable_rest(view: StreamView, offset: int, now: Now) -> Reason | None:
+    for start, end, due_ms in view.fate.rests:
+        if start <= offset < end and due_ms > now.wall_ms:
+            told = f"A user refused it; it comes again in {text_of_span(due_ms - now.wall_ms)}."
+            return Reason("resting", told, until_ms=due_ms)
+    return None
+
+
+def paused(asked: Asked) -> Reason:
+    """An operator paused the group."""
+    until_ms = asked.group.paused_until_ms
+    told = "The group is paused"
+    told += "." if until_ms is None else f" until {text_of_ms(until_ms)}."
+    command = f"dssctl groups resume {asked.group_name}"
+    return Reason("paused", told, command, until_ms=until_ms)
+
+
+def holder_gone(asked: Asked, view: StreamView) -> Reason:
+    """The session of the holder does not deliver the stream."""
+    told = f"{view.client_id} holds the stream, and is not connected or does not read it yet"
+    return Reason("holder-gone", f"{told}.", asked.describe, view.client_id)
+
+
+# Somebody has it
+
+
+def held(asked: Asked, client_id: str, found: HeldRecord, ahead: int, now: Now) -> Reason:
+    """How it stands with the holder."""
+    standing = found.standing
+    own = _of_place(asked, client_id, standing, now)
+    if own is not None:
+        return own
+    return _hindered(asked, client_id, found) or _waits_for_its_turn(standing, client_id, ahead)
+
+
+def _of_place(asked: Asked, client_id: str, standing: Standing, now: Now) -> Reason | None:
+    attempt = standing.attempts
+    until_ms = None if standing.until_ms is None else now.wall(standing.until_ms)
+    match standing.place:
+        case Place.HANDED_OUT:
+            return _handed_out(asked, client_id, standing, now)
+        case Place.SENT:
+            told = f"It was sent to {client_id}, and waits there to be handed out."
+            return Reason("sent", told, client_id=client_id, attempt=attempt)
+        case Place.RESTING:
+            assert standing.until_ms is not None
+            told = f"It rests after attempt {attempt}, and comes again in "
+            told += f"{now.until(standing.until_ms)}."
+            return Reason("resting", told, "", client_id, None, until_ms, attempt)
+        case Place.SUSPECT:
+            return _suspect(asked, client_id, standing, now)
+        case Place.GIVEN_BACK:
+            return _given_back(asked, client_id)
+        case Place.DONE | Place.DUE | Place.READ | Place.NOT_READ:
+            return None
+
+
+def _handed_out(asked: Asked, client_id: str, standing: Standing, now: Now) -> Reason:
+    told = f"It is handed out to {client_id}, attempt {standing.attempts}"
+    since_ms = until_ms = None
+    if standing.since_ms is not None:
+        since_ms = now.wall(standing.since_ms)
+        told += f", since {now.since(standing.since_ms)}"
+    if standing.until_ms is not None:
+        until_ms = now.wall(standing.until_ms)
+        told += f"; its ack wait ends in {now.until(standing.until_ms)}"
+    attempt = standing.attempts
+    return Reason("handed-out", f"{told}.", asked.skip, client_id, since_ms, until_ms, attempt)
+
+
+def _suspect(asked: Asked, client_id: str, standing: Standing, now: Now) -> Reason:
+    attempt, alone = standing.attempts, standing.alone
+    told = f"Clients vanished with it, attempt {attempt} was the last, so it comes alone"
+    until_ms = None
+    if alone is not None:
+        told += f", after the record at {alone}"
+    elif standing.until_ms is not None:
+        until_ms = now.wall(standing.until_ms)
+        told += f", in {now.until(standing.until_ms)}"
+    return Reason("suspect", f"{told}.", asked.skip, client_id, None, until_ms, attempt, alone)
+
+
+def _given_back(asked: Asked, client_id: str) -> Reason:
+    told = f"{client_id} gives the stream back; it comes under the next grant."
+    return Reason("revoking", told, asked.describe, client_id)
+
+
+_STALLS = {
+    Hindrance.UNREADABLE: Stall.UNREADABLE,
+    Hindrance.DAMAGED: Stall.DAMAGED,
+    Hindrance.CAPPED: Stall.UNACKED,
+}
+
+
+def _hindered(asked: Asked, client_id: str, found: HeldRecord) -> Reason | None:
+    floor, hindrance = found.standing.floor, found.standing.hindrance
+    if hindrance in _STALLS:
+        return stalled(asked, _STALLS[hindrance], floor, client_id)
+    suspended = f"The session of {client_id} does not hear from the leader of the group."
+    suspects = f"{client_id} must settle some of the records that came before, and are out there."
+    by_hindrance = {
+        Hindrance.PAUSED: paused(asked),
+        Hindrance.ENDING: _given_back(asked, client_id),
+        Hindrance.SUSPENDED: Reason("suspended", suspended, asked.describe, client_id),
+        Hindrance.SUSPECTS_OUT: Reason("suspects-out", suspects, asked.why(floor), client_id),
+        Hindrance.NO_CREDIT: _no_credit(asked, client_id, found),
+    }
+    return by_hindrance.get(hindrance)
+
+
+def stalled(asked: Asked, stall: Stall, floor: int, client_id: str = "") -> Reason:
+    """Nothing of the stream is delivered."""
+    stream = asked.stream
+    match stall:
+        case Stall.UNREADABLE:
+            told = f"{stream} cannot be read behind {floor}; the read is tried again."
+            command = f"dssctl events --subject {stream}"
+            return Reason("unreadable", told, command, client_id, blocked_by=floor)
+        case Stall.DAMAGED:
+            told = f"{stream} holds damaged records behind {floor}, and the group stalls at damage."
+            command = f"dssctl groups edit {asked.group_name} --on-damage pass"
+            return Reason("damage-ahead", told, command, client_id, blocked_by=floor)
+        case Stall.UNACKED | Stall.NONE:
+            told = f"Too much is acknowledged above the record at {floor}, which is not."
+            return Reason("capped", told, asked.why(floor), client_id, blocked_by=floor)
+
+
+def failing(asked: Asked, failures: int, client_id: str) -> Reason:
+    """The record at the floor is refused, or not answered, again and again."""
+    told = f"The record at {asked.offset} failed {failures} times: it was refused, or its ack wait "
+    return Reason("failing", f"{told}ran out.", asked.skip, client_id, blocked_by=asked.offset)
+
+
+def _no_credit(asked: Asked, client_id: str, found: HeldRecord) -> Reason:
+    taken = ", ".join(f"{out:,} of {group}" for group, out in found.taken)
+    told = f"The credit of {client_id} is used up: {taken} are out, of {found.credit_records:,}"
+    floor = found.standing.floor
+    command = asked.describe if floor == asked.offset else asked.why(floor)
+    return Reason("no-credit", f"{told} records.", command, client_id)
+
+
+def _waits_for_its_turn(standing: Standing, client_id: str, ahead: int) -> Reason:
+    attempt = standing.attempts
+    if standing.place is Place.DUE:
+        told = f"It comes again to {client_id} as soon as it is its turn."
+        return Reason("due", told, client_id=client_id, attempt=attempt)
+    told = f"{client_id} has not come to it: {ahead:,} records before it are not done."
+    return Reason("behind", told, client_id=client_id, attempt=attempt)

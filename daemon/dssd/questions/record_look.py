@@ -1,0 +1,93 @@
+"""Reading the log for a question: one record, or the records of a key.
+
+Invariant: a look is bounded in bytes by the budget of its question, and holds the loop no longer
+than a read does: bytes without the key are passed over without a look at their records, and records
+are decoded in a thread. Nothing here knows groups.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from dss_core.decode import decode
+from dss_core.ids import StreamId
+from dss_core.progress import Ranges, covers
+from dssd.log.port import Log
+from dssd.questions.answers import FoundRecord
+from dssd.questions.limits import LOOK_BYTES_MAX, LOOK_CHUNK_BYTES_MAX
+
+
+class Gap(NamedTuple):
+    """There is no record to read at an offset."""
+
+    damaged: bool
+    """Else lost: to retention, or to a loss of power."""
+
+
+@dataclass(slots=True)
+class Budget:
+    """What a question may still read."""
+
+    bytes: int = LOOK_BYTES_MAX
+
+    @property
+    def spent(self) -> bool:
+        """Whether nothing more may be read."""
+        return self.bytes <= 0
+
+
+class KeyFound(NamedTuple):
+    """A record of the key."""
+
+    offset: int
+    record: FoundRecord
+
+
+async def record_at(log: Log, stream: StreamId, offset: int) -> FoundRecord | Gap:
+    """The record at an offset below the end.
+
+    Raises:
+        LogUnreadable: the read failed.
+        StreamNotFound: its topic was removed.
+    """
+    chunk = await log.read(stream, offset, bytes_max=1)
+    if not chunk.base <= offset < chunk.base + chunk.records:
+        return Gap(damaged=covers(chunk.damaged, offset))
+    batch = decode(chunk.frames, chunk.mask)
+    return FoundRecord(batch.subjects[0], batch.keys[0], batch.append_times_us[0])
+
+
+async def records_of_key(
+    log: Log, stream: StreamId, key: bytes, start: int, end: int, budget: Budget
+) -> AsyncIterator[tuple[int, list[KeyFound]]]:
+    """The records of the key from ``start`` to ``end``: how far was looked, and what was there.
+
+    It ends early where the budget is spent.
+
+    Raises:
+        LogUnreadable: a read failed.
+        StreamNotFound: its topic was removed.
+    """
+    at = start
+    while at < end and not budget.spent:
+        chunk = await log.read(stream, at, bytes_max=LOOK_CHUNK_BYTES_MAX)
+        if chunk.next <= at:
+            break
+        # A read costs something even where it finds that a whole file is gone.
+        budget.bytes -= max(len(chunk.frames), 1)
+        found: list[KeyFound] = []
+        if key in chunk.frames:
+            found = await asyncio.to_thread(_of_key, chunk.frames, chunk.mask, key)
+        at = chunk.next
+        yield min(at, end), [each for each in found if each.offset < end]
+
+
+def _of_key(frames: bytes, mask: Ranges, key: bytes) -> list[KeyFound]:
+    batch = decode(frames, mask, checksums=False)
+    offsets, subjects, times = batch.offsets, batch.subjects, batch.append_times_us
+    return [
+        KeyFound(offsets[at], FoundRecord(subjects[at], key, times[at]))
+        for at, own in enumerate(batch.keys)
+        if own == key
+    ]

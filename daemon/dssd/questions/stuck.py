@@ -1,0 +1,158 @@
+"""`Groups.Stuck`: which groups and streams do not move, why, and what would help.
+
+A group does not move where it is paused, or has records and no member, or an operation on it waits.
+A stream does not move where it has records and its delivery is stalled, it changes hands for too
+long, or the group was done with nothing more of it for a while: then the record at the floor says
+why, as `why` answers it. Invariant: it starts no leader and changes nothing.
+"""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+
+from dss_core.errors import StreamNotFound
+from dss_core.limits import ACKED_RANGES_MAX
+from dss_core.times import text_of_span
+from dssd.clock import Clock
+from dssd.leaders.groups import Groups
+from dssd.leaders.lag import GroupSurvey, StreamSurvey
+from dssd.leaders.registry import Registry
+from dssd.loop_yield import LoopTurn
+from dssd.machines.messages import Stall
+from dssd.operations.history import UNENDED
+from dssd.operations.operations import Operations
+from dssd.questions import reasons
+from dssd.questions.answers import Reason
+from dssd.questions.limits import STUCK_AFTER_MS, STUCK_FAILURES, STUCK_HANDING_OVER_MS
+from dssd.questions.reasons import Asked, Now
+from dssd.questions.samples import Sampler
+from dssd.questions.why import WhyQuestions
+from dssd.store.rows import GroupRow, OperationRow
+
+
+@dataclass(frozen=True, slots=True)
+class Stuck:
+    """Something that does not move."""
+
+    group: str
+    """NAME@FILTER."""
+    stream: str
+    """Empty: all of the group."""
+    reason: Reason
+    lag: int
+    """Records that it is not done with."""
+    still_ms: int | None
+    """For how long nothing moved, where that is known."""
+
+
+class StuckQuestions:
+    """Answers them."""
+
+    def __init__(
+        self,
+        groups: Groups,
+        registry: Registry,
+        operations: Operations,
+        sampler: Sampler,
+        why: WhyQuestions,
+        clock: Clock,
+    ) -> None:
+        self._groups = groups
+        self._registry = registry
+        self._operations = operations
+        self._sampler = sampler
+        self._why = why
+        self._clock = clock
+
+    async def ask(self, group: str = "", after_ms: int = STUCK_AFTER_MS) -> list[Stuck]:
+        """What does not move of one group, or of all; nothing to consume is no reason.
+
+        Raises:
+            GroupNotFound, GroupAmbiguous: there is no such group.
+        """
+        groups = [self._groups.find(group)] if group else list(self._groups.groups())
+        turn = LoopTurn()
+        found: list[Stuck] = []
+        for each in groups:
+            survey = await self._registry.survey(each, turn)
+            found += self._waiting_operations(each, survey, after_ms)
+            whole = self._whole_group(each, survey)
+            if whole is not None:
+                found.append(whole)
+            else:
+                found += await self._streams(each, survey, after_ms, turn)
+        return found
+
+    def _whole_group(self, group: GroupRow, survey: GroupSurvey) -> Stuck | None:
+        asked = Asked(group, "", 0)
+        if group.paused:
+            return Stuck(_name(group), "", reasons.paused(asked), survey.lag, None)
+        if survey.lag and all(member.leaving for member in survey.members):
+            return Stuck(_name(group), "", reasons.no_members(asked), survey.lag, None)
+        return None
+
+    def _waiting_operations(
+        self, group: GroupRow, survey: GroupSurvey, after_ms: int
+    ) -> Iterator[Stuck]:
+        for row in self._operations.newest():
+            if row.group_id != group.group_id or row.state not in UNENDED:
+                continue
+            age_ms = survey.taken_at_ms - row.applied_at_ms
+            if age_ms >= min(after_ms, STUCK_HANDING_OVER_MS):
+                waited_for = sorted(set(self._operations.holders(row).values()) - {""})
+                reason = _operation(row, age_ms, waited_for)
+                yield Stuck(_name(group), "", reason, survey.lag, age_ms)
+
+    async def _streams(
+        self, group: GroupRow, survey: GroupSurvey, after_ms: int, turn: LoopTurn
+    ) -> list[Stuck]:
+        found: list[Stuck] = []
+        for stream in survey.streams:
+            await turn.give_way()
+            if stream.lag:
+                with suppress(StreamNotFound):  # its topic was removed meanwhile
+                    stuck = await self._stream(group, stream, after_ms)
+                    found += [] if stuck is None else [stuck]
+        return found
+
+    async def _stream(self, group: GroupRow, stream: StreamSurvey, after_ms: int) -> Stuck | None:
+        view = stream.view
+        floor, end = view.progress.floor, stream.end
+        still_ms = self._sampler.movement(group.group_id, view.stream, floor, end).still_ms
+        asked = Asked(group, str(stream.name), floor)
+        reason = self._at_once(asked, stream, after_ms)
+        if reason is None and still_ms is not None and still_ms >= after_ms:
+            (record,) = (await self._why.of_view(group, stream.name, view, floor)).records
+            reason = record.reason
+        if reason is None:
+            return None
+        return Stuck(_name(group), str(stream.name), reason, stream.lag, still_ms)
+
+    def _at_once(self, asked: Asked, stream: StreamSurvey, after_ms: int) -> Reason | None:
+        """What is wrong however long it is so, or by the leader's own times."""
+        view = stream.view
+        floor, ranges = view.progress.floor, view.progress.ranges
+        if view.stall is not Stall.NONE or len(ranges) >= ACKED_RANGES_MAX:
+            return reasons.stalled(asked, view.stall, floor, view.client_id)
+        for start, until, count in view.fate.failures:
+            if start <= floor < until and count >= STUCK_FAILURES:
+                return reasons.failing(asked, count, view.client_id)
+        if view.state not in ("granted", "finished"):
+            bound_ms = after_ms if view.state == "free" else min(after_ms, STUCK_HANDING_OVER_MS)
+            if view.state_age_ms >= bound_ms:
+                live = self._registry.snapshot(asked.group.group_id)
+                now = Now(self._clock.wall_ms(), self._clock.now_ms())
+                return reasons.not_lent(asked, view, live, now)
+        return None
+
+
+def _operation(row: OperationRow, age_ms: int, waited_for: list[str]) -> Reason:
+    told = f"Operation {row.number} waits since {text_of_span(age_ms)}: {row.summary}"
+    if waited_for:
+        told += f"; for {', '.join(waited_for)}"
+    since_ms = row.applied_at_ms
+    return Reason("operation-waits", f"{told}.", f"dssctl ops show {row.number}", since_ms=since_ms)
+
+
+def _name(group: GroupRow) -> str:
+    return f"{group.name}@{group.filter}"

@@ -1,0 +1,272 @@
+"""`Groups.Why`: where a record stands for a group, and why it does not come.
+
+Of one offset: what the group's progress says, then what the holder's delivery window says, then why
+nobody has it. Of a key: the records of it that the group is not done with, the oldest first, each
+answered like an offset. Invariant: it starts no leader and changes nothing; a look for a key is
+bounded, and the answer says where it ended.
+"""
+
+import shlex
+from dataclasses import dataclass
+
+from dss_core.errors import KeyNotFound, LogUnreadable, OffsetNotWritten, StreamNotRead
+from dss_core.filters import TopicFilter
+from dss_core.ids import StreamId, StreamName
+from dss_core.progress import complement
+from dss_core.routing import key_hash, partition_of
+from dssd.clock import Clock
+from dssd.leaders.groups import Groups
+from dssd.leaders.registry import Registry
+from dssd.log.port import Log
+from dssd.machines.leader.events import StreamView
+from dssd.questions import reasons
+from dssd.questions.answers import FoundRecord, Looked, Reason, RecordAnswer, WhyAnswer
+from dssd.questions.limits import KEY_RECORDS_MAX, KEY_STREAMS_MAX, LOOK_BACK_RECORDS_MAX
+from dssd.questions.reasons import Asked, Now
+from dssd.questions.record_look import Budget, Gap, KeyFound, record_at, records_of_key
+from dssd.sessions.sessions import Sessions
+from dssd.store.rows import GroupRow
+from dssd.topics.catalogue import Catalogue
+
+
+@dataclass(frozen=True, slots=True)
+class KeyAsked:
+    """A key, and where to look for it."""
+
+    key: bytes
+    topic: str = ""
+    """Only there; empty: in all that the group reads."""
+    stream: str = ""
+    """Only there."""
+    start: int | None = None
+    """From there on; None: from the group's floor."""
+
+
+class WhyQuestions:
+    """Answers them."""
+
+    def __init__(
+        self,
+        groups: Groups,
+        registry: Registry,
+        catalogue: Catalogue,
+        log: Log,
+        sessions: Sessions,
+        clock: Clock,
+    ) -> None:
+        self._groups = groups
+        self._registry = registry
+        self._catalogue = catalogue
+        self._log = log
+        self._sessions = sessions
+        self._clock = clock
+
+    async def of_offset(self, group_text: str, stream_text: str, offset: int) -> WhyAnswer:
+        """Where the record at an offset stands.
+
+        Raises:
+            GroupNotFound, GroupAmbiguous, IllegalName, StreamNotFound: there is no such thing.
+            StreamNotRead: the group does not read the stream.
+            OffsetNotWritten: the stream ends before it.
+        """
+        group = self._groups.find(group_text)
+        name = StreamName.parse(stream_text)
+        stream = self._stream_read(group, name)
+        end = self._log.bounds(stream).end
+        if offset >= end:
+            last = reasons.Asked(group, stream_text, max(end, 1) - 1)
+            command = last.why(last.offset) if end else f"dssctl topics describe {name.topic}"
+            raise OffsetNotWritten(stream=stream_text, end=end, offset=offset, command=command)
+        return await self.of_view(group, name, await self._registry.stream(group, stream), offset)
+
+    async def of_view(
+        self, group: GroupRow, name: StreamName, view: StreamView, offset: int
+    ) -> WhyAnswer:
+        """Where the record at an offset below the end stands, of a stream whose view is known."""
+        return WhyAnswer((await self._answer(group, name, view, offset),))
+
+    async def of_key(self, group_text: str, asked: KeyAsked) -> WhyAnswer:
+        """Where the records of a key stand: the oldest that are not done, else the newest done.
+
+        Raises:
+            GroupNotFound, GroupAmbiguous, IllegalName, TopicNotFound, StreamNotFound: there is no
+                such thing.
+            StreamNotRead: the group does not read the stream.
+            KeyNotFound: no record of it is kept.
+        """
+        group = self._groups.find(group_text)
+        look = _KeyLook(asked.key, Budget())
+        streams = self._streams_of_key(group, asked)
+        views = {stream: await self._registry.stream(group, stream) for stream in streams.values()}
+        for name, stream in streams.items():
+            await self._look_on(look, name, views[stream], asked.start)
+        if not look.open:
+            for name, stream in streams.items():
+                await self._look_back(look, name, views[stream])
+        chosen = look.open or look.newest_done
+        if not chosen and look.is_complete and asked.start is None:
+            raise KeyNotFound(
+                group=group_text, key=shlex.quote(asked.key.decode(errors="backslashreplace"))
+            )
+        answers = [
+            await self._answer(group, name, views[streams[name]], found.offset, found.record)
+            for name, found in chosen
+        ]
+        return WhyAnswer(tuple(answers), tuple(look.looked), _how_to_go_on(group, asked, look))
+
+    def _stream_read(self, group: GroupRow, name: StreamName) -> StreamId:
+        stream = self._catalogue.id_of(name)
+        wanted = TopicFilter.parse(group.filter)
+        topic = self._catalogue.get(name.topic)
+        if not any(pattern.overlaps(wanted) for pattern in topic.patterns):
+            raise StreamNotRead(group=group.name, stream=str(name))
+        return stream
+
+    # One record
+
+    async def _answer(
+        self,
+        group: GroupRow,
+        name: StreamName,
+        view: StreamView,
+        offset: int,
+        record: FoundRecord | None = None,
+    ) -> RecordAnswer:
+        asked = Asked(group, str(name), offset)
+        bounds = self._log.bounds(view.stream)
+        kind = "kept" if record else None
+        if record is None and offset >= bounds.start:
+            record, kind = await self._in_log(view.stream, offset)
+        if record is not None and not TopicFilter.parse(group.filter).matches(record.subject):
+            kind = "filtered"
+        floor = max(view.progress.floor, bounds.start)
+        reason = self._reason(asked, view, kind, bounds.start)
+        ahead = self._ahead(view, bounds.start, offset)
+        return RecordAnswer(name, offset, reason, record, floor, bounds.end, ahead)
+
+    async def _in_log(self, stream: StreamId, offset: int) -> tuple[FoundRecord | None, str]:
+        try:
+            found = await record_at(self._log, stream, offset)
+        except LogUnreadable:
+            return None, "unreadable"
+        if isinstance(found, Gap):
+            return None, "damaged" if found.damaged else "lost"
+        return found, "kept"
+
+    def _ahead(self, view: StreamView, kept_from: int, offset: int) -> int:
+        open_before = complement(view.progress.ranges, max(view.progress.floor, kept_from), offset)
+        return sum(self._log.count(view.stream, start, end)[0] for start, end in open_before)
+
+    def _reason(self, asked: Asked, view: StreamView, kind: str | None, kept_from: int) -> Reason:
+        if view.progress.is_acked(asked.offset):
+            return reasons.done(asked, view, kind, kept_from)
+        if kind is None:
+            return reasons.gone(kept_from, StreamName.parse(asked.stream).topic)
+        passed_by = reasons.not_wanted(kind, asked)
+        return passed_by or self._not_done(asked, view, kept_from)
+
+    def _not_done(self, asked: Asked, view: StreamView, kept_from: int) -> Reason:
+        now = Now(self._clock.wall_ms(), self._clock.now_ms())
+        held = None
+        group_id = asked.group.group_id
+        if view.client_id:
+            held = self._sessions.held(view.client_id, group_id, view.stream, asked.offset)
+        if held is not None:
+            # The holder may have settled it since the leader heard of it last.
+            ahead = self._ahead(view, kept_from, asked.offset)
+            return reasons.held(asked, view.client_id, held, ahead, now)
+        not_lent = reasons.not_lent(asked, view, self._registry.snapshot(group_id), now)
+        return not_lent or reasons.holder_gone(asked, view)
+
+    # A key
+
+    def _streams_of_key(self, group: GroupRow, asked: KeyAsked) -> dict[StreamName, StreamId]:
+        if asked.stream:
+            name = StreamName.parse(asked.stream)
+            return {name: self._stream_read(group, name)}
+        topics = self._catalogue.meeting(TopicFilter.parse(group.filter))
+        if asked.topic:
+            wanted = self._catalogue.get(asked.topic)
+            if wanted not in topics:
+                raise StreamNotRead(group=group.name, stream=f"{asked.topic}/#")
+            topics = (wanted,)
+        hashed = key_hash(asked.key)
+        streams: dict[StreamName, StreamId] = {}
+        for topic in topics:
+            for part in topic.storage_topics:
+                partition = partition_of(topic.router, hashed, part.partitions, part.factor)
+                name = StreamName(topic.name, part.ordinal, partition)
+                streams[name] = StreamId(part.storage_topic_id, partition)
+        return dict(list(streams.items())[:KEY_STREAMS_MAX])
+
+    async def _look_on(
+        self, look: "_KeyLook", name: StreamName, view: StreamView, start: int | None
+    ) -> None:
+        """From the floor on, or from where the caller wants."""
+        bounds = self._log.bounds(view.stream)
+        first = max(view.progress.floor if start is None else start, bounds.start)
+        at = min(first, bounds.end)
+        if len(look.open) < KEY_RECORDS_MAX:
+            reading = records_of_key(
+                self._log, view.stream, look.key, first, bounds.end, look.budget
+            )
+            async for at, found in reading:
+                at = look.take(name, view, at, found)
+                if len(look.open) >= KEY_RECORDS_MAX:
+                    break
+        look.looked.append(Looked(name, min(first, bounds.end), at, bounds.end))
+
+    async def _look_back(self, look: "_KeyLook", name: StreamName, view: StreamView) -> None:
+        """Below the floor, but not to the beginning of all."""
+        bounds = self._log.bounds(view.stream)
+        floor = min(max(view.progress.floor, bounds.start), bounds.end)
+        first = max(bounds.start, floor - LOOK_BACK_RECORDS_MAX)
+        at = first
+        reading = records_of_key(self._log, view.stream, look.key, first, floor, look.budget)
+        async for at, found in reading:
+            look.take(name, view, at, found)
+        look.went_back(first == bounds.start and at >= floor)
+
+
+class _KeyLook:
+    """What a look for a key has found."""
+
+    def __init__(self, key: bytes, budget: Budget) -> None:
+        self.key = key
+        self.budget = budget
+        self.open: list[tuple[StreamName, KeyFound]] = []
+        self.newest_done: list[tuple[StreamName, KeyFound]] = []
+        """At most one."""
+        self.looked: list[Looked] = []
+        self._to_the_beginning = True
+
+    def take(self, name: StreamName, view: StreamView, at: int, found: list[KeyFound]) -> int:
+        """Sort what was found up to ``at``; where the look is, once enough is open."""
+        for each in found:
+            if view.progress.is_acked(each.offset):
+                newest = self.newest_done and self.newest_done[0][1].record.appended_at_us
+                if not newest or each.record.appended_at_us >= newest:
+                    self.newest_done = [(name, each)]
+            else:
+                self.open.append((name, each))
+                if len(self.open) >= KEY_RECORDS_MAX:
+                    return each.offset + 1
+        return at
+
+    def went_back(self, to_the_beginning: bool) -> None:
+        """One stream was looked at below its floor."""
+        self._to_the_beginning = self._to_the_beginning and to_the_beginning
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all that is kept was looked at."""
+        return self._to_the_beginning and all(each.end >= each.to for each in self.looked)
+
+
+def _how_to_go_on(group: GroupRow, asked: KeyAsked, look: _KeyLook) -> str:
+    left = next((each for each in look.looked if each.end < each.to), None)
+    if left is None:
+        return ""
+    key = shlex.quote(asked.key.decode(errors="backslashreplace"))
+    where = f"--stream {left.stream} --offset {left.end}"
+    return f"dssctl groups why {reasons.quoted(group)} --key {key} {where}"

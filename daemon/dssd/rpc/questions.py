@@ -1,0 +1,91 @@
+"""The calls of `Groups` that ask why: decode, ask the questions, encode."""
+
+from dss_api.v1 import groups_pb2
+from dss_core.errors import IllegalArgument
+from dss_core.limits import KEY_BYTES_MAX
+from dssd.machines.start_point import OFFSET_MAX
+from dssd.questions.answers import Looked, Reason, RecordAnswer
+from dssd.questions.limits import STUCK_AFTER_MS
+from dssd.questions.questions import Questions
+from dssd.questions.stuck import Stuck
+from dssd.questions.why import KeyAsked
+
+
+class QuestionCalls:
+    """Serves them for the servicer of groups."""
+
+    def __init__(self, questions: Questions) -> None:
+        self._questions = questions
+
+    async def why(self, request: groups_pb2.WhyRequest) -> groups_pb2.WhyReply:
+        """Where a record stands, by stream and offset or by key."""
+        offset = request.offset if request.HasField("offset") else None
+        if offset is not None and offset > OFFSET_MAX:
+            raise IllegalArgument(argument="offset", rule=f"0 to {OFFSET_MAX}")
+        if request.HasField("key"):
+            if len(request.key) > KEY_BYTES_MAX:
+                raise IllegalArgument(argument="key", rule=f"it has at most {KEY_BYTES_MAX} bytes")
+            if offset is not None and not request.stream:
+                raise IllegalArgument(argument="offset", rule="with a key it needs a stream")
+            asked = KeyAsked(request.key, request.topic, request.stream, offset)
+            answer = await self._questions.why.of_key(request.group, asked)
+        elif request.stream and offset is not None:
+            answer = await self._questions.why.of_offset(request.group, request.stream, offset)
+        else:
+            raise IllegalArgument(argument="record", rule="name a stream and an offset, or a key")
+        return groups_pb2.WhyReply(
+            records=[_record(each) for each in answer.records],
+            looked=[_looked(each) for each in answer.looked],
+            next_command=answer.next_command,
+        )
+
+    async def stuck(self, request: groups_pb2.StuckRequest) -> groups_pb2.StuckReply:
+        """What does not move, of one group or of all."""
+        after_ms = request.after_ms if request.HasField("after_ms") else STUCK_AFTER_MS
+        found = await self._questions.stuck.ask(request.group, after_ms)
+        return groups_pb2.StuckReply(stuck=[_stuck(each) for each in found])
+
+
+def _stuck(stuck: Stuck) -> groups_pb2.Stuck:
+    return groups_pb2.Stuck(
+        group=stuck.group,
+        stream=stuck.stream,
+        reason=reason_to_wire(stuck.reason),
+        lag=stuck.lag,
+        still_ms=stuck.still_ms,
+    )
+
+
+def _record(answer: RecordAnswer) -> groups_pb2.RecordStanding:
+    record = answer.record
+    return groups_pb2.RecordStanding(
+        stream=str(answer.stream),
+        offset=answer.offset,
+        reason=reason_to_wire(answer.reason),
+        subject=record.subject if record else None,
+        key=record.key if record else None,
+        appended_at_us=record.appended_at_us if record else None,
+        floor=answer.floor,
+        end=answer.end,
+        ahead=answer.ahead,
+    )
+
+
+def reason_to_wire(reason: Reason) -> groups_pb2.Reason:
+    """A reason on the wire."""
+    return groups_pb2.Reason(
+        code=reason.code,
+        sentence=reason.sentence,
+        command=reason.command,
+        client_id=reason.client_id,
+        since_ms=reason.since_ms,
+        until_ms=reason.until_ms,
+        attempt=reason.attempt,
+        blocked_by=reason.blocked_by,
+    )
+
+
+def _looked(looked: Looked) -> groups_pb2.Looked:
+    return groups_pb2.Looked(
+        stream=str(looked.stream), start=looked.start, end=looked.end, to=looked.to
+    )
