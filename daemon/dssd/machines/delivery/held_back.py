@@ -44,6 +44,12 @@ class _Line:
         yield from ((start, end) for _, start, end in self._passed)
         yield from ((start, end) for start, end, _ in self._ahead)
 
+    def due_at_ms(self, offset: int) -> int | None:
+        """When an offset is due; None: it does not wait."""
+        ahead = ((due_ms, start, end) for start, end, due_ms in self._ahead)
+        each = (due_ms for due_ms, start, end in (*self._passed, *ahead) if start <= offset < end)
+        return next(each, None)
+
     def next_ms(self, cursor: int) -> int | None:
         """When the next range that the cursor has passed is due."""
         self._pass(cursor)
@@ -106,10 +112,10 @@ class HeldBack:
 
     def held(self, offset: int) -> tuple[bool, int] | None:
         """Whether an offset that waits is a suspect, and when it is due."""
-        for suspect, waiting in ((False, self._rests), (True, self._suspects)):
-            for due_ms, start, end in waiting:
-                if start <= offset < end:
-                    return suspect, due_ms
+        for suspect, line in ((False, self._rests), (True, self._suspects)):
+            due_ms = line.due_at_ms(offset)
+            if due_ms is not None:
+                return suspect, due_ms
         return None
 
     def next_ms(self, cursor: int) -> int | None:
