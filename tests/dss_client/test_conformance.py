@@ -262,6 +262,32 @@ async def test_a_newer_connection_takes_the_session_over(under: Under) -> None:
     assert await old.call.read() is grpc.aio.EOF
 
 
+async def test_an_older_client_gives_back_what_it_did_not_hand_out_before_a_newer_begins(
+    under: Under,
+) -> None:
+    await under.produce(frame(0, b"a", b"b"))
+    old, new = Call(under.stubs), Call(under.stubs)
+    await old.opened(client_id="d")
+    lent = await old.lent()
+    await old.records(2)
+    new.filter = old.filter
+    await new.say(open=sessions_pb2.Open(client_id="d", clean_start=True))
+    asked = [await old.hear("revoke") for _ in range(2)]
+    assert {each.grant for each in asked} == {each.grant for each in lent.values()}
+    assert {each.deadline_ms for each in asked} == {old.session.lease_ms // 2}
+    handed_out = lent["t/0/0"].grant
+    await old.settle(handed_out, frontier=1)
+    for each in asked:
+        await old.say(revoke_finished=sessions_pb2.RevokeFinished(grant=each.grant))
+    error = await old.hear("error")
+    assert (type(condition(error.error)), error.final) == (SessionTakenOver, True)
+    assert await old.call.read() is grpc.aio.EOF
+    await new.hear("opened")
+    await new.lent()
+    seen = [(each.offset, each.redelivered, each.attempt) for each in await new.records(2)]
+    assert seen == [(0, True, 2), (1, False, 1)]
+
+
 async def test_the_first_subscription_declares_its_group(under: Under) -> None:
     call = Call(under.stubs)
     await call.opened()

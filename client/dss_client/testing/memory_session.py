@@ -1,11 +1,13 @@
 """The one session of a daemon in memory, with its grants and deliveries.
 
-Invariant: a stream is lent to the newest subscription; what was sent under an earlier grant, and
-may have been handed out, is marked when it is sent again.
+Invariants: a stream is lent to the newest subscription; what was sent under an earlier grant, and
+may have been handed out, is marked when it is sent again. A client that begins anew is let in once
+the older one has said how far it handed out, or has had its time to.
 """
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count, groupby
@@ -32,6 +34,10 @@ Down = asyncio.Queue[sessions_pb2.SessionDown]
 SESSION_ID = b"s" * 16
 NAK_DELAY_MS = 100
 """After it a refused record comes again where the client names no delay."""
+DRAIN_OF_LEASE = 0.5
+"""What an older client is told that it has to give its streams back."""
+DRAINED_OF_LEASE = 0.45
+"""After it they are lent on without its word."""
 
 
 @dataclass
@@ -49,6 +55,8 @@ class _Lent:
     """Refused, and not sent again yet."""
     unsure: set[int] = field(default_factory=set)
     """Sent again; that this was handed out has not been told."""
+    ending: bool = False
+    """Asked back, for a newer client: nothing more of it is sent."""
 
     def told(self, frontier: int, handed_out: Ranges) -> list[int]:
         """The client says how far it is; the offsets that it has handed out, or handed out anew."""
@@ -93,6 +101,8 @@ class MemorySession:
         self._grants = count(1)
         self._pause_turns = count(1)
         self._lent: dict[int, _Lent] = {}
+        self._drained = asyncio.Event()
+        """Nothing is lent any more, or the client it was lent to is gone."""
 
     async def attach(
         self, items: AsyncIterator[sessions_pb2.SessionUp]
@@ -107,15 +117,30 @@ class MemorySession:
             reading.cancel()
             if self._down is down:
                 self._down = None
+                self._drained.set()
 
     async def _read_session(self, items: AsyncIterator[sessions_pb2.SessionUp], down: Down) -> None:
         async for up in items:
             try:
+                if up.WhichOneof("item") == "open" and not up.open.session_id:
+                    await self._drain_older(down)
                 self.take_up(up, down)
             except DssError as error:
                 number = getattr(getattr(up, up.WhichOneof("item") or "", None), "subscription", 0)
                 down.put_nowait(_refusal(error, subscription=number))
         down.put_nowait(sessions_pb2.SessionDown())
+
+    async def _drain_older(self, newer: Down) -> None:
+        """Who is attached gives back what it has not handed out, before another client begins."""
+        if self._down in (None, newer) or not self._lent:
+            return
+        self._drained.clear()
+        for grant, lent in self._lent.items():
+            lent.ending = True
+            self.revoke(grant, deadline_ms=int(DRAIN_OF_LEASE * self.lease_ms))
+        with suppress(TimeoutError):
+            async with asyncio.timeout(DRAINED_OF_LEASE * self.lease_ms / 1_000):
+                await self._drained.wait()
 
     def take_up(self, up: sessions_pb2.SessionUp, down: Down) -> None:
         """An item came from the client.
@@ -211,8 +236,11 @@ class MemorySession:
 
     def _on_revoke_finished(self, grant: int) -> None:
         self.revoke_finished.append(grant)
-        if grant in self._lent and not self.mute_revoked:
-            self._end(grant, reported=True)
+        lent = self._lent.get(grant)
+        if lent is None or self.mute_revoked:
+            return
+        self._end(grant, reported=True)
+        if not lent.ending:
             self.say(revoked=sessions_pb2.Revoked(grant=grant, reason="revoked"))
 
     def on_settle(self, settle: sessions_pb2.Settle) -> None:
@@ -307,6 +335,8 @@ class MemorySession:
         stream = self.streams[self._lent.pop(grant).partition]
         if not reported:
             stream.redelivered_below = max(stream.redelivered_below, stream.sent_end)
+        if not self._lent:
+            self._drained.set()
 
     def deliver_new(self, partition: int, base: int) -> None:
         """A frame was stored: send it to whoever the stream is lent to."""
@@ -325,6 +355,8 @@ class MemorySession:
 
     def _deliver(self, grant: int, mask: Ranges, *, redelivered: bool = False) -> None:
         lent = self._lent[grant]
+        if lent.ending:
+            return
         stream = self.streams[lent.partition]
         done = ((0, stream.progress.floor), *stream.progress.ranges)
         for base, frame, masked in stream.visible(lent.matching, (*done, *mask)):
