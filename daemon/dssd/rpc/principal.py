@@ -80,9 +80,7 @@ def principal_of(context: HasPeer) -> Principal:
     return _principal_at(context.peer().partition(":")[0])
 
 
-def require(
-    principal: Principal, method: str, served: frozenset[Role] = frozenset(Role)
-) -> None:
+def require(principal: Principal, method: str, served: frozenset[Role] = frozenset(Role)) -> None:
     """Check that the caller may use the method, where methods of these roles are served.
 
     Raises:
