@@ -20,6 +20,7 @@ from dss_core.errors.bounds import (
     BufferFull,
     DiskFull,
     Overloaded,
+    SyncOverdue,
 )
 from dss_core.errors.condition import (
     REGISTRY,
@@ -207,6 +208,7 @@ __all__ = [
     "StreamNotFound",
     "StreamNotRead",
     "SubjectOutsideTopic",
+    "SyncOverdue",
     "TimedOut",
     "TopicExists",
     "TopicInUse",

@@ -18,6 +18,20 @@ class DiskFull(DssError):
 
 
 @registered
+class SyncOverdue(DssError):
+    """A topic was made durable, and what it held before is not yet. Fields: topic, waited_s."""
+
+    code = "DSS3004"
+    sentence = (
+        "The disk was full for {waited_s} s. What {topic} acknowledged before the edit is durable "
+        "a second after there is room; what it acknowledges from now on is durable."
+    )
+    hint = "Free space, or shorten a topic's retention."
+    grpc_status = "RESOURCE_EXHAUSTED"
+    exit_code = ExitCode.FAILED
+
+
+@registered
 class Overloaded(DssError):
     """A bounded queue is full. Fields: what, limit."""
 

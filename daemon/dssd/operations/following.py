@@ -22,7 +22,7 @@ from dssd.leaders.takeover import CANCELLING
 from dssd.limits import FULL_DISK_RETRY_S
 from dssd.operations.history import CANCELLED, DONE, FAILED, History
 from dssd.operations.limits import OPERATIONS_TRIM_EVERY_S
-from dssd.operations.plans import Begun, KindTable
+from dssd.operations.plans import Begun, KindTable, Made
 from dssd.store.port import Store
 from dssd.store.rows import GroupRow, MadeMoveRow, OperationRow
 
@@ -130,10 +130,7 @@ class Following:
             await self._end(number, failure)
 
     async def _end(self, number: int, failure: str) -> None:
-        row = self._history.get(number)
-        # A cancellation may come between here and the commit: what had ended by then was done.
-        is_given_up = row.state == CANCELLING and not failure
-        made = await self._kinds.of_operation(row).made(row) if is_given_up else None
+        made = await self._made(number) if not failure else None
 
         def ended(row: OperationRow) -> OperationRow:
             state, why = FAILED if failure else DONE, failure
@@ -153,6 +150,16 @@ class Following:
         if changed is not None:
             self._note_ended(changed)
             self.ring()
+
+    async def _made(self, number: int) -> Made | None:
+        """What it did, where the rest was given up; None where all of it was done.
+
+        A cancellation that comes behind this finds nothing left to stop.
+        """
+        row = self._history.unended_of(number)
+        if row is None or row.state != CANCELLING:
+            return None
+        return await self._kinds.of_operation(row).made(row)
 
     def _group_removed(self, group: GroupRow) -> None:
         for row in self._history.unended():

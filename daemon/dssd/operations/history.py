@@ -1,7 +1,9 @@
 """The operations that are kept: in rows, and in memory as the rows are.
 
-Invariant: memory holds what is committed. Operations that ended longer ago than
-`OPERATIONS_KEPT_MS` are removed, with what they need to be undone; one that runs never is.
+Invariant: memory holds what is committed, but of old operations only the *head*, a row without its
+details: what was asked and changed, before and after. Operations that ended longer ago than
+`OPERATIONS_KEPT_MS` are removed, with what they need to be undone; one that runs never is. Where
+there are too many, those go first that changed nothing.
 """
 
 import asyncio
@@ -10,16 +12,25 @@ from dataclasses import replace
 
 from dss_core.errors import OperationNotFound
 from dssd.leaders.takeover import CANCELLING
-from dssd.operations.limits import OPERATIONS_KEPT_MAX, OPERATIONS_KEPT_MS
+from dssd.operations.limits import (
+    OPERATION_DETAILS_BYTES_MAX,
+    OPERATIONS_KEPT_MAX,
+    OPERATIONS_KEPT_MS,
+    OPERATIONS_READ_ROWS,
+    OPERATIONS_SURPLUS_MAX,
+)
 from dssd.operations.plans import done_or_undone
 from dssd.store.keys import key_of
 from dssd.store.paging import scan_all
-from dssd.store.port import Delete, Precondition, Put, Store, Write
+from dssd.store.port import Delete, Key, Precondition, Put, Store, Write
 from dssd.store.rows import MadeMoveRow, OperationIdRow, OperationRow, PendingMoveRow
 from dssd.store.uninterrupted import finished
 
 RUNNING, DONE, CANCELLED, FAILED = "running", "done", "cancelled", "failed"
 """Where an operation stands."""
+
+NOTHING = "{}"
+"""What was before and after an operation that had nothing to do."""
 
 UNENDED = frozenset({RUNNING, CANCELLING})
 
@@ -38,17 +49,25 @@ class History:
         """One change at a time: a cancellation and an end do not overwrite each other."""
         self._by_number: dict[int, OperationRow] = {}
         self._by_id: dict[str, int] = {}
+        self._detailed: dict[int, int] = {}
+        """Operations of which memory has the details, the oldest first, and their bytes."""
+        self._details_bytes = 0
+        self._idle: set[int] = set()
+        """Operations that changed nothing."""
 
     @classmethod
     async def open(cls, store: Store) -> "History":
         """Read what is kept."""
         history = cls(store)
-        for found in await scan_all(store, OperationRow):
-            history._enter(found.row)
+        after: Key | None = None
+        while page := await store.scan(OperationRow, after=after, limit=OPERATIONS_READ_ROWS):
+            for found in page:
+                history._enter(found.row)
+            after = key_of(page[-1].row)
         return history
 
     def get(self, number: int) -> OperationRow:
-        """The operation of that number.
+        """The operation of that number; perhaps its head alone.
 
         Raises:
             OperationNotFound: there is none, or it is not kept any more.
@@ -58,13 +77,26 @@ class History:
             raise OperationNotFound(number=number)
         return row
 
-    def named(self, operation_id: str) -> OperationRow | None:
-        """The operation that an operator's own id names."""
-        number = self._by_id.get(operation_id)
-        return None if number is None else self._by_number[number]
+    async def whole(self, number: int) -> OperationRow:
+        """The operation with its details.
+
+        Raises:
+            OperationNotFound: there is none, or it is not kept any more.
+        """
+        row = self.get(number)
+        if row.asked:
+            return row
+        found = await self._store.read(OperationRow, (number,))
+        if found is None:
+            raise OperationNotFound(number=number)
+        return found.row
+
+    def named(self, operation_id: str) -> int | None:
+        """The number of the operation that an operator's own id names."""
+        return self._by_id.get(operation_id)
 
     def newest(self) -> Iterator[OperationRow]:
-        """All of them, the newest first."""
+        """The heads of all of them, the newest first; of some with details."""
         for number in sorted(self._by_number, reverse=True):
             yield self._by_number[number]
 
@@ -72,6 +104,11 @@ class History:
         """Those that have not ended, the oldest first."""
         rows = (self._by_number[number] for number in sorted(self._by_number))
         return [row for row in rows if row.state in UNENDED]
+
+    def unended_of(self, number: int) -> OperationRow | None:
+        """The operation of that number, unless it has ended."""
+        row = self._by_number.get(number)
+        return row if row is not None and row.state in UNENDED else None
 
     def running_on(
         self, subject: str, *, beside: Container[str] = frozenset()
@@ -93,7 +130,7 @@ class History:
         """
         rows = [row]
         if row.undoes:
-            rows.append(replace(self.get(row.undoes), undone_by=row.number))
+            rows.append(replace(await self.whole(row.undoes), undone_by=row.number))
         own = [Put(each) for each in rows]
         own_id = Put(OperationIdRow(row.operation_id, row.number))
         work = self._store.commit([*own, own_id, *writes], preconditions)
@@ -111,15 +148,14 @@ class History:
         self, number: int, changed: Callable[[OperationRow], OperationRow]
     ) -> OperationRow | None:
         async with self._changing:
-            known = self._by_number.get(number)
-            if known is None or known.state not in UNENDED:
+            known = self.unended_of(number)
+            if known is None:
                 return None
             row = changed(known)
             rows = [row]
-            undone = self._by_number.get(row.undoes)
-            if undone is not None and row.state in (CANCELLED, FAILED):
+            if row.undoes in self._by_number and row.state in (CANCELLED, FAILED):
                 # It was not taken back, or not all of it: that may be tried again.
-                rows.append(replace(undone, undone_by=0))
+                rows.append(replace(await self.whole(row.undoes), undone_by=0))
             await self._store.commit([Put(each) for each in rows])
             for each in rows:
                 self._enter(each)
@@ -136,6 +172,10 @@ class History:
         found = await scan_all(self._store, PendingMoveRow, (row.group_id,))
         return [each.row for each in found if each.row.number == row.number]
 
+    def has_many(self) -> bool:
+        """Whether `trim` is not to wait for its time."""
+        return len(self._by_number) > OPERATIONS_KEPT_MAX + OPERATIONS_SURPLUS_MAX
+
     async def trim(self, wall_ms: int) -> None:
         """Remove the operations that are too old, or too many."""
         wanted = {row.undoes for row in self.unended()}
@@ -144,7 +184,7 @@ class History:
             for row in self._by_number.values()
             if row.state not in UNENDED and row.number not in wanted
         ]
-        ended.sort(key=lambda row: row.number)
+        ended.sort(key=lambda row: (row.number not in self._idle, row.number))
         surplus = max(0, len(self._by_number) - OPERATIONS_KEPT_MAX)
         oldest_ms = wall_ms - OPERATIONS_KEPT_MS
         for at, row in enumerate(ended):
@@ -161,7 +201,28 @@ class History:
         await self._store.commit(deletes)
         del self._by_number[row.number]
         self._by_id.pop(row.operation_id, None)
+        self._idle.discard(row.number)
+        self._details_bytes -= self._detailed.pop(row.number, 0)
 
     def _enter(self, row: OperationRow) -> None:
         self._by_number[row.number] = row
         self._by_id[row.operation_id] = row.number
+        if row.state == DONE and row.before == row.after == NOTHING:
+            self._idle.add(row.number)
+        size = sum(len(text) for text in (row.asked, row.change, row.before, row.after))
+        self._details_bytes += size - self._detailed.get(row.number, 0)
+        self._detailed[row.number] = size
+        if self._details_bytes > OPERATION_DETAILS_BYTES_MAX:
+            self._shed()
+
+    def _shed(self) -> None:
+        """Forget the oldest details of what has ended."""
+        surplus = self._details_bytes - OPERATION_DETAILS_BYTES_MAX
+        for number in list(self._detailed):
+            row = self._by_number[number]
+            if surplus <= 0:
+                return
+            if row.state not in UNENDED:
+                surplus -= self._detailed[number]
+                self._details_bytes -= self._detailed.pop(number)
+                self._by_number[number] = replace(row, asked="", change="", before="", after="")

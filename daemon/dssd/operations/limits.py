@@ -4,7 +4,19 @@ OPERATIONS_KEPT_MS = 90 * 24 * 3_600 * 1_000
 """Who looks for what was changed, or wants it back, looks back a quarter at most."""
 
 OPERATIONS_KEPT_MAX = 10_000
-"""Held in memory, some 20 MB at most; beyond it the oldest that have ended go early."""
+"""Their heads are held in memory, some 20 MB at most. Beyond it the oldest that ended go early,
+those that changed nothing first: a script that finds nothing to do each minute takes nobody's undo
+away."""
+
+OPERATIONS_SURPLUS_MAX = 100
+"""How many more there may be until some are removed at once: looking through all takes 10 ms."""
+
+OPERATION_DETAILS_BYTES_MAX = 16_000_000
+"""What was asked and changed, as JSON, of ended operations in memory: a move of 10,000 cursors has
+some 1.4 MB. The oldest beyond it are read from the store when somebody looks at them."""
+
+OPERATIONS_READ_ROWS = 16
+"""In one read at a start: a row may have megabytes."""
 
 OPERATIONS_TRIM_EVERY_S = 3_600.0
 """How often operations are looked through for old ones."""
@@ -51,6 +63,10 @@ GROUPS_NAMED_MAX = 5
 
 MEMBERS_NAMED_MAX = 10
 """In a sentence of a plan; the plan has a list of all."""
+
+TOPIC_SYNC_MS_MAX = 60_000
+"""How long the edit of a topic to sync waits on a full disk for what the topic held before. Nothing
+else can be done to the topic meanwhile but to remove it."""
 
 PAUSE_MS_MAX = 366 * 24 * 3_600 * 1_000
 """How far ahead the end of a pause may lie; one that is to last longer has no end."""

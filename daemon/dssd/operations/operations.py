@@ -169,7 +169,7 @@ class Operations:
         async with self._applying:
             known = self._history.named(operation_id) if operation_id else None
             if known is not None:
-                return self._repeated(known, change)
+                return _repeated(await self._history.whole(known), change)
             plan = await self.plan(change)
             if if_revision is not None and plan.revision != if_revision:
                 raise self._moved_since(plan, if_revision)
@@ -179,12 +179,20 @@ class Operations:
             return await finished(beginning, name=f"begin {plan.kind}")
 
     def get(self, number: int) -> OperationRow:
-        """One operation.
+        """One operation; of an old one perhaps without its details.
 
         Raises:
             OperationNotFound: there is none.
         """
         return self._history.get(number)
+
+    async def whole(self, number: int) -> OperationRow:
+        """One operation, with what was asked and changed.
+
+        Raises:
+            OperationNotFound: there is none.
+        """
+        return await self._history.whole(number)
 
     def newest(self) -> Iterable[OperationRow]:
         """All operations, the newest first."""
@@ -266,7 +274,7 @@ class Operations:
     # Applying
 
     async def _plan_undo(self, number: int) -> Plan:
-        row = self._history.get(number)
+        row = await self._history.whole(number)
         if row.state in UNENDED:
             raise OperationInProgress(subject=row.subject, number=number, kind=row.kind)
         if row.undone_by:
@@ -278,13 +286,6 @@ class Operations:
             raise NotUndoable(number=number, kind=row.kind, why="its group was removed")
         plan = await self._kinds.of_operation(row).plan_undo(row)
         return replace(plan, kind=_kind_of_undo(row.kind), undoes=number)
-
-    def _repeated(self, known: OperationRow, change: Change) -> OperationRow:
-        if known.asked != to_json(change):
-            raise OperationIdReused(
-                operation_id=known.operation_id, number=known.number, kind=known.kind
-            )
-        return known
 
     def _moved_since(self, plan: Plan, planned: int) -> RevisionMoved:
         later = [
@@ -305,6 +306,8 @@ class Operations:
     async def _begin(
         self, asked: Change, plan: Plan, caller: Caller, reason: str, operation_id: str
     ) -> OperationRow:
+        if self._history.has_many():
+            await self._history.trim(self._clock.wall_ms())
         number = await self._store.next_id()
         plan = replace(plan, reason=reason)
         begun = Begun() if plan.nothing_to_do else await self._begun(plan, number)
@@ -314,6 +317,7 @@ class Operations:
         if is_late and not goes_on and not plan.nothing_to_do:
             # The members came to the same since the plan was made.
             plan = replace(plan, nothing_to_do=True, summary=f"{plan.summary}: not any more")
+            begun = Begun()
         revision = plan.revision + (not plan.nothing_to_do)
         row = OperationRow(
             number=number,
@@ -342,11 +346,11 @@ class Operations:
         await self._commit(row, begun, group)
         self._note_applied(row)
         self._following.follow(row, begun)
-        return self._history.get(number)
+        return await self._history.whole(number)
 
     async def _begun(self, plan: Plan, number: int) -> Begun:
         if plan.undoes:
-            undone = self._history.get(plan.undoes)
+            undone = await self._history.whole(plan.undoes)
             return await self._kinds.of_operation(undone).begin_undo(undone, plan, number)
         return await self._kinds.by_change[type(plan.change)].begin(plan, number)
 
@@ -375,6 +379,14 @@ class Operations:
         reason = f": {row.reason}" if row.reason else ""
         sentence = f"{row.principal} applied operation {row.number}, {row.summary}{reason}."
         self._note(Event(OPERATION_APPLIED, row.subject, sentence, fields_of(row)))
+
+
+def _repeated(known: OperationRow, change: Change) -> OperationRow:
+    if known.asked != to_json(change):
+        raise OperationIdReused(
+            operation_id=known.operation_id, number=known.number, kind=known.kind
+        )
+    return known
 
 
 def _kind_of_undo(kind: str) -> str:

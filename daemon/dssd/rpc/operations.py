@@ -65,7 +65,7 @@ class OperationsServicer(operations_pb2_grpc.OperationsServicer):
         self, request: operations_pb2.GetOperationRequest, context: Context
     ) -> operations_pb2.Operation:
         """One operation, with its streams."""
-        return await self._looked_at(self._operations.get(request.number))
+        return await self._looked_at(request.number)
 
     async def List(
         self, request: operations_pb2.ListOperationsRequest, context: Context
@@ -83,7 +83,7 @@ class OperationsServicer(operations_pb2_grpc.OperationsServicer):
         with self._counted():
             async with aclosing(self._operations.watch(request.number)) as watching:
                 async for row in watching:
-                    yield await self._looked_at(row)
+                    yield await self._looked_at(row.number)
 
     async def Cancel(
         self, request: operations_pb2.CancelOperationRequest, context: Context
@@ -106,8 +106,9 @@ class OperationsServicer(operations_pb2_grpc.OperationsServicer):
         message.streams_waiting = max(len(pending), asked_moves(row) - len(made))
         return message
 
-    async def _looked_at(self, row: OperationRow) -> operations_pb2.Operation:
+    async def _looked_at(self, number: int) -> operations_pb2.Operation:
         """The operation, and whether it can be taken back as things are now."""
+        row = await self._operations.whole(number)
         message = await self._message(row)
         if message.undoable and row.ended_at_ms is not None:
             message.not_undoable_because = await self._operations.undo_refusal(row.number)

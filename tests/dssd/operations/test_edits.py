@@ -248,6 +248,45 @@ async def test_a_topic_that_is_removed_ends_what_is_done_to_it(
     assert (await works.ended(edit.number)).state == "failed"
 
 
+async def full_disk(storage_topic_id: int) -> None:
+    raise DiskFull()
+
+
+async def test_an_edit_to_sync_ends_with_an_error_where_the_disk_stays_full(
+    works: Works, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await works.plant.catalogue.create(NewTopic("orders", 1, durability="os"))
+    monkeypatch.setattr("dssd.operations.kinds.topic_edits.FULL_DISK_RETRY_S", 0)
+    monkeypatch.setattr("dssd.operations.kinds.topic_edits.TOPIC_SYNC_MS_MAX", 20)
+    monkeypatch.setattr(works.plant.log, "sync", full_disk)
+    ended = await works.apply(EditTopic("orders", durability="sync"))
+    assert ended.state == "failed"
+    assert ended.failure.startswith("The disk was full for")
+    assert (await topic_row(works)).durability == "sync"
+    back = await works.apply(Undo(ended.number))
+    assert (back.state, (await topic_row(works)).durability) == ("done", "os")
+
+
+async def test_a_topic_is_removed_although_an_edit_of_it_waits_for_room(
+    works: Works, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await works.plant.catalogue.create(NewTopic("orders", 1, durability="os"))
+    monkeypatch.setattr("dssd.operations.kinds.topic_edits.FULL_DISK_RETRY_S", 0)
+    usual, tried = works.plant.log.sync, asyncio.Event()
+
+    async def sync(storage_topic_id: int) -> None:
+        if works.plant.catalogue.has_storage_topic(storage_topic_id):
+            tried.set()
+            raise DiskFull()
+        await usual(storage_topic_id)
+
+    monkeypatch.setattr(works.plant.log, "sync", sync)
+    edit = await works.operations.apply(EditTopic("orders", durability="sync"), caller=ANA)
+    await tried.wait()
+    assert (await works.apply(RemoveTopic("orders"))).state == "done"
+    assert (await works.ended(edit.number)).state == "failed"
+
+
 async def test_a_topic_that_is_removed_while_it_is_edited_stays_removed(
     works: Works, monkeypatch: pytest.MonkeyPatch
 ) -> None:

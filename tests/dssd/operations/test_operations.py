@@ -365,6 +365,54 @@ async def test_old_operations_are_removed_with_what_would_undo_them(works: Works
     assert again.state == "done"
 
 
+async def test_details_beyond_their_bytes_are_read_from_the_store(
+    works: Works, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dssd.operations.history.OPERATION_DETAILS_BYTES_MAX", 1_000)
+    await made(works, 2, consumed=50)
+    rows = [
+        await works.apply(rewind(ByRecords(-1), stream), operation_id=f"ticket {at}")
+        for at, stream in enumerate(["orders/0/1", *4 * ["orders/0/0"]])
+    ]
+    await works.restart()
+    first, *_, last = rows
+    heads = list(works.operations.newest())
+    assert [row.number for row in heads[:5]] == [row.number for row in reversed(rows)]
+    assert sum(len(row.change) for row in heads) <= 1_000
+    assert works.operations.get(first.number).change == ""
+    assert await works.operations.whole(first.number) == first
+    assert await works.operations.whole(last.number) == last
+    repeated = rewind(ByRecords(-1), "orders/0/1")
+    again = await works.operations.apply(repeated, operation_id="ticket 0", caller=ANA)
+    assert again == first
+    with pytest.raises(OperationIdReused):
+        await works.apply(rewind(ByRecords(-2)), operation_id="ticket 0")
+    await works.apply(Undo(first.number))
+    assert await works.floors("billing") == [46, 50]
+    [stored] = [
+        found.row
+        for found in await works.plant.store.scan(OperationRow)
+        if found.row.number == first.number
+    ]
+    assert (stored.change, bool(stored.undone_by)) == (first.change, True)
+
+
+async def test_operations_that_changed_nothing_go_before_one_that_can_be_taken_back(
+    works: Works, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dssd.operations.history.OPERATIONS_KEPT_MAX", 3)
+    monkeypatch.setattr("dssd.operations.history.OPERATIONS_SURPLUS_MAX", 2)
+    await made(works, 1)
+    first = await works.apply(skip(ToOffset(10), "orders/0/0"))
+    for _ in range(7):
+        await works.apply(skip(ToOffset(10), "orders/0/0"))
+    kept = [row.number for row in works.operations.newest()]
+    assert kept[-1] == first.number
+    assert 3 <= len(kept) <= 6
+    await works.apply(Undo(first.number))
+    assert await works.floors("billing") == [0]
+
+
 async def test_the_progress_row_says_which_operation_moved_the_cursor(works: Works) -> None:
     await made(works, 1)
     row = await works.apply(skip(ToOffset(10), "orders/0/0"))

@@ -112,6 +112,23 @@ async def test_the_same_pause_again_is_done_only_when_the_members_have_confirmed
     assert (await works.ended(again.number)).state == "done"
 
 
+async def test_a_pause_that_every_member_has_confirmed_is_nothing_to_do_a_second_time(
+    works: Works,
+) -> None:
+    member = await made(works)
+    until_ms = works.plant.clock.wall_ms() + HOUR_MS
+    await applied(works, member, PAUSE)
+    for change in (PAUSE, PauseGroup("billing", until_ms)):
+        if change is not PAUSE:
+            await works.apply(change)
+        revision = group(works).revision
+        plan = await works.operations.plan(change)
+        assert (plan.nothing_to_do, plan.effects) == (True, ())
+        row = await works.apply(change)
+        assert (row.state, row.summary.endswith("nothing would change")) == ("done", True)
+        assert group(works).revision == revision
+
+
 async def test_where_nothing_would_change_no_revision_is_made(works: Works) -> None:
     await made(works)
     row = await works.apply(RESUME)

@@ -347,3 +347,5 @@ class LeaderView:
     rebalancing: bool
     members: tuple[MemberView, ...]
     streams: tuple[StreamView, ...]
+    pause_obeyed: bool = True
+    """Nobody has still to confirm whether the group is paused."""

@@ -257,7 +257,9 @@ def view(state: Leader, now_ms: int) -> LeaderView:
     streams = tuple(_stream_view(state, stream, now_ms) for stream in state.order)
     moving = any(lent.state in TRANSIENT for lent in state.streams.values())
     sharing = bool(state.moves) or state.timers.at_ms(Alarm.REBALANCE) is not None
-    return LeaderView(state.leader_epoch, bool(members) and (moving or sharing), members, streams)
+    obeyed = not state.telling and state.reserve is Reserve.NOTHING
+    rebalancing = bool(members) and (moving or sharing)
+    return LeaderView(state.leader_epoch, rebalancing, members, streams, obeyed)
 
 
 def _stream_view(state: Leader, stream: StreamId, now_ms: int) -> StreamView:

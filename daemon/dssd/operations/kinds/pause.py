@@ -125,8 +125,10 @@ class Pauses:
     ) -> Plan:
         survey = await self._registry.survey(group)
         members = tuple(sorted({member.client_id for member in survey.members}))
+        live = self._registry.snapshot(group.group_id)
         # A pause that is there already may not have reached every member.
-        nothing_to_do = not wanted.paused and not group.paused
+        reached = not wanted.paused or live is None or live.pause_obeyed
+        nothing_to_do = wanted == _Pause.of_group(group) and reached
         return Plan(
             change=change,
             kind=PAUSE if wanted.paused else RESUME,
@@ -177,7 +179,9 @@ def _summary(group: GroupRow, wanted: _Pause, members: int, *, nothing_to_do: bo
 
 def _effects(group: GroupRow, wanted: _Pause, members: tuple[str, ...]) -> Iterator[str]:
     if wanted.paused and group.paused:
-        yield "It is paused already; only the end of the pause may change."
+        same = wanted == _Pause.of_group(group)
+        what = "who has not confirmed that is waited for" if same else "only its end changes"
+        yield f"It is paused already; {what}."
     elif wanted.paused:
         yield from _effects_of_pause(members)
     else:

@@ -120,6 +120,8 @@ class TopicRemovals(Final):
             effects=tuple(effects),
             members=tuple(sorted(set().union(*(reader.members for reader in readers)))),
             not_undoable_because="its records are deleted",
+            # An edit may wait for room on a full disk, which the removal makes.
+            beside=frozenset({"topics.edit"}),
         )
 
     async def begin(self, plan: Plan, number: int) -> Begun:

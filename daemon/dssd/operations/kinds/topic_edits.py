@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Protocol
 
-from dss_core.errors import DiskFull, NotUndoable, Overloaded, TopicNotFound
+from dss_core.errors import DiskFull, NotUndoable, Overloaded, SyncOverdue, TopicNotFound
 from dss_core.ids import StreamId
 from dss_core.progress import Progress, Range
 from dssd.clock import Clock
@@ -36,7 +36,7 @@ from dssd.operations.kinds.edited_fields import (
     written,
 )
 from dssd.operations.kinds.final import Unstoppable
-from dssd.operations.limits import GROUPS_NAMED_MAX
+from dssd.operations.limits import GROUPS_NAMED_MAX, TOPIC_SYNC_MS_MAX
 from dssd.operations.plans import Begun, Plan, subject_of
 from dssd.store.port import Put, Store, VersionIs
 from dssd.store.rows import OperationRow, TopicRow
@@ -167,13 +167,22 @@ class TopicEdits(Unstoppable):
         await self._sync(self._edited(row))
 
     async def _sync(self, topic: Topic) -> None:
-        """Make durable what was acknowledged before it was; a full disk is waited for."""
+        """Make durable what was acknowledged before it was; a full disk is waited for.
+
+        Raises:
+            SyncOverdue: it stayed full.
+            StreamNotFound: the topic was removed.
+        """
+        ends_ms = self._clock.now_ms() + TOPIC_SYNC_MS_MAX
         for part in topic.storage_topics:
             while True:
                 try:
                     await self._log.sync(part.storage_topic_id)
                     break
-                except (DiskFull, Overloaded):
+                except (DiskFull, Overloaded) as full:
+                    if self._clock.now_ms() >= ends_ms:
+                        waited_s = TOPIC_SYNC_MS_MAX // 1_000
+                        raise SyncOverdue(topic=topic.name, waited_s=waited_s) from full
                     await asyncio.sleep(FULL_DISK_RETRY_S)
 
     async def _effects_of_retention(self, edited: Topic) -> list[str]:
@@ -218,7 +227,8 @@ _EFFECTS_OF_DURABILITY = {
     "the last second. A file of the topic that is missing counts as lost from now on, and not as "
     "damaged.",
     "sync": "Publishes are acknowledged once they are durable. The operation is done when those "
-    "that were acknowledged before are durable too.",
+    "that were acknowledged before are durable too; on a full disk it fails after "
+    f"{TOPIC_SYNC_MS_MAX // 1_000} s.",
 }
 
 
