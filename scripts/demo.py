@@ -5,6 +5,7 @@ them, kills one of them while it holds records, and checks that the sums per car
 the input file. Exits with 1 where they do not. Leaves nothing behind, however it ends.
 """
 
+import argparse
 import asyncio
 import json
 import shutil
@@ -42,6 +43,8 @@ MEMBERS = ("anna", "bert", "cleo")
 VICTIM = "bert"
 HOLD_AFTER_RECORDS = 20_000
 SLICE_RECORDS = 8_192
+FLIGHTS_MAX = 336_776
+"""As many as there are."""
 STEP_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 15.0
 POLL_S = 0.05
@@ -89,9 +92,9 @@ class Member:
                     self.holding.set()
 
 
-async def main() -> int:
-    """Run the demo and return its exit code."""
-    flights = pyarrow.parquet.read_table(FLIGHTS)
+async def main(flights_max: int) -> int:
+    """Run the demo with so many flights at the most; returns its exit code."""
+    flights = pyarrow.parquet.read_table(FLIGHTS).slice(0, flights_max)
     directory = Path(tempfile.mkdtemp(prefix="dss-demo-", dir=short_temporary_folder()))
     failed = False
     try:
@@ -329,6 +332,10 @@ def short_temporary_folder() -> str | None:
 
 if __name__ == "__main__":
     try:
-        sys.exit(asyncio.run(main()))
+        parser = argparse.ArgumentParser(description=__doc__)
+        parser.add_argument(
+            "--flights", type=int, default=FLIGHTS_MAX, help="publish so many at the most"
+        )
+        sys.exit(asyncio.run(main(parser.parse_args().flights)))
     except KeyboardInterrupt:
         sys.exit(130)

@@ -29,21 +29,21 @@ pytestmark = [
     pytest.mark.slow("a start for each state"),
 ]
 
-SHARE = share(0.004, 1.0)
+SHARE = share(0.0025, 1.0)
 """Of the states, those that are looked at."""
 SEED = 1
 STATES_MIN = 5_000
 """Distinct states of one run, all together."""
-RECOVERIES = share(2, 60)
+RECOVERIES = share(1, 60)
 """How many of the states get a start that loses power in its turn."""
 RECOVERY_SHARE = min(1.0, 4 * SHARE)
 THOROUGH_EVERY = 8
 """Of how many starts one goes on to write, stops, and starts again."""
 BLIND_STEPS, BLIND_SHARE = 400, 0.1
 """Of a disk that ignores syncs, how much is looked at: ever more is pending on it."""
-FLIPS = 60
+FLIPS = share(30, 60)
 TRIES = 5
-STORE_FLIPS = share(100, 2_000)
+STORE_FLIPS = share(50, 2_000)
 STORE = "data/store.sqlite"
 STORE_LOG = "data/store.sqlite-wal"
 REFUSALS = tuple(

@@ -12,10 +12,12 @@ from pathlib import Path
 import pytest
 
 from support.daemon_process import short_directory
+from support.proof_share import share
 
 DEMO = Path(__file__).parents[2] / "scripts" / "demo.py"
 MARK = "DSS_DEMO_RUN"
 PATIENCE_S = 100.0
+FLIGHTS = share(100_000, 336_776)
 
 
 @pytest.fixture
@@ -25,10 +27,12 @@ def temporary() -> Iterator[Path]:
 
 
 @asynccontextmanager
-async def started(temporary: Path, mark: str) -> AsyncIterator[asyncio.subprocess.Process]:
+async def started(
+    temporary: Path, mark: str, *arguments: str
+) -> AsyncIterator[asyncio.subprocess.Process]:
     """A demo; should the test fail, nothing of it survives the test either."""
     demo = await asyncio.create_subprocess_exec(
-        *(sys.executable, str(DEMO)),
+        *(sys.executable, str(DEMO), *arguments),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
@@ -62,12 +66,12 @@ def names_in(directory: Path) -> list[str]:
 
 async def test_the_demo_runs_through_and_leaves_nothing_behind(temporary: Path) -> None:
     mark = uuid.uuid4().hex
-    async with started(temporary, mark) as demo:
+    async with started(temporary, mark, "--flights", str(FLIGHTS)) as demo:
         printed = (await demo.communicate())[0].decode()
         assert demo.returncode == 0, printed
         assert processes_marked(mark) == []
     assert "\x1b" not in printed
-    assert "336,776" in printed
+    assert f"have acknowledged all {FLIGHTS:,}." in printed
     assert names_in(temporary) == []
 
 

@@ -82,7 +82,7 @@ async def filled_at(point: int, directory: Path) -> None:
     with mounted(directory / "disk", DISK_BYTES) as disk:
         data = ("--data-dir", str(disk / "data"))
         listen = ("--listen", f"unix:{directory}/first")
-        async with running(*data, *listen, program=SMALL) as daemon:
+        async with running(*data, *listen, program=SMALL, from_nothing=True) as daemon:
             async with Trial(daemon.endpoint, journal) as trial:
                 steps = trial.steps()
                 for step in steps[:point]:

@@ -56,7 +56,7 @@ HARMS: dict[str, Callable[[Journal], None]] = {
 
 async def test_the_verdict_on_a_trial_finds_what_it_is_to_find() -> None:
     journal = Journal()
-    async with revived(program=SMALL) as daemon:
+    async with revived(program=SMALL, from_nothing=True) as daemon:
         assert await perform(journal, daemon.endpoint, daemon.process.wait())
         for told, harm in HARMS.items():
             harmed = deepcopy(journal)

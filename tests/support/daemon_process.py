@@ -50,7 +50,8 @@ class DaemonProcess:
 
         Another program than the real one may stand in, to be broken in a certain way. A tracer is
         a command in front of it, which must leave it the child of this process. With a tracer, or
-        when that is asked for, ``python`` starts from nothing.
+        where the program changes what others take in at their import, ``python`` starts from
+        nothing.
 
         Raises:
             DaemonEnded: it ended instead.

@@ -37,21 +37,23 @@ def next_start(starts: socket.socket) -> dict[str, Any]:
         message, streams, _, _ = socket.recv_fds(starts, START_BYTES_MAX, STREAMS)
         if not message:
             sys.exit()  # Whoever asked has ended.
-        told, tells = os.pipe()
+        (told, tells), (may_run, lets_run) = os.pipe(), os.pipe()
         between = os.fork()
         if between == 0:
             if child := os.fork():
                 os.write(tells, child.to_bytes(8))
                 os._exit(0)
-            for descriptor in (told, tells):
+            os.read(may_run, 1)
+            for descriptor in (told, tells, may_run, lets_run):
                 os.close(descriptor)
             starts.close()
             _take_streams(streams)
             return dict(json.loads(message))
         # The child belongs to whoever asked as soon as what stood between is gone.
         os.waitpid(between, 0)
+        os.write(lets_run, b"!")
         starts.send(os.read(told, 8))
-        for descriptor in (told, tells, *streams):
+        for descriptor in (told, tells, may_run, lets_run, *streams):
             os.close(descriptor)
 
 

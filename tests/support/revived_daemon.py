@@ -16,15 +16,18 @@ REAL = ("-m", "dssd")
 class RevivedDaemon:
     """The daemon of a test. Built by `revived`."""
 
-    def __init__(self, directory: Path, program: Sequence[str]) -> None:
+    def __init__(self, directory: Path, program: Sequence[str], *, from_nothing: bool) -> None:
         self.endpoint = f"unix:{directory / 'd.sock'}"
         self.process: DaemonProcess
         self._arguments = ("--data-dir", str(directory / "data"), "--listen", self.endpoint)
         self._program = program
+        self._from_nothing = from_nothing
 
     async def start(self) -> None:
         """Begin a life, which listens when this returns."""
-        self.process = await DaemonProcess.start(*self._arguments, program=self._program)
+        self.process = await DaemonProcess.start(
+            *self._arguments, program=self._program, from_nothing=self._from_nothing
+        )
 
     async def kill(self) -> None:
         """SIGKILL."""
@@ -52,13 +55,15 @@ class RevivedDaemon:
 
 
 @asynccontextmanager
-async def revived(*, program: Sequence[str] = REAL) -> AsyncIterator[RevivedDaemon]:
+async def revived(
+    *, program: Sequence[str] = REAL, from_nothing: bool = False
+) -> AsyncIterator[RevivedDaemon]:
     """A daemon that listens, in a directory of its own; whatever life it is in ends with the block.
 
     Another program than the real one may stand in, to be broken in a certain way.
     """
     with short_directory() as directory:
-        daemon = RevivedDaemon(directory, program)
+        daemon = RevivedDaemon(directory, program, from_nothing=from_nothing)
         await daemon.start()
         try:
             yield daemon

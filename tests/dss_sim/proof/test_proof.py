@@ -1,5 +1,6 @@
 """The runner of the whole proof: it goes on where it was interrupted, and only there."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -87,6 +88,17 @@ def test_the_steps_have_every_mutant_once_and_name_files_that_exist() -> None:
     assert len({each.name for each in STEPS}) == len(STEPS)
     paths = [part for each in STEPS for part in each.command if part.startswith("tests")]
     assert [path for path in paths if not (REPO / path).exists()] == []
+
+
+def test_every_test_that_runs_a_sample_runs_in_full_in_some_step() -> None:
+    full = [REPO / part for each in STEPS if each.full for part in each.command]
+    sampled = {
+        path
+        for path in (REPO / "tests").rglob("test_*.py")
+        if re.search(r"\bshare\(|^from hypothesis ", path.read_text(), re.MULTILINE)
+    } - {Path(__file__)}
+    assert sampled
+    assert [path for path in sampled if not {path, *path.parents} & {*full}] == []
 
 
 def test_the_command_lists_its_kinds(capsys: pytest.CaptureFixture[str]) -> None:

@@ -29,7 +29,9 @@ def is_half_full(path: Path) -> bool:
 
 async def fill(directory: Path, data: Path, *, kill: bool) -> None:
     listen = ("--listen", f"unix:{directory}/s")
-    async with running("--data-dir", str(data), *listen, program=SMALL) as daemon:
+    async with running(
+        "--data-dir", str(data), *listen, program=SMALL, from_nothing=True
+    ) as daemon:
         async with connected(daemon.endpoint) as stubs:
             topic = await RawTopic.created(stubs, "orders", partitions=2)
             sent = 0

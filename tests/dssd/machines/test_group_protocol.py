@@ -330,7 +330,7 @@ class Member:
         self.feed(borrower_events.Reported((report,), self.world.now_ms, final=final))
 
 
-SEEDS = range(share(8, 30))
+SEEDS = range(share(4, 30))
 """`dss_sim.groups` has the same machines under far more faults; here a run is one sentence."""
 PROTOCOLS = ("borrow", "lease")
 

@@ -19,7 +19,7 @@ from dssd.store.transactions import Applied, CommitRequest, IdRequest, Transacti
 from support.proof_share import share
 
 SEED = 1
-FLIPS = share(150, 4_000)
+FLIPS = share(80, 4_000)
 """A flip takes some 5 ms."""
 
 Everything = tuple[dict[type[Row], list[Versioned[Row]]], int]

@@ -13,6 +13,7 @@ limits.STORE_PAGES_BYTES_KEPT = 256 << 10
 
 if __name__ == "__main__":
     # After the limits, for modules take them in when they are loaded.
+    assert "dssd.daemon" not in sys.modules, "start it from nothing"
     from dssd.__main__ import main
 
     sys.exit(main(sys.argv[1:]))

@@ -27,7 +27,7 @@ Bench = Any
 MakeFrame = Callable[..., bytes]
 PRODUCERS = (b"first  producer!", b"second producer!")
 PARTITIONS = (0, 1)
-FLIPS = share(25, 800)
+FLIPS = share(12, 800)
 
 
 @dataclass(frozen=True)
