@@ -20,6 +20,8 @@ from dss_core.errors.bounds import (
     BufferFull,
     DiskFull,
     Overloaded,
+    TooManyProducers,
+    TooManySessions,
 )
 from dss_core.errors.condition import (
     REGISTRY,
@@ -64,6 +66,7 @@ from dss_core.errors.not_found import (
     TopicNotFound,
 )
 from dss_core.errors.publishing import (
+    ProducerForgotten,
     PublishedInPart,
     SequenceGap,
     SequenceTooOld,
@@ -179,6 +182,7 @@ __all__ = [
     "OutcomeUnknown",
     "Overloaded",
     "PermissionDenied",
+    "ProducerForgotten",
     "PublishedInPart",
     "QueueNotDeclared",
     "QueueWithoutGroup",
@@ -200,6 +204,8 @@ __all__ = [
     "StreamNotRead",
     "SubjectOutsideTopic",
     "TimedOut",
+    "TooManyProducers",
+    "TooManySessions",
     "TopicExists",
     "TopicInUse",
     "TopicNotFound",

@@ -34,6 +34,7 @@ from dssd.limits import (
     REPLY_REFUSALS_USUAL,
 )
 from dssd.log.port import Append, Appended
+from dssd.log.producer_room import NOBODY
 from dssd.rpc.backpressure import AppendBudget
 from dssd.rpc.errors import to_proto
 from dssd.rpc.frame_checks import Gate, Gates, Unjudged
@@ -78,9 +79,15 @@ class ProduceCall:
     """Run `read` as a task and iterate over `replies`; `stop` ends both gracefully."""
 
     def __init__(
-        self, gates: Gates, log: TakesFrames, budget: AppendBudget, tasks: asyncio.TaskGroup
+        self,
+        gates: Gates,
+        log: TakesFrames,
+        budget: AppendBudget,
+        tasks: asyncio.TaskGroup,
+        owner: int = NOBODY,
     ) -> None:
         self._gates = gates
+        self._owner = owner
         self._number = gates.fencing.begin()
         self._log = log
         self._budget = budget
@@ -174,8 +181,9 @@ class ProduceCall:
             try:
                 if gate is None:
                     raise missing or _no_topic()
-                header, append = gate.admit(frame, topic_epoch)
-                self._gates.fencing.check(header.producer_id, self._number, now_s)
+                header, append = gate.admit(frame, topic_epoch, self._owner)
+                share = gate.topic.topic_id, self._owner
+                self._gates.fencing.check(header.producer_id, share, self._number, now_s)
             except Unjudged as late:
                 assert gate is not None
                 unjudged = _Unjudged(gate, late.verified, late.hash_keys)
