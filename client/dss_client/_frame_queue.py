@@ -61,6 +61,7 @@ class PendingFrame:
         "error",
         "hashes",
         "headers",
+        "in_doubt",
         "keys",
         "parts",
         "payloads",
@@ -93,6 +94,8 @@ class PendingFrame:
         self.size_bytes = 0
         self.sequence = 0
         self.encoded = b""
+        self.in_doubt = False
+        """Whether it was sent over a connection that was lost before its answer came."""
         self.ack: Ack | None = None
         self.error: DssError | None = None
         self.awaited = False
@@ -239,11 +242,14 @@ class FrameQueue:
         "in_flight",
         "next_sequence",
         "partition",
+        "producer_id",
         "waiting",
     )
 
-    def __init__(self, partition: int) -> None:
+    def __init__(self, partition: int, producer_id: bytes = b"") -> None:
         self.partition = partition
+        self.producer_id = producer_id
+        """What its frames are numbered under."""
         self.next_sequence = 0
         self.waiting: deque[PendingFrame] = deque()
         """Full, or due to be sent; bounded by the producer's buffer."""
@@ -324,7 +330,34 @@ class FrameQueue:
         """The connection is gone: whatever is in flight is to be sent again first."""
         if self._returning:
             self._renumber()
+        for frame in self.in_flight.values():
+            frame.in_doubt = True
         self._resend = deque(self.in_flight.values())
+
+    def forgotten(self, sequence: int, producer_id: bytes) -> list[PendingFrame]:
+        """The daemon has forgotten its producer; go on as another one, over another call.
+
+        Returns the frames of which nobody knows whether they are stored, which have failed. The
+        daemon has stored nothing behind a frame that it refused like this, so those that came over
+        this call alone are sent again under new sequences.
+        """
+        if sequence not in self.in_flight:
+            return []
+        unanswered = list(self.in_flight.values())
+        self.in_flight.clear()
+        self._resend.clear()
+        for frame in reversed(unanswered):
+            if not frame.in_doubt:
+                frame.encoded = b""
+                self.waiting.appendleft(frame)
+        self.producer_id = producer_id
+        self.next_sequence = self._returning = self._refused_at = self._acked_to = 0
+        return [frame for frame in unanswered if frame.in_doubt]
+
+    @property
+    def is_unused(self) -> bool:
+        """Whether no frame was numbered under its producer yet."""
+        return self.next_sequence == 0 and not self.in_flight
 
     def unsettled(self) -> list[PendingFrame]:
         """Every frame that has no outcome yet, in order."""
@@ -349,6 +382,7 @@ class FrameQueue:
         for frame in reversed(behind):
             del self.in_flight[frame.sequence]
             frame.encoded = b""
+            frame.in_doubt = False
             self.waiting.appendleft(frame)
         self.next_sequence = max(self._refused_at, self._acked_to)
         self._returning = 0

@@ -7,7 +7,6 @@ stored already; only closing the producer leaves an outcome unknown.
 """
 
 import asyncio
-import secrets
 from collections import deque
 from time import time_ns
 from typing import TYPE_CHECKING, NoReturn
@@ -34,10 +33,12 @@ from dss_core.errors import (
     BufferFull,
     DssError,
     OutcomeUnknown,
+    ProducerForgotten,
     StaleTopicEpoch,
     StorageTopicSealed,
     TopicNotFound,
 )
+from dss_core.producer_ids import new_producer_id
 
 if TYPE_CHECKING:
     Call = grpc.aio.StreamStreamCall[wire.ProduceRequest, wire.ProduceReply]
@@ -61,8 +62,7 @@ class ProduceCall:
         self._buffer_bytes = buffer_bytes
         self._connection = connection
         self._topic = topic
-        self._producer_id = secrets.token_bytes(16)
-        self._queues = [FrameQueue(partition) for partition in range(partitions)]
+        self._queues = _queues(topic)
         self._gathering: dict[int, None] = {}
         self._ready: dict[int, FrameQueue] = {}
         self._flying: dict[int, FrameQueue] = {}
@@ -218,7 +218,7 @@ class ProduceCall:
             for queue in self._queues:
                 queue.lost()
                 self._note(queue)
-            if isinstance(reason, TOPIC_MOVED):
+            if isinstance(reason, (*TOPIC_MOVED, ProducerForgotten)):
                 reason = await self._described() or OutcomeUnknown()
             elif isinstance(reason, PASSING):
                 self._outage.began(reason)
@@ -261,7 +261,15 @@ class ProduceCall:
             self._route_anew(Routes(topic))
         elif topic.topic_id != before.topic_id:
             self.routes = Routes(topic)
+        self._name_unused()
         return None
+
+    def _name_unused(self) -> None:
+        """Producers that have sent nothing begin now."""
+        producer_id = new_producer_id(self._topic.producers_begin_us)
+        for queue in self._queues:
+            if queue.is_unused:
+                queue.producer_id = producer_id
 
     def _route_anew(self, routes: Routes) -> None:
         """The topic was removed and made anew: what is not settled goes where it belongs now.
@@ -271,12 +279,10 @@ class ProduceCall:
         for partition in list(self._gathering):
             self.close(partition)
         frames = [frame for queue in self._queues for frame in queue.unsettled()]
-        partitions = self._topic.producing.partitions
         self.routes = routes
         # Sequences begin at 0 again, which only a producer that nobody knows may do.
-        self._producer_id = secrets.token_bytes(16)
-        self._queues = [FrameQueue(partition) for partition in range(partitions)]
-        self.open_frames = [None] * partitions
+        self._queues = _queues(self._topic)
+        self.open_frames = [None] * len(self._queues)
         self._ready.clear()
         self._flying.clear()
         for frame in frames:
@@ -342,7 +348,7 @@ class ProduceCall:
             frame.encoded = build_frame(
                 frame.to_columns(),
                 partition=queue.partition,
-                producer_id=self._producer_id,
+                producer_id=queue.producer_id,
                 sequence=frame.sequence,
             )
         except DssError as error:
@@ -384,10 +390,19 @@ class ProduceCall:
             # Nothing is wrong with the frame: it is sent again over a new call.
             raise ConnectionLostError(error)
         queue = self._queues[item.partition]
+        if isinstance(error, ProducerForgotten):
+            self._begin_anew(queue, item.sequence, error)
         frame = queue.refused(item.sequence, error)
         if frame is not None:
             self._settle(frame, None, error)
         self._answered(queue)
+
+    def _begin_anew(self, queue: FrameQueue, sequence: int, error: ProducerForgotten) -> NoReturn:
+        """What is in doubt fails; the rest goes over another call, as of another producer."""
+        producer_id = new_producer_id(self._topic.producers_begin_us)
+        for frame in queue.forgotten(sequence, producer_id):
+            self._settle(frame, None, error)
+        raise ConnectionLostError(error)
 
     def _answered(self, queue: FrameQueue) -> None:
         self._ready[queue.partition] = queue
@@ -442,3 +457,9 @@ class ProduceCall:
             self._gather_timer.cancel()
         for frame in frames:
             self._settle(frame, None, error)
+
+
+def _queues(topic: Topic) -> list[FrameQueue]:
+    """Of a producer that begins now, one a partition."""
+    producer_id = new_producer_id(topic.producers_begin_us)
+    return [FrameQueue(number, producer_id) for number in range(topic.producing.partitions)]

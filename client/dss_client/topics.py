@@ -4,7 +4,7 @@ Invariant: values in, frozen values out; no wire message leaves this module.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from dss_client.limits import CALL_TIMEOUT_S
@@ -63,6 +63,8 @@ class Topic:
     created_at_ms: int
     revision: int
     """Rises with each edit by an operator."""
+    producers_begin_us: int = field(default=0, compare=False, repr=False)
+    """When it was described, by the daemon's clock: the beginning of producers that begin now."""
 
     @property
     def producing(self) -> StorageTopic:
@@ -180,6 +182,7 @@ def topic_from_wire(topic: "topics_pb2.Topic") -> Topic:
         retention_bytes=topic.retention_bytes if topic.HasField("retention_bytes") else None,
         created_at_ms=topic.created_at_ms,
         revision=topic.revision,
+        producers_begin_us=topic.producers_begin_us,
     )
 
 

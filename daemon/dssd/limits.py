@@ -313,18 +313,6 @@ answer that ends before them."""
 SUBJECT_VERDICTS_MAX = 4_096
 """Subject tables judged by readers whose verdicts are kept."""
 
-PRODUCERS_MAX = 1_000_000
-"""Producers, counted once a stream, whose last sequences are kept; a new one beyond is refused."""
-
-PRODUCERS_SWEEP_US = 3_600 * 1_000_000
-"""Those that are silent for long enough are forgotten this often."""
-
-PRODUCERS_SWEEP_MIN_US = 60 * 1_000_000
-"""And when there are too many, but not more often than this: it takes as long as it has many."""
-
-PRODUCER_FORGOTTEN_US = 24 * 3_600 * 1_000_000
-"""A producer's sequences are forgotten this long after its last append."""
-
 HOUSEKEEPING_WAITING_MAX = 65_536
 """Segments that wait to be sealed, rolled or marked: more than there are storage topics."""
 

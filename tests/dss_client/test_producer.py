@@ -14,9 +14,11 @@ from dss_core.errors import (
     DiskFull,
     IllegalArgument,
     OutcomeUnknown,
+    ProducerForgotten,
     RecordTooLarge,
     StaleTopicEpoch,
     SubjectOutsideTopic,
+    TooManyProducers,
     TopicNotFound,
     Unreachable,
 )
@@ -161,6 +163,40 @@ async def test_an_unknown_topic_and_an_absent_daemon_are_told_at_once(daemon: Me
         await daemon.cut()
         with pytest.raises((Unreachable, OutcomeUnknown)):
             await client.topics.describe("t")
+
+
+async def test_a_producer_that_the_daemon_forgot_goes_on(daemon: MemoryDaemon) -> None:
+    async with client_of(daemon) as client, client.producer("t") as producer:
+        await producer.send(b"0", key=b"k")
+        daemon.refuse = [ProducerForgotten(stream="t/0/0")]
+        assert (await producer.send(b"1", key=b"k")).offset == 1
+        assert (await producer.send(b"2", key=b"k")).offset == 2
+    assert daemon.payloads(partition(b"k")) == [b"0", b"1", b"2"]
+
+
+async def test_what_may_be_stored_already_fails_when_its_producer_was_forgotten(
+    daemon: MemoryDaemon,
+) -> None:
+    async with client_of(daemon) as client, client.producer("t") as producer:
+        daemon.mute_acks = True
+        handle = producer.send_nowait(b"0", key=b"k")
+        await until(lambda: daemon.stored() == 1)
+        await daemon.cut()
+        daemon.mute_acks = False
+        daemon.refuse = [ProducerForgotten(stream="t/0/0")]
+        await daemon.start()
+        with pytest.raises(ProducerForgotten):
+            await handle
+        assert (await producer.send(b"1", key=b"k")).offset == 1
+    assert daemon.payloads(partition(b"k")) == [b"0", b"1"]
+
+
+async def test_a_sender_is_told_that_no_more_producers_can_be_known(daemon: MemoryDaemon) -> None:
+    daemon.refuse = [TooManyProducers(limit=1)]
+    async with client_of(daemon) as client, client.producer("t") as producer:
+        with pytest.raises(TooManyProducers):
+            await producer.send(b"0", key=b"k")
+        assert (await producer.send(b"1", key=b"k")).offset == 0
 
 
 async def test_nothing_is_lost_or_doubled_when_answers_are_lost(daemon: MemoryDaemon) -> None:

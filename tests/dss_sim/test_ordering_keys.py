@@ -14,6 +14,7 @@ from dss_sim.log.acts import Sending
 from dss_sim.log.new_frame import new_frame
 from dss_sim.ordering_keys import KEYS_A_STREAM, OrderingKeys, keys_of_stream
 from dss_sim.sessions.memory_log import Records
+from dssd.log.sequences import NO_PRODUCER
 
 TOPICS = [(partition, partitions) for partitions in (1, 2, 3, 4) for partition in range(partitions)]
 
@@ -79,11 +80,11 @@ def test_frames_of_the_simulator_of_the_log_are_for_their_stream_and_of_one_size
     partition: int, partitions: int, records: int
 ) -> None:
     stream, sending = StreamId(7, partition), Sending(0, 0, 0, records, 9)
-    keyless = len(new_frame(10, stream, 0, sending, [None] * records).content)
+    keyless = len(new_frame(10, stream, 0, sending, [None] * records, NO_PRODUCER).content)
     drawn, of_stream = OrderingKeys("7 life 0"), keys_of_stream(partition, partitions)
     for number in range(10, 90):
         keys = drawn.of_frame(of_stream, number, records)
-        frame = new_frame(number, stream, number, sending, keys)
+        frame = new_frame(number, stream, number, sending, keys, NO_PRODUCER)
         verify_routing(examine(frame.content), Router.BLOCK, partitions, 1, hash_keys=True)
         assert len(frame.content) == keyless
         assert records < 40 or set(frame.keys) > {None}

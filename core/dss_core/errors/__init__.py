@@ -21,6 +21,8 @@ from dss_core.errors.bounds import (
     DiskFull,
     Overloaded,
     SyncOverdue,
+    TooManyProducers,
+    TooManySessions,
 )
 from dss_core.errors.condition import (
     REGISTRY,
@@ -67,6 +69,7 @@ from dss_core.errors.not_found import (
     TopicNotFound,
 )
 from dss_core.errors.publishing import (
+    ProducerForgotten,
     PublishedInPart,
     SequenceGap,
     SequenceTooOld,
@@ -187,6 +190,7 @@ __all__ = [
     "OutputUnwritable",
     "Overloaded",
     "PermissionDenied",
+    "ProducerForgotten",
     "PublishedInPart",
     "QueueNotDeclared",
     "QueueWithoutGroup",
@@ -210,6 +214,8 @@ __all__ = [
     "SubjectOutsideTopic",
     "SyncOverdue",
     "TimedOut",
+    "TooManyProducers",
+    "TooManySessions",
     "TopicExists",
     "TopicInUse",
     "TopicNotFound",

@@ -51,3 +51,30 @@ class BufferFull(DssError):
     hint = "Await enqueue() instead of send_nowait(), or flush() first."
     grpc_status = "RESOURCE_EXHAUSTED"
     exit_code = ExitCode.FAILED
+
+
+@registered
+class TooManyProducers(DssError):
+    """Fields: limit."""
+
+    code = "DSS3004"
+    sentence = "The daemon knows {limit} producers already, all of them active: this one is new."
+    hint = (
+        "Use one producer for many records, not one for each; room is made as others fall silent."
+    )
+    grpc_status = "RESOURCE_EXHAUSTED"
+    exit_code = ExitCode.FAILED
+
+
+@registered
+class TooManySessions(DssError):
+    """Fields: whose, limit."""
+
+    code = "DSS3005"
+    sentence = "{whose} sessions are at their limit of {limit}, and none of them can give way."
+    hint = (
+        "See them with dssctl sessions ls, and end one with dssctl sessions close CLIENT_ID; or "
+        "let clients come back under the client id that they had."
+    )
+    grpc_status = "RESOURCE_EXHAUSTED"
+    exit_code = ExitCode.FAILED

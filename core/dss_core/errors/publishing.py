@@ -54,6 +54,21 @@ class SequenceTooOld(DssError):
 
 
 @registered
+class ProducerForgotten(DssError):
+    """Fields: stream."""
+
+    code = "DSS2031"
+    sentence = (
+        "The daemon has forgotten this producer in stream {stream}; whether the records were "
+        "stored before is unknown."
+    )
+    hint = "Nothing was stored now. Look in the stream, then send what is missing as new records."
+    grpc_status = "FAILED_PRECONDITION"
+    exit_code = ExitCode.FAILED
+    definite = False
+
+
+@registered
 class PublishedInPart(DssError):
     """Fields: stored, streams, reason."""
 

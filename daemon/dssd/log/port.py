@@ -13,6 +13,7 @@ from typing import NamedTuple, Protocol
 from dss_core.filters import TopicFilter
 from dss_core.ids import StreamId
 from dss_core.progress import Range, Ranges
+from dssd.log.producer_room import NOBODY
 
 Answered = Callable[[list["Appended | BaseException"]], None]
 """Called on the event loop with one result or error per frame, in order."""
@@ -33,6 +34,8 @@ class Append:
     """``sync`` or ``os``, as the topic says."""
     repeats_only: bool = False
     """Answered if it was stored before; else refused, as if the storage topic were sealed."""
+    owner: int = NOBODY
+    """Who sends it (`producer_room.owner_of`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,12 +103,15 @@ class Log(Protocol):
 
         The frames have passed `dss_core.frame.verify`. Idempotence: a repeated (producer,
         sequence) of a stream gets its first answer, checked before everything else. Errors:
-        SequenceGap, SequenceTooOld, StorageTopicSealed, DiskFull, Overloaded. A disk error stops
-        the daemon; then no call returns.
+        SequenceGap, SequenceTooOld, ProducerForgotten, TooManyProducers, StorageTopicSealed,
+        DiskFull, Overloaded. A disk error stops the daemon; then no call returns.
         """
 
     def begin_append(self, appends: Sequence[Append], answered: Answered) -> None:
         """As `append`, told by a call, perhaps before this returns; it cannot be cancelled."""
+
+    def producers_begin_us(self, storage_topic_id: int) -> int:
+        """A time for the ids of producers that begin now: later than of any that was forgotten."""
 
     async def read(
         self, stream: StreamId, offset: int, *, bytes_max: int, matching: TopicFilter | None = None

@@ -46,6 +46,11 @@ def wall_us_now() -> int:
     return time.time_ns() // 1_000
 
 
+def monotonic_us_now() -> int:
+    """Microseconds that no change of the wall clock moves."""
+    return time.monotonic_ns() // 1_000
+
+
 class SegmentLog:
     """Implements `port.Log`. Built by `open`."""
 
@@ -56,8 +61,10 @@ class SegmentLog:
         settings: LogSettings,
         on_failure: Callable[[BaseException], None],
         wall_us: Callable[[], int],
+        monotonic_us: Callable[[], int],
     ) -> None:
         self._paths = paths
+        self._wall_us = wall_us
         self._store = store
         self._on_failure = on_failure
         self._failing = threading.Lock()
@@ -72,6 +79,7 @@ class SegmentLog:
             published=lambda batch: self._appender.published(batch),
             failed=self._fail,
             wall_us=wall_us,
+            monotonic_us=monotonic_us,
             run_bytes_max=settings.run_bytes_max,
             descriptors_max=share_of_descriptors(settings.active_descriptors_max),
         )
@@ -123,6 +131,7 @@ class SegmentLog:
         on_failure: Callable[[BaseException], None],
         settings: LogSettings | None = None,
         wall_us: Callable[[], int] = wall_us_now,
+        monotonic_us: Callable[[], int] = monotonic_us_now,
     ) -> Self:
         """Recover what the directory holds and make it appendable.
 
@@ -136,7 +145,7 @@ class SegmentLog:
         settings = settings or LogSettings()
         paths = SegmentPaths(directory)
         recovered = await recover(paths, store, storage_topics, settings, wall_us)
-        log = cls(paths, store, settings, on_failure, wall_us)
+        log = cls(paths, store, settings, on_failure, wall_us, monotonic_us)
         log._quarantined += recovered.quarantined
         for state, topic in recovered.topics:
             log._topics[state.storage_topic_id] = state
@@ -184,6 +193,10 @@ class SegmentLog:
             answered([Stopping() for _ in appends])
         else:
             self._appender.begin(appends, answered)
+
+    def producers_begin_us(self, storage_topic_id: int) -> int:
+        """A time for the ids of producers that begin now: later than of any that was forgotten."""
+        return max(self._wall_us(), self._writer.forgotten_us(storage_topic_id) + 1)
 
     def is_read_only(self) -> bool:
         """Whether frames were refused because the disk is full, and none was stored since."""

@@ -7,9 +7,12 @@ Of each (partition, producer) the last `WINDOW` sequences are kept with their an
     sequence  ...  4   5 │ 6   7   8   9   10  │   11   │ 12  13  ...
                          └── the last answers ─┘
 
-An unknown producer may start at any sequence: a producer is forgotten `PRODUCER_FORGOTTEN_US` after
-its last append, and must be able to continue afterwards. A new producer starts at 0, and its random
-id cannot be that of another one.
+A producer is forgotten `PRODUCER_FORGOTTEN_US` after its last append, or earlier to make room
+(`producer_room`). What it sends after that may have been stored before, so it is refused: its id
+says when it began (`dss_core.producer_ids`), and that is no later than `forgotten_us`, the newest
+beginning of all that were forgotten. A producer that began later is not one of those. It may start
+at any sequence, because all its frames before may be gone. Where an id says no beginning, only a
+frame of sequence 0 is taken for that of a new producer.
 
 After a crash, acknowledged frames may be gone: they are damaged, or they were of durability ``os``
 and lost with the power. Their producers are unknown, so each producer is *in doubt*: its next frame
@@ -18,22 +21,31 @@ ever. A frame that is known to be gone is not answered as stored, and neither is
 
 Invariant: a sequence is answered with what was stored first, or not at all. Pure: no clock, no
 file; the same frames in the same order give the same state. Frames whose producer is
-`NO_PRODUCER` are not tracked. All states that share a `ProducerCount` together track at most
-`PRODUCERS_MAX` producers.
+`NO_PRODUCER` are not tracked.
 """
 
 import struct
-import threading
 from collections import deque
 from collections.abc import Callable
+from heapq import nsmallest
 from typing import NamedTuple
 
 import xxhash
 
-from dss_core.errors import Overloaded, SequenceGap, SequenceTooOld
+from dss_core.errors import ProducerForgotten, SequenceGap, SequenceTooOld
 from dss_core.ids import StreamId
 from dss_core.limits import PRODUCER_WINDOW_SEQUENCES as WINDOW
-from dssd.limits import PRODUCER_FORGOTTEN_US, PRODUCERS_MAX
+from dss_core.producer_ids import began_us
+from dssd.log.limits import PRODUCER_FORGOTTEN_US, PRODUCERS_LISTED_MAX
+from dssd.log.producer_room import NOBODY, Key, ProducerRoom, Share
+from dssd.log.recent import (
+    Entry,
+    FirstAnswer,
+    Recent,
+    entry_at,
+    entry_without_owner_at,
+    without_answers,
+)
 
 NO_PRODUCER = bytes(16)
 SEQUENCE_MAX = (1 << 62) - 1
@@ -43,22 +55,11 @@ _HEAD = struct.Struct("<8sIIIQQQ")
 """magic, version, window, storage topic, segment, position, entries"""
 _NEWEST = struct.Struct("<Q")
 """append time of the newest frame; follows the head, from version 2 on"""
-_ENTRY = struct.Struct("<H16sqQB")
-"""partition, producer, last sequence, last append time, answers; the highest bit says in doubt"""
-_IN_DOUBT = 0x80
-_ANSWER = struct.Struct("<QIQ")
 _CHECKSUM = struct.Struct("<Q")
 _MAGIC = b"DSSPROD1"
-_VERSION = 2
-_VERSIONS_READ = (1, _VERSION)
-
-
-class FirstAnswer(NamedTuple):
-    """Where a frame was stored: the answer to its first append and to each repeat."""
-
-    base_offset: int
-    records: int
-    append_time_us: int
+_VERSION = 3
+_WITHOUT_OWNERS = 2
+_VERSIONS_READ = (1, _WITHOUT_OWNERS, _VERSION)
 
 
 class SnapshotPosition(NamedTuple):
@@ -73,45 +74,19 @@ class BadSnapshot(Exception):
     """The snapshot is damaged or of another version; the frames have to be read instead."""
 
 
-class _Recent:
-    """The last sequences of one producer in one stream."""
-
-    __slots__ = ("answers", "changed", "in_doubt", "last", "time_us")
-
-    def __init__(self, last: int, time_us: int) -> None:
-        self.last = last
-        self.time_us = time_us
-        self.in_doubt = False
-        self.changed = False
-        """Whether it is on the list of changed producers."""
-        self.answers: deque[FirstAnswer] = deque(maxlen=WINDOW)
-
-    def knows(self, answer: FirstAnswer) -> bool:
-        """Whether a frame with this answer was stored no later than the last one."""
-        if self.answers:
-            return answer.base_offset <= self.answers[-1].base_offset
-        return answer.append_time_us <= self.time_us
-
-
-class ProducerCount:
-    """How many (partition, producer) are known to all storage topics of a log together."""
-
-    __slots__ = ("_lock", "count")
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self.count = 0
-
-    def add(self, more: int) -> None:
-        """Add to the count; ``more`` may be negative. Safe on any thread."""
-        with self._lock:
-            self.count += more
-
-
 class Producers:
     """The state of one storage topic."""
 
-    __slots__ = ("_changed", "_followed", "_recent", "_storage_topic_id", "newest_us")
+    __slots__ = (
+        "_changed",
+        "_recent",
+        "_room",
+        "_shares",
+        "_storage_topic_id",
+        "forgotten_us",
+        "newest_us",
+        "now_us",
+    )
 
     def __init__(self, storage_topic_id: int) -> None:
         self._storage_topic_id = storage_topic_id
@@ -119,24 +94,46 @@ class Producers:
         """Append time of the newest frame that a snapshot covers; later frames are no older.
 
         The caller of `encode` sets it, because frames without a producer are not tracked."""
-        self._followed = ProducerCount()
-        self._recent: dict[tuple[int, bytes], _Recent] = {}
-        self._changed: list[tuple[int, bytes]] = []
+        self.now_us = 0
+        """The monotonic clock, as the caller of `stored` and `make_room` has set it."""
+        self.forgotten_us = 0
+        """No producer was forgotten that began later; 0 where none was."""
+        self._room = ProducerRoom()
+        self._shares: dict[int, Share] = {}
+        """By owner."""
+        self._recent: dict[Key, Recent] = {}
+        self._changed: list[Key] = []
 
     def __len__(self) -> int:
         """How many (partition, producer) are known."""
         return len(self._recent)
 
-    def count_in(self, followed: ProducerCount) -> None:
-        """Share the bound of a count with other states from now on."""
-        self._followed.add(-len(self._recent))
-        self._followed = followed
-        followed.add(len(self._recent))
+    def count_in(self, room: ProducerRoom) -> None:
+        """Share the room with other states from now on."""
+        for recent in self._recent.values():
+            self._room.take(recent.share)
+        for recent in self._recent.values():
+            room.add(recent.share)
+        self._room = room
 
-    def _follow(self, partition: int, producer_id: bytes, last: int, time_us: int) -> _Recent:
-        recent = self._recent[partition, producer_id] = _Recent(last, time_us)
-        self._followed.add(1)
+    def _follow(self, key: Key, last: int, time_us: int, owner: int = NOBODY) -> Recent:
+        share = self._share_of(owner)
+        recent = self._recent[key] = Recent(share, last, time_us)
+        self._room.add(share)
         return recent
+
+    def _share_of(self, owner: int) -> Share:
+        share = self._shares.get(owner)
+        if share is None:
+            share = self._shares[owner] = Share(owner, self)
+        return share
+
+    def _forget(self, key: Key) -> None:
+        recent = self._recent.pop(key)
+        self._room.take(recent.share)
+        if not recent.share.count:
+            del self._shares[recent.share.owner]
+        self.forgotten_us = max(self.forgotten_us, began_us(key[1]) or 1)
 
     def answer(self, partition: int, producer_id: bytes, sequence: int) -> FirstAnswer | None:
         """The first answer of a repeated frame, or None for one that is to be stored.
@@ -144,17 +141,17 @@ class Producers:
         Raises:
             SequenceGap: frames before this one are missing.
             SequenceTooOld: it was answered once, but the answer is no longer known.
-            Overloaded: it is a new producer, and no more can be tracked.
+            ProducerForgotten: nobody knows whether it was stored.
         """
         if producer_id == NO_PRODUCER:
             return None
         recent = self._recent.get((partition, producer_id))
         if recent is None:
-            self._check_newcomer(partition, sequence)
+            self._check_unknown(partition, producer_id, sequence)
             return None
         ahead = sequence - recent.last
         if ahead > 1 and recent.in_doubt and sequence <= SEQUENCE_MAX:
-            recent.answers.clear()
+            recent.keep_newest(0)
             recent.last = sequence - 1
             ahead = 1
         if ahead == 1:
@@ -170,66 +167,113 @@ class Producers:
 
         Raises:
             SequenceTooOld: it was answered once, but the answer is no longer known.
+            ProducerForgotten: nobody knows whether it was stored.
         """
+        if producer_id == NO_PRODUCER:
+            return None
         recent = self._recent.get((partition, producer_id))
-        if recent is None or sequence > recent.last:
+        if recent is None:
+            self._check_unknown(partition, producer_id, sequence)
             return None
         behind = recent.last - sequence
-        if behind < len(recent.answers):
-            return recent.answers[-1 - behind]
-        raise SequenceTooOld(given=sequence, stream=self._stream(partition))
+        answer = recent.answer(behind) if behind >= 0 else None
+        if behind >= 0 and answer is None:
+            raise SequenceTooOld(given=sequence, stream=self._stream(partition))
+        return answer
 
-    def _check_newcomer(self, partition: int, sequence: int) -> None:
+    def _check_unknown(self, partition: int, producer_id: bytes, sequence: int) -> None:
         if sequence > SEQUENCE_MAX:
             stream = self._stream(partition)
             raise SequenceGap(given=sequence, expected_after=SEQUENCE_MAX, stream=stream)
-        if self._followed.count >= PRODUCERS_MAX:
-            raise Overloaded(what="The number of producers", limit=PRODUCERS_MAX)
+        began = began_us(producer_id)
+        is_new = sequence == 0 if began is None else began > self.forgotten_us
+        if self.forgotten_us and not is_new:
+            raise ProducerForgotten(stream=self._stream(partition))
+
+    def make_room(self, partition: int, producer_id: bytes, owner: int) -> None:
+        """See to it that the producer of a frame that is to be stored can be remembered.
+
+        Raises:
+            TooManyProducers: it is new, and no more can be remembered.
+        """
+        if producer_id != NO_PRODUCER and (partition, producer_id) not in self._recent:
+            self._room.make(self._share_of(owner), self.now_us)
+
+    def silent_longest(self, share: Share) -> deque[tuple[int, Key]]:
+        """Those of a share that were silent for longest, in order, each with its last append."""
+        own = ((key, one) for key, one in self._recent.items() if one.share is share)
+        listed = ((one.used_us, one.time_us, key) for key, one in own)
+        oldest = nsmallest(PRODUCERS_LISTED_MAX, listed)
+        return deque((used_us, key) for used_us, _, key in oldest)
+
+    def forget_if_silent(self, key: Key, since_us: int) -> bool:
+        """Forget one, if it has not appended since then; returns whether it did."""
+        recent = self._recent.get(key)
+        if recent is None or recent.used_us != since_us:
+            return False
+        self._forget(key)
+        return True
 
     def _stream(self, partition: int) -> StreamId:
         return StreamId(self._storage_topic_id, partition)
 
     def stored(
-        self, partition: int, producer_id: bytes, sequence: int, answer: FirstAnswer
+        self,
+        partition: int,
+        producer_id: bytes,
+        sequence: int,
+        answer: FirstAnswer,
+        owner: int = NOBODY,
     ) -> None:
         """Remember a frame. A frame that is known already changes nothing."""
         if producer_id == NO_PRODUCER:
             return
-        recent = self._recent.get((partition, producer_id))
+        key = partition, producer_id
+        recent = self._recent.get(key)
         if recent is None:
-            recent = self._follow(partition, producer_id, sequence - 1, answer.append_time_us)
+            recent = self._follow(key, sequence - 1, answer.append_time_us, owner)
+        elif owner != recent.share.owner == NOBODY:
+            self._give(recent, owner)
         if not recent.changed:
             # Also by a known frame: the reader of these changes may not know it.
             recent.changed = True
-            self._changed.append((partition, producer_id))
+            self._changed.append(key)
         if sequence <= recent.last:
             if recent.knows(answer):
                 return
             # It was forgotten in between, and sent its old sequences again.
-            recent.answers.clear()
+            recent.keep_newest(0)
         elif sequence != recent.last + 1:
             # Frames between were lost to damage or retention: their answers are unknown, and
             # positions in the window must stand for consecutive sequences.
-            recent.answers.clear()
+            recent.keep_newest(0)
         recent.last = sequence
         recent.time_us = answer.append_time_us
-        recent.answers.append(answer)
+        recent.used_us = self.now_us
+        recent.add(answer)
+
+    def _give(self, recent: Recent, owner: int) -> None:
+        """Whose it is has become known."""
+        self._room.take(recent.share)
+        if not recent.share.count:
+            del self._shares[recent.share.owner]
+        recent.share = self._share_of(owner)
+        self._room.add(recent.share)
 
     def lost(self, partition: int, producer_id: bytes, sequence: int, time_us: int) -> None:
         """A stored frame is damaged: a repeat of it is too old, and is not stored again."""
         if producer_id == NO_PRODUCER:
             return
-        recent = self._recent.get((partition, producer_id))
+        key = partition, producer_id
+        recent = self._recent.get(key)
         if recent is None:
-            recent = self._follow(partition, producer_id, sequence, time_us)
+            recent = self._follow(key, sequence, time_us)
         if not recent.changed:
             recent.changed = True
-            self._changed.append((partition, producer_id))
+            self._changed.append(key)
         recent.last = max(recent.last, sequence)
         recent.time_us = max(recent.time_us, time_us)
-        kept = recent.last - sequence
-        while len(recent.answers) > kept:
-            recent.answers.popleft()
+        recent.keep_newest(recent.last - sequence)
 
     def doubt(self) -> None:
         """Put all producers in doubt: frames of any of them may be gone."""
@@ -242,10 +286,9 @@ class Producers:
         ``is_there`` is asked with the partition and the first offset of a frame.
         """
         for (partition, _), recent in self._recent.items():
-            for newer, answer in enumerate(reversed(recent.answers)):
+            for newer, answer in enumerate(reversed(recent.answers())):
                 if not is_there(partition, answer.base_offset):
-                    while len(recent.answers) > newer:
-                        recent.answers.popleft()
+                    recent.keep_newest(newer)
                     break
 
     def taken_back(self, partition: int, producer_id: bytes, sequence: int) -> None:
@@ -254,8 +297,7 @@ class Producers:
             return
         recent = self._recent[partition, producer_id]
         assert recent.last == sequence
-        if recent.answers:
-            recent.answers.pop()
+        recent.drop_newest()
         # Kept even where no answer is left: a producer that became unknown could repeat an
         # older sequence and have it stored twice.
         recent.last = sequence - 1
@@ -264,13 +306,13 @@ class Producers:
         """Forget producers whose last append is older."""
         old = [key for key, recent in self._recent.items() if recent.time_us < time_us]
         for key in old:
-            del self._recent[key]
-        self._followed.add(-len(old))
+            self._forget(key)
 
     def encode(self, covered: SnapshotPosition) -> bytes:
         """The state as a snapshot with its checksum."""
-        body = b"".join(_encoded(key, recent) for key, recent in self._recent.items())
-        head = _HEAD.pack(_MAGIC, _VERSION, WINDOW, *covered, len(self._recent))
+        entries = [recent.encoded(key) for key, recent in self._recent.items()]
+        body = self._forgotten() + b"".join(entries)
+        head = _HEAD.pack(_MAGIC, _VERSION, WINDOW, *covered, len(entries) + 1)
         head += _NEWEST.pack(self.newest_us)
         return head + body + _CHECKSUM.pack(xxhash.xxh3_64_intdigest(head + body))
 
@@ -280,19 +322,24 @@ class Producers:
         `apply` takes it in. Changes may be joined end to end, and then cover the frames of all.
         """
         keys, self._changed = self._changed, []
-        changes: list[bytes] = []
+        changes: list[bytes] = [self._forgotten()] if keys else []
         for key in keys:
             recent = self._recent.get(key)
             if recent is not None:
                 recent.changed = False
-                changes.append(_encoded(key, recent))
+                changes.append(recent.encoded(key))
         return b"".join(changes)
+
+    def _forgotten(self) -> bytes:
+        """An entry that says `forgotten_us`; nobody else has that id."""
+        return without_answers((0, NO_PRODUCER), self.forgotten_us)
 
     def apply(self, changes: bytes) -> None:
         """Replace the state of the producers in ``changes``, which `take_changes` gave."""
         at = 0
         while at < len(changes):
-            at = self._decode_entry(changes, at)
+            entry, at = entry_at(changes, at)
+            self._learn(entry)
 
     @classmethod
     def decode(cls, snapshot: bytes) -> tuple["Producers", SnapshotPosition]:
@@ -312,32 +359,28 @@ class Producers:
             raise BadSnapshot("of another version")
         producers = cls(topic)
         at = _HEAD.size
-        if version == _VERSION:
+        if version >= _WITHOUT_OWNERS:
             (producers.newest_us,) = _NEWEST.unpack_from(snapshot, at)
             at += _NEWEST.size
+        read = entry_at if version == _VERSION else entry_without_owner_at
         for _ in range(entries):
-            at = producers._decode_entry(snapshot, at)
+            entry, at = read(snapshot, at)
+            producers._learn(entry)
         return producers, SnapshotPosition(topic, segment, position)
 
-    def _decode_entry(self, snapshot: bytes, at: int) -> int:
-        partition, producer_id, last, time_us, answers = _ENTRY.unpack_from(snapshot, at)
-        at += _ENTRY.size
-        recent = self._recent.get((partition, producer_id))
-        if recent is None:
-            recent = self._follow(partition, producer_id, last, time_us)
-        recent.last, recent.time_us = last, time_us
-        recent.in_doubt = bool(answers & _IN_DOUBT)
-        recent.answers.clear()
-        for _ in range(answers & ~_IN_DOUBT):
-            recent.answers.append(FirstAnswer(*_ANSWER.unpack_from(snapshot, at)))
-            at += _ANSWER.size
-        return at
-
-
-def _encoded(key: tuple[int, bytes], recent: _Recent) -> bytes:
-    answers = len(recent.answers) | (_IN_DOUBT if recent.in_doubt else 0)
-    entry = _ENTRY.pack(*key, recent.last, recent.time_us, answers)
-    return entry + b"".join(_ANSWER.pack(*answer) for answer in recent.answers)
+    def _learn(self, entry: Entry) -> None:
+        partition, producer_id, last, time_us, owner, in_doubt, answers = entry
+        if producer_id == NO_PRODUCER:
+            self.forgotten_us = max(self.forgotten_us, time_us)
+            return
+        key = partition, producer_id
+        recent = self._recent.get(key)
+        if recent is not None:
+            recent.learn(last, time_us, in_doubt, answers)
+            return
+        share = self._share_of(owner)
+        self._recent[key] = Recent(share, last, time_us, in_doubt, answers)
+        self._room.add(share)
 
 
 def forgotten_before(now_us: int) -> int:

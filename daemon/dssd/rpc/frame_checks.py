@@ -26,6 +26,7 @@ from dssd.limits import (
     SUBJECT_TABLES_CACHED_MAX,
 )
 from dssd.log.port import Append
+from dssd.log.producer_room import NOBODY
 from dssd.loop_yield import LoopTurn
 from dssd.rpc.producer_fencing import ProducerFencing
 from dssd.subject_verdicts import SubjectVerdicts
@@ -71,7 +72,7 @@ class Gate:
         self._judged: _Judged | None = None
         self._frames = 0
 
-    def admit(self, frame: bytes, topic_epoch: int) -> tuple[Header, Append]:
+    def admit(self, frame: bytes, topic_epoch: int, owner: int = NOBODY) -> tuple[Header, Append]:
         """Check a frame that was routed by the topic as it was at the epoch.
 
         A frame of another epoch is for the log to answer if it was stored then, else to refuse.
@@ -93,7 +94,7 @@ class Gate:
             verified, topic.router, self._partitions, self._factor, hash_keys=hash_keys
         )
         stream = self._streams[header.partition]
-        return header, Append(stream, frame, topic.topic_epoch, topic.durability)
+        return header, Append(stream, frame, topic.topic_epoch, topic.durability, owner=owner)
 
     def _repeat(self, header: Header, frame: bytes, topic_epoch: int) -> Append:
         """What asks the log whether a frame of another epoch was stored."""

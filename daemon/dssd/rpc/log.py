@@ -18,9 +18,11 @@ from dss_core.ids import StreamName
 from dssd.clock import Clock
 from dssd.limits import APPEND_BYTES_IN_FLIGHT_MAX
 from dssd.log.port import Log
+from dssd.log.producer_room import owner_of
 from dssd.machines.start_point import OFFSET_MAX
 from dssd.rpc.backpressure import AppendBudget
 from dssd.rpc.frame_checks import Gates
+from dssd.rpc.principal import principal_of
 from dssd.rpc.produce_call import ProduceCall
 from dssd.rpc.publish import Publisher
 from dssd.rpc.read_call import ReadCall, Reading
@@ -61,7 +63,8 @@ class LogServicer(log_pb2_grpc.LogServicer):
         self, request_iterator: AsyncIterator[log_pb2.ProduceRequest], context: Context
     ) -> AsyncIterator[log_pb2.ProduceReply]:
         """Frames in, acks and refusals out."""
-        call = ProduceCall(self._gates, self._log, self._budget)
+        owner = owner_of(principal_of(context).name)
+        call = ProduceCall(self._gates, self._log, self._budget, owner)
         with self._running(call):
             reader = self._tasks.create_task(call.read(request_iterator), name="produce reader")
             try:

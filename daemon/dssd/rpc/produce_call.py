@@ -36,6 +36,7 @@ from dssd.limits import (
     REPLY_REFUSALS_USUAL,
 )
 from dssd.log.port import Answered, Append, Appended
+from dssd.log.producer_room import NOBODY
 from dssd.rpc.backpressure import AppendBudget
 from dssd.rpc.errors import to_proto
 from dssd.rpc.frame_checks import Gate, Gates, Unjudged
@@ -82,8 +83,11 @@ class _Unjudged(NamedTuple):
 class ProduceCall:
     """Run `read` as a task and iterate over `replies`; `stop` ends both gracefully."""
 
-    def __init__(self, gates: Gates, log: TakesFrames, budget: AppendBudget) -> None:
+    def __init__(
+        self, gates: Gates, log: TakesFrames, budget: AppendBudget, owner: int = NOBODY
+    ) -> None:
         self._gates = gates
+        self._owner = owner
         self._number = gates.fencing.begin()
         self._log = log
         self._budget = budget
@@ -175,8 +179,9 @@ class ProduceCall:
             try:
                 if gate is None:
                     raise missing or _no_topic()
-                header, append = gate.admit(frame, topic_epoch)
-                self._gates.fencing.check(header.producer_id, self._number, now_s)
+                header, append = gate.admit(frame, topic_epoch, self._owner)
+                share = gate.topic.topic_id, self._owner
+                self._gates.fencing.check(header.producer_id, share, self._number, now_s)
             except Unjudged as late:
                 assert gate is not None
                 unjudged = _Unjudged(gate, late.verified, late.hash_keys)

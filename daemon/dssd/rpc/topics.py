@@ -107,6 +107,8 @@ class TopicsServicer(topics_pb2_grpc.TopicsServicer):
 
     async def _described(self, topic: Topic) -> topics_pb2.Topic:
         message = _topic(topic)
+        number = topic.producing.storage_topic_id
+        message.producers_begin_us = self._log.producers_begin_us(number)
         turn = LoopTurn()
         for storage, part in zip(message.storage_topics, topic.storage_topics, strict=True):
             for stream in part.streams():

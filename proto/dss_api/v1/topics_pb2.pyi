@@ -73,6 +73,7 @@ class Topic(_message.Message):
     RETENTION_BYTES_FIELD_NUMBER: _builtins.int
     CREATED_AT_MS_FIELD_NUMBER: _builtins.int
     REVISION_FIELD_NUMBER: _builtins.int
+    PRODUCERS_BEGIN_US_FIELD_NUMBER: _builtins.int
     topic_id: _builtins.int
     name: _builtins.str
     router: Global___Router.ValueType
@@ -86,6 +87,8 @@ class Topic(_message.Message):
     created_at_ms: _builtins.int
     revision: _builtins.int
     """rises with each edit"""
+    producers_begin_us: _builtins.int
+    """Create and Describe fill it: a time, by the daemon's clock, for"""
     @_builtins.property
     def patterns(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """the subjects that it owns"""
@@ -107,10 +110,11 @@ class Topic(_message.Message):
         retention_bytes: _builtins.int | None = ...,
         created_at_ms: _builtins.int = ...,
         revision: _builtins.int = ...,
+        producers_begin_us: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_retention_bytes", b"_retention_bytes", "_retention_ms", b"_retention_ms", "retention_bytes", b"retention_bytes", "retention_ms", b"retention_ms"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_retention_bytes", b"_retention_bytes", "_retention_ms", b"_retention_ms", "created_at_ms", b"created_at_ms", "durability", b"durability", "name", b"name", "patterns", b"patterns", "produce_ordinal", b"produce_ordinal", "retention_bytes", b"retention_bytes", "retention_ms", b"retention_ms", "revision", b"revision", "router", b"router", "storage_topics", b"storage_topics", "topic_epoch", b"topic_epoch", "topic_id", b"topic_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_retention_bytes", b"_retention_bytes", "_retention_ms", b"_retention_ms", "created_at_ms", b"created_at_ms", "durability", b"durability", "name", b"name", "patterns", b"patterns", "produce_ordinal", b"produce_ordinal", "producers_begin_us", b"producers_begin_us", "retention_bytes", b"retention_bytes", "retention_ms", b"retention_ms", "revision", b"revision", "router", b"router", "storage_topics", b"storage_topics", "topic_epoch", b"topic_epoch", "topic_id", b"topic_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__retention_bytes: _TypeAlias = _typing.Literal["retention_bytes"]  # noqa: Y015
     _WhichOneofArgType__retention_bytes: _TypeAlias = _typing.Literal["_retention_bytes", b"_retention_bytes"]  # noqa: Y015

@@ -26,7 +26,8 @@ from dss_core.ids import StreamId
 from dss_sim.groups.history import Damaged, Disturbed, Key, Lost, Stored, Unreadable
 from dss_sim.groups.store import COMMIT_US
 from dss_sim.groups.topic_file import Frame, TopicFile
-from dssd.log.sequences import FirstAnswer
+from dssd.log.producer_room import NOBODY
+from dssd.log.recent import FirstAnswer
 from dssd.rpc.producer_fencing import ProducerFencing
 
 if TYPE_CHECKING:
@@ -97,7 +98,9 @@ class Writer:
     def append(self, asked: Asked) -> None:
         """Store a frame; the producer is answered unless the daemon dies."""
         try:
-            self.calls.check(asked.producer_id, asked.call, self._world.schedule.now_us / 1e6)
+            now_s = self._world.schedule.now_us / 1e6
+            share = asked.stream.storage_topic_id, NOBODY
+            self.calls.check(asked.producer_id, share, asked.call, now_s)
         except OutcomeUnknown as superseded:
             asked.answered(superseded, False)
             return

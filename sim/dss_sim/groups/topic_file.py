@@ -23,8 +23,9 @@ from typing import NamedTuple
 
 from dss_core.frame import Header
 from dss_sim.groups.history import Key
+from dssd.log.recent import FirstAnswer
 from dssd.log.recovery.claimed_offsets import Claim, LogPosition, LostBytes, claims_of
-from dssd.log.sequences import FirstAnswer, Producers, SnapshotPosition
+from dssd.log.sequences import Producers, SnapshotPosition
 
 CEILING_OFFSETS = 24
 """How far above its stream's end a ceiling is raised, so that most frames find it high enough."""

@@ -12,6 +12,7 @@ from dataclasses import replace
 from dss_core.errors import (
     DiskFull,
     Overloaded,
+    ProducerForgotten,
     SequenceGap,
     SequenceTooOld,
     StorageTopicSealed,
@@ -22,7 +23,6 @@ from dss_core.ids import StreamId
 from dss_core.limits import PRODUCER_WINDOW_SEQUENCES
 from dss_core.progress import Range
 from dss_sim.log.acts import (
-    PRODUCERS,
     Act,
     MakeTopic,
     Probe,
@@ -41,7 +41,9 @@ from dss_sim.log.acts import (
 from dss_sim.log.journal import JournaledStore
 from dss_sim.log.ledger import (
     ANONYMOUS,
+    FORGOTTEN,
     GONE,
+    PRODUCERS,
     EndSeen,
     Frame,
     FrameRefused,
@@ -51,7 +53,7 @@ from dss_sim.log.ledger import (
     SealAsked,
     Sealed,
 )
-from dss_sim.log.new_frame import append_of, new_frame
+from dss_sim.log.new_frame import append_of, id_in, id_of, new_frame
 from dss_sim.log.power_cycle import PowerCycle
 from dss_sim.log.retention_rules import files_of, left_wrongly, taken_wrongly
 from dss_sim.log.rules import name_of, stamped_at
@@ -234,14 +236,14 @@ class ActRunner:
                 return
             if found.keys != frame.keys:
                 self._broken("keys", f"{frame} was sent with {frame.keys}, not {found.keys}")
-            known = self._cycle.ledger.places_of(frame.number)
-            self._note_stored(frame, Place(found.base, found.time_us), known)
+            self._note_stored(frame, Place(found.base, found.time_us))
 
-    def _note_stored(self, frame: Frame, place: Place, known: set[Place]) -> None:
-        """It is at a place, which is to be one of those that are known, if any is."""
+    def _note_stored(self, frame: Frame, place: Place) -> None:
+        """It is at a place, which is to be the one that is known, if it is."""
         ledger = self._cycle.ledger
-        if known and place not in known and not ledger.may_be_forgotten(frame):
-            self._broken("repeats", f"{frame} is at {place.base}, and was at {sorted(known)}")
+        known = ledger.places.get(frame.number)
+        if known not in (None, place) and not ledger.may_be_forgotten(frame):
+            self._broken("repeats", f"{frame} is at {place.base}, and was at {known}")
         self._cycle.tell(FrameStored(frame.number, place))
 
     # Appending
@@ -255,7 +257,9 @@ class ActRunner:
 
     def _frames_to(self, stream: StreamId, sending: Sending) -> list[Frame]:
         """A producer has no more on their way than the log knows the answers of."""
-        ledger, producer = self._cycle.ledger, sending.producer
+        ledger = self._cycle.ledger
+        producer = ledger.current(stream, sending.producer)
+        sending = replace(sending, producer=producer)
         frames = [] if producer == ANONYMOUS else ledger.unanswered(stream, producer)
         if len(frames) < PRODUCER_WINDOW_SEQUENCES:
             number = len(ledger.frames)
@@ -263,40 +267,43 @@ class ActRunner:
             topic = self._catalogue.topic_of(stream)
             of_stream = keys_of_stream(stream.partition, topic.producing.partitions)
             keys = self._keys.of_frame(of_stream, number, sending.records)
-            frames.append(new_frame(number, stream, sequence, sending, keys, topic.durability))
+            named = self._id_of(stream, producer)
+            frames.append(
+                new_frame(number, stream, sequence, sending, keys, named, topic.durability)
+            )
         for frame in frames:
             self._cycle.tell(FrameSent(frame))
         return frames
 
+    def _id_of(self, stream: StreamId, producer: int) -> bytes:
+        sent = self._cycle.ledger.sent.get((stream, producer))
+        if sent:
+            return id_in(self._cycle.ledger.frames[sent[0]])
+        return id_of(producer, self._log.producers_begin_us(stream.storage_topic_id))
+
     async def _repeat(self, stream: StreamId, act: Repeat) -> None:
         ledger = self._cycle.ledger
-        stored = ledger.stored(stream, act.producer)
-        if act.back >= len(stored):
-            return
-        again = stored[-1 - act.back :]
-        # A producer that may be forgotten sends all later frames too; else a gap shuts it out.
-        await self._resend(again if again[0].number in ledger.lapsed else again[:1])
+        stored = ledger.stored(stream, ledger.current(stream, act.producer))
+        if act.back < len(stored):
+            await self._resend([stored[-1 - act.back]])
 
     async def _resend(self, frames: list[Frame]) -> None:
         """Send frames again that are stored; their answers are known, or too old."""
-        lapsed = frozenset(self._cycle.ledger.lapsed)
         results = await self._log.append([append_of(frame) for frame in frames])
         for frame, result in zip(frames, results, strict=True):
             if isinstance(result, Appended):
                 self._answered(frame, result)
-            elif not self._may_be_refused(frame, result, is_new=frame.number in lapsed):
+            elif not self._may_be_refused(frame, result):
                 self._broken("repeats", f"{frame}, sent again: {result!r}")
 
-    def _may_be_refused(self, frame: Frame, error: BaseException, *, is_new: bool) -> bool:
-        """Whether one that is sent again may be; it is new where its producer was forgotten."""
+    def _may_be_refused(self, frame: Frame, error: BaseException) -> bool:
+        """Whether one that is sent again may be."""
         ledger = self._cycle.ledger
         match error:
             case SequenceTooOld():
-                allowed = is_new or not ledger.is_answer_known(frame)
-            case SequenceGap():
-                allowed = is_new
-            case StorageTopicSealed():
-                allowed = is_new and frame.stream.storage_topic_id in ledger.sealing
+                allowed = not ledger.is_answer_known(frame)
+            case ProducerForgotten():
+                allowed = frame.number in ledger.lapsed
             case StreamNotFound():
                 allowed = True
             case _:
@@ -308,7 +315,8 @@ class ActRunner:
         streams = [stream for topic in self._catalogue.topics() for stream in topic.streams()]
         for stream in streams:
             for producer in range(PRODUCERS):
-                stored = self._cycle.ledger.stored(stream, producer)
+                ledger = self._cycle.ledger
+                stored = ledger.stored(stream, ledger.current(stream, producer))
                 for frame in stored[-PROBED_BACK:]:
                     await self._resend([frame])
         for number, stream in enumerate(streams):
@@ -335,13 +343,15 @@ class ActRunner:
             self._broken("repeats", f"{frame} is answered as stored, though {GONE}")
         if result.records != frame.records:
             self._broken("repeats", f"{frame} is answered with {result.records} records")
-        newest = ledger.places.get(frame.number)
-        known = set() if newest is None else {newest}
-        self._note_stored(frame, Place(result.base_offset, result.append_time_us), known)
+        self._note_stored(frame, Place(result.base_offset, result.append_time_us))
 
     def _refused(self, frame: Frame, error: BaseException) -> None:
         ledger = self._cycle.ledger
+        why = f"it was refused: {type(error).__name__}"
         match error:
+            case ProducerForgotten():
+                # It need not be itself that was forgotten, if it began before one that was.
+                allowed, why = bool(ledger.lapsed or ledger.rotten), FORGOTTEN
             case DiskFull() | Overloaded():
                 allowed = self._is_full()
             case SequenceGap():
@@ -359,16 +369,13 @@ class ActRunner:
                 allowed = False
         if not allowed:
             self._broken("answers", f"{frame} was refused: {error!r}")
-        self._cycle.tell(FrameRefused(frame.number, f"it was refused: {type(error).__name__}"))
+        self._cycle.tell(FrameRefused(frame.number, why))
 
     def _is_one_before_missing(self, frame: Frame) -> bool:
         ledger = self._cycle.ledger
         sent = ledger.sent[frame.stream, frame.producer]
         before = sent[: sent.index(frame.number)]
-        return any(number not in ledger.places for number in before) or (
-            # The log knows the one before only if it is not forgotten.
-            bool(before) and before[-1] in ledger.lapsed
-        )
+        return any(number not in ledger.places for number in before)
 
 
 def _stream_of(topic: Topic, partition: int) -> StreamId:

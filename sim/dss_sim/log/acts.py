@@ -17,6 +17,7 @@ from dss_sim.log.faults import (
     WRITES,
     Kind,
 )
+from dss_sim.log.ledger import PRODUCERS
 from dssd.log.settings import LogSettings
 
 
@@ -223,7 +224,6 @@ class Plan:
 ACTS = (5, 60)
 JUMPS_FROM = 1_000
 """The first number of a jump: acts keep theirs, whatever their clock does."""
-PRODUCERS = 3
 READ_LOOP_US = 60_000_000
 """So long that no read ends because of the clock."""
 KINDS = ("send", "make", "repeat", "roll", "seal", "trim", "retain", "read", "remove", "wait")

@@ -1,9 +1,10 @@
 """What a run asked for, what it was told, and what it has seen: the facts, and what they promise.
 
 A producer may be forgotten once none of its frames was appended for `FORGOTTEN_AFTER_US`, by any
-reading of the wall clock. A frame that it sent before may then, when it is sent again, be stored
-once more, be refused as too old or as behind a gap, or get its earlier answer. Nothing else is
-forgotten because time passed, whatever the clock does.
+reading of the wall clock. A frame that it sent before may then be refused as forgotten when it is
+sent again, or get its earlier answer; it is never stored once more. Nothing else is forgotten
+because time passed, whatever the clock does. Who is told that it was forgotten goes on as another
+producer.
 
 Invariant: facts only add up; the ledger of a crash is that of the facts before it. It must not
 know how the log works.
@@ -30,6 +31,9 @@ from dssd.log.segment.file import PRODUCERS_SUFFIX
 Key = tuple[StreamId, int]
 """A stream and a producer's number."""
 GONE = "a start did not find it"
+FORGOTTEN = "its producer was forgotten"
+PRODUCERS = 3
+"""How many there are in a stream at a time."""
 FORGOTTEN_AFTER_US = 24 * 3_600 * 1_000_000
 """How long after its last append a producer is remembered, as decision 7 promises."""
 BETWEEN_READS_US = 60_000_000
@@ -202,11 +206,9 @@ class Ledger:
     sent_us: dict[int, int] = field(default_factory=dict)
     """What it showed when a frame was sent first."""
     lapsed: set[int] = field(default_factory=set)
-    """Frames that the log may have forgotten: sent again, they may be stored again or refused."""
-    lapses: Counter[int] = field(default_factory=Counter)
-    """How often a frame became forgotten: so many more copies of it may be there."""
-    copies: defaultdict[int, set[Place]] = field(default_factory=lambda: defaultdict(set))
-    """Where a frame lies besides that was forgotten and stored again."""
+    """Frames that the log may have forgotten: sent again, they may be refused."""
+    turns: Counter[Key] = field(default_factory=Counter)
+    """How often a producer was told that it was forgotten in a stream."""
 
     @classmethod
     def of(cls, facts: Iterable[Fact]) -> "Ledger":
@@ -281,38 +283,39 @@ class Ledger:
                 end = place.base + self.frames[number].records
                 self.ends_min[stream] = max(end, self.ends_min.get(stream, 0))
             case FrameRefused(number, why):
-                self.asked[number] -= 1
-                # Of one that was hit the log may still know the answer: its place stays.
-                if number in self.at_risk - self.hit and why == GONE:
-                    self.at_risk.discard(number)
-                    del self.places[number]
-                    self.copies.pop(number, None)
-                if number not in self.places and (self.asked[number] <= 0 or why == GONE):
-                    self.asked[number] = 0
-                    self.refused[number] = why
+                self._learn_refusal(number, why)
             case FrameHit(number):
                 self.hit.add(number)
                 self.ever_hit.add(number)
 
+    def _learn_refusal(self, number: int, why: str) -> None:
+        self.asked[number] -= 1
+        if why == FORGOTTEN:
+            self._learn_forgotten(self.frames[number])
+        # Of one that was hit the log may still know the answer: its place stays.
+        if number in self.at_risk - self.hit and why == GONE:
+            self.at_risk.discard(number)
+            del self.places[number]
+        if number not in self.places and (self.asked[number] <= 0 or why == GONE):
+            self.asked[number] = 0
+            self.refused[number] = why
+
     def _learn_place(self, number: int, place: Place) -> None:
-        """It lies at a new place: a frame that was hit or forgotten was stored again."""
-        known, copies, newest = self.places.get(number), self.copies[number], place
-        if place not in copies:
-            self.lapsed.discard(number)
-        if known is not None and self.lapses[number]:
-            copies |= {known, place}
-            if number not in self.hit | self.at_risk:
-                # A read may find the older one.
-                newest = max(known, place)
-        self.places[number] = newest
+        """It lies at a new place: a frame that was hit was stored again."""
+        self.lapsed.discard(number)
+        self.places[number] = place
         self.hit.discard(number)
+
+    def _learn_forgotten(self, frame: Frame) -> None:
+        named = frame.producer % PRODUCERS
+        if frame.producer == self.current(frame.stream, named):
+            self.turns[frame.stream, named] += 1
 
     def _forget_silent(self, now_us: int) -> None:
         """Producers whose last append is too long ago may be forgotten."""
         for (_, producer), numbers in self.sent.items():
             if producer == ANONYMOUS or self._last_us(numbers) + FORGOTTEN_AFTER_US >= now_us:
                 continue
-            self.lapses.update(set(numbers) - self.lapsed)
             self.lapsed.update(numbers)
 
     def _last_us(self, numbers: Sequence[int]) -> int:
@@ -322,10 +325,12 @@ class Ledger:
         earliest = min(self.sent_us[one] for one in numbers)
         return max((self.places[one].time_us for one in sure), default=earliest)
 
-    def places_of(self, number: int) -> set[Place]:
-        """Where a frame is known to lie."""
-        own = {self.places[number]} if number in self.places else set()
-        return own | self.copies.get(number, set())
+    def current(self, stream: StreamId, producer: int) -> int:
+        """What a producer is in a stream by now: another one each time that it was forgotten."""
+        return producer if producer == ANONYMOUS else self._turned(stream, producer)
+
+    def _turned(self, stream: StreamId, producer: int) -> int:
+        return producer + PRODUCERS * self.turns[stream, producer]
 
     def unanswered(self, stream: StreamId, producer: int) -> list[Frame]:
         """The frames that a producer sends again before anything newer, in order."""
@@ -351,12 +356,10 @@ class Ledger:
         return not any(self.is_overtaken(self.frames[number]) for number in own)
 
     def may_be_forgotten(self, frame: Frame) -> bool:
-        """Whether time, bit rot, or the power, may have taken all that told of a stored frame.
+        """Whether bit rot, or the power, may have taken all that told of a stored frame.
 
         Of one that was trimmed only the snapshot of the producers does.
         """
-        if frame.number in self.lapsed:
-            return True
         is_rotten = any(path.endswith(PRODUCERS_SUFFIX) for path in self.rotten)
         start = self.starts_max.get(frame.stream, 0)
         return frame.number in self.hit | self.at_risk or (

@@ -8,12 +8,15 @@ from collections.abc import Sequence
 
 from dss_core.build import build_frame
 from dss_core.columns import Columns
+from dss_core.frame import read_header
 from dss_core.ids import StreamId
 from dss_core.limits import ROWS_LAYOUT_RECORDS_BELOW
+from dss_core.producer_ids import new_producer_id
 from dss_sim.log.acts import Sending
 from dss_sim.log.ledger import ANONYMOUS, Frame
 from dss_sim.log.rules import TOPIC_EPOCH
 from dssd.log.port import Append
+from dssd.log.sequences import NO_PRODUCER
 
 ARROW_PADDING_BYTES = 8
 
@@ -29,6 +32,7 @@ def new_frame(
     sequence: int,
     sending: Sending,
     keys: Sequence[bytes | None],
+    producer_id: bytes,
     durability: str = "sync",
 ) -> Frame:
     """A frame with its number in every payload; a key takes the place of as many bytes of it."""
@@ -41,7 +45,7 @@ def new_frame(
     content = build_frame(
         columns,
         partition=stream.partition,
-        producer_id=producer_id(sending.producer),
+        producer_id=producer_id,
         sequence=0 if sending.producer == ANONYMOUS else sequence,
     )
     producer, records = sending.producer, sending.records
@@ -64,6 +68,13 @@ def _of_one_size(keys: Sequence[bytes | None]) -> tuple[bytes | None, ...]:
     return tuple(kept)
 
 
-def producer_id(producer: int) -> bytes:
-    """Zeros for the one that is none."""
-    return (producer + 1).to_bytes(16)
+def id_of(producer: int, began_us: int) -> bytes:
+    """The id of a producer that begins now; zeros for the one that is none."""
+    if producer == ANONYMOUS:
+        return NO_PRODUCER
+    return new_producer_id(began_us)[:8] + producer.to_bytes(8)
+
+
+def id_in(frame: Frame) -> bytes:
+    """The id of the producer of a frame."""
+    return read_header(frame.content).producer_id

@@ -106,16 +106,15 @@ class _Stream:
                 yield "whole", f"nobody sent what lies at offset {found.base}"
                 continue
             times_there[frame.number] += 1
-            if times_there[frame.number] > 1 + self._ledger.lapses[frame.number]:
+            if times_there[frame.number] > 1:
                 yield "once", f"{frame} is there too often"
             self._here.append((frame.number, found.base))
             yield from self._one(frame, found)
 
     def _one(self, frame: Frame, found: FoundFrame) -> Iterator[tuple[str, str]]:
-        places = self._ledger.places_of(frame.number)
-        is_elsewhere = bool(places) and Place(found.base, found.time_us) not in places
-        if is_elsewhere and frame.number not in self._ledger.lapsed:
-            yield "acked", f"{frame} is at {found.base}, not at any of {sorted(places)}"
+        place = self._ledger.places.get(frame.number)
+        if place is not None and Place(found.base, found.time_us) != place:
+            yield "acked", f"{frame} is at {found.base}, not at {place}"
         why = self._ledger.refused.get(frame.number)
         if why is not None:
             yield "whole", f"{frame} is there, though {why}"
@@ -129,7 +128,7 @@ class _Stream:
         for number, _ in self._here:
             frame = self._ledger.frames[number]
             is_behind = frame.sequence <= last[frame.producer]
-            if frame.producer != ANONYMOUS and is_behind and not self._ledger.lapses[number]:
+            if frame.producer != ANONYMOUS and is_behind:
                 yield "order", f"{frame} lies behind {last[frame.producer]}"
             last[frame.producer] = max(last[frame.producer], frame.sequence)
 
@@ -152,17 +151,13 @@ class _Stream:
 
     def _missing(self) -> Iterator[tuple[str, str]]:
         ledger, here = self._ledger, set(self._here)
-        for number, last in ledger.places.items():
+        for number, place in ledger.places.items():
             frame = ledger.frames[number]
             if frame.stream != self._stream or number in ledger.hit | ledger.at_risk:
                 continue
-            # Which copy the power took, or a bit that flipped, is not followed.
-            is_any = frame.durability == "os" or number in ledger.ever_hit
-            places = {last} if is_any else ledger.places_of(number)
-            for place in places:
-                kept = place.base + frame.records > self._found.start
-                if kept and (number, place.base) not in here:
-                    yield "acked", f"{frame} is gone from offset {place.base}"
+            kept = place.base + frame.records > self._found.start
+            if kept and (number, place.base) not in here:
+                yield "acked", f"{frame} is gone from offset {place.base}"
 
     def _bounds(self) -> Iterator[tuple[str, str]]:
         found, ledger, stream = self._found, self._ledger, self._stream

@@ -222,6 +222,20 @@ IN_DISK = (
         "24 * 3_600 * 1_000",
     ),
     OnDisk(
+        "forgotten producer taken for a new one",
+        "what a producer sends again after it was forgotten is stored once more",
+        "Producers._check_unknown",
+        "began > self.forgotten_us",
+        "True",
+    ),
+    OnDisk(
+        "forgetting forgotten",
+        "a start does not know that producers were forgotten before",
+        "Producers._learn",
+        "self.forgotten_us = max(self.forgotten_us, time_us)",
+        "pass",
+    ),
+    OnDisk(
         "producer as old as its first frame",
         "a producer is forgotten so long after its first append, however often it sends",
         "Producers.stored",

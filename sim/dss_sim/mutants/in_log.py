@@ -7,36 +7,46 @@ IN_LOG = (
         "repeat stored again",
         "a frame that is sent again is stored again",
         "Producers.first_answer",
-        "recent.answers[-1 - behind]",
-        "None",
+        """
+        if behind >= 0 and answer is None:
+            raise SequenceTooOld(given=sequence, stream=self._stream(partition))
+        return answer
+        """,
+        "return None",
     ),
     Mutant(
         "answer of another sequence",
         "a repeat is answered with the newest answer of its producer",
         "Producers.first_answer",
-        "recent.answers[-1 - behind]",
-        "recent.answers[-1]",
+        "recent.answer(behind) if behind >= 0",
+        "recent.answer(0) if behind >= 0",
     ),
     Mutant(
         "one answer remembered",
         "a producer may have more in flight than the daemon remembers answers",
-        "_Recent.__init__",
-        "deque(maxlen=WINDOW)",
-        "deque(maxlen=1)",
+        "Recent.add",
+        "[-_ANSWERS_BYTES_MAX:]",
+        "[-_ANSWER.size :]",
     ),
     Mutant(
         "marked sequences forgotten",
         "a start does not take from marks what producers had sent",
         "Producers.apply",
-        "self._decode_entry(changes, at)",
-        "len(changes)",
+        "self._learn(entry)",
+        "",
     ),
     Mutant(
         "snapshot without answers",
         "what was stored before the active segment cannot be answered again after a start",
-        "sequences._encoded",
-        'entry + b"".join(_ANSWER.pack(*answer) for answer in recent.answers)',
-        "_ENTRY.pack(*key, recent.last, recent.time_us, answers & _IN_DOUBT)",
+        "Recent.encoded",
+        """
+        said = len(self._answers) // _ANSWER.size | (_IN_DOUBT if self.in_doubt else 0)
+        return _ENTRY.pack(*key, self.last, self.time_us, self.share.owner, said) + self._answers
+        """,
+        """
+        said = _IN_DOUBT if self.in_doubt else 0
+        return _ENTRY.pack(*key, self.last, self.time_us, self.share.owner, said)
+        """,
     ),
     Mutant(
         "no doubt after a crash",

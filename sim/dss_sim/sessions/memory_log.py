@@ -149,6 +149,10 @@ class MemoryLog:
 
     # What no part of these runs asks for
 
+    def producers_begin_us(self, storage_topic_id: int) -> int:
+        """Producers are the world's own: `Records.append`."""
+        raise NotImplementedError
+
     async def append(self, appends: Sequence[Append]) -> list[Appended | BaseException]:
         """Producers are the world's own: `Records.append`."""
         raise NotImplementedError

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from dss_core.ids import StreamId
 from dss_sim.log.acts import Retain, Sending
-from dss_sim.log.new_frame import new_frame
+from dss_sim.log.new_frame import id_of, new_frame
 from dss_sim.log.retention_rules import (
     FileFound,
     Held,
@@ -80,7 +80,7 @@ def test_by_age_it_leaves_no_file_all_of_which_is_old() -> None:
 
 def test_files_are_read_as_they_lie(tmp_path: Path) -> None:
     sending = Sending(0, 0, producer=0, records=2, length=9)
-    sent = new_frame(0, StreamId(7, 2), 0, sending, (b"a", None))
+    sent = new_frame(0, StreamId(7, 2), 0, sending, (b"a", None), id_of(0, OLD_US))
     content = stamped_at(sent, 6, OLD_US)
     for number in (2, 1):
         path = SegmentPaths(tmp_path).segment(SegmentId(7, number))

@@ -8,9 +8,12 @@ from dss_core.frame import HEADER_BYTES
 from dss_core.ids import StreamId
 from dss_sim.log.acts import Sending
 from dss_sim.log.ledger import (
+    ANONYMOUS,
     BETWEEN_READS_US,
+    FORGOTTEN,
     FORGOTTEN_AFTER_US,
     GONE,
+    PRODUCERS,
     ClockRead,
     DamageSeen,
     EndSeen,
@@ -25,7 +28,7 @@ from dss_sim.log.ledger import (
     PowerLost,
     Rotten,
 )
-from dss_sim.log.new_frame import new_frame
+from dss_sim.log.new_frame import id_of, new_frame
 from dss_sim.log.rules import (
     gap_in,
     judged,
@@ -49,7 +52,8 @@ KEYS = (b"a", None)
 
 
 def sent(number: int, sequence: int, producer: int = 0) -> Frame:
-    return new_frame(number, STREAM, sequence, Sending(0, 0, producer, records=2, length=9), KEYS)
+    sending = Sending(0, 0, producer, records=2, length=9)
+    return new_frame(number, STREAM, sequence, sending, KEYS, id_of(producer, NOW_US))
 
 
 FIRST, SECOND = sent(0, 0), sent(1, 1)
@@ -146,38 +150,39 @@ LATER = ClockRead(SILENT_US + 1)
 AGAIN_US = SILENT_US + 2
 
 
-def test_a_repeat_is_there_again_once_for_each_time_its_producer_was_silent() -> None:
+def test_no_frame_is_there_twice_though_its_producer_may_be_forgotten() -> None:
     twice = found(lying(FIRST, 0), lying(SECOND, 2), lying(FIRST, 4, AGAIN_US))
-    assert rules(twice, *STORED, LATER) == []
-    assert rules(twice, *STORED, LATER, LATER) == []
-    thrice = found(*twice.frames, lying(FIRST, 6, AGAIN_US))
-    assert "once" in rules(thrice, *STORED, LATER)
-    told = (*STORED, LATER, FrameStored(0, Place(4, AGAIN_US)))
-    assert "once" in rules(thrice, *told), "it is remembered anew"
-    assert "once" not in rules(thrice, *told, ClockRead(AGAIN_US + FORGOTTEN_AFTER_US + 1))
+    assert "once" in rules(twice, *STORED)
+    assert "once" in rules(twice, *STORED, LATER)
+
+
+def test_who_is_told_that_it_was_forgotten_goes_on_as_another_producer() -> None:
+    ledger = Ledger.of((*STORED, LATER))
+    assert ledger.current(STREAM, 0) == 0
+    for number in (0, 1):
+        ledger.learn(FrameRefused(number, FORGOTTEN))
+    renamed = ledger.current(STREAM, 0)
+    assert renamed == PRODUCERS
+    assert ledger.next_sequence(STREAM, renamed) == 0
+    assert ledger.places.keys() == {0, 1}, "what was stored before is still there"
+    assert ledger.current(STREAM, 1) == 1
+    assert ledger.current(STREAM, ANONYMOUS) == ANONYMOUS
 
 
 def test_no_producer_is_forgotten_before_its_time() -> None:
     """Nor for a clock that goes back, nor one of which something came meanwhile."""
     early = ClockRead(SILENT_US - BETWEEN_READS_US)
-    twice = found(lying(FIRST, 0), lying(SECOND, 2), lying(FIRST, 4))
-    assert "once" in rules(twice, *STORED, early)
-    assert "once" in rules(twice, *STORED, ClockRead(0))
+    for facts in ((*STORED, early), (*STORED, ClockRead(0))):
+        assert not Ledger.of(facts).lapsed
+    assert Ledger.of((*STORED, LATER)).lapsed == {0, 1}
     fresh = (*BOTH, *STORED[2:3], FrameStored(1, Place(2, SILENT_US)))
-    assert "once" in rules(twice, *fresh, LATER)
-
-
-def test_what_was_stored_again_stays_where_it_was_first() -> None:
-    facts = (*STORED, LATER, FrameStored(0, Place(4, AGAIN_US)))
-    again = lying(FIRST, 4, AGAIN_US)
-    assert rules(found(lying(FIRST, 0), lying(SECOND, 2), again), *facts) == []
-    assert rules(found(lying(SECOND, 2), again), *facts) == ["acked", "dense"]
-    assert rules(found(lying(FIRST, 0), lying(SECOND, 2), end=6), *facts) == ["acked", "dense"]
+    assert not Ledger.of((*fresh, LATER)).lapsed
 
 
 def test_what_was_hit_and_stored_again_need_not_be_where_it_was() -> None:
-    facts = (*STORED, LATER, FrameHit(0), Rotten("file"), FrameStored(0, Place(4, AGAIN_US)))
-    kept = found(lying(SECOND, 2), lying(FIRST, 4, AGAIN_US))
+    hit = (FrameSent(FIRST), STORED[2], FrameHit(0), Rotten("file"))
+    facts = (*hit, FrameStored(0, Place(2, AGAIN_US)))
+    kept = found(lying(FIRST, 2, AGAIN_US))
     kept.damaged.append((0, 2))
     assert rules(kept, *facts) == []
 
@@ -185,16 +190,9 @@ def test_what_was_hit_and_stored_again_need_not_be_where_it_was() -> None:
 def test_an_answer_is_known_within_the_window_and_the_time() -> None:
     ledger = Ledger.of(STORED)
     assert ledger.is_answer_known(FIRST)
-    assert not ledger.may_be_forgotten(FIRST)
     ledger.learn(LATER)
     assert not ledger.is_answer_known(FIRST)
-    assert ledger.may_be_forgotten(FIRST)
-    ledger.learn(FrameStored(1, Place(4, AGAIN_US)))
-    assert ledger.is_answer_known(SECOND), "by what was appended last"
-    assert not ledger.may_be_forgotten(SECOND)
-    assert ledger.may_be_forgotten(FIRST)
-    ledger.learn(FrameStored(1, Place(2, NOW_US)))
-    assert ledger.places[1] == Place(4, AGAIN_US), "though the older one was read"
+    assert not ledger.may_be_forgotten(FIRST), "it is never stored once more"
 
 
 def test_what_the_power_may_have_taken_keeps_no_producer_known() -> None:

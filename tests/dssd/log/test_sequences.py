@@ -9,17 +9,24 @@ import xxhash
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dss_core.errors import DssError, Overloaded, SequenceGap, SequenceTooOld
+from dss_core.errors import (
+    DssError,
+    ProducerForgotten,
+    SequenceGap,
+    SequenceTooOld,
+    TooManyProducers,
+)
 from dss_core.ids import StreamId
 from dss_core.limits import PRODUCER_WINDOW_SEQUENCES as WINDOW
-from dssd.limits import PRODUCER_FORGOTTEN_US
+from dss_core.producer_ids import new_producer_id
+from dssd.log.limits import PRODUCER_FORGOTTEN_US, PRODUCER_KEPT_US
 from dssd.log.port import Append, Appended
+from dssd.log.producer_room import ProducerRoom
+from dssd.log.recent import FirstAnswer
 from dssd.log.sequences import (
     NO_PRODUCER,
     SEQUENCE_MAX,
     BadSnapshot,
-    FirstAnswer,
-    ProducerCount,
     Producers,
     SnapshotPosition,
 )
@@ -254,7 +261,7 @@ def sorted_entries(
     producers: Producers,
 ) -> list[tuple[tuple[int, bytes], int, int, list[FirstAnswer]]]:
     return sorted(
-        (key, recent.last, recent.time_us, list(recent.answers))
+        (key, recent.last, recent.time_us, recent.answers())
         for key, recent in producers._recent.items()
     )
 
@@ -291,15 +298,25 @@ def test_a_snapshot_keeps_the_time_of_the_newest_frame() -> None:
     assert again.newest_us == 700
 
 
-def test_a_snapshot_of_the_version_without_that_time_is_read() -> None:
-    snapshot = remembering(3).encode(COVERED)
-    head = struct.calcsize("<8sIIIQQQ")
-    older = bytearray(snapshot[:head] + snapshot[head + 8 : -8])
-    struct.pack_into("<I", older, 8, 1)
-    older += struct.pack("<Q", xxhash.xxh3_64_intdigest(bytes(older)))
-    again, covered = Producers.decode(bytes(older))
+def older_snapshot(version: int) -> bytes:
+    """Of one producer, as the versions before had it."""
+    head, entry = struct.calcsize("<8sIIIQQQ"), struct.calcsize("<H16sqQ")
+    newer = remembering(3).encode(COVERED)
+    first = head + 8 + entry + 9
+    assert newer[first : first + entry][2:18] == A
+    older = bytearray(newer[:head])
+    struct.pack_into("<I", older, 8, version)
+    struct.pack_into("<Q", older, head - 8, 1)
+    older += newer[head : head + 8] if version == 2 else b""
+    older += newer[first : first + entry] + newer[first + entry + 8 : -8]
+    return bytes(older) + struct.pack("<Q", xxhash.xxh3_64_intdigest(bytes(older)))
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_snapshot_of_an_older_version_is_read(version: int) -> None:
+    again, covered = Producers.decode(older_snapshot(version))
     assert covered == COVERED
-    assert again.newest_us == 0
+    assert again.newest_us == again.forgotten_us == 0
     assert sorted_entries(again) == sorted_entries(remembering(3))
 
 
@@ -336,49 +353,180 @@ def test_a_producer_is_as_old_as_its_last_append() -> None:
     assert len(producers) == 0
 
 
-def test_all_topics_of_a_log_share_one_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dssd.log.sequences.PRODUCERS_MAX", 2)
-    followed = ProducerCount()
-    first, second, third = (remembering(1) if number < 2 else Producers(7) for number in range(3))
-    for producers in (first, second, third):
-        producers.count_in(followed)
-    assert outcome(third, 0, 0) is Overloaded
-    first.forget_before(101)
-    assert outcome(third, 0, 0) is None
-    second.count_in(ProducerCount())
-    assert followed.count == 0
+def sent(producers: Producers, producer_id: bytes, owner: int = 1, sequence: int = 0) -> object:
+    """What a frame of a producer in the first stream is answered with."""
+    try:
+        known = producers.answer(0, producer_id, sequence)
+        if known is None:
+            producers.make_room(0, producer_id, owner)
+            new = FirstAnswer(len(producers), 1, 100)
+            producers.stored(0, producer_id, sequence, new, owner)
+    except DssError as refused:
+        return type(refused)
+    return known
 
 
-async def test_producers_that_are_silent_for_long_make_room_without_a_roll(
+def ids(count: int, began_us: int = 1_000) -> list[bytes]:
+    return [new_producer_id(began_us + number) for number in range(count)]
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {
+        "PRODUCERS_MAX": 8,
+        "PRODUCERS_RESERVE": 2,
+        "PRODUCERS_FEW": 2,
+        "PRODUCERS_OWNER_MAX": 4,
+        "PRODUCERS_FORGOTTEN_AT_ONCE": 1,
+    }.items():
+        monkeypatch.setattr(f"dssd.log.producer_room.{name}", value)
+
+
+@pytest.mark.usefixtures("small")
+def test_a_newcomer_beyond_the_bound_takes_the_place_of_who_was_silent_for_longest() -> None:
+    producers = Producers(7)
+    known = ids(4)
+    for at_us, one in enumerate(known):
+        producers.now_us = at_us
+        assert sent(producers, one) is None
+    assert sent(producers, known[0], sequence=1) is None
+    newcomer = new_producer_id(5_000)
+    producers.now_us = PRODUCER_KEPT_US
+    assert sent(producers, newcomer) is TooManyProducers, "nobody was silent for long enough"
+    producers.now_us = PRODUCER_KEPT_US + 1
+    assert sent(producers, newcomer) is None
+    assert sent(producers, known[1]) is ProducerForgotten
+    for one in (known[0], known[2], known[3]):
+        assert isinstance(sent(producers, one), FirstAnswer)
+
+
+@pytest.mark.usefixtures("small")
+def test_what_a_forgotten_producer_sends_is_not_stored() -> None:
+    """It may have been stored before; of one that began later that cannot be."""
+    producers = Producers(7)
+    forgotten, other = ids(2)
+    unnamed = b"u" * 16
+    for one in (forgotten, unnamed):
+        assert sent(producers, one) is None
+    producers.forget_before(101)
+    for sequence in (0, 1, 9):
+        assert sent(producers, forgotten, sequence=sequence) is ProducerForgotten
+    with pytest.raises(ProducerForgotten):
+        producers.first_answer(0, forgotten, 0)
+    assert sent(producers, unnamed, sequence=1) is ProducerForgotten
+    assert sent(producers, b"v" * 16) is None, "only an old client has such an id"
+    assert sent(producers, other, sequence=3) is None, "what it sent before may be lost"
+
+
+def test_over_a_start_it_is_known_that_producers_were_forgotten() -> None:
+    producers = Producers(7)
+    first, second = ids(2)
+    before, _ = Producers.decode(producers.encode(COVERED))
+    assert sent(producers, first) is None
+    producers.forget_before(101)
+    again, _ = Producers.decode(producers.encode(COVERED))
+    assert sent(again, first) is ProducerForgotten
+    assert sent(again, second) is None
+    before.apply(producers.take_changes())
+    assert sent(before, first) is ProducerForgotten
+
+
+@pytest.mark.usefixtures("small")
+def test_who_has_many_producers_keeps_nobody_out() -> None:
+    room = ProducerRoom()
+    topics = [Producers(number) for number in range(2)]
+    for producers in topics:
+        producers.count_in(room)
+    for producers in topics:
+        for one in ids(4):
+            sent(producers, one, owner=1)
+    assert room.count == 6, "the last places are for those who have few"
+    assert sent(topics[0], new_producer_id(9), owner=2) is None
+    assert sent(topics[0], new_producer_id(9), owner=2) is None
+    assert sent(topics[0], new_producer_id(9), owner=2) is TooManyProducers
+
+
+@pytest.mark.usefixtures("small")
+def test_the_largest_share_gives_way_and_no_other() -> None:
+    room = ProducerRoom()
+    modest, greedy = Producers(1), Producers(2)
+    for producers in (modest, greedy):
+        producers.count_in(room)
+    own, many = ids(2), ids(4)
+    for one in own:
+        sent(modest, one, owner=1)
+    for one in many:
+        sent(greedy, one, owner=2)
+    for producers in (modest, greedy):
+        producers.now_us = 2 * PRODUCER_KEPT_US
+    for newcomer in (3, 3, 4):
+        assert sent(modest, new_producer_id(9_000), owner=newcomer) is None
+    assert sent(greedy, new_producer_id(9_000), owner=2) is None
+    assert sent(greedy, many[0], owner=2) is ProducerForgotten
+    assert all(isinstance(sent(modest, one, owner=1), FirstAnswer) for one in own)
+
+
+@pytest.mark.usefixtures("small")
+def test_over_a_start_the_producers_of_an_owner_are_its_own_and_young() -> None:
+    producers = Producers(7)
+    for one in ids(4):
+        sent(producers, one, owner=5)
+    again, _ = Producers.decode(producers.encode(COVERED))
+    started_us = 3 * PRODUCER_KEPT_US
+    again.count_in(ProducerRoom(started_us))
+    again.now_us = started_us + PRODUCER_KEPT_US - 1
+    assert sent(again, new_producer_id(9_000), owner=5) is TooManyProducers
+    assert sent(again, new_producer_id(9_000), owner=6) is None
+    again.now_us += 1
+    assert sent(again, new_producer_id(9_000), owner=5) is None
+
+
+async def test_a_topic_that_goes_leaves_room(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, make_frame: Callable[..., bytes]
 ) -> None:
-    monkeypatch.setattr("dssd.log.sequences.PRODUCERS_MAX", 2)
-    for number in range(2):
-        assert isinstance(
-            await bench.append(make_frame(b"x", producer=bytes([number + 1] * 16))), Appended
-        )
-    newcomer = make_frame(b"x", producer=b"n" * 16)
-    assert isinstance(await bench.append(newcomer), Overloaded)
-    bench.now_us += PRODUCER_FORGOTTEN_US + 1
-    assert isinstance(await bench.append(newcomer), Appended)
+    monkeypatch.setattr("dssd.log.producer_room.PRODUCERS_MAX", 1)
+    monkeypatch.setattr("dssd.log.producer_room.PRODUCERS_RESERVE", 0)
+    bench.log.open_storage_topic(8, 1)
+    first, second = (
+        Append(StreamId(number, 0), make_frame(b"x", producer=producer), 1)
+        for number, producer in ((8, A), (7, B))
+    )
+    assert isinstance((await bench.log.append([first]))[0], Appended)
+    assert isinstance((await bench.log.append([second]))[0], TooManyProducers)
+    await bench.log.remove_storage_topic(8)
+    assert isinstance((await bench.log.append([second]))[0], Appended)
 
 
 async def test_a_clock_set_back_does_not_delay_forgetting_producers(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch, make_frame: Callable[..., bytes]
+    bench: Bench, make_frame: Callable[..., bytes]
 ) -> None:
-    monkeypatch.setattr("dssd.log.sequences.PRODUCERS_MAX", 2)
     bench.log.open_storage_topic(8, 1)
 
-    async def sent(storage_topic_id: int, producer: bytes) -> object:
-        built = make_frame(b"x", producer=producer * 16)
+    async def began(storage_topic_id: int, producer: bytes, sequence: int = 0) -> object:
+        built = make_frame(b"x", producer=producer, sequence=sequence)
         stream = StreamId(storage_topic_id, 0)
         (result,) = await bench.log.append([Append(stream, built, 1)])
-        return result
+        return type(result)
 
     bench.now_us += 30 * PRODUCER_FORGOTTEN_US
-    assert isinstance(await sent(7, b"a"), Appended)
+    assert await began(7, A) is Appended
     bench.now_us -= 30 * PRODUCER_FORGOTTEN_US
-    assert isinstance(await sent(8, b"b"), Appended)
-    assert isinstance(await sent(8, b"c"), Overloaded)
+    assert await began(8, B) is Appended
     bench.now_us += PRODUCER_FORGOTTEN_US + 1
-    assert isinstance(await sent(8, b"c"), Appended)
+    assert await began(8, b"c" * 16) is Appended
+    assert await began(8, B, sequence=1) is ProducerForgotten
+    assert await began(7, A, sequence=1) is Appended
+
+
+async def test_ids_of_producers_that_begin_now_are_newer_than_forgotten_ones(
+    bench: Bench, make_frame: Callable[..., bytes]
+) -> None:
+    """Also where the clock was set back."""
+    ahead_us = bench.now_us + PRODUCER_FORGOTTEN_US
+    built = make_frame(b"x", producer=new_producer_id(ahead_us))
+    assert isinstance(await bench.append(built), Appended)
+    bench.now_us += 10 * PRODUCER_FORGOTTEN_US
+    assert isinstance(await bench.append(make_frame(b"x", producer=A)), Appended)
+    bench.now_us -= 10 * PRODUCER_FORGOTTEN_US
+    assert bench.log.producers_begin_us(7) == ahead_us + 1
+    assert isinstance(await bench.append(built), ProducerForgotten)

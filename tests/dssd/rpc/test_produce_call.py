@@ -89,6 +89,22 @@ async def test_answers_come_in_the_order_of_the_frames_and_gather(shelf: Shelf) 
     assert len(replies) < 10
 
 
+async def test_the_log_is_told_who_sends(shelf: Shelf) -> None:
+    topic = await shelf.topic("a")
+    owners: list[int] = []
+
+    class Noting:
+        def begin_append(self, appends: Sequence[Append], answered: Answered) -> None:
+            owners.extend(each.owner for each in appends)
+            shelf.log.begin_append(appends, answered)
+
+    async with asyncio.TaskGroup() as tasks:
+        call = ProduceCall(Gates(shelf.catalogue), Noting(), AppendBudget(1 << 30), owner=7)
+        tasks.create_task(call.read(each([request(topic, shelf.frame(topic, [b"x"]))])))
+        await answers(call)
+    assert owners == [7]
+
+
 async def test_reading_waits_for_the_disk_only_when_the_call_is_full(shelf: Shelf) -> None:
     topic = await shelf.topic("a")
     count = PRODUCE_ITEMS_IN_FLIGHT_MAX + 10

@@ -13,6 +13,7 @@ from bisect import bisect_right
 from dataclasses import dataclass, field
 
 from dss_core.frame import Header
+from dssd.log.recent import FirstAnswer
 from dssd.log.recovery.claimed_offsets import LogPosition, LostBytes
 from dssd.log.resume.marks import LoadedMarks, Marks
 from dssd.log.segment.file import (
@@ -24,7 +25,7 @@ from dssd.log.segment.file import (
 )
 from dssd.log.segment.frame_scan import BadBytes, FrameSpan, scan_file
 from dssd.log.segment.run_index import OpenRun, Run, Runs, StreamRuns
-from dssd.log.sequences import FirstAnswer, Producers
+from dssd.log.sequences import Producers
 
 
 @dataclass(slots=True)

@@ -19,17 +19,18 @@ from dss_core.errors import (
     DiskFull,
     DssError,
     FrameCorrupt,
-    Overloaded,
     StorageTopicSealed,
     StreamNotFound,
+    TooManyProducers,
 )
 from dss_core.frame import HEADER_BYTES, read_header, stamped
 from dss_core.frame import Header as FrameHeader
-from dssd.limits import PRODUCERS_SWEEP_MIN_US, PRODUCERS_SWEEP_US
 from dssd.log.disk_errors import refusal
+from dssd.log.limits import PRODUCERS_SWEEP_US
 from dssd.log.port import Append, Appended
+from dssd.log.recent import FirstAnswer
 from dssd.log.segment.run_index import OpenRun, Run
-from dssd.log.sequences import FirstAnswer, forgotten_before
+from dssd.log.sequences import forgotten_before
 from dssd.log.write.append_descriptors import AppendDescriptors
 from dssd.log.writer_messages import (
     AppendCall,
@@ -80,13 +81,16 @@ class GroupCommit:
         open_files: AppendDescriptors,
         *,
         wall_us: Callable[[], int],
+        monotonic_us: Callable[[], int],
         run_bytes_max: int,
     ) -> None:
         self._topics = topics
         self._open_files = open_files
         self._wall_us = wall_us
+        self._monotonic_us = monotonic_us
         self._run_bytes_max = run_bytes_max
         self._swept_us = -PRODUCERS_SWEEP_US
+        self._now_us = 0
 
     def carry_out(self, calls: list[AppendCall]) -> Batch:
         """Place, write, sync; returns the batch to report.
@@ -97,7 +101,8 @@ class GroupCommit:
         batch = Batch(calls)
         files: dict[int, _PendingFile] = {}
         now_us = self._wall_us()
-        if self._is_sweep_due(now_us, PRODUCERS_SWEEP_US):
+        self._now_us = self._monotonic_us()
+        if not self._swept_us <= now_us < self._swept_us + PRODUCERS_SWEEP_US:
             self._sweep(now_us)
         for call in calls:
             results = call.results
@@ -122,8 +127,9 @@ class GroupCommit:
         if topic is None or partition >= len(topic.ends):
             return StreamNotFound(stream=append.stream)
         header = read_header(append.frame)
+        topic.producers.now_us = self._now_us
         try:
-            known = self._known(topic, header, append, now_us)
+            known = _known(topic, header, append)
         except DssError as refused:
             return refused
         pending = files.get(topic.storage_topic_id)
@@ -140,25 +146,6 @@ class GroupCommit:
         answer = _place(pending, append, header)
         pending.answers.append((results, len(results), partition))
         return Appended(*answer, repeated=False)
-
-    def _known(
-        self, topic: WriterTopic, header: FrameHeader, append: Append, now_us: int
-    ) -> FirstAnswer | None:
-        """The first answer of a repeated frame. May forget silent producers to track a new one."""
-        partition = append.stream.partition
-        if append.repeats_only:
-            return topic.producers.first_answer(partition, header.producer_id, header.sequence)
-        try:
-            return topic.producers.answer(partition, header.producer_id, header.sequence)
-        except Overloaded:
-            if not self._is_sweep_due(now_us, PRODUCERS_SWEEP_MIN_US):
-                raise
-            self._sweep(now_us)
-        return topic.producers.answer(partition, header.producer_id, header.sequence)
-
-    def _is_sweep_due(self, now_us: int, after_us: int) -> bool:
-        """Whether the last sweep is that long ago, or the clock was set back since."""
-        return not self._swept_us <= now_us < self._swept_us + after_us
 
     def _sweep(self, now_us: int) -> None:
         """Forget the producers of all topics that were silent for long enough."""
@@ -248,6 +235,16 @@ class GroupCommit:
         batch.files.append(WrittenFile(topic.file.segment, topic.file.size, pending.wants_sync))
 
 
+def _known(topic: WriterTopic, header: FrameHeader, append: Append) -> FirstAnswer | None:
+    """The first answer of a repeated frame.
+
+    Raises:
+        SequenceGap, SequenceTooOld, ProducerForgotten: it is neither one, nor to be stored.
+    """
+    find = topic.producers.first_answer if append.repeats_only else topic.producers.answer
+    return find(append.stream.partition, header.producer_id, header.sequence)
+
+
 def _refused_by_state(topic: WriterTopic, header: FrameHeader, append: Append) -> DssError | None:
     partition = append.stream.partition
     if topic.sealed or append.repeats_only:
@@ -256,6 +253,10 @@ def _refused_by_state(topic: WriterTopic, header: FrameHeader, append: Append) -
         return FrameCorrupt(reason=f"it is for partition {header.partition}, not {partition}")
     if topic.file is None:
         return DiskFull()
+    try:
+        topic.producers.make_room(partition, header.producer_id, append.owner)
+    except TooManyProducers as refused:
+        return refused
     return None
 
 
@@ -279,7 +280,7 @@ def _place(pending: _PendingFile, append: Append, header: FrameHeader) -> FirstA
     stream.bytes += header.frame_bytes
     topic.ends[partition] = base + header.records
     answer = FirstAnswer(base, header.records, pending.time_us)
-    topic.producers.stored(partition, header.producer_id, header.sequence, answer)
+    topic.producers.stored(partition, header.producer_id, header.sequence, answer, append.owner)
     pending.placed.append((partition, header.producer_id, header.sequence))
     if append.durability == "os":
         stream.may_be_lost = True

@@ -22,8 +22,9 @@ from queue import Empty, SimpleQueue
 from dss_core.errors import DiskFailed, DssError
 from dssd.limits import WRITER_BATCH_BYTES_MAX, WRITER_BATCH_CALLS_MAX
 from dssd.log.disk_errors import refusal
+from dssd.log.producer_room import ProducerRoom
 from dssd.log.segment.file import SegmentWriter
-from dssd.log.sequences import ProducerCount, SnapshotPosition
+from dssd.log.sequences import SnapshotPosition
 from dssd.log.write.append_descriptors import AppendDescriptors
 from dssd.log.write.group_commit import GroupCommit
 from dssd.log.write.loop_reports import LoopReports
@@ -61,6 +62,7 @@ class WriterThread:
         published: Callable[[Batch], Iterator[None]],
         failed: Callable[[BaseException], None],
         wall_us: Callable[[], int],
+        monotonic_us: Callable[[], int],
         run_bytes_max: int,
         descriptors_max: int,
     ) -> None:
@@ -69,11 +71,15 @@ class WriterThread:
         self._published = published
         self._failed = failed
         self._open_files = AppendDescriptors(descriptors_max)
-        self._followed = ProducerCount()
+        self._room = ProducerRoom(monotonic_us())
         self._queue: SimpleQueue[AppendCall | Order | None] = SimpleQueue()
         self._topics: dict[int, WriterTopic] = {}
         self._group_commit = GroupCommit(
-            self._topics, self._open_files, wall_us=wall_us, run_bytes_max=run_bytes_max
+            self._topics,
+            self._open_files,
+            wall_us=wall_us,
+            monotonic_us=monotonic_us,
+            run_bytes_max=run_bytes_max,
         )
         self._thread = threading.Thread(target=self._run, name="log-writer", daemon=True)
 
@@ -87,8 +93,13 @@ class WriterThread:
 
     def add(self, topic: WriterTopic) -> None:
         """Add a storage topic; appends that are queued later find it."""
-        topic.producers.count_in(self._followed)
+        topic.producers.count_in(self._room)
         self._topics[topic.storage_topic_id] = topic
+
+    def forgotten_us(self, storage_topic_id: int) -> int:
+        """No producer of the storage topic was forgotten that began later."""
+        topic = self._topics.get(storage_topic_id)
+        return 0 if topic is None else topic.producers.forgotten_us
 
     async def switch(self, storage_topic_id: int, file: SegmentWriter) -> Switched:
         """Continue in another file, after all frames queued before are durable in the old one.
@@ -260,7 +271,7 @@ class WriterThread:
         topic = self._topics.pop(storage_topic_id, None)
         if topic is None:
             return
-        topic.producers.count_in(ProducerCount())
+        topic.producers.count_in(ProducerRoom())
         if topic.file is not None:
             self._open_files.close(topic.file)
 

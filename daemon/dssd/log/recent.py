@@ -1,0 +1,119 @@
+"""The last sequences of one producer in one stream, and how they lie in a snapshot.
+
+The answers are kept packed, as they lie on disk: hundreds of thousands of producers are known at a
+time, and a start reads all of them. Invariant: the answers are those of consecutive sequences, the
+last one's last, and at most `WINDOW`.
+"""
+
+import struct
+from typing import NamedTuple
+
+from dss_core.limits import PRODUCER_WINDOW_SEQUENCES as WINDOW
+from dssd.log.producer_room import Key, Share
+
+_ENTRY = struct.Struct("<H16sqQQB")
+"""partition, producer, last sequence, last append time, owner, answers; the highest bit says in
+doubt"""
+_ENTRY_WITHOUT_OWNER = struct.Struct("<H16sqQB")
+_IN_DOUBT = 0x80
+_ANSWER = struct.Struct("<QIQ")
+_ANSWERS_BYTES_MAX = WINDOW * _ANSWER.size
+
+
+class FirstAnswer(NamedTuple):
+    """Where a frame was stored: the answer to its first append and to each repeat."""
+
+    base_offset: int
+    records: int
+    append_time_us: int
+
+
+Entry = tuple[int, bytes, int, int, int, bool, bytes]
+"""Of a snapshot: partition, producer, last sequence, last append time, owner, whether in doubt, and
+the packed answers."""
+
+
+class Recent:
+    """What is known of one producer in one stream."""
+
+    __slots__ = ("_answers", "changed", "in_doubt", "last", "share", "time_us", "used_us")
+
+    def __init__(
+        self,
+        share: Share,
+        last: int,
+        time_us: int,
+        in_doubt: bool = False,
+        answers: bytes = b"",
+    ) -> None:
+        self.share = share
+        self.last = last
+        self.time_us = time_us
+        """When it appended last, by the wall clock."""
+        self.used_us = 0
+        """The same on the monotonic clock; 0 where that was before the start."""
+        self.in_doubt = in_doubt
+        self.changed = False
+        """Whether it is on the list of changed producers."""
+        self._answers = answers
+
+    def answer(self, behind: int) -> FirstAnswer | None:
+        """The answer to the sequence so far behind the last one, if it is known."""
+        at = len(self._answers) - (behind + 1) * _ANSWER.size
+        return FirstAnswer(*_ANSWER.unpack_from(self._answers, at)) if at >= 0 else None
+
+    def answers(self) -> list[FirstAnswer]:
+        """Those that are known, the oldest first."""
+        return [FirstAnswer(*one) for one in _ANSWER.iter_unpack(self._answers)]
+
+    def add(self, answer: FirstAnswer) -> None:
+        """The answer to the next sequence."""
+        self._answers = (self._answers + _ANSWER.pack(*answer))[-_ANSWERS_BYTES_MAX:]
+
+    def keep_newest(self, count: int) -> None:
+        """Forget the older answers."""
+        self._answers = self._answers[-count * _ANSWER.size :] if count else b""
+
+    def drop_newest(self) -> None:
+        """Forget the newest answer, if any is known."""
+        self._answers = self._answers[: -_ANSWER.size]
+
+    def knows(self, answer: FirstAnswer) -> bool:
+        """Whether a frame with this answer was stored no later than the last one."""
+        newest = self.answer(0)
+        if newest is not None:
+            return answer.base_offset <= newest.base_offset
+        return answer.append_time_us <= self.time_us
+
+    def learn(self, last: int, time_us: int, in_doubt: bool, answers: bytes) -> None:
+        """Be as an entry says."""
+        self.last, self.time_us = last, time_us
+        self.in_doubt, self._answers = in_doubt, answers
+
+    def encoded(self, key: Key) -> bytes:
+        """As it lies in a snapshot."""
+        said = len(self._answers) // _ANSWER.size | (_IN_DOUBT if self.in_doubt else 0)
+        return _ENTRY.pack(*key, self.last, self.time_us, self.share.owner, said) + self._answers
+
+
+def without_answers(key: Key, time_us: int) -> bytes:
+    """An entry of which only the time says something."""
+    return _ENTRY.pack(*key, 0, time_us, 0, 0)
+
+
+def entry_at(snapshot: bytes, at: int) -> tuple[Entry, int]:
+    """The entry at a position of a snapshot, and where it ends."""
+    partition, producer_id, last, time_us, owner, said = _ENTRY.unpack_from(snapshot, at)
+    at += _ENTRY.size
+    end = at + (said & ~_IN_DOUBT) * _ANSWER.size
+    in_doubt = said >= _IN_DOUBT
+    return (partition, producer_id, last, time_us, owner, in_doubt, snapshot[at:end]), end
+
+
+def entry_without_owner_at(snapshot: bytes, at: int) -> tuple[Entry, int]:
+    """The same in a snapshot of the versions before owners were noted."""
+    partition, producer_id, last, time_us, said = _ENTRY_WITHOUT_OWNER.unpack_from(snapshot, at)
+    at += _ENTRY_WITHOUT_OWNER.size
+    end = at + (said & ~_IN_DOUBT) * _ANSWER.size
+    in_doubt = said >= _IN_DOUBT
+    return (partition, producer_id, last, time_us, 0, in_doubt, snapshot[at:end]), end
