@@ -162,6 +162,12 @@ class Attachment:
         self._closing = True
         self._wake.set()
 
+    def is_sure(self) -> bool:
+        """Whether the daemon was heard lately enough to hand out records without asking it."""
+        silence_s = SILENCE_OF_LEASE * self._lease_s
+        self._doubtful = self._doubtful or monotonic() - self._heard_at > silence_s
+        return not self._doubtful
+
     async def sure(self) -> None:
         """After a silence, return only once the daemon has answered a ping, or the call is lost."""
         silence_s = SILENCE_OF_LEASE * self._lease_s

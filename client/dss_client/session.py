@@ -180,6 +180,10 @@ class Session:
             # Acks are not guaranteed: records that were not settled are redelivered, marked.
             return
 
+    def is_sure(self) -> bool:
+        """Whether `wait_sure` would not wait."""
+        return self._attachment is None or self._attachment.is_sure()
+
     async def wait_sure(self) -> None:
         """After a silence of the daemon, wait until it has answered, or the call is lost."""
         if self._attachment is not None:

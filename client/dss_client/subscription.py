@@ -67,6 +67,9 @@ class Keeper(Protocol):
     async def flush_acks(self, subscription: "Subscription") -> None:
         """Wait until its acks are durable, as far as that can still happen."""
 
+    def is_sure(self) -> bool:
+        """Whether `wait_sure` would not wait."""
+
     async def wait_sure(self) -> None:
         """After a silence of the daemon, wait until it has answered."""
 
@@ -163,8 +166,8 @@ class Subscription:
     async def _records(self) -> "AsyncGenerator[DeliveredRecord, None]":
         # Bound to names and kept short: this loop runs once a record.
         clock = monotonic
-        resume_at = self._resume_at
         while (handout := await self._next()) is not None:
+            resume_at = self._resume_at
             for record in islice(handout.rows(), FLUSH_RECORDS):
                 # Looked at last: this process may stand still before it.
                 if clock() >= resume_at:
@@ -180,7 +183,6 @@ class Subscription:
                 # Nothing is awaited while a record is taken and not handed out: cancelled there,
                 # it would be skipped.
                 await self._breathe()
-                resume_at = self._resume_at
 
     async def batches(self) -> "AsyncIterator[DeliveredBatch]":
         """What came, as columns; until `drain` or a final error.
@@ -368,6 +370,11 @@ class Subscription:
         self._session.flush_if_worth_it()
         self._arrived.clear()
         await self._arrived.wait()
+        # The loop has run, so what came is handed out at once, unless the daemon was silent before.
+        # The clock is read first: this process may stand still behind the answer.
+        now = monotonic()
+        if self._session.is_sure():
+            self._resume_at = now + YIELD_EVERY_S
 
     def _begin(self, handout: "Handout") -> None:
         if handout.grant.stopped:

@@ -393,6 +393,36 @@ async def test_after_a_silence_hand_out_waits_for_a_ping(daemon: MemoryDaemon) -
         assert daemon.pings == before + 1
 
 
+async def test_what_arrives_is_handed_out_without_a_pause(
+    daemon: MemoryDaemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with subscribed(daemon) as subscription:
+        await until(lambda: subscription.number)
+        monkeypatch.setattr(subscription, "_breathe", asyncio.Event().wait)
+        waiting = asyncio.ensure_future(anext(aiter(subscription)))
+        await asyncio.sleep(0)
+        fill(daemon, 0, 1)
+        daemon.deliver_new(0, 0)
+        assert (await asyncio.wait_for(waiting, 5)).offset == 0
+
+
+async def test_what_arrives_after_a_silence_waits_for_a_ping(daemon: MemoryDaemon) -> None:
+    async with subscribed(daemon) as subscription:
+        await until(lambda: subscription.number)
+        session = subscription._session
+        assert isinstance(session, Session)
+        attachment = session._attachment
+        assert attachment is not None
+        before = daemon.pings
+        waiting = asyncio.ensure_future(anext(aiter(subscription)))
+        await asyncio.sleep(0)
+        attachment._heard_at -= 10
+        fill(daemon, 0, 1)
+        daemon.deliver_new(0, 0)
+        assert (await asyncio.wait_for(waiting, 5)).offset == 0
+        assert daemon.pings == before + 1
+
+
 async def test_an_answer_that_lay_there_while_the_process_stood_still_proves_nothing(
     daemon: MemoryDaemon, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -21,7 +21,7 @@ class DiskFull(DssError):
 class SyncOverdue(DssError):
     """A topic was made durable, and what it held before is not yet. Fields: topic, waited_s."""
 
-    code = "DSS3004"
+    code = "DSS3006"
     sentence = (
         "The disk was full for {waited_s} s. What {topic} acknowledged before the edit is durable "
         "a second after there is room; what it acknowledges from now on is durable."

@@ -122,6 +122,15 @@ class Log(Protocol):
             StreamNotFound: the storage topic was removed.
         """
 
+    def read_in_memory(
+        self, stream: StreamId, offset: int, *, bytes_max: int, matching: TopicFilter | None = None
+    ) -> Chunk | None:
+        """What `read` would answer, if that needs no file; else None.
+
+        Raises:
+            StreamNotFound: the storage topic was removed.
+        """
+
     def bounds(self, stream: StreamId) -> Bounds:
         """Start, end and bytes of a stream, now."""
 

@@ -220,6 +220,17 @@ class SegmentLog:
         state = self._state(stream)
         return await self._reader.read(state, stream.partition, offset, bytes_max, matching)
 
+    def read_in_memory(
+        self, stream: StreamId, offset: int, *, bytes_max: int, matching: TopicFilter | None = None
+    ) -> Chunk | None:
+        """What `read` would answer, if that needs no file; else None.
+
+        Raises:
+            StreamNotFound: the storage topic was removed.
+        """
+        state = self._state(stream)
+        return self._reader.read_in_memory(state, stream.partition, offset, bytes_max, matching)
+
     def bounds(self, stream: StreamId) -> Bounds:
         """Start, end and bytes of a stream, now.
 

@@ -2,7 +2,8 @@
 
 Everything that happens is an input of the delivery window or of a borrower. The scheduler feeds it
 at once, on the loop, and carries out the effects before the next input. Two kinds of task serve it:
-the *pump* brings time, messages of leaders and growth of streams, and *readers* read the log.
+the *pump* brings time, messages of leaders and growth of streams, and *readers* read what of the
+log is not in memory.
 
 Invariant: after `close`, every borrower has reported the last state of its grants and has ended,
 nothing is read, and nothing more goes to the client. The scheduler knows no client protocol; it
@@ -17,7 +18,7 @@ from functools import partial
 from itertools import count, islice
 from typing import assert_never
 
-from dss_core.errors import AckOutOfRange, DssError, GrantNotHeld, LogUnreadable, StreamNotFound
+from dss_core.errors import AckOutOfRange, DssError, GrantNotHeld, StreamNotFound
 from dss_core.filters import TopicFilter
 from dss_core.frame import spans_of
 from dss_core.ids import StreamId
@@ -29,7 +30,6 @@ from dssd.limits import SESSION_STEP_INPUTS_MAX
 from dssd.machines.borrower.events import Ended
 from dssd.machines.delivery.events import (
     AnswerSettled,
-    ChunkRead,
     Closing,
     Deliver,
     DeliveryEffect,
@@ -42,7 +42,6 @@ from dssd.machines.delivery.events import (
     Left,
     Paused,
     Read,
-    ReadFailed,
     RefuseGrant,
     RefuseRange,
     Report,
@@ -74,6 +73,7 @@ from dssd.sessions.client_items import (
 )
 from dssd.sessions.delivery_trouble import DeliveryTrouble
 from dssd.sessions.listing import HeldRecord
+from dssd.sessions.log_reads import LogReads, SessionGrant
 from dssd.sessions.session_parts import Services
 from dssd.store.rows import GroupRow
 from dssd.subscriptions.agent import Agent, Subscriber
@@ -82,18 +82,6 @@ from dssd.subscriptions.handler import Handler
 BORROWER_ID_BYTES = 16
 GRANT_BITS = 32
 """Above these bits a grant's number has the session's epoch: unique across its connections."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Grant:
-    """A grant, beside what the delivery window knows of it."""
-
-    agent: Agent
-    stream: StreamId
-    name: str
-    unwatch: Callable[[], None]
-    matching: TopicFilter | None
-    """None where every record of the topic matches, so that no frame needs a look."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +122,7 @@ class Scheduler:
             credit_records=opened.credit_records,
             credit_bytes=opened.credit_bytes,
         )
-        self._grants: dict[int, _Grant] = {}
+        self._grants: dict[int, SessionGrant] = {}
         self._last_grant = opened.session_epoch << GRANT_BITS
         self._pauses: dict[int, _PauseAsked] = {}
         """By subscription."""
@@ -144,8 +132,8 @@ class Scheduler:
         self._mail: deque[tuple[Agent, bytes, ToBorrower]] = deque()
         self._grown: dict[int, None] = {}
         """Grants whose streams have grown, in order."""
-        self._reads: asyncio.Queue[Read] = asyncio.Queue()
-        """Bounded by the window, which asks for a few reads at a time."""
+        self._reads = LogReads(self._log, self._trouble, self._grants, self._window.not_done)
+        self._stepping = False
         self._wake = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at_ms = 0
@@ -159,14 +147,23 @@ class Scheduler:
         if self._closed:
             return
         now_ms = self._clock.now_ms()
-        for effect in self._window.step(given, now_ms):
-            self._carry_out(effect, now_ms)
+        self._step(given, now_ms)
+        if not self._stepping:
+            while not self._closed and (answer := self._reads.at_once()) is not None:
+                self._step(answer, now_ms)
         if self._draining and self._window.drained:
             self.drained.set()
         at_ms = self._window.wake_at_ms
         armed = self._timer is not None and at_ms is not None and self._timer_at_ms <= at_ms
         if self._borrowers_heard or not armed:
             self._arm(now_ms)
+
+    def _step(self, given: DeliveryInput, now_ms: int) -> None:
+        # What an effect feeds is a step within this one; reads wait for the end of both.
+        within, self._stepping = self._stepping, True
+        for effect in self._window.step(given, now_ms):
+            self._carry_out(effect, now_ms)
+        self._stepping = within
 
     def begin(self, subscription: int, group: GroupRow) -> None:
         """Start borrowing for a subscription."""
@@ -249,9 +246,11 @@ class Scheduler:
             for _ in range(min(len(self._mail), SESSION_STEP_INPUTS_MAX)):
                 agent, borrower_id, message = self._mail.popleft()
                 agent.receive(borrower_id, message, now_ms)
+            self._reads.begin_turn()
             for grant in list(islice(self._grown, SESSION_STEP_INPUTS_MAX)):
                 del self._grown[grant]
                 self.feed(Grown(grant))
+            self._reads.end_turn()
             due_ms = self._window.wake_at_ms
             if due_ms is not None and due_ms <= now_ms:
                 self.feed(Ticked())
@@ -262,41 +261,9 @@ class Scheduler:
                 await asyncio.sleep(0)
 
     async def serve_reads(self) -> None:
-        """Read the log, one chunk after the other."""
+        """Read what of the log is not in memory, one chunk after the other."""
         while True:
-            read = await self._reads.get()
-            self.feed(await self._chunk(read))
-
-    async def _chunk(self, read: Read) -> ChunkRead | ReadFailed:
-        grant = self._grants.get(read.grant)
-        nothing = ChunkRead(read.grant, read.offset, b"", (), 0, read.offset, read.offset)
-        if grant is None:
-            return nothing
-        try:
-            chunk = await self._log.read(
-                read.stream, read.offset, bytes_max=read.bytes_max, matching=grant.matching
-            )
-        except StreamNotFound:
-            # Its topic was removed; the leader takes the stream back.
-            return nothing
-        except LogUnreadable as error:
-            self._trouble.unreadable(grant.name, grant.agent.group, error)
-            return ReadFailed(read.grant)
-        self._trouble.readable(grant.name, grant.agent.group)
-        damaged = self._window.not_done(read.grant, chunk.damaged)
-        if damaged and not await self._trouble.damaged(grant.name, grant.agent.group, damaged):
-            return ReadFailed(read.grant)
-        return ChunkRead(
-            read.grant,
-            read.offset,
-            chunk.frames,
-            chunk.mask,
-            chunk.records,
-            chunk.base,
-            chunk.next,
-            chunk.lost,
-            chunk.damaged,
-        )
+            self.feed(await self._reads.next())
 
     def _arm(self, now_ms: int) -> None:
         """See to it that the pump wakes when the window or a borrower wants to."""
@@ -328,7 +295,7 @@ class Scheduler:
             case Deliver():
                 self._send(effect)
             case Read():
-                self._reads.put_nowait(effect)
+                self._reads.ask(effect)
             case Report(reports, final):
                 self.handler.report(reports, now_ms, final=final)
                 self._borrowers_heard = True
@@ -382,7 +349,7 @@ class Scheduler:
             return number
         unwatch = self._log.watch(granted.stream, partial(self._note_grown, number))
         matching = self._matching(agent.filter, granted.stream)
-        self._grants[number] = _Grant(agent, granted.stream, str(name), unwatch, matching)
+        self._grants[number] = SessionGrant(agent, granted.stream, str(name), unwatch, matching)
         self.handler.granted(number, agent, borrower_id)
         self._send(
             Granted(

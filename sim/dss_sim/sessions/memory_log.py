@@ -22,6 +22,7 @@ from dss_sim.sessions.timeline import VirtualLoop
 from dssd.log.port import Answered, Append, Appended, Bounds, Chunk
 
 FRAMES_A_READ = 3
+FILE_READ_SHARE = 0.5
 LATE_READ_SHARE = 0.3
 READ_S = 0.004
 HEADER_STAMPED_BYTES = 84
@@ -96,6 +97,17 @@ class MemoryLog:
         """As the port says. Every record matches every filter that selects its stream."""
         if self._chance.random() < LATE_READ_SHARE:
             await asyncio.sleep(self._chance.random() * READ_S)
+        return self._chunk(stream, offset, bytes_max)
+
+    def read_in_memory(
+        self, stream: StreamId, offset: int, *, bytes_max: int, matching: TopicFilter | None = None
+    ) -> Chunk | None:
+        """As the port says; by chance it needs a file."""
+        if self._chance.random() < FILE_READ_SHARE:
+            return None
+        return self._chunk(stream, offset, bytes_max)
+
+    def _chunk(self, stream: StreamId, offset: int, bytes_max: int) -> Chunk:
         found = self._of(stream)
         if offset >= found.end:
             return Chunk(b"", (), 0, offset, offset, ())

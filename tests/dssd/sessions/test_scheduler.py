@@ -244,3 +244,40 @@ async def test_a_group_that_is_edited_while_it_is_joined_counts_as_edited(
         agent = client.session._scheduler.handler.agent(1)
         assert agent is not None
         assert agent.group == edited
+
+
+async def test_what_was_just_stored_is_delivered_without_a_reader(
+    hall: Hall, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [stream] = await hall.plant.topic("orders", 1)
+    async with hall.attached() as client:
+        await client.subscribe(GROUP)
+        await client.granted()
+        await hall.plant.publish(stream, 1)
+        await client.records(1)
+        monkeypatch.setattr(client.session._scheduler._reads, "next", asyncio.Event().wait)
+        await hall.plant.publish(stream, 3)
+        assert [offset for _, offset, *_ in await client.records(3)] == [1, 2, 3]
+
+
+async def test_the_pump_leaves_what_is_too_much_to_the_readers(
+    hall: Hall, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dssd.sessions.log_reads.READ_AT_ONCE_BYTES_MAX", 1)
+    streams = await hall.plant.topic("orders", 2)
+    read: list[StreamId] = []
+    usual = hall.plant.log.read
+
+    async def seen(stream: StreamId, *asked: Any, **how: Any) -> Chunk:  # noqa: ANN401 # as of the log
+        read.append(stream)
+        return await usual(stream, *asked, **how)
+
+    async with hall.attached() as client:
+        await client.subscribe(GROUP)
+        for _ in streams:
+            await client.granted()
+        monkeypatch.setattr(hall.plant.log, "read", seen)
+        for stream in streams:
+            await hall.plant.publish(stream, 1)
+        await client.records(2)
+        assert set(read) == set(streams)

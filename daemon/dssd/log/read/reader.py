@@ -102,26 +102,53 @@ class Reader:
         matching: TopicFilter | None,
     ) -> Chunk:
         """The port's read, for a storage topic that exists."""
-        stream = topic.streams[partition]
-        chunk = ChunkBuilder(offset, bytes_max)
-        stream_id = StreamId(topic.storage_topic_id, partition)
-        reading = _Read(topic, stream_id, chunk, matching, self._loop_us)
+        reading = self._begun(topic, partition, offset, bytes_max, matching)
+        while not self._take_what_memory_holds(reading):
+            if not await self._take_what_can_be_read(reading) or reading.over:
+                break
+        return reading.chunk.chunk()
+
+    def read_in_memory(
+        self,
+        topic: StorageTopicState,
+        partition: int,
+        offset: int,
+        bytes_max: int,
+        matching: TopicFilter | None,
+    ) -> Chunk | None:
+        """The port's read_in_memory, for a storage topic that exists."""
+        reading = self._begun(topic, partition, offset, bytes_max, matching)
+        return reading.chunk.chunk() if self._take_what_memory_holds(reading) else None
+
+    def _begun(
+        self,
+        topic: StorageTopicState,
+        partition: int,
+        offset: int,
+        bytes_max: int,
+        matching: TopicFilter | None,
+    ) -> _Read:
+        stream = StreamId(topic.storage_topic_id, partition)
+        return _Read(topic, stream, ChunkBuilder(offset, bytes_max), matching, self._loop_us)
+
+    def _take_what_memory_holds(self, reading: _Read) -> bool:
+        """Go on in the tail cache; False where the next offset is in a file only."""
+        chunk, matching = reading.chunk, reading.matching
+        stream = reading.topic.streams[reading.stream.partition]
         while True:
             if chunk.at < stream.start:
                 chunk.lose(stream.start)
             if chunk.full or chunk.at >= stream.end:
-                break
-            cached = self._tail.at(stream_id, chunk.at)
+                return True
+            cached = self._tail.at(reading.stream, chunk.at)
             if cached is None:
-                if not await self._take_what_can_be_read(reading):
-                    break
-            elif matching is None:
+                return False
+            if matching is None:
                 _take_cached(chunk, cached)
             else:
                 self._judge_cached(reading, cached, matching)
             if reading.over:
-                break
-        return chunk.chunk()
+                return True
 
     def _judge_cached(self, reading: _Read, cached: CachedFrames, matching: TopicFilter) -> None:
         for index in range(cached.frame_at(reading.chunk.at), len(cached.frames)):

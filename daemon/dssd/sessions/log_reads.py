@@ -1,0 +1,137 @@
+"""What a session reads of the log: at once where memory holds it, else by its readers.
+
+A record that was just stored is in memory, and its consumer waits for it. So the pump, which hears
+of growth, reads it in the same step of the loop; so much only that the others on the loop do not
+wait for long. All else is for the readers, who may wait for the disk.
+
+Invariant: each read that the delivery window asks for is answered once, unless the session ends.
+This module does not know what the window makes of an answer.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from dss_core.errors import LogUnreadable, StreamNotFound
+from dss_core.filters import TopicFilter
+from dss_core.ids import StreamId
+from dss_core.progress import Ranges
+from dssd.log.port import Chunk, Log
+from dssd.machines.delivery.events import ChunkRead, Read, ReadFailed
+from dssd.sessions.delivery_trouble import DeliveryTrouble
+from dssd.sessions.limits import READ_AT_ONCE_BYTES_MAX, READ_AT_ONCE_COST_BYTES
+from dssd.subscriptions.agent import Agent
+
+Answer = ChunkRead | ReadFailed
+
+
+@dataclass(frozen=True, slots=True)
+class SessionGrant:
+    """A grant, beside what the delivery window knows of it."""
+
+    agent: Agent
+    stream: StreamId
+    name: str
+    unwatch: Callable[[], None]
+    matching: TopicFilter | None
+    """None where every record of the topic matches, so that no frame needs a look."""
+
+
+class LogReads:
+    """The reads of one connection; ``grants`` are the scheduler's, ``not_done`` the window's."""
+
+    def __init__(
+        self,
+        log: Log,
+        trouble: DeliveryTrouble,
+        grants: Mapping[int, SessionGrant],
+        not_done: Callable[[int, Ranges], Ranges],
+    ) -> None:
+        self._log = log
+        self._trouble = trouble
+        self._grants = grants
+        self._not_done = not_done
+        self._asked: deque[Read] = deque()
+        """Asked in the step under way."""
+        self._queue: asyncio.Queue[Read] = asyncio.Queue()
+        """For the readers. Bounded by the window, which asks for a few reads at a time."""
+        self._at_once_bytes = 0
+
+    def ask(self, read: Read) -> None:
+        """The window wants to read; `at_once` comes next, in the same step."""
+        self._asked.append(read)
+
+    def begin_turn(self) -> None:
+        """From now on read at once, until it was enough or `end_turn`."""
+        self._at_once_bytes = READ_AT_ONCE_BYTES_MAX
+
+    def end_turn(self) -> None:
+        """Leave reads to the readers."""
+        self._at_once_bytes = 0
+
+    def at_once(self) -> Answer | None:
+        """What memory answers of the reads that were asked; the readers get the others."""
+        while self._asked:
+            read = self._asked.popleft()
+            answer = self._from_memory(read) if self._at_once_bytes > 0 else None
+            if answer is not None:
+                return answer
+            self._queue.put_nowait(read)
+        return None
+
+    async def next(self) -> Answer:
+        """The answer of the next read that is for the readers."""
+        read = await self._queue.get()
+        grant = self._grants.get(read.grant)
+        if grant is None:
+            return _nothing(read)
+        try:
+            chunk = await self._log.read(
+                read.stream, read.offset, bytes_max=read.bytes_max, matching=grant.matching
+            )
+        except StreamNotFound:
+            # Its topic was removed; the leader takes the stream back.
+            return _nothing(read)
+        except LogUnreadable as error:
+            self._trouble.unreadable(grant.name, grant.agent.group, error)
+            return ReadFailed(read.grant)
+        self._trouble.readable(grant.name, grant.agent.group)
+        damaged = self._not_done(read.grant, chunk.damaged)
+        if damaged and not await self._trouble.damaged(grant.name, grant.agent.group, damaged):
+            return ReadFailed(read.grant)
+        return _answer(read, chunk)
+
+    def _from_memory(self, read: Read) -> ChunkRead | None:
+        grant = self._grants.get(read.grant)
+        if grant is None:
+            return _nothing(read)
+        try:
+            chunk = self._log.read_in_memory(
+                read.stream, read.offset, bytes_max=read.bytes_max, matching=grant.matching
+            )
+        except StreamNotFound:
+            return _nothing(read)
+        if chunk is None:
+            return None
+        self._at_once_bytes -= len(chunk.frames) + READ_AT_ONCE_COST_BYTES
+        self._trouble.readable(grant.name, grant.agent.group)
+        return _answer(read, chunk)
+
+
+def _nothing(read: Read) -> ChunkRead:
+    return ChunkRead(read.grant, read.offset, b"", (), 0, read.offset, read.offset)
+
+
+def _answer(read: Read, chunk: Chunk) -> ChunkRead:
+    return ChunkRead(
+        read.grant,
+        read.offset,
+        chunk.frames,
+        chunk.mask,
+        chunk.records,
+        chunk.base,
+        chunk.next,
+        chunk.lost,
+        chunk.damaged,
+    )
