@@ -1,19 +1,21 @@
-"""What ``dssctl groups`` asks about: why a record does not come, and what is stuck."""
+"""What ``dssctl groups`` asks about: why a record does not come, what is stuck, what adds up."""
 
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dss_core.errors import ExitCode
 from dss_core.times import text_of_span
 from dssctl.arguments import GroupName
 from dssctl.connection import ask
 from dssctl.output import Column, Instant, Item, Kind, note, show_list
+from dssctl.progress import scanning
 from dssctl.quantities import span_ms
 from dssctl.settings import Format, Settings
 from dssctl.tree import settings_of
 
 if TYPE_CHECKING:
-    from dss_client import Reason, RecordStanding, Stuck
+    from dss_client import Reason, RecordStanding, StreamSums, Stuck
 
 _WARNING = {"no-members": "yellow", "paused": "yellow", "free": "yellow", "capped": "bold red"}
 REASON_STYLES = {"unreadable": "bold red", "damage-ahead": "bold red", **_WARNING}
@@ -117,6 +119,60 @@ def why(
         note(settings, f"{told}, and ends at {unlooked.to}; go on: {answer.next_command}")
 
 
+VERIFIED_KIND = Kind(
+    "StreamSums",
+    (
+        Column("stream", "STREAM"),
+        Column("adds_up", "ADDS-UP", styles={"yes": "green", "no": "bold red"}),
+        Column("appended", "APPENDED", right=True),
+        Column("acked", "ACKED", right=True),
+        Column("filtered", "FILTERED", right=True),
+        Column("lost", "LOST", right=True),
+        Column("damaged", "DAMAGED", right=True),
+        Column("moved", "MOVED", right=True),
+        Column("out", "OUT", right=True),
+        Column("waiting", "WAITING", right=True),
+        Column("gone", "GONE", right=True),
+        Column("problem", "PROBLEM"),
+        Column("began", "BEGAN", right=True, wide=True),
+        Column("end", "END", right=True, wide=True),
+        Column("uncounted", "UNCOUNTED", right=True, wide=True),
+        Column("found_matching", "FOUND-MATCHING", right=True, wide=True),
+        Column("found_filtered", "FOUND-FILTERED", right=True, wide=True),
+        Column("found_missing", "FOUND-MISSING", right=True, wide=True),
+    ),
+    lambda item: str(item["stream"]),
+)
+
+
+def verify(
+    context: typer.Context,
+    group: GroupName,
+    stream: Annotated[
+        list[str] | None,
+        typer.Option("--stream", metavar="STREAM", help="Only this one; may be repeated."),
+    ] = None,
+    scan: Annotated[
+        bool, typer.Option("--scan", help="Count anew what the log still has; paced.")
+    ] = False,
+) -> None:
+    """Check that what a group is done with adds up with what was appended; exit code 1 if not."""
+    settings = settings_of(context)
+    if scan:
+        # A scan takes as long as the log is long.
+        settings.timeout_s = settings.wait_s
+    with scanning(settings, f"scan of {group}") as progress:
+        found = ask(
+            settings,
+            lambda client: client.groups.verify(
+                group, streams=stream or (), scan=scan, progress=progress
+            ),
+        )
+    show_list(settings, VERIFIED_KIND, [_sums_item(each) for each in found])
+    if any(each.problem for each in found):
+        raise typer.Exit(ExitCode.FAILED)
+
+
 def reason_fields(reason: "Reason") -> dict[str, str | int | Instant | None]:
     """The fields of a reason, as the renderer takes them."""
     since_ms, until_ms = reason.since_ms, reason.until_ms
@@ -154,6 +210,30 @@ def _stuck_item(stuck: "Stuck") -> Item:
         **reason_fields(stuck.reason),
         "lag": stuck.lag,
         "still_ms": stuck.still_ms,
+    }
+
+
+def _sums_item(sums: "StreamSums") -> Item:
+    found = sums.scanned
+    return {
+        "stream": sums.stream,
+        "adds_up": not sums.problem,
+        "appended": sums.appended,
+        "acked": sums.fates.acked,
+        "filtered": sums.fates.filtered,
+        "lost": sums.fates.lost,
+        "damaged": sums.fates.damaged,
+        "moved": sums.fates.moved,
+        "out": sums.out,
+        "waiting": sums.waiting,
+        "gone": sums.gone,
+        "uncounted": sums.uncounted,
+        "problem": sums.problem or None,
+        "began": sums.began,
+        "end": sums.end,
+        "found_matching": found.matching if found else None,
+        "found_filtered": found.filtered if found else None,
+        "found_missing": found.missing if found else None,
     }
 
 

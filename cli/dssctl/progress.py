@@ -41,6 +41,19 @@ def settling(settings: Settings, title: str) -> Iterator[Callable[[int, int], No
         yield lambda done, every: progress.update(task, completed=done, total=every or None)
 
 
+@contextmanager
+def scanning(settings: Settings, title: str) -> Iterator[Callable[[int, int], None]]:
+    """Show how far a scan is; yields what to call with offsets done and all."""
+    if not sys.stderr.isatty() or settings.machine_readable:
+        yield lambda _done, _all: None
+        return
+    from rich.progress import TaskProgressColumn, TimeRemainingColumn
+
+    with _shown(settings, TaskProgressColumn(), TimeRemainingColumn()) as progress:
+        task = progress.add_task(title, total=None)
+        yield lambda done, every: progress.update(task, completed=done, total=every or None)
+
+
 def _shown(settings: Settings, *columns: "ProgressColumn") -> "Progress":
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn

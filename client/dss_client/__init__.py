@@ -7,7 +7,15 @@ importing this package costs no gRPC and no pyarrow, and no wire message is part
 from dss_client import changes
 from dss_client._client import Client, connect
 from dss_client._endpoint import operators_endpoint
-from dss_client.answers import Looked, Reason, RecordStanding, Stuck, WhyAnswer
+from dss_client.answers import (
+    Looked,
+    Reason,
+    RecordStanding,
+    ScanFound,
+    StreamSums,
+    Stuck,
+    WhyAnswer,
+)
 from dss_client.daemon import DaemonStatus, Quarantined, UnreadLoss
 from dss_client.events import Event, EventPage
 from dss_client.groups import Borrower, Grant, Group, GroupDescription
@@ -48,10 +56,12 @@ __all__ = [
     "Record",
     "RecordFields",
     "RecordStanding",
+    "ScanFound",
     "SessionSummary",
     "StorageTopic",
     "StreamBounds",
     "StreamOffsets",
+    "StreamSums",
     "Stuck",
     "Subscription",
     "Topic",

@@ -11,6 +11,21 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
+class Fates:
+    """How many records a group is done with, by what became of them."""
+
+    acked: int
+    filtered: int
+    """The filter rejects them."""
+    lost: int
+    """To retention, or to a loss of power."""
+    damaged: int
+    """Confirmed unreadable, and passed over."""
+    moved: int
+    """Operators passed over so many more than they reopened; may be negative."""
+
+
+@dataclass(frozen=True, slots=True)
 class Reason:
     """Why something does not come, or does not move."""
 
@@ -85,6 +100,66 @@ class Stuck:
     """Records that it is not done with."""
     still_ms: int | None
     """For how long nothing moved; None where that is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScanFound:
+    """What a scan found of what a group is done with."""
+
+    matching: int
+    filtered: int
+    missing: int
+    """Damaged or gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamSums:
+    """What a group is done with in a stream, and what not, since it began there."""
+
+    stream: str
+    began: int
+    """The first offset that is counted."""
+    end: int
+    fates: Fates
+    out: int
+    """Sent to a client and not settled."""
+    waiting: int
+    gone: int
+    """Retention took it, and the group has not come there."""
+    uncounted: int
+    """Done and in no count; negative: counted and not done."""
+    problem: str
+    """Why it does not add up, as a sentence; empty where it does."""
+    scanned: ScanFound | None
+
+    @property
+    def appended(self) -> int:
+        """Offsets since the group began."""
+        return self.end - self.began
+
+
+def fates_from_wire(fates: "groups_pb2.Fates") -> Fates:
+    """Counts by kind."""
+    return Fates(fates.acked, fates.filtered, fates.lost, fates.damaged, fates.moved)
+
+
+def sums_from_wire(sums: "groups_pb2.StreamSums") -> StreamSums:
+    """The sums of one stream."""
+    found = sums.scanned
+    return StreamSums(
+        sums.stream,
+        sums.began,
+        sums.end,
+        fates_from_wire(sums.fates),
+        sums.out,
+        sums.waiting,
+        sums.gone,
+        sums.uncounted,
+        sums.problem,
+        ScanFound(found.matching, found.filtered, found.missing)
+        if sums.HasField("scanned")
+        else None,
+    )
 
 
 def stuck_from_wire(reply: "groups_pb2.StuckReply") -> tuple[Stuck, ...]:

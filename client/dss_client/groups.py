@@ -3,12 +3,21 @@
 Invariant: values in, frozen values out; no wire message leaves this module.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dss_client._start_point import Start, start_to_wire
-from dss_client.answers import Stuck, WhyAnswer, stuck_from_wire, why_from_wire
+from dss_client.answers import (
+    Fates,
+    StreamSums,
+    Stuck,
+    WhyAnswer,
+    fates_from_wire,
+    stuck_from_wire,
+    sums_from_wire,
+    why_from_wire,
+)
 from dss_client.limits import CALL_TIMEOUT_S
 from dss_client.offsets import (
     GroupOffsets,
@@ -22,21 +31,6 @@ from dss_core.progress import Progress, Ranges
 if TYPE_CHECKING:
     from dss_api.v1 import groups_pb2
     from dss_client._connection import Connection
-
-
-@dataclass(frozen=True, slots=True)
-class Fates:
-    """How many records a group is done with, by what became of them."""
-
-    acked: int
-    filtered: int
-    """The filter rejects them."""
-    lost: int
-    """To retention, or to a loss of power."""
-    damaged: int
-    """Confirmed unreadable, and passed over."""
-    moved: int
-    """Operators passed over so many more than they reopened; may be negative."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,6 +263,46 @@ class Groups:
         call = self._connection.groups.Stuck(request, timeout=CALL_TIMEOUT_S)
         return stuck_from_wire(await self._connection.answer(call))
 
+    async def verify(
+        self,
+        group: str,
+        *,
+        streams: Sequence[str] = (),
+        scan: bool = False,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> tuple[StreamSums, ...]:
+        """Whether what a group is done with, by kind, adds up with what was appended.
+
+        Args:
+            group: as for `describe`.
+            streams: only these; all that the group reads where empty.
+            scan: also count anew what the log still has; the daemon paces that.
+            progress: called with how many offsets of how many a scan has looked at.
+
+        Raises:
+            GroupNotFound, GroupAmbiguous: there is none, or several have the name.
+            StreamNotRead: the group does not read one of the streams.
+            LogUnreadable: a scan met what cannot be read.
+            Overloaded: somebody else scans.
+        """
+        from dss_api.v1 import groups_pb2
+        from dss_client._connection import ConnectionLostError
+
+        request = groups_pb2.VerifyRequest(group=group, streams=streams, scan=scan)
+        call = self._connection.groups.Verify(request, timeout=None if scan else CALL_TIMEOUT_S)
+        found: list[StreamSums] = []
+        try:
+            while (reply := await self._connection.read_or_end(call)) is not None:
+                if reply.HasField("sums"):
+                    found.append(sums_from_wire(reply.sums))
+                elif progress is not None:
+                    progress(reply.progress.done, reply.progress.of)
+        except ConnectionLostError as lost:
+            raise lost.reason from lost
+        finally:
+            call.cancel()
+        return tuple(found)
+
     async def remove(self, group: str, *, if_exists: bool = False) -> bool:
         """Remove a group and its progress; tells whether there was one.
 
@@ -341,10 +375,6 @@ def on_damage_from_wire(choice: "groups_pb2.OnDamage.ValueType") -> str:
     return groups_pb2.OnDamage.Name(choice).removeprefix("ON_DAMAGE_").lower()
 
 
-def _fates(fates: "groups_pb2.Fates") -> Fates:
-    return Fates(fates.acked, fates.filtered, fates.lost, fates.damaged, fates.moved)
-
-
 def _group(group: "groups_pb2.Group") -> Group:
     from dss_api.v1 import groups_pb2
 
@@ -371,7 +401,7 @@ def _group(group: "groups_pb2.Group") -> Group:
         .removeprefix("GROUP_PROTOCOL_")
         .lower(),
         on_damage=on_damage_from_wire(group.on_damage),
-        fates=_fates(group.fates),
+        fates=fates_from_wire(group.fates),
         revision=group.revision,
         paused=group.paused,
         paused_until_ms=group.paused_until_ms if group.HasField("paused_until_ms") else None,
@@ -405,7 +435,7 @@ def _grant(grant: "groups_pb2.Grant") -> Grant:
         ),
         state_age_ms=grant.state_age_ms,
         stall=grant.stall,
-        fates=_fates(grant.fates),
+        fates=fates_from_wire(grant.fates),
         damaged=ranges_from_wire(grant.damaged),
         pinned_to=grant.pinned_to,
     )

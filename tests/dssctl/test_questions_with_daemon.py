@@ -87,3 +87,13 @@ def test_a_person_is_told_what_does_not_move_and_what_would_help(asked: Daemon) 
     assert (found["code"], found["lag"], found["stream"]) == ("no-members", 3, None)
     refused(asked.dssctl("groups", "stuck", "none"), 5, "DSS2004")
     refused(asked.dssctl("groups", "stuck", "--for", "soon"), 2, "DSS1101")
+
+
+def test_a_group_whose_sums_add_up_is_shown_stream_by_stream(asked: Daemon) -> None:
+    done = asked.dssctl("groups", "verify", "billing")
+    assert b"ADDS-UP" in ok(done)
+    (found,) = items(asked.dssctl("groups", "verify", "billing", "--scan", "-o", "json"))
+    assert (found["adds_up"], found["appended"], found["waiting"]) == (True, 3, 3)
+    assert (found["found_matching"], found["problem"]) == (0, None)
+    unread = asked.dssctl("groups", "verify", "billing", "--stream", "orders/0/7")
+    refused(unread, 5, "DSS2025")

@@ -11,7 +11,7 @@ from dssctl.arguments import GroupName
 from dssctl.changing import Changing, carry_out
 from dssctl.commands.grants import GROUP_GRANT_KIND, grant_item, shown_lag
 from dssctl.connection import ask
-from dssctl.group_questions import stuck, why
+from dssctl.group_questions import stuck, verify, why
 from dssctl.output import Column, Instant, Item, Kind, Section, show_list, show_one
 from dssctl.quantities import moment_ms, span_ms
 from dssctl.removal import accepting, showing_removal
@@ -166,6 +166,7 @@ def describe(context: typer.Context, group: GroupName) -> None:
 
 app.command(cls=Command)(why)
 app.command(cls=Command)(stuck)
+app.command(cls=Command)(verify)
 
 
 @app.command(cls=Changing)

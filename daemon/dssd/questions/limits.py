@@ -37,3 +37,16 @@ STUCK_HANDING_OVER_MS = 10_000
 
 STUCK_FAILURES = 5
 """A record that failed so often is named, though others of its stream go on around it."""
+
+SCAN_CHUNK_BYTES_MAX = 1 << 18
+"""One read of a scan, so that it holds the disk and the loop only shortly."""
+
+SCAN_BYTES_A_SECOND = 64 << 20
+"""A scan reads no faster, and works no more than half of the time: producers and consumers come
+first, and a gigabyte takes some twenty seconds."""
+
+SCANS_MAX = 1
+"""At a time: a second one would double what the first may disturb."""
+
+SCAN_TOLD_EVERY_S = 0.25
+"""How often a scan tells how far it is: fast enough for a person."""

@@ -10,6 +10,7 @@ from dssd.log.port import Log
 from dssd.operations.operations import Operations
 from dssd.questions.samples import Sampler
 from dssd.questions.stuck import StuckQuestions
+from dssd.questions.verify import VerifyQuestions
 from dssd.questions.why import WhyQuestions
 from dssd.sessions.sessions import Sessions
 from dssd.topics.catalogue import Catalogue
@@ -31,3 +32,4 @@ class Questions:
         self.sampler = Sampler(groups, registry, catalogue, log, clock)
         self.why = WhyQuestions(groups, registry, catalogue, log, sessions, clock)
         self.stuck = StuckQuestions(groups, registry, operations, self.sampler, self.why, clock)
+        self.verify = VerifyQuestions(groups, registry, catalogue, log, sessions)

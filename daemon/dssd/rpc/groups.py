@@ -1,6 +1,7 @@
 """The servicers of `Groups` and `Grants`: decode, ask groups and registry, encode."""
 
-from contextlib import suppress
+from collections.abc import AsyncGenerator
+from contextlib import aclosing, suppress
 from typing import Any
 
 import grpc.aio
@@ -15,12 +16,11 @@ from dssd.leaders.lag import GroupSurvey, StreamSurvey, stall_sentence
 from dssd.leaders.registry import Registry
 from dssd.leaders.takeover import BORROW, LEASE
 from dssd.loop_yield import LoopTurn
-from dssd.machines.fate import Counts
 from dssd.machines.messages import Stall
 from dssd.machines.start_point import shown_start
 from dssd.questions.questions import Questions
 from dssd.rpc.audited_calls import note_unchanged
-from dssd.rpc.questions import QuestionCalls
+from dssd.rpc.questions import QuestionCalls, fates_to_wire
 from dssd.rpc.simple_changes import DAMAGE_NUMBERS, on_damage
 from dssd.rpc.start_points import start_from
 from dssd.store.rows import GroupRow
@@ -143,6 +143,14 @@ class GroupsServicer(groups_pb2_grpc.GroupsServicer):
         """Which groups and streams do not move, and why."""
         return await self._questions.stuck(request)
 
+    async def Verify(
+        self, request: groups_pb2.VerifyRequest, context: Context
+    ) -> AsyncGenerator[groups_pb2.VerifyReply, None]:
+        """Whether what the group is done with adds up, stream by stream."""
+        async with aclosing(self._questions.verify(request)) as replies:
+            async for reply in replies:
+                yield reply
+
     def _known(self, written: str) -> GroupRow | None:
         with suppress(DssError):  # it is not there, or is refused for what is wrong with it
             return self._groups.find(written)
@@ -207,7 +215,7 @@ def _group(group: GroupRow, survey: GroupSurvey) -> groups_pb2.Group:
         ack_wait_ms=group.ack_wait_ms,
         protocol=_PROTOCOL_NUMBERS[group.protocol],
         on_damage=DAMAGE_NUMBERS[group.on_damage],
-        fates=_fates(survey.counts),
+        fates=fates_to_wire(survey.counts),
         revision=group.revision,
         paused=group.paused,
         paused_until_ms=group.paused_until_ms,
@@ -238,14 +246,10 @@ def _grant(group: GroupRow, stream: StreamSurvey) -> groups_pb2.Grant:
         oldest_unacked_us=stream.oldest_us,
         state_age_ms=view.state_age_ms,
         stall="" if view.stall is Stall.NONE else stall_sentence(view.stall, view.progress.floor),
-        fates=_fates(view.fate.counts),
+        fates=fates_to_wire(view.fate.counts),
         damaged=[types_pb2.Range(start=start, end=end) for start, end in view.fate.damaged],
         pinned_to=view.pinned_to,
     )
-
-
-def _fates(counts: Counts) -> groups_pb2.Fates:
-    return groups_pb2.Fates(**counts._asdict())
 
 
 def _borrowers(survey: GroupSurvey) -> list[groups_pb2.Borrower]:

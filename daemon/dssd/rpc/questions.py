@@ -1,13 +1,18 @@
 """The calls of `Groups` that ask why: decode, ask the questions, encode."""
 
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+
 from dss_api.v1 import groups_pb2
 from dss_core.errors import IllegalArgument
 from dss_core.limits import KEY_BYTES_MAX
+from dssd.machines.fate import Counts
 from dssd.machines.start_point import OFFSET_MAX
 from dssd.questions.answers import Looked, Reason, RecordAnswer
 from dssd.questions.limits import STUCK_AFTER_MS
 from dssd.questions.questions import Questions
 from dssd.questions.stuck import Stuck
+from dssd.questions.verify import StreamSums
 from dssd.questions.why import KeyAsked
 
 
@@ -44,6 +49,41 @@ class QuestionCalls:
         after_ms = request.after_ms if request.HasField("after_ms") else STUCK_AFTER_MS
         found = await self._questions.stuck.ask(request.group, after_ms)
         return groups_pb2.StuckReply(stuck=[_stuck(each) for each in found])
+
+    async def verify(
+        self, request: groups_pb2.VerifyRequest
+    ) -> AsyncGenerator[groups_pb2.VerifyReply, None]:
+        """The sums of each stream, and how far a scan is."""
+        verify = self._questions.verify
+        asked = verify.ask(request.group, tuple(request.streams), scan=request.scan)
+        async with aclosing(asked) as answers:
+            async for answer in answers:
+                if isinstance(answer, StreamSums):
+                    yield groups_pb2.VerifyReply(sums=_sums(answer))
+                else:
+                    progress = groups_pb2.ScanProgress(**answer._asdict())
+                    yield groups_pb2.VerifyReply(progress=progress)
+
+
+def fates_to_wire(counts: Counts) -> groups_pb2.Fates:
+    """Counts by kind on the wire."""
+    return groups_pb2.Fates(**counts._asdict())
+
+
+def _sums(sums: StreamSums) -> groups_pb2.StreamSums:
+    found = sums.scanned
+    return groups_pb2.StreamSums(
+        stream=str(sums.stream),
+        began=sums.began,
+        end=sums.end,
+        fates=fates_to_wire(sums.counts),
+        out=sums.out,
+        waiting=sums.waiting,
+        gone=sums.gone,
+        uncounted=sums.uncounted,
+        problem=sums.problem,
+        scanned=None if found is None else groups_pb2.ScanFound(**found._asdict()),
+    )
 
 
 def _stuck(stuck: Stuck) -> groups_pb2.Stuck:

@@ -937,3 +937,172 @@ class Stuck(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__still_ms) -> _WhichOneofReturnType__still_ms | None: ...
 
 Global___Stuck: _TypeAlias = Stuck  # noqa: Y015
+
+@_typing.final
+class VerifyRequest(_message.Message):
+    """Whether what a group is done with, by kind, adds up with what was appended."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GROUP_FIELD_NUMBER: _builtins.int
+    STREAMS_FIELD_NUMBER: _builtins.int
+    SCAN_FIELD_NUMBER: _builtins.int
+    group: _builtins.str
+    scan: _builtins.bool
+    """count anew what the log still has"""
+    @_builtins.property
+    def streams(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """all where empty"""
+
+    def __init__(
+        self,
+        *,
+        group: _builtins.str = ...,
+        streams: _abc.Iterable[_builtins.str] | None = ...,
+        scan: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["group", b"group", "scan", b"scan", "streams", b"streams"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___VerifyRequest: _TypeAlias = VerifyRequest  # noqa: Y015
+
+@_typing.final
+class VerifyReply(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SUMS_FIELD_NUMBER: _builtins.int
+    PROGRESS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def sums(self) -> Global___StreamSums:
+        """one a stream"""
+
+    @_builtins.property
+    def progress(self) -> Global___ScanProgress:
+        """of a scan"""
+
+    def __init__(
+        self,
+        *,
+        sums: Global___StreamSums | None = ...,
+        progress: Global___ScanProgress | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["progress", b"progress", "reply", b"reply", "sums", b"sums"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["progress", b"progress", "reply", b"reply", "sums", b"sums"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_reply: _TypeAlias = _typing.Literal["sums", "progress"]  # noqa: Y015
+    _WhichOneofArgType_reply: _TypeAlias = _typing.Literal["reply", b"reply"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_reply) -> _WhichOneofReturnType_reply | None: ...
+
+Global___VerifyReply: _TypeAlias = VerifyReply  # noqa: Y015
+
+@_typing.final
+class StreamSums(_message.Message):
+    """appended = the fates + out + waiting + gone, of the offsets since the group began."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STREAM_FIELD_NUMBER: _builtins.int
+    BEGAN_FIELD_NUMBER: _builtins.int
+    END_FIELD_NUMBER: _builtins.int
+    FATES_FIELD_NUMBER: _builtins.int
+    OUT_FIELD_NUMBER: _builtins.int
+    WAITING_FIELD_NUMBER: _builtins.int
+    GONE_FIELD_NUMBER: _builtins.int
+    UNCOUNTED_FIELD_NUMBER: _builtins.int
+    PROBLEM_FIELD_NUMBER: _builtins.int
+    SCANNED_FIELD_NUMBER: _builtins.int
+    stream: _builtins.str
+    began: _builtins.int
+    """the first offset that is counted"""
+    end: _builtins.int
+    out: _builtins.int
+    """sent to a client and not settled"""
+    waiting: _builtins.int
+    gone: _builtins.int
+    """retention took it, and the group has not come there"""
+    uncounted: _builtins.int
+    """done and in no count; negative: counted and not done"""
+    problem: _builtins.str
+    """why it does not add up; empty where it does"""
+    @_builtins.property
+    def fates(self) -> Global___Fates: ...
+    @_builtins.property
+    def scanned(self) -> Global___ScanFound: ...
+    def __init__(
+        self,
+        *,
+        stream: _builtins.str = ...,
+        began: _builtins.int = ...,
+        end: _builtins.int = ...,
+        fates: Global___Fates | None = ...,
+        out: _builtins.int = ...,
+        waiting: _builtins.int = ...,
+        gone: _builtins.int = ...,
+        uncounted: _builtins.int = ...,
+        problem: _builtins.str = ...,
+        scanned: Global___ScanFound | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_scanned", b"_scanned", "fates", b"fates", "scanned", b"scanned"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_scanned", b"_scanned", "began", b"began", "end", b"end", "fates", b"fates", "gone", b"gone", "out", b"out", "problem", b"problem", "scanned", b"scanned", "stream", b"stream", "uncounted", b"uncounted", "waiting", b"waiting"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__scanned: _TypeAlias = _typing.Literal["scanned"]  # noqa: Y015
+    _WhichOneofArgType__scanned: _TypeAlias = _typing.Literal["_scanned", b"_scanned"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__scanned) -> _WhichOneofReturnType__scanned | None: ...
+
+Global___StreamSums: _TypeAlias = StreamSums  # noqa: Y015
+
+@_typing.final
+class ScanFound(_message.Message):
+    """What a scan found of what the group is done with."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MATCHING_FIELD_NUMBER: _builtins.int
+    FILTERED_FIELD_NUMBER: _builtins.int
+    MISSING_FIELD_NUMBER: _builtins.int
+    matching: _builtins.int
+    filtered: _builtins.int
+    missing: _builtins.int
+    """damaged or gone"""
+    def __init__(
+        self,
+        *,
+        matching: _builtins.int = ...,
+        filtered: _builtins.int = ...,
+        missing: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["filtered", b"filtered", "matching", b"matching", "missing", b"missing"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ScanFound: _TypeAlias = ScanFound  # noqa: Y015
+
+@_typing.final
+class ScanProgress(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DONE_FIELD_NUMBER: _builtins.int
+    OF_FIELD_NUMBER: _builtins.int
+    done: _builtins.int
+    """offsets"""
+    of: _builtins.int
+    def __init__(
+        self,
+        *,
+        done: _builtins.int = ...,
+        of: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["done", b"done", "of", b"of"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ScanProgress: _TypeAlias = ScanProgress  # noqa: Y015

@@ -69,6 +69,11 @@ class GroupsStub:
                 request_serializer=dss__api_dot_v1_dot_groups__pb2.StuckRequest.SerializeToString,
                 response_deserializer=dss__api_dot_v1_dot_groups__pb2.StuckReply.FromString,
                 _registered_method=True)
+        self.Verify = channel.unary_stream(
+                '/dss_api.v1.Groups/Verify',
+                request_serializer=dss__api_dot_v1_dot_groups__pb2.VerifyRequest.SerializeToString,
+                response_deserializer=dss__api_dot_v1_dot_groups__pb2.VerifyReply.FromString,
+                _registered_method=True)
 
 
 class GroupsServicer:
@@ -116,6 +121,12 @@ class GroupsServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Verify(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_GroupsServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -153,6 +164,11 @@ def add_GroupsServicer_to_server(servicer, server):
                     servicer.Stuck,
                     request_deserializer=dss__api_dot_v1_dot_groups__pb2.StuckRequest.FromString,
                     response_serializer=dss__api_dot_v1_dot_groups__pb2.StuckReply.SerializeToString,
+            ),
+            'Verify': grpc.unary_stream_rpc_method_handler(
+                    servicer.Verify,
+                    request_deserializer=dss__api_dot_v1_dot_groups__pb2.VerifyRequest.FromString,
+                    response_serializer=dss__api_dot_v1_dot_groups__pb2.VerifyReply.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -344,6 +360,33 @@ class Groups:
             '/dss_api.v1.Groups/Stuck',
             dss__api_dot_v1_dot_groups__pb2.StuckRequest.SerializeToString,
             dss__api_dot_v1_dot_groups__pb2.StuckReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Verify(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/dss_api.v1.Groups/Verify',
+            dss__api_dot_v1_dot_groups__pb2.VerifyRequest.SerializeToString,
+            dss__api_dot_v1_dot_groups__pb2.VerifyReply.FromString,
             options,
             channel_credentials,
             insecure,

@@ -21,6 +21,7 @@ class GroupsStub:
     Offsets: _aio.UnaryUnaryMultiCallable[_groups_pb2.GroupOffsetsRequest, _groups_pb2.GroupOffsetsReply]
     Why: _aio.UnaryUnaryMultiCallable[_groups_pb2.WhyRequest, _groups_pb2.WhyReply]
     Stuck: _aio.UnaryUnaryMultiCallable[_groups_pb2.StuckRequest, _groups_pb2.StuckReply]
+    Verify: _aio.UnaryStreamMultiCallable[_groups_pb2.VerifyRequest, _groups_pb2.VerifyReply]
 
 class GroupsServicer(metaclass=_abc_1.ABCMeta):
     @_abc_1.abstractmethod
@@ -71,6 +72,13 @@ class GroupsServicer(metaclass=_abc_1.ABCMeta):
         request: _groups_pb2.StuckRequest,
         context: _aio.ServicerContext[_groups_pb2.StuckRequest, _abc.Awaitable[_groups_pb2.StuckReply]],
     ) -> _abc.Awaitable[_groups_pb2.StuckReply]: ...
+
+    @_abc_1.abstractmethod
+    def Verify(
+        self,
+        request: _groups_pb2.VerifyRequest,
+        context: _aio.ServicerContext[_groups_pb2.VerifyRequest, _abc.AsyncIterator[_groups_pb2.VerifyReply]],
+    ) -> _abc.AsyncIterator[_groups_pb2.VerifyReply]: ...
 
 def add_GroupsServicer_to_server(servicer: GroupsServicer, server: _aio.Server) -> None: ...
 

@@ -65,6 +65,8 @@ class Standing:
     floor: int
     cursor: int
     """How far the stream is read."""
+    out: int
+    """How many records of the stream are sent and not settled."""
     attempts: int = 0
     """How often it was handed out, this time included."""
     since_ms: int | None = None
@@ -86,6 +88,7 @@ def standing_of(stream: DeliveredStream, offset: int, share: Share, room: Credit
         _hindrance(stream, share, room),
         stream.progress.floor,
         stream.cursor,
+        stream.out.records,
         attempts,
         since_ms,
         until_ms,
