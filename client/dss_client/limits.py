@@ -79,6 +79,9 @@ RUN_QUEUED_OF_CONCURRENCY = 4
 CROWDED_FRAMES = 8
 """After so many full frames, senders that may wait let the loop run once."""
 
+READ_AGAIN_S = 2.0
+"""After it a reader that follows tries a stream again whose reads failed."""
+
 ENDED_GRANTS_MAX = 256
 """Grants that are over and still watched for acks that come too late."""
 

@@ -2,23 +2,27 @@
 
 Invariant: records of a stream come in order, each once; between streams there is no order. What
 cannot be read is told at once, each range once, and raised at the end. After a lost connection a
-reader that follows resumes each stream where it was; any other ends with an error.
+reader that follows resumes each stream where it was; any other ends with an error. A stream whose
+reads fail keeps no other stream waiting.
 """
 
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection
 from contextlib import aclosing
 from datetime import datetime
+from time import monotonic
 from typing import TYPE_CHECKING
 
 from dss_client._outage_log import Outage
 from dss_client._start_point import Start, start_to_wire, time_us
+from dss_client.limits import READ_AGAIN_S
 from dss_client.record import Batch, Record
 from dss_core.errors import (
     DssError,
     IllegalArgument,
+    LogUnreadable,
     OffsetOutOfRange,
     StreamDamaged,
     StreamNotFound,
@@ -174,24 +178,66 @@ class Reader:
         """What came since the connection was lost, and what comes.
 
         The tail of every stream is opened first; then the gap before it is read, one stream after
-        the other. Where they overlap, nothing is handed out twice.
+        the other. Where they overlap, nothing is handed out twice. A stream whose gap cannot be
+        read now is tried again while the others go on; nothing behind its gap is handed out.
 
         Raises:
             DssError: the daemon refuses, or the connection was lost.
         """
         known = frozenset(self.streams)
-        tail = self._connection.log.Read(self._again(follow=True, now=True))
+        aside: dict[str, bool] = {}
+        async with aclosing(self._tail(aside)) as tail:
+            async for reply in tail:
+                if reply is None:
+                    gaps = dict(aside)
+                else:
+                    gaps = {each: each not in known for each in reply.streams}
+                for stream, since_birth in gaps.items():
+                    async with aclosing(self._gap(stream, since_birth=since_birth)) as gap:
+                        try:
+                            async for missed in gap:
+                                yield missed
+                            aside.pop(stream, None)
+                        except LogUnreadable as error:
+                            _LOG.warning("%s is tried again: %s", stream, error)
+                            aside[stream] = since_birth
+                if reply is not None and reply.stream not in aside:
+                    batch = self._take(reply)
+                    if batch is not None:
+                        yield batch
+                if self._left == 0:
+                    return
+
+    async def _tail(
+        self, aside: Collection[str]
+    ) -> "AsyncGenerator[log_pb2.ReadReply | None, None]":
+        """Answers from now on; and None each time that something aside is to be tried again.
+
+        Raises:
+            DssError: the daemon refuses, or the connection was lost.
+        """
+        call = self._connection.log.Read(self._again(follow=True, now=True))
+        reading: asyncio.Task[log_pb2.ReadReply | None] | None = None
+        again_at = 0.0
         try:
-            while self._left != 0 and (reply := await self._reply(tail)) is not None:
-                for stream in reply.streams:
-                    async with aclosing(self._gap(stream, since_birth=stream not in known)) as gap:
-                        async for missed in gap:
-                            yield missed
-                batch = self._take(reply)
-                if batch is not None:
-                    yield batch
+            while True:
+                # A task of its own: a timeout that cancelled it would end the call.
+                reading = reading or asyncio.create_task(self._reply(call), name="dss tail")
+                left_s = max(again_at - monotonic(), 0) if aside else None
+                await asyncio.wait([reading], timeout=left_s)
+                if reading.done():
+                    (reply, reading) = (reading.result(), None)
+                    if reply is None:
+                        return
+                    yield reply
+                if aside and monotonic() >= again_at:
+                    yield None
+                    again_at = monotonic() + READ_AGAIN_S
         finally:
-            tail.cancel()
+            call.cancel()
+            if reading is not None:
+                reading.cancel()
+                await asyncio.gather(reading, return_exceptions=True)
 
     async def _gap(self, stream: str, *, since_birth: bool) -> AsyncGenerator[Batch, None]:
         """One stream, from where it was up to its end.

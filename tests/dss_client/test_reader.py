@@ -1,26 +1,29 @@
 """What a plain reading makes of the daemon's answers."""
 
+import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import aclosing
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
 from dss_api.v1 import log_pb2, types_pb2
+from dss_client._connection import ConnectionLostError
 from dss_client.reader import Reader
 from dss_core.build import build_frame
 from dss_core.columns import Columns
-from dss_core.errors import StreamDamaged
+from dss_core.errors import DssError, LogUnreadable, OutcomeUnknown, StreamDamaged
 from dss_core.frame import HEADER_BYTES, stamped
 
 
 class Answers:
     """A call whose answers are given."""
 
-    def __init__(self, replies: Sequence[log_pb2.ReadReply]) -> None:
+    def __init__(self, replies: Sequence[log_pb2.ReadReply | DssError]) -> None:
         self._replies = iter(replies)
 
-    def next(self) -> log_pb2.ReadReply | None:
+    def next(self) -> log_pb2.ReadReply | DssError | None:
         """None at the end."""
         return next(self._replies, None)
 
@@ -33,7 +36,7 @@ def reader(
 ) -> Reader:
     log = SimpleNamespace(Read=lambda request: Answers(replies))
 
-    async def read_or_end(call: Answers) -> log_pb2.ReadReply | None:
+    async def read_or_end(call: Answers) -> log_pb2.ReadReply | DssError | None:
         return call.next()
 
     connection = SimpleNamespace(
@@ -113,3 +116,68 @@ async def test_damage_that_nobody_asks_for_is_logged(caplog: pytest.LogCaptureFi
         await fill([], reading)
     said = "DSS4001: Stream t/0/0 is damaged: offsets 1 to 2 cannot be read."
     assert caplog.messages == [said]
+
+
+class Tail(asyncio.Queue[log_pb2.ReadReply]):
+    """A call whose answers a test gives as it goes."""
+
+    def cancel(self) -> None:
+        """It is over."""
+
+
+class LostSector:
+    """A daemon whose first call is lost; then the gap of one stream cannot be read at first."""
+
+    def __init__(self, failures: int) -> None:
+        self.endpoint = SimpleNamespace(text="unix:/d")
+        self.log = SimpleNamespace(Read=self._read)
+        self.tail = Tail()
+        self.tries = 0
+        self._failures = failures
+        self._began = False
+
+    async def read_or_end(self, call: Answers | Tail) -> log_pb2.ReadReply | None:
+        if isinstance(call, Tail):
+            return await call.get()
+        found = call.next()
+        if isinstance(found, DssError):
+            raise ConnectionLostError(found)
+        return found
+
+    def _read(self, request: log_pb2.ReadRequest) -> Answers | Tail:
+        if request.stream:
+            return Answers(self._gap(request.stream))
+        names = log_pb2.ReadReply(streams=["t/0/0", "t/0/1"])
+        if self._began:
+            self.tail.put_nowait(names)
+            return self.tail
+        self._began = True
+        return Answers([names, answer(0, b"a", 0), answer(1, b"b", 0), OutcomeUnknown()])
+
+    def _gap(self, stream: str) -> Sequence[log_pb2.ReadReply | DssError]:
+        if stream == "t/0/1":
+            return [answer(1, b"c", 1)]
+        self.tries += 1
+        if self.tries <= self._failures:
+            return [LogUnreadable(path="x.seg", reason="Input/output error")]
+        return [answer(0, b"lost", 1), answer(0, b"behind", 2)]
+
+
+def answer(partition: int, payload: bytes, offset: int) -> log_pb2.ReadReply:
+    return log_pb2.ReadReply(stream=f"t/0/{partition}", frames=stored(payload, offset))
+
+
+async def test_a_stream_that_cannot_be_read_after_a_lost_connection_keeps_no_other_waiting(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("dss_client.reader.READ_AGAIN_S", 0.0)
+    daemon = LostSector(failures=5)
+    request = log_pb2.ReadRequest(follow=True)
+    async with aclosing(aiter(Reader(cast("Any", daemon), request))) as records:
+        assert [(await anext(records)).payload for _ in range(3)] == [b"a", b"b", b"c"]
+        # What comes behind the gap waits for it, and comes once.
+        for reply in (answer(0, b"behind", 2), answer(1, b"d", 2)):
+            daemon.tail.put_nowait(reply)
+        rest = [(await anext(records)).payload for _ in range(3)]
+    assert rest in ([b"d", b"lost", b"behind"], [b"lost", b"behind", b"d"])
+    assert daemon.tries == 6

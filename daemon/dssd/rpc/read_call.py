@@ -1,7 +1,9 @@
 """One `Read` call: a range of some streams, or their tail, with fair turns between the streams.
 
 Each stream has a `_Cursor`. Cursors with something to read stand in a queue and get one chunk a
-turn; the others wait until the log says that their stream grew. Nothing polls.
+turn; the others wait until the log says that their stream grew. Nothing polls. A stream whose read
+fails is set aside and tried again while others go on; once only such streams are left, the call
+ends with the error.
 
 Invariant: a record outside the range, or rejected by the filter, is always masked. Every other
 record is sent once, in order within its stream, or reported as damaged.
@@ -17,6 +19,7 @@ from dataclasses import dataclass, field
 from dss_api.v1 import log_pb2, types_pb2
 from dss_core.errors import (
     IllegalArgument,
+    LogUnreadable,
     OffsetOutOfRange,
     Stopping,
     StreamNotFound,
@@ -25,7 +28,13 @@ from dss_core.filters import TopicFilter
 from dss_core.ids import StreamId, StreamName
 from dss_core.progress import Ranges, clipped, complement, normalised, total
 from dssd.clock import Clock
-from dssd.limits import READ_CHUNK_BYTES_MAX, READ_NAMES_PER_REPLY_MAX, READ_STREAMS_MAX
+from dssd.limits import (
+    READ_AGAIN_MS,
+    READ_AGAIN_MS_MAX,
+    READ_CHUNK_BYTES_MAX,
+    READ_NAMES_PER_REPLY_MAX,
+    READ_STREAMS_MAX,
+)
 from dssd.log.port import Chunk, Log
 from dssd.loop_yield import LoopTurn
 from dssd.machines.start_point import AtOffset, AtTime, Earliest, Now, StartPoint
@@ -57,6 +66,9 @@ class _Cursor:
     end: int | None
     """Where to stop; None while it follows the tail."""
     waiting: bool = field(default=False)
+    again_ms: int = field(default=0)
+    """When it is read again, after a read that failed."""
+    pause_ms: int = field(default=READ_AGAIN_MS)
 
     def is_done(self) -> bool:
         return self.end is not None and self.offset >= self.end
@@ -72,6 +84,10 @@ class ReadCall:
         self._clock = clock
         self._cursors: dict[StreamId, _Cursor] = {}
         self._ready: deque[_Cursor] = deque()
+        self._aside: list[_Cursor] = []
+        """Their last read failed."""
+        self._failure: LogUnreadable | None = None
+        """The last one."""
         self._born: list[Topic] = []
         self._woken = asyncio.Event()
         self._stopped = False
@@ -87,6 +103,7 @@ class ReadCall:
 
         Raises:
             StreamNotFound: the one stream that was asked for does not exist.
+            LogUnreadable: all that is left cannot be read now.
             OffsetOutOfRange, IllegalArgument: the start does not fit.
             Stopping: the daemon stops.
         """
@@ -209,8 +226,11 @@ class ReadCall:
         while True:
             if self._stopped:
                 raise Stopping
+            self._try_again()
             if self._ready or self._born:
                 return True
+            if self._failure is not None and self._only_aside_are_left():
+                raise self._failure
             if not self._cursors and not self._follows_new_topics():
                 return False
             if not await self._woken_in_time():
@@ -220,17 +240,39 @@ class ReadCall:
         """Wait for growth; false once no later record can belong to the answer."""
         end_time_us = self._reading.end_time_us
         self._woken.clear()
-        if end_time_us is None:
-            await self._woken.wait()
-            return True
-        left_us = end_time_us - self._clock.wall_us()
+        waits_s = [(each.again_ms - self._clock.now_ms()) / 1_000 for each in self._aside]
+        if end_time_us is not None:
+            waits_s.append((end_time_us - self._clock.wall_us()) / 1_000_000)
         try:
-            async with asyncio.timeout(max(left_us, 0) / 1_000_000):
+            async with asyncio.timeout(max(min(waits_s), 0) if waits_s else None):
                 await self._woken.wait()
         except TimeoutError:
             # The wall clock may have been set back meanwhile: then it is not over.
-            return self._clock.wall_us() < end_time_us or bool(self._ready)
+            return not self._is_over() or bool(self._ready or self._aside)
         return True
+
+    def _is_over(self) -> bool:
+        """Whether no later record can belong to the answer."""
+        end_time_us = self._reading.end_time_us
+        return end_time_us is not None and self._clock.wall_us() >= end_time_us
+
+    def _only_aside_are_left(self) -> bool:
+        """Whether every stream that has more to give was set aside; the others are through."""
+        return bool(self._aside) and (self._is_over() or len(self._aside) == len(self._cursors))
+
+    def _try_again(self) -> None:
+        """What was set aside takes its turn once its pause is over."""
+        now_ms = self._clock.now_ms()
+        for cursor in [each for each in self._aside if each.again_ms <= now_ms]:
+            self._aside.remove(cursor)
+            self._ready.append(cursor)
+
+    def _set_aside(self, cursor: _Cursor, failure: LogUnreadable) -> None:
+        _LOG.warning("stream %s at offset %d: %s", cursor.name, cursor.offset, failure)
+        self._failure = failure
+        cursor.again_ms = self._clock.now_ms() + cursor.pause_ms
+        cursor.pause_ms = min(2 * cursor.pause_ms, READ_AGAIN_MS_MAX)
+        self._aside.append(cursor)
 
     # What it gets
 
@@ -243,11 +285,15 @@ class ReadCall:
                 matching=self._reading.matching,
             )
             await self._end_by_time(cursor)
+        except LogUnreadable as failure:
+            self._set_aside(cursor, failure)
+            return None
         except StreamNotFound:  # its topic was removed
             del self._cursors[cursor.stream]
             if self._reading.stream is not None:
                 raise
             return None
+        cursor.pause_ms = READ_AGAIN_MS
         ends = self._answer_end(cursor, chunk)
         damaged = _damaged(cursor, chunk, ends)
         mask = self._mask(cursor, chunk, ends)

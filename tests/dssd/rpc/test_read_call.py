@@ -3,16 +3,24 @@
 import asyncio
 from collections.abc import AsyncIterator, Iterable
 from contextlib import aclosing
+from typing import Any
 
 import pytest
 
 from dss_api.v1 import log_pb2
 from dss_core.decode import decode
-from dss_core.errors import IllegalArgument, OffsetOutOfRange, Stopping, StreamNotFound
+from dss_core.errors import (
+    IllegalArgument,
+    LogUnreadable,
+    OffsetOutOfRange,
+    Stopping,
+    StreamNotFound,
+)
 from dss_core.filters import TopicFilter
-from dss_core.ids import StreamName
+from dss_core.ids import StreamId, StreamName
 from dss_core.limits import MESSAGE_BYTES_MAX, NAME_BYTES_MAX, PARTITIONS_MAX
-from dssd.limits import READ_BRIDGE_BYTES_MAX, READ_NAMES_PER_REPLY_MAX
+from dssd.limits import READ_AGAIN_MS, READ_BRIDGE_BYTES_MAX, READ_NAMES_PER_REPLY_MAX
+from dssd.log.port import Chunk
 from dssd.machines.start_point import AtOffset, AtTime, Earliest, Now, StartPoint
 from dssd.rpc.read_call import ReadCall, Reading
 from support.log_in_process import Shelf
@@ -200,3 +208,57 @@ async def test_names_of_the_greatest_length_leave_an_answer_within_a_message() -
     longest = f"{'x' * NAME_BYTES_MAX}/{(1 << 32) - 1}/{PARTITIONS_MAX}"
     reply = log_pb2.ReadReply(streams=[longest] * READ_NAMES_PER_REPLY_MAX)
     assert reply.ByteSize() < MESSAGE_BYTES_MAX // 4
+
+
+@pytest.fixture
+async def lost(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> set[StreamId]:
+    """Streams whose reads fail; of two with two records each, the first one at first."""
+    topic = await shelf.topic("a", 2)
+    for partition in (0, 1):
+        await shelf.store(topic, b"%d" % partition, partition=partition)
+        await shelf.store(topic, b"%d" % (partition + 2), partition=partition)
+    plain, lost = shelf.log.read, {topic.producing.streams()[0]}
+
+    async def read(stream: StreamId, offset: int, **how: Any) -> Chunk:  # noqa: ANN401 # as it is
+        if stream in lost:
+            raise LogUnreadable(path="x.seg", reason="Input/output error")
+        return await plain(stream, offset, **how)
+
+    monkeypatch.setattr(shelf.log, "read", read)
+    return lost
+
+
+async def test_a_stream_that_cannot_be_read_ends_a_read_after_all_others(
+    shelf: Shelf, lost: set[StreamId]
+) -> None:
+    async with aclosing(call(shelf, reading()).replies()) as replies:
+        assert await next_payloads(replies, 2) == [b"1", b"3"]
+        with pytest.raises(LogUnreadable):
+            await anext(replies)
+
+
+async def test_a_read_that_follows_goes_on_around_a_stream_that_cannot_be_read(
+    shelf: Shelf, lost: set[StreamId], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now_ms = 0
+    monkeypatch.setattr(shelf.clock, "now_ms", lambda: now_ms, raising=False)
+    async with aclosing(call(shelf, reading(follow=True)).replies()) as replies:
+        assert await next_payloads(replies, 2) == [b"1", b"3"]
+        topic = shelf.catalogue.get("a")
+        await shelf.store(topic, b"5", partition=1)
+        assert await next_payloads(replies, 1) == [b"5"]
+        lost.clear()
+        now_ms = READ_AGAIN_MS
+        await shelf.store(topic, b"7", partition=1)
+        assert sorted(await next_payloads(replies, 3)) == [b"0", b"2", b"7"]
+
+
+async def test_a_read_up_to_a_time_ends_with_what_cannot_be_read(
+    shelf: Shelf, lost: set[StreamId]
+) -> None:
+    asked = reading(follow=True, end_time_us=shelf.clock.wall_us() + 3_600_000_000)
+    async with aclosing(call(shelf, asked).replies()) as replies:
+        assert await next_payloads(replies, 2) == [b"1", b"3"]
+        shelf.clock.ahead_us = 7_200_000_000
+        with pytest.raises(LogUnreadable):
+            await next_payloads(replies, 1)
