@@ -4,9 +4,11 @@ Invariant: an item has the same fields wherever it is printed; only the columns 
 """
 
 import json
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from dssctl.output import Column, Instant, Item, Kind, Section, Value
+from dss_core.counted import counted
+from dssctl.output import Column, Instant, Item, Kind, Section, Value, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,6 +24,9 @@ _STATE_STYLES = {
     "cancelled": "yellow",
     "failed": "bold red",
 }
+
+STATES = tuple(_STATE_STYLES)
+"""In which an operation may be."""
 
 
 def _bound(field: str) -> "Column":
@@ -55,6 +60,31 @@ def _streams_done(item: Item, _now_us: int) -> str:
     assert isinstance(done, int)
     assert isinstance(waiting, int)
     return f"{done}/{done + waiting}" if done + waiting else "-"
+
+
+def _fields(field: str, header: str) -> "Column":
+    """What was changed, without what is empty; of a long list its length. -o json has all of it."""
+
+    def cell(item: Item, now_us: int) -> str:
+        value = item[field]
+        if not isinstance(value, Mapping):
+            return shown(value, now_us)
+        said = (
+            f"{name.replace('_', ' ')} {_brief(inner, now_us)}"
+            for name, inner in value.items()
+            if inner not in (None, "", [], False) and name != "change"
+        )
+        return ", ".join(said) or "-"
+
+    return Column(field, header, cell=cell)
+
+
+def _brief(value: Value, now_us: int) -> str:
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        return shown(value, now_us)
+    if any(isinstance(each, Mapping | list) for each in value):
+        return f"({counted(len(value), 'entry', 'entries')})"
+    return shown(value, now_us)
 
 
 def _at(field: str, header: str) -> "Column":
@@ -157,9 +187,9 @@ SHOWN_KIND = Kind(
         _at("applied_at", "APPLIED"),
         _at("ended_at", "ENDED"),
         Column("undoes", "UNDOES"),
-        Column("change", "CHANGE"),
-        Column("before", "BEFORE"),
-        Column("after", "AFTER"),
+        _fields("change", "CHANGE"),
+        _fields("before", "BEFORE"),
+        _fields("after", "AFTER"),
     ),
     OPERATION_KIND.identity,
 )

@@ -181,11 +181,12 @@ class Operations:
 
     async def named(self, operation_id: str) -> Operation | None:
         """The operation that was applied under this id; None where none is kept."""
-        async with aclosing(self._pages()) as pages:
-            async for page in pages:
-                for operation in page:
-                    if operation.operation_id == operation_id:
-                        return await self.get(operation.number)
+        from dss_api.v1 import operations_pb2
+
+        request = operations_pb2.ListOperationsRequest(operation_id=operation_id)
+        call = self._connection.operations.List(request, timeout=CALL_TIMEOUT_S)
+        for found in (await self._connection.answer(call)).operations:
+            return await self.get(found.number)
         return None
 
     async def _pages(

@@ -79,7 +79,12 @@ def text_of_ms(at_ms: int) -> str:
 
 
 def text_of_span(ms: int) -> str:
-    """A span in its two largest units: ``48s``, ``14m02s``, ``3h10m``, ``41d``."""
+    """A span in its two largest units: ``48s``, ``14m02s``, ``3h10m``, ``41d``.
+
+    Below a second it is in milliseconds, because it is not nothing.
+    """
+    if 0 < ms < 1_000:
+        return f"{ms}ms"
     seconds = ms // 1_000
     if seconds < 60:
         return f"{seconds}s"

@@ -103,7 +103,7 @@ def test_any_text_gives_a_time_or_the_condition(text: str) -> None:
     ("ms", "text"),
     [
         (0, "0s"),
-        (999, "0s"),
+        (999, "999ms"),
         (48_000, "48s"),
         (842_000, "14m02s"),
         (11_400_000, "3h10m"),

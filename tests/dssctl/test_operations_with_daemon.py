@@ -113,6 +113,9 @@ def test_what_is_applied_is_shown_listed_and_taken_back_once(daemon: Daemon) -> 
     (listed,) = json.loads(ok(daemon.dssctl("ops", "ls", "-g", group, "-o", "json")))["items"]
     number = str(listed["number"])
     assert f"note: undo with: dssctl ops undo {number}\n" in said
+    none = daemon.dssctl("ops", "ls", "-g", group, "--state", "failed")
+    assert (ok(none).count("\n"), none.stderr) == (1, b"note: no operation matches\n")
+    assert daemon.dssctl("ops", "ls", "--state", "over").returncode == 2
     assert (listed["reason"], listed["state"]) == ("a ticket", "done")
     assert floor(daemon, group) == 5
     shown = item(daemon.dssctl("ops", "show", number, "-o", "json"))

@@ -14,6 +14,7 @@ from dssctl.operation_items import (
     OPERATION_KIND,
     PLAN_KIND,
     SHOWN_KIND,
+    STATES,
     operation_item,
     operation_sections,
 )
@@ -47,6 +48,8 @@ def list_operations(
     settings = settings_of(context)
     if group is not None and topic is not None:
         raise typer.BadParameter("name a group or a topic, not both.", ctx=context)
+    if state is not None and state not in STATES:
+        raise typer.BadParameter(f"'{state}' is none of {', '.join(STATES)}.", ctx=context)
     operations = ask(
         settings,
         lambda client: client.operations.list(
@@ -54,6 +57,9 @@ def list_operations(
         ),
     )
     show_list(settings, OPERATION_KIND, [operation_item(each) for each in operations[:number]])
+    if not operations:
+        filtered = group is not None or topic is not None or state is not None
+        note(settings, "no operation matches" if filtered else "no operation is kept")
     if len(operations) > number:
         note(settings, f"older ones are left out; -n {2 * number} shows more")
 

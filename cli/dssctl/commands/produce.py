@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dss_core.counted import counted
 from dss_core.errors import (
     BrokenInputLine,
     DssError,
@@ -106,11 +107,11 @@ class _Publication:
         """What became of the records when something went wrong; nothing where there were none."""
         if not self.records:
             return ""
-        counted = "1 record was" if self.records == 1 else f"{self.records} records were"
+        were = counted(self.records, "record was", "records were")
         if self._stored:
-            return f"{counted} published before that."
+            return f"{were} published before that."
         doubted = "it" if self.records == 1 else "some of them"
-        return f"{counted} handed over; {doubted} may not be stored."
+        return f"{were} handed over; {doubted} may not be stored."
 
     def run(self, path: str) -> None:
         """Publish all of it.

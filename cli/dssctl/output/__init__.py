@@ -6,7 +6,7 @@ renderer knows neither the client nor the commands.
 """
 
 from dssctl.output.instants import Instant
-from dssctl.output.model import Column, Item, Kind, Section, Value
+from dssctl.output.model import Column, Item, Kind, Section, Value, shown
 from dssctl.output.narration import note, note_condition
 from dssctl.output.writer import Writer, growing, show_list, show_one, tell_one
 
@@ -23,5 +23,6 @@ __all__ = [
     "note_condition",
     "show_list",
     "show_one",
+    "shown",
     "tell_one",
 ]

@@ -24,5 +24,5 @@ class Instant:
         return text_of_us(self.us)
 
     def age(self, now_us: int) -> str:
-        """How long ago it was, in two units; a moment to come counts as now."""
-        return text_of_span(max(0, now_us - self.us) // 1_000)
+        """How long ago it was, in two units, seconds at least; a moment to come counts as now."""
+        return text_of_span(max(0, now_us - self.us) // 1_000_000 * 1_000)

@@ -12,6 +12,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TextIO
 
+from dss_core.counted import counted
 from dss_core.errors import DiskFailed, ExitCode
 from dssd.check.directory import checked
 from dssd.check.findings import Report, Weight
@@ -64,13 +65,13 @@ def _print(report: Report) -> None:
         sys.stdout.write(f"{finding.weight}: {finding.where}: {finding.what}\n")
     damages, notes = report.count(Weight.DAMAGE), report.count(Weight.NOTE)
     looked = (
-        f"{_count(report.topics, 'topic')}, {_count(report.segments, 'segment')}, "
-        f"{_count(report.records, 'record')}"
+        f"{counted(report.topics, 'topic')}, {counted(report.segments, 'segment')}, "
+        f"{counted(report.records, 'record')}"
     )
     if damages:
-        found = f"{_count(damages, 'damaged place')}, {_count(notes, 'note')}"
+        found = f"{counted(damages, 'damaged place')}, {counted(notes, 'note')}"
     else:
-        found = f"all is whole, {_count(notes, 'note')}"
+        found = f"all is whole, {counted(notes, 'note')}"
     sys.stderr.write(f"checked {looked}: {found}\n")
     if damages:
         sys.stderr.write("  A start continues after damaged parts and deletes none of them.\n")
@@ -78,10 +79,6 @@ def _print(report: Report) -> None:
         sys.stderr.write(
             "  Sealed segments were judged by their indexes; --deep reads all bytes.\n"
         )
-
-
-def _count(number: int, thing: str) -> str:
-    return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 
 @contextmanager

@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import NoReturn, Protocol
 
+from dss_core.counted import counted
 from dss_core.errors import StreamNotFound
 from dss_core.filters import TopicFilter
 from dss_core.ids import StreamId
@@ -154,8 +155,8 @@ def _near_event(stream: str, topic: Topic, group: GroupRow, records: int, end: i
     return Event(
         RETENTION_NEAR,
         stream,
-        f"Retention will soon take {'' if exact else 'at most '}{records} records of it below "
-        f"offset {end} that group {name} has not acknowledged.",
+        f"Retention will soon take {'' if exact else 'at most '}{counted(records, 'record')} of it "
+        f"below offset {end} that group {name} has not acknowledged.",
         {
             GROUP_FIELD: name,
             "records": str(records),
@@ -170,8 +171,8 @@ def _rest_event(topic: Topic, group: GroupRow, streams: int, records: int) -> Ev
     return Event(
         RETENTION_NEAR,
         name,
-        f"Retention will soon take {'' if exact else 'at most '}{records} records that it has not "
-        f"acknowledged in {streams} more streams of topic {topic.name}.",
+        f"Retention will soon take {'' if exact else 'at most '}{counted(records, 'record')} that "
+        f"it has not acknowledged in {streams} more streams of topic {topic.name}.",
         {
             GROUP_FIELD: name,
             "topic": topic.name,

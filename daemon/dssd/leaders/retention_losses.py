@@ -11,6 +11,7 @@ not decide what is deleted, and starts no leader.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from dss_core.counted import counted
 from dss_core.filters import TopicFilter
 from dss_core.ids import StreamId
 from dss_core.progress import Progress, Range, complement, total
@@ -156,8 +157,9 @@ def _lost_event(losses: _Losses, more: int) -> Event:
     return Event(
         RETENTION_LOST,
         group,
-        f"Retention takes {'' if exact else 'at most '}{more} records of topic {losses.topic.name} "
-        f"that it has not acknowledged; {losses.records} since the daemon's start.",
+        f"Retention takes {'' if exact else 'at most '}{counted(more, 'record')} of topic "
+        f"{losses.topic.name} that it has not acknowledged; {losses.records} since the daemon's "
+        "start.",
         {
             GROUP_FIELD: group,
             "topic": losses.topic.name,

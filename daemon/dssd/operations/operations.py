@@ -194,9 +194,12 @@ class Operations:
         """
         return await self._history.whole(number)
 
-    def newest(self) -> Iterable[OperationRow]:
-        """All operations, the newest first."""
-        return self._history.newest()
+    def newest(self, operation_id: str = "") -> Iterable[OperationRow]:
+        """All operations, the newest first, or the one that an id names."""
+        if not operation_id:
+            return self._history.newest()
+        number = self._history.named(operation_id)
+        return () if number is None else (self._history.get(number),)
 
     async def made_moves(self, number: int) -> list[MadeMoveRow]:
         """The moves of cursors that it made."""
@@ -397,4 +400,7 @@ def _kind_of_undo(kind: str) -> str:
 
 def _check_text(name: str, text: str, bytes_max: int) -> None:
     if len(text.encode()) > bytes_max:
-        raise IllegalArgument(argument=f"the {name}", rule=f"at most {bytes_max} bytes")
+        long = f"it has {len(text.encode()):,} bytes"
+        raise IllegalArgument(
+            argument=f"this {name}", rule=f"{long}, at most {bytes_max:,} are kept"
+        )

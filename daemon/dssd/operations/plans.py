@@ -70,6 +70,8 @@ class Plan:
     """Of the operator, once it is applied."""
     beside: Container[str] = frozenset()
     """Kinds of operations that may still run on its subject when it is applied."""
+    found: Any = field(default=None, repr=False, compare=False)
+    """What its kind found when it planned, and need not look for when it begins."""
 
 
 @dataclass(frozen=True, slots=True)

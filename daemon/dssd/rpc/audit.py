@@ -25,7 +25,7 @@ from dssd.rpc.limits import (
     REFUSED_PRINCIPALS_MAX,
 )
 from dssd.rpc.origin import Context, Origin, origin_of
-from dssd.rpc.principal import METHOD_ROLES, Role, principal_of
+from dssd.rpc.principal import principal_of
 from dssd.rpc.unix_peers import UnixPeers
 
 Call = Callable[[Any, Context], Awaitable[object]]
@@ -56,8 +56,9 @@ class Audit:
 
     def watched(self, method: str, decode: Callable[[bytes], Any], call: Call) -> Call:
         """The call with its audit, where its method is one of operators."""
-        if METHOD_ROLES.get(method) is not Role.OPERATE:
+        if method not in audited_calls.DESCRIBED:
             return call
+        tells_done = method not in audited_calls.ONLY_REFUSALS
 
         async def audited(request: Any, context: Context) -> object:  # noqa: ANN401 - of any method
             asked = _asked(method, decode, request)
@@ -65,7 +66,7 @@ class Audit:
             try:
                 answer = await call(request, context)
             except asyncio.CancelledError:
-                if method != audited_calls.APPLY:
+                if tells_done:
                     self._tell_done(method, asked, UNKNOWN, context, Origin(context.peer()))
                 raise
             except Exception as error:
@@ -73,7 +74,7 @@ class Audit:
                 if condition is not None and not isinstance(condition, DiskFailed):
                     await self._tell_refused(method, asked, condition, context)
                 raise
-            if audited_calls.changed() and method != audited_calls.APPLY:
+            if audited_calls.changed() and tells_done:
                 origin = await origin_of(context, self._peers)
                 self._tell_done(method, asked, "done", context, origin)
             return answer

@@ -1,7 +1,8 @@
 """What each call that changes something is about, for the audit.
 
-Invariant: a line for each method whose role is to operate. Nothing here is checked: a request that
-is refused is described as it was asked.
+Invariant: a line for each method whose role is to operate, and one for plans: who is to change
+something plans it first, so what is refused to an operator is refused there. Nothing here is
+checked: a request that is refused is described as it was asked.
 """
 
 from collections.abc import Callable, Mapping
@@ -20,14 +21,17 @@ class Asked(NamedTuple):
 
 
 APPLY = "/dss_api.v1.Operations/Apply"
-"""What it applies is told as `operation.applied`, with its plan; the audit has its refusals."""
+PLAN = "/dss_api.v1.Operations/Plan"
+ONLY_REFUSALS = frozenset({APPLY, PLAN})
+"""What is applied is told as `operation.applied`, with its plan, and a plan changes nothing."""
 
 DESCRIBED: Mapping[str, Callable[[Any], Asked]] = {
     "/dss_api.v1.Topics/Create": lambda request: Asked("create the topic", request.name),
     "/dss_api.v1.Topics/Remove": lambda request: Asked("remove the topic", request.name),
     "/dss_api.v1.Groups/Create": lambda request: Asked("create the group", request.filter),
     "/dss_api.v1.Groups/Remove": lambda request: Asked("remove the group", request.group),
-    APPLY: lambda request: _applied(request),
+    APPLY: lambda request: _changing("apply", request.change),
+    PLAN: lambda request: _changing("plan", request.change),
     "/dss_api.v1.Operations/Cancel": lambda request: Asked(
         "cancel the operation", str(request.number)
     ),
@@ -51,9 +55,9 @@ def changed() -> bool:
     return not _unchanged.get()
 
 
-def _applied(request: operations_pb2.ApplyRequest) -> Asked:
-    kind = request.change.WhichOneof("change") or "nothing"
-    change = getattr(request.change, kind, None)
+def _changing(action: str, asked: operations_pb2.Change) -> Asked:
+    kind = asked.WhichOneof("change") or "nothing"
+    change = getattr(asked, kind, None)
     subjects = (getattr(change, name, "") for name in ("group", "topic", "client_id", "number"))
     subject = next((str(each) for each in subjects if each), "")
-    return Asked(f"apply {kind.replace('_', ' ')} to", subject)
+    return Asked(f"{action} {kind.replace('_', ' ')} to", subject)

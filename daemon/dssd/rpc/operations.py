@@ -72,9 +72,10 @@ class OperationsServicer(operations_pb2_grpc.OperationsServicer):
     ) -> operations_pb2.ListOperationsReply:
         """The newest operations first, without their streams."""
         limit = min(request.limit or OPERATIONS_LISTED_MAX, OPERATIONS_LISTED_MAX)
-        wanted = (row for row in self._operations.newest() if _is_wanted(row, request))
-        rows = [_listed(row) for row in islice(wanted, limit)]
-        return operations_pb2.ListOperationsReply(operations=rows)
+        rows = self._operations.newest(request.operation_id)
+        wanted = (row for row in rows if _is_wanted(row, request))
+        listed = [_listed(row) for row in islice(wanted, limit)]
+        return operations_pb2.ListOperationsReply(operations=listed)
 
     async def Watch(
         self, request: operations_pb2.WatchOperationRequest, context: Context

@@ -951,6 +951,7 @@ class ListOperationsRequest(_message.Message):
     STATE_FIELD_NUMBER: _builtins.int
     LIMIT_FIELD_NUMBER: _builtins.int
     BEFORE_NUMBER_FIELD_NUMBER: _builtins.int
+    OPERATION_ID_FIELD_NUMBER: _builtins.int
     subject: _builtins.str
     """all where empty"""
     state: _builtins.str
@@ -959,6 +960,8 @@ class ListOperationsRequest(_message.Message):
     """the newest so many; the daemon's own bound where 0 or above it"""
     before_number: _builtins.int
     """only older ones; 0: all"""
+    operation_id: _builtins.str
+    """the one that this id names; all where empty"""
     def __init__(
         self,
         *,
@@ -966,10 +969,11 @@ class ListOperationsRequest(_message.Message):
         state: _builtins.str = ...,
         limit: _builtins.int = ...,
         before_number: _builtins.int = ...,
+        operation_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["before_number", b"before_number", "limit", b"limit", "state", b"state", "subject", b"subject"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["before_number", b"before_number", "limit", b"limit", "operation_id", b"operation_id", "state", b"state", "subject", b"subject"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -45,7 +45,7 @@ async def test_a_removal_of_a_group_says_what_goes_and_takes_all_its_rows(works:
     group = works.plant.groups.find("billing")
     plan = await works.operations.plan(RemoveGroup("billing"))
     assert (plan.kind, plan.not_undoable_because) == ("groups.rm", "its progress is deleted")
-    assert plan.summary == "remove billing@orders/#: 1 members, a lag of 6 records"
+    assert plan.summary == "remove billing@orders/#: 1 member, a lag of 6 records"
     assert plan.members == ("ann",)
     await works.plant.store.commit([Put(BanRow(group.group_id, "eve", 9, 1))])
     removal = await works.apply(plan.change, if_revision=plan.revision, reason="ended")
@@ -106,6 +106,19 @@ async def test_what_was_made_anew_under_the_name_stays(
     assert works.plant.catalogue.get("orders").streams() == (stream,)
 
 
+async def test_a_group_that_reads_another_topic_too_is_not_said_to_be_left_without(
+    works: Works,
+) -> None:
+    await works.plant.topic("orders", 1)
+    await works.plant.topic("payments", 1)
+    await works.plant.group("$share/audit/#", Earliest())
+    plan = await works.operations.plan(RemoveTopic("orders", force=True))
+    assert plan.effects == (
+        "0 records, 0 bytes in 1 stream are deleted.",
+        "audit@# has acknowledged all of it.",
+    )
+
+
 async def test_a_removal_of_a_topic_says_what_goes_and_who_reads_it(works: Works) -> None:
     await read_topic(works)
     with pytest.raises(TopicInUse, match="billing"):
@@ -113,10 +126,11 @@ async def test_a_removal_of_a_topic_says_what_goes_and_who_reads_it(works: Works
     await works.plant.group("$share/audit/#", Earliest())
     plan = await works.operations.plan(RemoveTopic("orders", force=True))
     size = works.plant.log.bounds(works.plant.catalogue.get("orders").streams()[0]).bytes
+    rest = "records that it has not acknowledged; it stays, with no stream to read."
     assert plan.effects == (
-        f"10 records, {size} bytes in 1 streams are deleted.",
-        "audit@# loses 10 records that it has not acknowledged.",
-        "billing@orders/# loses 6 records that it has not acknowledged.",
+        f"10 records, {size} bytes in 1 stream are deleted.",
+        f"audit@# loses 10 {rest}",
+        f"billing@orders/# loses 6 {rest}",
     )
     assert plan.members == ("ann",)
     removal = await works.apply(plan.change)

@@ -13,7 +13,7 @@ import grpc.aio
 import pytest
 
 from dss_api.v1 import operations_pb2, operations_pb2_grpc, topics_pb2, topics_pb2_grpc
-from dss_core.errors import TopicInUse
+from dss_core.errors import OperationNotFound, TopicInUse
 from dssd.addresses import Address, TcpAddress, UnixAddress
 from dssd.clock import Clock
 from dssd.events.limits import EVENT_FIELDS_MAX
@@ -76,12 +76,19 @@ class Topics(topics_pb2_grpc.TopicsServicer):
 
 
 class Operations(operations_pb2_grpc.OperationsServicer):
-    """Applies everything."""
+    """Applies everything, and plans no undo."""
 
     async def Apply(
         self, request: operations_pb2.ApplyRequest, context: Context
     ) -> operations_pb2.Operation:
         return operations_pb2.Operation(number=request.change.undo.number)
+
+    async def Plan(
+        self, request: operations_pb2.PlanRequest, context: Context
+    ) -> operations_pb2.OperationPlan:
+        if request.change.undo.number:
+            raise OperationNotFound(number=request.change.undo.number)
+        return operations_pb2.OperationPlan()
 
 
 class Served:
@@ -138,9 +145,9 @@ async def remove(served: Served, name: str = "orders") -> None:
         await served.topics.Remove(topics_pb2.RemoveTopicRequest(name=name))
 
 
-def test_every_method_of_operators_is_described_and_no_other() -> None:
-    operating = {method for method, role in METHOD_ROLES.items() if role is Role.OPERATE}
-    assert set(DESCRIBED) == operating
+def test_every_method_of_operators_and_plans_are_described_and_no_other() -> None:
+    operators = {method for method, role in METHOD_ROLES.items() if role is Role.OPERATE}
+    assert set(DESCRIBED) == operators | {audited_calls.PLAN}
 
 
 async def test_a_call_that_changes_something_is_told_with_the_process_that_made_it() -> None:
@@ -203,6 +210,22 @@ async def test_what_is_applied_is_told_by_its_own_event_and_what_is_refused_here
     assert audited_calls.DESCRIBED[audited_calls.APPLY](
         operations_pb2.ApplyRequest(change=change)
     ) == ("apply undo to", "7")
+
+
+async def test_a_plan_is_told_where_it_is_refused_and_counted_with_other_refusals() -> None:
+    async with serving(refuse) as served:
+        await served.operations.Plan(operations_pb2.PlanRequest())
+        assert served.told == []
+        asked = operations_pb2.PlanRequest(
+            change=operations_pb2.Change(undo=operations_pb2.Undo(number=7))
+        )
+        for _ in range(REFUSALS_KEPT_AT_ONCE + 5):
+            with pytest.raises(grpc.aio.AioRpcError):
+                await served.operations.Plan(asked)
+    assert len(served.told) == REFUSALS_KEPT_AT_ONCE
+    event = served.told[0]
+    assert (event.kind.code, event.subject) == ("call.refused", "7")
+    assert "asked to plan undo to 7: refused, DSS2021" in event.sentence
 
 
 async def test_a_refused_call_is_told_with_its_code() -> None:

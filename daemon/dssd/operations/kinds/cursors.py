@@ -43,6 +43,7 @@ from dssd.operations.changes import (
     Undo,
 )
 from dssd.operations.cursor_targets import found_target, within
+from dssd.operations.kinds.cursor_sentences import effects_of, summary_of
 from dssd.operations.limits import RECORDS_SKIPPED_MAX, STREAMS_MOVED_MAX
 from dssd.operations.plans import Begun, Made, Plan, StreamPlan, subject_of
 from dssd.store.paging import scan_all
@@ -104,9 +105,7 @@ class CursorMoves:
     async def begin(self, plan: Plan, number: int) -> Begun:
         """The pending moves, and the instruction to make them."""
         assert plan.group is not None
-        survey = await self._registry.survey(plan.group)
-        _, moving = await self._resolved(_of_cursors(plan.change), plan.group, survey)
-        return _begun(plan.group, moving, number)
+        return _begun(plan.group, plan.found, number)
 
     async def plan_undo(self, undone: OperationRow) -> Plan:
         """What taking it back would do.
@@ -121,8 +120,7 @@ class CursorMoves:
 
     async def begin_undo(self, undone: OperationRow, plan: Plan, number: int) -> Begun:
         """As `begin`."""
-        assert plan.group is not None
-        return _begun(plan.group, await self._moving_back(undone, plan.group), number)
+        return await self.begin(plan, number)
 
     async def resumed(self, row: OperationRow) -> Begun:
         """The leader reads the moves that are pending when it takes over."""
@@ -226,7 +224,10 @@ class CursorMoves:
     ) -> _Moving:
         stream = _read(by_name, group, change.stream)
         if not 1 <= change.count <= RECORDS_SKIPPED_MAX:
-            raise IllegalArgument(argument="the count", rule=f"1 to {RECORDS_SKIPPED_MAX:,}")
+            raise IllegalArgument(
+                argument=f"a count of {change.count:,}",
+                rule=f"1 to {RECORDS_SKIPPED_MAX:,} by hand; dssctl offsets skip passes over more",
+            )
         bounds, end = self._log.bounds(stream.view.stream), change.offset + change.count
         if not bounds.start <= change.offset < end <= bounds.end:
             is_end = bounds.start <= change.offset < bounds.end
@@ -281,12 +282,13 @@ class CursorMoves:
             kind=kind,
             subject=subject_of(group),
             revision=group.revision,
-            summary=_summary(kind, group, len(touched), streams),
+            summary=summary_of(kind, group, len(touched), streams),
             group=group,
             streams=tuple(streams),
-            effects=tuple(_effects(streams, members)) if touched else (),
+            effects=tuple(effects_of(streams, members)) if touched else (),
             members=tuple(members),
             nothing_to_do=not touched,
+            found=moving,
         )
 
     def _stream_plan(self, moving: _Moving, wanted: TopicFilter) -> StreamPlan:
@@ -334,11 +336,6 @@ def _check_count(streams: int) -> None:
         )
 
 
-def _of_cursors(change: Change) -> Cursors:
-    assert isinstance(change, MoveCursors | ImportOffsets | SkipRecords)
-    return change
-
-
 def _read(by_name: dict[str, StreamSurvey], group: GroupRow, name: str) -> StreamSurvey:
     stream = by_name.get(name)
     if stream is None:
@@ -379,33 +376,3 @@ def _begun(group: GroupRow, moving: Iterable[_Moving], number: int) -> Begun:
         instruction=MoveCursorsNow(number, moves) if moves else None,
         after={"moves": len(moves)},
     )
-
-
-def _summary(kind: str, group: GroupRow, touched: int, streams: Sequence[StreamPlan]) -> str:
-    again, passed = sum(each.again for each in streams), sum(each.passed for each in streams)
-    if not touched:
-        return f"{kind} of {subject_of(group)}: nothing would change"
-    return (
-        f"{kind} of {subject_of(group)}: {touched} of {len(streams)} streams, "
-        f"{again:,} records again, {passed:,} passed over"
-    )
-
-
-def _effects(streams: Sequence[StreamPlan], members: Sequence[str]) -> Iterable[str]:
-    again, passed = sum(each.again for each in streams), sum(each.passed for each in streams)
-    most = "" if all(each.exact for each in streams) else "at most "
-    if again:
-        yield (
-            f"{most}{again:,} records come again, marked as redelivered, at their first attempt; "
-            "records of a key come in order."
-        )
-    if passed:
-        yield f"{most}{passed:,} records are passed over: no member of the group gets them."
-    if members:
-        yield (
-            f"{', '.join(members)} give back their streams of these and get them again; they stay "
-            "connected. What they have out is settled first, or comes again."
-        )
-    for each in streams:
-        if each.clamped:
-            yield f"{each.stream} begins at {each.target}: retention took what lies before."

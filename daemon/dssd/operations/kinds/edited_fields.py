@@ -33,10 +33,14 @@ def asked(values: Fields, lifted: Sequence[str] = ()) -> Fields:
     wanted = {name: value for name, value in values.items() if value is not None}
     both = [name for name in lifted if name in wanted]
     if both:
-        raise IllegalArgument(argument=both[0], rule="it is given or lifted, not both")
+        raise IllegalArgument(
+            argument=f"a value for {both[0]}", rule="the same edit lifts that limit"
+        )
     wanted |= dict.fromkeys(lifted)
     if not wanted:
-        raise IllegalArgument(argument="the edit", rule=f"one of {', '.join(values)}")
+        raise IllegalArgument(
+            argument="an edit of nothing", rule=f"name one of {', '.join(values)}"
+        )
     return wanted
 
 

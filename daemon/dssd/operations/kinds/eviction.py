@@ -8,6 +8,7 @@ so an older operation does not lift a later ban.
 import json
 from typing import Any
 
+from dss_core.counted import counted
 from dss_core.errors import IllegalArgument, NotUndoable, Overloaded
 from dss_core.times import text_of_span
 from dssd.clock import Clock
@@ -175,9 +176,16 @@ class Evictions:
 
 def _check(change: Evict) -> None:
     if change.grace_ms is not None and change.grace_ms > EVICTION_GRACE_MS_MAX:
-        raise IllegalArgument(argument="the grace", rule=f"at most {EVICTION_GRACE_MS_MAX:,} ms")
+        raise IllegalArgument(
+            argument=f"a grace of {text_of_span(change.grace_ms)}",
+            rule=f"at most {text_of_span(EVICTION_GRACE_MS_MAX)}: nobody else gets these streams "
+            "meanwhile",
+        )
     if change.ban_ms is not None and not 0 < change.ban_ms <= BAN_MS_MAX:
-        raise IllegalArgument(argument="the ban", rule=f"1 to {BAN_MS_MAX:,} ms")
+        raise IllegalArgument(
+            argument=f"a ban of {text_of_span(change.ban_ms)}",
+            rule=f"it lasts a moment at least, and {text_of_span(BAN_MS_MAX)} at most",
+        )
 
 
 def _planned(change: Evict, live: Membership, member: MemberView) -> Plan:
@@ -190,7 +198,8 @@ def _planned(change: Evict, live: Membership, member: MemberView) -> Plan:
         kind=EVICT,
         subject=live.subject,
         revision=live.group.revision,
-        summary=f"{EVICT} of {name} from {live.subject}: {len(owned)} streams go to others",
+        summary=f"{EVICT} of {name} from {live.subject}: "
+        f"{counted(len(owned), 'stream goes', 'streams go')} to others",
         group=live.group,
         effects=_effects(change, name, len(owned), others),
         members=(name,),
@@ -200,6 +209,7 @@ def _planned(change: Evict, live: Membership, member: MemberView) -> Plan:
 
 def _effects(change: Evict, name: str, owned: int, others: int) -> tuple[str, ...]:
     grace_ms = REVOKE_DEADLINE_MS if change.grace_ms is None else change.grace_ms
+    streams = counted(owned, "stream")
     effects = [f"The subscription of {name} ends with an error; it does not come back by itself."]
     if owned:
         effects.append(
@@ -207,9 +217,10 @@ def _effects(change: Evict, name: str, owned: int, others: int) -> tuple[str, ..
             "marked as redelivered. Nothing that was acknowledged comes again."
         )
         effects.append(
-            f"{others} other members share its {owned} streams, and keep their own meanwhile."
+            f"{counted(others, 'other member gets', 'other members share')} its {streams}, and "
+            "what others hold they keep meanwhile."
             if others
-            else f"Nobody else is there: its {owned} streams wait for the next member."
+            else f"Nobody else is there: its {streams} wait for the next member."
         )
     if change.ban_ms is not None:
         effects.append(f"{name} is kept out of the group for {text_of_span(change.ban_ms)}.")

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from dss_core.counted import counted
 from dss_core.errors import BorrowerNotFound, IllegalArgument, NobodyToLendTo, NotUndoable
 from dss_core.ids import StreamId
 from dssd.leaders.groups import Groups
@@ -179,9 +180,14 @@ class HandOvers:
 
     def _plan_rebalance(self, change: Rebalance, live: Membership) -> Plan:
         if change.moves_max is not None and not change.moves_max > 0:
-            raise IllegalArgument(argument="the number of moves", rule="at least one")
+            raise IllegalArgument(
+                argument=f"a rebalance of {change.moves_max} moves", rule="it makes one at least"
+            )
         if len(change.moves) > MOVES_A_PLAN_MAX:
-            raise IllegalArgument(argument="the moves", rule=f"at most {MOVES_A_PLAN_MAX:,}")
+            raise IllegalArgument(
+                argument=f"a rebalance of {len(change.moves):,} moves",
+                rule=f"at most {MOVES_A_PLAN_MAX:,} at a time; plan again when they are done",
+            )
         moves = change.moves or tuple(self._moves(live, change.moves_max))
         for move in moves:
             live.stream(move.stream)
@@ -302,7 +308,7 @@ def _shares(live: Membership, moves: Sequence[StreamMove]) -> Iterable[str]:
     for member in live.survey.members:
         before, then = owned[member.borrower_id], after[member.borrower_id]
         if before != then:
-            yield f"{member.client_id} has {before} streams now and {then} then."
+            yield f"{member.client_id} has {counted(before, 'stream')} now and {then} then."
 
 
 def _costs(moves: Sequence[StreamMove]) -> Iterable[str]:
@@ -317,7 +323,7 @@ def _costs(moves: Sequence[StreamMove]) -> Iterable[str]:
 
 
 def _count(moves: Sequence[StreamMove]) -> str:
-    return "1 stream changes" if len(moves) == 1 else f"{len(moves):,} streams change"
+    return counted(len(moves), "stream changes", "streams change")
 
 
 def _hand_over(move: StreamMove, live: Membership) -> leader.HandOver:

@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from dss_core.counted import counted
 from dss_core.errors import IllegalArgument, NotUndoable
 from dss_core.times import text_of_ms
 from dssd.clock import Clock
@@ -173,7 +174,7 @@ def _summary(group: GroupRow, wanted: _Pause, members: int, *, nothing_to_do: bo
     if nothing_to_do:
         return f"{doing} {subject_of(group)}: nothing would change"
     until = f" until {text_of_ms(wanted.until_ms)}" if wanted.until_ms is not None else ""
-    count = "1 member" if members == 1 else f"{members} members"
+    count = counted(members, "member")
     return f"{doing} {subject_of(group)}{until}: {count}"
 
 

@@ -10,7 +10,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
+from dss_core.counted import counted
 from dss_core.errors import GroupDestroyed, GroupNotFound, TopicInUse, TopicNotFound
+from dss_core.filters import TopicFilter
 from dss_core.progress import Progress, complement, total
 from dssd.leaders.groups import Groups
 from dssd.leaders.registry import Registry
@@ -42,8 +44,9 @@ class GroupRemovals(Final):
         survey = await self._registry.survey(group)
         members = sorted({member.client_id for member in survey.members})
         name = subject_of(group)
-        lag = f"{'' if survey.lag_exact else 'at most '}{survey.lag:,} records"
-        effects = [f"Its progress in {len(survey.streams)} streams goes, with a lag of {lag}."]
+        lag = f"{'' if survey.lag_exact else 'at most '}{counted(survey.lag, 'record')}"
+        streams = counted(len(survey.streams), "stream")
+        effects = [f"Its progress in {streams} goes, with a lag of {lag}."]
         if members:
             effects.append(f"{named(members)} are told that it was removed, and get nothing more.")
         effects.append("Who subscribes to it later is refused until it is created again.")
@@ -52,7 +55,7 @@ class GroupRemovals(Final):
             kind="groups.rm",
             subject=name,
             revision=group.revision,
-            summary=f"remove {name}: {len(members)} members, a lag of {lag}",
+            summary=f"remove {name}: {counted(len(members), 'member')}, a lag of {lag}",
             effects=tuple(effects),
             members=tuple(members),
             not_undoable_because="its progress is deleted",
@@ -83,6 +86,8 @@ class _Reader:
     unread: int
     members: frozenset[str]
     """Clients that hold streams of it."""
+    loses_all: bool
+    """It reads nothing else."""
 
 
 class TopicRemovals(Final):
@@ -108,15 +113,15 @@ class TopicRemovals(Final):
         readers = [await self._reader(topic, group) for group in groups]
         readers.sort(key=lambda reader: -reader.unread)
         records, size_bytes = await self._size(topic)
-        what = f"{records:,} records, {size_bytes:,} bytes"
-        effects = [f"{what} in {len(topic.streams())} streams are deleted."]
+        what = f"{counted(records, 'record')}, {counted(size_bytes, 'byte')}"
+        effects = [f"{what} in {counted(len(topic.streams()), 'stream')} are deleted."]
         effects += _told_of(readers)
         return Plan(
             change=change,
             kind="topics.rm",
             subject=topic.name,
             revision=topic.revision,
-            summary=f"remove {topic.name}: {what}, read by {len(readers)} groups",
+            summary=f"remove {topic.name}: {what}, read by {counted(len(readers), 'group')}",
             effects=tuple(effects),
             members=tuple(sorted(set().union(*(reader.members for reader in readers)))),
             not_undoable_because="its records are deleted",
@@ -163,14 +168,20 @@ class TopicRemovals(Final):
         live = self._registry.snapshot(group.group_id)
         streams = set(topic.streams())
         held = [each for each in (live.streams if live else ()) if each.stream in streams]
-        return _Reader(subject_of(group), unread, frozenset(each.client_id for each in held) - {""})
+        clients = frozenset(each.client_id for each in held) - {""}
+        read = self._catalogue.meeting(TopicFilter.parse(group.filter))
+        loses_all = all(each.topic_id == topic.topic_id for each in read)
+        return _Reader(subject_of(group), unread, clients, loses_all)
 
 
 def _told_of(readers: list[_Reader]) -> list[str]:
     told = [
-        f"{reader.name} loses {reader.unread:,} records that it has not acknowledged."
-        if reader.unread
-        else f"{reader.name} has acknowledged all of it."
+        (
+            f"{reader.name} loses {counted(reader.unread, 'record')} that it has not acknowledged"
+            if reader.unread
+            else f"{reader.name} has acknowledged all of it"
+        )
+        + ("; it stays, with no stream to read." if reader.loses_all else ".")
         for reader in readers[:GROUPS_NAMED_MAX]
     ]
     if len(readers) > GROUPS_NAMED_MAX:

@@ -8,6 +8,7 @@ import json
 from collections.abc import Awaitable, Callable
 from functools import partial
 
+from dss_core.counted import counted
 from dss_core.errors import SessionReplaced
 from dssd.operations.changes import CloseSession
 from dssd.operations.kinds.final import Final
@@ -37,7 +38,7 @@ class SessionClosures(Final):
             subject=session.client_id,
             revision=0,
             summary=f"close the session of {session.client_id}, {session.state}, "
-            f"{session.subscriptions} subscriptions",
+            f"{counted(session.subscriptions, 'subscription')}",
             effects=tuple(_effects(session)),
             members=(session.client_id,),
             not_undoable_because="the client has to open a new session",
@@ -77,6 +78,9 @@ def _effects(session: SessionView) -> list[str]:
     if session.subscriptions > session.private:
         told.append("Streams that it holds in groups go to their other members at once.")
     if session.private:
-        told.append(f"{session.private} private subscriptions go, with their progress.")
+        told.append(
+            f"{counted(session.private, 'private subscription goes', 'private subscriptions go')}, "
+            "with all progress."
+        )
     told.append("It may open a new session: only a ban keeps it out of a group.")
     return told

@@ -13,6 +13,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Protocol
 
+from dss_core.counted import counted
 from dss_core.errors import DiskFull, NotUndoable, Overloaded, SyncOverdue, TopicNotFound
 from dss_core.ids import StreamId
 from dss_core.progress import Progress, Range
@@ -196,7 +197,8 @@ class TopicEdits(Unstoppable):
         if not records:
             return ["Retention takes nothing of what is there now."]
         size_bytes = sum(part.bytes for part in parts)
-        gone = f"Retention takes {records:,} records, {size_bytes:,} bytes, within a minute"
+        what = f"{counted(records, 'record')}, {counted(size_bytes, 'byte')}"
+        gone = f"Retention takes {what}, within a minute"
         told = f"{gone}; once it has, an undo does not bring them back."
         return [told, *_unread_sentences(await self._unread(edited, going))]
 
