@@ -5,7 +5,8 @@ in the programs that tests start, also where the tests run in the background: a 
 background jobs with the signal ignored, and programs inherit that.
 
 A test may take five seconds; one that takes longer carries `@pytest.mark.slow("why")`. The end of a
-run names those that do not, and the proof that this machine cannot run.
+run names those that do not, and the proof that this machine cannot run; a run fails where one takes
+that much of a processor (`support.cpu_times`).
 """
 
 import gc
@@ -23,7 +24,7 @@ from hypothesis import settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
-from support.cpu_times import CpuTimes
+from support.cpu_times import REASON, USUAL_S_MAX, CpuTimes
 from support.prerequisites import LEFT_OUT, need_strace
 from support.proof_share import share
 
@@ -43,7 +44,6 @@ gc.disable()
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-USUAL_S_MAX = 5.0
 TOGETHER = (
     "tests/dss_sim/test_scale.py",
     "tests/dssctl/test_events_with_daemon.py",
@@ -80,7 +80,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the slow tests, and let their reports carry the reason."""
     for item in items:
         if mark := item.get_closest_marker("slow"):
-            item.user_properties.append(("slow", mark.args[0]))
+            item.user_properties.append((REASON, mark.args[0]))
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 
 
@@ -108,7 +108,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     slow = [
         report
         for report in stats.get("passed", ())
-        if report.duration > USUAL_S_MAX and "slow" not in dict(report.user_properties)
+        if report.duration > USUAL_S_MAX and REASON not in dict(report.user_properties)
     ]
     if slow:
         terminalreporter.section(f"over {USUAL_S_MAX:g} s without a reason")

@@ -11,10 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from support.dssctl_call import Completed, call_dssctl, run_dssctl
+from support.daemon_process import LISTENING
+from support.dssctl_call import Completed, call_dssctl
 
 START_TIMEOUT_S = 20.0
 STOP_TIMEOUT_S = 15.0
+LOOK_AGAIN_S = 0.05
 
 Run = Callable[..., Completed]
 
@@ -53,7 +55,7 @@ def daemon() -> Iterator[Daemon]:
             stderr=output,
         )
     try:
-        _wait_until_it_answers(process, endpoint, log)
+        _wait_until_it_listens(process, log)
         yield Daemon(endpoint, process)
     finally:
         process.terminate()
@@ -65,9 +67,10 @@ def daemon() -> Iterator[Daemon]:
         shutil.rmtree(folder)
 
 
-def _wait_until_it_answers(process: subprocess.Popen[bytes], endpoint: str, log: Path) -> None:
+def _wait_until_it_listens(process: subprocess.Popen[bytes], log: Path) -> None:
     deadline = time.monotonic() + START_TIMEOUT_S
     while time.monotonic() < deadline and process.poll() is None:
-        if run_dssctl("--endpoint", endpoint, "daemon", "status").returncode == 0:
+        if LISTENING in log.read_text():
             return
+        time.sleep(LOOK_AGAIN_S)
     pytest.fail(f"the daemon did not start:\n{log.read_text()}")

@@ -64,6 +64,7 @@ def names_in(directory: Path) -> list[str]:
     return [path.name for path in directory.iterdir()]
 
 
+@pytest.mark.slow("the demo as it is")
 async def test_the_demo_runs_through_and_leaves_nothing_behind(temporary: Path) -> None:
     mark = uuid.uuid4().hex
     async with started(temporary, mark, "--flights", str(FLIGHTS)) as demo:

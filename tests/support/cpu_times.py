@@ -3,6 +3,9 @@
 A process counts with all that it waited for, so the daemons that a test starts count for the test.
 The clock would name the tests that wait instead; those cost nothing while others run.
 
+A test that spends more than five seconds and has no reason, `@pytest.mark.slow("why")`, fails the
+run. Time of the clock could not be held to that: beside a busy process every test takes long.
+
 Invariant: all time of a process of the run belongs to a file or to its start: imports and the
 collection of tests, which each process pays for itself.
 """
@@ -14,8 +17,13 @@ from collections.abc import Generator
 import pytest
 from xdist.workermanage import WorkerController
 
+from support.proof_share import FULL
+
+USUAL_S_MAX = 5.0
 FILES_SHOWN = 25
 SHOWN_S_MIN = 1.0
+REASON = "slow"
+"""The property of a report that tells why a test takes long."""
 SPENT = "cpu_s"
 START = "start_cpu_s"
 
@@ -35,6 +43,7 @@ class CpuTimes:
         self._started_s = 0.0
         self._starts_s: list[float] = []
         self._files_s: defaultdict[str, float] = defaultdict(float)
+        self._unexplained: list[tuple[float, str]] = []
 
     def pytest_collection_finish(self) -> None:
         """All until here was the start."""
@@ -49,8 +58,10 @@ class CpuTimes:
         report.user_properties = [*report.user_properties, (SPENT, self._since_mark_s())]
         return report
 
-    def pytest_sessionfinish(self) -> None:
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """A process that runs tests for another one tells it what its start took."""
+        if self._unexplained and session.exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
         output = getattr(self._config, "workeroutput", None)
         if output is not None:
             output[START] = self._started_s
@@ -63,13 +74,20 @@ class CpuTimes:
         self._starts_s.append(getattr(node, "workeroutput", {}).get(START, 0.0))
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Add up by file."""
-        spent_s = dict(report.user_properties).get(SPENT, 0.0)
+        """Add up by file, and look whether a test has a reason for what it spent."""
+        said = dict(report.user_properties)
+        spent_s = said.get(SPENT, 0.0)
         assert isinstance(spent_s, float)
         self._files_s[report.nodeid.partition("::")[0]] += spent_s
+        if report.when == "call" and spent_s > USUAL_S_MAX and REASON not in said and not FULL:
+            self._unexplained.append((spent_s, report.nodeid))
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """The files that took most, and the whole."""
+        """The tests that took too much, the files that took most, and the whole."""
+        if self._unexplained:
+            terminalreporter.section("too much processor time without a reason", red=True)
+            for spent_s, nodeid in self._unexplained:
+                terminalreporter.line(f"{spent_s:6.1f} s  {nodeid}", red=True)
         files = sorted(self._files_s.items(), key=lambda row: -row[1])
         shown = [row for row in files[:FILES_SHOWN] if row[1] >= SHOWN_S_MIN]
         if not shown:
