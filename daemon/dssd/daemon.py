@@ -44,6 +44,7 @@ from dssd.events.events import Events
 from dssd.events.kinds import FILE_QUARANTINED
 from dssd.events.limits import ERRORS_SHOWN_MS
 from dssd.events.model import Event
+from dssd.heap_upkeep import HeapUpkeep
 from dssd.leaders.gone_streams import GoneStreams
 from dssd.leaders.groups import Groups
 from dssd.leaders.registry import BOOT_ID_BYTES, Registry
@@ -213,7 +214,7 @@ class Daemon:
                 audit,
                 parts.events.note,
                 Capacity(max(1, connections_max() // len(addresses))),
-                known_bytes=lambda: 0,
+                known_bytes=lambda: parts.sessions.held_bytes,
             )
             self._listening = doors.bind(addresses, operators)
             background = self._background(parts, doors, tasks)
@@ -248,6 +249,7 @@ class Daemon:
         return [
             *watches,
             tasks.create_task(self._watch_for_crash(), name="watch for a crash"),
+            tasks.create_task(HeapUpkeep().run(), name="heap"),
             tasks.create_task(retention.run(), name="retention"),
             tasks.create_task(ahead.run(), name="retention ahead"),
             tasks.create_task(parts.groups.keep(), name="keep groups"),

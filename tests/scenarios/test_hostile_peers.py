@@ -17,7 +17,8 @@ from dss_core.errors import OutcomeUnknown, PermissionDenied, Unreachable
 from dssctl import connection
 from dssctl.settings import Settings
 from dssd.data_directory import OPERATORS_SOCKET_NAME, SOCKET_NAME
-from dssd.limits import CONNECTIONS_MAX, HANDSHAKE_TIMEOUT_MS
+from dssd.limits import CONNECTIONS_MAX
+from dssd.rpc.limits import HANDSHAKE_TIMEOUT_MS
 from support.daemon_process import DaemonProcess, running, short_directory
 from support.raw_http2 import GOAWAY, PING, RawPeer, frame
 

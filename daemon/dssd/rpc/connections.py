@@ -21,8 +21,8 @@ from typing import NoReturn
 from dssd.addresses import Address, UnixAddress
 from dssd.events.kinds import PEER_REFUSED
 from dssd.events.model import Event, Note
+from dssd.fair_share import fair_level
 from dssd.loop_yield import LoopTurn
-from dssd.rpc.fair_share import fair_level
 from dssd.rpc.limits import CONNECTIONS_LOOK_AGAIN_S, CONNECTIONS_LOOK_S, PEER_CONNECTIONS_MIN
 from dssd.rpc.unix_peers import Process, credentials_of, descriptors, duplicate, process_of
 

@@ -52,3 +52,13 @@ HEAP_BOUNDED_BYTES = (
     TAIL_CACHE_BYTES_MAX + WRITER_QUEUE_BYTES_MAX + APPEND_BYTES_IN_FLIGHT_MAX + (64 << 20)
 )
 """What other bounds let the heap hold, caches and queues of log and store."""
+
+CONCURRENT_STREAMS_MAX = 128
+"""Calls per connection. A client needs a handful, and one for each topic that it produces to; more
+wait in the client. Each may bring half a message of the largest size, 4 MiB."""
+
+PEER_PING_INTERVAL_MIN_MS = 1_000
+"""Clients ping every 2 s; a peer that pings faster than this is told to go away."""
+
+HANDSHAKE_TIMEOUT_MS = 5_000
+"""A connection that says nothing must not hold a descriptor for long."""

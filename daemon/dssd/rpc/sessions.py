@@ -120,9 +120,18 @@ async def _read_items(session: Session, requests: Requests) -> None:
 
 
 async def _write_items(session: Session, context: Context) -> None:
-    while (item := await session.outgoing.take()) is not None:
-        if not await _write(context, encoded(item)):
-            return
+    try:
+        while (message := await _next_message(session)) is not None:
+            if not await _write(context, message):
+                return
+    finally:
+        session.outgoing.written()
+
+
+async def _next_message(session: Session) -> sessions_pb2.SessionDown | None:
+    # The item is let go here: while a client reads nothing, its bytes would lie there once more.
+    item = await session.outgoing.take()
+    return None if item is None else encoded(item)
 
 
 async def _write(context: Context, message: sessions_pb2.SessionDown) -> bool:

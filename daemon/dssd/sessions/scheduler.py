@@ -72,6 +72,7 @@ from dssd.sessions.client_items import (
     Settled,
     Status,
 )
+from dssd.sessions.delivery_budget import DeliveryAccount
 from dssd.sessions.delivery_trouble import DeliveryTrouble
 from dssd.sessions.session_parts import Services
 from dssd.store.rows import GroupRow
@@ -113,6 +114,7 @@ class Scheduler:
         self,
         opened: Opened,
         services: Services,
+        account: DeliveryAccount,
         *,
         send: Callable[[Down], None],
         over: Callable[[Agent, Ended], None],
@@ -121,6 +123,7 @@ class Scheduler:
         self.handler = Handler(subscriber, services.registry, self)
         self.drained = asyncio.Event()
         """After `drain`: the client has said how far it handed out, or had its time to."""
+        self._account = account
         self._send = send
         self._over = over
         self._log = services.log
@@ -160,6 +163,7 @@ class Scheduler:
         now_ms = self._clock.now_ms()
         for effect in self._window.step(given, now_ms):
             self._carry_out(effect, now_ms)
+        self._account.window(self._window.held_bytes)
         if self._draining and self._window.drained:
             self.drained.set()
         at_ms = self._window.wake_at_ms
@@ -215,6 +219,7 @@ class Scheduler:
             return
         self.feed(Closing())
         self._closed = True
+        self._account.close()
         self.handler.disconnect(self._clock.now_ms())
         for grant in self._grants.values():
             grant.unwatch()
@@ -249,17 +254,24 @@ class Scheduler:
     async def serve_reads(self) -> None:
         """Read the log, one chunk after the other."""
         while True:
-            read = await self._reads.get()
-            self.feed(await self._chunk(read))
+            # Kept in no variable: it would lie here until the next one has come.
+            self.feed(await self._within_budget(await self._reads.get()))
 
-    async def _chunk(self, read: Read) -> ChunkRead | ReadFailed:
+    async def _within_budget(self, read: Read) -> ChunkRead | ReadFailed:
+        bytes_max = await self._account.take(read.bytes_max)
+        try:
+            return await self._chunk(read, bytes_max)
+        finally:
+            self._account.read(bytes_max)
+
+    async def _chunk(self, read: Read, bytes_max: int) -> ChunkRead | ReadFailed:
         grant = self._grants.get(read.grant)
         nothing = ChunkRead(read.grant, read.offset, b"", (), 0, read.offset, read.offset)
         if grant is None:
             return nothing
         try:
             chunk = await self._log.read(
-                read.stream, read.offset, bytes_max=read.bytes_max, matching=grant.matching
+                read.stream, read.offset, bytes_max=bytes_max, matching=grant.matching
             )
         except StreamNotFound:
             # Its topic was removed; the leader takes the stream back.
