@@ -7,7 +7,7 @@ importing this package costs no gRPC and no pyarrow, and no wire message is part
 from dss_client import changes
 from dss_client._client import Client, connect
 from dss_client._endpoint import operators_endpoint
-from dss_client.daemon import DaemonStatus, Quarantined, UnreadLoss
+from dss_client.daemon import DaemonStatus, Held, PeerHeld, Quarantined, UnreadLoss
 from dss_client.events import Event, EventPage
 from dss_client.groups import Borrower, Grant, Group, GroupDescription
 from dss_client.offsets import GroupOffsets, StreamOffsets
@@ -37,8 +37,10 @@ __all__ = [
     "Group",
     "GroupDescription",
     "GroupOffsets",
+    "Held",
     "Operation",
     "OperationPlan",
+    "PeerHeld",
     "Producer",
     "Quarantined",
     "Reader",

@@ -56,6 +56,11 @@ class Connections:
         """How many connections each peer had at the last look."""
         return self._held
 
+    @property
+    def most(self) -> int:
+        """How many there may be."""
+        return self._max
+
     def process(self, pid: int) -> Process | None:
         """The process of that id, if it was connected at the last look."""
         return self._processes.get(pid)

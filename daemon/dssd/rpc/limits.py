@@ -31,6 +31,9 @@ OPERATOR_CONNECTIONS_MAX = 64
 OPERATOR_CALLS_MAX = 256
 """What is kept for operators, at a socket of their own: a few people and what watches for them."""
 
+PEERS_SHOWN_MAX = 5
+"""Peers in the daemon's status, those that hold most."""
+
 PEER_CALLS_MIN = 8
 """Calls that every peer may have open, however few are left."""
 

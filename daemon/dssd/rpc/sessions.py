@@ -34,6 +34,11 @@ class SessionsServicer(sessions_pb2_grpc.SessionsServicer):
 
     def __init__(self, sessions: Sessions) -> None:
         self._sessions = sessions
+        self._attached: dict[Context, Session] = {}
+
+    def attached(self) -> list[tuple[Context, Session]]:
+        """The calls of connected clients, and their sessions."""
+        return list(self._attached.items())
 
     async def Attach(  # type: ignore[override] # it writes to the context; the stub says iterator
         self, request_iterator: Requests, context: Context
@@ -48,9 +53,11 @@ class SessionsServicer(sessions_pb2_grpc.SessionsServicer):
             return
         if session is None:
             return
+        self._attached[context] = session
         try:
             await self._serve(session, request_iterator, context)
         finally:
+            del self._attached[context]
             self._sessions.detach(session)
 
     async def List(
