@@ -20,6 +20,9 @@ from pathlib import Path
 from typing import Any, Self
 
 PROGRAMS = Path(__file__).parent / "programs"
+LIBRARIES = (PROGRAMS.parent, PROGRAMS.parents[1] / "tests")
+"""Where programs find what they share, and the hand-written HTTP/2 of the tests."""
+
 READY = b"ready"
 """In the line with which a program says that it has begun."""
 LISTENING = b"listening"
@@ -137,7 +140,8 @@ async def started_program(
 ) -> AsyncIterator[Process]:
     """A program that runs beside the block and is ended with it."""
     command = (sys.executable, str(PROGRAMS / f"{name}.py"), *arguments)
-    env = {**os.environ, "PYTHONPATH": str(PROGRAMS.parent)}
+    inherited = os.environ.get("PYTHONPATH", "")
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([*map(str, LIBRARIES), inherited])}
     async with asyncio.TaskGroup() as tasks:
         program = await Process.start(tasks, name, command, heard=heard, env=env)
         try:

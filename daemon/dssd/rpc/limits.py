@@ -19,9 +19,9 @@ PEER_CONNECTIONS_MIN = 8
 """Connections that no peer loses, however few are left: a client has one, a program a few."""
 
 CONNECTIONS_LOOK_S = 0.5
-CONNECTIONS_LOOK_AGAIN_S = 0.1
+CONNECTIONS_LOOK_AGAIN_S = 0.25
 """How often it is looked who is connected, and how soon again where a peer lost connections: it
-may fill what became free in less than half a second. A look at 4,096 costs 20 ms in steps."""
+fills what became free in about half a second. A look at 4,096 costs 20 ms in steps."""
 
 CONNECTION_IDLE_MS = 60_000
 """A connection without a call is ended after so long; gRPC's clients connect again by
