@@ -20,6 +20,9 @@ from pathlib import Path
 from typing import Any, Self
 
 PROGRAMS = Path(__file__).parent / "programs"
+LIBRARIES = (PROGRAMS.parent, PROGRAMS.parents[1] / "tests")
+"""Where programs find what they share, and the hand-written HTTP/2 of the tests."""
+
 READY = b"ready"
 """In the line with which a program says that it has begun."""
 LISTENING = b"listening"
@@ -138,7 +141,7 @@ async def started_program(
     """A program that runs beside the block and is ended with it."""
     command = (sys.executable, str(PROGRAMS / f"{name}.py"), *arguments)
     # Before what the caller has: a checkout that is not installed is measured by its own path.
-    paths = [str(PROGRAMS.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
+    paths = [*map(str, LIBRARIES), *filter(None, [os.environ.get("PYTHONPATH")])]
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
     async with asyncio.TaskGroup() as tasks:
         program = await Process.start(tasks, name, command, heard=heard, env=env)

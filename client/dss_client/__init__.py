@@ -16,7 +16,7 @@ from dss_client.answers import (
     Stuck,
     WhyAnswer,
 )
-from dss_client.daemon import DaemonStatus, Quarantined, UnreadLoss
+from dss_client.daemon import DaemonStatus, Held, PeerHeld, Quarantined, UnreadLoss
 from dss_client.events import Event, EventPage
 from dss_client.groups import Borrower, Grant, Group, GroupDescription
 from dss_client.offsets import GroupOffsets, StreamOffsets
@@ -46,9 +46,11 @@ __all__ = [
     "Group",
     "GroupDescription",
     "GroupOffsets",
+    "Held",
     "Looked",
     "Operation",
     "OperationPlan",
+    "PeerHeld",
     "Producer",
     "Quarantined",
     "Reader",

@@ -35,6 +35,30 @@ class UnreadLoss:
 
 
 @dataclass(frozen=True, slots=True)
+class Held:
+    """What all clients together hold of what they share, and may hold."""
+
+    connections: int
+    connections_max: int
+    calls: int
+    calls_max: int
+    delivery_bytes: int
+    """Read for clients, and not yet taken by them."""
+    delivery_bytes_max: int
+
+
+@dataclass(frozen=True, slots=True)
+class PeerHeld:
+    """What a peer of the daemon holds: a process of its machine, or an address."""
+
+    peer: str
+    connections: int
+    calls: int
+    sessions: int
+    delivery_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class DaemonStatus:
     """How a daemon stands."""
 
@@ -64,6 +88,11 @@ class DaemonStatus:
     """Which, the latest last."""
     errors_in_a_day: int
     """Events of severity error, told in the last 24 hours."""
+    operators_socket: str
+    """Where operators are served when nobody else is; empty where nowhere."""
+    held: Held
+    peers: tuple[PeerHeld, ...]
+    """A few, those that hold most."""
 
 
 class Daemon:
@@ -109,4 +138,19 @@ class Daemon:
                 for each in reply.unread_losses
             ),
             errors_in_a_day=reply.errors_in_a_day,
+            operators_socket=reply.operators_socket,
+            held=Held(
+                reply.held.connections,
+                reply.held.connections_max,
+                reply.held.calls,
+                reply.held.calls_max,
+                reply.held.delivery_bytes,
+                reply.held.delivery_bytes_max,
+            ),
+            peers=tuple(
+                PeerHeld(
+                    each.peer, each.connections, each.calls, each.sessions, each.delivery_bytes
+                )
+                for each in reply.peers
+            ),
         )

@@ -44,6 +44,7 @@ from dssd.events.events import Events
 from dssd.events.kinds import FILE_QUARANTINED
 from dssd.events.limits import ERRORS_SHOWN_MS
 from dssd.events.model import Event
+from dssd.heap_upkeep import HeapUpkeep
 from dssd.leaders.gone_streams import GoneStreams
 from dssd.leaders.groups import Groups
 from dssd.leaders.registry import BOOT_ID_BYTES, Registry
@@ -63,6 +64,7 @@ from dssd.rpc.events import EventsServicer
 from dssd.rpc.groups import GrantsServicer, GroupsServicer
 from dssd.rpc.log import LogServicer
 from dssd.rpc.operations import OperationsServicer
+from dssd.rpc.peers_held import greediest
 from dssd.rpc.server import Capacity, Register
 from dssd.rpc.sessions import SessionsServicer
 from dssd.rpc.topics import TopicsServicer
@@ -122,6 +124,7 @@ class Daemon:
         self._boot_id = os.urandom(BOOT_ID_BYTES)
         self._started_at_ms = clock.wall_ms()
         self._listening: tuple[Address, ...] = ()
+        self._doors: Doors | None = None
         self._stop = asyncio.Event()
         self._crashed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
@@ -220,13 +223,13 @@ class Daemon:
             addresses = self._config.listen
             peers = UnixPeers(addresses if operators is None else (*addresses, operators))
             audit = Audit(parts.events.note, peers, self._clock)
-            doors = Doors(
+            doors = self._doors = Doors(
                 self._registers(parts, log_servicer, peers),
                 self._crash,
                 audit,
                 parts.events.note,
                 Capacity(max(1, connections_max() // len(addresses))),
-                known_bytes=lambda: 0,
+                known_bytes=lambda: parts.sessions.held_bytes,
             )
             self._listening = doors.bind(addresses, operators)
             background = self._background(parts, doors, tasks)
@@ -261,6 +264,7 @@ class Daemon:
         return [
             *watches,
             tasks.create_task(self._watch_for_crash(), name="watch for a crash"),
+            tasks.create_task(HeapUpkeep().run(), name="heap"),
             tasks.create_task(retention.run(), name="retention"),
             tasks.create_task(ahead.run(), name="retention ahead"),
             tasks.create_task(parts.groups.keep(), name="keep groups"),
@@ -291,7 +295,7 @@ class Daemon:
         sessions = SessionsServicer(parts.sessions)
         events = EventsServicer(parts.events)
         operations = OperationsServicer(parts.operations, parts.catalogue, peers)
-        daemon = DaemonServicer(lambda: self._facts(parts))
+        daemon = DaemonServicer(lambda: self._facts(parts, sessions))
         return [
             lambda server: topics_pb2_grpc.add_TopicsServicer_to_server(topics, server),
             lambda server: groups_pb2_grpc.add_GroupsServicer_to_server(groups, server),
@@ -312,7 +316,9 @@ class Daemon:
     async def _watch_for_crash(self) -> None:
         await self._crashed
 
-    async def _facts(self, parts: _Parts) -> DaemonFacts:
+    async def _facts(self, parts: _Parts, sessions: SessionsServicer) -> DaemonFacts:
+        doors = self._doors
+        assert doors is not None, "it is asked by a call"
         topics = parts.catalogue.topics()
         streams = [stream for topic in topics for stream in topic.streams()]
         counts = parts.sessions.counts()
@@ -338,6 +344,9 @@ class Daemon:
             unread_records_gone=parts.unread.records,
             unread_losses=tuple(parts.unread.losses()[-limits.UNREAD_LOSSES_SHOWN_MAX :]),
             errors_in_a_day=parts.events.errors_since(self._clock.wall_ms() - ERRORS_SHOWN_MS),
+            operators_socket=doors.operators_socket,
+            held=doors.held(parts.sessions.held_bytes),
+            peers=await greediest(doors.connections, doors.calls, sessions),
         )
 
     def _state(self, parts: _Parts) -> tuple[str, str]:

@@ -52,10 +52,6 @@ FORMAT_FILE_BYTES_MAX = 256
 
 # The server
 
-CONCURRENT_STREAMS_MAX = 128
-"""Calls per connection. A client needs a handful, and one for each topic that it produces to; more
-wait in the client. Each may bring half a message of the largest size, 4 MiB."""
-
 KEEPALIVE_TIME_MS = 2_000
 PING_TIMEOUT_MS = 3_000
 """A frozen peer is cut after both together, 5 s, which is below the lease. (The option that
@@ -66,12 +62,6 @@ CLOG_LOOKS_MAX = 7
 """A frozen peer whose socket is full is not reached by a ping. It is cut once the kernel has held
 the same unread bytes for it at so many looks in a row, 3 s as with the ping: where the socket fills
 up before the ping would have left, 5.5 s after it froze, which is below the lease."""
-
-PEER_PING_INTERVAL_MIN_MS = 1_000
-"""Clients ping every 2 s; a peer that pings faster than this is told to go away."""
-
-HANDSHAKE_TIMEOUT_MS = 5_000
-"""A connection that says nothing must not hold a descriptor for long."""
 
 ERROR_FIELD_BYTES_MAX = 512
 """Trailing metadata is small, and a reply holds many refusals: a long field is cut, never a reason
@@ -162,6 +152,13 @@ faults (measured: half of the daemon's system time)."""
 
 MALLOC_KEEP_BYTES = 32 << 20
 """Free memory that the heap keeps at its end, so that it is not given back and taken again."""
+
+HEAP_KEPT_BYTES = 128 << 20
+"""Pages that are free and kept for the next rush, beside those of a quiet time."""
+
+HEAP_LOOK_S = 10.0
+"""How often it is looked whether there is more: to give it back takes a quarter of a second for
+each gigabyte, in a thread, and whoever wants memory meanwhile may wait for some of it."""
 
 CONFIG_BYTES_MAX = 64 << 10
 """A configuration file; what is beyond is not read, and breaks it."""

@@ -60,7 +60,7 @@ def serve(config: Config, *, temporary: Path | None = None) -> None:
     """
     os.umask(PRIVATE_UMASK)
     raise_limit()
-    _keep_large_blocks()
+    keep_large_blocks()
     collect_seldom()
     sys.setswitchinterval(THREAD_SWITCH_S)
     logging.basicConfig(
@@ -77,7 +77,7 @@ def collect_seldom() -> None:
     gc.set_threshold(COLLECT_AFTER_OBJECTS, COLLECT_MIDDLE_AFTER, COLLECT_ALL_AFTER)
 
 
-def _keep_large_blocks() -> None:
+def keep_large_blocks() -> None:
     """Let glibc serve blocks of a frame's size from its heap; other libraries are left alone."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:

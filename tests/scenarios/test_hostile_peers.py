@@ -17,7 +17,8 @@ from dss_core.errors import OutcomeUnknown, PermissionDenied, Unreachable
 from dssctl import connection
 from dssctl.settings import Settings
 from dssd.data_directory import OPERATORS_SOCKET_NAME, SOCKET_NAME
-from dssd.limits import CONNECTIONS_MAX, HANDSHAKE_TIMEOUT_MS
+from dssd.limits import CONNECTIONS_MAX
+from dssd.rpc.limits import HANDSHAKE_TIMEOUT_MS
 from support.daemon_process import DaemonProcess, running, short_directory
 from support.raw_http2 import GOAWAY, PING, RawPeer, frame
 
@@ -71,6 +72,8 @@ async def test_one_peer_with_all_connections_loses_half_and_nobody_else_is_locke
             assert status.state == "serving"
             refused = await event_of(early, "peer.refused")
             assert "pid" in refused.subject
+            (greediest, *_) = (await early.daemon.status()).peers
+            assert (greediest.peer, greediest.calls) == (refused.subject, 0)
             # Sooner than a connection that says nothing is ended anyway.
             async with asyncio.timeout(HANDSHAKE_TIMEOUT_MS / 1_000 / 2):
                 await comes_in(daemon)

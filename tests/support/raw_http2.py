@@ -87,7 +87,7 @@ class RawPeer:
         while at < len(data):
             room = min(self._window, self._stream_windows[stream], FRAME_BYTES_MAX)
             if room <= 0:
-                self._take_frame()
+                self.take_frame()
                 continue
             piece = data[at : at + room]
             self.send(frame(DATA, 0, stream, piece))
@@ -98,9 +98,23 @@ class RawPeer:
     def heard(self, kind: int, stream: int | None = None) -> bytes:
         """The payload of the next frame of that kind, on that stream if it is said which."""
         while True:
-            found, found_stream, payload = self._take_frame()
+            found, found_stream, payload = self.take_frame()
             if found == kind and stream in (None, found_stream):
                 return payload
+
+    def take_frame(self) -> tuple[int, int, bytes]:
+        """The next frame: its kind, its stream and what it holds. Answered where it asks for it."""
+        head = self._exactly(_HEAD_BYTES)
+        payload = self._exactly(int.from_bytes(head[:3]))
+        kind, flags, stream = head[3], head[4], int.from_bytes(head[5:])
+        if kind == WINDOW_UPDATE:
+            self._widen(stream, int.from_bytes(payload))
+        elif kind == SETTINGS and not flags & ACK:
+            self._obey(payload)
+            self.send(frame(SETTINGS, ACK, 0, b""))
+        elif kind == PING and not flags & ACK:
+            self.send(frame(PING, ACK, 0, payload))
+        return kind, stream, payload
 
     def is_cut(self, within_s: float) -> bool:
         """Whether the server ends the connection in time; what it says until then is dropped."""
@@ -113,19 +127,6 @@ class RawPeer:
         except OSError:
             return True
         return True
-
-    def _take_frame(self) -> tuple[int, int, bytes]:
-        head = self._exactly(_HEAD_BYTES)
-        payload = self._exactly(int.from_bytes(head[:3]))
-        kind, flags, stream = head[3], head[4], int.from_bytes(head[5:])
-        if kind == WINDOW_UPDATE:
-            self._widen(stream, int.from_bytes(payload))
-        elif kind == SETTINGS and not flags & ACK:
-            self._obey(payload)
-            self.send(frame(SETTINGS, ACK, 0, b""))
-        elif kind == PING and not flags & ACK:
-            self.send(frame(PING, ACK, 0, payload))
-        return kind, stream, payload
 
     def _widen(self, stream: int, by: int) -> None:
         if stream:

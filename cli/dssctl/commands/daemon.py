@@ -1,18 +1,27 @@
 """``dssctl daemon``: the process itself."""
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import typer
 
 from dssctl.connection import ask
 from dssctl.output import Column, Instant, Item, Kind, Section, show_one
-from dssctl.output.model import size
+from dssctl.output.model import Cell, size
 from dssctl.tree import Command, noun, settings_of
 
 if TYPE_CHECKING:
     from dss_client import UnreadLoss
 
 app = noun("daemon")
+
+
+def _of(name: str) -> Cell:
+    def cell(item: Item, _now_us: int) -> str:
+        return f"{item[name]} of {item[f'{name}_max']}"
+
+    return cell
+
 
 STATUS_KIND = Kind(
     "DaemonStatus",
@@ -28,11 +37,15 @@ STATUS_KIND = Kind(
         Column("started_at", "UP"),
         Column("data_dir", "DATA-DIR"),
         Column("listening", "LISTENING"),
+        Column("operators_socket", "OPERATORS"),
         Column("topics", "TOPICS"),
         Column("streams", "STREAMS"),
         Column("groups", "GROUPS"),
         Column("sessions", "SESSIONS"),
         Column("sessions_waiting", "SESSIONS-AWAY"),
+        Column("connections", "CONNECTIONS", cell=_of("connections")),
+        Column("calls", "CALLS", cell=_of("calls")),
+        Column("delivery_bytes", "IN-DELIVERY", cell=size("delivery_bytes")),
         Column("log_bytes", "LOG-SIZE", cell=size("log_bytes")),
         Column("disk_free_bytes", "DISK-FREE", cell=size("disk_free_bytes")),
         Column("unread_records_gone", "UNREAD-GONE"),
@@ -66,9 +79,22 @@ UNREAD_LOSS_KIND = Kind(
 )
 
 
+PEER_KIND = Kind(
+    "PeerHeld",
+    (
+        Column("peer", "PEER"),
+        Column("connections", "CONNECTIONS", right=True),
+        Column("calls", "CALLS", right=True),
+        Column("sessions", "SESSIONS", right=True),
+        Column("delivery_bytes", "IN-DELIVERY", right=True, cell=size("delivery_bytes")),
+    ),
+    lambda item: str(item["peer"]),
+)
+
+
 @app.command(cls=Command)
 def status(context: typer.Context) -> None:
-    """Show how the daemon is: state, address, counts, disk, files set aside, unread losses."""
+    """Show how the daemon is: state, address, counts, who holds what, disk, losses."""
     settings = settings_of(context)
     answer = ask(settings, lambda client: client.daemon.status())
     item = {
@@ -79,11 +105,13 @@ def status(context: typer.Context) -> None:
         "started_at": Instant.of_ms(answer.started_at_ms),
         "data_dir": answer.data_dir,
         "listening": list(answer.listening),
+        "operators_socket": answer.operators_socket or None,
         "topics": answer.topics,
         "streams": answer.streams,
         "groups": answer.groups,
         "sessions": answer.sessions,
         "sessions_waiting": answer.sessions_waiting,
+        **asdict(answer.held),
         "log_bytes": answer.log_bytes,
         "disk_free_bytes": answer.disk_free_bytes,
         "unread_records_gone": answer.unread_records_gone,
@@ -92,10 +120,13 @@ def status(context: typer.Context) -> None:
         "boot_id": answer.boot_id,
         "quarantined": [{"file": each.file, "reason": each.reason} for each in answer.quarantined],
         "unread_losses": [_unread_loss(each) for each in answer.unread_losses],
+        "peers": [asdict(each) for each in answer.peers],
     }
     sections = [Section("quarantined", QUARANTINED_KIND)] if answer.quarantined else []
     if answer.unread_losses:
         sections.append(Section("unread_losses", UNREAD_LOSS_KIND))
+    if answer.peers:
+        sections.append(Section("peers", PEER_KIND))
     show_one(settings, STATUS_KIND, item, sections)
 
 

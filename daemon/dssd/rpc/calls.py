@@ -22,8 +22,8 @@ import grpc.aio
 from dss_core.errors import DssError, MessageUnreadable, Overloaded, TimedOut
 from dssd.events.kinds import PEER_REFUSED
 from dssd.events.model import Event, Note
+from dssd.fair_share import may_take_more
 from dssd.rpc.connections import Peer
-from dssd.rpc.fair_share import may_take_more
 from dssd.rpc.limits import ARRIVAL_BYTES_MAX, FIRST_MESSAGE_S, PEER_CALLS_MIN
 from dssd.rpc.origin import Context, said_pid
 from dssd.rpc.unix_peers import Process
@@ -42,7 +42,7 @@ class OpenCall:
         self.peer = peer
         self.quiet_since: float | None = None
         """When it began to wait for a message, by the loop's clock; None while it does not."""
-        self._context = context
+        self.context = context
         self._limit_s: float | None = FIRST_MESSAGE_S
         self._limit: asyncio.Timeout | None = None
         self._ended: DssError | None = None
@@ -63,7 +63,7 @@ class OpenCall:
         self.quiet_since = asyncio.get_running_loop().time()
         try:
             async with asyncio.timeout(self._limit_s) as self._limit:
-                message = await self._context.read()
+                message = await self.context.read()
         except TimeoutError:
             late = TimedOut(what="The first message of the call", seconds=FIRST_MESSAGE_S)
             raise self._ended or late from None
@@ -109,6 +109,15 @@ class Calls:
     def held(self) -> Mapping[Peer, int]:
         """How many calls each peer has open."""
         return self._held
+
+    @property
+    def most(self) -> int:
+        """How many there may be."""
+        return self._max
+
+    def open_calls(self) -> list[OpenCall]:
+        """All of them."""
+        return list(self._open)
 
     @contextmanager
     def open(self, context: Context) -> Iterator[OpenCall]:

@@ -21,8 +21,8 @@ from typing import NoReturn
 from dssd.addresses import Address, UnixAddress
 from dssd.events.kinds import PEER_REFUSED
 from dssd.events.model import Event, Note
+from dssd.fair_share import fair_level
 from dssd.loop_yield import LoopTurn
-from dssd.rpc.fair_share import fair_level
 from dssd.rpc.limits import CONNECTIONS_LOOK_AGAIN_S, CONNECTIONS_LOOK_S, PEER_CONNECTIONS_MIN
 from dssd.rpc.unix_peers import Process, credentials_of, descriptors, duplicate, process_of
 
@@ -55,6 +55,11 @@ class Connections:
     def held(self) -> Mapping[Peer, int]:
         """How many connections each peer had at the last look."""
         return self._held
+
+    @property
+    def most(self) -> int:
+        """How many there may be."""
+        return self._max
 
     def process(self, pid: int) -> Process | None:
         """The process of that id, if it was connected at the last look."""

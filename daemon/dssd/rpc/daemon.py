@@ -1,13 +1,14 @@
 """The servicer of `Daemon`: what this process is and how it stands."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import grpc.aio
 
 from dss_api.v1 import daemon_pb2, daemon_pb2_grpc
 from dssd.leaders.retention_losses import UnreadLoss
+from dssd.rpc.peers_held import Held, PeerHeld
 
 Context = grpc.aio.ServicerContext[Any, Any]
 
@@ -41,6 +42,11 @@ class DaemonFacts:
     """By topic and group, the latest last."""
     errors_in_a_day: int
     """Events of the worst severity, told in the last 24 hours."""
+    operators_socket: str
+    """Empty where there is none."""
+    held: Held
+    peers: tuple[PeerHeld, ...]
+    """Who holds most of it."""
 
 
 class DaemonServicer(daemon_pb2_grpc.DaemonServicer):
@@ -88,4 +94,7 @@ class DaemonServicer(daemon_pb2_grpc.DaemonServicer):
                 for loss in facts.unread_losses
             ],
             errors_in_a_day=facts.errors_in_a_day,
+            operators_socket=facts.operators_socket,
+            held=daemon_pb2.Held(**asdict(facts.held)),
+            peers=[daemon_pb2.PeerHeld(**asdict(peer)) for peer in facts.peers],
         )

@@ -22,9 +22,11 @@ from dssd.rpc.audit import Audit
 from dssd.rpc.calls import Calls
 from dssd.rpc.connections import Connections
 from dssd.rpc.limits import OPERATOR_CALLS_MAX, OPERATOR_CONNECTIONS_MAX
+from dssd.rpc.peers_held import Held
 from dssd.rpc.principal import Role
 from dssd.rpc.server import Capacity, Register, RpcServer
 from dssd.rpc.slow_consumers import SlowConsumerWatch
+from dssd.sessions.limits import DELIVERY_BYTES_MAX
 
 _LOG = logging.getLogger(__name__)
 
@@ -58,6 +60,8 @@ class Doors:
         self._note = note
         self._known_bytes = known_bytes
         self._addresses: tuple[Address, ...] = ()
+        self.operators_socket = ""
+        """Empty where there is none."""
         self.connections = Connections(note, capacity.connections_max)
         """Those of clients."""
         self.calls = Calls(capacity.calls_max, note, self.connections.process)
@@ -78,12 +82,24 @@ class Doors:
         Raises:
             AddressInUse: another process listens there, or it is not allowed.
         """
+        self.operators_socket = "" if operators is None else str(operators)
         bound = self._clients.bind(addresses)
         own = () if operators is None else self._operators.bind([operators])
         self.connections.listens_at(bound)
         self._reserve.listens_at(own)
         self._addresses = (*bound, *own)
         return bound
+
+    def held(self, delivery_bytes: int) -> Held:
+        """What clients hold."""
+        return Held(
+            connections=sum(self.connections.held.values()),
+            connections_max=self.connections.most,
+            calls=sum(self.calls.held.values()),
+            calls_max=self.calls.most,
+            delivery_bytes=delivery_bytes,
+            delivery_bytes_max=DELIVERY_BYTES_MAX,
+        )
 
     def watches(self) -> Sequence[tuple[str, Coroutine[None, None, NoReturn]]]:
         """What has to run while they are open, with its name."""

@@ -19,9 +19,9 @@ PEER_CONNECTIONS_MIN = 8
 """Connections that no peer loses, however few are left: a client has one, a program a few."""
 
 CONNECTIONS_LOOK_S = 0.5
-CONNECTIONS_LOOK_AGAIN_S = 0.1
+CONNECTIONS_LOOK_AGAIN_S = 0.25
 """How often it is looked who is connected, and how soon again where a peer lost connections: it
-may fill what became free in less than half a second. A look at 4,096 costs 20 ms in steps."""
+fills what became free in about half a second. A look at 4,096 costs 20 ms in steps."""
 
 CONNECTION_IDLE_MS = 60_000
 """A connection without a call is ended after so long; gRPC's clients connect again by
@@ -30,6 +30,9 @@ themselves."""
 OPERATOR_CONNECTIONS_MAX = 64
 OPERATOR_CALLS_MAX = 256
 """What is kept for operators, at a socket of their own: a few people and what watches for them."""
+
+PEERS_SHOWN_MAX = 5
+"""Peers in the daemon's status, those that hold most."""
 
 PEER_CALLS_MIN = 8
 """Calls that every peer may have open, however few are left."""
@@ -52,3 +55,13 @@ HEAP_BOUNDED_BYTES = (
     TAIL_CACHE_BYTES_MAX + WRITER_QUEUE_BYTES_MAX + APPEND_BYTES_IN_FLIGHT_MAX + (64 << 20)
 )
 """What other bounds let the heap hold, caches and queues of log and store."""
+
+CONCURRENT_STREAMS_MAX = 128
+"""Calls per connection. A client needs a handful, and one for each topic that it produces to; more
+wait in the client. Each may bring half a message of the largest size, 4 MiB."""
+
+PEER_PING_INTERVAL_MIN_MS = 1_000
+"""Clients ping every 2 s; a peer that pings faster than this is told to go away."""
+
+HANDSHAKE_TIMEOUT_MS = 5_000
+"""A connection that says nothing must not hold a descriptor for long."""

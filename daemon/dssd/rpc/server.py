@@ -19,7 +19,12 @@ from dssd.addresses import Address, TcpAddress, UnixAddress
 from dssd.rpc.audit import Audit
 from dssd.rpc.calls import Calls
 from dssd.rpc.guard import Guard
-from dssd.rpc.limits import CONNECTION_IDLE_MS
+from dssd.rpc.limits import (
+    CONCURRENT_STREAMS_MAX,
+    CONNECTION_IDLE_MS,
+    HANDSHAKE_TIMEOUT_MS,
+    PEER_PING_INTERVAL_MIN_MS,
+)
 from dssd.rpc.principal import Role
 
 OPTIONS: tuple[tuple[str, int], ...] = (
@@ -27,13 +32,13 @@ OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),
     ("grpc.max_send_message_length", MESSAGE_BYTES_MAX),
     ("grpc.max_metadata_size", METADATA_BYTES_MAX),
-    ("grpc.max_concurrent_streams", limits.CONCURRENT_STREAMS_MAX),
+    ("grpc.max_concurrent_streams", CONCURRENT_STREAMS_MAX),
     ("grpc.keepalive_time_ms", limits.KEEPALIVE_TIME_MS),
     ("grpc.http2.ping_timeout_ms", limits.PING_TIMEOUT_MS),
     ("grpc.keepalive_permit_without_calls", 1),
     ("grpc.http2.max_pings_without_data", 0),
-    ("grpc.http2.min_recv_ping_interval_without_data_ms", limits.PEER_PING_INTERVAL_MIN_MS),
-    ("grpc.server_handshake_timeout_ms", limits.HANDSHAKE_TIMEOUT_MS),
+    ("grpc.http2.min_recv_ping_interval_without_data_ms", PEER_PING_INTERVAL_MIN_MS),
+    ("grpc.server_handshake_timeout_ms", HANDSHAKE_TIMEOUT_MS),
     ("grpc.max_connection_idle_ms", CONNECTION_IDLE_MS),
 )
 

@@ -34,6 +34,11 @@ class SessionsServicer(sessions_pb2_grpc.SessionsServicer):
 
     def __init__(self, sessions: Sessions) -> None:
         self._sessions = sessions
+        self._attached: dict[Context, Session] = {}
+
+    def attached(self) -> list[tuple[Context, Session]]:
+        """The calls of connected clients, and their sessions."""
+        return list(self._attached.items())
 
     async def Attach(  # type: ignore[override] # it writes to the context; the stub says iterator
         self, request_iterator: Requests, context: Context
@@ -48,9 +53,11 @@ class SessionsServicer(sessions_pb2_grpc.SessionsServicer):
             return
         if session is None:
             return
+        self._attached[context] = session
         try:
             await self._serve(session, request_iterator, context)
         finally:
+            del self._attached[context]
             self._sessions.detach(session)
 
     async def List(
@@ -120,9 +127,18 @@ async def _read_items(session: Session, requests: Requests) -> None:
 
 
 async def _write_items(session: Session, context: Context) -> None:
-    while (item := await session.outgoing.take()) is not None:
-        if not await _write(context, encoded(item)):
-            return
+    try:
+        while (message := await _next_message(session)) is not None:
+            if not await _write(context, message):
+                return
+    finally:
+        session.outgoing.written()
+
+
+async def _next_message(session: Session) -> sessions_pb2.SessionDown | None:
+    # The item is let go here: while a client reads nothing, its bytes would lie there once more.
+    item = await session.outgoing.take()
+    return None if item is None else encoded(item)
 
 
 async def _write(context: Context, message: sessions_pb2.SessionDown) -> bool:

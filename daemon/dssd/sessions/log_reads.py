@@ -19,6 +19,7 @@ from dss_core.ids import StreamId
 from dss_core.progress import Ranges
 from dssd.log.port import Chunk, Log
 from dssd.machines.delivery.events import ChunkRead, Read, ReadFailed
+from dssd.sessions.delivery_budget import DeliveryAccount
 from dssd.sessions.delivery_trouble import DeliveryTrouble
 from dssd.sessions.limits import READ_AT_ONCE_BYTES_MAX, READ_AT_ONCE_COST_BYTES
 from dssd.subscriptions.agent import Agent
@@ -45,11 +46,13 @@ class LogReads:
         self,
         log: Log,
         trouble: DeliveryTrouble,
+        account: DeliveryAccount,
         grants: Mapping[int, SessionGrant],
         not_done: Callable[[int, Ranges], Ranges],
     ) -> None:
         self._log = log
         self._trouble = trouble
+        self._account = account
         self._grants = grants
         self._not_done = not_done
         self._asked: deque[Read] = deque()
@@ -83,12 +86,19 @@ class LogReads:
     async def next(self) -> Answer:
         """The answer of the next read that is for the readers."""
         read = await self._queue.get()
+        bytes_max = await self._account.take(read.bytes_max)
+        try:
+            return await self._from_log(read, bytes_max)
+        finally:
+            self._account.read(bytes_max)
+
+    async def _from_log(self, read: Read, bytes_max: int) -> Answer:
         grant = self._grants.get(read.grant)
         if grant is None:
             return _nothing(read)
         try:
             chunk = await self._log.read(
-                read.stream, read.offset, bytes_max=read.bytes_max, matching=grant.matching
+                read.stream, read.offset, bytes_max=bytes_max, matching=grant.matching
             )
         except StreamNotFound:
             # Its topic was removed; the leader takes the stream back.
@@ -106,9 +116,12 @@ class LogReads:
         grant = self._grants.get(read.grant)
         if grant is None:
             return _nothing(read)
+        bytes_max = self._account.room(read.bytes_max)
+        if not bytes_max:
+            return None
         try:
             chunk = self._log.read_in_memory(
-                read.stream, read.offset, bytes_max=read.bytes_max, matching=grant.matching
+                read.stream, read.offset, bytes_max=bytes_max, matching=grant.matching
             )
         except StreamNotFound:
             return _nothing(read)

@@ -15,6 +15,8 @@ from dss_core.progress import normalised
 from dssd.limits import DELIVERY_BYTES_USUAL, OUTGOING_ITEMS_MAX
 from dssd.machines.delivery.events import Deliver
 from dssd.sessions.client_items import Down
+from dssd.sessions.delivery_budget import DeliveryAccount
+from dssd.sessions.limits import DELIVERY_WRITE_COPIES
 
 
 class _Pile:
@@ -48,9 +50,15 @@ class _Pile:
 
 
 class Outgoing:
-    """One producer of items and one consumer, on one loop."""
+    """One producer of items and one consumer, on one loop.
 
-    def __init__(self) -> None:
+    The account is told of the bytes of records, until the next item is taken: who takes one writes
+    it before it asks again.
+    """
+
+    def __init__(self, account: DeliveryAccount) -> None:
+        self._account = account
+        self._writing = 0
         self._items: deque[Down | _Pile] = deque()
         self._piles: dict[int, _Pile] = {}
         """By grant: the pile that a delivery may still join."""
@@ -74,6 +82,7 @@ class Outgoing:
         return True
 
     def _put_delivery(self, item: Deliver) -> None:
+        self._account.queued(len(item.frames))
         pile = self._piles.get(item.grant)
         if pile is None or not pile.add(item):
             pile = self._piles[item.grant] = _Pile(item)
@@ -82,11 +91,14 @@ class Outgoing:
     def close(self) -> None:
         """Take no more items; queued items are still sent, except records."""
         self._closed = True
+        dropped = sum(item.bytes for item in self._items if type(item) is _Pile)
+        self._account.queued(-dropped)
         self._items = deque(item for item in self._items if type(item) is not _Pile)
         self._changed.set()
 
     async def take(self) -> Down | None:
         """The next item; None when the queue is closed and empty."""
+        self.written()
         while not self._items:
             if self._closed:
                 return None
@@ -99,4 +111,12 @@ class Outgoing:
         grant = item.deliveries[0].grant
         if self._piles.get(grant) is item:
             del self._piles[grant]
+        self._writing = item.bytes * DELIVERY_WRITE_COPIES
+        self._account.queued(self._writing - item.bytes)
         return item.joined()
+
+    def written(self) -> None:
+        """What was taken last has left, or never will."""
+        if self._writing:
+            self._account.queued(-self._writing)
+            self._writing = 0

@@ -71,6 +71,7 @@ from dssd.sessions.client_items import (
     Settled,
     Status,
 )
+from dssd.sessions.delivery_budget import DeliveryAccount
 from dssd.sessions.delivery_trouble import DeliveryTrouble
 from dssd.sessions.listing import HeldRecord
 from dssd.sessions.log_reads import LogReads, SessionGrant
@@ -102,6 +103,7 @@ class Scheduler:
         self,
         opened: Opened,
         services: Services,
+        account: DeliveryAccount,
         *,
         send: Callable[[Down], None],
         over: Callable[[Agent, Ended], None],
@@ -110,6 +112,7 @@ class Scheduler:
         self.handler = Handler(subscriber, services.registry, self)
         self.drained = asyncio.Event()
         """After `drain`: the client has said how far it handed out, or had its time to."""
+        self._account = account
         self._send = send
         self._over = over
         self._log = services.log
@@ -132,7 +135,9 @@ class Scheduler:
         self._mail: deque[tuple[Agent, bytes, ToBorrower]] = deque()
         self._grown: dict[int, None] = {}
         """Grants whose streams have grown, in order."""
-        self._reads = LogReads(self._log, self._trouble, self._grants, self._window.not_done)
+        self._reads = LogReads(
+            self._log, self._trouble, account, self._grants, self._window.not_done
+        )
         self._stepping = False
         self._wake = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
@@ -164,6 +169,7 @@ class Scheduler:
         for effect in self._window.step(given, now_ms):
             self._carry_out(effect, now_ms)
         self._stepping = within
+        self._account.window(self._window.held_bytes)
 
     def begin(self, subscription: int, group: GroupRow) -> None:
         """Start borrowing for a subscription."""
@@ -227,6 +233,7 @@ class Scheduler:
             return
         self.feed(Closing())
         self._closed = True
+        self._account.close()
         self.handler.disconnect(self._clock.now_ms())
         for grant in self._grants.values():
             grant.unwatch()
@@ -263,6 +270,7 @@ class Scheduler:
     async def serve_reads(self) -> None:
         """Read what of the log is not in memory, one chunk after the other."""
         while True:
+            # Kept in no variable: it would lie here until the next one has come.
             self.feed(await self._reads.next())
 
     def _arm(self, now_ms: int) -> None:

@@ -72,7 +72,8 @@ class Session:
         self.client_id = opened.client_id
         self.session_id = opened.session_id
         self.session_epoch = opened.session_epoch
-        self.outgoing = Outgoing()
+        self.account = services.budget.account()
+        self.outgoing = Outgoing(self.account)
         self.ended = asyncio.Event()
         self._services = services
         self._fence = fence
@@ -83,7 +84,9 @@ class Session:
         """Numbers that the client left."""
         self._wanted_again: set[int] = set()
         """Numbers that it subscribed to again while their borrowers were still ending."""
-        self._scheduler = Scheduler(opened, services, send=self._send, over=self._over)
+        self._scheduler = Scheduler(
+            opened, services, self.account, send=self._send, over=self._over
+        )
         self._ended_agents: asyncio.Queue[tuple[Agent, str]] = asyncio.Queue()
         """Bounded by the subscriptions."""
         self._send(opened)

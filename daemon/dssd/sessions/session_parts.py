@@ -9,6 +9,7 @@ from dssd.events.model import Teller, Unheard
 from dssd.leaders.groups import Groups
 from dssd.leaders.registry import Registry
 from dssd.log.port import Log
+from dssd.sessions.delivery_budget import DeliveryBudget
 from dssd.store.port import Store
 from dssd.topics.catalogue import Catalogue
 
@@ -27,3 +28,5 @@ class Services:
     """So many: what ids are made of."""
     events: Teller = field(default_factory=Unheard)
     """Takes what operators are to be told."""
+    budget: DeliveryBudget = field(default_factory=DeliveryBudget)
+    """What may lie in the daemon for clients, of all sessions together."""

@@ -175,6 +175,11 @@ class Sessions:
         with suppress(DiskFull):
             await self._write_closed()
 
+    @property
+    def held_bytes(self) -> int:
+        """What lies here for the clients of all sessions."""
+        return self._services.budget.held_bytes
+
     def counts(self) -> SessionCounts:
         """How many sessions there are."""
         connected = self._connections()

@@ -57,6 +57,9 @@ class DaemonStatus(_message.Message):
     UNREAD_RECORDS_GONE_FIELD_NUMBER: _builtins.int
     UNREAD_LOSSES_FIELD_NUMBER: _builtins.int
     ERRORS_IN_A_DAY_FIELD_NUMBER: _builtins.int
+    OPERATORS_SOCKET_FIELD_NUMBER: _builtins.int
+    HELD_FIELD_NUMBER: _builtins.int
+    PEERS_FIELD_NUMBER: _builtins.int
     version: _builtins.str
     pid: _builtins.int
     started_at_ms: _builtins.int
@@ -79,6 +82,8 @@ class DaemonStatus(_message.Message):
     """taken by retention before a group had acked them; since the start"""
     errors_in_a_day: _builtins.int
     """events of severity error, told in the last 24 hours"""
+    operators_socket: _builtins.str
+    """where operators are served when nobody else is; empty: nowhere"""
     @_builtins.property
     def listening(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
     @_builtins.property
@@ -86,6 +91,14 @@ class DaemonStatus(_message.Message):
     @_builtins.property
     def unread_losses(self) -> _containers.RepeatedCompositeFieldContainer[Global___UnreadLoss]:
         """which, the latest last; not more than the last few"""
+
+    @_builtins.property
+    def held(self) -> Global___Held:
+        """by all clients together"""
+
+    @_builtins.property
+    def peers(self) -> _containers.RepeatedCompositeFieldContainer[Global___PeerHeld]:
+        """who holds most, the greediest first; a few"""
 
     def __init__(
         self,
@@ -110,14 +123,87 @@ class DaemonStatus(_message.Message):
         unread_records_gone: _builtins.int = ...,
         unread_losses: _abc.Iterable[Global___UnreadLoss] | None = ...,
         errors_in_a_day: _builtins.int = ...,
+        operators_socket: _builtins.str = ...,
+        held: Global___Held | None = ...,
+        peers: _abc.Iterable[Global___PeerHeld] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["held", b"held"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["boot_id", b"boot_id", "data_dir", b"data_dir", "disk_free_bytes", b"disk_free_bytes", "errors_in_a_day", b"errors_in_a_day", "groups", b"groups", "listening", b"listening", "log_bytes", b"log_bytes", "pid", b"pid", "quarantined", b"quarantined", "sessions", b"sessions", "sessions_waiting", b"sessions_waiting", "sqlite_version", b"sqlite_version", "started_at_ms", b"started_at_ms", "state", b"state", "state_reason", b"state_reason", "streams", b"streams", "topics", b"topics", "unread_losses", b"unread_losses", "unread_records_gone", b"unread_records_gone", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["boot_id", b"boot_id", "data_dir", b"data_dir", "disk_free_bytes", b"disk_free_bytes", "errors_in_a_day", b"errors_in_a_day", "groups", b"groups", "held", b"held", "listening", b"listening", "log_bytes", b"log_bytes", "operators_socket", b"operators_socket", "peers", b"peers", "pid", b"pid", "quarantined", b"quarantined", "sessions", b"sessions", "sessions_waiting", b"sessions_waiting", "sqlite_version", b"sqlite_version", "started_at_ms", b"started_at_ms", "state", b"state", "state_reason", b"state_reason", "streams", b"streams", "topics", b"topics", "unread_losses", b"unread_losses", "unread_records_gone", b"unread_records_gone", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___DaemonStatus: _TypeAlias = DaemonStatus  # noqa: Y015
+
+@_typing.final
+class Held(_message.Message):
+    """What is held of what all clients share."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CONNECTIONS_FIELD_NUMBER: _builtins.int
+    CONNECTIONS_MAX_FIELD_NUMBER: _builtins.int
+    CALLS_FIELD_NUMBER: _builtins.int
+    CALLS_MAX_FIELD_NUMBER: _builtins.int
+    DELIVERY_BYTES_FIELD_NUMBER: _builtins.int
+    DELIVERY_BYTES_MAX_FIELD_NUMBER: _builtins.int
+    connections: _builtins.int
+    connections_max: _builtins.int
+    calls: _builtins.int
+    calls_max: _builtins.int
+    delivery_bytes: _builtins.int
+    """read for clients, and not yet taken by them"""
+    delivery_bytes_max: _builtins.int
+    def __init__(
+        self,
+        *,
+        connections: _builtins.int = ...,
+        connections_max: _builtins.int = ...,
+        calls: _builtins.int = ...,
+        calls_max: _builtins.int = ...,
+        delivery_bytes: _builtins.int = ...,
+        delivery_bytes_max: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["calls", b"calls", "calls_max", b"calls_max", "connections", b"connections", "connections_max", b"connections_max", "delivery_bytes", b"delivery_bytes", "delivery_bytes_max", b"delivery_bytes_max"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Held: _TypeAlias = Held  # noqa: Y015
+
+@_typing.final
+class PeerHeld(_message.Message):
+    """A process of the daemon's machine, or an address."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PEER_FIELD_NUMBER: _builtins.int
+    CONNECTIONS_FIELD_NUMBER: _builtins.int
+    CALLS_FIELD_NUMBER: _builtins.int
+    SESSIONS_FIELD_NUMBER: _builtins.int
+    DELIVERY_BYTES_FIELD_NUMBER: _builtins.int
+    peer: _builtins.str
+    connections: _builtins.int
+    calls: _builtins.int
+    sessions: _builtins.int
+    delivery_bytes: _builtins.int
+    def __init__(
+        self,
+        *,
+        peer: _builtins.str = ...,
+        connections: _builtins.int = ...,
+        calls: _builtins.int = ...,
+        sessions: _builtins.int = ...,
+        delivery_bytes: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["calls", b"calls", "connections", b"connections", "delivery_bytes", b"delivery_bytes", "peer", b"peer", "sessions", b"sessions"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PeerHeld: _TypeAlias = PeerHeld  # noqa: Y015
 
 @_typing.final
 class UnreadLoss(_message.Message):

@@ -1,18 +1,17 @@
 """One call of Attach, between a client and the daemon: two pipes that keep the order.
 
-To the servicer it is what a gRPC context is: `read`, `write` and `peer` behave as grpcio's do, also
-where the connection is lost. What the client sends arrives a little later, and so does what it is
-sent; one that reads nothing holds up `write` after a while.
+To the servicer it is the messages of a call and its gRPC context: `write` and `peer` behave as
+grpcio's do, also where the connection is lost. What the client sends arrives a little later, and so
+does what it is sent; one that reads nothing holds up `write` after a while.
 
 Invariant: nothing overtakes in a pipe; after the client is cut off it hears and says nothing.
 """
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
 from random import Random
 
-import grpc.aio
 from google.protobuf.message import Message
 
 from dss_api.v1 import sessions_pb2
@@ -142,15 +141,16 @@ class Call:
         """What the client says besides: nothing."""
         return ()
 
-    async def read(self) -> object:
-        """The next message; EOF where there will be none."""
-        while not self._arrived:
-            self._reader = self._loop.create_future()
-            await self._reader
-        message = self._arrived[0]
-        if message is None:
-            return grpc.aio.EOF
-        return self._arrived.popleft()
+    async def messages(self) -> AsyncGenerator[Message, None]:
+        """The messages of the client, until there will be none."""
+        while True:
+            while not self._arrived:
+                self._reader = self._loop.create_future()
+                await self._reader
+            message = self._arrived.popleft()
+            if message is None:
+                return
+            yield message
 
     async def write(self, message: sessions_pb2.SessionDown) -> None:
         """Send a message.

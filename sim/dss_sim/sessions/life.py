@@ -177,7 +177,7 @@ class Life:
 
     async def _answer(self, call: Call) -> None:
         try:
-            await self._servicer.Attach(None, call)  # type: ignore[arg-type] # what a call needs
+            await self._servicer.Attach(call.messages(), call)  # type: ignore[arg-type] # as much as it needs
         except asyncio.CancelledError:
             raise
         except BaseException as error:  # noqa: BLE001 - as `dssd.rpc.guard` takes it

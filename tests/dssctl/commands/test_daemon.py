@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from dss_client import DaemonStatus, UnreadLoss
+from dss_client import DaemonStatus, Held, PeerHeld, UnreadLoss
 from dssctl.invocation import run
 
 STATUS = DaemonStatus(
@@ -28,6 +28,9 @@ STATUS = DaemonStatus(
     quarantined=(),
     unread_records_gone=12,
     errors_in_a_day=3,
+    operators_socket="unix:/d/ops.sock",
+    held=Held(7, 4_096, 5, 4_096, 3 << 20, 256 << 20),
+    peers=(PeerHeld("python3, pid 7, user ann", 6, 4, 3, 2 << 20),),
     unread_losses=(
         UnreadLoss("orders", "billing", "orders/#", 5, exact=True, last_at_ms=0),
         UnreadLoss("orders", "some", "orders/eu/#", 7, exact=False, last_at_ms=0),
@@ -65,3 +68,15 @@ def test_programs_read_each_loss(capsys: pytest.CaptureFixture[str]) -> None:
         ("billing", 5, True),
         ("some", 7, False),
     ]
+
+
+def test_who_holds_most_stands_below_what_all_hold(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["daemon", "status"]) == 0
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["CONNECTIONS", "7", "of", "4096"] in lines
+    assert ["IN-DELIVERY", "3.0M"] in lines
+    assert ["python3,", "pid", "7,", "user", "ann", "6", "4", "3", "2.0M"] in lines
+    assert run(["daemon", "status", "-o", "json"]) == 0
+    item: dict[str, Any] = json.loads(capsys.readouterr().out)["item"]
+    assert item["peers"][0]["delivery_bytes"] == 2 << 20
+    assert (item["connections"], item["connections_max"]) == (7, 4_096)

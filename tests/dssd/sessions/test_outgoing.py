@@ -4,6 +4,7 @@ from dss_core.progress import Ranges
 from dssd.limits import DELIVERY_BYTES_USUAL, OUTGOING_ITEMS_MAX
 from dssd.machines.delivery.events import Deliver
 from dssd.sessions.client_items import Down, PongSent, Revoke
+from dssd.sessions.delivery_budget import DeliveryBudget
 from dssd.sessions.outgoing import Outgoing
 
 
@@ -16,7 +17,7 @@ def delivery(
 
 async def taken(*items: Down) -> list[Down | None]:
     """What comes out of a queue that waited until all items were in it."""
-    outgoing = Outgoing()
+    outgoing = Outgoing(DeliveryBudget().account())
     for item in items:
         assert outgoing.put(item)
     found: list[Down | None] = []
@@ -64,14 +65,14 @@ async def test_no_delivery_passes_an_item_of_another_kind() -> None:
 
 
 async def test_a_delivery_joins_none_that_was_taken() -> None:
-    outgoing = Outgoing()
+    outgoing = Outgoing(DeliveryBudget().account())
     for base in range(3):
         outgoing.put(delivery(1, base, base + 1))
         assert await outgoing.take() == delivery(1, base, base + 1)
 
 
 async def test_closing_drops_records_and_keeps_what_is_to_be_told() -> None:
-    outgoing = Outgoing()
+    outgoing = Outgoing(DeliveryBudget().account())
     outgoing.put(delivery(1, 0, 10))
     outgoing.put(PongSent(1))
     outgoing.close()
@@ -81,7 +82,7 @@ async def test_closing_drops_records_and_keeps_what_is_to_be_told() -> None:
 
 
 async def test_items_left_unread_are_bounded_and_records_are_not_counted() -> None:
-    outgoing = Outgoing()
+    outgoing = Outgoing(DeliveryBudget().account())
     assert all(outgoing.put(PongSent(n)) for n in range(OUTGOING_ITEMS_MAX))
     assert not outgoing.put(PongSent(0))
     assert outgoing.put(delivery(1, 0, 10))

@@ -135,6 +135,11 @@ class DeliveryWindow:
         return dict(out)
 
     @property
+    def held_bytes(self) -> int:
+        """What was read and waits to be sent: a few chunks at most."""
+        return sum(len(stream.chunk.frames) for stream in self._turns.holding if stream.chunk)
+
+    @property
     def drained(self) -> bool:
         """Whether the client has settled all that it will, after `Draining`."""
         return all(stream.finished for stream in self._streams.values())

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dssd.rpc.fair_share import fair_level, may_take_more
+from dssd.fair_share import fair_level, may_take_more
 
 
 @pytest.mark.parametrize(

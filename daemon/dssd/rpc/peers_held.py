@@ -1,0 +1,63 @@
+"""Who holds what of what all clients share: for an operator who wants to know whom to ask.
+
+Whose a call is, is asked of the kernel's list of connected processes at this moment: when the call
+began, the process may have been too new to be on it.
+"""
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+from dssd.loop_yield import LoopTurn
+from dssd.rpc.calls import Calls
+from dssd.rpc.connections import Connections, Peer
+from dssd.rpc.limits import PEERS_SHOWN_MAX
+from dssd.rpc.sessions import SessionsServicer
+
+
+@dataclass(slots=True)
+class PeerHeld:
+    """What one peer holds."""
+
+    peer: str
+    connections: int = 0
+    calls: int = 0
+    sessions: int = 0
+    delivery_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What all of them hold, and may hold."""
+
+    connections: int
+    connections_max: int
+    calls: int
+    calls_max: int
+    delivery_bytes: int
+    delivery_bytes_max: int
+
+
+async def greediest(
+    connections: Connections, calls: Calls, sessions: SessionsServicer
+) -> tuple[PeerHeld, ...]:
+    """The peers that hold most, by bytes, then by connections and calls."""
+    turn = LoopTurn()
+    found: defaultdict[Peer, PeerHeld] = defaultdict(lambda: PeerHeld(""))
+    for peer, count in connections.held.items():
+        found[peer].connections = count
+    for call in calls.open_calls():
+        await turn.give_way()
+        found[calls.peer_of(call.context)].calls += 1
+    for context, session in sessions.attached():
+        await turn.give_way()
+        held = found[calls.peer_of(context)]
+        held.sessions += 1
+        held.delivery_bytes += session.account.held_bytes
+    for peer, held in found.items():
+        held.peer = str(peer)
+    ranked = sorted(found.values(), key=_greed, reverse=True)
+    return tuple(ranked[:PEERS_SHOWN_MAX])
+
+
+def _greed(held: PeerHeld) -> tuple[int, int, str]:
+    return held.delivery_bytes, held.connections + held.calls, held.peer

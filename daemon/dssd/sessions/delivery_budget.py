@@ -1,0 +1,144 @@
+"""The bytes that lie in the daemon for all sessions together: read for a client, and not yet sent.
+
+A client that takes nothing may have its whole credit lie here, and a few hundred of them what the
+machine has. So all sessions read from one budget, and none holds more than is left free: while few
+wait, each reads as far ahead as its credit lets it; with many, each a little, and who takes what it
+gets goes on. A session that holds nothing may always read a usual frame.
+
+Invariant: what is held is within the budget, but for a read of each session that held nothing, and
+for what a frame is larger than was asked for. Whoever waits is asked again soon after another one
+gave back.
+"""
+
+import asyncio
+from collections import deque
+
+from dss_core.limits import FRAME_BYTES_USUAL
+from dssd.sessions.limits import DELIVERY_BYTES_MAX, DELIVERY_ROOM_S
+
+_Waiting = tuple[int, asyncio.Future[int]]
+
+
+class DeliveryBudget:
+    """What all sessions hold."""
+
+    def __init__(self, most: int = DELIVERY_BYTES_MAX) -> None:
+        self.held_bytes = 0
+        self._most = most
+        self._waiting: dict[DeliveryAccount, None] = {}
+        self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def free_bytes(self) -> int:
+        """What is left; below 0 while sessions that held nothing read more than there was."""
+        return self._most - self.held_bytes
+
+    def account(self) -> "DeliveryAccount":
+        """For one more session."""
+        return DeliveryAccount(self)
+
+    def waits(self, account: "DeliveryAccount") -> None:
+        """A session waits to read."""
+        self._waiting[account] = None
+
+    def moved(self, by: int) -> None:
+        """So many bytes more are held, or less."""
+        self.held_bytes += by
+        if by < 0 and self._waiting and self._timer is None:
+            # Soon, not at once: each delivery gives something back, and there may be many to ask.
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(DELIVERY_ROOM_S, self._ask)
+
+    def _ask(self) -> None:
+        self._timer = None
+        for account in list(self._waiting):
+            if account.admit():
+                del self._waiting[account]
+
+
+class DeliveryAccount:
+    """What one session holds: reads under way, what was read, what is queued for its client."""
+
+    def __init__(self, budget: DeliveryBudget) -> None:
+        self._budget = budget
+        self._reading = 0
+        self._window = 0
+        self._queued = 0
+        self._waiting: deque[_Waiting] = deque()
+
+    @property
+    def held_bytes(self) -> int:
+        """All of it."""
+        return self._reading + self._window + self._queued
+
+    async def take(self, wanted_bytes: int) -> int:
+        """Wait until so much may be read, or less but worth it; returns how much. Then `read`."""
+        size = self.room(wanted_bytes)
+        if not size:
+            room: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+            self._waiting.append((wanted_bytes, room))
+            self._budget.waits(self)
+            try:
+                return await room
+            except asyncio.CancelledError:
+                if not room.cancelled():
+                    self.read(room.result())
+                raise
+        self._begin(size)
+        return size
+
+    def room(self, wanted_bytes: int) -> int:
+        """How much may be read now, at once, before `window` is told; 0: wait for it by `take`."""
+        return 0 if self._waiting else self._room(wanted_bytes)
+
+    def read(self, size: int) -> None:
+        """A read of so much is over; what came of it is told by `window`."""
+        self._reading -= size
+        self._moved(-size)
+
+    def window(self, held: int) -> None:
+        """So much was read and waits for credit."""
+        if held != self._window:
+            by = held - self._window
+            self._window = held
+            self._moved(by)
+
+    def queued(self, by: int) -> None:
+        """So much more waits to be written to the client, or less."""
+        self._queued += by
+        self._moved(by)
+
+    def close(self) -> None:
+        """The session has ended: what was read and waits for credit is dropped."""
+        self.window(0)
+
+    def admit(self) -> bool:
+        """Let those go on who wait, as far as there is room; returns whether nobody waits."""
+        while self._waiting:
+            wanted_bytes, room = self._waiting[0]
+            size = self._room(wanted_bytes)
+            if not size:
+                return False
+            self._waiting.popleft()
+            if not room.done():  # else it was cancelled
+                self._begin(size)
+                room.set_result(size)
+        return True
+
+    def _room(self, wanted_bytes: int) -> int:
+        """What may be read so that no more is held than is left; 0 where it is not worth it."""
+        held = self.held_bytes
+        size = min(wanted_bytes, (self._budget.free_bytes - held) // 2)
+        least = min(wanted_bytes, FRAME_BYTES_USUAL)
+        if size >= least:
+            return size
+        return 0 if held else least
+
+    def _begin(self, size: int) -> None:
+        self._reading += size
+        self._budget.moved(size)
+
+    def _moved(self, by: int) -> None:
+        self._budget.moved(by)
+        if by < 0 and self._waiting:
+            self.admit()
