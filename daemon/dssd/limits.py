@@ -394,9 +394,6 @@ SESSION_OPEN_WAIT_S = 30.0
 REVOKE_REPORT_SHARE = 0.9
 """A final report leaves after this share of a revoke's deadline, so that it arrives in time."""
 
-SESSIONS_MAX = 65_536
-"""Sessions with and without a connection; each costs a row and some kilobytes."""
-
 SESSION_DRAIN_S = 2.0
 """When the daemon stops, clients have this long to say how far they handed out."""
 
@@ -404,9 +401,6 @@ TAKEOVER_DRAIN_S = LEASE_MS / 2_000
 """When another client takes a client id, the one before has half a lease, 3 s, to say how far it
 handed out. Its streams are reported without it after nine tenths: more than the 0.4 leases for
 which a client that heard nothing more hands out, by its own clock."""
-
-CLOSED_ROWS_MAX = 256
-"""Rows of disconnected sessions in one commit; attaching one of them again waits for it."""
 
 SESSION_FAREWELL_S = 2.0
 """How long the last items of a session that was ended may take to go out. A client that reads

@@ -13,19 +13,18 @@ wall time survives a restart of the daemon, so each session then gets at least t
 
 import asyncio
 import heapq
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, replace
 from itertools import islice
 from secrets import token_bytes
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeVar
 from weakref import WeakValueDictionary
 
 from dss_core.errors import (
     DiskFull,
     DssError,
-    Overloaded,
     SessionClosed,
     SessionNotFound,
     SessionTakenOver,
@@ -43,36 +42,34 @@ from dssd.clock import Clock
 from dssd.events.model import Teller, Unheard
 from dssd.leaders.groups import Groups
 from dssd.leaders.registry import Registry
-from dssd.limits import (
-    CLOSED_ROWS_MAX,
-    FULL_DISK_RETRY_S,
-    SESSION_DRAIN_S,
-    SESSIONS_MAX,
-    TAKEOVER_DRAIN_S,
-)
+from dssd.limits import FULL_DISK_RETRY_S, SESSION_DRAIN_S, TAKEOVER_DRAIN_S
 from dssd.log.port import Log
 from dssd.machines.deadlines import Deadlines
+from dssd.sessions import session_rows
 from dssd.sessions.admission import SESSION_ID_BYTES, check_opening, check_stored
 from dssd.sessions.client_items import Opened, Opening
+from dssd.sessions.limits import (
+    CLOSED_ROWS_MAX,
+    DISCARDED_AT_ONCE_MAX,
+    DISCARDS_MAX,
+    GIVES_WAY_AFTER_MS,
+    SESSIONS_GIVE_WAY_AT_ONCE,
+    STARTED_ROWS_MAX,
+)
 from dssd.sessions.listing import Connected, HeldRecord, SessionView, views_of
 from dssd.sessions.owned_rows import discard, discard_orphans, taken_up
+from dssd.sessions.room import SessionRoom
 from dssd.sessions.session import Session
 from dssd.sessions.session_parts import Services
 from dssd.store.paging import scan_all
-from dssd.store.port import (
-    Absent,
-    Delete,
-    Precondition,
-    PreconditionFailed,
-    Put,
-    Store,
-    VersionIs,
-)
+from dssd.store.port import Store, VersionIs
 from dssd.store.rows import GroupRow, SessionRow
 from dssd.store.uninterrupted import finished
 from dssd.topics.catalogue import Catalogue
 
 GRACE_MS = SESSION_GRACE_S * 1_000
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +104,7 @@ class Sessions:
         """A connection closed: there is a row to write and an expiry to keep."""
         self._closed: dict[str, _Known] = {}
         """Disconnected, and the row does not say so yet."""
-        self._coming: set[str] = set()
-        """Client ids whose first session is being opened."""
+        self._room = SessionRoom()
         self._over: dict[bytes, None] = {}
         """Ids of removed sessions that still own rows."""
         self._expiries: Deadlines[str] = Deadlines()
@@ -193,7 +189,8 @@ class Sessions:
         """Connect a client to its session, which is made, resumed or taken over.
 
         Raises:
-            Overloaded, IllegalName, IllegalArgument, PermissionDenied: nothing was changed.
+            IllegalName, IllegalArgument, PermissionDenied: nothing was changed.
+            TooManySessions: there is no room for its first session.
             Stopping: the client is to come back when the daemon has started again.
             SessionNotFound: the session to resume has expired.
             SessionTakenOver: the session to resume was discarded by another client of that name.
@@ -208,7 +205,7 @@ class Sessions:
             known = self._known.get(client_id)
             check_stored(client_id, None if known is None else known.row, opening)
             if known is None:
-                self._make_room(client_id)
+                await self._make_room(opening.principal)
             before = None if known is None else known.connection
             work = self._attach(client_id, opening, known)
             try:
@@ -220,7 +217,8 @@ class Sessions:
                     self.detach(made.connection)
                 raise
             finally:
-                self._coming.discard(client_id)
+                if client_id not in self._known:
+                    self._room.remove(client_id, opening.principal)
 
     async def listed(self, after: str, most: int) -> list[SessionView]:
         """The first sessions behind a client id, at most so many, by client id."""
@@ -262,7 +260,7 @@ class Sessions:
         async with self._locks.setdefault(client_id, asyncio.Lock()):
             known = self._known.get(client_id)
             if known is not None and known.row.session_id == session_id:
-                closing = self._forget(known, SessionClosed(client_id=client_id))
+                closing = self._forget([known], SessionClosed(client_id=client_id))
                 await finished(closing, name=f"close {client_id}")
 
     async def discard_expired(self) -> None:
@@ -270,8 +268,8 @@ class Sessions:
         due = self._expiries.due(self._services.clock.now_ms())
         try:
             while due:
-                await self._expire(due[0])
-                del due[0]
+                await self._expire(due[:DISCARDED_AT_ONCE_MAX])
+                del due[:DISCARDED_AT_ONCE_MAX]
         finally:
             for client_id in due:
                 self._await_expiry(client_id)
@@ -286,6 +284,7 @@ class Sessions:
         known.row = replace(known.row, disconnected_at_ms=self._services.clock.wall_ms())
         known.expires_at_ms = self._services.clock.now_ms() + _stay_ms(known.row)
         self._await_expiry(session.client_id)
+        self._may_give_way(known, self._services.clock.now_ms())
         self._closed[session.client_id] = known
         self._changed.set()
 
@@ -295,10 +294,40 @@ class Sessions:
 
     # Opening
 
-    def _make_room(self, client_id: str) -> None:
-        if len(self._known) + len(self._coming) >= SESSIONS_MAX:
-            raise Overloaded(what="The number of sessions", limit=SESSIONS_MAX)
-        self._coming.add(client_id)
+    async def _make_room(self, principal: str) -> None:
+        """Keep room for one more session; where there is none, others give way.
+
+        Raises:
+            TooManySessions: none of them can.
+        """
+        while (refused := self._room.refusal(principal)) is not None:
+            if not await self._give_way(principal):
+                raise refused
+        self._room.add(principal)
+
+    async def _give_way(self, principal: str) -> bool:
+        """Discard some sessions that were left behind; whether there were any."""
+        before_ms = self._services.clock.now_ms() - GIVES_WAY_AFTER_MS
+        async with AsyncExitStack() as locks:
+            going: list[_Known] = []
+            for client_id in self._room.giving_way(principal, before_ms):
+                known = self._known[client_id]
+                lock = self._locks.setdefault(client_id, asyncio.Lock())
+                # Nobody is waited for: whoever holds a lock may wait for one that is held here.
+                if lock.locked() or self._services.groups.owned(known.row.session_id):
+                    continue
+                await locks.enter_async_context(lock)
+                going.append(known)
+                if len(going) >= SESSIONS_GIVE_WAY_AT_ONCE:
+                    break
+            if going:
+                await finished(self._forget(going), name="sessions that give way")
+        return bool(going)
+
+    def _may_give_way(self, known: _Known, left_ms: int) -> None:
+        row = known.row
+        if not self._services.groups.owned(row.session_id):
+            self._room.may_give_way(row.client_id, row.principal, left_ms)
 
     async def _attach(self, client_id: str, opening: Opening, known: _Known | None) -> Session:
         resume = known is not None and (bool(opening.session_id) or not opening.clean_start)
@@ -312,14 +341,15 @@ class Sessions:
             disconnected_at_ms=None,
             principal=opening.principal,
         )
-        version = await self._put(row, None if known is None else known.version)
+        stored = None if known is None else known.version
+        version = await session_rows.put(self._services.store, row, stored)
         if known is not None:
             # Not before the commit: if the disk is full, the new connection fails and this stays.
             await _end_older(known.connection, opening)
         opened = self._opened(row, opening, present=resume)
         fence = VersionIs(SessionRow, (client_id,), version)
         session = Session(opened, self._services, fence)
-        self._coming.discard(client_id)
+        self._room.stays(client_id, row.principal)
         connected = Connected(self._services.clock.wall_ms(), opening.peer)
         self._known[client_id] = _Known(row, version, session, None, connected)
         self._closed.pop(client_id, None)
@@ -328,7 +358,7 @@ class Sessions:
             if resume:
                 await self._resume(session)
             elif known is not None:
-                await self._discard(known.row.session_id)
+                await self._discard([known.row.session_id])
         except BaseException:
             self.detach(session)
             raise
@@ -337,18 +367,6 @@ class Sessions:
             self.detach(session)
             raise Stopping
         return session
-
-    async def _put(self, row: SessionRow, known: int | None) -> int:
-        """Write a session's row, whose version is known to memory; returns the new version."""
-        try:
-            [version] = await self._services.store.commit([Put(row)], [_unchanged(row, known)])
-        except PreconditionFailed:
-            # Only this object writes these rows, one client id at a time: memory is behind,
-            # because a commit was not answered although it was made.
-            stored = await self._services.store.read(SessionRow, (row.client_id,))
-            unchanged = _unchanged(row, None if stored is None else stored.version)
-            [version] = await self._services.store.commit([Put(row)], [unchanged])
-        return version
 
     def _opened(self, row: SessionRow, opening: Opening, *, present: bool) -> Opened:
         records, size = opening.credit_records, opening.credit_bytes
@@ -408,51 +426,59 @@ class Sessions:
     async def _write_closed(self) -> None:
         while self._closed:
             # Locks are always taken in one order, so that there is no deadlock.
-            chosen = sorted(islice(self._closed, CLOSED_ROWS_MAX))
+            chosen = list(islice(self._closed, CLOSED_ROWS_MAX))
             async with AsyncExitStack() as locks:
-                for client_id in chosen:
-                    lock = self._locks.setdefault(client_id, asyncio.Lock())
-                    await locks.enter_async_context(lock)
+                await self._lock(locks, chosen)
                 closed = [self._closed[each] for each in chosen if each in self._closed]
                 await self._write_down(closed)
                 for known in closed:
                     self._closed.pop(known.row.client_id, None)
 
     async def _write_down(self, closed: list[_Known]) -> None:
-        """Write the rows in one commit, or, where memory was behind, one by one."""
-        if not closed:
-            return
-        writes = [Put(known.row) for known in closed]
-        unchanged = [_unchanged(known.row, known.version) for known in closed]
-        try:
-            versions = await self._services.store.commit(writes, unchanged)
-        except PreconditionFailed:
-            versions = [await self._put(known.row, known.version) for known in closed]
+        rows = [(known.row, known.version) for known in closed]
+        versions = await session_rows.put_all(self._services.store, rows)
         for known, version in zip(closed, versions, strict=True):
             known.version = version
 
-    async def _expire(self, client_id: str) -> None:
-        async with self._locks.setdefault(client_id, asyncio.Lock()):
-            known = self._known.get(client_id)
+    async def _lock(self, locks: AsyncExitStack, client_ids: Sequence[str]) -> None:
+        """Hold the locks of all, always taken in one order, so that there is no deadlock."""
+        for client_id in sorted(client_ids):
+            lock = self._locks.setdefault(client_id, asyncio.Lock())
+            await locks.enter_async_context(lock)
+
+    async def _expire(self, client_ids: Sequence[str]) -> None:
+        async with AsyncExitStack() as locks:
+            await self._lock(locks, client_ids)
             now_ms = self._services.clock.now_ms()
-            if known is None or known.expires_at_ms is None or known.expires_at_ms > now_ms:
-                return
-            await self._forget(known)
+            going = [self._known[each] for each in client_ids if each in self._known]
+            over = [each for each in going if _is_over(each.expires_at_ms, now_ms)]
+            if over:
+                await self._forget(over)
 
-    async def _forget(self, known: _Known, error: DssError | None = None) -> None:
-        client_id = known.row.client_id
-        # Its row goes first: without it nobody resumes a session that has lost a part.
-        await self._services.store.commit([Delete(SessionRow, (client_id,))])
-        if known.connection is not None:
-            known.connection.end(error)
-        self._closed.pop(client_id, None)
-        self._expiries.clear(client_id)
-        del self._known[client_id]
-        await self._discard(known.row.session_id)
+    async def _forget(self, going: Sequence[_Known], error: DssError | None = None) -> None:
+        # Their rows go first: without it nobody resumes a session that has lost a part.
+        client_ids = [known.row.client_id for known in going]
+        await session_rows.delete_all(self._services.store, client_ids)
+        for known in going:
+            client_id = known.row.client_id
+            if known.connection is not None:
+                known.connection.end(error)
+            self._closed.pop(client_id, None)
+            self._expiries.clear(client_id)
+            del self._known[client_id]
+            self._room.remove(client_id, known.row.principal)
+        await self._discard([known.row.session_id for known in going])
 
-    async def _discard(self, session_id: bytes) -> None:
-        """Remove the rows of a removed session; on a full disk the keeper does it later."""
-        self._over[session_id] = None
+    async def _discard(self, session_ids: Sequence[bytes]) -> None:
+        """Remove the rows of removed sessions; on a full disk the keeper does it later."""
+        self._over.update(dict.fromkeys(session_ids))
+        for some in _in_parts(session_ids, DISCARDS_MAX):
+            async with asyncio.TaskGroup() as tasks:
+                for session_id in some:
+                    name = f"discard {session_id.hex()}"
+                    tasks.create_task(self._discard_one(session_id), name=name)
+
+    async def _discard_one(self, session_id: bytes) -> None:
         try:
             await discard(self._services, session_id)
         except DiskFull:
@@ -468,21 +494,41 @@ class Sessions:
     # Starting
 
     async def _load(self) -> None:
-        for found in await scan_all(self._services.store, SessionRow):
-            await self._load_one(found.row, found.version)
+        found = await scan_all(self._services.store, SessionRow)
+        wall_ms = self._services.clock.wall_ms()
+        stored = {each.row.client_id: (each.row, each.version) for each in found}
+        stored |= await self._written_off(stored, wall_ms)
+        by_age = sorted(stored.values(), key=lambda each: each[0].disconnected_at_ms or wall_ms)
+        for row, version in by_age:
+            self._load_one(row, version, wall_ms)
         live = {known.row.session_id for known in self._known.values()}
         await discard_orphans(self._services, live)
 
-    async def _load_one(self, row: SessionRow, version: int) -> None:
-        wall_ms, now_ms = self._services.clock.wall_ms(), self._services.clock.now_ms()
-        if row.disconnected_at_ms is None:
-            row = replace(row, disconnected_at_ms=wall_ms)
-            fence = VersionIs(SessionRow, (row.client_id,), version)
-            version = (await self._services.store.commit([Put(row)], [fence]))[0]
+    async def _written_off(
+        self, stored: Mapping[str, tuple[SessionRow, int]], wall_ms: int
+    ) -> dict[str, tuple[SessionRow, int]]:
+        """Those that were connected when the daemon ended: from now on their clients are gone."""
+        gone = [
+            (replace(row, disconnected_at_ms=wall_ms), version)
+            for row, version in stored.values()
+            if row.disconnected_at_ms is None
+        ]
+        written: dict[str, tuple[SessionRow, int]] = {}
+        for some in _in_parts(gone, STARTED_ROWS_MAX):
+            versions = await session_rows.put_all(self._services.store, some)
+            rows = (row for row, _ in some)
+            written |= {row.client_id: (row, now) for row, now in zip(rows, versions, strict=True)}
+        return written
+
+    def _load_one(self, row: SessionRow, version: int, wall_ms: int) -> None:
+        now_ms = self._services.clock.now_ms()
         gone_ms = max(0, wall_ms - (row.disconnected_at_ms or wall_ms))
         stay_ms = max(GRACE_MS, _stay_ms(row) - gone_ms)
-        self._known[row.client_id] = _Known(row, version, None, now_ms + stay_ms)
+        known = self._known[row.client_id] = _Known(row, version, None, now_ms + stay_ms)
         self._await_expiry(row.client_id)
+        self._room.add(row.principal)
+        # Its client may be coming back: as after a disconnection now, it has the grace.
+        self._may_give_way(known, now_ms)
 
 
 async def _end_older(older: Session | None, opening: Opening) -> None:
@@ -499,6 +545,9 @@ def _stay_ms(row: SessionRow) -> int:
     return max(row.expiry_ms, GRACE_MS)
 
 
-def _unchanged(row: SessionRow, version: int | None) -> Precondition:
-    key = (row.client_id,)
-    return Absent(SessionRow, key) if version is None else VersionIs(SessionRow, key, version)
+def _is_over(expires_at_ms: int | None, now_ms: int) -> bool:
+    return expires_at_ms is not None and expires_at_ms <= now_ms
+
+
+def _in_parts(every: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+    return (every[at : at + size] for at in range(0, len(every), size))

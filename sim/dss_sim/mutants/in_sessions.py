@@ -9,19 +9,15 @@ IN_SESSIONS = (
         "expiry by the wall clock",
         "whether a session waited long enough is asked of a clock that people move",
         "Sessions._expire",
-        """
-        now_ms = self._services.clock.now_ms()
-        if known is None or known.expires_at_ms is None or known.expires_at_ms > now_ms:
-            return
-        """,
+        "over = [each for each in going if _is_over(each.expires_at_ms, now_ms)]",
         """
         wall_ms = self._services.clock.wall_ms()
-        if (
-            known is None
-            or known.expires_at_ms is None
-            or (_stay_ms(known.row) + (known.row.disconnected_at_ms or wall_ms) > wall_ms)
-        ):
-            return
+        over = [
+            known
+            for known in going
+            if known.expires_at_ms is not None
+            and _stay_ms(known.row) + (known.row.disconnected_at_ms or wall_ms) <= wall_ms
+        ]
         """,
         JUDGE,
     ),
@@ -191,10 +187,11 @@ IN_SESSIONS = (
         "belongings before the session",
         "a session that is half discarded can be resumed",
         "Sessions._forget",
-        "await self._services.store.commit([Delete(SessionRow, (client_id,))])",
+        "await session_rows.delete_all(self._services.store, client_ids)",
         """
-        await discard(self._services, known.row.session_id)
-        await self._services.store.commit([Delete(SessionRow, (client_id,))])
+        for known in going:
+            await discard(self._services, known.row.session_id)
+        await session_rows.delete_all(self._services.store, client_ids)
         """,
         JUDGE,
     ),

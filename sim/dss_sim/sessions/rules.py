@@ -7,7 +7,8 @@ docs/proof/sessions-simulator.md.
     S9   session epochs rise, and an id is never used twice; a connection of before writes nothing
     S13  `session_present` is true exactly when the session was there
     S14  no session is discarded before its time: its expiry, at least the grace, since the client
-         left, on a clock that only runs; over a restart as the wall clock tells, at least the grace
+         left, on a clock that only runs; over a restart as the wall clock tells, no less than the
+         grace; the grace alone where there is no room and it has no private subscription
     S15  a resumed session has exactly its subscriptions
     S16  only its principal opens a session
     S17  when a client left is written down, with a date that the wall clock showed then
@@ -25,10 +26,10 @@ from typing import Protocol
 from dss_api.v1 import sessions_pb2
 from dss_core.errors import (
     NotSubscribed,
-    Overloaded,
     PermissionDenied,
     SessionNotFound,
     SessionTakenOver,
+    TooManySessions,
 )
 from dss_core.limits import SESSION_GRACE_S
 from dss_sim.groups.checker import Violation
@@ -234,6 +235,7 @@ class Rules:
         if held is None:
             return
         now_us = self._timeline.now_us
+        is_full = len(self._sessions) + 1 + self._lives.coming() >= self._max
         if len(self._sessions) + 1 == self._max:
             self._full_us = now_us + LEARNS_US
         self._discarded[held.row.session_id] = self._gone_us[client_id] = now_us
@@ -244,10 +246,16 @@ class Rules:
         if held.connection is None and held.row.disconnected_at_ms is not None:
             gone_ms = max(0, self._lives.wall_began_ms - held.row.disconnected_at_ms)
             stay_ms = max(GRACE_MS, stay_ms - gone_ms)
+        if is_full and not self._owns_groups(held):
+            stay_ms = GRACE_MS
         if now_us - since_us < (stay_ms - ROUNDING_MS) * 1_000:
             raise Violation(
                 "S14", f"{stay_ms} ms, since {since_us} µs, are not over at {now_us} µs: {held.row}"
             )
+
+    def _owns_groups(self, held: _Session) -> bool:
+        session_id = held.row.session_id
+        return any(group.session_id == session_id for group in self._groups.values())
 
     def _subscription_put(self, row: SubscriptionRow, asker: Connection | None) -> None:
         held = self._newest(row.session_id, asker, row)
@@ -376,7 +384,7 @@ class Rules:
                 self._denied(connection)
             case SessionNotFound.code:
                 self._not_found(connection)
-            case Overloaded.code if not connection.session_id:
+            case TooManySessions.code if not connection.session_id:
                 self._turned_away(connection)
             case SessionTakenOver.code:
                 self._taken_over(connection)

@@ -99,7 +99,7 @@ def _surroundings(plan: Plan) -> Iterator[list[warnings.WarningMessage]]:
         warnings.catch_warnings(record=True) as heard,
         patch("dssd.loop_yield.perf_counter", clock),
         patch("dssd.loop_yield.LOOP_TURN_S", 0.5),
-        patch("dssd.sessions.sessions.SESSIONS_MAX", plan.sessions_max),
+        patch("dssd.sessions.room.SESSIONS_MAX", plan.sessions_max),
         made_small(plan.limits),
     ):
         warnings.simplefilter("always")

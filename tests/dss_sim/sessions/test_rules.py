@@ -9,10 +9,10 @@ from dss_api.v1 import sessions_pb2, types_pb2
 from dss_core.errors import (
     DssError,
     NotSubscribed,
-    Overloaded,
     PermissionDenied,
     SessionNotFound,
     SessionTakenOver,
+    TooManySessions,
 )
 from dss_sim.groups.checker import Violation
 from dss_sim.sessions.clocks import WALL_START_MS, Wall
@@ -310,7 +310,7 @@ def taken_over_although_its_session_expired(story: Story) -> None:
 
 
 def refused_although_there_is_room(story: Story) -> None:
-    story.refuse(Talk(story.person), Overloaded)
+    story.refuse(Talk(story.person), TooManySessions)
 
 
 BROKEN: dict[Callable[[Story], None], str] = {
@@ -371,11 +371,11 @@ def test_who_is_refused_as_the_bound_is_left_may_have_met_it() -> None:
     story.wait(3_600)
     story.expire()
     refused.begun_us = story.timeline.now_us
-    story.refuse(refused, Overloaded)
+    story.refuse(refused, TooManySessions)
     story.wait(1)
     late.begun_us = story.timeline.now_us
     with pytest.raises(Violation, match="F12"):
-        story.refuse(late, Overloaded)
+        story.refuse(late, TooManySessions)
 
 
 def test_a_session_that_comes_goes_and_is_taken_over_breaks_nothing() -> None:

@@ -16,13 +16,13 @@ from dss_core.errors import (
     IllegalFilter,
     IllegalName,
     NotSubscribed,
-    Overloaded,
     PermissionDenied,
     QueueNotDeclared,
     QueueWithoutGroup,
     SessionNotFound,
     SessionTakenOver,
     Stopping,
+    TooManySessions,
 )
 from dss_core.filters import TopicFilter
 from dss_core.ids import StreamId
@@ -345,7 +345,7 @@ async def test_a_group_that_is_removed_on_a_full_disk_ends_its_subscription_only
 async def test_clients_that_come_together_do_not_exceed_the_bound(
     slow: Plant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dssd.sessions.sessions.SESSIONS_MAX", 2)
+    monkeypatch.setattr("dssd.sessions.room.SESSIONS_MAX", 2)
     store = slow.store
     assert isinstance(store, SlowStore)
     async with opened_hall(slow) as hall:
@@ -354,8 +354,8 @@ async def test_clients_that_come_together_do_not_exceed_the_bound(
         await store.made.wait()
         store.may_answer.set()
         came = await asyncio.gather(*coming, return_exceptions=True)
-        assert [type(each).__name__ for each in came].count("Overloaded") == 2
-        with pytest.raises(Overloaded):
+        assert [type(each).__name__ for each in came].count("TooManySessions") == 2
+        with pytest.raises(TooManySessions):
             await hall.sessions.attach(Opening("more"))
         await hall.sessions.attach(Opening("c0"))
 
