@@ -5,12 +5,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dss_core.errors import ExitCode
-from dss_core.times import text_of_span
+from dss_core.times import parse_span_ms, text_of_span
 from dssctl.arguments import GroupName
 from dssctl.connection import ask
 from dssctl.output import Column, Instant, Item, Kind, note, show_list
 from dssctl.progress import scanning
-from dssctl.quantities import span_ms
 from dssctl.settings import Format, Settings
 from dssctl.tree import settings_of
 
@@ -79,7 +78,7 @@ def stuck(
 ) -> None:
     """List groups and streams that do not move though they have records, and why."""
     settings = settings_of(context)
-    after_s = None if after is None else span_ms(after) / 1_000
+    after_s = None if after is None else parse_span_ms(after) / 1_000
     found = ask(settings, lambda client: client.groups.stuck(group, after=after_s))
     show_list(settings, STUCK_KIND, [_stuck_item(each) for each in found])
     _note_commands(settings, [each.reason.command for each in found])

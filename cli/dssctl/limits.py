@@ -37,3 +37,10 @@ PIPE_LOOK_MS = 1
 
 PIPE_PAUSE_S = 0.001
 """Before a pipe is looked at again that could not be made small."""
+
+TABLE_INDENT = 4
+"""Before the rest of a row that a terminal's line does not hold."""
+
+TABLE_TEXT_COLUMNS_MIN = 24
+"""A text in the last column is broken between words there if so much room is left for it; four or
+five words a line are still read as a text."""

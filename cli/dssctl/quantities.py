@@ -1,6 +1,7 @@
-"""Spans of time, amounts of bytes and distances in a stream, as options take them.
+"""Amounts of bytes and distances in a stream, as options take them.
 
-A bare number is refused: whether 30 means seconds or days is not for the tool to guess.
+Times and spans are those of the shared grammar, `dss_core.times`. A bare number of bytes is
+refused, as one of seconds is there.
 """
 
 import re
@@ -8,21 +9,12 @@ from datetime import timedelta
 
 import typer
 
-from dss_core.times import parse_time
+from dss_core.errors import IllegalSpan
+from dss_core.times import parse_span_ms, parse_time
 
-_UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 _UNITS_BYTES = {"B": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
-_PART = re.compile(r"([0-9]{1,12})(ms|[smhdw])")
-_SPAN = re.compile(rf"(?:{_PART.pattern})+")
 _COUNT = re.compile(r"[0-9]{1,18}")
 _SIZE = re.compile(r"([0-9]{1,12})([BKMGT])")
-
-
-def span_ms(text: str) -> int:
-    """A span like ``7d`` or ``1h30m``, in milliseconds."""
-    if not _SPAN.fullmatch(text):
-        raise typer.BadParameter(f"'{text}' is not a span; write 7d, 1h30m or 500ms.")
-    return sum(int(count) * _UNITS_MS[unit] for count, unit in _PART.findall(text))
 
 
 def size_bytes(text: str) -> int:
@@ -39,9 +31,11 @@ def distance(text: str) -> int | timedelta:
     sign = -1 if text.startswith("-") else 1
     if _COUNT.fullmatch(amount):
         return sign * int(amount)
-    if not _SPAN.fullmatch(amount):
-        raise typer.BadParameter(f"'{text}' is no distance; write 100 for records, or 15m.")
-    return sign * timedelta(milliseconds=span_ms(amount))
+    try:
+        return sign * timedelta(milliseconds=parse_span_ms(amount))
+    except IllegalSpan as neither:
+        reason = f"'{text}' is no distance; write 100 for records, or 15m."
+        raise typer.BadParameter(reason) from neither
 
 
 def moment_ms(text: str, *, now_us: int) -> int:

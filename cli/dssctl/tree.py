@@ -12,6 +12,7 @@ from typing import Any, cast
 import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
+from dss_core.times import parse_span_ms
 from dssctl.limits import CALL_TIMEOUT_S, OPERATION_WAIT_S
 from dssctl.settings import Colour, Format, Settings
 
@@ -128,6 +129,16 @@ class Root(TyperGroup):
         command.name = cmd_name
         return command
 
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ANN401 -- Typer's private types
+        """Find a command; where there is none, say which one may be meant, topics for topic."""
+        if args[0] not in COMMANDS:
+            from difflib import get_close_matches
+
+            near = " or ".join(f"'{name}'" for name in get_close_matches(args[0], COMMANDS))
+            meant = f" Did you mean {near}?" if near else ""
+            ctx.fail(f"No such command '{args[0]}'.{meant}")
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 -- Typer's private types
         """Write the table, importing nothing."""
         with formatter.section("Commands"):
@@ -211,10 +222,18 @@ def _put_endpoint(settings: Settings, value: str) -> None:
 
 
 def _put_timeout(settings: Settings, value: str) -> None:
-    seconds = float(value.removesuffix("s"))
+    seconds = _seconds(value)
     if not 0 < seconds < float("inf"):
         raise ValueError("a timeout is a positive number of seconds.")
     settings.timeout_s = settings.wait_s = seconds
+
+
+def _seconds(value: str) -> float:
+    """A number of seconds, or a span."""
+    try:
+        return float(value.removesuffix("s"))
+    except ValueError:
+        return parse_span_ms(value) / 1_000
 
 
 def _put_colour(settings: Settings, value: str) -> None:

@@ -7,15 +7,11 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from dss_core.default_paths import OPERATORS_SOCKET_NAME, default_socket
 from dss_core.errors import IllegalArgument, SocketPathTooLong
 from dss_core.limits import UNIX_SOCKET_PATH_BYTES_MAX
 
 ENDPOINT_VARIABLE = "DSSCTL_ENDPOINT"
-SOCKET_NAME = "dssd.sock"
-OPERATORS_SOCKET_NAME = "ops.sock"
-"""Beside the other one; the daemon keeps connections and calls free for who comes by it."""
-
-STATE_FOLDER = "dssd"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,17 +24,12 @@ class Endpoint:
     """As people write it."""
 
 
-def default_socket() -> Path:
-    """The socket that a daemon uses when nothing else is said."""
-    state = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
-    return Path(state) / STATE_FOLDER / SOCKET_NAME
-
-
 def resolve(endpoint: str | None) -> Endpoint:
     """The endpoint given, else that of the environment, else the default socket.
 
     Raises:
         SocketPathTooLong: no socket can have this path.
+        IllegalConfig: there is neither an endpoint nor a home directory.
         IllegalArgument: it is neither ``unix:PATH`` nor ``HOST:PORT``.
     """
     text = endpoint or os.environ.get(ENDPOINT_VARIABLE) or f"unix:{default_socket()}"

@@ -1,4 +1,4 @@
-"""The one grammar for points in time that people write.
+"""The one grammar for points in time, and for spans of it, that people write.
 
 ::
 
@@ -9,6 +9,9 @@
     2026-11-20T08:00:00Z      RFC 3339; a zone is required, fractions of a second are allowed
     @1795000000, @1795000000.25    seconds since 1970
 
+A span is what stands behind the sign, ``1h30m``: a bare number is none, for whether 30 means
+seconds or days is not for us to guess.
+
 Invariant: a time is microseconds since 1970 in UTC. This module reads no clock: the caller says
 what now is.
 """
@@ -17,7 +20,7 @@ import re
 from datetime import UTC, datetime, timedelta
 from enum import Enum, auto
 
-from dss_core.errors import IllegalTime
+from dss_core.errors import IllegalSpan, IllegalTime
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _US = timedelta(microseconds=1)
@@ -33,7 +36,8 @@ _TIME_US_MAX = (1 << 63) - 1
 """Times are signed 64-bit columns in frames and in the store."""
 
 _PART = re.compile(r"([0-9]{1,12})(ms|[smhdw])")
-_DURATION = re.compile(rf"[-+](?:{_PART.pattern})+")
+_SPAN = re.compile(rf"(?:{_PART.pattern})+")
+_DURATION = re.compile(rf"[-+]{_SPAN.pattern}")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _RFC3339 = re.compile(
     rf"{_DATE.pattern}[Tt ][0-9]{{2}}:[0-9]{{2}}:[0-9]{{2}}(\.[0-9]{{1,9}})?"
@@ -61,6 +65,17 @@ def parse_time(text: str, *, now_us: int) -> int | Moment:
     if time_us is None or not 0 <= time_us <= _TIME_US_MAX:
         raise IllegalTime(text=repr(text))
     return time_us
+
+
+def parse_span_ms(text: str) -> int:
+    """Read a span like ``7d`` or ``1h30m``, in milliseconds.
+
+    Raises:
+        IllegalSpan: the text is not in the grammar.
+    """
+    if not _SPAN.fullmatch(text):
+        raise IllegalSpan(text=repr(text))
+    return _span_us(text) // 1_000
 
 
 def text_of_us(at_us: int) -> str:
@@ -100,8 +115,7 @@ def text_of_span(ms: int) -> str:
 
 def _parsed_us(text: str, now_us: int) -> int | None:
     if _DURATION.fullmatch(text):
-        span_us = sum(int(n) * _UNIT_US[unit] for n, unit in _PART.findall(text))
-        return now_us - span_us if text[0] == "-" else now_us + span_us
+        return now_us - _span_us(text) if text[0] == "-" else now_us + _span_us(text)
     if found := _UNIX.fullmatch(text):
         return int(found[1]) * 1_000_000 + int((found[2] or "").ljust(6, "0"))
     if _DATE.fullmatch(text):
@@ -109,6 +123,10 @@ def _parsed_us(text: str, now_us: int) -> int | None:
     if _RFC3339.fullmatch(text):
         return _calendar_us(text.upper())
     return None
+
+
+def _span_us(text: str) -> int:
+    return sum(int(count) * _UNIT_US[unit] for count, unit in _PART.findall(text))
 
 
 def _calendar_us(text: str) -> int | None:

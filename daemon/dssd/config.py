@@ -1,7 +1,6 @@
 """The configuration of a daemon: the command line wins over the file, the file over the defaults.
 
-Invariant: a `Config` that exists is valid. No other part of the daemon reads the environment, the
-command line or the file.
+Invariant: a `Config` that exists is valid. No other part of the daemon reads the file.
 """
 
 import tomllib
@@ -9,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from dss_core.default_paths import SOCKET_NAME, default_data_dir
 from dss_core.errors import IllegalConfig
 from dssd.addresses import Address, parse_address, unix_address
-from dssd.data_directory import SOCKET_NAME
 from dssd.limits import CONFIG_BYTES_MAX, LISTEN_ADDRESSES_MAX
 
 FILE_KEYS = ("data_dir", "listen")
@@ -30,7 +29,6 @@ def configure(
     data_dir: Path | None,
     listen: Sequence[str],
     file: Path | None,
-    environment: Mapping[str, str],
 ) -> Config:
     """Combine the sources: the file fills in what the command line leaves open.
 
@@ -39,7 +37,7 @@ def configure(
         SocketPathTooLong: a unix socket cannot have that path.
     """
     stated = _read_file(file) if file is not None else {}
-    chosen = data_dir or _path(file, stated) or default_data_dir(environment)
+    chosen = data_dir or _path(file, stated) or default_data_dir()
     texts = tuple(listen) or _addresses(file, stated)
     if len(texts) > LISTEN_ADDRESSES_MAX:
         raise IllegalConfig(source="listen", reason=f"at most {LISTEN_ADDRESSES_MAX} addresses")
@@ -48,15 +46,6 @@ def configure(
         data_dir=chosen.expanduser().absolute(),
         listen=addresses or (unix_address(chosen / SOCKET_NAME),),
     )
-
-
-def default_data_dir(environment: Mapping[str, str]) -> Path:
-    """``$XDG_STATE_HOME/dssd``, or ``~/.local/state/dssd``."""
-    state = environment.get("XDG_STATE_HOME", "")
-    root = Path(state)
-    if not root.is_absolute():  # unset or empty too; the XDG specification has it ignored
-        root = Path.home() / ".local" / "state"
-    return root / "dssd"
 
 
 def _read_file(file: Path) -> dict[str, object]:

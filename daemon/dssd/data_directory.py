@@ -22,6 +22,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from dss_core.default_paths import OPERATORS_SOCKET_NAME, SOCKET_NAME
 from dss_core.errors import (
     DataDirectoryNewer,
     DiskFailed,
@@ -35,10 +36,6 @@ from dssd.lock import LOCK_NAME, DirectoryLock
 FORMAT_NAME = "FORMAT"
 FORMAT = 1
 """Raised by a change that an older daemon must not touch."""
-
-SOCKET_NAME = "dssd.sock"
-OPERATORS_SOCKET_NAME = "ops.sock"
-"""No longer than the other one, so that it fits wherever that one does."""
 
 STORE_NAME = "store.sqlite"
 LOG_NAME = "log"

@@ -2,7 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from dss_client._endpoint import ENDPOINT_VARIABLE, default_socket, resolve
+from dss_client._endpoint import ENDPOINT_VARIABLE, resolve
+from dss_core.default_paths import default_socket
 from dss_core.errors import IllegalArgument, SocketPathTooLong
 from dss_core.limits import UNIX_SOCKET_PATH_BYTES_MAX
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dss_core.errors import IllegalTime
-from dss_core.times import Moment, parse_time, text_of_span
+from dss_core.errors import IllegalSpan, IllegalTime
+from dss_core.times import Moment, parse_span_ms, parse_time, text_of_span, text_of_us
 
 NOW_US = 1_795_000_000_000_000
 
@@ -113,3 +113,21 @@ def test_any_text_gives_a_time_or_the_condition(text: str) -> None:
 )
 def test_a_duration_has_its_two_largest_units(ms: int, text: str) -> None:
     assert text_of_span(ms) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "ms"), [("500ms", 500), ("30s", 30_000), ("1h30m", 5_400_000), ("7d", 604_800_000)]
+)
+def test_a_span_has_units(text: str, ms: int) -> None:
+    assert parse_span_ms(text) == ms
+
+
+@pytest.mark.parametrize("text", ["", "7", "7x", "-7d", "7 d", "d", "1d2", "\u0667d"])
+def test_a_span_without_units_is_refused(text: str) -> None:
+    with pytest.raises(IllegalSpan):
+        parse_span_ms(text)
+
+
+@given(st.integers(0, (1 << 63) - 1))
+def test_a_time_that_is_printed_is_read_back_exactly(time_us: int) -> None:
+    assert parse_time(text_of_us(time_us), now_us=NOW_US) == time_us

@@ -14,6 +14,8 @@ import pytest
 import typer
 
 import dssctl as package
+from dss_core.errors import REGISTRY
+from dssctl.explanations import EXPLANATIONS, explanation_of
 from dssctl.settings import Format
 from dssctl.tree import COMMANDS, root
 from support.dssctl_call import run_dssctl
@@ -80,11 +82,28 @@ def test_a_code_is_found_by_its_digits_and_by_its_name(written: str, dssctl: Run
     assert dssctl("errors", "explain", written, "-o", "name").stdout == b"DSS6002\n"
 
 
-def test_an_explanation_says_what_is_certain_and_what_the_class_says(dssctl: Run) -> None:
+def test_an_explanation_says_what_is_certain_and_what_to_do(dssctl: Run) -> None:
     printed = dssctl("errors", "explain", "GroupNotFound").stdout
     assert b"nothing was done, for certain" in printed
-    assert b"Fields: group" in printed
+    assert b"dssctl groups create" in printed
     assert b"it may have been done" in dssctl("errors", "explain", "5003").stdout
+
+
+def test_every_code_has_a_paragraph_of_its_own() -> None:
+    assert EXPLANATIONS.keys() == REGISTRY.keys()
+    paragraphs = [explanation_of(code) for code in REGISTRY]
+    assert len(set(paragraphs)) == len(paragraphs)
+    assert [each for each in paragraphs if each.count(". ") < 1 or not each.endswith(".")] == []
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [("topic", "topics"), ("group", "groups"), ("op", "ops"), ("session", "sessions")],
+)
+def test_a_singular_noun_suggests_the_plural(written: str, meant: str, dssctl: Run) -> None:
+    done = dssctl(written, "ls")
+    assert done.returncode == 2
+    assert f"No such command '{written}'. Did you mean '{meant}'" in done.stderr.decode()
 
 
 def test_a_code_that_is_not_there_is_told_so(dssctl: Run) -> None:

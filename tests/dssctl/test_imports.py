@@ -48,7 +48,12 @@ def test_the_programs_help_loads_no_command() -> None:
 def test_an_administration_command_loads_no_pyarrow_and_no_rich() -> None:
     loaded = modules_after("--endpoint", "unix:/nowhere/s", "groups", "ls")
     assert "grpc" in loaded
-    assert not loaded & {"pyarrow", "rich.console"}
+    assert not loaded & {"pyarrow", "rich.console", "yaml", "platformdirs"}
+
+
+def test_yaml_is_loaded_where_it_is_asked_for() -> None:
+    assert "yaml" in modules_after("errors", "ls", "-o", "yaml")
+    assert "yaml" not in modules_after("errors", "ls", "-o", "json")
 
 
 def test_the_version_is_that_of_the_distribution() -> None:

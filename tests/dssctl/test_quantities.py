@@ -4,20 +4,7 @@ import pytest
 import typer
 
 from dss_core.errors import IllegalTime
-from dssctl.quantities import distance, moment_ms, size_bytes, span_ms
-
-
-@pytest.mark.parametrize(
-    ("text", "ms"), [("500ms", 500), ("30s", 30_000), ("1h30m", 5_400_000), ("7d", 604_800_000)]
-)
-def test_a_span_has_units(text: str, ms: int) -> None:
-    assert span_ms(text) == ms
-
-
-@pytest.mark.parametrize("text", ["", "7", "7x", "-7d", "7 d", "d", "1d2", "\u0667d"])
-def test_a_span_without_units_is_refused(text: str) -> None:
-    with pytest.raises(typer.BadParameter):
-        span_ms(text)
+from dssctl.quantities import distance, moment_ms, size_bytes
 
 
 @pytest.mark.parametrize(

@@ -2,26 +2,42 @@ from pathlib import Path
 
 import pytest
 
+from dss_client._endpoint import ENDPOINT_VARIABLE, resolve
 from dss_core.errors import IllegalConfig, SocketPathTooLong
 from dssd.addresses import TcpAddress, UnixAddress
-from dssd.config import Config, configure, default_data_dir
-
-HOME_ONLY: dict[str, str] = {}
+from dssd.config import Config, configure
 
 
 def configured(
     file: Path | None = None, data_dir: Path | None = None, listen: tuple[str, ...] = ()
 ) -> Config:
-    return configure(data_dir=data_dir, listen=listen, file=file, environment=HOME_ONLY)
+    return configure(data_dir=data_dir, listen=listen, file=file)
 
 
-def test_without_a_word_the_data_lies_in_the_state_home() -> None:
-    assert default_data_dir({"XDG_STATE_HOME": "/state"}) == Path("/state/dssd")
+@pytest.mark.parametrize("state", ["/state", "", "relative/state", None])
+def test_daemon_and_client_agree_where_nothing_is_said(
+    state: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", "/home/ada")
+    monkeypatch.delenv(ENDPOINT_VARIABLE, raising=False)
+    if state is None:
+        monkeypatch.delenv("XDG_STATE_HOME", raising=False)
+    else:
+        monkeypatch.setenv("XDG_STATE_HOME", state)
+    config = configured()
+    usual = Path("/state/dssd" if state == "/state" else "/home/ada/.local/state/dssd")
+    assert config.data_dir == usual
+    (address,) = config.listen
+    assert resolve(None).target == address.target
 
 
-@pytest.mark.parametrize("state", ["", "relative/state"])
-def test_a_state_home_that_is_not_absolute_is_ignored(state: str) -> None:
-    assert default_data_dir({"XDG_STATE_HOME": state}) == Path.home() / ".local/state/dssd"
+def test_without_a_home_directory_there_is_no_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    def homeless(*_: object, **__: object) -> Path:
+        raise RuntimeError("could not determine the home directory")
+
+    monkeypatch.setattr("platformdirs.user_state_path", homeless)
+    with pytest.raises(IllegalConfig, match="home directory"):
+        configured()
 
 
 def test_a_daemon_listens_in_its_data_directory_by_default() -> None:

@@ -65,7 +65,34 @@ def test_a_wrong_address_never_reaches_the_daemon(
 
 def test_version_prints_the_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["version"]) == 0
-    assert capsys.readouterr().out == f"dssd {version()}\n"
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"dssd {version()}\n" * 2
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["serve", "--nonsense"], "No such option"),
+        (["serve", "--dev", "--data-dir", "/d"], "--dev and --data-dir exclude each other"),
+        (["check", "-o", "xml"], "'xml'"),
+        (["nonsense"], "No such command"),
+        ([], "Usage: dssd"),
+    ],
+)
+def test_a_command_line_that_is_not_understood_is_a_condition(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(words) == ExitCode.USAGE
+    shown = capsys.readouterr()
+    assert said in shown.err
+    assert shown.out == ""
+    assert "Traceback" not in shown.err
+
+
+@pytest.mark.parametrize("words", [["--help"], ["serve", "-h"], ["check", "--help"]])
+def test_help_goes_to_standard_output(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words) == 0
+    assert capsys.readouterr().out.startswith("Usage: dssd")
 
 
 def test_a_daemon_looks_for_dead_cycles_once_it_is_loaded_and_not_before() -> None:

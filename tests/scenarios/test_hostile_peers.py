@@ -13,10 +13,10 @@ import pytest
 import pytest_asyncio
 
 import dss_client
+from dss_core.default_paths import OPERATORS_SOCKET_NAME, SOCKET_NAME
 from dss_core.errors import OutcomeUnknown, PermissionDenied, Unreachable
 from dssctl import connection
 from dssctl.settings import Settings
-from dssd.data_directory import OPERATORS_SOCKET_NAME, SOCKET_NAME
 from dssd.limits import CONNECTIONS_MAX
 from dssd.rpc.limits import HANDSHAKE_TIMEOUT_MS
 from support.daemon_process import DaemonProcess, running, short_directory

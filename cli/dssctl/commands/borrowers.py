@@ -4,9 +4,9 @@ from typing import Annotated
 
 import typer
 
+from dss_core.times import parse_span_ms
 from dssctl.arguments import GroupName
 from dssctl.changing import Changing, carry_out
-from dssctl.quantities import span_ms
 from dssctl.tree import noun
 
 app = noun("borrowers")
@@ -31,6 +31,6 @@ def evict(
     """End a member's subscription; others get its streams."""
     from dss_client.changes import Evict
 
-    grace_ms = None if grace is None else span_ms(grace)
-    ban_ms = None if ban is None else span_ms(ban)
+    grace_ms = None if grace is None else parse_span_ms(grace)
+    ban_ms = None if ban is None else parse_span_ms(ban)
     carry_out(context, Evict(group, borrower, grace_ms, ban_ms))

@@ -1,5 +1,6 @@
 """``dssctl errors``: the registry of conditions, readable without a daemon."""
 
+from string import Formatter
 from typing import Annotated
 
 import typer
@@ -28,8 +29,9 @@ EXPLANATION_KIND = Kind(
     name=ERROR_KIND.name,
     columns=(
         *(column for column in ERROR_KIND.columns if column.field != "definite"),
-        Column("meaning", "MEANING"),
+        Column("fields", "FIELDS"),
         Column("definite", "DEFINITE", cell=lambda item, _now_us: _certainty(item)),
+        Column("explanation", "EXPLANATION"),
     ),
     identity=ERROR_KIND.identity,
 )
@@ -57,7 +59,10 @@ def explain(
     leaf = _found(code)
     if leaf is None:
         raise NoSuchErrorCode(code=code)
-    show_one(settings_of(context), EXPLANATION_KIND, _item(leaf))
+    from dssctl.explanations import explanation_of
+
+    item = {**_item(leaf), "explanation": explanation_of(leaf.code)}
+    show_one(settings_of(context), EXPLANATION_KIND, item)
 
 
 def _found(code: str) -> type[DssError] | None:
@@ -76,11 +81,11 @@ def _item(leaf: type[DssError]) -> Item:
         "exit_code": int(leaf.exit_code),
         "sentence": leaf.sentence,
         "hint": leaf.hint,
-        "meaning": _meaning(leaf),
+        "fields": _fields(leaf),
         "definite": leaf.definite,
     }
 
 
-def _meaning(leaf: type[DssError]) -> str:
-    """What the condition's class says of itself, on one line."""
-    return " ".join((leaf.__doc__ or "").replace("``", "").split())
+def _fields(leaf: type[DssError]) -> list[str]:
+    """The facts that come with it."""
+    return [name for _, name, _, _ in Formatter().parse(leaf.sentence) if name]

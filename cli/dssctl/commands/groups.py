@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dss_core.errors import GroupMisspelt, GroupNotFound
-from dss_core.times import text_of_span
+from dss_core.times import parse_span_ms, text_of_span
 from dssctl.advice import note_unmatched
 from dssctl.arguments import GroupName
 from dssctl.changing import Changing, carry_out
@@ -13,7 +13,7 @@ from dssctl.commands.grants import GROUP_GRANT_KIND, grant_item, shown_lag
 from dssctl.connection import ask
 from dssctl.group_questions import stuck, verify, why
 from dssctl.output import Column, Instant, Item, Kind, Section, show_list, show_one
-from dssctl.quantities import moment_ms, span_ms
+from dssctl.quantities import moment_ms
 from dssctl.removal import accepting, showing_removal
 from dssctl.tree import Command, noun, settings_of
 
@@ -134,7 +134,7 @@ def create(
     """Declare a group before its first member comes."""
     settings = settings_of(context)
     written = subscription_filter(group)
-    ack_wait_s = span_ms(ack_wait) / 1_000 if ack_wait else None
+    ack_wait_s = parse_span_ms(ack_wait) / 1_000 if ack_wait else None
 
     async def look_and_create(client: "Client") -> "Group":
         await note_unmatched(client, settings, written)
@@ -225,7 +225,7 @@ def edit(
 
     if ack_wait is None and on_damage is None:
         raise typer.BadParameter("name what to change: --ack-wait or --on-damage.", ctx=context)
-    ack_wait_ms = None if ack_wait is None else span_ms(ack_wait)
+    ack_wait_ms = None if ack_wait is None else parse_span_ms(ack_wait)
     carry_out(context, EditGroup(group, ack_wait_ms, on_damage))
 
 

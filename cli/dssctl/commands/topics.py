@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dss_core.errors import TopicNotFound
-from dss_core.times import text_of_span
+from dss_core.times import parse_span_ms, text_of_span
 from dssctl.arguments import TopicName
 from dssctl.changing import Changing, carry_out
 from dssctl.connection import ask
 from dssctl.output import Column, Instant, Item, Kind, Section, show_list, show_one
 from dssctl.output.model import size
-from dssctl.quantities import size_bytes, span_ms
+from dssctl.quantities import size_bytes
 from dssctl.removal import accepting, showing_removal
 from dssctl.tree import Command, noun, settings_of
 
@@ -112,7 +112,7 @@ def create(
             router=router,
             patterns=pattern or (),
             durability=durability,
-            retention_ms=span_ms(retention) if retention else None,
+            retention_ms=parse_span_ms(retention) if retention else None,
             retention_bytes=size_bytes(retention_size) if retention_size else None,
             if_not_exists=if_not_exists,
         ),
@@ -168,7 +168,7 @@ def edit(
 
     edited = EditTopic(
         topic=name,
-        retention_ms=None if retention is None else span_ms(retention),
+        retention_ms=None if retention is None else parse_span_ms(retention),
         retention_bytes=None if retention_size is None else size_bytes(retention_size),
         no_retention_ms=no_retention,
         no_retention_bytes=no_retention_size,

@@ -40,6 +40,11 @@ def escaped_in_json(document: str) -> str:
     return _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", document)
 
 
+def escaped_in_json_lines(text: str) -> str:
+    """Indented JSON, or YAML, safe to print: its own line ends stay."""
+    return "\n".join(escaped_in_json(line) for line in text.split("\n"))
+
+
 def _escape(match: re.Match[str]) -> str:
     char = match[0]
     return _SHORT.get(char) or (f"\\x{ord(char):02x}" if ord(char) < 128 else f"\\u{ord(char):04x}")

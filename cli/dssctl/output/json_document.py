@@ -8,7 +8,7 @@ import json
 from collections.abc import Sequence
 from typing import TextIO
 
-from dssctl.output.escape import escaped_in_json
+from dssctl.output.escape import escaped_in_json, escaped_in_json_lines
 from dssctl.output.model import API_VERSION, Item, Kind, Section, plain
 from dssctl.settings import Settings
 
@@ -50,8 +50,3 @@ class JsonDocument:
 def encoded(item: Item) -> str:
     """The item as JSON on one line, safe to print."""
     return escaped_in_json(json.dumps(plain(item), ensure_ascii=False))
-
-
-def escaped_in_json_lines(text: str) -> str:
-    """Indented JSON, safe to print: its own line ends stay."""
-    return "\n".join(escaped_in_json(line) for line in text.split("\n"))

@@ -1,18 +1,18 @@
 """Tables for people: upper-case headers, two spaces between columns, no boxes.
 
 So `awk`, `cut` and eyes read them alike. Widths come from the rows, or from the columns where the
-table grows while it is printed. Colours are added last and never change the text.
+table grows while it is printed. A row is one line, unless a terminal is narrower. Colours are added
+last and never change the text.
 """
 
-import unicodedata
+import shutil
 from collections.abc import Mapping, Sequence
-from typing import TextIO
+from typing import NamedTuple, TextIO
 
 from dssctl.output.escape import escaped
-from dssctl.output.model import Column, Item, Kind, Section, Value
+from dssctl.output.folding import GAP, Layout, folded, layout_of, places
+from dssctl.output.model import Item, Kind, Section, Value
 from dssctl.settings import Format, Settings
-
-_GAP = "  "
 
 
 def writer(settings: Settings, kind: Kind, out: TextIO, *, grows: bool) -> "Table":
@@ -35,6 +35,7 @@ class Table:
         ]
         self._rows: list[list[str]] = []
         self._now_us = settings.clock_us()
+        self._width = shutil.get_terminal_size().columns if out.isatty() else None
 
     def begin(self) -> None:
         """Print the headers, where the rows need not be known first."""
@@ -63,10 +64,10 @@ class Table:
         columns = [column for column in self._kind.columns if not column.only_csv]
         label_width = max(len(column.header) for column in columns)
         for column in columns:
-            cells = [(column.header.ljust(label_width) + _GAP, "bold")]
             text = column.text(item, self._now_us)
-            cells.append((text, column.styles.get(text, "")))
-            self._print_line(cells)
+            widths = (label_width, places(text))
+            shape = _Shape(widths, (False, False), layout_of(widths, self._width, text_last=True))
+            self._print_row((column.header, text), shape, ("bold", column.styles.get(text, "")))
         for section in sections:
             self._out.write(f"\n{escaped(section.field.replace('_', ' ').upper())}\n")
             rows = item[section.field]
@@ -75,7 +76,11 @@ class Table:
 
     def _print_section(self, kind: Kind | None, rows: Sequence[Value]) -> None:
         if kind is None:
-            self._out.writelines(f"{escaped(str(row))}\n" for row in rows)
+            for row in rows:
+                sentence = escaped(str(row))
+                widths = (places(sentence),)
+                shape = _Shape(widths, (False,), layout_of(widths, self._width, text_last=True))
+                self._print_row((sentence,), shape, ("",))
             return
         table = Table(self._settings, kind, self._out, grows=False)
         for row in rows:
@@ -86,17 +91,24 @@ class Table:
     def _print_rows(self, rows: list[list[str]], *, heading: bool) -> None:
         widths = [column.width if self._grows else 0 for column in self._columns]
         for row in rows:
-            widths = [max(width, _cells(text)) for width, text in zip(widths, row, strict=True)]
+            widths = [max(width, places(text)) for width, text in zip(widths, row, strict=True)]
+        rights = [column.right for column in self._columns]
+        shape = _Shape(widths, rights, layout_of(widths, self._width, text_last=not rights[-1]))
         for index, row in enumerate(rows):
             bold = heading and index == 0
-            self._print_line(
-                [
-                    (padded, "bold" if bold else column.styles.get(text, ""))
-                    for column, text, padded in zip(
-                        self._columns, row, _padded(self._columns, row, widths), strict=True
-                    )
-                ]
-            )
+            styles = [
+                "bold" if bold else column.styles.get(text, "")
+                for column, text in zip(self._columns, row, strict=True)
+            ]
+            self._print_row(row, shape, styles)
+
+    def _print_row(self, row: Sequence[str], shape: "_Shape", styles: Sequence[str]) -> None:
+        for indent, pieces in folded(row, shape.layout):
+            cells = [(" " * indent, "")] if indent else []
+            for column, text in pieces:
+                last = column == pieces[-1][0]
+                cells.append((shape.padded(column, text, last=last), styles[column]))
+            self._print_line(cells)
 
     def _print_line(self, cells: list[tuple[str, str]]) -> None:
         if not self._settings.coloured(self._out):
@@ -110,24 +122,17 @@ class Table:
         console.print(Text.assemble(*cells))
 
 
-def _padded(columns: list[Column], row: list[str], widths: list[int]) -> list[str]:
-    """The cells with their gaps; the last of a line has none behind it."""
-    cells = []
-    for index, (column, text, width) in enumerate(zip(columns, row, widths, strict=True)):
-        blank = " " * (width - _cells(text))
-        last = index == len(row) - 1
-        if column.right:
-            cells.append(blank + text + ("" if last else _GAP))
-        else:
-            cells.append(text if last else text + blank + _GAP)
-    return cells
+class _Shape(NamedTuple):
+    """How the rows of a table are laid out."""
 
+    widths: Sequence[int]
+    rights: Sequence[bool]
+    layout: Layout
 
-def _cells(text: str) -> int:
-    """How many places of a terminal the text takes."""
-    if text.isascii():
-        return len(text)
-    return sum(
-        0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1
-        for char in text
-    )
+    def padded(self, column: int, text: str, *, last: bool) -> str:
+        """A cell with its gap; the last of a line has none behind it."""
+        blank = " " * (self.widths[column] - places(text))
+        gap = "" if last else GAP
+        if self.rights[column]:
+            return blank + text + gap
+        return text if last else text + blank + gap

@@ -186,6 +186,17 @@ class MessageUnreadable(DssError):
 
 
 @registered
+class IllegalSpan(DssError):
+    """Fields: text."""
+
+    code = "DSS1016"
+    sentence = "The span {text} is not understood."
+    hint = "Use 500ms, 30s, 15m, 1h30m, 7d or 2w."
+    grpc_status = "INVALID_ARGUMENT"
+    exit_code = ExitCode.USAGE
+
+
+@registered
 class WrongUsage(DssError):
     """Arguments that do not fit the command. Fields: reason, command."""
 

@@ -4,7 +4,7 @@ BAN_MS_MAX = 366 * 24 * 3_600_000
 """The longest that a client may be kept out of a group. A wall clock that was wrong over a restart
 makes a ban no longer than this."""
 
-LAG_COUNT_READS_MAX = 256
+LAG_COUNT_READS_MAX = 1_024
 LAG_COUNT_BYTES_MAX = 16 << 20
 """What a question for the lag of groups may read, to count what their filters take: some 50 ms.
 Behind that the lag is an upper bound."""

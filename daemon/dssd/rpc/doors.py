@@ -13,9 +13,10 @@ import logging
 from collections.abc import Callable, Coroutine, Sequence
 from typing import NoReturn
 
+from dss_core.default_paths import OPERATORS_SOCKET_NAME
 from dss_core.errors import SocketPathTooLong
 from dssd.addresses import Address, UnixAddress, unix_address
-from dssd.data_directory import OPERATORS_SOCKET_NAME, DataDirectory
+from dssd.data_directory import DataDirectory
 from dssd.events.model import Note
 from dssd.rpc.arrivals import ArrivalWatch
 from dssd.rpc.audit import Audit

@@ -1,5 +1,6 @@
-"""Bounds of sessions, of their own work and of what lies in the daemon for their clients, with units
-last and reasons."""
+"""Bounds of sessions, of their own work and of what lies in the daemon for their clients.
+
+Units last, with reasons."""
 
 from dss_core.limits import SESSION_GRACE_S
 

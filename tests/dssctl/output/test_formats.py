@@ -1,8 +1,13 @@
 """Every format against a golden file: one listing with awkward values, one single thing."""
 
+import io
+from contextlib import redirect_stdout
 from pathlib import Path
 
 import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dssctl.output import Column, Instant, Item, Kind, Section, growing, show_list, show_one
 from dssctl.settings import Colour, Format, Settings
@@ -92,6 +97,14 @@ def test_no_control_character_leaves_in_any_format(
     show_list(settings(output), THING, THINGS)
     printed = capsys.readouterr().out
     assert not set(printed) & {"\x1b", "\x9b", "\u202e", "\r", "\x7f"}
+
+
+@given(st.text(), st.sampled_from(["no", "1e3", "0o7", "null", "~", "", "y", "e3", "2026-11-20"]))
+def test_yaml_is_read_back_as_what_it_was(text: str, word: str) -> None:
+    item: Item = {"name": text, "count": 7, "seen_at": None, "state": word, "tags": [text, word]}
+    with redirect_stdout(io.StringIO()) as printed:
+        show_one(settings(Format.YAML), THING, item)
+    assert yaml.safe_load(printed.getvalue())["item"] == item
 
 
 def test_csv_escapes_control_characters_on_a_terminal_only(

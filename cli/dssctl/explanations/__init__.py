@@ -1,0 +1,17 @@
+"""What each error code means for whoever meets it: its cause, and what to do. A paragraph a code.
+
+Invariant: every code of the registry has one. Loaded by ``errors explain`` only.
+"""
+
+from collections.abc import Mapping
+
+from dssctl.explanations.conflicts import CONFLICTS
+from dssctl.explanations.requests import REQUESTS
+from dssctl.explanations.service import SERVICE
+
+EXPLANATIONS: Mapping[str, str] = {**REQUESTS, **CONFLICTS, **SERVICE}
+
+
+def explanation_of(code: str) -> str:
+    """The paragraph on a code, as one line."""
+    return " ".join(EXPLANATIONS[code].split())

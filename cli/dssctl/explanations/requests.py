@@ -1,0 +1,82 @@
+"""Paragraphs on DSS1xxx: the request is wrong, and the caller corrects it."""
+
+REQUESTS = {
+    "DSS1001": """A topic, a group, a stream or a client was given a name that cannot be one.
+        Names stand in paths, in filters and on command lines, so only letters, digits, '.',
+        '_' and '-' are allowed. Choose another name; nothing was created.""",
+    "DSS1002": """A filter breaks a rule: '+' or '#' stands beside other characters of a level,
+        '#' is not the last level, or the filter is empty or too long. Wildcards of other
+        systems ('*', '>', '.') mean nothing here. Write orders/+/eu or orders/#, in quotes
+        where the shell would touch it.""",
+    "DSS1003": """A queue is a group, and a group has a name; $queue/FILTER without one is how
+        another broker writes it. Say which queue is meant: $queue/GROUP/FILTER.""",
+    "DSS1004": """Each topic owns the subjects that its patterns match, NAME and NAME/# where
+        none were given, and takes records of no other. Publish to the topic that owns the
+        subject (dssctl topics ls shows the patterns), or correct the subject.""",
+    "DSS1005": """The subject of a record is no legal one: it is empty, too long or too deep,
+        or has a wildcard or a control character. The record was not stored. Correct it where
+        it is made.""",
+    "DSS1006": """One record is larger than the daemon takes, whatever its topic. It was not
+        stored. Keep large payloads in a store for files, and publish where they are.""",
+    "DSS1007": """A frame, the batch that a producer sends for one stream, has more bytes or
+        records than a frame may have. The client of this project never builds such a one;
+        another client has to split its batches.""",
+    "DSS1008": """A frame arrived whose checksum or structure is wrong, so the daemon stored
+        nothing of it. One such frame is an accident on the way: send it again. If they keep
+        coming, the program that builds them is broken, or the memory of its machine.""",
+    "DSS1009": """A frame is for one partition, and has a record whose key belongs to another.
+        The daemon checks it, because the order of a key would be lost. The sender routes by an
+        older description of the topic or by another hash: describe the topic again, or update
+        the client.""",
+    "DSS1010": """A value is outside of its bounds; the message names it and its rule. Nothing
+        was done. Give it a value that keeps the rule.""",
+    "DSS1011": """dssctl produce stopped at a line that is not a record: it is no JSON object,
+        lacks a field that was asked for, or breaks a rule of records. Lines before it are
+        published, so correct the line and produce from there on, for example with tail -n
+        +LINE.""",
+    "DSS1012": """The system bounds the path of a unix socket to about 100 bytes, and the
+        default socket lies in the data directory. Give the daemon a shorter --listen
+        unix:PATH, and its clients the same as --endpoint.""",
+    "DSS1013": """A point in time is written in none of the known ways. Distances from now have
+        a sign and units (-15m, +1h30m), dates are of UTC, times of day need a zone
+        (2026-11-20T08:00:00Z), seconds since 1970 follow an '@'. Write one of these.""",
+    "DSS1014": """The daemon cannot start as it was told: an option, a line of the
+        configuration file or the data directory is not usable. The message names the source
+        and the reason. Nothing in the data directory was changed. Correct it and start again.""",
+    "DSS1015": """The bytes of a call are not the message that its method takes: another
+        protocol speaks there, or stubs of another version. Make the stubs anew from the .proto
+        files of the daemon's version.""",
+    "DSS1016": """A span of time is written without units, or with unknown ones: whether 30
+        means seconds or days is not for the program to guess. Write 30s, 1h30m or 7d.""",
+    "DSS1101": """The command line does not fit the command: an option or argument is unknown,
+        is missing, or contradicts another. Nothing was done. The help of the command lists
+        what it takes.""",
+    "DSS1102": """A command that changes something asks before it does, and there is nobody to
+        ask: its input is no terminal, or --no-input was given. Look at the plan with
+        --dry-run, then pass the flag that confirms it.""",
+    "DSS1103": """The question whether to go ahead was answered with something else than yes.
+        Nothing changed; run the command again to be asked again.""",
+    "DSS1104": """The file that was named is not there, may not be read, or failed while it was
+        read. What was published before is counted in the note above the error. Check the path
+        and its permissions.""",
+    "DSS1105": """What was asked for is neither an error code nor the name of one. Codes have
+        four digits, with or without the letters DSS. dssctl errors ls lists them all.""",
+    "DSS1106": """A group is its name and its filter together, and one of them is missing.
+        Write NAME@FILTER. In double quotes, or in none, a shell replaces $share by nothing:
+        use single quotes.""",
+    "DSS1107": """The filter names a group ($share/NAME/...), and --group names one beside it.
+        Only one of them can be meant. Use --group with the filter alone, as the hint has it.""",
+    "DSS1108": """A file of a plan or of offsets is not as dssctl wrote it: it is another kind,
+        was cut, or was changed by hand. Nothing was changed. Write it anew with the command in
+        the hint.""",
+    "DSS1109": """The tool waited for the end of an operation for as long as it was told, and
+        it has not ended: members settle what they hold first, and a frozen one keeps its
+        streams until its lease is over. The daemon goes on with it. Wait on, or cancel what is
+        left.""",
+    "DSS1110": """An operation ended, but not as it was to: it was cancelled, or what it was
+        for is gone. Streams that were done before stay done; dssctl ops show has one line for
+        each. Plan again for the rest.""",
+    "DSS1111": """Standard output could not be written, for want of room or because its device
+        failed. A member of a group has acknowledged only what was written before. Make room,
+        or write somewhere else, and go on.""",
+}

@@ -1,0 +1,37 @@
+"""Where a daemon keeps its data and listens when nothing else is said, for daemon and client alike.
+
+Invariant: both sides come to the same path whatever directory they run in; a relative
+``XDG_STATE_HOME`` is ignored, as its specification has it.
+"""
+
+from pathlib import Path
+
+from dss_core.errors import IllegalConfig
+
+SOCKET_NAME = "dssd.sock"
+OPERATORS_SOCKET_NAME = "ops.sock"
+"""Beside the other one, and no longer, so that it fits wherever that one does; the daemon keeps
+connections and calls free for who comes by it."""
+
+
+def default_data_dir() -> Path:
+    """``$XDG_STATE_HOME/dssd``, or ``~/.local/state/dssd``, or what the system has instead.
+
+    Raises:
+        IllegalConfig: there is no home directory.
+    """
+    from platformdirs import user_state_path  # not where a path is given: it takes 10 ms
+
+    try:
+        return user_state_path("dssd", appauthor=False)
+    except RuntimeError as homeless:
+        raise IllegalConfig(source="default directory", reason=homeless) from homeless
+
+
+def default_socket() -> Path:
+    """The socket that a daemon uses when nothing else is said.
+
+    Raises:
+        IllegalConfig: there is no home directory.
+    """
+    return default_data_dir() / SOCKET_NAME

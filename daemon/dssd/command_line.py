@@ -1,0 +1,158 @@
+"""What the command ``dssd`` can be told: its commands and options.
+
+Invariant: a command loads what it needs when it runs, so help and version cost nothing of the
+daemon. What is wrong with a command line is a condition like any other.
+"""
+
+import shutil
+import sys
+import tempfile
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from typer.main import get_command
+
+from dss_core.errors import ExitCode, WrongUsage
+from dssd.grpc_log import silence
+from dssd.loading import loading
+
+_TEMPORARY_PREFIX = "dssd-"
+
+program = typer.Typer(
+    name="dssd",
+    help="The daemon of DSS: durable shared subscriptions.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+
+DataDir = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR",
+        help="Where everything is kept; else $XDG_STATE_HOME/dssd or ~/.local/state/dssd.",
+    ),
+]
+
+
+class FindingsFormat(StrEnum):
+    """How `dssd check` prints."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+def run(words: Sequence[str]) -> int:
+    """Run one command line; returns the exit code.
+
+    Raises:
+        WrongUsage: it is not understood.
+        What `dssd.process.serve` and `dssd.check.command.check` raise.
+    """
+    try:
+        with get_command(program).make_context("dssd", list(words)) as context:
+            context.command.invoke(context)
+    except typer.Exit as ended:
+        return ended.exit_code
+    except typer.TyperException as wrong:
+        reason = wrong.format_message()
+        if "\n" in reason:  # no command at all: the help
+            sys.stderr.write(f"{reason}\n")
+            return ExitCode.USAGE
+        where = getattr(wrong, "ctx", None)
+        raise WrongUsage(reason=reason, command=where.command_path if where else "dssd") from wrong
+    return ExitCode.OK
+
+
+def _tell_version(asked: bool) -> None:
+    if asked:
+        version()
+        raise typer.Exit
+
+
+@program.callback()
+def _program(
+    version: Annotated[
+        bool,
+        typer.Option("--version", is_eager=True, callback=_tell_version, help="Print the version."),
+    ] = False,
+) -> None:
+    """The daemon of DSS: durable shared subscriptions."""
+
+
+@program.command()
+def serve(
+    context: typer.Context,
+    data_dir: DataDir = None,
+    dev: Annotated[
+        bool,
+        typer.Option("--dev", help="Keep everything in a temporary directory, removed at exit."),
+    ] = False,
+    listen: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="unix:PATH|HOST:PORT",
+            help="Where to listen, may be repeated; else dssd.sock in the data directory.",
+        ),
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option(metavar="FILE.toml", help="data_dir and listen.")
+    ] = None,
+) -> None:
+    """Run a daemon until SIGTERM or SIGINT."""
+    if not dev:
+        _serve(data_dir, listen or [], config)
+        return
+    if data_dir is not None:
+        raise typer.BadParameter("--dev and --data-dir exclude each other.", ctx=context)
+    directory = Path(tempfile.mkdtemp(prefix=_TEMPORARY_PREFIX))
+    try:
+        _serve(directory / "data", listen or [], config, temporary=directory)
+    finally:
+        shutil.rmtree(directory)
+
+
+@program.command(short_help="Say whether a data directory is whole.")
+def check(
+    data_dir: DataDir = None,
+    deep: Annotated[
+        bool, typer.Option("--deep", help="Read all bytes of the log, and more.")
+    ] = False,
+    output: Annotated[
+        FindingsFormat, typer.Option("-o", "--output", help="How to print findings.")
+    ] = FindingsFormat.TEXT,
+) -> None:
+    """Say whether a data directory is whole, while no daemon runs on it. Nothing is changed."""
+    from dss_core.default_paths import default_data_dir
+    from dssd.check.command import check as checked
+
+    as_json = output is FindingsFormat.JSON
+    raise typer.Exit(checked(data_dir or default_data_dir(), deep=deep, as_json=as_json))
+
+
+@program.command()
+def version() -> None:
+    """Print the version."""
+    from dssd.version import version as installed
+
+    sys.stdout.write(f"dssd {installed()}\n")
+    sys.stdout.flush()
+
+
+def _serve(
+    data_dir: Path | None,
+    listen: Sequence[str],
+    file: Path | None,
+    *,
+    temporary: Path | None = None,
+) -> None:
+    silence()
+    with loading():
+        from dssd.config import configure
+        from dssd.process import serve as serve_until_told
+
+    serve_until_told(configure(data_dir=data_dir, listen=listen, file=file), temporary=temporary)
