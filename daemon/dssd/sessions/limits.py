@@ -1,8 +1,8 @@
 """Every bound of a session's own work, with its unit last and its reason."""
 
 READ_AT_ONCE_BYTES_MAX = 256 << 10
-"""What the pump of a session reads from memory by itself before the rest is left to the readers,
-which give way to each other: copying so much takes 0.1 ms."""
+"""What of grown streams a session reads at once before it leaves the rest to its readers, which
+give way to each other: copying so much takes 0.1 ms."""
 
 READ_AT_ONCE_COST_BYTES = 16 << 10
 """What such a read counts for beside its bytes, so that there are sixteen at most: each takes 0.1
