@@ -29,8 +29,8 @@ STARTED_ROWS_MAX = 4_096
 """Rows of sessions that a start writes with one commit."""
 
 READ_AT_ONCE_BYTES_MAX = 256 << 10
-"""What the pump of a session reads from memory by itself before the rest is left to the readers,
-which give way to each other: copying so much takes 0.1 ms."""
+"""What of grown streams a session reads at once before it leaves the rest to its readers, which
+give way to each other: copying so much takes 0.1 ms."""
 
 READ_AT_ONCE_COST_BYTES = 16 << 10
 """What such a read counts for beside its bytes, so that there are sixteen at most: each takes 0.1

@@ -1,8 +1,8 @@
 """What a session reads of the log: at once where memory holds it, else by its readers.
 
-A record that was just stored is in memory, and its consumer waits for it. So the pump, which hears
-of growth, reads it in the same step of the loop; so much only that the others on the loop do not
-wait for long. All else is for the readers, who may wait for the disk.
+A record that was just stored is in memory, and its consumer waits for it. So whoever takes in that
+streams have grown reads it in the same step of the loop; so much only that the others on the loop
+do not wait for long. All else is for the readers, who may wait for the disk.
 
 Invariant: each read that the delivery window asks for is answered once, unless the session ends.
 This module does not know what the window makes of an answer.

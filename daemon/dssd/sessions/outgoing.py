@@ -6,10 +6,14 @@ that causes them without reading them is disconnected at a named bound.
 Consecutive deliveries of a stream that wait here are joined into one message, because a message
 costs the client and the transport as much as a hundred records. Invariant: joining moves a delivery
 ahead of deliveries of other grants only, never ahead of another item.
+
+A record that was just stored is put here by the task that takes it out again, which `ring` wakes:
+it goes to the client a round of the loop earlier than if another task had put it.
 """
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 
 from dss_core.progress import normalised
 from dssd.limits import DELIVERY_BYTES_USUAL, OUTGOING_ITEMS_MAX
@@ -52,13 +56,16 @@ class _Pile:
 class Outgoing:
     """One producer of items and one consumer, on one loop.
 
-    The account is told of the bytes of records, until the next item is taken: who takes one writes
-    it before it asks again.
+    ``refill`` puts what there is to put since `ring`, and returns whether there is more. The
+    account is told of the bytes of records, until the next item is taken: who takes one writes it
+    before it asks again.
     """
 
-    def __init__(self, account: DeliveryAccount) -> None:
+    def __init__(self, account: DeliveryAccount, refill: Callable[[], bool]) -> None:
         self._account = account
         self._writing = 0
+        self._refill = refill
+        self._rung = False
         self._items: deque[Down | _Pile] = deque()
         self._piles: dict[int, _Pile] = {}
         """By grant: the pile that a delivery may still join."""
@@ -96,14 +103,22 @@ class Outgoing:
         self._items = deque(item for item in self._items if type(item) is not _Pile)
         self._changed.set()
 
+    def ring(self) -> None:
+        """There is something to refill from."""
+        self._rung = True
+        self._changed.set()
+
     async def take(self) -> Down | None:
         """The next item; None when the queue is closed and empty."""
         self.written()
-        while not self._items:
+        while True:
+            if self._rung and not self._closed:
+                self._rung = self._refill()
+            if self._items:
+                break
             if self._closed:
                 return None
-            self._changed.clear()
-            await self._changed.wait()
+            await self._change()
         item = self._items.popleft()
         if not isinstance(item, _Pile):
             self._small -= 1
@@ -120,3 +135,11 @@ class Outgoing:
         if self._writing:
             self._account.queued(-self._writing)
             self._writing = 0
+
+    async def _change(self) -> None:
+        """Wait for an item or a ring; where there is more to refill from, let others run."""
+        if self._rung:
+            await asyncio.sleep(0)
+            return
+        self._changed.clear()
+        await self._changed.wait()

@@ -2,8 +2,8 @@
 
 Everything that happens is an input of the delivery window or of a borrower. The scheduler feeds it
 at once, on the loop, and carries out the effects before the next input. Two kinds of task serve it:
-the *pump* brings time, messages of leaders and growth of streams, and *readers* read what of the
-log is not in memory.
+the *pump* brings time and messages of leaders, and *readers* read what of the log is not in memory.
+That streams have grown is taken in by the task that sends to the client, between two items.
 
 Invariant: after `close`, every borrower has reported the last state of its grants and has ended,
 nothing is read, and nothing more goes to the client. The scheduler knows no client protocol; it
@@ -107,6 +107,7 @@ class Scheduler:
         *,
         send: Callable[[Down], None],
         over: Callable[[Agent, Ended], None],
+        grown: Callable[[], None],
     ) -> None:
         subscriber = Subscriber(opened.session_id, opened.client_id, LEASE_MS)
         self.handler = Handler(subscriber, services.registry, self)
@@ -115,6 +116,7 @@ class Scheduler:
         self._account = account
         self._send = send
         self._over = over
+        self._tell_grown = grown
         self._log = services.log
         self._catalogue = services.catalogue
         self._clock = services.clock
@@ -227,6 +229,18 @@ class Scheduler:
         self._draining = True
         self.feed(Draining(deadline_ms, charges))
 
+    def take_grown(self) -> bool:
+        """Take in that streams have grown; returns whether there are more than are taken at once.
+
+        What was just stored is read, and on its way to the client, when this returns.
+        """
+        self._reads.begin_turn()
+        for grant in list(islice(self._grown, SESSION_STEP_INPUTS_MAX)):
+            del self._grown[grant]
+            self.feed(Grown(grant))
+        self._reads.end_turn()
+        return bool(self._grown)
+
     def close(self) -> None:
         """Report the last state of every grant and end every borrower."""
         if self._closed:
@@ -239,13 +253,14 @@ class Scheduler:
             grant.unwatch()
         self._grants.clear()
         self._mail.clear()
+        self._grown.clear()
         if self._timer is not None:
             self._timer.cancel()
 
     # Tasks
 
     async def pump(self) -> None:
-        """Take what time, leaders and the log bring."""
+        """Take what time and leaders bring."""
         while True:
             await self._wake.wait()
             self._wake.clear()
@@ -253,17 +268,12 @@ class Scheduler:
             for _ in range(min(len(self._mail), SESSION_STEP_INPUTS_MAX)):
                 agent, borrower_id, message = self._mail.popleft()
                 agent.receive(borrower_id, message, now_ms)
-            self._reads.begin_turn()
-            for grant in list(islice(self._grown, SESSION_STEP_INPUTS_MAX)):
-                del self._grown[grant]
-                self.feed(Grown(grant))
-            self._reads.end_turn()
             due_ms = self._window.wake_at_ms
             if due_ms is not None and due_ms <= now_ms:
                 self.feed(Ticked())
             self.handler.tick(now_ms)
             self._arm(self._clock.now_ms())
-            if self._mail or self._grown:
+            if self._mail:
                 self._wake.set()
                 await asyncio.sleep(0)
 
@@ -445,7 +455,7 @@ class Scheduler:
 
     def _note_grown(self, grant: int) -> None:
         self._grown[grant] = None
-        self._wake.set()
+        self._tell_grown()
 
 
 def cut_frames(frames: bytes) -> FrameSpans:

@@ -73,7 +73,7 @@ class Session:
         self.session_id = opened.session_id
         self.session_epoch = opened.session_epoch
         self.account = services.budget.account()
-        self.outgoing = Outgoing(self.account)
+        self.outgoing = Outgoing(self.account, self._refill)
         self.ended = asyncio.Event()
         self._services = services
         self._fence = fence
@@ -85,7 +85,12 @@ class Session:
         self._wanted_again: set[int] = set()
         """Numbers that it subscribed to again while their borrowers were still ending."""
         self._scheduler = Scheduler(
-            opened, services, self.account, send=self._send, over=self._over
+            opened,
+            services,
+            self.account,
+            send=self._send,
+            over=self._over,
+            grown=self.outgoing.ring,
         )
         self._ended_agents: asyncio.Queue[tuple[Agent, str]] = asyncio.Queue()
         """Bounded by the subscriptions."""
@@ -326,6 +331,9 @@ class Session:
             await self._services.store.commit([write], [self._fence])
         except PreconditionFailed:
             raise SessionTakenOver(client_id=self.client_id) from None
+
+    def _refill(self) -> bool:
+        return self._scheduler.take_grown()
 
     def _send(self, item: Down) -> None:
         if not self.outgoing.put(item):

@@ -279,11 +279,11 @@ IN_SESSIONS = (
     Mutant(
         "news beyond a step forgotten",
         "of the streams that grew at once only what one step takes is read on",
-        "Scheduler.pump",
-        "due_ms = self._window.wake_at_ms",
+        "Scheduler.take_grown",
+        "return bool(self._grown)",
         """
         self._grown.clear()
-        due_ms = self._window.wake_at_ms
+        return False
         """,
         JUDGE,
     ),

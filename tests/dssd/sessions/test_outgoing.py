@@ -15,9 +15,13 @@ def delivery(
     return Deliver(grant, frames, mask, attempt > 1, attempt, base, end)
 
 
+def nothing() -> bool:
+    return False
+
+
 async def taken(*items: Down) -> list[Down | None]:
     """What comes out of a queue that waited until all items were in it."""
-    outgoing = Outgoing(DeliveryBudget().account())
+    outgoing = Outgoing(DeliveryBudget().account(), nothing)
     for item in items:
         assert outgoing.put(item)
     found: list[Down | None] = []
@@ -65,14 +69,14 @@ async def test_no_delivery_passes_an_item_of_another_kind() -> None:
 
 
 async def test_a_delivery_joins_none_that_was_taken() -> None:
-    outgoing = Outgoing(DeliveryBudget().account())
+    outgoing = Outgoing(DeliveryBudget().account(), nothing)
     for base in range(3):
         outgoing.put(delivery(1, base, base + 1))
         assert await outgoing.take() == delivery(1, base, base + 1)
 
 
 async def test_closing_drops_records_and_keeps_what_is_to_be_told() -> None:
-    outgoing = Outgoing(DeliveryBudget().account())
+    outgoing = Outgoing(DeliveryBudget().account(), nothing)
     outgoing.put(delivery(1, 0, 10))
     outgoing.put(PongSent(1))
     outgoing.close()
@@ -82,9 +86,49 @@ async def test_closing_drops_records_and_keeps_what_is_to_be_told() -> None:
 
 
 async def test_items_left_unread_are_bounded_and_records_are_not_counted() -> None:
-    outgoing = Outgoing(DeliveryBudget().account())
+    outgoing = Outgoing(DeliveryBudget().account(), nothing)
     assert all(outgoing.put(PongSent(n)) for n in range(OUTGOING_ITEMS_MAX))
     assert not outgoing.put(PongSent(0))
     assert outgoing.put(delivery(1, 0, 10))
     await outgoing.take()
     assert outgoing.put(PongSent(0))
+
+
+async def test_who_takes_puts_what_was_rung_for_before_the_next_item() -> None:
+    left = [delivery(2, 0, 1)]
+
+    def refill() -> bool:
+        outgoing.put(left.pop())
+        return False
+
+    outgoing = Outgoing(DeliveryBudget().account(), refill)
+    outgoing.put(PongSent(1))
+    outgoing.put(PongSent(2))
+    assert await outgoing.take() == PongSent(1)
+    outgoing.ring()
+    assert await outgoing.take() == PongSent(2)
+    assert not left
+    assert await outgoing.take() == delivery(2, 0, 1)
+
+
+async def test_others_run_between_two_refills_that_put_nothing() -> None:
+    order: list[str] = []
+
+    def refill() -> bool:
+        order.append("refill")
+        if order.count("refill") == 3:
+            outgoing.put(PongSent(1))
+        return order.count("refill") < 3
+
+    async def other() -> None:
+        while len(order) < 5:
+            order.append("other")
+            await asyncio.sleep(0)
+
+    outgoing = Outgoing(DeliveryBudget().account(), refill)
+    async with asyncio.TaskGroup() as tasks:
+        taking = tasks.create_task(outgoing.take())
+        tasks.create_task(other())
+        outgoing.ring()
+    assert taking.result() == PongSent(1)
+    assert order == ["refill", "other", "refill", "other", "refill"]

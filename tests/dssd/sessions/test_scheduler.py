@@ -93,7 +93,7 @@ async def test_a_member_that_does_not_answer_a_leave_is_gone_after_its_timeout(
     assert [(offset, redelivered) for _, offset, redelivered, _ in again] == [(2, True), (3, True)]
 
 
-async def test_the_pump_gives_way_after_so_many_inputs(
+async def test_who_takes_in_that_streams_have_grown_gives_way_after_so_many(
     hall: Hall, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("dssd.sessions.scheduler.SESSION_STEP_INPUTS_MAX", 2)
@@ -260,7 +260,7 @@ async def test_what_was_just_stored_is_delivered_without_a_reader(
         assert [offset for _, offset, *_ in await client.records(3)] == [1, 2, 3]
 
 
-async def test_the_pump_leaves_what_is_too_much_to_the_readers(
+async def test_what_is_too_much_to_read_at_once_is_left_to_the_readers(
     hall: Hall, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("dssd.sessions.log_reads.READ_AT_ONCE_BYTES_MAX", 1)
