@@ -41,8 +41,8 @@ def _seeds(simulator: str, seeds: int, a_step: int, a_minute: int) -> Iterator[S
         )
 
 
-def _tests(kind: str, minutes: float, *paths: str) -> Step:
-    return Step(kind, kind, (*PYTEST, *paths), minutes)
+def _tests(kind: str, minutes: float, *arguments: str) -> Step:
+    return Step(kind, kind, (*PYTEST, *arguments), minutes)
 
 
 def _mutants() -> Iterator[Step]:
