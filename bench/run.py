@@ -14,6 +14,7 @@ import tempfile
 from pathlib import Path
 
 import failover
+import refusals
 import rewind
 from processes import Daemon, run_program, running_daemon, started_program, within
 from results import RESULTS, Row, write
@@ -36,11 +37,12 @@ PREBUILT = "bench/programs/produce_prebuilt.py"
 BARE = "bench/programs/bare_server.py, bare_client.py"
 OBJECTS = "bench/programs/objects.py"
 ECHO = "bench/programs/echo_server.py, synced"
+RESTS = "the same records, but for their rests"
 
 
 def rows() -> dict[str, Row]:
     """The table of targets, empty."""
-    million = "M records/s"
+    million, thousand = "M records/s", "k records/s"
     return {
         "columns": Row("produce, columns API", million, ">= 2.0", PREBUILT, ">= 0.70"),
         "prebuilt": Row("  the same frames, pre-built", million, "baseline"),
@@ -57,6 +59,9 @@ def rows() -> dict[str, Row]:
         "idle99": Row("one record, idle, to its consumer, p99", "ms", "", "its p50", "<= 3"),
         "synced99": Row("  the echo with fdatasync, p99", "ms", "", "its p50", ""),
         "loaded50": Row("one record at 20 k records/s, p50", "ms", ""),
+        "run": Row("run, none refused", thousand, "baseline"),
+        "refused1": Row("run, 1 % refused once", thousand, "", RESTS, ">= 0.80"),
+        "refused50": Row("run, 50 % refused once", thousand, "", RESTS, ">= 0.30"),
         "loaded99": Row("one record at 20 k records/s, p99", "ms", "<= 10"),
         "late99": Row("  the load itself late, p99", "ms", ""),
         "killed": Row("member killed, all its streams elsewhere", "ms", "<= 1,000"),
@@ -135,6 +140,17 @@ async def small_frames_round(table: dict[str, Row]) -> None:
         table[f"small{size}"].add(small)
 
 
+async def refusals_round(table: dict[str, Row]) -> None:
+    for percent, keys in refusals.CASES.items():
+        async with running_daemon() as daemon:
+            await fresh_topic(daemon)
+            await refusals.fill(daemon, keys)
+            unhindered = await refusals.rate(daemon, 0, keys)
+            rate = await refusals.rate(daemon, percent, keys)
+        table["run"].add(unhindered)
+        table[f"refused{percent}"].add(rate, refusals.ideal(unhindered, percent, keys))
+
+
 async def latency_round(table: dict[str, Row]) -> None:
     async with running_daemon() as daemon:
         await fresh_topic(daemon)
@@ -188,6 +204,7 @@ PARTS = {
     "produce": produce_round,
     "consume": consume_round,
     "small": small_frames_round,
+    "refusals": refusals_round,
     "latency": latency_round,
     "failover": failover_round,
     "rewind": rewind_round,

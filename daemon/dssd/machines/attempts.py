@@ -7,54 +7,73 @@ Invariant: entries are sorted and disjoint, have a count of at least 1, and cove
 offset.
 """
 
-from collections.abc import Iterable
-from itertools import pairwise
+from collections.abc import Iterable, Iterator
 
 from dss_core.progress import Progress, complement
 
-Attempts = tuple[tuple[int, int, int], ...]
+Entry = tuple[int, int, int]
+Attempts = tuple[Entry, ...]
 """Of unacked records: (start, end, count), sorted, disjoint, count at least 1."""
 
 
 def merged_attempts(mine: Attempts, other: Attempts, progress: Progress) -> Attempts:
     """The higher count of each record that the progress leaves unacknowledged."""
-    if mine is other or mine == other or not (mine or other):
-        return unacked_attempts(mine, progress)
-    edges = sorted({edge for start, end, _ in (*mine, *other) for edge in (start, end)})
-    entries: list[tuple[int, int, int]] = []
-    at_mine, at_other = _Cursor(mine), _Cursor(other)
-    for start, end in pairwise(edges):
-        count = max(at_mine.count_at(start), at_other.count_at(start))
-        if count:
-            entries.append((start, end, count))
-    return unacked_attempts(entries, progress)
+    if mine is other or mine == other or not (mine and other):
+        return unacked_attempts(mine or other, progress)
+    return unacked_attempts(_joined(mine, other), progress)
 
 
-def unacked_attempts(entries: Iterable[tuple[int, int, int]], progress: Progress) -> Attempts:
-    """The entries without what is acknowledged; neighbours of one count are joined."""
-    kept: list[tuple[int, int, int]] = []
-    for start, end, count in entries:
-        open_from = max(start, progress.floor)
-        for low, high in complement(progress.ranges, open_from, end) if open_from < end else ():
-            if kept and kept[-1][1] == low and kept[-1][2] == count:
-                kept[-1] = (kept[-1][0], high, count)
+def _joined(mine: Attempts, other: Attempts) -> Iterator[Entry]:
+    """One step an entry where the two say the same, as they mostly do: both may have thousands."""
+    of_mine, of_other = iter(mine), iter(other)
+    left, right = next(of_mine, None), next(of_other, None)
+    while left is not None and right is not None:
+        if left == right:
+            yield left
+            left, right = next(of_mine, None), next(of_other, None)
+        elif left[0] != right[0]:
+            first, second = (left, right) if left[0] < right[0] else (right, left)
+            end = min(first[1], second[0])
+            yield first[0], end, first[2]
+            rest = (end, first[1], first[2]) if end < first[1] else None
+            if first is left:
+                left = rest or next(of_mine, None)
             else:
-                kept.append((low, high, count))
+                right = rest or next(of_other, None)
+        else:
+            start, end = left[0], min(left[1], right[1])
+            yield start, end, max(left[2], right[2])
+            left = (end, *left[1:]) if end < left[1] else next(of_mine, None)
+            right = (end, *right[1:]) if end < right[1] else next(of_other, None)
+    if left is not None:
+        yield left
+    if right is not None:
+        yield right
+    yield from of_mine
+    yield from of_other
+
+
+def unacked_attempts(entries: Iterable[Entry], progress: Progress) -> Attempts:
+    """The entries without what is acknowledged; neighbours of one count are joined."""
+    kept: list[Entry] = []
+    floor, ranges = progress.floor, progress.ranges
+    at = 0
+    for start, end, count in entries:
+        low = start if start > floor else floor
+        if low >= end:
+            continue
+        while at < len(ranges) and ranges[at][1] <= low:
+            at += 1
+        if at == len(ranges) or ranges[at][0] >= end:
+            _keep(kept, low, end, count)
+            continue
+        for open_from, open_to in complement(ranges, low, end):
+            _keep(kept, open_from, open_to, count)
     return tuple(kept)
 
 
-class _Cursor:
-    """Reads counts at rising offsets."""
-
-    __slots__ = ("_at", "_entries")
-
-    def __init__(self, entries: Attempts) -> None:
-        self._entries = entries
-        self._at = 0
-
-    def count_at(self, offset: int) -> int:
-        while self._at < len(self._entries) and self._entries[self._at][1] <= offset:
-            self._at += 1
-        if self._at == len(self._entries) or self._entries[self._at][0] > offset:
-            return 0
-        return self._entries[self._at][2]
+def _keep(kept: list[Entry], start: int, end: int, count: int) -> None:
+    if kept and kept[-1][1] == start and kept[-1][2] == count:
+        kept[-1] = (kept[-1][0], end, count)
+    else:
+        kept.append((start, end, count))
