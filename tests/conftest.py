@@ -45,14 +45,20 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 TOGETHER = (
+    "tests/dss_client/test_conformance.py",
     "tests/dss_sim/test_scale.py",
     "tests/dssctl/test_events_with_daemon.py",
     "tests/dssctl/test_members_with_daemon.py",
     "tests/dssctl/test_operations_with_daemon.py",
+    "tests/dssctl/test_questions_with_daemon.py",
     "tests/dssctl/test_terminal.py",
     "tests/dssctl/test_with_daemon.py",
     "tests/dssd/check/test_command.py",
+    "tests/scenarios/test_bad_input.py",
+    "tests/scenarios/test_bad_session_input.py",
     "tests/scenarios/test_crash_images.py",
+    "tests/scenarios/test_hostile_numbers.py",
+    "tests/scenarios/test_hostile_peers.py",
 )
 """Files whose tests share what takes long to make: one process runs all of a file."""
 

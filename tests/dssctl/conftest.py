@@ -14,7 +14,7 @@ import pytest
 from support.daemon_process import LISTENING
 from support.dssctl_call import Completed, call_dssctl
 
-START_TIMEOUT_S = 20.0
+START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 15.0
 LOOK_AGAIN_S = 0.05
 

@@ -3,8 +3,9 @@
 ``python ready_interpreter.py DESCRIPTOR``: on that socket come starts, each with the three standard
 streams of the new process, and its number goes back. `support.started_program` asks it.
 
-Invariant: it has one thread and no event loop, and runs nothing of ours but imports, so a process
-that it forks is as one that has just come to its first line.
+Invariant: it has no event loop and no thread but that of an allocator which nothing of ours uses,
+and it runs nothing of ours but imports; so a process that it forks is as one that has just come to
+its first line.
 """
 
 import gc
