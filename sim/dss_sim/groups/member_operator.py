@@ -9,7 +9,7 @@ what it calls done. Names are those of docs/proof/groups-simulator.md::
     O2  a transfer is done when its taker has the stream and the stored row pins it there, or when
         the stream or the taker is gone
     O3  at rest a pinned stream is with a member of its session, if there is one
-    O4  every operation is done, once all has healed                            (`unended`)
+    O4  every operation is done, once all has healed, cancelled ones too        (`unended`)
 """
 
 from functools import partial
@@ -23,6 +23,7 @@ from dssd.leaders.bans import stored_bans
 from dssd.machines.leader.events import Instruction, LeaderInput
 from dssd.machines.leader.hand_over_events import (
     Ban,
+    CancelHandOvers,
     Evict,
     Rebalance,
     RevokeGrant,
@@ -72,6 +73,8 @@ class MemberOperator:
         self._numbers = 1 << 32
         self._asked: dict[int, dict[int, Instruction]] = {}
         """Not concluded, by group."""
+        self._cancelled: set[int] = set()
+        """What of it is not to be begun."""
         self._out: dict[tuple[int, str], int] = {}
         """Clients that are kept out, once their eviction is done, until when."""
 
@@ -130,6 +133,15 @@ class MemberOperator:
         """What runs is asked for once more."""
         self.repeat_on(group.group_id)
 
+    def cancel(self, group: GroupRow) -> None:
+        """What runs is not to be begun any more; a ban is not taken back so."""
+        for number, instruction in self._asked.get(group.group_id, {}).items():
+            if not isinstance(instruction, Evict) or instruction.ban is None:
+                self._cancelled.add(number)
+                cancellation = CancelHandOvers(number)
+                self._world.say("operator", cancellation)
+                self._instruct(group.group_id, cancellation)
+
     def _until_ms(self) -> int:
         # No ban outlasts the faults.
         left_us = self._world.plan.heal_us - self._world.schedule.now_us
@@ -169,7 +181,9 @@ class MemberOperator:
 
     def asked_of(self, group_id: int) -> list[Instruction]:
         """What a leader of the group is to do."""
-        return list(self._asked.get(group_id, {}).values())
+        asked = self._asked.get(group_id, {})
+        cancelled = [CancelHandOvers(number) for number in asked if number in self._cancelled]
+        return [*asked.values(), *cancelled]
 
     def bans(self, group_id: int) -> tuple[Ban, ...]:
         """What a leader that takes over finds."""
@@ -202,6 +216,8 @@ class MemberOperator:
             Violation: it is not.
         """
         instruction = self._asked.get(group_id, {}).pop(number, None)
+        if number in self._cancelled:
+            return
         match instruction:
             case Evict(borrower_id=evicted, ban=ban):
                 if evicted in leader.members:

@@ -7,7 +7,11 @@ eviction is not, because its grace may be shorter than what users take.
 from random import Random
 
 MEMBER_OPERATIONS = ("transfer", "revoke_grant", "unpin", "rebalance", "evict", "ask_again")
-HAND_OVERS = frozenset({"transfer", "revoke_grant", "unpin", "rebalance", "ask_again"})
+CANCEL = "cancel_asked"
+HAND_OVERS = frozenset({"transfer", "revoke_grant", "unpin", "rebalance", "ask_again", CANCEL})
+CANCELLED_SHARE = 0.4
+CANCELLED_WITHIN_US = 30_000
+"""Soon enough that something may not have begun."""
 OPERATED_SHARE = 1 / 4
 """The share of runs in which operators do this."""
 ASKED_MAX = 8
@@ -21,11 +25,16 @@ def operations(seed: int, begins_us: int, ends_us: int) -> list[tuple[int, str, 
     if chance.random() >= OPERATED_SHARE:
         return []
     times = chance.randint(1, ASKED_MAX)
-    return [
+    asked = [
         (
             chance.randrange(begins_us, ends_us),
             chance.choice(MEMBER_OPERATIONS),
             chance.randrange(1 << 16),
         )
         for _ in range(times)
+    ]
+    late = Random(f"{seed}/members cancelled")
+    cancelled = [each for each in asked if late.random() < CANCELLED_SHARE]
+    return asked + [
+        (at_us + late.randrange(CANCELLED_WITHIN_US), CANCEL, who) for at_us, _, who in cancelled
     ]

@@ -12,7 +12,7 @@ from dss_sim.groups.checker import MEMBER_FAULTS
 from dss_sim.groups.client import Client
 from dss_sim.groups.cursor_operator import KINDS as OPERATIONS
 from dss_sim.groups.history import Destroyed, Disturbed, Gone
-from dss_sim.groups.member_plans import MEMBER_OPERATIONS
+from dss_sim.groups.member_plans import CANCEL, MEMBER_OPERATIONS
 from dss_sim.groups.plan import Dies, Timed
 from dss_sim.groups.producers import Producer
 from dss_sim.groups.store import at_once
@@ -232,6 +232,7 @@ def _operated(world: World, timed: Timed) -> None:
         "rebalance": operator.rebalance,
         "evict": operator.evict,
         "ask_again": operator.repeat,
+        CANCEL: operator.cancel,
     }
     asks[timed.kind](group)
 
@@ -431,7 +432,7 @@ KINDS: Mapping[str, Callable[[World, Timed], None]] = {
     "undo_moves": _undo_moves,
     "cancel_moves": _cancel_moves,
     "instruct_again": _instruct_again,
-    **dict.fromkeys(MEMBER_OPERATIONS, _operated),
+    **dict.fromkeys((*MEMBER_OPERATIONS, CANCEL), _operated),
     "partition": _partition,
     "lose_leader": _lose_leader,
     "crash_leader_host": _crash_leader_host,

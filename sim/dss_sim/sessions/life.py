@@ -23,7 +23,8 @@ from dssd.exception_groups import condition_in
 from dssd.leaders.groups import Groups
 from dssd.leaders.registry import BOOT_ID_BYTES, Registry
 from dssd.machines.leader.timing import LeaderTiming
-from dssd.operations.changes import PauseGroup, ResumeGroup
+from dssd.operations.changes import EditGroup, PauseGroup, ResumeGroup
+from dssd.operations.kinds.group_edits import GroupEdits
 from dssd.operations.kinds.pause import PAUSE, RESUME, Pauses
 from dssd.operations.operations import Operations
 from dssd.operations.pause_ends import PauseEnds
@@ -140,8 +141,10 @@ class Life:
         await stack.enter_async_context(self.sessions)
         parts = (store, self.groups, self.registry)
         pauses = Pauses(self.groups, self.registry, clock)
+        edits = GroupEdits(*parts)
         kinds = KindTable(
-            {PauseGroup: pauses, ResumeGroup: pauses}, {PAUSE: pauses, RESUME: pauses}
+            {PauseGroup: pauses, ResumeGroup: pauses, EditGroup: edits},
+            {PAUSE: pauses, RESUME: pauses, "groups.edit": edits},
         )
         self.operations = await Operations.open(*parts, clock, kinds, lambda event: None)
         await stack.enter_async_context(self.operations)

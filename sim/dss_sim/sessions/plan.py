@@ -57,6 +57,10 @@ PAUSED_SHARE = 0.4
 PAUSES_MAX = 4
 PAUSE_US = (20_000, 9 * SECOND_US)
 
+EDITED_SHARE = 0.4
+"""The share of runs in which operators edit groups."""
+EDITS_MAX = 4
+
 APART: Mapping[str, float] = {
     "clean_on_full_disk": 0.15,
     "fill_disk_at_expiry": 0.15,
@@ -121,7 +125,7 @@ def plan_of(seed: int) -> Plan:
     topics = chance.choice((1, 1, 2))
     clients = chance.randint(1, 4)
     menus = [_menu(chance, topics) for _ in range(clients)]
-    apart = [] if calm else [*_apart(seed), *_pauses(seed)]
+    apart = [] if calm else [*_apart(seed), *_pauses(seed), *_edits(seed)]
     return Plan(
         seed,
         tuple(chance.randint(1, 3) for _ in range(topics)),
@@ -213,3 +217,12 @@ def _pauses(seed: int) -> list[Timed]:
         )
         for _ in range(chance.randint(1, PAUSES_MAX))
     ]
+
+
+def _edits(seed: int) -> list[Timed]:
+    chance = Random(f"{seed}/edits")
+    if chance.random() >= EDITED_SHARE:
+        return []
+    ends_us = LOAD_US + FAULTS_US
+    times = [chance.randrange(LOAD_US // 2, ends_us) for _ in range(chance.randint(1, EDITS_MAX))]
+    return [Timed(at_us, "edit", chance.randrange(1 << 16), 0) for at_us in times]

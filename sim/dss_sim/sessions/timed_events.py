@@ -15,10 +15,12 @@ from dss_api.v1 import sessions_pb2
 from dss_core.errors import DssError
 from dss_core.filters import SubscriptionFilter
 from dss_core.limits import SESSION_GRACE_S
+from dss_sim.groups.checker import Violation
 from dss_sim.groups.plan import Timed
 from dss_sim.sessions.client import NOTICED_US, Client
 from dss_sim.sessions.connection import Connection
 from dss_sim.sessions.consumer import Up
+from dss_sim.sessions.edits import edit_at_once
 from dss_sim.sessions.plan import JUMPS_MS, SECOND_US, shared_filters
 from dss_sim.sessions.world import World
 from dssd.leaders.declarations import EXCLUSIVE
@@ -352,6 +354,28 @@ def _stop(world: World, timed: Timed, chance: Random) -> None:
     world.stop()
 
 
+def _edit(world: World, timed: Timed, chance: Random) -> None:
+    """Several operators edit one group at once."""
+    life = world.serving
+    groups = () if life is None else life.groups.groups()
+    if groups and life is not None:
+        group = groups[timed.who % len(groups)]
+        editing = edit_at_once(life, group, f"{world.plan.seed}/edit {timed.at_us}")
+        life.run(_judged(world, editing), "edit")
+
+
+async def _judged(world: World, work: Coroutine[Any, Any, object]) -> None:
+    """As `_tolerant`; what must not happen is told to the world, which a daemon would not be."""
+    try:
+        await _tolerant(work)
+    except Violation as found:
+        world.timeline.after(0, partial(_raise, found))
+
+
+def _raise(violation: Violation) -> None:
+    raise violation
+
+
 KINDS: Mapping[str, Callable[[World, Timed, Random], None]] = {
     "append": _append,
     "begin": _begin,
@@ -370,6 +394,7 @@ KINDS: Mapping[str, Callable[[World, Timed, Random], None]] = {
     "remove": _remove,
     "remove_private": _remove_private,
     "pause": _pause,
+    "edit": _edit,
     "wall": _wall,
     "fill_disk": _fill_disk,
     "slow_disk": _slow_disk,

@@ -28,6 +28,7 @@ from dss_sim.sessions.call import Call
 from dss_sim.sessions.client import NOTICED_US, Client
 from dss_sim.sessions.clocks import LifeClock, Wall
 from dss_sim.sessions.connection import Connection
+from dss_sim.sessions.edits import EditRules
 from dss_sim.sessions.life import Life
 from dss_sim.sessions.memory_log import Records
 from dss_sim.sessions.pause_rules import PauseRules
@@ -66,6 +67,7 @@ class World:
         self.checker = Checker()
         self.rules = Rules(self.timeline, self.wall, self, plan.sessions_max)
         self.pauses = PauseRules()
+        self.edits = EditRules()
         self.history: list[Event] = []
         self.transcript: Callable[[int, str, object], None] | None = None
         self.lives: list[Life] = []
@@ -354,6 +356,7 @@ class World:
             self._said(connection.name if connection else "commit", write)
         self.rules.committed(writes, connection)
         self.pauses.committed(writes)
+        self.edits.committed(writes)
         self._tell_of(writes)
 
     def _tell_of(self, writes: Sequence[Write]) -> None:
