@@ -89,11 +89,11 @@ IN_SESSIONS = (
         "old connection ended too early",
         "one that a full disk refuses ends the one that is there",
         "Sessions._attach",
-        "version = await self._put(row, None if known is None else known.version)",
+        "version = await session_rows.put(self._services.store, row, stored)",
         """
         if known is not None and known.connection is not None:
             known.connection.end(SessionTakenOver(client_id=client_id))
-        version = await self._put(row, None if known is None else known.version)
+        version = await session_rows.put(self._services.store, row, stored)
         """,
         JUDGE,
     ),
@@ -170,7 +170,7 @@ IN_SESSIONS = (
         "Sessions._attach",
         """
         if known is not None:
-            await self._discard(known.row.session_id)
+            await self._discard([known.row.session_id])
         """,
         "",
         JUDGE,
@@ -215,8 +215,8 @@ IN_SESSIONS = (
         "who comes is not counted",
         "clients that come together exceed the bound of sessions",
         "Sessions._make_room",
-        "len(self._known) + len(self._coming)",
-        "len(self._known)",
+        "self._room.add(principal)",
+        "",
         JUDGE,
     ),
     Mutant(
