@@ -413,6 +413,9 @@ SETTLE_STEP_RANGES = 256
 """Ranges of a client's settles, and settles, that are taken before other tasks get their turn: each
 takes up to 7 us."""
 
+NAK_RANGES = 12
+"""As many acked ranges a nak counts for in such a step: measured up to 90 us."""
+
 READERS_PER_SESSION = 2
 """While one read waits for the disk, another goes on. More would only compete for two cores."""
 

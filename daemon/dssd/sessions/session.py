@@ -36,7 +36,14 @@ from dssd.limits import (
     SETTLE_STEP_RANGES,
 )
 from dssd.machines.borrower.events import Ended
-from dssd.machines.delivery.events import RevokeFinished, Settle, Settles, pieces_of, ranges_in
+from dssd.machines.delivery.events import (
+    RevokeFinished,
+    Settle,
+    Settles,
+    pieces_of,
+    ranges_in,
+    work_of,
+)
 from dssd.sessions.client_items import (
     Down,
     FinishRevoke,
@@ -195,7 +202,7 @@ class Session:
                 self._send(Refused(error, grant=settle.grant))
                 continue
             for piece in pieces_of(settle, SETTLE_STEP_RANGES):
-                more = 1 + ranges_in(piece)
+                more = 1 + work_of(piece)
                 if step and size + more > SETTLE_STEP_RANGES:
                     self._scheduler.feed(Settles(tuple(step)))
                     await asyncio.sleep(0)

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from dss_core.ids import StreamId
 from dss_core.progress import Progress, Ranges
+from dssd.limits import NAK_RANGES
 from dssd.machines.messages import GrantedStream, Stall, StreamReport
 
 
@@ -86,12 +87,17 @@ def ranges_in(settle: Settle) -> int:
     return len(settle.acked) + len(settle.naks) + len(settle.in_progress) + len(settle.handed_out)
 
 
+def work_of(settle: Settle) -> int:
+    """How long it takes to take the settle, in acked ranges."""
+    return ranges_in(settle) + (NAK_RANGES - 1) * len(settle.naks)
+
+
 def pieces_of(settle: Settle, ranges_max: int) -> Iterator[Settle]:
-    """The settle, cut into several of at most so many ranges, in the order in which it is taken.
+    """The settle, cut into several of at most so much work, in the order in which it is taken.
 
     The last one has the token, which stands for all of them.
     """
-    if ranges_in(settle) <= ranges_max:
+    if work_of(settle) <= ranges_max:
         yield settle
         return
     nothing = settle._replace(acked=(), naks=(), in_progress=(), handed_out=(), token=0)
@@ -101,8 +107,9 @@ def pieces_of(settle: Settle, ranges_max: int) -> Iterator[Settle]:
         yield nothing._replace(in_progress=settle.in_progress[at : at + ranges_max])
     for at in range(0, len(settle.handed_out), ranges_max):
         yield nothing._replace(handed_out=settle.handed_out[at : at + ranges_max])
-    for at in range(0, len(settle.naks), ranges_max):
-        yield nothing._replace(naks=settle.naks[at : at + ranges_max])
+    naks_max = max(1, ranges_max // NAK_RANGES)
+    for at in range(0, len(settle.naks), naks_max):
+        yield nothing._replace(naks=settle.naks[at : at + naks_max])
     yield nothing._replace(token=settle.token)
 
 

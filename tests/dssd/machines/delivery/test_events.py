@@ -1,6 +1,7 @@
 """What a client says of a grant, cut into pieces: the window is left as by the whole."""
 
-from dssd.machines.delivery.events import Nak, Settle, pieces_of, ranges_in
+from dssd.limits import NAK_RANGES
+from dssd.machines.delivery.events import Nak, Settle, pieces_of, work_of
 from support.played_window import Client, Stream
 
 ACKED = tuple((at, at + 1) for at in range(0, 30, 3))
@@ -10,12 +11,13 @@ WHOLE = Settle(1, ACKED, NAKS, frontier=30, token=4, in_progress=RENEWED)
 
 
 def test_a_small_settle_is_one_piece() -> None:
-    assert list(pieces_of(WHOLE, ranges_in(WHOLE))) == [WHOLE]
+    assert list(pieces_of(WHOLE, work_of(WHOLE))) == [WHOLE]
 
 
 def test_pieces_hold_every_range_once_and_the_token_comes_last() -> None:
-    pieces = list(pieces_of(WHOLE, 4))
-    assert all(ranges_in(piece) <= 4 and piece.frontier == 30 for piece in pieces)
+    pieces = list(pieces_of(WHOLE, 4 * NAK_RANGES))
+    assert all(work_of(piece) <= 4 * NAK_RANGES and piece.frontier == 30 for piece in pieces)
+    assert max(len(piece.naks) for piece in pieces) == 4
     assert tuple(each for piece in pieces for each in piece.acked) == ACKED
     assert tuple(each for piece in pieces for each in piece.naks) == NAKS
     assert tuple(each for piece in pieces for each in piece.in_progress) == RENEWED
