@@ -25,7 +25,7 @@ $(READY): requirements.lock pyproject.toml
 
 install: $(READY) ## make .venv with everything in it
 
-demo: $(READY) ## 336,776 flights through a durable log to three consumers, one of them killed
+demo: $(READY) ## 336,776 flights to three consumers; one of them is killed, then the daemon
 	@$(BIN)/python scripts/demo.py
 
 test: $(READY) ## run the tests on all cores, with a sample of each kind of proof: five minutes

@@ -9,6 +9,7 @@ records, and says so: whoever started it can then kill it while it provably hold
 
 import asyncio
 import json
+import logging
 import signal
 import sys
 import time
@@ -23,11 +24,15 @@ FILTER = "$share/delays/flights/#"
 
 async def consume(endpoint: str, name: str, results: Path, hold_after: int | None) -> None:
     """Take part in the group until SIGTERM."""
+    # That connections are lost is part of the story; whoever started this tells it.
+    logging.getLogger("dss_client").setLevel(logging.ERROR)
     async with (
         dss_client.connect(name, endpoint=endpoint) as client,
         client.subscribe(
             FILTER,
-            on_grant=lambda notice: tell(event="granted", stream=notice.stream),
+            on_grant=lambda notice: tell(
+                event="granted", stream=notice.stream, at_s=time.monotonic()
+            ),
             on_revoke=lambda notice: tell(event="revoked", stream=notice.stream),
         ) as subscription,
     ):

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import signal
 import sys
 import uuid
@@ -17,6 +18,7 @@ from support.proof_share import share
 DEMO = Path(__file__).parents[2] / "scripts" / "demo.py"
 MARK = "DSS_DEMO_RUN"
 PATIENCE_S = 100.0
+IN_A_TABLE = re.compile(r"\S {2,}\S|\u2500")
 FLIGHTS = share(100_000, 336_776)
 
 
@@ -72,6 +74,9 @@ async def test_the_demo_runs_through_and_leaves_nothing_behind(temporary: Path) 
         assert demo.returncode == 0, printed
         assert processes_marked(mark) == []
     assert "\x1b" not in printed
+    lines = printed.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert len([line for line in lines if line.strip() and not IN_A_TABLE.search(line)]) <= 25
     assert f"have acknowledged all {FLIGHTS:,}." in printed
     assert names_in(temporary) == []
 

@@ -47,7 +47,7 @@ IN_A_GROUP = (
     Column("oldest_unacked_at", "OLDEST", right=True),
     Column("state_age_ms", "FOR", cell=_for_so_long),
     Column("stall", "STALLED"),
-    Column("damaged", "DAMAGED", right=True),
+    Column("damaged", "DAMAGED", right=True, wide=True),
     Column("acked_above_floor", "ACKED-ABOVE", right=True, wide=True),
     Column("acked", "ACKED", right=True, wide=True),
     Column("filtered", "FILTERED", right=True, wide=True),
@@ -60,6 +60,15 @@ IN_A_GROUP = (
 GRANT_KIND = Kind(
     "Grant",
     (Column("group", "GROUP"), *IN_A_GROUP, Column("filter", "FILTER", wide=True)),
+    lambda item: str(item["stream"]),
+)
+ONE_GROUPS_GRANT_KIND = Kind(
+    "Grant",
+    (
+        Column("group", "GROUP", only_csv=True),
+        *IN_A_GROUP,
+        Column("filter", "FILTER", only_csv=True),
+    ),
     lambda item: str(item["stream"]),
 )
 GROUP_GRANT_KIND = Kind("Grant", IN_A_GROUP, lambda item: str(item["stream"]))
@@ -76,7 +85,8 @@ def list_grants(
     """List the streams of groups: who holds them and how far they were consumed."""
     settings = settings_of(context)
     grants = ask(settings, lambda client: client.grants.list(group))
-    show_list(settings, GRANT_KIND, [grant_item(grant) for grant in grants])
+    kind = GRANT_KIND if group is None else ONE_GROUPS_GRANT_KIND
+    show_list(settings, kind, [grant_item(grant) for grant in grants])
 
 
 @app.command(cls=Changing)
