@@ -62,4 +62,5 @@ def stopped(built: Path, tmp_path: Path) -> Path:
 @pytest.fixture
 def killed(built: Path, tmp_path: Path) -> Path:
     """A data directory whose daemon was killed."""
-    return shutil.copytree(built / "killed", tmp_path / "killed")
+    sockets = shutil.ignore_patterns("*.sock")
+    return shutil.copytree(built / "killed", tmp_path / "killed", ignore=sockets)
