@@ -50,3 +50,8 @@ SCANS_MAX = 1
 
 SCAN_TOLD_EVERY_S = 0.25
 """How often a scan tells how far it is: fast enough for a person."""
+
+OLDEST_LOOKUPS_MAX = 256
+"""Times of records at a floor that one list, or one look of the sampler, reads from the log where
+samples do not reach: some milliseconds. What is left shows the time of the floor before, which is
+no later, or none."""
