@@ -1,8 +1,7 @@
 """Bounds of questions, with units last and reasons."""
 
-LOOK_CHUNK_BYTES_MAX = 1 << 18
-"""One read of a look for a key. Where the key's bytes are in it, its records are decoded, which
-holds the interpreter for some milliseconds."""
+LOOK_CHUNK_BYTES_MAX = 1 << 20
+"""One read of a look for a key, as a delivery reads."""
 
 LOOK_BYTES_MAX = 32 << 20
 """What one look for a key reads, of all streams: some ten milliseconds where it comes from memory.
