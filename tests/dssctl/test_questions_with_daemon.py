@@ -86,7 +86,7 @@ def test_a_person_is_told_what_does_not_move_and_what_would_help(asked: Daemon) 
     (found,) = items(asked.dssctl("groups", "stuck", "billing", "--for", "10m", "-o", "json"))
     assert (found["code"], found["lag"], found["stream"]) == ("no-members", 3, None)
     refused(asked.dssctl("groups", "stuck", "none"), 5, "DSS2004")
-    refused(asked.dssctl("groups", "stuck", "--for", "soon"), 2, "DSS1101")
+    refused(asked.dssctl("groups", "stuck", "--for", "soon"), 2, "DSS1016")
 
 
 def test_a_group_whose_sums_add_up_is_shown_stream_by_stream(asked: Daemon) -> None:

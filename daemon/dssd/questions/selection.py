@@ -9,10 +9,12 @@ error.
 
 import re
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from dss_core.errors import FilterUnreadable
+from dss_core.errors import FilterUnreadable, IllegalSpan
+from dss_core.times import parse_span_ms
 from dssd.questions.overviews import Overview
 
 Value = float | str
@@ -54,9 +56,6 @@ FIELDS: dict[str, Read] = {**NUMBERS, **SPANS, **TEXTS}
 
 _TERM = re.compile(r"\s*([a-z_]+)\s*(!=|>=|<=|=|>|<)\s*(.*?)\s*")
 _NUMBER = re.compile(r"[0-9]{1,18}(\.[0-9]{1,6})?")
-_PART = re.compile(r"([0-9]{1,12})(ms|[smhdw])")
-_SPAN = re.compile(rf"(?:{_PART.pattern})+")
-_UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 _COMPARED: dict[str, Callable[[float, float], bool]] = {
     "=": lambda own, wanted: own == wanted,
     "!=": lambda own, wanted: own != wanted,
@@ -104,9 +103,9 @@ def _term(text: str, part: str) -> Term:
         return Term(field, operator, value)
     if field in NUMBERS and _NUMBER.fullmatch(value):
         return Term(field, operator, float(value))
-    if field in SPANS and _SPAN.fullmatch(value):
-        ms = sum(int(count) * _UNITS_MS[unit] for count, unit in _PART.findall(value))
-        return Term(field, operator, float(ms))
+    if field in SPANS:
+        with suppress(IllegalSpan):
+            return Term(field, operator, float(parse_span_ms(value)))
     if field not in FIELDS:
         raise FilterUnreadable(filter=text, problem=f"there is no field {field}")
     kind = "a number" if field in NUMBERS else "a span like 5m"

@@ -7,6 +7,7 @@ import pytest
 from dss_core.ids import StreamId
 from dss_sim.played_groups import PATIENCE_S
 from dss_sim.played_sessions import Hall
+from dssd.leaders.filtered_lag import CountBudget
 from dssd.machines.start_point import Earliest
 from dssd.operations.changes import SkipRecords
 from dssd.operations.operations import Caller, Operations
@@ -147,3 +148,39 @@ async def test_a_list_after_a_removed_group_forgets_it(hall: Hall, questions: Qu
     await hall.plant.groups.remove(group.group_id)
     assert await questions.overviews.all() == []
     assert not await hall.plant.store.scan(ProgressRow)
+
+
+async def test_what_a_filter_takes_of_a_topic_is_counted_where_the_list_may_read(
+    hall: Hall, questions: Questions
+) -> None:
+    (stream,) = await hall.plant.topic("orders", 1)
+    await hall.plant.publish(stream, 3, "orders/us")
+    await hall.plant.publish(stream, 2, "orders/eu")
+    await hall.plant.group("$share/g/orders/eu", Earliest())
+    bound = await overview(questions)
+    assert (bound.lag, bound.lag_exact) == (5, False)
+    (counted,) = await questions.overviews.all(budget=CountBudget())
+    assert (counted.lag, counted.lag_exact) == (2, True)
+    assert counted.oldest_unacked_us == await hall.plant.log.time_at(stream, 3)
+    assert await overview(questions) == counted
+    await hall.plant.publish(stream, 1, "orders/us")
+    assert not (await overview(questions)).lag_exact
+    (counted,) = await questions.overviews.all(budget=CountBudget())
+    assert (counted.lag, counted.lag_exact) == (2, True)
+
+
+async def test_a_look_that_is_given_up_hides_no_growth_from_the_next(
+    hall: Hall, questions: Questions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    streams = await orders(hall, 5)
+    await overview(questions)
+    await hall.plant.publish(streams[0], 2)
+
+    def given_up(_group_id: int) -> None:
+        raise asyncio.CancelledError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(hall.plant.registry, "glance", given_up)
+        with pytest.raises(asyncio.CancelledError):
+            await questions.overviews.all()
+    assert (await overview(questions)).lag == 7
