@@ -14,6 +14,7 @@ import tempfile
 from pathlib import Path
 
 import failover
+import questions
 import refusals
 import rewind
 from processes import Daemon, run_program, running_daemon, started_program, within
@@ -79,6 +80,11 @@ def rows() -> dict[str, Row]:
         "rewound_done": Row("  the operation is done", "ms", "<= 1,000"),
         "rewound_frozen": Row("  one member frozen, those of the others", "ms", "<= 1,000"),
         "rewound_frozen_done": Row("  the operation is done, behind the lease", "ms", ""),
+        "listed": Row("500 groups of 64 streams listed and sorted", "ms", "<= 100"),
+        "listed_grown": Row("  after records came in all streams", "ms", "<= 100"),
+        "why_offset": Row("why, an offset at a million records of lag", "ms", "<= 50"),
+        "why_key": Row("  a key with open records", "ms", "<= 50"),
+        "why_absent": Row("  a key that no record has", "ms", "<= 50"),
     }
 
 
@@ -203,6 +209,17 @@ async def rewind_round(table: dict[str, Row]) -> None:
             table[f"{name}_done"].add(took.done_ms)
 
 
+async def questions_round(table: dict[str, Row]) -> None:
+    async with running_daemon() as daemon:
+        await fresh_topic(daemon)
+        took = await questions.answered(daemon)
+    table["listed"].add(took.listed_ms)
+    table["listed_grown"].add(took.grown_ms)
+    table["why_offset"].add(took.offset_ms)
+    table["why_key"].add(took.key_ms)
+    table["why_absent"].add(took.absent_key_ms)
+
+
 PARTS = {
     "produce": produce_round,
     "consume": consume_round,
@@ -211,6 +228,7 @@ PARTS = {
     "latency": latency_round,
     "failover": failover_round,
     "rewind": rewind_round,
+    "questions": questions_round,
 }
 
 

@@ -9,6 +9,7 @@ from dss_client._client import Client, connect
 from dss_client._endpoint import operators_endpoint
 from dss_client.answers import (
     Looked,
+    Rates,
     Reason,
     RecordStanding,
     ScanFound,
@@ -53,6 +54,7 @@ __all__ = [
     "PeerHeld",
     "Producer",
     "Quarantined",
+    "Rates",
     "Reader",
     "Reason",
     "Record",

@@ -11,6 +11,15 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
+class Rates:
+    """Records a second."""
+
+    minute: float
+    """Averaged over a minute."""
+    five_minutes: float
+
+
+@dataclass(frozen=True, slots=True)
 class Fates:
     """How many records a group is done with, by what became of them."""
 
@@ -136,6 +145,11 @@ class StreamSums:
     def appended(self) -> int:
         """Offsets since the group began."""
         return self.end - self.began
+
+
+def rates_from_wire(rates: "groups_pb2.Rates") -> Rates:
+    """Rates."""
+    return Rates(rates.minute, rates.five_minutes)
 
 
 def fates_from_wire(fates: "groups_pb2.Fates") -> Fates:

@@ -10,15 +10,17 @@ from typing import TYPE_CHECKING
 from dss_client._start_point import Start, start_to_wire
 from dss_client.answers import (
     Fates,
+    Rates,
     StreamSums,
     Stuck,
     WhyAnswer,
     fates_from_wire,
+    rates_from_wire,
     stuck_from_wire,
     sums_from_wire,
     why_from_wire,
 )
-from dss_client.limits import CALL_TIMEOUT_S
+from dss_client.limits import CALL_TIMEOUT_S, GROUPS_PAGE
 from dss_client.offsets import (
     GroupOffsets,
     offsets_from_wire,
@@ -71,6 +73,12 @@ class Group:
     """An operator paused it: nothing is handed out."""
     paused_until_ms: int | None
     """When the pause ends by itself."""
+    arrivals: Rates
+    """Of the topics that it reads."""
+    acks: Rates
+    """What it is done with."""
+    drain_ms: int | None
+    """Until it has all, as the last minute went; None: it does not catch up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +90,10 @@ class Borrower:
     streams: int
     standby: bool
     connected_at_ms: int
+    lag: int
+    """Of the streams that it holds."""
+    acks: Rates
+    """Of those streams."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +124,9 @@ class Grant:
     """The newest ranges that were passed over as damaged."""
     pinned_to: str
     """The client that an operator gave it to; empty where nobody did."""
+    arrivals: Rates
+    acks: Rates
+    """What the group is done with in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,13 +180,33 @@ class Groups:
         call = self._connection.groups.Create(request, timeout=CALL_TIMEOUT_S)
         return _group(await self._connection.answer(call))
 
-    async def list(self, *, all: bool = False) -> tuple[Group, ...]:
-        """Every group; with ``all``, private subscriptions too."""
+    async def list(
+        self, *, all: bool = False, filter: str = "", sort: str = ""
+    ) -> tuple[Group, ...]:
+        """The groups, asked for page by page.
+
+        Args:
+            all: private subscriptions too.
+            filter: conditions joined by commas, ``lag>1000,state=stalled``.
+            sort: a field, the greatest first, or texts from a to z; ``-`` before it turns it
+                round. By name where none is given.
+
+        Raises:
+            FilterUnreadable: the filter or the order breaks the grammar.
+        """
         from dss_api.v1 import groups_pb2
 
-        request = groups_pb2.ListGroupsRequest(all=all)
-        call = self._connection.groups.List(request, timeout=CALL_TIMEOUT_S)
-        return tuple(_group(group) for group in (await self._connection.answer(call)).groups)
+        request = groups_pb2.ListGroupsRequest(
+            all=all, filter=filter, sort=sort, page_size=GROUPS_PAGE
+        )
+        found: list[Group] = []
+        while True:
+            call = self._connection.groups.List(request, timeout=CALL_TIMEOUT_S)
+            reply = await self._connection.answer(call)
+            found += (_group(group) for group in reply.groups)
+            request.page_token = reply.next_page_token
+            if not request.page_token:
+                return tuple(found)
 
     async def describe(self, group: str) -> GroupDescription:
         """One group by NAME, NAME@FILTER or ``$share/NAME/FILTER``.
@@ -405,6 +440,9 @@ def _group(group: "groups_pb2.Group") -> Group:
         revision=group.revision,
         paused=group.paused,
         paused_until_ms=group.paused_until_ms if group.HasField("paused_until_ms") else None,
+        arrivals=rates_from_wire(group.arrivals),
+        acks=rates_from_wire(group.acks),
+        drain_ms=group.drain_ms if group.HasField("drain_ms") else None,
     )
 
 
@@ -415,6 +453,8 @@ def _borrower(borrower: "groups_pb2.Borrower") -> Borrower:
         streams=borrower.streams,
         standby=borrower.standby,
         connected_at_ms=borrower.connected_at_ms,
+        lag=borrower.lag,
+        acks=rates_from_wire(borrower.acks),
     )
 
 
@@ -438,4 +478,6 @@ def _grant(grant: "groups_pb2.Grant") -> Grant:
         fates=fates_from_wire(grant.fates),
         damaged=ranges_from_wire(grant.damaged),
         pinned_to=grant.pinned_to,
+        arrivals=rates_from_wire(grant.arrivals),
+        acks=rates_from_wire(grant.acks),
     )

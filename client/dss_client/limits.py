@@ -90,3 +90,6 @@ OWN_NAME_PART_CHARS_MAX = 32
 
 OWN_NAME_RANDOM_BYTES = 3
 """Processes of one number on hosts of one name are few; 16 million ends are enough."""
+
+GROUPS_PAGE = 500
+"""Groups in one answer of a list: some 200 KiB."""

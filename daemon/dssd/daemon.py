@@ -270,7 +270,7 @@ class Daemon:
             tasks.create_task(parts.groups.keep(), name="keep groups"),
             tasks.create_task(parts.gone.run(), name="rows of removed topics"),
             tasks.create_task(pause_ends.run(), name="ends of pauses"),
-            tasks.create_task(parts.questions.sampler.run(), name="sampler"),
+            tasks.create_task(parts.questions.run(), name="samples for questions"),
         ]
 
     async def _end_calls(self, doors: Doors, log_servicer: LogServicer, parts: _Parts) -> None:
@@ -291,7 +291,7 @@ class Daemon:
             parts.catalogue, parts.log, lambda topic: readers_of(topic, parts.groups.groups)
         )
         groups = GroupsServicer(parts.groups, parts.registry, parts.catalogue, parts.questions)
-        grants = GrantsServicer(parts.groups, parts.registry)
+        grants = GrantsServicer(parts.groups, parts.registry, parts.questions.sampler)
         sessions = SessionsServicer(parts.sessions)
         events = EventsServicer(parts.events)
         operations = OperationsServicer(parts.operations, parts.catalogue, peers)

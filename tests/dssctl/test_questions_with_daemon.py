@@ -86,7 +86,7 @@ def test_a_person_is_told_what_does_not_move_and_what_would_help(asked: Daemon) 
     (found,) = items(asked.dssctl("groups", "stuck", "billing", "--for", "10m", "-o", "json"))
     assert (found["code"], found["lag"], found["stream"]) == ("no-members", 3, None)
     refused(asked.dssctl("groups", "stuck", "none"), 5, "DSS2004")
-    refused(asked.dssctl("groups", "stuck", "--for", "soon"), 2, "DSS1101")
+    refused(asked.dssctl("groups", "stuck", "--for", "soon"), 2, "DSS1016")
 
 
 def test_a_group_whose_sums_add_up_is_shown_stream_by_stream(asked: Daemon) -> None:
@@ -97,3 +97,23 @@ def test_a_group_whose_sums_add_up_is_shown_stream_by_stream(asked: Daemon) -> N
     assert (found["found_matching"], found["problem"]) == (0, None)
     unread = asked.dssctl("groups", "verify", "billing", "--stream", "orders/0/7")
     refused(unread, 5, "DSS2025")
+
+
+def test_groups_are_listed_as_they_are_filtered_and_sorted(asked: Daemon) -> None:
+    def names(*arguments: str) -> list[str]:
+        return [
+            each["name"] for each in items(asked.dssctl("groups", "ls", *arguments, "-o", "json"))
+        ]
+
+    ok(asked.dssctl("groups", "create", "late@orders/#"))
+    assert names() == ["billing", "late"]
+    assert names("--sort", "-lag") == ["late", "billing"]
+    assert names("--filter", "lag>=3,state=idle") == ["billing"]
+    wide = ok(asked.dssctl("groups", "ls", "-o", "wide", "--filter", "name=late"))
+    assert b"IN/S" in wide
+    assert b"DRAINED-IN" in wide
+    unreadable = refused(asked.dssctl("groups", "ls", "--filter", "lag>many"), 2, "DSS1141")
+    assert b"lag>1000,state=stalled" in unreadable
+    refused(asked.dssctl("groups", "ls", "--sort", "colour"), 2, "DSS1141")
+    described = asked.dssctl("groups", "describe", "billing", "-o", "wide")
+    assert b"ACKS/S" in ok(described)

@@ -8,7 +8,7 @@ from dss_core.times import text_of_span
 from dssctl.arguments import GroupName, StreamName
 from dssctl.changing import Changing, carry_out
 from dssctl.connection import ask
-from dssctl.output import Column, Instant, Item, Kind, show_list
+from dssctl.output import Cell, Column, Instant, Item, Kind, show_list
 from dssctl.tree import Command, noun, settings_of
 
 if TYPE_CHECKING:
@@ -36,6 +36,17 @@ def _ranges(item: Item, _now_us: int) -> str:
     return " ".join(f"{start}-{end - 1}" for start, end in ranges)
 
 
+def rate(field: str) -> Cell:
+    """A cell for records a second."""
+
+    def cell(item: Item, _now_us: int) -> str:
+        value = item[field]
+        assert isinstance(value, float)
+        return f"{value:.0f}" if value >= 10 else f"{value:.1f}"
+
+    return cell
+
+
 IN_A_GROUP = (
     Column("stream", "STREAM"),
     Column("state", "STATE", styles=STREAM_STATE_STYLES),
@@ -48,6 +59,8 @@ IN_A_GROUP = (
     Column("state_age_ms", "FOR", cell=_for_so_long),
     Column("stall", "STALLED"),
     Column("damaged", "DAMAGED", right=True, wide=True),
+    Column("arrivals_1m", "IN/S", right=True, cell=rate("arrivals_1m"), wide=True),
+    Column("acks_1m", "ACKS/S", right=True, cell=rate("acks_1m"), wide=True),
     Column("acked_above_floor", "ACKED-ABOVE", right=True, wide=True),
     Column("acked", "ACKED", right=True, wide=True),
     Column("filtered", "FILTERED", right=True, wide=True),
@@ -137,5 +150,9 @@ def grant_item(grant: "Grant") -> Item:
         "damaged": grant.fates.damaged,
         "moved": grant.fates.moved,
         "pinned_to": grant.pinned_to or None,
+        "arrivals_1m": grant.arrivals.minute,
+        "arrivals_5m": grant.arrivals.five_minutes,
+        "acks_1m": grant.acks.minute,
+        "acks_5m": grant.acks.five_minutes,
         "damaged_ranges": [list(each) for each in grant.damaged],
     }

@@ -9,7 +9,7 @@ from dss_core.times import parse_span_ms, text_of_span
 from dssctl.advice import note_unmatched
 from dssctl.arguments import GroupName
 from dssctl.changing import Changing, carry_out
-from dssctl.commands.grants import GROUP_GRANT_KIND, grant_item, shown_lag
+from dssctl.commands.grants import GROUP_GRANT_KIND, grant_item, rate, shown_lag
 from dssctl.connection import ask
 from dssctl.group_questions import stuck, verify, why
 from dssctl.output import Column, Instant, Item, Kind, Section, show_list, show_one
@@ -27,6 +27,11 @@ def _ack_wait(item: Item, _now_us: int) -> str:
     wait_ms = item["ack_wait_ms"]
     assert isinstance(wait_ms, int)
     return text_of_span(wait_ms)
+
+
+def _drained(item: Item, _now_us: int) -> str:
+    drain_ms = item["drain_ms"]
+    return text_of_span(drain_ms) if isinstance(drain_ms, int) else "never"
 
 
 def _paused_until(item: Item, _now_us: int) -> str:
@@ -57,6 +62,11 @@ GROUP_KIND = Kind(
         Column("oldest_unacked_at", "OLDEST", right=True),
         Column("damaged", "DAMAGED", right=True),
         Column("leader_epoch", "EPOCH", right=True),
+        Column("arrivals_1m", "IN/S", right=True, cell=rate("arrivals_1m"), wide=True),
+        Column("arrivals_5m", "IN/S-5M", right=True, cell=rate("arrivals_5m"), wide=True),
+        Column("acks_1m", "ACKS/S", right=True, cell=rate("acks_1m"), wide=True),
+        Column("acks_5m", "ACKS/S-5M", right=True, cell=rate("acks_5m"), wide=True),
+        Column("drain_ms", "DRAINED-IN", right=True, cell=_drained, wide=True),
         Column("kind", "KIND", wide=True),
         Column("standby", "STANDBY", right=True, wide=True),
         Column("start", "START", wide=True),
@@ -81,6 +91,9 @@ BORROWER_KIND = Kind(
         Column("streams", "STREAMS", right=True),
         Column("standby", "STANDBY"),
         Column("connected_at", "CONNECTED"),
+        Column("lag", "LAG", right=True),
+        Column("acks_1m", "ACKS/S", right=True, cell=rate("acks_1m")),
+        Column("acks_5m", "ACKS/S-5M", right=True, cell=rate("acks_5m"), wide=True),
         Column("borrower_id", "BORROWER", wide=True),
     ),
     lambda item: str(item["borrower_id"]),
@@ -93,10 +106,20 @@ def list_groups(
     every: Annotated[
         bool, typer.Option("-a", "--all", help="Private subscriptions of sessions too.")
     ] = False,
+    wanted: Annotated[
+        str,
+        typer.Option(
+            "--filter", metavar="CONDITIONS", help="'lag>1000,state=stalled,oldest>5m,name=b*'"
+        ),
+    ] = "",
+    sort: Annotated[
+        str,
+        typer.Option(metavar="FIELD", help="lag for one, the greatest first; -lag the least."),
+    ] = "",
 ) -> None:
     """List groups, with their lag: records that are not acknowledged."""
     settings = settings_of(context)
-    groups = ask(settings, lambda client: client.groups.list(all=every))
+    groups = ask(settings, lambda client: client.groups.list(all=every, filter=wanted, sort=sort))
     show_list(settings, GROUP_KIND, [_item(group) for group in groups])
 
 
@@ -285,6 +308,11 @@ def _item(group: "Group") -> Item:
         "paused": group.paused,
         "paused_until": Instant.of_ms(until_ms) if until_ms is not None else None,
         "created_at": Instant.of_ms(group.created_at_ms),
+        "arrivals_1m": group.arrivals.minute,
+        "arrivals_5m": group.arrivals.five_minutes,
+        "acks_1m": group.acks.minute,
+        "acks_5m": group.acks.five_minutes,
+        "drain_ms": group.drain_ms,
     }
 
 
@@ -295,4 +323,7 @@ def _borrower_item(borrower: "Borrower") -> Item:
         "streams": borrower.streams,
         "standby": borrower.standby,
         "connected_at": Instant.of_ms(borrower.connected_at_ms),
+        "lag": borrower.lag,
+        "acks_1m": borrower.acks.minute,
+        "acks_5m": borrower.acks.five_minutes,
     }

@@ -79,4 +79,8 @@ REQUESTS = {
     "DSS1111": """Standard output could not be written, for want of room or because its device
         failed. A member of a group has acknowledged only what was written before. Make room,
         or write somewhere else, and go on.""",
+    "DSS1141": """A list was asked for with a filter or an order that cannot be read: an unknown
+        field, a number or a span that is none, or a comparison of texts. Nothing was listed,
+        because a list that leaves out the wrong groups misleads. Join conditions by commas, as
+        in lag>1000,state=stalled; the hint names the fields.""",
 }

@@ -6,11 +6,12 @@ renderer knows neither the client nor the commands.
 """
 
 from dssctl.output.instants import Instant
-from dssctl.output.model import Column, Item, Kind, Section, Value, shown
+from dssctl.output.model import Cell, Column, Item, Kind, Section, Value, shown
 from dssctl.output.narration import note, note_condition
 from dssctl.output.writer import Writer, growing, show_list, show_one, tell_one
 
 __all__ = [
+    "Cell",
     "Column",
     "Instant",
     "Item",

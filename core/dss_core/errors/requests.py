@@ -321,3 +321,18 @@ class OutputUnwritable(DssError):
     grpc_status = "UNAVAILABLE"
     exit_code = ExitCode.IO_ERROR
     definite = False
+
+
+@registered
+class FilterUnreadable(DssError):
+    """A filter or an order of a list. Fields: filter, problem."""
+
+    code = "DSS1141"
+    sentence = "'{filter}' does not say which groups to list: {problem}."
+    hint = (
+        "Join conditions by commas: --filter 'lag>1000,state=stalled'. Fields: lag, members, "
+        "standby, streams, acked, filtered, lost, damaged, arrivals, acks (numbers); oldest, "
+        "drains (spans, 5m); name, filter, state, kind, protocol (texts, * for anything)."
+    )
+    grpc_status = "INVALID_ARGUMENT"
+    exit_code = ExitCode.USAGE

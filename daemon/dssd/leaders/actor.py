@@ -37,6 +37,7 @@ from dssd.machines.leader.events import (
     Instructed,
     Instruction,
     LeaderEffect,
+    LeaderGlance,
     LeaderInput,
     LeaderView,
     Persist,
@@ -53,7 +54,7 @@ from dssd.machines.leader.events import (
 from dssd.machines.leader.hand_over_events import HandOver
 from dssd.machines.leader.machine import step
 from dssd.machines.leader.rebalance import planned_hand_overs
-from dssd.machines.leader.state import Leader, view
+from dssd.machines.leader.state import Leader, glance, view
 from dssd.machines.leader.timing import LeaderTiming
 from dssd.machines.messages import LeaderWanted, ToBorrower, ToLeader
 from dssd.store.port import PreconditionFailed, Store, Write
@@ -88,6 +89,8 @@ class LeaderActor:
         self._concluded = concluded
         self._timing = timing
         self._leader: Leader | None = None
+        self._glance: LeaderGlance | None = None
+        """None: the leader has taken an input since the last one."""
         self._mailbox: deque[LeaderInput] = deque()
         self._bell = asyncio.Event()
         self._alarm: asyncio.TimerHandle | None = None
@@ -157,6 +160,17 @@ class LeaderActor:
             return None
         return view(self._leader, self._clock.now_ms())
 
+    def glance(self) -> LeaderGlance | None:
+        """The least that tells how the group stands; None while it loads.
+
+        The same object again, until the leader has taken an input.
+        """
+        if self._leader is None or self._stopped:
+            return None
+        if self._glance is None:
+            self._glance = glance(self._leader)
+        return self._glance
+
     def progress(self) -> dict[StreamId, Progress]:
         """Of each stream; empty while it loads."""
         if self._leader is None or self._stopped:
@@ -217,6 +231,7 @@ class LeaderActor:
                 for _ in range(min(len(self._mailbox), ROUND_INPUTS_MAX)):
                     if self._stopped:
                         break
+                    self._glance = None
                     for effect in step(leader, self._mailbox.popleft())[1]:
                         self._carry_out(effect, claimed, tasks)
                 await asyncio.sleep(0)

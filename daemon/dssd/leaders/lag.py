@@ -16,14 +16,20 @@ from dss_core.errors import LogUnreadable, StreamNotFound
 from dss_core.filters import TopicFilter
 from dss_core.ids import StreamId, StreamName
 from dss_core.limits import ACKED_RANGES_MAX
-from dss_core.progress import Progress, complement
+from dss_core.progress import Progress, Range, Ranges, complement
 from dss_core.times import text_of_ms
 from dssd.leaders.filtered_lag import CountBudget, matching_in
 from dssd.leaders.progress_columns import fate_of, progress_of
 from dssd.log.port import Log
 from dssd.loop_yield import LoopTurn
 from dssd.machines.fate import NO_COUNTS, NO_FATE, Counts
-from dssd.machines.leader.events import LeaderView, MemberView, StreamView
+from dssd.machines.leader.events import (
+    LeaderGlance,
+    LeaderView,
+    MemberView,
+    StreamGlance,
+    StreamView,
+)
 from dssd.machines.messages import Stall
 from dssd.store.paging import scan_all
 from dssd.store.port import Store
@@ -91,6 +97,22 @@ async def survey_from_rows(
     budget: CountBudget | None = None,
 ) -> GroupSurvey:
     """The group as its last leader left it."""
+    stored = await _stored_group(store, group, catalogue, turn)
+    return await _survey(stored, group, catalogue, log, wall_ms, turn, budget)
+
+
+async def glance_from_rows(
+    store: Store, group: GroupRow, catalogue: Catalogue, turn: LoopTurn
+) -> LeaderGlance:
+    """The least that tells how the group's last leader left it."""
+    stored = await _stored_group(store, group, catalogue, turn)
+    streams = (StreamGlance(v.stream, v.progress, v.fate, v.stall) for v in stored.streams)
+    return LeaderGlance(stored.leader_epoch, False, 0, 0, tuple(streams))
+
+
+async def _stored_group(
+    store: Store, group: GroupRow, catalogue: Catalogue, turn: LoopTurn
+) -> LeaderView:
     key = (group.group_id,)
     leader = await store.read(LeaderRow, key)
     grants = {_stream_of(found.row): found.row for found in await scan_all(store, GrantRow, key)}
@@ -103,8 +125,7 @@ async def survey_from_rows(
             await turn.give_way()
             views.append(_stored_view(stream, rows.get(stream), grants.get(stream)))
     epoch = leader.row.leader_epoch if leader else 0
-    stored = LeaderView(epoch, rebalancing=False, members=(), streams=tuple(views))
-    return await _survey(stored, group, catalogue, log, wall_ms, turn, budget)
+    return LeaderView(epoch, rebalancing=False, members=(), streams=tuple(views))
 
 
 async def stream_from_rows(store: Store, group: GroupRow, stream: StreamId) -> StreamView:
@@ -180,23 +201,33 @@ async def _survey_stream(
     log: Log,
     budget: CountBudget | None,
 ) -> StreamSurvey:
-    bounds = log.bounds(view.stream)
-    start = max(view.progress.floor, bounds.start)
-    # The gaps between acknowledged ranges are counted, not the whole less the ranges: ranges also
-    # cover offsets that no record has.
-    unacked = complement(view.progress.ranges, start, bounds.end)
-    counts = [log.count(view.stream, low, high) for low, high in unacked]
-    lag, exact = sum(count for count, _ in counts), all(exact for _, exact in counts)
-    first: int | None = start
+    start, end = log.span(view.stream)
+    lag, exact = lag_of(view.stream, view.progress, (start, end), log)
+    first: int | None = max(view.progress.floor, start)
     if lag and not selects_whole(wanted, catalogue.topic_of(view.stream)):
         exact = False
         if budget is not None:
+            unacked = unacked_in(view.progress, (start, end))
             counted = await matching_in(view.stream, unacked, wanted, log, budget)
             if counted is not None:
                 (lag, first), exact = counted, True
     oldest_us = await _time_at(view.stream, first, log) if lag and first is not None else None
     name = catalogue.name_of(view.stream)
-    return StreamSurvey(name, view, bounds.end, lag, exact, oldest_us)
+    return StreamSurvey(name, view, end, lag, exact, oldest_us)
+
+
+def lag_of(stream: StreamId, progress: Progress, span: Range, log: Log) -> tuple[int, bool]:
+    """How many records of the span are not acknowledged, and whether the log can count exactly."""
+    # The gaps between acknowledged ranges are counted, not the whole less the ranges: ranges also
+    # cover offsets that no record has.
+    counts = [log.count(stream, low, high) for low, high in unacked_in(progress, span)]
+    return sum(count for count, _ in counts), all(exact for _, exact in counts)
+
+
+def unacked_in(progress: Progress, span: Range) -> Ranges:
+    """What of a stream's span is not acknowledged."""
+    start, end = span
+    return complement(progress.ranges, max(progress.floor, start), end)
 
 
 async def _time_at(stream: StreamId, offset: int, log: Log) -> int | None:
@@ -207,17 +238,36 @@ async def _time_at(stream: StreamId, offset: int, log: Log) -> int | None:
 
 
 def _state(group: GroupRow, view: LeaderView, streams: list[StreamSurvey]) -> tuple[str, str]:
+    each = ((stream.name, stream.view.progress, stream.view.stall) for stream in streams)
+    stalled = next((stall_of(*one) for one in each if is_stalled(one[1], one[2])), "")
+    return state_of(group, stalled, has_members=bool(view.members), rebalancing=view.rebalancing)
+
+
+def state_of(
+    group: GroupRow, stalled: str, *, has_members: bool, rebalancing: bool
+) -> tuple[str, str]:
+    """A group's state and its reason; stalled: which stream is, and why, or empty."""
     if group.paused:
         until_ms = group.paused_until_ms
         return "paused", "" if until_ms is None else f"until {text_of_ms(until_ms)}"
-    for stream in streams:
-        progress = stream.view.progress
-        # The holder's report decides; without a holder, the next one will find it at the cap.
-        if stream.view.stall is not Stall.NONE or len(progress.ranges) >= ACKED_RANGES_MAX:
-            return "stalled", f"{stream.name} {stall_sentence(stream.view.stall, progress.floor)}"
-    if not view.members:
+    if stalled:
+        return "stalled", stalled
+    if not has_members:
         return "idle", ""
-    return ("rebalancing", "") if view.rebalancing else ("active", "")
+    return ("rebalancing", "") if rebalancing else ("active", "")
+
+
+def is_stalled(progress: Progress, stall: Stall) -> bool:
+    """Whether nothing of the stream is delivered.
+
+    The holder's report decides; without a holder, the next one will find it at the cap.
+    """
+    return stall is not Stall.NONE or len(progress.ranges) >= ACKED_RANGES_MAX
+
+
+def stall_of(name: StreamName, progress: Progress, stall: Stall) -> str:
+    """Which stream is stalled, and why."""
+    return f"{name} {stall_sentence(stall, progress.floor)}"
 
 
 def stall_sentence(stall: Stall, floor: int) -> str:

@@ -7,6 +7,7 @@ leader after a while, so it costs nothing. The registry must not know what leade
 
 import asyncio
 import secrets
+from collections import Counter
 from collections.abc import Callable, Collection
 from types import TracebackType
 from typing import Self
@@ -21,6 +22,7 @@ from dssd.leaders.filtered_lag import CountBudget
 from dssd.leaders.groups import Groups
 from dssd.leaders.lag import (
     GroupSurvey,
+    glance_from_rows,
     progress_from_rows,
     stream_from_rows,
     survey_from_rows,
@@ -28,7 +30,7 @@ from dssd.leaders.lag import (
 )
 from dssd.log.port import Log
 from dssd.loop_yield import LoopTurn
-from dssd.machines.leader.events import Instruction, LeaderView, StreamView
+from dssd.machines.leader.events import Instruction, LeaderGlance, LeaderView, StreamView
 from dssd.machines.leader.hand_over_events import HandOver
 from dssd.machines.leader.timing import LeaderTiming
 from dssd.machines.messages import BorrowerId, Invalidate, LeaderWanted, ToBorrower, ToLeader
@@ -67,6 +69,7 @@ class Registry:
         self._borrower_mailboxes = BorrowerMailboxes()
         self._actors: dict[int, LeaderActor] = {}
         self._leading: dict[int, asyncio.Task[None]] = {}
+        self._leader_changes: Counter[int] = Counter()
         self._tasks = asyncio.TaskGroup()
         self._handing_over: asyncio.Task[None] | None = None
         self._stop_watching: list[Callable[[], None]] = []
@@ -142,6 +145,22 @@ class Registry:
         """The live leader's view of its group, or None where there is no leader."""
         actor = self._actors.get(group_id)
         return None if actor is None else actor.view()
+
+    def glance(self, group_id: int) -> LeaderGlance | None:
+        """The least that tells how a live group stands, or None where there is no leader."""
+        actor = self._actors.get(group_id)
+        return None if actor is None else actor.glance()
+
+    async def stored_glance(self, group: GroupRow) -> LeaderGlance:
+        """The same of a group without a leader, from its rows.
+
+        It stays as it is until a leader has started and ended, or a topic changes.
+        """
+        return await glance_from_rows(self._store, group, self._catalogue, LoopTurn())
+
+    def leader_changes(self, group_id: int) -> int:
+        """How often a leader of the group started or ended."""
+        return self._leader_changes[group_id]
 
     def live_progress(self, group_id: int) -> dict[StreamId, Progress]:
         """The progress as the live leader has it; empty where there is no leader."""
@@ -246,6 +265,7 @@ class Registry:
             timing=self._timing,
         )
         self._actors[group_id] = actor
+        self._leader_changes[group_id] += 1
         for asked in self._unended.get(group_id, {}).values():
             for instruction in asked:
                 actor.instruct(instruction)
@@ -260,6 +280,8 @@ class Registry:
         finally:
             del self._actors[group_id]
             del self._leading[group_id]
+            if self._groups.has(group_id):
+                self._leader_changes[group_id] += 1
         for wanted in actor.unanswered():
             self.to_leader(group_id, wanted)
         if actor.untaken():
@@ -271,6 +293,7 @@ class Registry:
 
     def _group_removed(self, group: GroupRow) -> None:
         self._unended.pop(group.group_id, None)
+        self._leader_changes.pop(group.group_id, None)
         actor = self._actors.get(group.group_id)
         if actor is not None:
             actor.destroy()

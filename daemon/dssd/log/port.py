@@ -134,6 +134,9 @@ class Log(Protocol):
     def bounds(self, stream: StreamId) -> Bounds:
         """Start, end and bytes of a stream, now."""
 
+    def span(self, stream: StreamId) -> Range:
+        """Start and end of a stream, now: what costs less than all bounds."""
+
     async def locate(self, stream: StreamId, time_us: int) -> int:
         """The first offset whose append time is at or after the time; the end if none is."""
 

@@ -20,6 +20,7 @@ from typing import Self
 from dss_core.errors import Stopping, StreamNotFound
 from dss_core.filters import TopicFilter
 from dss_core.ids import StreamId
+from dss_core.progress import Range
 from dssd.log.appender import Appender
 from dssd.log.port import AboutToGo, Answered, Append, Appended, Bounds, Chunk, Expiring
 from dssd.log.read.file_reader import FileReader
@@ -240,6 +241,15 @@ class SegmentLog:
         state = self._state(stream)
         one = state.streams[stream.partition]
         return Bounds(one.start, one.end, state.bytes_of(stream.partition))
+
+    def span(self, stream: StreamId) -> Range:
+        """Start and end of a stream, now.
+
+        Raises:
+            StreamNotFound: the storage topic was removed.
+        """
+        one = self._state(stream).streams[stream.partition]
+        return one.start, one.end
 
     async def locate(self, stream: StreamId, time_us: int) -> int:
         """The first offset whose append time is at or after the time; the end if none is.

@@ -1,8 +1,7 @@
 """Bounds of questions, with units last and reasons."""
 
-LOOK_CHUNK_BYTES_MAX = 1 << 18
-"""One read of a look for a key. Where the key's bytes are in it, its records are decoded, which
-holds the interpreter for some milliseconds."""
+LOOK_CHUNK_BYTES_MAX = 1 << 20
+"""One read of a look for a key, as a delivery reads."""
 
 LOOK_BYTES_MAX = 32 << 20
 """What one look for a key reads, of all streams: some ten milliseconds where it comes from memory.
@@ -50,3 +49,8 @@ SCANS_MAX = 1
 
 SCAN_TOLD_EVERY_S = 0.25
 """How often a scan tells how far it is: fast enough for a person."""
+
+OLDEST_LOOKUPS_MAX = 256
+"""Times of records at a floor that one list, or one look of the sampler, reads from the log where
+samples do not reach: some milliseconds. What is left shows the time of the floor before, which is
+no later, or none."""

@@ -1,16 +1,18 @@
 """Reading the log for a question: one record, or the records of a key.
 
 Invariant: a look is bounded in bytes by the budget of its question, and holds the loop no longer
-than a read does: bytes without the key are passed over without a look at their records, and records
-are decoded in a thread. Nothing here knows groups.
+than a read does: frames without the bytes of the key are passed over without a look at their
+records, and records are decoded in a thread. Nothing here knows groups.
 """
 
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
-from dss_core.decode import decode
+from dss_core.decode import DecodedBatch, decode
+from dss_core.frame import spans_of
 from dss_core.ids import StreamId
 from dss_core.progress import Ranges, covers
 from dssd.log.port import Log
@@ -84,7 +86,16 @@ async def records_of_key(
 
 
 def _of_key(frames: bytes, mask: Ranges, key: bytes) -> list[KeyFound]:
-    batch = decode(frames, mask, checksums=False)
+    found: list[KeyFound] = []
+    starts, _ = spans_of(frames)
+    for start, end in pairwise(starts):
+        # Keys lie in frames as they are: a frame without these bytes has no record of the key.
+        if frames.find(key, start, end) >= 0:
+            found += _in_frame(decode(frames[start:end], mask, checksums=False), key)
+    return found
+
+
+def _in_frame(batch: DecodedBatch, key: bytes) -> list[KeyFound]:
     offsets, subjects, times = batch.offsets, batch.subjects, batch.append_times_us
     return [
         KeyFound(offsets[at], FoundRecord(subjects[at], key, times[at]))

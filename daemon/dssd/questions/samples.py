@@ -5,11 +5,11 @@ without a leader acknowledges nothing. Invariant: what it keeps of a group or a 
 and a look holds the loop for short turns only.
 """
 
-import asyncio
 from dataclasses import dataclass
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple
 
 from dss_core.errors import StreamNotFound
+from dss_core.filters import TopicFilter
 from dss_core.ids import StreamId
 from dss_core.progress import Progress
 from dssd.clock import Clock
@@ -17,8 +17,8 @@ from dssd.leaders.groups import Groups
 from dssd.leaders.registry import Registry
 from dssd.log.port import Log
 from dssd.loop_yield import LoopTurn
-from dssd.questions.limits import SAMPLE_EVERY_S
 from dssd.questions.rates import NO_RATES, Age, EndSamples, RateMeter, Rates
+from dssd.store.rows import GroupRow
 from dssd.topics.catalogue import Catalogue
 
 
@@ -51,7 +51,7 @@ class Movement(NamedTuple):
 
 
 class Sampler:
-    """Runs as one task; asked by calls in between."""
+    """Asked by calls, between one look and the next."""
 
     def __init__(
         self, groups: Groups, registry: Registry, catalogue: Catalogue, log: Log, clock: Clock
@@ -63,13 +63,9 @@ class Sampler:
         self._clock = clock
         self._streams: dict[StreamId, _Growing] = {}
         self._consumed: dict[int, dict[StreamId, _Consumed]] = {}
+        self._topics: dict[int, RateMeter] = {}
+        self._groups_acks: dict[int, RateMeter] = {}
         self._looked_ms = 0
-
-    async def run(self) -> NoReturn:
-        """Look again and again."""
-        while True:
-            await self.look()
-            await asyncio.sleep(SAMPLE_EVERY_S)
 
     async def look(self) -> None:
         """Look at every stream and every group with a leader once."""
@@ -77,32 +73,60 @@ class Sampler:
         now_ms = self._clock.now_ms()
         await self._look_at_streams(turn, now_ms)
         self._looked_ms = now_ms
+        await self._look_at_groups(turn, now_ms)
+
+    async def _look_at_groups(self, turn: LoopTurn, now_ms: int) -> None:
         known: dict[int, dict[StreamId, _Consumed]] = {}
+        acks: dict[int, RateMeter] = {}
         for group in self._groups.groups():
             await turn.give_way()
-            progress = self._registry.live_progress(group.group_id)
-            if progress:
-                before = self._consumed.get(group.group_id, {})
-                known[group.group_id] = _consumed(before, progress, self._clock.now_ms())
-        self._consumed = known
+            group_id = group.group_id
+            progress = self._registry.live_progress(group_id)
+            if not progress:
+                continue
+            before = self._consumed.get(group_id, {})
+            known[group_id], done = _consumed(before, progress, now_ms)
+            acks[group_id] = _metered(self._groups_acks.get(group_id), done, now_ms)
+        self._consumed, self._groups_acks = known, acks
 
     async def _look_at_streams(self, turn: LoopTurn, now_ms: int) -> None:
         known: dict[StreamId, _Growing] = {}
+        topics: dict[int, RateMeter] = {}
         for topic in self._catalogue.topics():
+            came = 0
             for stream in topic.streams():
                 await turn.give_way()
                 try:
-                    end = self._log.bounds(stream).end
+                    end = self._log.span(stream)[1]
                 except StreamNotFound:  # its topic was removed meanwhile
                     continue
                 growing = self._streams.get(stream)
                 if growing is None:
                     growing = _Growing(EndSamples(end, now_ms), RateMeter(now_ms))
                 elif end > growing.ends.end:
-                    growing.arrivals.add(end - growing.ends.end, now_ms)
+                    more = end - growing.ends.end
+                    came += more
+                    growing.arrivals.add(more, now_ms)
                     growing.ends.note(end, self._looked_ms, now_ms)
                 known[stream] = growing
-        self._streams = known
+            topics[topic.topic_id] = _metered(self._topics.get(topic.topic_id), came, now_ms)
+        self._streams, self._topics = known, topics
+
+    def rates_of(self, group: GroupRow) -> tuple[Rates, Rates]:
+        """Arrivals in the topics of a group, and what it is done with."""
+        now_ms = self._clock.now_ms()
+        arrivals = NO_RATES
+        for topic in self._catalogue.meeting(TopicFilter.parse(group.filter)):
+            meter = self._topics.get(topic.topic_id)
+            if meter is not None:
+                arrivals = arrivals.plus(meter.rates(now_ms))
+        acks = self._groups_acks.get(group.group_id)
+        return arrivals, NO_RATES if acks is None else acks.rates(now_ms)
+
+    def age_of(self, stream: StreamId, offset: int) -> Age | None:
+        """How long ago the record at an offset came; None where nobody has looked."""
+        growing = self._streams.get(stream)
+        return None if growing is None else growing.ends.age_of(offset, self._clock.now_ms())
 
     def movement(self, group_id: int, stream: StreamId, floor: int, end: int) -> Movement:
         """How the group goes on in a stream whose floor and end are these now."""
@@ -120,10 +144,20 @@ class Sampler:
         )
 
 
+def _metered(meter: RateMeter | None, more: int, now_ms: int) -> RateMeter:
+    if meter is None:
+        return RateMeter(now_ms)
+    if more:
+        meter.add(more, now_ms)
+    return meter
+
+
 def _consumed(
     before: dict[StreamId, _Consumed], progress: dict[StreamId, Progress], now_ms: int
-) -> dict[StreamId, _Consumed]:
+) -> tuple[dict[StreamId, _Consumed], int]:
+    """The streams of a group, and with how much more it is done in all."""
     known: dict[StreamId, _Consumed] = {}
+    more = 0
     for stream, own in progress.items():
         consumed = before.get(stream)
         if consumed is None:
@@ -135,8 +169,9 @@ def _consumed(
                 # A rewind moves it as well; what is acknowledged again counts again.
                 consumed.moved_ms = now_ms
                 consumed.acks.add(done, now_ms)
+                more += max(0, done)
         known[stream] = consumed
-    return known
+    return known, more
 
 
 def _done(progress: Progress) -> int:

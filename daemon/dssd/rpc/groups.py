@@ -1,5 +1,6 @@
 """The servicers of `Groups` and `Grants`: decode, ask groups and registry, encode."""
 
+from collections import Counter
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, suppress
 from typing import Any
@@ -18,8 +19,13 @@ from dssd.leaders.takeover import BORROW, LEASE
 from dssd.loop_yield import LoopTurn
 from dssd.machines.messages import Stall
 from dssd.machines.start_point import shown_start
+from dssd.questions.overviews import Overview
 from dssd.questions.questions import Questions
+from dssd.questions.rates import NO_RATES, Rates
+from dssd.questions.samples import Movement, Sampler
+from dssd.questions.selection import Order, terms_of
 from dssd.rpc.audited_calls import note_unchanged
+from dssd.rpc.limits import GROUPS_LISTED_MAX
 from dssd.rpc.questions import QuestionCalls, fates_to_wire
 from dssd.rpc.simple_changes import DAMAGE_NUMBERS, on_damage
 from dssd.rpc.start_points import start_from
@@ -52,7 +58,8 @@ class GroupsServicer(groups_pb2_grpc.GroupsServicer):
     def __init__(
         self, groups: Groups, registry: Registry, catalogue: Catalogue, questions: Questions
     ) -> None:
-        self._questions = QuestionCalls(questions)
+        self._questions = questions
+        self._calls = QuestionCalls(questions)
         self._groups = groups
         self._registry = registry
         self._catalogue = catalogue
@@ -72,22 +79,22 @@ class GroupsServicer(groups_pb2_grpc.GroupsServicer):
         )
         if known is not None and known.group_id == group.group_id:
             note_unchanged()
-        return _group(group, await self._registry.survey(group, budget=CountBudget()))
+        survey = await self._registry.survey(group, budget=CountBudget())
+        return _group(self._overview(group, survey))
 
     async def List(
         self, request: groups_pb2.ListGroupsRequest, context: Context
     ) -> groups_pb2.ListGroupsReply:
-        """The groups by name and filter; private ones only where asked for."""
-        wanted = [
-            group for group in self._groups.groups() if request.all or group.kind != "exclusive"
-        ]
-        wanted.sort(key=lambda group: (group.name, group.filter))
-        reply = groups_pb2.ListGroupsReply()
-        turn, budget = LoopTurn(), CountBudget()
-        for group in wanted:
-            await turn.give_way()
-            reply.groups.append(_group(group, await self._registry.survey(group, turn, budget)))
-        return reply
+        """The groups that are wanted, in the order that is; private ones only where asked for."""
+        terms, order = terms_of(request.filter), Order(request.sort)
+        every = await self._questions.overviews.all(private=request.all, budget=CountBudget())
+        now_us = self._questions.clock.wall_us()
+        wanted = (each for each in every if all(term.holds(each, now_us) for term in terms))
+        found = _behind(order.sorted(wanted, now_us), request.page_token)
+        size = min(request.page_size or GROUPS_LISTED_MAX, GROUPS_LISTED_MAX)
+        page = found[:size]
+        token = str(page[-1].group.group_id) if len(found) > size else ""
+        return groups_pb2.ListGroupsReply(groups=map(_group, page), next_page_token=token)
 
     async def Describe(
         self, request: groups_pb2.DescribeGroupRequest, context: Context
@@ -97,9 +104,9 @@ class GroupsServicer(groups_pb2_grpc.GroupsServicer):
         turn = LoopTurn()
         survey = await self._registry.survey(group, turn, CountBudget())
         return groups_pb2.GroupDescription(
-            group=_group(group, survey),
-            grants=await _grants(group, survey, turn),
-            borrowers=_borrowers(survey),
+            group=_group(self._overview(group, survey)),
+            grants=await _grants(group, survey, self._questions.sampler, turn),
+            borrowers=_borrowers(group, survey, self._questions.sampler),
         )
 
     async def Remove(
@@ -135,21 +142,24 @@ class GroupsServicer(groups_pb2_grpc.GroupsServicer):
 
     async def Why(self, request: groups_pb2.WhyRequest, context: Context) -> groups_pb2.WhyReply:
         """Where a record stands for a group, and why it does not come."""
-        return await self._questions.why(request)
+        return await self._calls.why(request)
 
     async def Stuck(
         self, request: groups_pb2.StuckRequest, context: Context
     ) -> groups_pb2.StuckReply:
         """Which groups and streams do not move, and why."""
-        return await self._questions.stuck(request)
+        return await self._calls.stuck(request)
 
     async def Verify(
         self, request: groups_pb2.VerifyRequest, context: Context
     ) -> AsyncGenerator[groups_pb2.VerifyReply, None]:
         """Whether what the group is done with adds up, stream by stream."""
-        async with aclosing(self._questions.verify(request)) as replies:
+        async with aclosing(self._calls.verify(request)) as replies:
             async for reply in replies:
                 yield reply
+
+    def _overview(self, group: GroupRow, survey: GroupSurvey) -> Overview:
+        return Overview.of_survey(group, survey, self._questions.sampler)
 
     def _known(self, written: str) -> GroupRow | None:
         with suppress(DssError):  # it is not there, or is refused for what is wrong with it
@@ -172,9 +182,10 @@ class GroupsServicer(groups_pb2_grpc.GroupsServicer):
 class GrantsServicer(groups_pb2_grpc.GrantsServicer):
     """Serves what operators ask of grants."""
 
-    def __init__(self, groups: Groups, registry: Registry) -> None:
+    def __init__(self, groups: Groups, registry: Registry, sampler: Sampler) -> None:
         self._groups = groups
         self._registry = registry
+        self._sampler = sampler
 
     async def List(
         self, request: groups_pb2.ListGrantsRequest, context: Context
@@ -185,7 +196,7 @@ class GrantsServicer(groups_pb2_grpc.GrantsServicer):
         turn, budget = LoopTurn(), CountBudget()
         for group in wanted:
             survey = await self._registry.survey(group, turn, budget)
-            reply.grants.extend(await _grants(group, survey, turn))
+            reply.grants.extend(await _grants(group, survey, self._sampler, turn))
         return reply
 
 
@@ -195,7 +206,20 @@ def _protocol(number: int) -> str | None:
     return _PROTOCOLS[number]
 
 
-def _group(group: GroupRow, survey: GroupSurvey) -> groups_pb2.Group:
+def _behind(overviews: list[Overview], token: str) -> list[Overview]:
+    """What stands behind the group that ended the page before."""
+    if not token:
+        return overviews
+    found = (at for at, each in enumerate(overviews) if str(each.group.group_id) == token)
+    at = next(found, None)
+    if at is None:
+        rule = "it is that of an answer; if its group is gone, list anew"
+        raise IllegalArgument(argument="page_token", rule=rule)
+    return overviews[at + 1 :]
+
+
+def _group(overview: Overview) -> groups_pb2.Group:
+    group = overview.group
     return groups_pb2.Group(
         group_id=group.group_id,
         name=group.name,
@@ -203,34 +227,48 @@ def _group(group: GroupRow, survey: GroupSurvey) -> groups_pb2.Group:
         kind=_KINDS[group.kind],
         start=shown_start(group.start),
         created_at_ms=group.created_at_ms,
-        state=survey.state,
-        borrowers=len(survey.members),
-        standby=sum(member.streams == 0 for member in survey.members),
-        streams=len(survey.streams),
-        lag=survey.lag,
-        lag_exact=survey.lag_exact,
-        oldest_unacked_us=survey.oldest_unacked_us,
-        leader_epoch=survey.leader_epoch,
-        state_reason=survey.reason,
+        state=overview.state,
+        borrowers=overview.borrowers,
+        standby=overview.standby,
+        streams=overview.streams,
+        lag=overview.lag,
+        lag_exact=overview.lag_exact,
+        oldest_unacked_us=overview.oldest_unacked_us,
+        leader_epoch=overview.leader_epoch,
+        state_reason=overview.reason,
         ack_wait_ms=group.ack_wait_ms,
         protocol=_PROTOCOL_NUMBERS[group.protocol],
         on_damage=DAMAGE_NUMBERS[group.on_damage],
-        fates=fates_to_wire(survey.counts),
+        fates=fates_to_wire(overview.counts),
         revision=group.revision,
         paused=group.paused,
         paused_until_ms=group.paused_until_ms,
+        arrivals=_rates(overview.arrivals),
+        acks=_rates(overview.acks),
+        drain_ms=overview.drain_ms,
     )
 
 
-async def _grants(group: GroupRow, survey: GroupSurvey, turn: LoopTurn) -> list[groups_pb2.Grant]:
+def _rates(rates: Rates) -> groups_pb2.Rates:
+    return groups_pb2.Rates(**rates._asdict())
+
+
+async def _grants(
+    group: GroupRow, survey: GroupSurvey, sampler: Sampler, turn: LoopTurn
+) -> list[groups_pb2.Grant]:
     grants = []
     for stream in survey.streams:
         await turn.give_way()
-        grants.append(_grant(group, stream))
+        grants.append(_grant(group, stream, _movement(group, stream, sampler)))
     return grants
 
 
-def _grant(group: GroupRow, stream: StreamSurvey) -> groups_pb2.Grant:
+def _movement(group: GroupRow, stream: StreamSurvey, sampler: Sampler) -> Movement:
+    view = stream.view
+    return sampler.movement(group.group_id, view.stream, view.progress.floor, stream.end)
+
+
+def _grant(group: GroupRow, stream: StreamSurvey, movement: Movement) -> groups_pb2.Grant:
     view = stream.view
     return groups_pb2.Grant(
         group=group.name,
@@ -249,10 +287,20 @@ def _grant(group: GroupRow, stream: StreamSurvey) -> groups_pb2.Grant:
         fates=fates_to_wire(view.fate.counts),
         damaged=[types_pb2.Range(start=start, end=end) for start, end in view.fate.damaged],
         pinned_to=view.pinned_to,
+        arrivals=_rates(movement.arrivals),
+        acks=_rates(movement.acks),
     )
 
 
-def _borrowers(survey: GroupSurvey) -> list[groups_pb2.Borrower]:
+def _borrowers(group: GroupRow, survey: GroupSurvey, sampler: Sampler) -> list[groups_pb2.Borrower]:
+    lags: Counter[bytes] = Counter()
+    acks: dict[bytes, Rates] = {}
+    for stream in survey.streams:
+        owner = stream.view.owner
+        if owner is not None:
+            lags[owner] += stream.lag
+            own = _movement(group, stream, sampler).acks
+            acks[owner] = acks.get(owner, NO_RATES).plus(own)
     return [
         groups_pb2.Borrower(
             borrower_id=member.borrower_id,
@@ -260,6 +308,8 @@ def _borrowers(survey: GroupSurvey) -> list[groups_pb2.Borrower]:
             streams=member.streams,
             standby=member.streams == 0,
             connected_at_ms=survey.taken_at_ms - member.connected_for_ms,
+            lag=lags[member.borrower_id],
+            acks=_rates(acks.get(member.borrower_id, NO_RATES)),
         )
         for member in survey.members
     ]

@@ -65,3 +65,6 @@ PEER_PING_INTERVAL_MIN_MS = 1_000
 
 HANDSHAKE_TIMEOUT_MS = 5_000
 """A connection that says nothing must not hold a descriptor for long."""
+
+GROUPS_LISTED_MAX = 5_000
+"""In one answer: some two megabytes; a caller asks on behind it."""

@@ -109,6 +109,9 @@ class Group(_message.Message):
     REVISION_FIELD_NUMBER: _builtins.int
     PAUSED_FIELD_NUMBER: _builtins.int
     PAUSED_UNTIL_MS_FIELD_NUMBER: _builtins.int
+    ARRIVALS_FIELD_NUMBER: _builtins.int
+    ACKS_FIELD_NUMBER: _builtins.int
+    DRAIN_MS_FIELD_NUMBER: _builtins.int
     group_id: _builtins.int
     name: _builtins.str
     filter: _builtins.str
@@ -137,9 +140,19 @@ class Group(_message.Message):
     """rises with each applied operation and each edit"""
     paused: _builtins.bool
     paused_until_ms: _builtins.int
+    drain_ms: _builtins.int
+    """until it has all, as the last minute went; absent: never"""
     @_builtins.property
     def fates(self) -> Global___Fates:
         """of all its streams"""
+
+    @_builtins.property
+    def arrivals(self) -> Global___Rates:
+        """of the topics that it reads"""
+
+    @_builtins.property
+    def acks(self) -> Global___Rates:
+        """what it is done with"""
 
     def __init__(
         self,
@@ -166,21 +179,53 @@ class Group(_message.Message):
         revision: _builtins.int = ...,
         paused: _builtins.bool = ...,
         paused_until_ms: _builtins.int | None = ...,
+        arrivals: Global___Rates | None = ...,
+        acks: Global___Rates | None = ...,
+        drain_ms: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_oldest_unacked_us", b"_oldest_unacked_us", "_paused_until_ms", b"_paused_until_ms", "fates", b"fates", "oldest_unacked_us", b"oldest_unacked_us", "paused_until_ms", b"paused_until_ms"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_drain_ms", b"_drain_ms", "_oldest_unacked_us", b"_oldest_unacked_us", "_paused_until_ms", b"_paused_until_ms", "acks", b"acks", "arrivals", b"arrivals", "drain_ms", b"drain_ms", "fates", b"fates", "oldest_unacked_us", b"oldest_unacked_us", "paused_until_ms", b"paused_until_ms"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_oldest_unacked_us", b"_oldest_unacked_us", "_paused_until_ms", b"_paused_until_ms", "ack_wait_ms", b"ack_wait_ms", "borrowers", b"borrowers", "created_at_ms", b"created_at_ms", "fates", b"fates", "filter", b"filter", "group_id", b"group_id", "kind", b"kind", "lag", b"lag", "lag_exact", b"lag_exact", "leader_epoch", b"leader_epoch", "name", b"name", "oldest_unacked_us", b"oldest_unacked_us", "on_damage", b"on_damage", "paused", b"paused", "paused_until_ms", b"paused_until_ms", "protocol", b"protocol", "revision", b"revision", "standby", b"standby", "start", b"start", "state", b"state", "state_reason", b"state_reason", "streams", b"streams"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_drain_ms", b"_drain_ms", "_oldest_unacked_us", b"_oldest_unacked_us", "_paused_until_ms", b"_paused_until_ms", "ack_wait_ms", b"ack_wait_ms", "acks", b"acks", "arrivals", b"arrivals", "borrowers", b"borrowers", "created_at_ms", b"created_at_ms", "drain_ms", b"drain_ms", "fates", b"fates", "filter", b"filter", "group_id", b"group_id", "kind", b"kind", "lag", b"lag", "lag_exact", b"lag_exact", "leader_epoch", b"leader_epoch", "name", b"name", "oldest_unacked_us", b"oldest_unacked_us", "on_damage", b"on_damage", "paused", b"paused", "paused_until_ms", b"paused_until_ms", "protocol", b"protocol", "revision", b"revision", "standby", b"standby", "start", b"start", "state", b"state", "state_reason", b"state_reason", "streams", b"streams"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__drain_ms: _TypeAlias = _typing.Literal["drain_ms"]  # noqa: Y015
+    _WhichOneofArgType__drain_ms: _TypeAlias = _typing.Literal["_drain_ms", b"_drain_ms"]  # noqa: Y015
     _WhichOneofReturnType__oldest_unacked_us: _TypeAlias = _typing.Literal["oldest_unacked_us"]  # noqa: Y015
     _WhichOneofArgType__oldest_unacked_us: _TypeAlias = _typing.Literal["_oldest_unacked_us", b"_oldest_unacked_us"]  # noqa: Y015
     _WhichOneofReturnType__paused_until_ms: _TypeAlias = _typing.Literal["paused_until_ms"]  # noqa: Y015
     _WhichOneofArgType__paused_until_ms: _TypeAlias = _typing.Literal["_paused_until_ms", b"_paused_until_ms"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__drain_ms) -> _WhichOneofReturnType__drain_ms | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__oldest_unacked_us) -> _WhichOneofReturnType__oldest_unacked_us | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__paused_until_ms) -> _WhichOneofReturnType__paused_until_ms | None: ...
 
 Global___Group: _TypeAlias = Group  # noqa: Y015
+
+@_typing.final
+class Rates(_message.Message):
+    """Records a second."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MINUTE_FIELD_NUMBER: _builtins.int
+    FIVE_MINUTES_FIELD_NUMBER: _builtins.int
+    minute: _builtins.float
+    """averaged over a minute"""
+    five_minutes: _builtins.float
+    def __init__(
+        self,
+        *,
+        minute: _builtins.float = ...,
+        five_minutes: _builtins.float = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["five_minutes", b"five_minutes", "minute", b"minute"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Rates: _TypeAlias = Rates  # noqa: Y015
 
 @_typing.final
 class Fates(_message.Message):
@@ -266,16 +311,32 @@ class ListGroupsRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     ALL_FIELD_NUMBER: _builtins.int
+    FILTER_FIELD_NUMBER: _builtins.int
+    SORT_FIELD_NUMBER: _builtins.int
+    PAGE_SIZE_FIELD_NUMBER: _builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     all: _builtins.bool
     """private subscriptions too"""
+    filter: _builtins.str
+    """conditions joined by commas: lag>1000,state=stalled"""
+    sort: _builtins.str
+    """a field, greatest first; - before it turns it round; else name"""
+    page_size: _builtins.int
+    """0: as many as fit"""
+    page_token: _builtins.str
+    """of the answer before; the rest of the request is the same"""
     def __init__(
         self,
         *,
         all: _builtins.bool = ...,
+        filter: _builtins.str = ...,
+        sort: _builtins.str = ...,
+        page_size: _builtins.int = ...,
+        page_token: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["all", b"all"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["all", b"all", "filter", b"filter", "page_size", b"page_size", "page_token", b"page_token", "sort", b"sort"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -286,16 +347,20 @@ class ListGroupsReply(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     GROUPS_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    next_page_token: _builtins.str
+    """empty: there are no more"""
     @_builtins.property
     def groups(self) -> _containers.RepeatedCompositeFieldContainer[Global___Group]: ...
     def __init__(
         self,
         *,
         groups: _abc.Iterable[Global___Group] | None = ...,
+        next_page_token: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["groups", b"groups"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["groups", b"groups", "next_page_token", b"next_page_token"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -360,11 +425,19 @@ class Borrower(_message.Message):
     STREAMS_FIELD_NUMBER: _builtins.int
     STANDBY_FIELD_NUMBER: _builtins.int
     CONNECTED_AT_MS_FIELD_NUMBER: _builtins.int
+    LAG_FIELD_NUMBER: _builtins.int
+    ACKS_FIELD_NUMBER: _builtins.int
     borrower_id: _builtins.bytes
     client_id: _builtins.str
     streams: _builtins.int
     standby: _builtins.bool
     connected_at_ms: _builtins.int
+    lag: _builtins.int
+    """of the streams that it holds"""
+    @_builtins.property
+    def acks(self) -> Global___Rates:
+        """of those streams"""
+
     def __init__(
         self,
         *,
@@ -373,10 +446,12 @@ class Borrower(_message.Message):
         streams: _builtins.int = ...,
         standby: _builtins.bool = ...,
         connected_at_ms: _builtins.int = ...,
+        lag: _builtins.int = ...,
+        acks: Global___Rates | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["acks", b"acks"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["borrower_id", b"borrower_id", "client_id", b"client_id", "connected_at_ms", b"connected_at_ms", "standby", b"standby", "streams", b"streams"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["acks", b"acks", "borrower_id", b"borrower_id", "client_id", b"client_id", "connected_at_ms", b"connected_at_ms", "lag", b"lag", "standby", b"standby", "streams", b"streams"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -402,6 +477,8 @@ class Grant(_message.Message):
     PINNED_TO_FIELD_NUMBER: _builtins.int
     LAG_EXACT_FIELD_NUMBER: _builtins.int
     OLDEST_UNACKED_US_FIELD_NUMBER: _builtins.int
+    ARRIVALS_FIELD_NUMBER: _builtins.int
+    ACKS_FIELD_NUMBER: _builtins.int
     group: _builtins.str
     filter: _builtins.str
     stream: _builtins.str
@@ -430,6 +507,12 @@ class Grant(_message.Message):
     def damaged(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Range]:
         """the newest ranges that were passed over as damaged"""
 
+    @_builtins.property
+    def arrivals(self) -> Global___Rates: ...
+    @_builtins.property
+    def acks(self) -> Global___Rates:
+        """what the group is done with in it"""
+
     def __init__(
         self,
         *,
@@ -449,10 +532,12 @@ class Grant(_message.Message):
         pinned_to: _builtins.str = ...,
         lag_exact: _builtins.bool = ...,
         oldest_unacked_us: _builtins.int | None = ...,
+        arrivals: Global___Rates | None = ...,
+        acks: Global___Rates | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_oldest_unacked_us", b"_oldest_unacked_us", "fates", b"fates", "oldest_unacked_us", b"oldest_unacked_us", "progress", b"progress"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_oldest_unacked_us", b"_oldest_unacked_us", "acks", b"acks", "arrivals", b"arrivals", "fates", b"fates", "oldest_unacked_us", b"oldest_unacked_us", "progress", b"progress"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_oldest_unacked_us", b"_oldest_unacked_us", "client_id", b"client_id", "damaged", b"damaged", "end", b"end", "fates", b"fates", "filter", b"filter", "grant_epoch", b"grant_epoch", "group", b"group", "lag", b"lag", "lag_exact", b"lag_exact", "oldest_unacked_us", b"oldest_unacked_us", "pinned_to", b"pinned_to", "progress", b"progress", "stall", b"stall", "state", b"state", "state_age_ms", b"state_age_ms", "stream", b"stream"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_oldest_unacked_us", b"_oldest_unacked_us", "acks", b"acks", "arrivals", b"arrivals", "client_id", b"client_id", "damaged", b"damaged", "end", b"end", "fates", b"fates", "filter", b"filter", "grant_epoch", b"grant_epoch", "group", b"group", "lag", b"lag", "lag_exact", b"lag_exact", "oldest_unacked_us", b"oldest_unacked_us", "pinned_to", b"pinned_to", "progress", b"progress", "stall", b"stall", "state", b"state", "state_age_ms", b"state_age_ms", "stream", b"stream"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__oldest_unacked_us: _TypeAlias = _typing.Literal["oldest_unacked_us"]  # noqa: Y015
     _WhichOneofArgType__oldest_unacked_us: _TypeAlias = _typing.Literal["_oldest_unacked_us", b"_oldest_unacked_us"]  # noqa: Y015

@@ -17,6 +17,7 @@ from dss_core.errors import StreamNotFound
 from dss_core.filters import TopicFilter
 from dss_core.frame import stamped
 from dss_core.ids import StreamId
+from dss_core.progress import Range
 from dss_sim.ordering_keys import OrderingKeys, keys_of_stream
 from dss_sim.sessions.timeline import VirtualLoop
 from dssd.log.port import Answered, Append, Appended, Bounds, Chunk
@@ -132,6 +133,10 @@ class MemoryLog:
     def bounds(self, stream: StreamId) -> Bounds:
         """As the port says."""
         return Bounds(0, self._of(stream).end, 0)
+
+    def span(self, stream: StreamId) -> Range:
+        """As the port says."""
+        return 0, self._of(stream).end
 
     def watch(self, stream: StreamId, grown: Callable[[], None]) -> Callable[[], None]:
         """As the port says."""

@@ -9,6 +9,7 @@ import pytest
 
 from dss_api.v1 import groups_pb2, types_pb2
 from dss_core.errors import (
+    FilterUnreadable,
     GroupAmbiguous,
     GroupExists,
     GroupNotFound,
@@ -19,14 +20,15 @@ from dss_core.errors import (
 )
 from dss_core.filters import SubscriptionFilter
 from dss_sim.played_groups import Plant
+from dssd.questions.questions import Questions
 from dssd.rpc.groups import GrantsServicer, GroupsServicer
 from dssd.store.memory import MemoryStore
 from support.loop_yields import turns_of_others
 
 STREAMS = 50
 
-NO_QUESTIONS: Any = None
-"""They are asked in `tests/dssd/questions`."""
+NOBODY: Any = None
+"""No sessions and no operations: what asks them is tested in `tests/dssd/questions`."""
 NO_CONTEXT: Any = None
 """These handlers do not ask their context anything."""
 
@@ -39,14 +41,19 @@ async def plant(tmp_path: Path) -> AsyncIterator[Plant]:
     await made.stop()
 
 
+def questions_of(plant: Plant) -> Questions:
+    parts = (plant.groups, plant.registry, plant.catalogue, plant.log)
+    return Questions(*parts, NOBODY, NOBODY, plant.clock)
+
+
 @pytest.fixture
 def groups(plant: Plant) -> GroupsServicer:
-    return GroupsServicer(plant.groups, plant.registry, plant.catalogue, NO_QUESTIONS)
+    return GroupsServicer(plant.groups, plant.registry, plant.catalogue, questions_of(plant))
 
 
 @pytest.fixture
 def grants(plant: Plant) -> GrantsServicer:
-    return GrantsServicer(plant.groups, plant.registry)
+    return GrantsServicer(plant.groups, plant.registry, questions_of(plant).sampler)
 
 
 def earliest() -> types_pb2.Start:
@@ -215,3 +222,27 @@ async def test_a_topic_may_be_removed_while_a_group_is_surveyed(
     await plant.catalogue.remove("wide")
     [listed] = (await listing).groups
     assert 1 <= listed.streams <= STREAMS + 1
+
+
+async def test_a_list_is_filtered_sorted_and_paged_by_the_daemon(
+    plant: Plant, groups: GroupsServicer
+) -> None:
+    (stream,) = await plant.topic("orders", 1)
+    for name, records in (("a", 3), ("b", 2), ("c", 0)):
+        await create(groups, f"$share/{name}/orders/#")
+        await plant.publish(stream, records or 1)
+
+    async def listed(**asked: Any) -> tuple[list[str], str]:  # noqa: ANN401 - fields of a request
+        reply = await groups.List(groups_pb2.ListGroupsRequest(**asked), NO_CONTEXT)
+        return [group.name for group in reply.groups], reply.next_page_token
+
+    assert await listed(filter="lag>1,state=idle", sort="-lag") == (["b", "a"], "")
+    first, token = await listed(sort="lag", page_size=2)
+    assert first == ["a", "b"]
+    assert await listed(sort="lag", page_size=2, page_token=token) == (["c"], "")
+    with pytest.raises(IllegalArgument):
+        await listed(page_token="17x")
+    with pytest.raises(FilterUnreadable):
+        await listed(filter="lag>")
+    with pytest.raises(FilterUnreadable):
+        await listed(sort="colour")

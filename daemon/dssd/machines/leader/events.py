@@ -6,6 +6,7 @@ the actor's business; the leader knows only what is said here.
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from dss_core.ids import StreamId
 from dss_core.progress import Progress, Ranges
@@ -349,3 +350,23 @@ class LeaderView:
     streams: tuple[StreamView, ...]
     pause_obeyed: bool = True
     """Nobody has still to confirm whether the group is paused."""
+
+
+class StreamGlance(NamedTuple):
+    """Of a stream, what says whether anything of it changed; values are replaced, never changed."""
+
+    stream: StreamId
+    progress: Progress
+    fate: Fate
+    stall: Stall
+
+
+class LeaderGlance(NamedTuple):
+    """A live group, for those who look at all groups often."""
+
+    leader_epoch: int
+    rebalancing: bool
+    borrowers: int
+    standby: int
+    """Members without a stream."""
+    streams: tuple[StreamGlance, ...]

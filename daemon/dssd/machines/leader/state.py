@@ -13,7 +13,13 @@ from typing import NamedTuple
 from dss_core.ids import StreamId
 from dss_core.progress import Progress
 from dssd.machines.deadlines import Deadlines
-from dssd.machines.leader.events import LeaderView, MemberView, StreamView
+from dssd.machines.leader.events import (
+    LeaderGlance,
+    LeaderView,
+    MemberView,
+    StreamGlance,
+    StreamView,
+)
 from dssd.machines.leader.lent_stream import HELD, TRANSIENT, LentStream, StreamState
 from dssd.machines.leader.operated_state import Evictions, HandOvers
 from dssd.machines.leader.stream_set_state import StreamSets
@@ -255,11 +261,34 @@ def view(state: Leader, now_ms: int) -> LeaderView:
         for member in state.members.values()
     )
     streams = tuple(_stream_view(state, stream, now_ms) for stream in state.order)
-    moving = any(lent.state in TRANSIENT for lent in state.streams.values())
-    sharing = bool(state.moves) or state.timers.at_ms(Alarm.REBALANCE) is not None
     obeyed = not state.telling and state.reserve is Reserve.NOTHING
-    rebalancing = bool(members) and (moving or sharing)
-    return LeaderView(state.leader_epoch, rebalancing, members, streams, obeyed)
+    return LeaderView(state.leader_epoch, _is_rebalancing(state), members, streams, obeyed)
+
+
+def glance(state: Leader) -> LeaderGlance:
+    """The least that tells how the group stands; changes nothing."""
+    return LeaderGlance(
+        state.leader_epoch,
+        _is_rebalancing(state),
+        len(state.members),
+        sum(not member.streams for member in state.members.values()),
+        tuple(
+            [
+                StreamGlance(stream, lent.progress, lent.fate, lent.stall)
+                for stream, lent in zip(
+                    state.order, map(state.streams.__getitem__, state.order), strict=True
+                )
+            ]
+        ),
+    )
+
+
+def _is_rebalancing(state: Leader) -> bool:
+    if not state.members:
+        return False
+    if state.moves or state.timers.at_ms(Alarm.REBALANCE) is not None:
+        return True
+    return any(lent.state in TRANSIENT for lent in state.streams.values())
 
 
 def _stream_view(state: Leader, stream: StreamId, now_ms: int) -> StreamView:

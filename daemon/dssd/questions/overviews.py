@@ -1,0 +1,389 @@
+"""What a list shows of each group, worked out anew only where something changed.
+
+A stream of a group is looked at again once its progress, its fate or its ends are others than at
+the last look. Of a group without a leader the rows are read once: they stay as they are until a
+leader has started and ended, or a topic changes. Invariant: an overview says what a survey of the
+group would say, but for the time of the oldest record, which comes from samples where they reach;
+nothing here starts a leader.
+"""
+
+import asyncio
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import NamedTuple, Self
+
+from dss_core.errors import LogUnreadable, StreamNotFound
+from dss_core.filters import TopicFilter
+from dss_core.ids import StreamId
+from dss_core.progress import Progress, Range
+from dssd.clock import Clock
+from dssd.leaders.filtered_lag import CountBudget, matching_in
+from dssd.leaders.groups import Groups
+from dssd.leaders.lag import (
+    GroupSurvey,
+    is_stalled,
+    lag_of,
+    selects_whole,
+    stall_of,
+    state_of,
+    unacked_in,
+)
+from dssd.leaders.registry import Registry
+from dssd.log.port import Log
+from dssd.loop_yield import LoopTurn
+from dssd.machines.fate import NO_COUNTS, Counts, Fate
+from dssd.machines.leader.events import LeaderGlance, StreamGlance
+from dssd.questions.limits import OLDEST_LOOKUPS_MAX
+from dssd.questions.rates import Rates
+from dssd.questions.samples import Sampler
+from dssd.store.rows import GroupRow
+from dssd.topics.catalogue import Catalogue, Topic
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """A group, in a line."""
+
+    group: GroupRow
+    state: str
+    reason: str
+    leader_epoch: int
+    borrowers: int
+    standby: int
+    streams: int
+    lag: int
+    lag_exact: bool
+    oldest_unacked_us: int | None
+    counts: Counts
+    arrivals: Rates
+    """Of the topics that it reads, other subjects included that its filter leaves out."""
+    acks: Rates
+    """What it is done with."""
+
+    @classmethod
+    def of_survey(cls, group: GroupRow, survey: GroupSurvey, sampler: Sampler) -> Self:
+        """From a survey."""
+        arrivals, acks = sampler.rates_of(group)
+        return cls(
+            group,
+            survey.state,
+            survey.reason,
+            survey.leader_epoch,
+            len(survey.members),
+            sum(member.streams == 0 for member in survey.members),
+            len(survey.streams),
+            survey.lag,
+            survey.lag_exact,
+            survey.oldest_unacked_us,
+            survey.counts,
+            arrivals,
+            acks,
+        )
+
+    @property
+    def drain_ms(self) -> int | None:
+        """How long until it has all, as the last minute went; None: it does not catch up."""
+        if not self.lag:
+            return 0
+        faster = self.acks.minute - self.arrivals.minute
+        return int(self.lag / faster * 1_000) if faster > 0 else None
+
+
+@dataclass(slots=True)
+class _SeenStream:
+    """A stream of a group as it was at the last look."""
+
+    progress: Progress
+    fate: Fate
+    span: Range
+    lag: int
+    exact: bool
+    whole: bool
+    """The filter selects all of its topic."""
+    first: int | None = None
+    """The oldest record that the filter takes, where that was counted."""
+    floor: int = -1
+    """To which the time belongs."""
+    floor_us: int | None = None
+
+
+class _Totals(NamedTuple):
+    """Of all streams of a group."""
+
+    lag: int = 0
+    exact: bool = True
+    stalled: str = ""
+    """Which stream is, and why."""
+    oldest_us: int | None = None
+
+
+NOTHING = _Totals()
+
+
+@dataclass(slots=True)
+class _SeenGroup:
+    """A group as it was at the last look."""
+
+    wanted: TopicFilter
+    glance: LeaderGlance | None = None
+    totals: _Totals = NOTHING
+    counts: Counts = NO_COUNTS
+    undated: bool = False
+    """The time of a floor is still to be read."""
+    uncounted: bool = False
+    """What the filter takes of a stream is still to be counted."""
+    streams: dict[StreamId, _SeenStream] = field(default_factory=dict)
+    stored: LeaderGlance | None = None
+    leader_changes: int = 0
+
+
+@dataclass(slots=True)
+class _Look:
+    """One look at many groups."""
+
+    turn: LoopTurn
+    spans: dict[StreamId, Range]
+    """Of every stream that there is."""
+    grown: set[StreamId]
+    """Whose span is another than at the last look."""
+    dates: dict[tuple[StreamId, int], int | None] = field(default_factory=dict)
+    """When records at floors came, as the log says."""
+
+    budget: CountBudget | None = None
+    """What may be read to count for a filter that takes a part of a topic."""
+    more: dict[tuple[StreamId, int], int] = field(default_factory=dict)
+    """How many records came behind an earlier end."""
+
+    @property
+    def may_count(self) -> bool:
+        """Whether the log may be read to count."""
+        return self.budget is not None and not self.budget.spent
+
+    @property
+    def may_date(self) -> bool:
+        """Whether the log may be asked for one more."""
+        return len(self.dates) < OLDEST_LOOKUPS_MAX
+
+
+class Overviews:
+    """Built once; lives as long as what it watches."""
+
+    def __init__(
+        self,
+        groups: Groups,
+        registry: Registry,
+        catalogue: Catalogue,
+        log: Log,
+        sampler: Sampler,
+        clock: Clock,
+    ) -> None:
+        self._groups = groups
+        self._registry = registry
+        self._catalogue = catalogue
+        self._log = log
+        self._sampler = sampler
+        self._clock = clock
+        self._seen: dict[int, _SeenGroup] = {}
+        self._spans: dict[StreamId, Range] = {}
+        self._looking = asyncio.Lock()
+        """One look at a time: each goes by what changed since the one before."""
+        catalogue.watch(self._topic_changed)
+        groups.watch_removed(lambda group: self._forget(group.group_id))
+
+    async def all(
+        self, *, private: bool = False, budget: CountBudget | None = None
+    ) -> list[Overview]:
+        """Of every group; private ones only where they are wanted.
+
+        Within a budget the log is read for an exact lag where a filter takes a part of a topic.
+        """
+        found: list[Overview] = []
+        async with self._looking:
+            look = await self._begun(budget)
+            for group in self._groups.groups():
+                await look.turn.give_way()
+                # Of those that are not wanted too: the next look goes by what grew since this one.
+                overview = await self._overview(group, look)
+                if private or group.kind != "exclusive":
+                    found.append(overview)
+            # Not before: a look that is given up has not told every group what grew.
+            self._spans = look.spans
+        return found
+
+    async def _begun(self, budget: CountBudget | None) -> _Look:
+        """A look, and all that grew since the last one."""
+        turn = LoopTurn()
+        spans: dict[StreamId, Range] = {}
+        for topic in self._catalogue.topics():
+            await turn.give_way()
+            with suppress(StreamNotFound):  # its topic was removed meanwhile
+                spans.update({stream: self._log.span(stream) for stream in topic.streams()})
+        known = self._spans
+        grown = {stream for stream, span in spans.items() if known.get(stream) != span}
+        return _Look(turn, spans, grown, budget=budget)
+
+    def _topic_changed(self, topic: Topic, removed: bool) -> None:
+        # Streams come and go, and stored rows with them.
+        self._seen.clear()
+
+    def _forget(self, group_id: int) -> None:
+        self._seen.pop(group_id, None)
+
+    async def _overview(self, group: GroupRow, look: _Look) -> Overview:
+        seen = self._seen.get(group.group_id)
+        if seen is None:
+            seen = self._seen[group.group_id] = _SeenGroup(TopicFilter.parse(group.filter))
+        glance = self._registry.glance(group.group_id)
+        if glance is None:
+            glance = await self._stored(group, seen)
+        open_ = (seen.undated and look.may_date) or (seen.uncounted and look.may_count)
+        if open_ or glance is not seen.glance or not look.grown.isdisjoint(seen.streams):
+            seen.totals = await self._totals(seen, glance, look)
+            seen.glance = glance
+        lag, exact, stalled, oldest_us = seen.totals
+        state, reason = state_of(
+            group, stalled, has_members=glance.borrowers > 0, rebalancing=glance.rebalancing
+        )
+        return Overview(
+            group,
+            state,
+            reason,
+            glance.leader_epoch,
+            glance.borrowers,
+            glance.standby,
+            len(glance.streams),
+            lag,
+            exact,
+            oldest_us,
+            seen.counts,
+            *self._sampler.rates_of(group),
+        )
+
+    async def _totals(self, seen: _SeenGroup, glance: LeaderGlance, look: _Look) -> _Totals:
+        lag, exact, stalled, oldest_us, changed = 0, True, "", None, False
+        seen.undated = seen.uncounted = False
+        for stream in glance.streams:
+            stream_id, progress, fate, stall = stream
+            span = look.spans.get(stream_id)
+            if span is None:  # its topic came or went meanwhile: the next look has it
+                seen.undated = True
+                continue
+            known = seen.streams.get(stream_id)
+            if known is None or known.progress is not progress or known.fate is not fate:
+                changed = True
+                known = await self._look_again(seen, stream, span, look)
+            elif self._is_other(known, stream_id, span, look):
+                known = await self._look_again(seen, stream, span, look)
+            if not stalled and is_stalled(progress, stall):
+                stalled = self._stalled(stream)
+            if known.lag:
+                seen.undated = seen.undated or known.floor < 0
+                seen.uncounted = seen.uncounted or not (known.whole or known.exact)
+                lag += known.lag
+                exact = exact and known.exact
+                at_us = known.floor_us
+                if at_us is not None and (oldest_us is None or at_us < oldest_us):
+                    oldest_us = at_us
+        if changed:
+            each = (known.fate.counts for known in seen.streams.values())
+            seen.counts = Counts(*map(sum, zip(NO_COUNTS, *each, strict=True)))
+        return _Totals(lag, exact, stalled, oldest_us)
+
+    async def _stored(self, group: GroupRow, seen: _SeenGroup) -> LeaderGlance:
+        changes = self._registry.leader_changes(group.group_id)
+        if seen.stored is None or seen.leader_changes != changes:
+            seen.stored = await self._registry.stored_glance(group)
+            seen.leader_changes = changes
+        return seen.stored
+
+    def _stalled(self, stream: StreamGlance) -> str:
+        try:
+            name = self._catalogue.name_of(stream.stream)
+        except StreamNotFound:  # its topic was removed meanwhile
+            return ""
+        return stall_of(name, stream.progress, stream.stall)
+
+    def _is_other(self, known: _SeenStream, stream: StreamId, span: Range, look: _Look) -> bool:
+        """Whether it must be looked at again, though its progress is the same."""
+        if known.lag and known.floor < 0 and look.may_date:
+            return True
+        if known.lag and not known.whole and not known.exact and look.may_count:
+            return True
+        return known.span != span and not self._takes_growth(known, stream, span, look)
+
+    def _takes_growth(self, known: _SeenStream, stream: StreamId, span: Range, look: _Look) -> bool:
+        """Where only the end is another and the group was behind, the new records are added."""
+        (start, end), (now_start, now_end) = known.span, span
+        if not (known.lag and known.whole) or start != now_start or known.progress.floor > end:
+            return False
+        more = look.more.get((stream, end))
+        if more is None:
+            try:
+                more = look.more[stream, end] = self._log.count(stream, end, now_end)[0]
+            except StreamNotFound:  # its topic was removed meanwhile
+                return False
+        known.lag += more
+        known.span = span
+        return True
+
+    async def _look_again(
+        self,
+        seen: _SeenGroup,
+        stream: StreamGlance,
+        span: Range,
+        look: _Look,
+    ) -> _SeenStream:
+        await look.turn.give_way()
+        known = seen.streams.get(stream.stream)
+        try:
+            known = self._looked_at(seen.wanted, known, stream, span)
+            if known.lag and not known.whole:
+                await self._count_for(seen.wanted, known, stream.stream, look)
+            if known.lag:
+                await self._date_floor(known, stream.stream, look)
+        except StreamNotFound:  # its topic was removed meanwhile
+            known = _SeenStream(stream.progress, stream.fate, span, 0, exact=True, whole=True)
+        seen.streams[stream.stream] = known
+        return known
+
+    def _looked_at(
+        self, wanted: TopicFilter, known: _SeenStream | None, stream: StreamGlance, span: Range
+    ) -> _SeenStream:
+        if known is None:
+            topic = self._catalogue.topic_of(stream.stream)
+            whole = selects_whole(wanted, topic)
+            known = _SeenStream(stream.progress, stream.fate, span, 0, exact=True, whole=whole)
+        known.progress, known.fate, known.span = stream.progress, stream.fate, span
+        known.lag, exact = lag_of(stream.stream, stream.progress, span, self._log)
+        known.exact = exact and (known.whole or not known.lag)
+        return known
+
+    async def _count_for(
+        self, wanted: TopicFilter, known: _SeenStream, stream: StreamId, look: _Look
+    ) -> None:
+        """Count what the filter takes, if that is cheap; else the lag stays an upper bound."""
+        known.exact, known.first = False, None
+        if look.budget is None or look.budget.spent:
+            return
+        unacked = unacked_in(known.progress, known.span)
+        counted = await matching_in(stream, unacked, wanted, self._log, look.budget)
+        if counted is not None:
+            known.exact = True
+            known.lag, known.first = counted
+
+    async def _date_floor(self, known: _SeenStream, stream: StreamId, look: _Look) -> None:
+        """When the record at the floor came: from samples, else from the log, so often at most."""
+        floor = max(known.progress.floor, known.span[0], known.first or 0)
+        if floor == known.floor:
+            return
+        age = self._sampler.age_of(stream, floor)
+        if age is not None and not age.at_least:
+            known.floor, known.floor_us = floor, self._clock.wall_us() - age.ms * 1_000
+            return
+        if (stream, floor) not in look.dates:
+            if not look.may_date:
+                return
+            look.dates[stream, floor] = None
+            with suppress(LogUnreadable):  # that is told where it is read
+                look.dates[stream, floor] = await self._log.time_at(stream, floor)
+        known.floor, known.floor_us = floor, look.dates[stream, floor]

@@ -1,0 +1,106 @@
+"""Which groups a list shows, and in which order."""
+
+from dataclasses import replace
+
+import pytest
+
+from dss_core.errors import FilterUnreadable
+from dssd.machines.fate import Counts
+from dssd.questions.overviews import Overview
+from dssd.questions.rates import NO_RATES, Rates
+from dssd.questions.selection import FIELDS, Order, terms_of
+from dssd.store.rows import GroupRow
+
+NOW_US = 1_000_000_000
+
+
+def overview(name: str = "g", *, lag: int = 0, **more: object) -> Overview:
+    group = GroupRow(
+        group_id=1,
+        name=name,
+        filter="orders/#",
+        kind="shared",
+        start="now",
+        session_id=None,
+        ack_wait_ms=30_000,
+        created_at_ms=0,
+        cursor_generation=0,
+    )
+    made = Overview(group, "active", "", 1, 2, 0, 4, lag, True, None, Counts(), NO_RATES, NO_RATES)
+    return replace(made, **more)  # type: ignore[arg-type] # of Overview
+
+
+def chosen(text: str, *overviews: Overview) -> list[str]:
+    terms = terms_of(text)
+    return [e.group.name for e in overviews if all(term.holds(e, NOW_US) for term in terms)]
+
+
+def test_without_a_filter_every_group_is_chosen() -> None:
+    assert chosen("  ", overview("a"), overview("b")) == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("lag>1000", ["far"]),
+        ("lag >= 1000 , state = active", ["far", "near"]),
+        ("lag<1000,name=*o*", ["none"]),
+        ("name!=f*", ["near", "none"]),
+        ("oldest>1m", ["far"]),
+        ("oldest<=1m30s,lag!=0", ["near"]),
+        ("acks>=2.5", ["near"]),
+        ("drains<1h", ["near", "none"]),
+        ("members=2,kind=shared,protocol=borrow,filter=orders/*", ["far", "near", "none"]),
+    ],
+)
+def test_all_conditions_of_a_filter_hold(text: str, names: list[str]) -> None:
+    far = overview("far", lag=5_000, oldest_unacked_us=NOW_US - 600_000_000)
+    near = overview("near", lag=1_000, oldest_unacked_us=NOW_US - 2_000_000, acks=Rates(2.5, 1.0))
+    assert chosen(text, far, near, overview("none")) == names
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("lag", "'lag' is no condition"),
+        ("lag>1000,", "'' is no condition"),
+        ("lag>", "lag wants a number, not ''"),
+        ("lag>many", "lag wants a number"),
+        ("lag>-1", "lag wants a number"),
+        ("lag>" + "9" * 400, "lag wants a number"),
+        ("oldest>5", "oldest wants a span like 5m"),
+        ("state>active", "state is a text"),
+        ("colour=red", "there is no field colour"),
+        ("__class__=x", "there is no field __class__"),
+    ],
+)
+def test_a_filter_that_breaks_the_grammar_is_refused_with_what_is_wrong(
+    text: str, problem: str
+) -> None:
+    with pytest.raises(FilterUnreadable) as refused:
+        terms_of(text)
+    assert problem in refused.value.message
+
+
+def test_the_greatest_number_comes_first_and_equal_ones_by_name() -> None:
+    groups = [overview("c", lag=1), overview("b", lag=9), overview("a", lag=1)]
+
+    def names(sort: str) -> list[str]:
+        return [each.group.name for each in Order(sort).sorted(groups, NOW_US)]
+
+    assert names("") == names("name") == ["a", "b", "c"]
+    assert names("-name") == ["c", "b", "a"]
+    assert names("lag") == ["b", "a", "c"]
+    assert names("-lag") == ["a", "c", "b"]
+    with pytest.raises(FilterUnreadable):
+        Order("colour")
+
+
+def test_the_hint_of_the_refusal_names_every_field() -> None:
+    assert {field for field in FIELDS if field not in FilterUnreadable.hint} == set()
+
+
+def test_a_group_that_does_not_catch_up_drains_never() -> None:
+    assert overview(lag=0).drain_ms == 0
+    assert overview(lag=600, acks=Rates(30, 0), arrivals=Rates(20, 0)).drain_ms == 60_000
+    assert overview(lag=600, acks=Rates(20, 0), arrivals=Rates(20, 0)).drain_ms is None
