@@ -133,7 +133,7 @@ STEPS: Sequence[Step] = (
         f"{SIMULATORS}/groups/test_producers.py",
         f"{SIMULATORS}/groups/test_schedule.py",
         f"{SIMULATORS}/power_loss/test_model.py",
-        f"{TOOL}/output/test_escape.py",
+        f"{TOOL}/output",
         f"{TOOL}/test_outgoing.py",
         f"{TOOL}/test_with_daemon.py",
     ),
