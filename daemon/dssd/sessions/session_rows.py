@@ -5,7 +5,9 @@ what a row means.
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
+from dssd.sessions.limits import STARTED_ROWS_MAX
 from dssd.store.port import (
     Absent,
     Delete,
@@ -44,6 +46,23 @@ async def put_all(store: Store, rows: Sequence[Versioned]) -> list[int]:
         )
     except PreconditionFailed:
         return [await put(store, row, version) for row, version in rows]
+
+
+async def written_off(
+    store: Store, stored: Sequence[tuple[SessionRow, int]], wall_ms: int
+) -> list[tuple[SessionRow, int]]:
+    """Those that a start found: from now on, the clients of all of them are gone."""
+    gone = [each for each in stored if each[0].disconnected_at_ms is not None]
+    left = [
+        (replace(row, disconnected_at_ms=wall_ms), version)
+        for row, version in stored
+        if row.disconnected_at_ms is None
+    ]
+    for at in range(0, len(left), STARTED_ROWS_MAX):
+        some = left[at : at + STARTED_ROWS_MAX]
+        versions = await put_all(store, some)
+        gone += [(row, now) for (row, _), now in zip(some, versions, strict=True)]
+    return gone
 
 
 async def delete_all(store: Store, client_ids: Iterable[str]) -> None:

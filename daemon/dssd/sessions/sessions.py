@@ -13,13 +13,13 @@ wall time survives a restart of the daemon, so each session then gets at least t
 
 import asyncio
 import heapq
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, replace
 from itertools import islice
 from secrets import token_bytes
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Self
 from weakref import WeakValueDictionary
 
 from dss_core.errors import (
@@ -54,7 +54,6 @@ from dssd.sessions.limits import (
     DISCARDS_MAX,
     GIVES_WAY_AFTER_MS,
     SESSIONS_GIVE_WAY_AT_ONCE,
-    STARTED_ROWS_MAX,
 )
 from dssd.sessions.listing import Connected, HeldRecord, SessionView, views_of
 from dssd.sessions.owned_rows import discard, discard_orphans, taken_up
@@ -68,8 +67,6 @@ from dssd.store.uninterrupted import finished
 from dssd.topics.catalogue import Catalogue
 
 GRACE_MS = SESSION_GRACE_S * 1_000
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -472,15 +469,16 @@ class Sessions:
     async def _discard(self, session_ids: Sequence[bytes]) -> None:
         """Remove the rows of removed sessions; on a full disk the keeper does it later."""
         self._over.update(dict.fromkeys(session_ids))
-        for some in _in_parts(session_ids, DISCARDS_MAX):
-            async with asyncio.TaskGroup() as tasks:
-                for session_id in some:
-                    name = f"discard {session_id.hex()}"
-                    tasks.create_task(self._discard_one(session_id), name=name)
+        turns = asyncio.Semaphore(DISCARDS_MAX)
+        async with asyncio.TaskGroup() as tasks:
+            for session_id in session_ids:
+                name = f"discard {session_id.hex()}"
+                tasks.create_task(self._discard_one(session_id, turns), name=name)
 
-    async def _discard_one(self, session_id: bytes) -> None:
+    async def _discard_one(self, session_id: bytes, turns: asyncio.Semaphore) -> None:
         try:
-            await discard(self._services, session_id)
+            async with turns:
+                await discard(self._services, session_id)
         except DiskFull:
             self._changed.set()
         else:
@@ -496,29 +494,13 @@ class Sessions:
     async def _load(self) -> None:
         found = await scan_all(self._services.store, SessionRow)
         wall_ms = self._services.clock.wall_ms()
-        stored = {each.row.client_id: (each.row, each.version) for each in found}
-        stored |= await self._written_off(stored, wall_ms)
-        by_age = sorted(stored.values(), key=lambda each: each[0].disconnected_at_ms or wall_ms)
+        stored = [(each.row, each.version) for each in found]
+        gone = await session_rows.written_off(self._services.store, stored, wall_ms)
+        by_age = sorted(gone, key=lambda each: each[0].disconnected_at_ms or wall_ms)
         for row, version in by_age:
             self._load_one(row, version, wall_ms)
         live = {known.row.session_id for known in self._known.values()}
         await discard_orphans(self._services, live)
-
-    async def _written_off(
-        self, stored: Mapping[str, tuple[SessionRow, int]], wall_ms: int
-    ) -> dict[str, tuple[SessionRow, int]]:
-        """Those that were connected when the daemon ended: from now on their clients are gone."""
-        gone = [
-            (replace(row, disconnected_at_ms=wall_ms), version)
-            for row, version in stored.values()
-            if row.disconnected_at_ms is None
-        ]
-        written: dict[str, tuple[SessionRow, int]] = {}
-        for some in _in_parts(gone, STARTED_ROWS_MAX):
-            versions = await session_rows.put_all(self._services.store, some)
-            rows = (row for row, _ in some)
-            written |= {row.client_id: (row, now) for row, now in zip(rows, versions, strict=True)}
-        return written
 
     def _load_one(self, row: SessionRow, version: int, wall_ms: int) -> None:
         now_ms = self._services.clock.now_ms()
@@ -547,7 +529,3 @@ def _stay_ms(row: SessionRow) -> int:
 
 def _is_over(expires_at_ms: int | None, now_ms: int) -> bool:
     return expires_at_ms is not None and expires_at_ms <= now_ms
-
-
-def _in_parts(every: Sequence[T], size: int) -> Iterator[Sequence[T]]:
-    return (every[at : at + size] for at in range(0, len(every), size))
