@@ -23,6 +23,7 @@ from dssd.rpc.connections import Connections
 from dssd.rpc.limits import (
     ARRIVAL_BYTES_MAX,
     ARRIVAL_LOOK_S,
+    ARRIVAL_REST_S,
     CALL_HEAP_BYTES,
     CONNECTION_HEAP_BYTES,
     HEAP_BOUNDED_BYTES,
@@ -51,20 +52,21 @@ class ArrivalWatch:
     async def run(self) -> NoReturn:
         """Look until cancelled."""
         while True:
-            await asyncio.sleep(ARRIVAL_LOOK_S)
-            await self.look()
+            has_ended = await self.look()
+            # What was ended gives back its memory a little later.
+            await asyncio.sleep(ARRIVAL_REST_S if has_ended else ARRIVAL_LOOK_S)
 
-    async def look(self) -> None:
-        """End so many waits that the heap is within its bound afterwards."""
+    async def look(self) -> bool:
+        """End waits of a peer until the heap is within its bound, if they suffice; whether any."""
         if heap.resident_bytes(self._page_bytes) <= self.allowed_bytes():
-            return
+            return False
         if await self._excess_bytes() <= 0:
-            return
+            return False
         gc.collect()  # Calls that ended by an error may lie in dead cycles, with what they hold.
         count = -(-await self._excess_bytes() // MESSAGE_BYTES_MAX)
-        for calls in self._calls:
-            if count > 0:
-                count -= self._end(calls, count)
+        if count <= 0:
+            return False
+        return sum(self._end(calls, count) for calls in self._calls) > 0
 
     async def _excess_bytes(self) -> int:
         found = await asyncio.to_thread(heap.figures)

@@ -85,6 +85,11 @@ class OpenCall:
             return message
         raise MessageUnreadable(message="its message", reason="it is missing")
 
+    @property
+    def is_ended(self) -> bool:
+        """Whether it was told to wait no longer, and has not come to it yet."""
+        return self._ended is not None
+
     def _why_ended(self) -> DssError:
         # Not kept: an error that was raised holds this call by its traceback.
         reason, self._ended = self._ended, None
@@ -155,14 +160,21 @@ class Calls:
         return (None if pid is None else self._process(pid)) or UNNAMED
 
     def end_waits(self, count: int) -> Mapping[Peer, int]:
-        """End so many waits for messages that are long enough; returns whose they were."""
+        """End so many waits for messages that are long enough, of one peer: the greediest of them.
+
+        Returns whose they were, and how many.
+        """
         latest = asyncio.get_running_loop().time() - ARRIVAL_QUIET_S
         waiting = [
             (call, since)
             for call in self._open
-            if (since := call.quiet_since) is not None and since <= latest
+            if (since := call.quiet_since) is not None and since <= latest and not call.is_ended
         ]
-        waiting.sort(key=lambda each: (-self._held[each[0].peer], each[1]))
+        if not waiting:
+            return {}
+        greediest = max((call.peer for call, _ in waiting), key=self._held.__getitem__)
+        waiting = [each for each in waiting if each[0].peer == greediest]
+        waiting.sort(key=lambda each: each[1])
         what = "The memory for messages on their way"
         for call, _ in waiting[:count]:
             call.end(Overloaded(what=what, limit=f"{ARRIVAL_BYTES_MAX >> 20} MiB"))

@@ -43,6 +43,9 @@ FIRST_MESSAGE_S = 10.0
 ARRIVAL_LOOK_S = 1.0
 """How often it is looked at the heap: in a second one peer can bring a gigabyte at most."""
 
+ARRIVAL_REST_S = 3.0
+"""And how long after calls were ended: until then a busy daemon has not seen the last of them."""
+
 ARRIVAL_BYTES_MAX = 256 << 20
 """Messages on their way to the daemon, of all calls together: 64 of the largest size, a thousand
 usual ones."""
