@@ -9,6 +9,7 @@ message. Where the C library does not say what is in use, there is no bound but 
 """
 
 import asyncio
+import gc
 import resource
 from collections.abc import Callable, Sequence
 from typing import NoReturn
@@ -18,10 +19,13 @@ from dssd import heap
 from dssd.events.kinds import PEER_REFUSED
 from dssd.events.model import Event, Note
 from dssd.rpc.calls import Calls
+from dssd.rpc.connections import Connections
 from dssd.rpc.limits import (
     ARRIVAL_BYTES_MAX,
     ARRIVAL_LOOK_S,
+    ARRIVAL_REST_S,
     CALL_HEAP_BYTES,
+    CONNECTION_HEAP_BYTES,
     HEAP_BOUNDED_BYTES,
 )
 
@@ -29,8 +33,15 @@ from dssd.rpc.limits import (
 class ArrivalWatch:
     """Watches the heap for the calls of these servers. Made once all else is open."""
 
-    def __init__(self, calls: Sequence[Calls], note: Note, known_bytes: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        calls: Sequence[Calls],
+        connections: Sequence[Connections],
+        note: Note,
+        known_bytes: Callable[[], int],
+    ) -> None:
         self._calls = calls
+        self._connections = connections
         self._note = note
         self._known_bytes = known_bytes
         """What lies in the heap on purpose, beside what has a fixed bound."""
@@ -41,28 +52,33 @@ class ArrivalWatch:
     async def run(self) -> NoReturn:
         """Look until cancelled."""
         while True:
-            await asyncio.sleep(ARRIVAL_LOOK_S)
-            await self.look()
+            has_ended = await self.look()
+            # What was ended gives back its memory a little later.
+            await asyncio.sleep(ARRIVAL_REST_S if has_ended else ARRIVAL_LOOK_S)
 
-    async def look(self) -> None:
-        """End so many waits that the heap is within its bound afterwards."""
-        allowed = self.allowed_bytes()
-        if heap.resident_bytes(self._page_bytes) <= allowed:
-            return
+    async def look(self) -> bool:
+        """End waits of a peer until the heap is within its bound, if they suffice; whether any."""
+        if heap.resident_bytes(self._page_bytes) <= self.allowed_bytes():
+            return False
+        if await self._excess_bytes() <= 0:
+            return False
+        gc.collect()  # Calls that ended by an error may lie in dead cycles, with what they hold.
+        count = -(-await self._excess_bytes() // MESSAGE_BYTES_MAX)
+        if count <= 0:
+            return False
+        return sum(self._end(calls, count) for calls in self._calls) > 0
+
+    async def _excess_bytes(self) -> int:
         found = await asyncio.to_thread(heap.figures)
-        if found is None:
-            return
-        excess = found.in_use_bytes - allowed
-        count = -(-excess // MESSAGE_BYTES_MAX)
-        for calls in self._calls:
-            if count > 0:
-                count -= self._end(calls, count)
+        return 0 if found is None else found.in_use_bytes - self.allowed_bytes()
 
     def allowed_bytes(self) -> int:
         """What the heap may have in use."""
         calls = sum(sum(each.held.values()) for each in self._calls)
         fixed = self._begun_bytes + HEAP_BOUNDED_BYTES + ARRIVAL_BYTES_MAX
-        return fixed + calls * CALL_HEAP_BYTES + self._known_bytes()
+        connections = sum(sum(each.held.values()) for each in self._connections)
+        entries = calls * CALL_HEAP_BYTES + connections * CONNECTION_HEAP_BYTES
+        return fixed + entries + self._known_bytes()
 
     def _end(self, calls: Calls, count: int) -> int:
         ended = calls.end_waits(count)

@@ -24,7 +24,7 @@ from dssd.events.kinds import PEER_REFUSED
 from dssd.events.model import Event, Note
 from dssd.fair_share import may_take_more
 from dssd.rpc.connections import Peer
-from dssd.rpc.limits import ARRIVAL_BYTES_MAX, FIRST_MESSAGE_S, PEER_CALLS_MIN
+from dssd.rpc.limits import ARRIVAL_BYTES_MAX, ARRIVAL_QUIET_S, FIRST_MESSAGE_S, PEER_CALLS_MIN
 from dssd.rpc.origin import Context, said_pid
 from dssd.rpc.unix_peers import Process
 
@@ -65,8 +65,7 @@ class OpenCall:
             async with asyncio.timeout(self._limit_s) as self._limit:
                 message = await self.context.read()
         except TimeoutError:
-            late = TimedOut(what="The first message of the call", seconds=FIRST_MESSAGE_S)
-            raise self._ended or late from None
+            raise self._why_ended() from None
         except _LOST:
             raise StopAsyncIteration from None
         finally:
@@ -85,6 +84,16 @@ class OpenCall:
         async for message in self:
             return message
         raise MessageUnreadable(message="its message", reason="it is missing")
+
+    @property
+    def is_ended(self) -> bool:
+        """Whether it was told to wait no longer, and has not come to it yet."""
+        return self._ended is not None
+
+    def _why_ended(self) -> DssError:
+        # Not kept: an error that was raised holds this call by its traceback.
+        reason, self._ended = self._ended, None
+        return reason or TimedOut(what="The first message of the call", seconds=FIRST_MESSAGE_S)
 
     def end(self, reason: DssError) -> None:
         """Wait no longer."""
@@ -151,9 +160,21 @@ class Calls:
         return (None if pid is None else self._process(pid)) or UNNAMED
 
     def end_waits(self, count: int) -> Mapping[Peer, int]:
-        """End so many waits for messages; returns whose they were."""
-        waiting = [(call, since) for call in self._open if (since := call.quiet_since) is not None]
-        waiting.sort(key=lambda each: (-self._held[each[0].peer], each[1]))
+        """End so many waits for messages that are long enough, of one peer: the greediest of them.
+
+        Returns whose they were, and how many.
+        """
+        latest = asyncio.get_running_loop().time() - ARRIVAL_QUIET_S
+        waiting = [
+            (call, since)
+            for call in self._open
+            if (since := call.quiet_since) is not None and since <= latest and not call.is_ended
+        ]
+        if not waiting:
+            return {}
+        greediest = max((call.peer for call, _ in waiting), key=self._held.__getitem__)
+        waiting = [each for each in waiting if each[0].peer == greediest]
+        waiting.sort(key=lambda each: each[1])
         what = "The memory for messages on their way"
         for call, _ in waiting[:count]:
             call.end(Overloaded(what=what, limit=f"{ARRIVAL_BYTES_MAX >> 20} MiB"))

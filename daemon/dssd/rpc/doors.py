@@ -104,7 +104,12 @@ class Doors:
 
     def watches(self) -> Sequence[tuple[str, Coroutine[None, None, NoReturn]]]:
         """What has to run while they are open, with its name."""
-        arrivals = ArrivalWatch((self.calls, self._questions), self._note, self._known_bytes)
+        arrivals = ArrivalWatch(
+            (self.calls, self._questions),
+            (self.connections, self._reserve),
+            self._note,
+            self._known_bytes,
+        )
         return (
             ("clogged sockets", SlowConsumerWatch(self._addresses, self._note).run()),
             ("connections", self.connections.run()),

@@ -43,13 +43,22 @@ FIRST_MESSAGE_S = 10.0
 ARRIVAL_LOOK_S = 1.0
 """How often it is looked at the heap: in a second one peer can bring a gigabyte at most."""
 
+ARRIVAL_REST_S = 3.0
+"""And how long after calls were ended: until then a busy daemon has not seen the last of them."""
+
 ARRIVAL_BYTES_MAX = 256 << 20
 """Messages on their way to the daemon, of all calls together: 64 of the largest size, a thousand
 usual ones."""
 
+ARRIVAL_QUIET_S = 3.0
+"""A wait for a message is ended only after so long: a client of ours says something twice as often
+on a session that nothing comes over."""
+
+CONNECTION_HEAP_BYTES = 64 << 10
+"""What a connection may have in the heap (measured: 20 KiB for an idle one)."""
+
 CALL_HEAP_BYTES = 128 << 10
-"""What a call, its connection and its session may have in the heap beside messages (measured: 20
-KiB for an idle connection, some 60 with a session)."""
+"""What a call and its session may have in the heap beside messages."""
 
 HEAP_BOUNDED_BYTES = (
     TAIL_CACHE_BYTES_MAX + WRITER_QUEUE_BYTES_MAX + APPEND_BYTES_IN_FLIGHT_MAX + (64 << 20)

@@ -157,7 +157,8 @@ async def test_when_memory_is_short_half_messages_give_it_back(
     monkeypatch.setattr(arrivals, "ARRIVAL_BYTES_MAX", 2 * MIB)
     monkeypatch.setattr(arrivals, "HEAP_BOUNDED_BYTES", 8 * MIB)
     monkeypatch.setattr(arrivals, "CALL_HEAP_BYTES", 0)
-    watch = ArrivalWatch([served.calls], served.told.append, lambda: 0)
+    monkeypatch.setattr(calls, "ARRIVAL_QUIET_S", 0.0)
+    watch = ArrivalWatch([served.calls], [], served.told.append, lambda: 0)
     with RawPeer(served.path) as peer:
 
         def halves() -> None:
@@ -180,3 +181,12 @@ async def test_when_memory_is_short_half_messages_give_it_back(
         found = heap.figures()
         assert found is not None
         assert found.in_use_bytes <= watch.allowed_bytes()
+
+
+async def test_whoever_said_something_lately_is_left_alone_when_memory_is_short(
+    served: Served, stub: log_pb2_grpc.LogStub
+) -> None:
+    call = stub.Produce()
+    await call.write(log_pb2.ProduceRequest())
+    await call.read()
+    assert served.calls.end_waits(1) == {}
