@@ -47,7 +47,9 @@ from dssd.log.sequences import SnapshotPosition
 from dssd.log.writer_messages import Marked
 
 _MAGIC = b"DSSMARK1"
-_VERSION = 1
+_VERSION = 2
+"""Rises with the layout of the changes of producers too. Marks of another version are left aside,
+and the frames below them are read."""
 _HEAD = struct.Struct("<8sIIQQQQIIQ")
 _STREAM = struct.Struct("<IIQ")
 _CHECKSUM = struct.Struct("<Q")

@@ -154,6 +154,24 @@ async def test_a_start_finds_the_same_whatever_happened_to_the_marks(
     await marked.open()
 
 
+async def test_marks_of_an_older_version_are_read_from_their_frames(
+    marked: Bench,
+    make_frame: MakeFrame,
+    monkeypatch: pytest.MonkeyPatch,
+    read_from: list[tuple[int, int]],
+) -> None:
+    with monkeypatch.context() as older:
+        older.setattr(marks, "_VERSION", marks._VERSION - 1)
+        await fill(marked)
+        await marked.crash()
+    (path,) = marked.segments()
+    size = path.stat().st_size
+    await marked.open()
+    assert read_from == [(HEADER_BYTES, size)]
+    await check_streams(marked)
+    await check_repeats(marked, make_frame)
+
+
 def flipped(content: bytes, position: int) -> bytes:
     return content[:position] + bytes([content[position] ^ 16]) + content[position + 1 :]
 
