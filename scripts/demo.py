@@ -44,6 +44,7 @@ from demo_report import (
     show_taken_over,
 )
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.text import Text
 
 import dss_client
 
@@ -249,11 +250,15 @@ async def stop_survivors(group: Mapping[str, Member]) -> None:
 async def dssctl(endpoint: str, *arguments: str) -> None:
     """Run a command as an operator would, in full view."""
     console.print(f"[bold]$ dssctl {' '.join(arguments)}[/]")
-    sys.stdout.flush()
+    colour = ("--color", "always" if console.is_terminal else "never")
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "dssctl", "--endpoint", endpoint, *arguments)
+        *(sys.executable, "-m", "dssctl", "--endpoint", endpoint, *colour, *arguments),
+        stdout=asyncio.subprocess.PIPE,
     )
-    if code := await process.wait():
+    # Through the console, which knows of the bar at the foot of the terminal.
+    printed, _ = await process.communicate()
+    console.print(Text.from_ansi(printed.decode()))
+    if code := process.returncode:
         raise DemoFailedError(f"dssctl {' '.join(arguments)} ended with {code}")
 
 
