@@ -144,15 +144,13 @@ class _Look:
     turn: LoopTurn
     spans: dict[StreamId, Range]
     """Of every stream that there is."""
-    grown: set[StreamId]
-    """Whose span is another than at the last look."""
+    grown: dict[StreamId, tuple[Range, int]]
+    """Whose span is another than at the last look: what it was, and how many records came."""
     dates: dict[tuple[StreamId, int], int | None] = field(default_factory=dict)
     """When records at floors came, as the log says."""
 
     budget: CountBudget | None = None
     """What may be read to count for a filter that takes a part of a topic."""
-    more: dict[tuple[StreamId, int], int] = field(default_factory=dict)
-    """How many records came behind an earlier end."""
 
     @property
     def may_count(self) -> bool:
@@ -214,12 +212,20 @@ class Overviews:
         """A look, and all that grew since the last one."""
         turn = LoopTurn()
         spans: dict[StreamId, Range] = {}
+        grown: dict[StreamId, tuple[Range, int]] = {}
         for topic in self._catalogue.topics():
             await turn.give_way()
             with suppress(StreamNotFound):  # its topic was removed meanwhile
-                spans.update({stream: self._log.span(stream) for stream in topic.streams()})
-        known = self._spans
-        grown = {stream for stream, span in spans.items() if known.get(stream) != span}
+                for stream in topic.streams():
+                    span, before = self._log.span(stream), self._spans.get(stream)
+                    if before is not None and span == before:
+                        # The same object again: what was seen of the stream names it.
+                        spans[stream] = before
+                    else:
+                        spans[stream] = span
+                        low = span[1] if before is None else before[1]
+                        more = self._log.count(stream, low, span[1])[0]
+                        grown[stream] = (before or span, more)
         return _Look(turn, spans, grown, budget=budget)
 
     def _topic_changed(self, topic: Topic, removed: bool) -> None:
@@ -237,7 +243,7 @@ class Overviews:
         if glance is None:
             glance = await self._stored(group, seen)
         open_ = (seen.undated and look.may_date) or (seen.uncounted and look.may_count)
-        if open_ or glance is not seen.glance or not look.grown.isdisjoint(seen.streams):
+        if open_ or glance is not seen.glance or not seen.streams.keys().isdisjoint(look.grown):
             seen.totals = await self._totals(seen, glance, look)
             seen.glance = glance
         lag, exact, stalled, oldest_us = seen.totals
@@ -309,22 +315,7 @@ class Overviews:
             return True
         if known.lag and not known.whole and not known.exact and look.may_count:
             return True
-        return known.span != span and not self._takes_growth(known, stream, span, look)
-
-    def _takes_growth(self, known: _SeenStream, stream: StreamId, span: Range, look: _Look) -> bool:
-        """Where only the end is another and the group was behind, the new records are added."""
-        (start, end), (now_start, now_end) = known.span, span
-        if not (known.lag and known.whole) or start != now_start or known.progress.floor > end:
-            return False
-        more = look.more.get((stream, end))
-        if more is None:
-            try:
-                more = look.more[stream, end] = self._log.count(stream, end, now_end)[0]
-            except StreamNotFound:  # its topic was removed meanwhile
-                return False
-        known.lag += more
-        known.span = span
-        return True
+        return known.span != span and not _takes_growth(known, span, look.grown.get(stream))
 
     async def _look_again(
         self,
@@ -387,3 +378,15 @@ class Overviews:
             with suppress(LogUnreadable):  # that is told where it is read
                 look.dates[stream, floor] = await self._log.time_at(stream, floor)
         known.floor, known.floor_us = floor, look.dates[stream, floor]
+
+
+def _takes_growth(known: _SeenStream, span: Range, grown: tuple[Range, int] | None) -> bool:
+    """Where only the end is another and the group was behind, the new records are added."""
+    if grown is None or not (known.lag and known.whole):
+        return False
+    before, more = grown
+    if known.span is not before or before[0] != span[0]:
+        return False
+    known.lag += more
+    known.span = span
+    return True

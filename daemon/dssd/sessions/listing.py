@@ -42,6 +42,15 @@ class SessionView:
 
 
 @dataclass(frozen=True, slots=True)
+class SessionCounts:
+    """How many sessions there are."""
+
+    connected: int
+    detached: int
+    subscriptions: int
+
+
+@dataclass(frozen=True, slots=True)
 class HeldRecord:
     """An offset of a stream that a connected session holds."""
 

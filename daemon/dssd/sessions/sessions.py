@@ -55,7 +55,7 @@ from dssd.sessions.limits import (
     GIVES_WAY_AFTER_MS,
     SESSIONS_GIVE_WAY_AT_ONCE,
 )
-from dssd.sessions.listing import Connected, HeldRecord, SessionView, views_of
+from dssd.sessions.listing import Connected, HeldRecord, SessionCounts, SessionView, views_of
 from dssd.sessions.owned_rows import discard, discard_orphans, taken_up
 from dssd.sessions.room import SessionRoom
 from dssd.sessions.session import Session
@@ -67,15 +67,6 @@ from dssd.store.uninterrupted import finished
 from dssd.topics.catalogue import Catalogue
 
 GRACE_MS = SESSION_GRACE_S * 1_000
-
-
-@dataclass(frozen=True, slots=True)
-class SessionCounts:
-    """For people."""
-
-    connected: int
-    detached: int
-    subscriptions: int
 
 
 @dataclass(slots=True, eq=False)
@@ -233,14 +224,10 @@ class Sessions:
             raise SessionNotFound(client_id=client_id)
         return (await self._views([known]))[0]
 
-    def held(
-        self, client_id: str, group_id: int, stream: StreamId, offset: int
-    ) -> HeldRecord | None:
+    def held(self, client_id: str, group_id: int, of: StreamId, offset: int) -> HeldRecord | None:
         """Where an offset stands with a client; None where it is not connected, or has it not."""
-        known = self._known.get(client_id)
-        if known is None or known.connection is None:
-            return None
-        return known.connection.held(group_id, stream, offset)
+        connection = self._known[client_id].connection if client_id in self._known else None
+        return None if connection is None else connection.held(group_id, of, offset)
 
     async def _views(self, known: Sequence[_Known]) -> list[SessionView]:
         sessions = [(each.row, each.connected) for each in known]

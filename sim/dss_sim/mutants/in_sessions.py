@@ -296,6 +296,7 @@ IN_SESSIONS = (
             for _ in range(min(len(self._mailbox), ROUND_INPUTS_MAX)):
                 if self._stopped:
                     break
+                self._glance = None
                 for effect in step(leader, self._mailbox.popleft())[1]:
                     self._carry_out(effect, claimed, tasks)
             await asyncio.sleep(0)
@@ -305,6 +306,7 @@ IN_SESSIONS = (
             for _ in range(min(len(self._mailbox), ROUND_INPUTS_MAX)):
                 if self._stopped:
                     break
+                self._glance = None
                 for effect in step(leader, self._mailbox.popleft())[1]:
                     self._carry_out(effect, claimed, tasks)
             await asyncio.sleep(0)
