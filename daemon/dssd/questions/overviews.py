@@ -63,7 +63,8 @@ class Overview:
     @classmethod
     def of_survey(cls, group: GroupRow, survey: GroupSurvey, sampler: Sampler) -> Self:
         """From a survey."""
-        arrivals, acks = sampler.rates_of(group)
+        wanted = TopicFilter.parse(group.filter)
+        arrivals, acks = sampler.rates_of(group.group_id, wanted)
         return cls(
             group,
             survey.state,
@@ -262,7 +263,7 @@ class Overviews:
             exact,
             oldest_us,
             seen.counts,
-            *self._sampler.rates_of(group),
+            *self._sampler.rates_of(group.group_id, seen.wanted),
         )
 
     async def _totals(self, seen: _SeenGroup, glance: LeaderGlance, look: _Look) -> _Totals:

@@ -18,7 +18,6 @@ from dssd.leaders.registry import Registry
 from dssd.log.port import Log
 from dssd.loop_yield import LoopTurn
 from dssd.questions.rates import NO_RATES, Age, EndSamples, RateMeter, Rates
-from dssd.store.rows import GroupRow
 from dssd.topics.catalogue import Catalogue
 
 
@@ -112,15 +111,15 @@ class Sampler:
             topics[topic.topic_id] = _metered(self._topics.get(topic.topic_id), came, now_ms)
         self._streams, self._topics = known, topics
 
-    def rates_of(self, group: GroupRow) -> tuple[Rates, Rates]:
-        """Arrivals in the topics of a group, and what it is done with."""
+    def rates_of(self, group_id: int, wanted: TopicFilter) -> tuple[Rates, Rates]:
+        """Arrivals in the topics that a group's filter meets, and what the group is done with."""
         now_ms = self._clock.now_ms()
         arrivals = NO_RATES
-        for topic in self._catalogue.meeting(TopicFilter.parse(group.filter)):
+        for topic in self._catalogue.meeting(wanted):
             meter = self._topics.get(topic.topic_id)
             if meter is not None:
                 arrivals = arrivals.plus(meter.rates(now_ms))
-        acks = self._groups_acks.get(group.group_id)
+        acks = self._groups_acks.get(group_id)
         return arrivals, NO_RATES if acks is None else acks.rates(now_ms)
 
     def age_of(self, stream: StreamId, offset: int) -> Age | None:
