@@ -45,6 +45,8 @@ class Ledger:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        # Before the first step: steps keep what they find beside it.
+        path.parent.mkdir(parents=True, exist_ok=True)
         self.ended: dict[str, Ended] = {}
         if path.exists():
             known = json.loads(path.read_text())
@@ -57,7 +59,6 @@ class Ledger:
     def note(self, name: str, ended: Ended) -> None:
         """Write down how a step ended."""
         self.ended[name] = ended
-        self._path.parent.mkdir(parents=True, exist_ok=True)
         new = self._path.with_suffix(".new")
         new.write_text(json.dumps({name: asdict(each) for name, each in self.ended.items()}))
         new.replace(self._path)

@@ -71,6 +71,11 @@ def test_the_full_proof_is_asked_for(root: Path) -> None:
     assert prove([step("full", script)], root) == 0
 
 
+def test_a_step_in_a_fresh_checkout_may_keep_what_it_finds_beside_the_ledger(root: Path) -> None:
+    script = "from pathlib import Path; Path('.cache/proof/kept').mkdir()"
+    assert prove([step("keeps", script)], root) == 0
+
+
 def test_a_ledger_reads_what_it_wrote(tmp_path: Path) -> None:
     Ledger(tmp_path / "a.json").note("one", Ended(True, 1.5, "said"))
     assert Ledger(tmp_path / "a.json").ended == {"one": Ended(True, 1.5, "said")}
