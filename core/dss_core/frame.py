@@ -94,6 +94,8 @@ _SPAN = Struct("<4xI4xI36xQ")
 _PRODUCED_END = 44
 _BODY_CHECKSUM_END = 52
 _STAMP_CHECKSUM_AT = 76
+_APPEND_TIME = Struct("<Q")
+_APPEND_TIME_AT = 60
 _UNSTAMPED = bytes(HEADER_BYTES - _BODY_CHECKSUM_END)
 
 
@@ -222,6 +224,12 @@ def stamped(
         base_offset, append_time_us, topic_epoch, storage_topic_id
     )
     return head + _CHECKSUM.pack(xxh3_64_intdigest(head))
+
+
+def append_time_us(frame: Buffer) -> int:
+    """When a stamped frame was appended; nothing of it is checked."""
+    (time_us,) = _APPEND_TIME.unpack_from(frame, _APPEND_TIME_AT)
+    return int(time_us)
 
 
 def verify(frame: bytes) -> Header:

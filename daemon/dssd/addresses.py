@@ -69,8 +69,8 @@ class TcpAddress:
 Address = UnixAddress | TcpAddress
 
 
-def parse_address(text: str) -> Address:
-    """Read ``unix:PATH`` or ``HOST:PORT``.
+def parse_address(text: str, option: str = "listen") -> Address:
+    """Read ``unix:PATH`` or ``HOST:PORT``; the option is named where it is wrong.
 
     Raises:
         SocketPathTooLong: a unix socket cannot have that path.
@@ -80,11 +80,11 @@ def parse_address(text: str) -> Address:
         return unix_address(Path(text.removeprefix("unix:")))
     host, colon, port = text.rpartition(":")
     if not (colon and port.isascii() and port.isdigit() and len(port) <= 5 and int(port) < 65_536):
-        raise IllegalConfig(source=f"listen {text}", reason="write unix:PATH or HOST:PORT")
+        raise IllegalConfig(source=f"{option} {text}", reason="write unix:PATH or HOST:PORT")
     host = host.removeprefix("[").removesuffix("]")
     if not _is_loopback(host):
         raise IllegalConfig(
-            source=f"listen {text}",
+            source=f"{option} {text}",
             reason="without TLS, TCP is allowed on loopback only, for example 127.0.0.1:7233",
         )
     return TcpAddress(host, int(port))

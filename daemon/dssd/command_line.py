@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 from typer.main import get_command
@@ -37,6 +37,14 @@ DataDir = Annotated[
         help="Where everything is kept; else $XDG_STATE_HOME/dssd or ~/.local/state/dssd.",
     ),
 ]
+
+
+class ToldToServe(NamedTuple):
+    """What the command line says of a daemon, beside its directory."""
+
+    listen: Sequence[str]
+    file: Path | None
+    metrics: str | None
 
 
 class FindingsFormat(StrEnum):
@@ -100,18 +108,23 @@ def serve(
         ),
     ] = None,
     config: Annotated[
-        Path | None, typer.Option(metavar="FILE.toml", help="data_dir and listen.")
+        Path | None, typer.Option(metavar="FILE.toml", help="data_dir, listen and metrics.")
+    ] = None,
+    metrics: Annotated[
+        str | None,
+        typer.Option(metavar="HOST:PORT", help="Serve metrics to Prometheus on this port."),
     ] = None,
 ) -> None:
     """Run a daemon until SIGTERM or SIGINT."""
+    told = ToldToServe(listen or [], config, metrics)
     if not dev:
-        _serve(data_dir, listen or [], config)
+        _serve(data_dir, told)
         return
     if data_dir is not None:
         raise typer.BadParameter("--dev and --data-dir exclude each other.", ctx=context)
     directory = Path(tempfile.mkdtemp(prefix=_TEMPORARY_PREFIX))
     try:
-        _serve(directory / "data", listen or [], config, temporary=directory)
+        _serve(directory / "data", told, temporary=directory)
     finally:
         shutil.rmtree(directory)
 
@@ -143,16 +156,11 @@ def version() -> None:
     sys.stdout.flush()
 
 
-def _serve(
-    data_dir: Path | None,
-    listen: Sequence[str],
-    file: Path | None,
-    *,
-    temporary: Path | None = None,
-) -> None:
+def _serve(data_dir: Path | None, told: ToldToServe, *, temporary: Path | None = None) -> None:
     silence()
     with loading():
         from dssd.config import configure
         from dssd.process import serve as serve_until_told
 
-    serve_until_told(configure(data_dir=data_dir, listen=listen, file=file), temporary=temporary)
+    config = configure(data_dir=data_dir, listen=told.listen, file=told.file, metrics=told.metrics)
+    serve_until_told(config, temporary=temporary)

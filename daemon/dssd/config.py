@@ -10,10 +10,10 @@ from pathlib import Path
 
 from dss_core.default_paths import SOCKET_NAME, default_data_dir
 from dss_core.errors import IllegalConfig
-from dssd.addresses import Address, parse_address, unix_address
+from dssd.addresses import Address, TcpAddress, parse_address, unix_address
 from dssd.limits import CONFIG_BYTES_MAX, LISTEN_ADDRESSES_MAX
 
-FILE_KEYS = ("data_dir", "listen")
+FILE_KEYS = ("data_dir", "listen", "metrics")
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +22,8 @@ class Config:
 
     data_dir: Path
     listen: tuple[Address, ...]
+    metrics: TcpAddress | None = None
+    """Where Prometheus is served; None: nowhere."""
 
 
 def configure(
@@ -29,6 +31,7 @@ def configure(
     data_dir: Path | None,
     listen: Sequence[str],
     file: Path | None,
+    metrics: str | None = None,
 ) -> Config:
     """Combine the sources: the file fills in what the command line leaves open.
 
@@ -45,6 +48,7 @@ def configure(
     return Config(
         data_dir=chosen.expanduser().absolute(),
         listen=addresses or (unix_address(chosen / SOCKET_NAME),),
+        metrics=_metrics_address(metrics or _text(file, stated, "metrics")),
     )
 
 
@@ -70,6 +74,22 @@ def _path(file: Path | None, stated: Mapping[str, object]) -> Path | None:
     if not isinstance(value, str) or not value:
         raise IllegalConfig(source=file, reason="data_dir must be a path")
     return Path(value)
+
+
+def _text(file: Path | None, stated: Mapping[str, object], key: str) -> str | None:
+    value = stated.get(key)
+    if value is not None and not isinstance(value, str):
+        raise IllegalConfig(source=file, reason=f"{key} must be a text")
+    return value or None
+
+
+def _metrics_address(text: str | None) -> TcpAddress | None:
+    if text is None:
+        return None
+    address = parse_address(text, "metrics")
+    if not isinstance(address, TcpAddress):
+        raise IllegalConfig(source=f"metrics {text}", reason="write HOST:PORT")
+    return address
 
 
 def _addresses(file: Path | None, stated: Mapping[str, object]) -> tuple[str, ...]:

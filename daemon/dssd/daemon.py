@@ -18,9 +18,10 @@ import logging
 import os
 import shutil
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
+from typing import NoReturn
 
 from dss_api.v1 import (
     daemon_pb2_grpc,
@@ -53,6 +54,9 @@ from dssd.leaders.retention_losses import RetentionLosses
 from dssd.leaders.topic_readers import readers_of
 from dssd.log.segment_log import SegmentLog
 from dssd.loop_yield import LoopTurn
+from dssd.measuring.loop_delay import LoopDelay
+from dssd.metrics.collection import Watched, collected
+from dssd.metrics.server import MetricsServer
 from dssd.operations.kind_table import operation_kinds
 from dssd.operations.operations import Operations
 from dssd.operations.pause_ends import PauseEnds
@@ -60,6 +64,7 @@ from dssd.questions.questions import Questions
 from dssd.rpc.audit import Audit
 from dssd.rpc.daemon import DaemonFacts, DaemonServicer
 from dssd.rpc.doors import Doors, operators_address
+from dssd.rpc.errors import told
 from dssd.rpc.events import EventsServicer
 from dssd.rpc.groups import GrantsServicer, GroupsServicer
 from dssd.rpc.log import LogServicer
@@ -232,7 +237,9 @@ class Daemon:
                 known_bytes=lambda: parts.sessions.held_bytes,
             )
             self._listening = doors.bind(addresses, operators)
+            metrics = self._metrics(parts, doors)
             background = self._background(parts, doors, tasks)
+            background += [tasks.create_task(work, name=name) for name, work in metrics]
             await doors.start()
             try:
                 await doors.serving()
@@ -244,6 +251,36 @@ class Daemon:
                 audit.flush()
                 for task in background:
                     task.cancel()
+
+    def _metrics(
+        self, parts: _Parts, doors: Doors
+    ) -> list[tuple[str, Coroutine[None, None, NoReturn]]]:
+        """What serves metrics, if that is wanted; its port is taken.
+
+        Raises:
+            AddressInUse: it cannot be taken.
+        """
+        if self._config.metrics is None:
+            return []
+        delay = LoopDelay()
+        watched = Watched(
+            store=parts.store,
+            log=parts.log,
+            catalogue=parts.catalogue,
+            events=parts.events,
+            sessions=parts.sessions,
+            overviews=parts.questions.overviews,
+            unread=parts.unread,
+            loop_delay=delay,
+            clock=self._clock,
+            data_dir=self._config.data_dir,
+            started_at_ms=self._started_at_ms,
+            held=lambda: doors.held(parts.sessions.held_bytes),
+            errors=told,
+        )
+        server = MetricsServer(lambda: collected(watched))
+        _LOG.info("metrics at http://%s/metrics", server.bind(self._config.metrics).target)
+        return [("metrics", server.run()), ("loop delay", delay.run())]
 
     def _background(
         self, parts: _Parts, doors: Doors, tasks: asyncio.TaskGroup

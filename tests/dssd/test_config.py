@@ -94,3 +94,18 @@ def test_a_deep_data_directory_needs_another_socket() -> None:
 def test_the_addresses_are_bounded() -> None:
     with pytest.raises(IllegalConfig):
         configured(listen=("127.0.0.1:0",) * 17)
+
+
+def test_metrics_are_off_until_an_address_is_given(tmp_path: Path) -> None:
+    assert configured().metrics is None
+    file = tmp_path / "dssd.toml"
+    file.write_text('metrics = "127.0.0.1:9464"\n')
+    assert configured(file).metrics == TcpAddress("127.0.0.1", 9464)
+    own = configure(data_dir=None, listen=(), file=file, metrics="[::1]:1")
+    assert own.metrics == TcpAddress("::1", 1)
+
+
+@pytest.mark.parametrize("address", ["unix:/run/m.sock", "0.0.0.0:9464", "9464"])
+def test_an_address_for_metrics_that_is_no_loopback_port_is_refused(address: str) -> None:
+    with pytest.raises(IllegalConfig, match=f"metrics {address}"):
+        configure(data_dir=None, listen=(), file=None, metrics=address)

@@ -14,6 +14,7 @@ answered. This module must not know how a file is created, nor what makes a fram
 import asyncio
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
+from time import perf_counter
 
 from dss_core.errors import DiskFull, DssError, Overloaded
 from dssd.limits import SEGMENT_BYTES_HARD_FACTOR
@@ -24,6 +25,8 @@ from dssd.log.topic_state import Segment, StorageTopicState, Stream
 from dssd.log.upkeep.housekeeper import Housekeeper
 from dssd.log.write.writer_thread import WriterThread
 from dssd.log.writer_messages import AppendCall, Batch, Result, StoredFrames
+from dssd.measuring.latencies import Latencies
+from dssd.measuring.limits import LATENCY_BOUNDS_S
 
 
 class Appender:
@@ -49,6 +52,11 @@ class Appender:
         """Bytes of the frames that are not answered yet."""
         self.is_read_only = False
         """Whether frames were refused because the disk is full, and none was stored since."""
+        self.latencies = Latencies(LATENCY_BOUNDS_S)
+        """Of calls, until their answer."""
+        self.stored_frames = 0
+        self.stored_records = 0
+        self.stored_bytes = 0
 
     async def append(self, appends: Sequence[Append]) -> list[Appended | BaseException]:
         """One result or error per frame, in order. A cancelled call may have stored its frames."""
@@ -100,6 +108,7 @@ class Appender:
 
     def _hand_over(self, call: AppendCall) -> None:
         """Give frames to the writer, or let them wait until their topic has a file with room."""
+        call.began_s = perf_counter()
         self.queued_bytes += call.bytes
         state = self._topics.get(call.storage_topic_id)
         if state is None:
@@ -183,6 +192,7 @@ class Appender:
             self.queued_bytes -= call.bytes
             if not self._has_failed():
                 call.answered(call.results)
+                self.latencies.note(perf_counter() - call.began_s)
             yield
         for stream in grown:
             for watcher in tuple(stream.watchers):
@@ -195,6 +205,9 @@ class Appender:
         stream = state.streams[stored.partition]
         stream.grow(segment, stored.end)
         self._tail.add(stored)
+        self.stored_frames += len(stored.frames)
+        self.stored_records += stored.end - stored.base
+        self.stored_bytes += stored.bytes
         if stored.may_be_lost:
             self._housekeeper.unsynced.stored(state, stored.partition, stored.end)
         return stream

@@ -22,6 +22,7 @@ from dss_core.filters import TopicFilter
 from dss_core.ids import StreamId
 from dss_core.progress import Range
 from dssd.log.appender import Appender
+from dssd.log.measures import LogMeasures
 from dssd.log.port import AboutToGo, Answered, Append, Appended, Bounds, Chunk, Expiring
 from dssd.log.read.file_reader import FileReader
 from dssd.log.read.reader import Reader
@@ -164,6 +165,26 @@ class SegmentLog:
     def index_blocks_read(self) -> int:
         """Index blocks that lookups took from files since the start."""
         return self._finder.blocks_read
+
+    @property
+    def measures(self) -> LogMeasures:
+        """What it did since the start, and what it holds."""
+        segments = [each for topic in self._topics.values() for each in topic.segments.values()]
+        return LogMeasures(
+            appends=self._appender.latencies,
+            syncs=self._writer.syncs,
+            stored_frames=self._appender.stored_frames,
+            stored_records=self._appender.stored_records,
+            stored_bytes=self._appender.stored_bytes,
+            queued_bytes=self._appender.queued_bytes,
+            segments=len(segments),
+            kept_bytes=sum(segment.size for segment in segments),
+            producers=self._writer.producers,
+        )
+
+    async def reach_writer(self) -> None:
+        """Return after all that was handed to the writer before is written."""
+        await self._writer.reach()
 
     def quarantined(self) -> list[tuple[Path, str]]:
         """Files that were set aside, found damaged or rebuilt, each with the reason."""

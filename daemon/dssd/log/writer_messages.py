@@ -26,6 +26,8 @@ class AppendCall:
     bytes: int
     answered: Answered
     results: list[Result] = field(default_factory=list)
+    began_s: float = 0.0
+    """When it was made, by the counter of performance."""
 
     @property
     def storage_topic_id(self) -> int:

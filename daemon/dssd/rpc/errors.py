@@ -5,6 +5,7 @@ the condition itself, serialised, is in the trailing metadata ``dss-error-bin``.
 call a condition that concerns one item is itself an item of the answer, made by `to_proto`.
 """
 
+from collections import Counter
 from typing import Any, NoReturn
 
 import grpc
@@ -18,9 +19,13 @@ ERROR_METADATA_KEY = "dss-error-bin"
 
 _ELLIPSIS = "…"
 
+told: Counter[str] = Counter()
+"""How often this process told a client of each condition, by its code."""
+
 
 def to_proto(error: DssError) -> types_pb2.Error:
-    """The condition as it goes over the wire."""
+    """The condition as it goes over the wire, which counts it as told."""
+    told[error.code] += 1
     return types_pb2.Error(
         code=error.code,
         message=_cut(error.message),

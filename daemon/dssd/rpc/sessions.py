@@ -17,6 +17,7 @@ from dss_api.v1 import sessions_pb2, sessions_pb2_grpc
 from dss_core.errors import DssError, NotOpened, TimedOut
 from dssd.limits import SESSION_FAREWELL_S, SESSION_OPEN_WAIT_S
 from dssd.loop_yield import LoopTurn
+from dssd.machines.delivery.events import Deliver
 from dssd.rpc.limits import SESSIONS_LISTED_MAX
 from dssd.rpc.origin import peer_of
 from dssd.rpc.principal import principal_of
@@ -138,6 +139,8 @@ async def _write_items(session: Session, context: Context) -> None:
 async def _next_message(session: Session) -> sessions_pb2.SessionDown | None:
     # The item is let go here: while a client reads nothing, its bytes would lie there once more.
     item = await session.outgoing.take()
+    if isinstance(item, Deliver):
+        session.note_sent(item)
     return None if item is None else encoded(item)
 
 

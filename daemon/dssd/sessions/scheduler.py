@@ -28,6 +28,7 @@ from dssd.leaders.declarations import STALL
 from dssd.leaders.lag import stall_sentence
 from dssd.limits import SESSION_STEP_INPUTS_MAX
 from dssd.machines.borrower.events import Ended
+from dssd.machines.delivery.credit import Credit
 from dssd.machines.delivery.events import (
     AnswerSettled,
     Closing,
@@ -146,6 +147,11 @@ class Scheduler:
         self._timer_at_ms = 0
         self._borrowers_heard = False
         """Agents that were fed since the timer was armed: their wake-up may have changed."""
+
+    @property
+    def credit(self) -> Credit:
+        """What may be out with the client, and what is."""
+        return self._window.credit
 
     # What the session tells
 

@@ -36,7 +36,9 @@ from dssd.limits import (
     SETTLE_STEP_RANGES,
 )
 from dssd.machines.borrower.events import Ended
+from dssd.machines.delivery.credit import Credit
 from dssd.machines.delivery.events import (
+    Deliver,
     RevokeFinished,
     Settle,
     Settles,
@@ -107,6 +109,15 @@ class Session:
     def subscriptions(self) -> int:
         """How many subscriptions it has."""
         return len(self._rows)
+
+    @property
+    def credit(self) -> Credit:
+        """What may be out with the client, and what is."""
+        return self._scheduler.credit
+
+    def note_sent(self, delivery: Deliver) -> None:
+        """It is about to be written to the client."""
+        self._services.deliveries.note(delivery, self._services.clock.wall_us())
 
     async def run(self) -> None:
         """Work until the session has ended."""

@@ -9,6 +9,7 @@ from dssd.events.model import Teller, Unheard
 from dssd.leaders.groups import Groups
 from dssd.leaders.registry import Registry
 from dssd.log.port import Log
+from dssd.sessions.deliveries import Deliveries
 from dssd.sessions.delivery_budget import DeliveryBudget
 from dssd.store.port import Store
 from dssd.topics.catalogue import Catalogue
@@ -30,3 +31,5 @@ class Services:
     """Takes what operators are to be told."""
     budget: DeliveryBudget = field(default_factory=DeliveryBudget)
     """What may lie in the daemon for clients, of all sessions together."""
+    deliveries: Deliveries = field(default_factory=Deliveries)
+    """Counts what goes to clients."""

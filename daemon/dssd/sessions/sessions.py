@@ -48,6 +48,7 @@ from dssd.machines.deadlines import Deadlines
 from dssd.sessions import session_rows
 from dssd.sessions.admission import SESSION_ID_BYTES, check_opening, check_stored
 from dssd.sessions.client_items import Opened, Opening
+from dssd.sessions.deliveries import CreditCounts, Deliveries, credits_of
 from dssd.sessions.limits import (
     CLOSED_ROWS_MAX,
     DISCARDED_AT_ONCE_MAX,
@@ -163,6 +164,15 @@ class Sessions:
     def held_bytes(self) -> int:
         """What lies here for the clients of all sessions."""
         return self._services.budget.held_bytes
+
+    @property
+    def deliveries(self) -> Deliveries:
+        """What went to clients."""
+        return self._services.deliveries
+
+    async def credits(self) -> CreditCounts:
+        """The credit of all connected clients together."""
+        return await credits_of(session.credit for session in self._connections())
 
     def counts(self) -> SessionCounts:
         """How many sessions there are."""

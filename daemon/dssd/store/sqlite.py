@@ -12,6 +12,7 @@ from typing import TypeVar, cast
 
 from dss_core.errors import DssError, Stopping
 from dssd.limits import STORE_COMMITS_WAITING_MAX
+from dssd.measuring.latencies import Latencies
 from dssd.store.commit_watchers import Watchers
 from dssd.store.keys import check_commit, check_key, check_scan, key_of
 from dssd.store.port import Change, Key, Precondition, Put, Versioned, Write
@@ -57,6 +58,11 @@ class SqliteStore:
         store._writer.start()
         await store._ask(Open(path))
         return store
+
+    @property
+    def commits(self) -> Latencies:
+        """How long transactions took."""
+        return self._writer.commits
 
     async def commit(
         self, writes: Sequence[Write], preconditions: Sequence[Precondition] = ()

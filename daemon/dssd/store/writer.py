@@ -12,10 +12,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from queue import Empty, SimpleQueue
+from time import perf_counter
 from typing import Any, TypeVar
 
 from dss_core.errors import DiskFailed, DiskFull, DssError
 from dssd.limits import STORE_COMMITS_PER_SYNC_MAX
+from dssd.measuring.latencies import Latencies
+from dssd.measuring.limits import LATENCY_BOUNDS_S
 from dssd.store.database import concerns_database, described, is_full, opened
 from dssd.store.reserve import Reserve
 from dssd.store.transactions import CommitRequest, IdRequest, Transactions
@@ -70,6 +73,8 @@ class Writer:
         self._answered = answered
         self._failed = failed
         self._jobs: SimpleQueue[Sequence[Job]] = SimpleQueue()
+        self.commits = Latencies(LATENCY_BOUNDS_S)
+        """Of transactions, each with all that waited for it."""
         # A daemon thread: its process may end without it at any moment, as it may be killed.
         self._thread = threading.Thread(target=self._run, name=THREAD, daemon=True)
 
@@ -100,7 +105,7 @@ class Writer:
         while transactions is not None:
             jobs = self._gathered()
             closing = [job for job in jobs if isinstance(job.task, Close)]
-            self._answered(_questions(transactions, jobs) + _commits(transactions, jobs))
+            self._answered(_questions(transactions, jobs) + self._committed(transactions, jobs))
             if closing:
                 transactions.close()
                 self._answered([(job, None) for job in closing])
@@ -108,6 +113,13 @@ class Writer:
             # On a full disk what was committed stays in the log, and the next transaction tries
             # again.
             _unless_full(transactions.write_back_if_due)
+
+    def _committed(self, transactions: Transactions, jobs: Sequence[Job]) -> Answers:
+        began_s = perf_counter()
+        answers = _commits(transactions, jobs)
+        if answers:
+            self.commits.note(perf_counter() - began_s)
+        return answers
 
     def _opened(self) -> Transactions | None:
         """The open database; None if it cannot be opened, which the caller is told."""

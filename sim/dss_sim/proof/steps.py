@@ -137,6 +137,7 @@ STEPS: Sequence[Step] = (
         f"{TOOL}/test_outgoing.py",
         f"{TOOL}/test_with_daemon.py",
     ),
+    _tests("every alert fires", 1, "tests/ops/test_monitoring.py"),
     *_seeds("groups", 10_000, 1_000, 3_600),
     *_seeds("sessions", 3_000, 500, 450),
     *_seeds("log", 2_000, 200, 780),

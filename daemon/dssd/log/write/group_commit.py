@@ -14,6 +14,7 @@ This module must not know the event loop, the store or the index.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from time import perf_counter
 
 from dss_core.errors import (
     DiskFull,
@@ -41,6 +42,8 @@ from dssd.log.writer_messages import (
     WriterTopic,
     WrittenFile,
 )
+from dssd.measuring.latencies import Latencies
+from dssd.measuring.limits import LATENCY_BOUNDS_S
 
 
 @dataclass(slots=True, eq=False)
@@ -91,6 +94,8 @@ class GroupCommit:
         self._run_bytes_max = run_bytes_max
         self._swept_us = -PRODUCERS_SWEEP_US
         self._now_us = 0
+        self.syncs = Latencies(LATENCY_BOUNDS_S)
+        """Of files, for the frames of batches."""
 
     def carry_out(self, calls: list[AppendCall]) -> Batch:
         """Place, write, sync; returns the batch to report.
@@ -175,11 +180,13 @@ class GroupCommit:
         file = pending.topic.file
         assert file is not None
         if pending.wants_sync:
+            began_s = perf_counter()
             try:
                 file.sync()
             except OSError as error:
                 self._take_back(pending, error)
                 return False
+            self.syncs.note(perf_counter() - began_s)
         return True
 
     def _take_back(self, pending: _PendingFile, error: OSError) -> None:

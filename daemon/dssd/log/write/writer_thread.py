@@ -37,6 +37,7 @@ from dssd.log.writer_messages import (
     WriterTopic,
     WrittenFile,
 )
+from dssd.measuring.latencies import Latencies
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +87,16 @@ class WriterThread:
     def start(self) -> None:
         """Start the thread."""
         self._thread.start()
+
+    @property
+    def syncs(self) -> Latencies:
+        """How long syncs took that frames waited for."""
+        return self._group_commit.syncs
+
+    @property
+    def producers(self) -> int:
+        """How many producers are remembered."""
+        return self._room.count
 
     def append(self, call: AppendCall) -> None:
         """Queue frames; the receiver of the batch answers the call."""
@@ -140,6 +151,10 @@ class WriterThread:
             DiskFull: they cannot be made durable.
         """
         await self._order(lambda: self._sync(storage_topic_id))
+
+    async def reach(self) -> None:
+        """Return after all that was queued before is done: the thread moves."""
+        await self._order(lambda: None)
 
     async def raise_ceilings(self, storage_topic_id: int, ceilings: Mapping[int, int]) -> None:
         """Report frames that may be lost without a sync, up to these offsets of their streams.

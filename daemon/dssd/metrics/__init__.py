@@ -1,0 +1,1 @@
+"""Metrics for Prometheus: one table of names, one look at the daemon a scrape, one port."""

@@ -1,0 +1,74 @@
+"""What goes to clients, counted for whoever watches the daemon.
+
+Invariant: a message is counted once, by the task that writes it, right before it does; what a lost
+connection swallows is counted too.
+"""
+
+from collections.abc import Iterable
+
+from dss_core.frame import append_time_us
+from dssd.loop_yield import LoopTurn
+from dssd.machines.delivery.credit import Credit
+from dssd.machines.delivery.events import Deliver
+from dssd.measuring.latencies import Latencies
+from dssd.measuring.limits import AGE_BOUNDS_S
+
+
+class Deliveries:
+    """Of all sessions together."""
+
+    __slots__ = ("ages", "bytes", "messages", "records", "redelivered")
+
+    def __init__(self) -> None:
+        self.messages = 0
+        self.records = 0
+        self.redelivered = 0
+        """Of the records, those that came again."""
+        self.bytes = 0
+        self.ages = Latencies(AGE_BOUNDS_S)
+        """How old the first record of a message was that had not come before."""
+
+    def note(self, delivery: Deliver, wall_us: int) -> None:
+        """It goes to a client now."""
+        masked = sum([end - start for start, end in delivery.mask])
+        records = delivery.end - delivery.base - masked
+        self.messages += 1
+        self.records += records
+        self.bytes += len(delivery.frames)
+        if delivery.redelivered:
+            self.redelivered += records
+        else:
+            self.ages.note(max(0, wall_us - append_time_us(delivery.frames)) / 1_000_000)
+
+
+async def credits_of(sessions: Iterable[Credit]) -> "CreditCounts":
+    """The credit of sessions, added up in short turns."""
+    turn = LoopTurn()
+    counts = CreditCounts()
+    for credit in sessions:
+        await turn.give_way()
+        counts.add(credit)
+    return counts
+
+
+class CreditCounts:
+    """The credit of some sessions, added up."""
+
+    __slots__ = ("bytes", "exhausted", "out_bytes", "out_records", "records")
+
+    def __init__(self) -> None:
+        self.records = 0
+        self.bytes = 0
+        self.out_records = 0
+        self.out_bytes = 0
+        self.exhausted = 0
+        """Sessions that get nothing more until they settle."""
+
+    def add(self, credit: Credit) -> None:
+        """One more session."""
+        self.records += credit.records
+        self.bytes += credit.bytes
+        self.out_records += credit.out_records
+        self.out_bytes += credit.out_bytes
+        if credit.out_records >= credit.records or credit.out_bytes >= credit.bytes:
+            self.exhausted += 1
