@@ -74,6 +74,8 @@ from dssd.rpc.server import Capacity, Register
 from dssd.rpc.sessions import SessionsServicer
 from dssd.rpc.topics import TopicsServicer
 from dssd.rpc.unix_peers import UnixPeers
+from dssd.service.heartbeat import Heartbeat
+from dssd.service.notify import ServiceManager
 from dssd.sessions.sessions import Sessions
 from dssd.store.paging import scan_all
 from dssd.store.rows import StorageTopicRow
@@ -122,10 +124,13 @@ class _Parts:
 class Daemon:
     """One daemon on one data directory. Built once, run once."""
 
-    def __init__(self, config: Config, hooks: Hooks, clock: Clock) -> None:
+    def __init__(
+        self, config: Config, hooks: Hooks, clock: Clock, manager: ServiceManager | None = None
+    ) -> None:
         self._config = config
         self._hooks = hooks
         self._clock = clock
+        self._manager = manager
         self._boot_id = os.urandom(BOOT_ID_BYTES)
         self._started_at_ms = clock.wall_ms()
         self._listening: tuple[Address, ...] = ()
@@ -244,6 +249,11 @@ class Daemon:
             try:
                 await doors.serving()
                 self._hooks.listening(self._listening)
+                if self._manager is not None:
+                    beats = Heartbeat(
+                        self._manager, parts.log.reach_writer, lambda: self._status(parts)
+                    )
+                    background.append(tasks.create_task(beats.run(), name="heartbeat"))
                 await self._stop.wait()
                 await self._end_calls(doors, log_servicer, parts)
             finally:
@@ -385,6 +395,14 @@ class Daemon:
             held=doors.held(parts.sessions.held_bytes),
             peers=await greediest(doors.connections, doors.calls, sessions),
         )
+
+    def _status(self, parts: _Parts) -> str:
+        """A line for whoever started the daemon."""
+        state, reason = self._state(parts)
+        topics, groups = len(parts.catalogue.topics()), len(parts.groups.groups())
+        why = f" ({reason})" if reason else ""
+        sessions = parts.sessions.counts().connected
+        return f"{state}{why}: {topics} topics, {groups} groups, {sessions} connected sessions"
 
     def _state(self, parts: _Parts) -> tuple[str, str]:
         """The state and its reason, for people."""

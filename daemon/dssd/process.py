@@ -36,6 +36,7 @@ from dssd.limits import (
     STOP_HARD_S,
     THREAD_SWITCH_S,
 )
+from dssd.service.notify import ServiceManager
 from dssd.version import version
 
 _M_TRIM_THRESHOLD = -1  # as malloc.h has them
@@ -87,9 +88,20 @@ def keep_large_blocks() -> None:
 
 async def _run(config: Config, temporary: Path | None) -> None:
     failed = partial(_fail_stop, temporary)
-    announce = partial(_announce, paste=temporary is not None)
-    hooks = Hooks(listening=announce, ending=_end_in_time, failed=failed)
-    daemon = Daemon(config, hooks, Clock())
+    manager = ServiceManager.found(os.environ)
+
+    def listening(addresses: tuple[Address, ...]) -> None:
+        _announce(addresses, paste=temporary is not None)
+        if manager is not None:
+            manager.ready("serving")
+
+    def ending() -> None:
+        _end_in_time()
+        if manager is not None:
+            manager.stopping()
+
+    hooks = Hooks(listening=listening, ending=ending, failed=failed)
+    daemon = Daemon(config, hooks, Clock(), manager)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, _on_signal, daemon, number, temporary)
