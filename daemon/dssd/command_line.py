@@ -45,6 +45,7 @@ class ToldToServe(NamedTuple):
     listen: Sequence[str]
     file: Path | None
     metrics: str | None
+    log_format: str | None
 
 
 class FindingsFormat(StrEnum):
@@ -108,15 +109,21 @@ def serve(
         ),
     ] = None,
     config: Annotated[
-        Path | None, typer.Option(metavar="FILE.toml", help="data_dir, listen and metrics.")
+        Path | None,
+        typer.Option(
+            metavar="FILE.toml", help="A file with data_dir, listen, metrics, log_format."
+        ),
     ] = None,
     metrics: Annotated[
         str | None,
         typer.Option(metavar="HOST:PORT", help="Serve metrics to Prometheus on this port."),
     ] = None,
+    log_format: Annotated[
+        str | None, typer.Option(metavar="text|json", help="How the log on stderr is written.")
+    ] = None,
 ) -> None:
     """Run a daemon until SIGTERM or SIGINT."""
-    told = ToldToServe(listen or [], config, metrics)
+    told = ToldToServe(listen or [], config, metrics, log_format)
     if not dev:
         _serve(data_dir, told)
         return
@@ -202,5 +209,11 @@ def _serve(data_dir: Path | None, told: ToldToServe, *, temporary: Path | None =
         from dssd.config import configure
         from dssd.process import serve as serve_until_told
 
-    config = configure(data_dir=data_dir, listen=told.listen, file=told.file, metrics=told.metrics)
+    config = configure(
+        data_dir=data_dir,
+        listen=told.listen,
+        file=told.file,
+        metrics=told.metrics,
+        log_format=told.log_format,
+    )
     serve_until_told(config, temporary=temporary)

@@ -12,8 +12,9 @@ from dss_core.default_paths import SOCKET_NAME, default_data_dir
 from dss_core.errors import IllegalConfig
 from dssd.addresses import Address, TcpAddress, parse_address, unix_address
 from dssd.limits import CONFIG_BYTES_MAX, LISTEN_ADDRESSES_MAX
+from dssd.log_lines import LogFormat
 
-FILE_KEYS = ("data_dir", "listen", "metrics")
+FILE_KEYS = ("data_dir", "listen", "metrics", "log_format")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,7 @@ class Config:
     listen: tuple[Address, ...]
     metrics: TcpAddress | None = None
     """Where Prometheus is served; None: nowhere."""
+    log_format: LogFormat = LogFormat.TEXT
 
 
 def configure(
@@ -32,6 +34,7 @@ def configure(
     listen: Sequence[str],
     file: Path | None,
     metrics: str | None = None,
+    log_format: str | None = None,
 ) -> Config:
     """Combine the sources: the file fills in what the command line leaves open.
 
@@ -49,6 +52,7 @@ def configure(
         data_dir=chosen.expanduser().absolute(),
         listen=addresses or (unix_address(chosen / SOCKET_NAME),),
         metrics=_metrics_address(metrics or _text(file, stated, "metrics")),
+        log_format=_log_format(log_format or _text(file, stated, "log_format")),
     )
 
 
@@ -90,6 +94,15 @@ def _metrics_address(text: str | None) -> TcpAddress | None:
     if not isinstance(address, TcpAddress):
         raise IllegalConfig(source=f"metrics {text}", reason="write HOST:PORT")
     return address
+
+
+def _log_format(text: str | None) -> LogFormat:
+    if text is None:
+        return LogFormat.TEXT
+    try:
+        return LogFormat(text)
+    except ValueError:
+        raise IllegalConfig(source=f"log_format {text}", reason="write text or json") from None
 
 
 def _addresses(file: Path | None, stated: Mapping[str, object]) -> tuple[str, ...]:

@@ -289,7 +289,11 @@ class Daemon:
             errors=told,
         )
         server = MetricsServer(lambda: collected(watched))
-        _LOG.info("metrics at http://%s/metrics", server.bind(self._config.metrics).target)
+        _LOG.info(
+            "metrics at http://%s/metrics",
+            server.bind(self._config.metrics).target,
+            extra={"event": "metrics.listening"},
+        )
         return [("metrics", server.run()), ("loop delay", delay.run())]
 
     def _background(
@@ -321,7 +325,7 @@ class Daemon:
         ]
 
     async def _end_calls(self, doors: Doors, log_servicer: LogServicer, parts: _Parts) -> None:
-        _LOG.info("stopping")
+        _LOG.info("stopping", extra={"event": "daemon.stopping"})
         await doors.drain()
         log_servicer.stop()
         parts.events.stop()
@@ -329,7 +333,10 @@ class Daemon:
             async with asyncio.timeout(limits.STOP_CALLS_S):
                 await parts.sessions.stop()
         except TimeoutError:
-            _LOG.warning("some sessions did not report in time; their records are redelivered")
+            _LOG.warning(
+                "some sessions did not report in time; their records are redelivered",
+                extra={"event": "sessions.cut-short"},
+            )
 
     def _registers(
         self, parts: _Parts, log_servicer: LogServicer, peers: UnixPeers

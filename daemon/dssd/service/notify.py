@@ -59,4 +59,9 @@ class ServiceManager:
         try:
             self._socket.sendto("\n".join(lines).encode(), self._path)
         except OSError as error:
-            _LOG.warning("the service manager was not told %s: %s", lines[0], error)
+            _LOG.warning(
+                "the service manager was not told %s: %s",
+                lines[0],
+                error,
+                extra={"event": "manager.not-told"},
+            )
