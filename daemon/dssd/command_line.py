@@ -46,6 +46,7 @@ class ToldToServe(NamedTuple):
     file: Path | None
     metrics: str | None
     log_format: str | None
+    reflection: bool
 
 
 class FindingsFormat(StrEnum):
@@ -111,7 +112,7 @@ def serve(
     config: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE.toml", help="A file with data_dir, listen, metrics, log_format."
+            metavar="FILE.toml", help="A file of options, with the names that they have here."
         ),
     ] = None,
     metrics: Annotated[
@@ -121,9 +122,12 @@ def serve(
     log_format: Annotated[
         str | None, typer.Option(metavar="text|json", help="How the log on stderr is written.")
     ] = None,
+    reflection: Annotated[
+        bool, typer.Option("--reflection", help="Let tools like grpcurl ask what is served.")
+    ] = False,
 ) -> None:
     """Run a daemon until SIGTERM or SIGINT."""
-    told = ToldToServe(listen or [], config, metrics, log_format)
+    told = ToldToServe(listen or [], config, metrics, log_format, reflection)
     if not dev:
         _serve(data_dir, told)
         return
@@ -215,5 +219,6 @@ def _serve(data_dir: Path | None, told: ToldToServe, *, temporary: Path | None =
         file=told.file,
         metrics=told.metrics,
         log_format=told.log_format,
+        reflection=told.reflection,
     )
     serve_until_told(config, temporary=temporary)

@@ -14,7 +14,7 @@ from dssd.addresses import Address, TcpAddress, parse_address, unix_address
 from dssd.limits import CONFIG_BYTES_MAX, LISTEN_ADDRESSES_MAX
 from dssd.log_lines import LogFormat
 
-FILE_KEYS = ("data_dir", "listen", "metrics", "log_format")
+FILE_KEYS = ("data_dir", "listen", "metrics", "log_format", "reflection")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +26,8 @@ class Config:
     metrics: TcpAddress | None = None
     """Where Prometheus is served; None: nowhere."""
     log_format: LogFormat = LogFormat.TEXT
+    reflection: bool = False
+    """Whether tools may ask what is served."""
 
 
 def configure(
@@ -35,6 +37,7 @@ def configure(
     file: Path | None,
     metrics: str | None = None,
     log_format: str | None = None,
+    reflection: bool = False,
 ) -> Config:
     """Combine the sources: the file fills in what the command line leaves open.
 
@@ -52,6 +55,7 @@ def configure(
         data_dir=chosen.expanduser().absolute(),
         listen=addresses or (unix_address(chosen / SOCKET_NAME),),
         metrics=_metrics_address(metrics or _text(file, stated, "metrics")),
+        reflection=reflection or _flag(file, stated, "reflection"),
         log_format=_log_format(log_format or _text(file, stated, "log_format")),
     )
 
@@ -94,6 +98,13 @@ def _metrics_address(text: str | None) -> TcpAddress | None:
     if not isinstance(address, TcpAddress):
         raise IllegalConfig(source=f"metrics {text}", reason="write HOST:PORT")
     return address
+
+
+def _flag(file: Path | None, stated: Mapping[str, object], key: str) -> bool:
+    value = stated.get(key, False)
+    if not isinstance(value, bool):
+        raise IllegalConfig(source=file, reason=f"{key} must be true or false")
+    return value
 
 
 def _log_format(text: str | None) -> LogFormat:

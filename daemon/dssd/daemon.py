@@ -350,7 +350,13 @@ class Daemon:
         events = EventsServicer(parts.events)
         operations = OperationsServicer(parts.operations, parts.catalogue, peers)
         daemon = DaemonServicer(lambda: self._facts(parts, sessions))
+        reflected = []
+        if self._config.reflection:
+            from dssd.rpc import reflection
+
+            reflected.append(reflection.register)
         return [
+            *reflected,
             lambda server: topics_pb2_grpc.add_TopicsServicer_to_server(topics, server),
             lambda server: groups_pb2_grpc.add_GroupsServicer_to_server(groups, server),
             lambda server: groups_pb2_grpc.add_GrantsServicer_to_server(grants, server),
