@@ -45,6 +45,8 @@ class ToldToServe(NamedTuple):
     listen: Sequence[str]
     file: Path | None
     metrics: str | None
+    log_format: str | None
+    reflection: bool
 
 
 class FindingsFormat(StrEnum):
@@ -108,15 +110,24 @@ def serve(
         ),
     ] = None,
     config: Annotated[
-        Path | None, typer.Option(metavar="FILE.toml", help="data_dir, listen and metrics.")
+        Path | None,
+        typer.Option(
+            metavar="FILE.toml", help="A file of options, with the names that they have here."
+        ),
     ] = None,
     metrics: Annotated[
         str | None,
         typer.Option(metavar="HOST:PORT", help="Serve metrics to Prometheus on this port."),
     ] = None,
+    log_format: Annotated[
+        str | None, typer.Option(metavar="text|json", help="How the log on stderr is written.")
+    ] = None,
+    reflection: Annotated[
+        bool, typer.Option("--reflection", help="Let tools like grpcurl ask what is served.")
+    ] = False,
 ) -> None:
     """Run a daemon until SIGTERM or SIGINT."""
-    told = ToldToServe(listen or [], config, metrics)
+    told = ToldToServe(listen or [], config, metrics, log_format, reflection)
     if not dev:
         _serve(data_dir, told)
         return
@@ -147,6 +158,46 @@ def check(
     raise typer.Exit(checked(data_dir or default_data_dir(), deep=deep, as_json=as_json))
 
 
+service = typer.Typer(
+    name="service", help="Run the daemon as a service of systemd.", no_args_is_help=True
+)
+program.add_typer(service)
+
+
+@service.callback()
+def _service() -> None:
+    """Run the daemon as a service of systemd."""
+
+
+@service.command(short_help="Write the unit of the daemon, or print it.")
+def install(
+    context: typer.Context,
+    user: Annotated[bool, typer.Option("--user", help="A service of yours.")] = False,
+    system: Annotated[bool, typer.Option("--system", help="A service of the machine.")] = False,
+    run_as: Annotated[
+        str, typer.Option(metavar="NAME", help="The user of a service of the machine.")
+    ] = "dssd",
+    data_dir: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Else the usual one, or /var/lib/dssd with --system."),
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option(metavar="FILE.toml", help="What `dssd serve` is to read.")
+    ] = None,
+    only_print: Annotated[bool, typer.Option("--print", help="Print it, write nothing.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace a unit that differs.")] = False,
+) -> None:
+    """Write the unit of the daemon, and say what to type next. Nothing is started."""
+    if user == system:
+        raise typer.BadParameter("Say one of --user and --system.", ctx=context)
+    from dssd.service.install import Wanted, text_of
+    from dssd.service.install import install as installed
+
+    wanted = Wanted(of_system=system, run_as=run_as, data_dir=data_dir, config=config)
+    sys.stdout.write(text_of(wanted) if only_print else installed(wanted, force=force))
+    sys.stdout.flush()
+
+
 @program.command()
 def version() -> None:
     """Print the version."""
@@ -162,5 +213,12 @@ def _serve(data_dir: Path | None, told: ToldToServe, *, temporary: Path | None =
         from dssd.config import configure
         from dssd.process import serve as serve_until_told
 
-    config = configure(data_dir=data_dir, listen=told.listen, file=told.file, metrics=told.metrics)
+    config = configure(
+        data_dir=data_dir,
+        listen=told.listen,
+        file=told.file,
+        metrics=told.metrics,
+        log_format=told.log_format,
+        reflection=told.reflection,
+    )
     serve_until_told(config, temporary=temporary)

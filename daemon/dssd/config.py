@@ -12,8 +12,9 @@ from dss_core.default_paths import SOCKET_NAME, default_data_dir
 from dss_core.errors import IllegalConfig
 from dssd.addresses import Address, TcpAddress, parse_address, unix_address
 from dssd.limits import CONFIG_BYTES_MAX, LISTEN_ADDRESSES_MAX
+from dssd.log_lines import LogFormat
 
-FILE_KEYS = ("data_dir", "listen", "metrics")
+FILE_KEYS = ("data_dir", "listen", "metrics", "log_format", "reflection")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,9 @@ class Config:
     listen: tuple[Address, ...]
     metrics: TcpAddress | None = None
     """Where Prometheus is served; None: nowhere."""
+    log_format: LogFormat = LogFormat.TEXT
+    reflection: bool = False
+    """Whether tools may ask what is served."""
 
 
 def configure(
@@ -32,6 +36,8 @@ def configure(
     listen: Sequence[str],
     file: Path | None,
     metrics: str | None = None,
+    log_format: str | None = None,
+    reflection: bool = False,
 ) -> Config:
     """Combine the sources: the file fills in what the command line leaves open.
 
@@ -49,6 +55,8 @@ def configure(
         data_dir=chosen.expanduser().absolute(),
         listen=addresses or (unix_address(chosen / SOCKET_NAME),),
         metrics=_metrics_address(metrics or _text(file, stated, "metrics")),
+        reflection=reflection or _flag(file, stated, "reflection"),
+        log_format=_log_format(log_format or _text(file, stated, "log_format")),
     )
 
 
@@ -90,6 +98,22 @@ def _metrics_address(text: str | None) -> TcpAddress | None:
     if not isinstance(address, TcpAddress):
         raise IllegalConfig(source=f"metrics {text}", reason="write HOST:PORT")
     return address
+
+
+def _flag(file: Path | None, stated: Mapping[str, object], key: str) -> bool:
+    value = stated.get(key, False)
+    if not isinstance(value, bool):
+        raise IllegalConfig(source=file, reason=f"{key} must be true or false")
+    return value
+
+
+def _log_format(text: str | None) -> LogFormat:
+    if text is None:
+        return LogFormat.TEXT
+    try:
+        return LogFormat(text)
+    except ValueError:
+        raise IllegalConfig(source=f"log_format {text}", reason="write text or json") from None
 
 
 def _addresses(file: Path | None, stated: Mapping[str, object]) -> tuple[str, ...]:

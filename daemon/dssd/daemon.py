@@ -74,6 +74,8 @@ from dssd.rpc.server import Capacity, Register
 from dssd.rpc.sessions import SessionsServicer
 from dssd.rpc.topics import TopicsServicer
 from dssd.rpc.unix_peers import UnixPeers
+from dssd.service.heartbeat import Heartbeat
+from dssd.service.notify import ServiceManager
 from dssd.sessions.sessions import Sessions
 from dssd.store.paging import scan_all
 from dssd.store.rows import StorageTopicRow
@@ -122,10 +124,13 @@ class _Parts:
 class Daemon:
     """One daemon on one data directory. Built once, run once."""
 
-    def __init__(self, config: Config, hooks: Hooks, clock: Clock) -> None:
+    def __init__(
+        self, config: Config, hooks: Hooks, clock: Clock, manager: ServiceManager | None = None
+    ) -> None:
         self._config = config
         self._hooks = hooks
         self._clock = clock
+        self._manager = manager
         self._boot_id = os.urandom(BOOT_ID_BYTES)
         self._started_at_ms = clock.wall_ms()
         self._listening: tuple[Address, ...] = ()
@@ -244,6 +249,11 @@ class Daemon:
             try:
                 await doors.serving()
                 self._hooks.listening(self._listening)
+                if self._manager is not None:
+                    beats = Heartbeat(
+                        self._manager, parts.log.reach_writer, lambda: self._status(parts)
+                    )
+                    background.append(tasks.create_task(beats.run(), name="heartbeat"))
                 await self._stop.wait()
                 await self._end_calls(doors, log_servicer, parts)
             finally:
@@ -279,7 +289,11 @@ class Daemon:
             errors=told,
         )
         server = MetricsServer(lambda: collected(watched))
-        _LOG.info("metrics at http://%s/metrics", server.bind(self._config.metrics).target)
+        _LOG.info(
+            "metrics at http://%s/metrics",
+            server.bind(self._config.metrics).target,
+            extra={"event": "metrics.listening"},
+        )
         return [("metrics", server.run()), ("loop delay", delay.run())]
 
     def _background(
@@ -311,7 +325,7 @@ class Daemon:
         ]
 
     async def _end_calls(self, doors: Doors, log_servicer: LogServicer, parts: _Parts) -> None:
-        _LOG.info("stopping")
+        _LOG.info("stopping", extra={"event": "daemon.stopping"})
         await doors.drain()
         log_servicer.stop()
         parts.events.stop()
@@ -319,7 +333,10 @@ class Daemon:
             async with asyncio.timeout(limits.STOP_CALLS_S):
                 await parts.sessions.stop()
         except TimeoutError:
-            _LOG.warning("some sessions did not report in time; their records are redelivered")
+            _LOG.warning(
+                "some sessions did not report in time; their records are redelivered",
+                extra={"event": "sessions.cut-short"},
+            )
 
     def _registers(
         self, parts: _Parts, log_servicer: LogServicer, peers: UnixPeers
@@ -333,7 +350,13 @@ class Daemon:
         events = EventsServicer(parts.events)
         operations = OperationsServicer(parts.operations, parts.catalogue, peers)
         daemon = DaemonServicer(lambda: self._facts(parts, sessions))
+        reflected = []
+        if self._config.reflection:
+            from dssd.rpc import reflection
+
+            reflected.append(reflection.register)
         return [
+            *reflected,
             lambda server: topics_pb2_grpc.add_TopicsServicer_to_server(topics, server),
             lambda server: groups_pb2_grpc.add_GroupsServicer_to_server(groups, server),
             lambda server: groups_pb2_grpc.add_GrantsServicer_to_server(grants, server),
@@ -385,6 +408,14 @@ class Daemon:
             held=doors.held(parts.sessions.held_bytes),
             peers=await greediest(doors.connections, doors.calls, sessions),
         )
+
+    def _status(self, parts: _Parts) -> str:
+        """A line for whoever started the daemon."""
+        state, reason = self._state(parts)
+        topics, groups = len(parts.catalogue.topics()), len(parts.groups.groups())
+        why = f" ({reason})" if reason else ""
+        sessions = parts.sessions.counts().connected
+        return f"{state}{why}: {topics} topics, {groups} groups, {sessions} connected sessions"
 
     def _state(self, parts: _Parts) -> tuple[str, str]:
         """The state and its reason, for people."""

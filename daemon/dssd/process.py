@@ -20,13 +20,13 @@ from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
-from dss_core.errors import DiskFailed, ExitCode, StoreDamaged
+from dss_core.errors import DiskFailed, DssError, ExitCode, StoreDamaged
 from dssd.addresses import Address
 from dssd.clock import Clock
 from dssd.config import Config
 from dssd.daemon import Daemon, Hooks
 from dssd.descriptors import raise_limit
-from dssd.exception_groups import EXIT_SOFTWARE
+from dssd.exception_groups import EXIT_SOFTWARE, condition_in
 from dssd.limits import (
     COLLECT_AFTER_OBJECTS,
     COLLECT_ALL_AFTER,
@@ -36,6 +36,8 @@ from dssd.limits import (
     STOP_HARD_S,
     THREAD_SWITCH_S,
 )
+from dssd.log_lines import LogFormat, log_condition, write_lines
+from dssd.service.notify import ServiceManager
 from dssd.version import version
 
 _M_TRIM_THRESHOLD = -1  # as malloc.h has them
@@ -63,13 +65,24 @@ def serve(config: Config, *, temporary: Path | None = None) -> None:
     keep_large_blocks()
     collect_seldom()
     sys.setswitchinterval(THREAD_SWITCH_S)
-    logging.basicConfig(
-        stream=sys.stderr,
-        level=logging.INFO,
-        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
-    )
-    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        runner.run(_run(config, temporary))
+    write_lines(config.log_format)
+    try:
+        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            runner.run(_run(config, temporary))
+    except (DssError, BaseExceptionGroup) as failure:
+        if config.log_format is LogFormat.TEXT:
+            raise
+        raise SystemExit(_log_failure(failure)) from failure
+
+
+def _log_failure(failure: BaseException) -> int:
+    """Log what ends the daemon as any other line; returns the exit code."""
+    condition = condition_in(failure)
+    if condition is None:
+        _LOG.error("unexpected error", exc_info=failure, extra={"event": "daemon.crashed"})
+        return EXIT_SOFTWARE
+    log_condition(condition)
+    return condition.exit_code
 
 
 def collect_seldom() -> None:
@@ -86,10 +99,21 @@ def keep_large_blocks() -> None:
 
 
 async def _run(config: Config, temporary: Path | None) -> None:
-    failed = partial(_fail_stop, temporary)
-    announce = partial(_announce, paste=temporary is not None)
-    hooks = Hooks(listening=announce, ending=_end_in_time, failed=failed)
-    daemon = Daemon(config, hooks, Clock())
+    failed = partial(_fail_stop, config.log_format, temporary)
+    manager = ServiceManager.found(os.environ)
+
+    def listening(addresses: tuple[Address, ...]) -> None:
+        _announce(addresses, config.log_format, paste=temporary is not None)
+        if manager is not None:
+            manager.ready("serving")
+
+    def ending() -> None:
+        _end_in_time()
+        if manager is not None:
+            manager.stopping()
+
+    hooks = Hooks(listening=listening, ending=ending, failed=failed)
+    daemon = Daemon(config, hooks, Clock(), manager)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, _on_signal, daemon, number, temporary)
@@ -98,7 +122,7 @@ async def _run(config: Config, temporary: Path | None) -> None:
 
 def _on_signal(daemon: Daemon, number: signal.Signals, temporary: Path | None) -> None:
     if daemon.is_stopping():
-        _LOG.warning("second signal: ending at once")
+        _LOG.warning("second signal: ending at once", extra={"event": "daemon.cut-short"})
         logging.shutdown()
         _end_at_once(EXIT_SIGNALLED + number, temporary)
     daemon.stop()
@@ -112,18 +136,25 @@ def _end_in_time() -> None:
     faulthandler.dump_traceback_later(STOP_HARD_S, exit=True)
 
 
-def _announce(addresses: tuple[Address, ...], *, paste: bool) -> None:
-    """Print the addresses; for an address chosen at random, also a line to paste."""
-    where = ", ".join(str(address) for address in addresses)
+def _announce(addresses: tuple[Address, ...], form: LogFormat, *, paste: bool) -> None:
+    """Tell the addresses; for an address chosen at random, also a line to paste."""
     gc.freeze()  # What a start makes stays: nobody needs to look for dead cycles in it.
+    texts = [str(address) for address in addresses]
+    where = ", ".join(texts)
+    if form is LogFormat.JSON:
+        told = {"event": "daemon.listening", "fields": {"addresses": texts}}
+        _LOG.info("dssd %s listening on %s", version(), where, extra=told)
+        return
     sys.stderr.write(f"dssd {version()} listening on {where}\n")
     if paste:
-        sys.stderr.write(f"export DSSCTL_ENDPOINT={shlex.quote(str(addresses[0]))}\n")
+        sys.stderr.write(f"export DSSCTL_ENDPOINT={shlex.quote(texts[0])}\n")
     sys.stderr.flush()
 
 
-def _fail_stop(temporary: Path | None, error: BaseException) -> None:
+def _fail_stop(form: LogFormat, temporary: Path | None, error: BaseException) -> None:
     """End the process before what failed can be acknowledged. Runs on any thread."""
+    if form is LogFormat.JSON:
+        _end_at_once(_log_failure(error), temporary)
     if isinstance(error, DiskFailed | StoreDamaged):
         said, exit_code = f"dssd: {error.message} [{error.code}]\n", int(ExitCode.IO_ERROR)
     else:

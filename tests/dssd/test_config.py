@@ -96,6 +96,16 @@ def test_the_addresses_are_bounded() -> None:
         configured(listen=("127.0.0.1:0",) * 17)
 
 
+def test_reflection_and_the_format_of_the_log_may_stand_in_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "dssd.toml"
+    file.write_text('log_format = "json"\nreflection = true\n')
+    assert (configured(file).log_format, configured(file).reflection) == ("json", True)
+    assert (configured().log_format, configured().reflection) == ("text", False)
+    file.write_text('log_format = "xml"\n')
+    with pytest.raises(IllegalConfig, match="write text or json"):
+        configured(file)
+
+
 def test_metrics_are_off_until_an_address_is_given(tmp_path: Path) -> None:
     assert configured().metrics is None
     file = tmp_path / "dssd.toml"

@@ -1,4 +1,5 @@
-"""What some proof needs of the machine: strace, a file system that can be mounted, promtool.
+"""What some proof needs of the machine: strace, a file system that can be mounted, tools
+of Prometheus and systemd.
 
 Without it that proof is left out, and the end of the run says so. `DSS_PREREQUISITES` names what
 the machine is known to have; proof that is left out there all the same fails instead, so that CI
@@ -14,6 +15,7 @@ from dss_sim import strace
 STRACE = "strace"
 MOUNT = "mount"
 PROMTOOL = "promtool"
+SYSTEMD = "systemd-analyze"
 PROMISED = "DSS_PREREQUISITES"
 LEFT_OUT = "proof left out: "
 """How the reason of every such skip begins."""

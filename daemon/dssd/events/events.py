@@ -162,7 +162,15 @@ class Events:
         found = self._folds.find(event, now_ms)
         if found is None:
             said = _on_one_line(f"{event.kind.code} {event.subject}: {event.sentence}")
-            _LOG.log(_LEVELS[event.kind.severity], "%s", said)
+            _LOG.log(
+                _LEVELS[event.kind.severity],
+                "%s",
+                said,
+                extra={
+                    "event": event.kind.code,
+                    "fields": {"subject": event.subject, **event.fields},
+                },
+            )
             if event.kind.severity is Severity.ERROR:
                 self._errors_at_ms.append(wall_ms)
             found = Entry(event, wall_ms, now_ms)

@@ -108,7 +108,9 @@ class Writer:
             for entry in self._queue:
                 _fail(entry.waiting, Stopping())
             if self._queue:
-                _LOG.warning("%d events could not be kept", len(self._queue))
+                _LOG.warning(
+                    "%d events could not be kept", len(self._queue), extra={"event": "events.lost"}
+                )
 
     def _enqueue(self, entry: Entry) -> None:
         if not entry.queued:
@@ -140,7 +142,7 @@ class Writer:
             self._work.clear()
             await self._trim_old()
         except DssError as error:
-            _LOG.warning("events cannot be kept now: %s", error)
+            _LOG.warning("events cannot be kept now: %s", error, extra={"event": "events.later"})
             return EVENTS_RETRY_S
         return rest_s
 

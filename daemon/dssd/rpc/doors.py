@@ -39,7 +39,11 @@ def operators_address(directory: DataDirectory) -> UnixAddress | None:
     try:
         return unix_address(directory.path / OPERATORS_SOCKET_NAME)
     except SocketPathTooLong as error:
-        _LOG.warning("operators have no socket of their own: %s", error.message)
+        _LOG.warning(
+            "operators have no socket of their own: %s",
+            error.message,
+            extra={"event": "operators.no-socket"},
+        )
         return None
 
 

@@ -55,6 +55,7 @@ METHOD_ROLES: dict[str, Role] = {
     "/grpc.health.v1.Health/Check": Role.READ,
     "/grpc.health.v1.Health/Watch": Role.READ,
     "/grpc.health.v1.Health/List": Role.READ,
+    "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo": Role.READ,
 }
 """Every method that is served; one that is not listed is denied to everybody."""
 

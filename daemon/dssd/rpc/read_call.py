@@ -268,7 +268,13 @@ class ReadCall:
             self._ready.append(cursor)
 
     def _set_aside(self, cursor: _Cursor, failure: LogUnreadable) -> None:
-        _LOG.warning("stream %s at offset %d: %s", cursor.name, cursor.offset, failure)
+        _LOG.warning(
+            "stream %s at offset %d: %s",
+            cursor.name,
+            cursor.offset,
+            failure,
+            extra={"event": "read.failed"},
+        )
         self._failure = failure
         cursor.again_ms = self._clock.now_ms() + cursor.pause_ms
         cursor.pause_ms = min(2 * cursor.pause_ms, READ_AGAIN_MS_MAX)
@@ -341,7 +347,13 @@ def _damaged(cursor: _Cursor, chunk: Chunk, ends: int) -> Ranges:
     """What of the answer cannot be read."""
     damaged = clipped(chunk.damaged, cursor.offset, ends)
     for start, end in damaged:
-        _LOG.warning("stream %s: offsets %d to %d cannot be read", cursor.name, start, end)
+        _LOG.warning(
+            "stream %s: offsets %d to %d cannot be read",
+            cursor.name,
+            start,
+            end,
+            extra={"event": "read.damaged"},
+        )
     return damaged
 
 

@@ -61,7 +61,9 @@ class SlowConsumerWatch:
         try:
             numbers = descriptors()
         except OSError as error:  # none is left to look with
-            _LOG.debug("cannot look at the sockets now: %s", error)
+            _LOG.debug(
+                "cannot look at the sockets now: %s", error, extra={"event": "sockets.unseen"}
+            )
             return
         looks: dict[_SocketState, int] = {}
         turn = LoopTurn()

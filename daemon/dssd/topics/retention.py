@@ -78,7 +78,12 @@ class RetentionSchedule:
             try:
                 dropped += await self._enforce_on(topic, retention_ms)
             except (DiskFull, Overloaded) as error:
-                _LOG.warning("retention of topic %s is tried again later: %s", topic.name, error)
+                _LOG.warning(
+                    "retention of topic %s is tried again later: %s",
+                    topic.name,
+                    error,
+                    extra={"event": "retention.later"},
+                )
         return dropped
 
     def _wall_ahead_ms(self) -> int:
@@ -92,6 +97,7 @@ class RetentionSchedule:
                 "the clock jumped ahead by %d s: nothing is deleted for its age until it is set "
                 "back, or the daemon is started again",
                 ahead_ms // 1_000,
+                extra={"event": "clock.jumped"},
             )
         self._trusts_wall = trusts_wall
 

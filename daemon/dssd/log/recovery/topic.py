@@ -153,6 +153,7 @@ class TopicRecovery:
                 "offsets: %s",
                 self._state.storage_topic_id,
                 ", ".join(short),
+                extra={"event": "topic.sealed-short"},
             )
         return bool(short)
 
@@ -179,6 +180,7 @@ class TopicRecovery:
                 "partitions go on behind a gap: %s",
                 state.storage_topic_id,
                 ", ".join(gaps),
+                extra={"event": "topic.not-closed"},
             )
 
     def _finished(self, *, sealed: bool) -> WriterTopic:

@@ -77,7 +77,11 @@ async def remove_if_room(paths: SegmentPaths, store: Store, segments: Sequence[S
     except (DiskFull, OSError) as error:
         if not is_full(error):
             raise
-        _LOG.warning("the disk is too full to delete the rows of segments: %s", segments)
+        _LOG.warning(
+            "the disk is too full to delete the rows of segments: %s",
+            segments,
+            extra={"event": "segment.rows-left"},
+        )
 
 
 def unlink_segments(paths: SegmentPaths, segments: Sequence[SegmentId]) -> None:

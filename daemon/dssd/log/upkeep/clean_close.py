@@ -47,7 +47,11 @@ async def close_log(
         reason = retry_reason(error)
         if reason is None:
             raise DiskFailed(reason=f"{error} while closing the log") from error
-        _LOG.warning("the next start reads more of the log's newest files: %s", reason)
+        _LOG.warning(
+            "the next start reads more of the log's newest files: %s",
+            reason,
+            extra={"event": "log.not-marked"},
+        )
 
 
 def _save_state(paths: SegmentPaths, segment: Segment, closed: Closed) -> None:

@@ -267,7 +267,12 @@ class Housekeeper:
         """Log once that the index or the watermark of a segment will be stored later."""
         if segment.id not in self._put_off:
             self._put_off.add(segment.id)
-            _LOG.warning("%s: stored later: %s", self._paths.index(segment.id), reason)
+            _LOG.warning(
+                "%s: stored later: %s",
+                self._paths.index(segment.id),
+                reason,
+                extra={"event": "index.later"},
+            )
 
     async def _seal(self, segment: Segment) -> None:
         """Store the index of a file that takes no more frames, then mark its row as sealed."""

@@ -1,0 +1,65 @@
+"""What the daemon writes to stderr: lines of text for people, or of JSON for programs.
+
+Each line has an *event*, a word with a dot that keeps its meaning, or the code of a condition, so
+that programs need not read sentences. Lines of libraries have the event ``library``. Invariant: one
+line of JSON is one object, whatever stands in its texts.
+"""
+
+import json
+import logging
+import sys
+from datetime import UTC, datetime
+from enum import StrEnum
+
+from dss_core.errors import DssError
+
+LIBRARY = "library"
+
+_LOG = logging.getLogger(__name__)
+
+
+class LogFormat(StrEnum):
+    """How lines are written."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+class _JsonLines(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        """One object."""
+        line: dict[str, object] = {
+            "at": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "event": getattr(record, "event", LIBRARY),
+            "text": record.getMessage(),
+            "logger": record.name,
+        }
+        fields = getattr(record, "fields", None)
+        if fields:
+            line["fields"] = fields
+        if record.exc_info:
+            line["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(line, default=str)
+
+
+_TEXT = logging.Formatter(
+    "%(asctime)s %(levelname)s %(name)s [%(event)s]: %(message)s", defaults={"event": LIBRARY}
+)
+
+
+def write_lines(form: LogFormat) -> None:
+    """Have everything logged from now on go to stderr in this form."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_JsonLines() if form is LogFormat.JSON else _TEXT)
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(logging.INFO)
+
+
+def log_condition(error: DssError) -> None:
+    """The condition that ends the daemon, under its code."""
+    fields = {name: str(value) for name, value in error.fields.items()}
+    if error.hint_text:
+        fields["hint"] = error.hint_text
+    _LOG.error("%s", error.message, extra={"event": error.code, "fields": fields})

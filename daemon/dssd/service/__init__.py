@@ -1,0 +1,1 @@
+"""The daemon as a service of systemd: its unit, and what it tells its manager."""

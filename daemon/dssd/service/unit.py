@@ -1,0 +1,105 @@
+"""The unit of systemd for a daemon.
+
+Invariant: no directive keeps the daemon from starting jobs on a JVM, which compiles code as it
+runs, so there is no MemoryDenyWriteExecute; a job in a scope of its own outlives a restart, and one
+that is not ends with the daemon (`KillMode=mixed`). What an option of the sandbox needs that a
+user's own manager may not have is left to the system's.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dss_core.errors import ExitCode
+from dssd.service.limits import (
+    DESCRIPTORS_MAX,
+    RESTART_AFTER_S,
+    START_S_MAX,
+    STARTS_MAX,
+    STARTS_WITHIN_S,
+    STOP_S_MAX,
+    WATCHDOG_S,
+)
+
+NAME = "dssd.service"
+STATE_DIRECTORY = "dssd"
+"""Under /var/lib."""
+
+_SANDBOX = """\
+NoNewPrivileges=yes
+RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6 AF_NETLINK
+RestrictNamespaces=yes
+RestrictRealtime=yes
+RestrictSUIDSGID=yes
+LockPersonality=yes
+SystemCallArchitectures=native
+SystemCallFilter=@system-service
+SystemCallErrorNumber=EPERM
+"""
+
+_SANDBOX_OF_SYSTEM = """\
+CapabilityBoundingSet=
+PrivateDevices=yes
+PrivateTmp=yes
+ProtectClock=yes
+ProtectControlGroups=yes
+ProtectHome=read-only
+ProtectHostname=yes
+ProtectKernelLogs=yes
+ProtectKernelModules=yes
+ProtectKernelTunables=yes
+ProtectSystem=strict
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class SystemPart:
+    """What the system's manager needs to know beside."""
+
+    user: str
+    data_dir: str | None
+    """None: the state directory of the unit."""
+
+
+def unit(command: Sequence[str], system: SystemPart | None) -> str:
+    """The unit that runs the command: of the system, or of a user."""
+    own = "" if system is None else _of_system(system)
+    sandbox = _SANDBOX if system is None else _SANDBOX + _SANDBOX_OF_SYSTEM
+    wanted_by = "default.target" if system is None else "multi-user.target"
+    return f"""\
+[Unit]
+Description=DSS: durable shared subscriptions
+StartLimitIntervalSec={STARTS_WITHIN_S}
+StartLimitBurst={STARTS_MAX}
+
+[Service]
+Type=notify
+NotifyAccess=main
+ExecStart={" ".join(map(_word, command))}
+Restart=on-failure
+RestartSec={RESTART_AFTER_S}
+RestartPreventExitStatus={int(ExitCode.USAGE)} {int(ExitCode.CONFIG)}
+TimeoutStartSec={START_S_MAX}
+TimeoutStopSec={STOP_S_MAX}
+WatchdogSec={WATCHDOG_S}
+KillMode=mixed
+OOMPolicy=continue
+LimitNOFILE={DESCRIPTORS_MAX}
+UMask=0077
+{own}{sandbox}
+[Install]
+WantedBy={wanted_by}
+"""
+
+
+def _of_system(system: SystemPart) -> str:
+    if system.data_dir is None:
+        place = f"StateDirectory={STATE_DIRECTORY}\nStateDirectoryMode=0700"
+    else:
+        place = f"ReadWritePaths={_word(system.data_dir)}"
+    return f"User={system.user}\n{place}\n"
+
+
+def _word(text: str) -> str:
+    """One word as units have it: neither specifiers nor variables are put in."""
+    plain = text.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%").replace("$", "$$")
+    return plain if plain.isascii() and not set(plain) & set(" \t';\\\"") else f'"{plain}"'
