@@ -58,9 +58,9 @@ no later, or none."""
 WATCH_EVERY_S = 0.25
 """A watched item is told at most four times a second: as often as people see a difference."""
 
-WATCH_REST_OF_LOOK = 40
-"""After a look for watchers there is a rest so many times as long: all watchers together cost some
-two hundredths of a processor."""
+WATCH_REST_OF_LOOK = 50
+"""After a look for watchers there is a rest so many times as long as it took of the processor: all
+looks together cost two hundredths of one."""
 
 WATCH_REST_S_MAX = 2.0
 """The longest such rest: of thousands of groups under load, or while others keep the loop busy."""
