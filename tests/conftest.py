@@ -52,6 +52,7 @@ TOGETHER = (
     "tests/dssctl/test_operations_with_daemon.py",
     "tests/dssctl/test_questions_with_daemon.py",
     "tests/dssctl/test_terminal.py",
+    "tests/dssctl/test_watch_with_daemon.py",
     "tests/dssctl/test_with_daemon.py",
     "tests/dssd/check/test_command.py",
     "tests/scenarios/test_bad_input.py",

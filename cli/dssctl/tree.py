@@ -29,6 +29,7 @@ COMMANDS = {
     "consume": "Print records as they come, alone or as member of a group.",
     "audit": "Which calls changed something, or were refused.",
     "events": "What happened to records and groups.",
+    "watch": "How things are, then each change.",
     "daemon": "How the daemon is.",
     "errors": "What an error code means.",
     "version": "The version of this program.",

@@ -28,6 +28,14 @@ from dss_client.record import Batch, DeliveredBatch, DeliveredRecord, Record
 from dss_client.sessions import SessionSummary
 from dss_client.subscription import GrantNotice, Subscription
 from dss_client.topics import StorageTopic, StreamBounds, Topic, TopicSummary
+from dss_client.watch import (
+    WatchedGrant,
+    WatchedLag,
+    WatchedMember,
+    WatchedValue,
+    WatchKey,
+    WatchUpdate,
+)
 from dss_core.errors import DssError
 
 __all__ = [
@@ -71,6 +79,12 @@ __all__ = [
     "Topic",
     "TopicSummary",
     "UnreadLoss",
+    "WatchKey",
+    "WatchUpdate",
+    "WatchedGrant",
+    "WatchedLag",
+    "WatchedMember",
+    "WatchedValue",
     "WhyAnswer",
     "changes",
     "connect",

@@ -7,7 +7,7 @@ with the first subscription; administration never loads them.
 
 import asyncio
 import os
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from dss_client.reader import Reader
     from dss_client.session import Session
     from dss_client.subscription import GrantNotice, Subscription
+    from dss_client.watch import WatchUpdate
     from dss_core.errors import StreamDamaged
 
 
@@ -207,6 +208,31 @@ class Client:
             filter, start=start, end=end, follow=follow, stream=stream, records_max=records_max
         )
         return Reader(self._connection, request, on_damage)
+
+    def watch(
+        self, *topics: str, groups: "Sequence[str]" = (), all: bool = False
+    ) -> "AsyncGenerator[WatchUpdate, None]":
+        """How things are, then each change, coalesced: an item at most four times a second.
+
+        Whoever drops all at an update that is ``anew``, then puts what ``changed`` and takes out
+        what was ``removed``, has what the daemon has. A reader that is slow is told less often,
+        and of each item the latest. Events are those from now on, each once.
+
+        Args:
+            topics: of ``groups``, ``members``, ``grants``, ``lags``, ``events``, ``operations``
+                and ``sessions``; all where none is given.
+            groups: of what belongs to groups, only that of these, NAME or NAME@FILTER; they need
+                not be there yet.
+            all: private subscriptions too.
+
+        Raises:
+            IllegalArgument: there is no such topic.
+            DssError: the daemon refuses, or was never there. A connection that is lost later is
+                made again.
+        """
+        from dss_client.watch import watch
+
+        return watch(self._connection, topics, groups, all=all)
 
     async def _opened_session(self) -> "Session":
         from dss_client.session import Session

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
         operations_pb2_grpc,
         sessions_pb2_grpc,
         topics_pb2_grpc,
+        watch_pb2_grpc,
     )
 
 ERROR_METADATA_KEY = "dss-error-bin"
@@ -146,6 +147,13 @@ class Connection:
         from dss_api.v1.sessions_pb2_grpc import SessionsStub
 
         return SessionsStub(self._channel)
+
+    @cached_property
+    def watch(self) -> "watch_pb2_grpc.WatchStub":
+        """Stub of the service Watch."""
+        from dss_api.v1.watch_pb2_grpc import WatchStub
+
+        return WatchStub(self._channel)
 
     async def answer(self, call: Awaitable[Answer]) -> Answer:
         """Await a unary call.

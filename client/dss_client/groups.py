@@ -178,7 +178,7 @@ class Groups:
             on_damage=on_damage_to_wire(on_damage),
         )
         call = self._connection.groups.Create(request, timeout=CALL_TIMEOUT_S)
-        return _group(await self._connection.answer(call))
+        return group_from_wire(await self._connection.answer(call))
 
     async def list(
         self, *, all: bool = False, filter: str = "", sort: str = ""
@@ -203,7 +203,7 @@ class Groups:
         while True:
             call = self._connection.groups.List(request, timeout=CALL_TIMEOUT_S)
             reply = await self._connection.answer(call)
-            found += (_group(group) for group in reply.groups)
+            found += (group_from_wire(group) for group in reply.groups)
             request.page_token = reply.next_page_token
             if not request.page_token:
                 return tuple(found)
@@ -221,7 +221,7 @@ class Groups:
         call = self._connection.groups.Describe(request, timeout=CALL_TIMEOUT_S)
         reply = await self._connection.answer(call)
         return GroupDescription(
-            group=_group(reply.group),
+            group=group_from_wire(reply.group),
             grants=tuple(_grant(grant) for grant in reply.grants),
             borrowers=tuple(_borrower(borrower) for borrower in reply.borrowers),
         )
@@ -410,7 +410,8 @@ def on_damage_from_wire(choice: "groups_pb2.OnDamage.ValueType") -> str:
     return groups_pb2.OnDamage.Name(choice).removeprefix("ON_DAMAGE_").lower()
 
 
-def _group(group: "groups_pb2.Group") -> Group:
+def group_from_wire(group: "groups_pb2.Group") -> Group:
+    """A group as a value of our own."""
     from dss_api.v1 import groups_pb2
 
     return Group(

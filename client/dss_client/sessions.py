@@ -48,12 +48,13 @@ class Sessions:
             request = sessions_pb2.ListSessionsRequest(after_client_id=after)
             call = self._connection.sessions.List(request, timeout=CALL_TIMEOUT_S)
             reply = await self._connection.answer(call)
-            found += map(_session, reply.sessions)
+            found += map(session_from_wire, reply.sessions)
             if not reply.more:
                 return tuple(found)
 
 
-def _session(session: "sessions_pb2.SessionSummary") -> SessionSummary:
+def session_from_wire(session: "sessions_pb2.SessionSummary") -> SessionSummary:
+    """A session as a value of our own."""
     return SessionSummary(
         client_id=session.client_id,
         state="connected" if session.connected else "detached",

@@ -31,6 +31,7 @@ from dss_api.v1 import (
     operations_pb2_grpc,
     sessions_pb2_grpc,
     topics_pb2_grpc,
+    watch_pb2_grpc,
 )
 from dss_core import arrow_layout
 from dss_core.errors import DiskFailed, DiskFull, NoRoomToStart, StreamNotFound
@@ -61,6 +62,8 @@ from dssd.operations.kind_table import operation_kinds
 from dssd.operations.operations import Operations
 from dssd.operations.pause_ends import PauseEnds
 from dssd.questions.questions import Questions
+from dssd.questions.watched import Looks
+from dssd.questions.watches import Watches
 from dssd.rpc.audit import Audit
 from dssd.rpc.daemon import DaemonFacts, DaemonServicer
 from dssd.rpc.doors import Doors, operators_address
@@ -74,6 +77,7 @@ from dssd.rpc.server import Capacity, Register
 from dssd.rpc.sessions import SessionsServicer
 from dssd.rpc.topics import TopicsServicer
 from dssd.rpc.unix_peers import UnixPeers
+from dssd.rpc.watch import WatchServicer
 from dssd.service.heartbeat import Heartbeat
 from dssd.service.notify import ServiceManager
 from dssd.sessions.sessions import Sessions
@@ -117,6 +121,7 @@ class _Parts:
     sessions: Sessions
     operations: Operations
     questions: Questions
+    watches: Watches
     unread: RetentionLosses
     gone: GoneStreams
 
@@ -205,6 +210,9 @@ class Daemon:
         )
         await stack.enter_async_context(operations)
         questions = Questions(groups, registry, catalogue, log, sessions, operations, self._clock)
+        looks = Looks(
+            groups, registry, catalogue, questions.overviews, operations, sessions, self._clock
+        )
         unread = RetentionLosses(catalogue, groups, registry, self._clock, events.note)
         gone = GoneStreams(store, catalogue, groups)
         return _Parts(
@@ -217,6 +225,7 @@ class Daemon:
             sessions,
             operations,
             questions,
+            Watches(looks, events),
             unread,
             gone,
         )
@@ -322,6 +331,7 @@ class Daemon:
             tasks.create_task(parts.gone.run(), name="rows of removed topics"),
             tasks.create_task(pause_ends.run(), name="ends of pauses"),
             tasks.create_task(parts.questions.run(), name="samples for questions"),
+            tasks.create_task(parts.watches.run(), name="looks for watchers"),
         ]
 
     async def _end_calls(self, doors: Doors, log_servicer: LogServicer, parts: _Parts) -> None:
@@ -329,6 +339,7 @@ class Daemon:
         await doors.drain()
         log_servicer.stop()
         parts.events.stop()
+        parts.watches.stop()
         try:
             async with asyncio.timeout(limits.STOP_CALLS_S):
                 await parts.sessions.stop()
@@ -349,6 +360,7 @@ class Daemon:
         sessions = SessionsServicer(parts.sessions)
         events = EventsServicer(parts.events)
         operations = OperationsServicer(parts.operations, parts.catalogue, peers)
+        watch = WatchServicer(parts.watches)
         daemon = DaemonServicer(lambda: self._facts(parts, sessions))
         reflected = []
         if self._config.reflection:
@@ -365,6 +377,7 @@ class Daemon:
             lambda server: daemon_pb2_grpc.add_DaemonServicer_to_server(daemon, server),
             lambda server: events_pb2_grpc.add_EventsServicer_to_server(events, server),
             lambda server: operations_pb2_grpc.add_OperationsServicer_to_server(operations, server),
+            lambda server: watch_pb2_grpc.add_WatchServicer_to_server(watch, server),
         ]
 
     def _crash(self, error: BaseException) -> None:

@@ -520,3 +520,7 @@ ACK_WAIT_GRAIN_MS = 50
 
 ACK_WAIT_GRAINS = 256
 """A long ack wait is kept coarser, so that its entries stay this few."""
+
+WATCH_TOMBSTONES_MAX = 20_000
+"""Items that are gone and still told to those who watch, some 200 bytes each. Who was told less
+than the oldest of them begins anew."""

@@ -101,7 +101,7 @@ class _Wanted:
     def show(self) -> None:
         """Print what is kept."""
         page = ask(self._settings, lambda client: self._kept(client, self._number))
-        show_list(self._settings, EVENT_KIND, [_item(event) for event in page.events])
+        show_list(self._settings, EVENT_KIND, [event_item(event) for event in page.events])
 
     def follow(self) -> None:
         """Print what is kept and what comes.
@@ -125,7 +125,7 @@ class _Wanted:
                 after=after, severity=self._severity, subject=self._subject
             )
             async for event in coming:
-                listing.add(_item(event))
+                listing.add(event_item(event))
 
     async def _kept(self, client: "Client", number: int | None) -> "EventPage":
         return await client.events.list(
@@ -133,7 +133,8 @@ class _Wanted:
         )
 
 
-def _item(event: "Event") -> Item:
+def event_item(event: "Event") -> Item:
+    """An event as the renderer takes it."""
     return {
         "number": event.number,
         "at": Instant.of_ms(event.at_ms),

@@ -1,6 +1,7 @@
 """``dssctl groups``: the shared subscriptions."""
 
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -16,9 +17,10 @@ from dssctl.output import Column, Instant, Item, Kind, Section, show_list, show_
 from dssctl.quantities import moment_ms
 from dssctl.removal import accepting, showing_removal
 from dssctl.tree import Command, noun, settings_of
+from dssctl.watching import print_changes
 
 if TYPE_CHECKING:
-    from dss_client import Borrower, Client, Group
+    from dss_client import Borrower, Client, Group, WatchUpdate
 
 app = noun("groups")
 
@@ -44,11 +46,12 @@ def _paused_until(item: Item, _now_us: int) -> str:
 GROUP_KIND = Kind(
     "Group",
     (
-        Column("name", "NAME"),
-        Column("filter", "FILTER"),
+        Column("name", "NAME", width=12),
+        Column("filter", "FILTER", width=12),
         Column(
             "state",
             "STATE",
+            width=11,
             styles={
                 "active": "green",
                 "rebalancing": "yellow",
@@ -58,7 +61,7 @@ GROUP_KIND = Kind(
         ),
         Column("borrowers", "BORROWERS", right=True),
         Column("streams", "STREAMS", right=True),
-        Column("lag", "LAG", right=True, cell=shown_lag),
+        Column("lag", "LAG", right=True, width=8, cell=shown_lag),
         Column("oldest_unacked_at", "OLDEST", right=True),
         Column("damaged", "DAMAGED", right=True),
         Column("leader_epoch", "EPOCH", right=True),
@@ -116,11 +119,19 @@ def list_groups(
         str,
         typer.Option(metavar="FIELD", help="lag for one, the greatest first; -lag the least."),
     ] = "",
+    watch: Annotated[
+        bool, typer.Option("-w", "--watch", help="Print each change, too, until Ctrl-C.")
+    ] = False,
 ) -> None:
     """List groups, with their lag: records that are not acknowledged."""
     settings = settings_of(context)
+    if watch:
+        if wanted or sort:
+            raise typer.BadParameter("--watch takes neither --filter nor --sort.", ctx=context)
+        print_changes(settings, GROUP_KIND, _Watched().rows, ("groups",), private=every)
+        return
     groups = ask(settings, lambda client: client.groups.list(all=every, filter=wanted, sort=sort))
-    show_list(settings, GROUP_KIND, [_item(group) for group in groups])
+    show_list(settings, GROUP_KIND, [group_item(group) for group in groups])
 
 
 @app.command(cls=Command)
@@ -170,7 +181,7 @@ def create(
             on_damage=on_damage,
         )
 
-    show_one(settings, GROUP_KIND, _item(ask(settings, look_and_create)))
+    show_one(settings, GROUP_KIND, group_item(ask(settings, look_and_create)))
 
 
 @app.command(cls=Command)
@@ -179,7 +190,7 @@ def describe(context: typer.Context, group: GroupName) -> None:
     settings = settings_of(context)
     description = ask(settings, lambda client: client.groups.describe(group))
     item = {
-        **_item(description.group),
+        **group_item(description.group),
         "members": [_borrower_item(borrower) for borrower in description.borrowers],
         "grants": [grant_item(grant) for grant in description.grants],
     }
@@ -279,7 +290,43 @@ def subscription_filter(group: str) -> str:
     return f"$share/{name}/{topic_filter}"
 
 
-def _item(group: "Group") -> Item:
+_FADING = frozenset({"arrivals_1m", "arrivals_5m", "acks_1m", "acks_5m", "drain_ms"})
+"""Fields of a group that change though nothing happens."""
+
+
+class _Watched:
+    """Groups as they change; one that is removed is printed once more."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, Item] = {}
+        self._before: dict[str, Item] = {}
+        """Known before all came again, and not come yet."""
+
+    def rows(self, update: "WatchUpdate") -> Iterator[Item]:
+        """Of an update: each group that is another than before."""
+        if update.anew:
+            self._before, self._known = self._before | self._known, {}
+        for key, group in update.changed:
+            item = group_item(cast("Group", group))
+            before = self._before.pop(key.group, None) or self._known.get(key.group)
+            self._known[key.group] = item
+            if before is None or _lasting(before) != _lasting(item):
+                yield item
+        gone = [self._known.pop(key.group, None) for key in update.removed]
+        if update.complete:
+            gone += self._before.values()
+            self._before = {}
+        for last in gone:
+            if last is not None:
+                yield {**last, "state": "removed", "state_reason": None}
+
+
+def _lasting(item: Item) -> Item:
+    return {field: value for field, value in item.items() if field not in _FADING}
+
+
+def group_item(group: "Group") -> Item:
+    """A group as the renderer takes it."""
     oldest_us, until_ms = group.oldest_unacked_us, group.paused_until_ms
     return {
         "group_id": group.group_id,

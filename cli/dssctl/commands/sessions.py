@@ -43,7 +43,7 @@ def list_sessions(context: typer.Context) -> None:
     """List the sessions of all clients, connected or not."""
     settings = settings_of(context)
     sessions = ask(settings, lambda client: client.sessions.list())
-    show_list(settings, SESSION_KIND, [_item(session) for session in sessions])
+    show_list(settings, SESSION_KIND, [session_item(session) for session in sessions])
 
 
 @app.command(cls=Changing)
@@ -57,7 +57,8 @@ def close(
     carry_out(context, CloseSession(client))
 
 
-def _item(session: "SessionSummary") -> Item:
+def session_item(session: "SessionSummary") -> Item:
+    """A session as the renderer takes it."""
     return {
         "client_id": session.client_id,
         "state": session.state,

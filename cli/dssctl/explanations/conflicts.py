@@ -87,6 +87,10 @@ CONFLICTS = {
     "DSS2042": """No record with the key is kept in the streams that the group reads: it was
         never published there, retention took it, or the key is spelt otherwise. dssctl groups
         describe lists the streams.""",
+    "DSS2051": """A watch was to go on where it was, but the daemon was started anew since, or
+        nobody watched for a minute and it forgot, or so much was removed meanwhile that it
+        does not keep it all. Nothing is wrong: watch anew, and all is told once more, from how
+        things are now. dss_client and dssctl do so by themselves.""",
     "DSS2101": """A plain publish stores all or none of the records of one stream, but several
         streams each decide for themselves, and some refused. The message says why. Publish the
         rest again; a producer, which numbers its frames, avoids the doubt.""",

@@ -52,6 +52,7 @@ from dss_core.errors.conflicts import (
     TopicInUse,
     TopicsOverlap,
     VersionMoved,
+    WatchTooOld,
 )
 from dss_core.errors.damage import (
     StoreDamaged,
@@ -227,6 +228,7 @@ __all__ = [
     "UnknownCondition",
     "Unreachable",
     "VersionMoved",
+    "WatchTooOld",
     "WrongUsage",
     "from_wire",
     "registered",

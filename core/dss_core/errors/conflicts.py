@@ -221,3 +221,14 @@ class NobodyToLendTo(DssError):
     hint = "Start another member first, or pause the group: dssctl groups pause {group}"
     grpc_status = "FAILED_PRECONDITION"
     exit_code = ExitCode.CONFLICT
+
+
+@registered
+class WatchTooOld(DssError):
+    """The daemon does not know any more what a watcher was told last."""
+
+    code = "DSS2051"
+    sentence = "What was watched before is forgotten: it is too long ago, or of another daemon."
+    hint = "Watch anew, without a token; dss_client does so by itself."
+    grpc_status = "OUT_OF_RANGE"
+    exit_code = ExitCode.CONFLICT

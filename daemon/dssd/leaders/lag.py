@@ -97,7 +97,7 @@ async def survey_from_rows(
     budget: CountBudget | None = None,
 ) -> GroupSurvey:
     """The group as its last leader left it."""
-    stored = await _stored_group(store, group, catalogue, turn)
+    stored = await view_from_rows(store, group, catalogue, turn)
     return await _survey(stored, group, catalogue, log, wall_ms, turn, budget)
 
 
@@ -105,14 +105,15 @@ async def glance_from_rows(
     store: Store, group: GroupRow, catalogue: Catalogue, turn: LoopTurn
 ) -> LeaderGlance:
     """The least that tells how the group's last leader left it."""
-    stored = await _stored_group(store, group, catalogue, turn)
+    stored = await view_from_rows(store, group, catalogue, turn)
     streams = (StreamGlance(v.stream, v.progress, v.fate, v.stall) for v in stored.streams)
     return LeaderGlance(stored.leader_epoch, False, 0, 0, tuple(streams))
 
 
-async def _stored_group(
+async def view_from_rows(
     store: Store, group: GroupRow, catalogue: Catalogue, turn: LoopTurn
 ) -> LeaderView:
+    """The group as its last leader left it, without its lag."""
     key = (group.group_id,)
     leader = await store.read(LeaderRow, key)
     grants = {_stream_of(found.row): found.row for found in await scan_all(store, GrantRow, key)}

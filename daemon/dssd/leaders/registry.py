@@ -27,6 +27,7 @@ from dssd.leaders.lag import (
     stream_from_rows,
     survey_from_rows,
     survey_from_view,
+    view_from_rows,
 )
 from dssd.log.port import Log
 from dssd.loop_yield import LoopTurn
@@ -157,6 +158,11 @@ class Registry:
         It stays as it is until a leader has started and ended, or a topic changes.
         """
         return await glance_from_rows(self._store, group, self._catalogue, LoopTurn())
+
+    async def view(self, group: GroupRow, turn: LoopTurn) -> LeaderView:
+        """Members and streams of a group, live or as stored; starts no leader."""
+        live = self.snapshot(group.group_id)
+        return live or await view_from_rows(self._store, group, self._catalogue, turn)
 
     def leader_changes(self, group_id: int) -> int:
         """How often a leader of the group started or ended."""

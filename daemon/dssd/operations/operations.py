@@ -194,6 +194,10 @@ class Operations:
         """
         return await self._history.whole(number)
 
+    def unended(self) -> list[OperationRow]:
+        """Those that have not ended, the oldest first."""
+        return self._history.unended()
+
     def newest(self, operation_id: str = "") -> Iterable[OperationRow]:
         """All operations, the newest first, or the one that an id names."""
         if not operation_id:

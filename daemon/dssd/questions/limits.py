@@ -54,3 +54,32 @@ OLDEST_LOOKUPS_MAX = 256
 """Times of records at a floor that one list, or one look of the sampler, reads from the log where
 samples do not reach: some milliseconds. What is left shows the time of the floor before, which is
 no later, or none."""
+
+WATCH_EVERY_S = 0.25
+"""A watched item is told at most four times a second: as often as people see a difference."""
+
+WATCH_REST_OF_LOOK = 50
+"""After a look for watchers there is a rest so many times as long as it took of the processor: all
+looks together cost two hundredths of one."""
+
+WATCH_REST_S_MAX = 2.0
+"""The longest such rest: of thousands of groups under load, or while others keep the loop busy."""
+
+WATCH_KEPT_S = 60.0
+"""What was watched is kept for so long after the last watcher went, so that one that lost its
+connection goes on where it was."""
+
+WATCHES_MAX = 200
+"""Calls that watch: some people, and what watches for them."""
+
+WATCH_REPLY_ITEMS_MAX = 1_000
+"""In one reply: some hundred kilobytes, encoded in a few milliseconds."""
+
+WATCHED_GROUPS_MAX = 1_000
+"""Groups that one watcher names; who wants more watches all."""
+
+WATCHED_OPERATIONS_MAX = 100
+"""The newest, beside those that have not ended: two screens."""
+
+WATCH_SESSIONS_EVERY_S = 1.0
+"""A look at sessions reads all subscriptions from the store."""

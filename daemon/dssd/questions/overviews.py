@@ -108,6 +108,17 @@ class _SeenStream:
     floor_us: int | None = None
 
 
+class StreamLag(NamedTuple):
+    """A stream of a group, as it was at the last look."""
+
+    stream: StreamId
+    floor: int
+    end: int
+    lag: int
+    exact: bool
+    oldest_us: int | None
+
+
 class _Totals(NamedTuple):
     """Of all streams of a group."""
 
@@ -208,6 +219,30 @@ class Overviews:
             # Not before: a look that is given up has not told every group what grew.
             self._spans = look.spans
         return found
+
+    def mark(self, group_id: int) -> object:
+        """What is another object once something of a stream of the group was looked at again."""
+        seen = self._seen.get(group_id)
+        return None if seen is None else seen.totals
+
+    def lags(self, group_id: int) -> list[StreamLag]:
+        """Of each stream of a group, as at the last look."""
+        seen = self._seen.get(group_id)
+        if seen is None or seen.glance is None:
+            return []
+        known = ((each.stream, seen.streams.get(each.stream)) for each in seen.glance.streams)
+        return [
+            StreamLag(
+                stream,
+                of.progress.floor,
+                of.span[1],
+                of.lag,
+                of.exact,
+                of.floor_us if of.lag else None,
+            )
+            for stream, of in known
+            if of is not None
+        ]
 
     async def _begun(self, budget: CountBudget | None) -> _Look:
         """A look, and all that grew since the last one."""

@@ -49,7 +49,7 @@ class EventsServicer(events_pb2_grpc.EventsServicer):
         else:
             events, token = await self._earliest(request, limit)
         return events_pb2.ListEventsReply(
-            events=map(_event, events),
+            events=map(event_message, events),
             next_page_token=token,
             last_number=max([last_number, *(each.number for each in events)]),
         )
@@ -85,7 +85,7 @@ class EventsServicer(events_pb2_grpc.EventsServicer):
         with self._counted():
             async with aclosing(self._events.watch(selection, after)) as watching:
                 async for event in watching:
-                    yield _event(event)
+                    yield event_message(event)
 
     @contextmanager
     def _counted(self) -> Iterator[None]:
@@ -128,7 +128,8 @@ def _number(number: int) -> int:
     return number
 
 
-def _event(event: KeptEvent) -> events_pb2.Event:
+def event_message(event: KeptEvent) -> events_pb2.Event:
+    """An event on the wire."""
     return events_pb2.Event(
         number=event.number,
         at_ms=event.at_ms,

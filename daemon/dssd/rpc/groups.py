@@ -80,7 +80,7 @@ class GroupsServicer(groups_pb2_grpc.GroupsServicer):
         if known is not None and known.group_id == group.group_id:
             note_unchanged()
         survey = await self._registry.survey(group, budget=CountBudget())
-        return _group(self._overview(group, survey))
+        return group_message(self._overview(group, survey))
 
     async def List(
         self, request: groups_pb2.ListGroupsRequest, context: Context
@@ -94,7 +94,7 @@ class GroupsServicer(groups_pb2_grpc.GroupsServicer):
         size = min(request.page_size or GROUPS_LISTED_MAX, GROUPS_LISTED_MAX)
         page = found[:size]
         token = str(page[-1].group.group_id) if len(found) > size else ""
-        return groups_pb2.ListGroupsReply(groups=map(_group, page), next_page_token=token)
+        return groups_pb2.ListGroupsReply(groups=map(group_message, page), next_page_token=token)
 
     async def Describe(
         self, request: groups_pb2.DescribeGroupRequest, context: Context
@@ -104,7 +104,7 @@ class GroupsServicer(groups_pb2_grpc.GroupsServicer):
         turn = LoopTurn()
         survey = await self._registry.survey(group, turn, CountBudget())
         return groups_pb2.GroupDescription(
-            group=_group(self._overview(group, survey)),
+            group=group_message(self._overview(group, survey)),
             grants=await _grants(group, survey, self._questions.sampler, turn),
             borrowers=_borrowers(group, survey, self._questions.sampler),
         )
@@ -218,7 +218,8 @@ def _behind(overviews: list[Overview], token: str) -> list[Overview]:
     return overviews[at + 1 :]
 
 
-def _group(overview: Overview) -> groups_pb2.Group:
+def group_message(overview: Overview) -> groups_pb2.Group:
+    """A group on the wire."""
     group = overview.group
     return groups_pb2.Group(
         group_id=group.group_id,

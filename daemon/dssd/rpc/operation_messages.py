@@ -10,6 +10,7 @@ from dss_core.ids import StreamId
 from dss_core.progress import Progress
 from dssd.leaders.progress_columns import unpacked_ranges
 from dssd.operations.history import undo_ends_ms
+from dssd.operations.limits import DETAIL_LISTED_BYTES_MAX
 from dssd.operations.plans import Plan
 from dssd.rpc.changes import change_message, move_message
 from dssd.store.rows import MadeMoveRow, OperationRow, PendingMoveRow
@@ -73,6 +74,15 @@ def operation_message(row: OperationRow) -> operations_pb2.Operation:
         undoable=not row.not_undoable_because and not row.undone_by,
         not_undoable_because=row.not_undoable_because,
     )
+
+
+def listed_message(row: OperationRow) -> operations_pb2.Operation:
+    """An operation of a page: what is long is left to `Get`."""
+    message = operation_message(row)
+    for field in ("change", "before", "after"):
+        if len(getattr(row, field)) > DETAIL_LISTED_BYTES_MAX:
+            message.ClearField(field)
+    return message
 
 
 def asked_moves(row: OperationRow) -> int:

@@ -10,7 +10,6 @@ import grpc.aio
 from dss_api.v1 import operations_pb2, operations_pb2_grpc
 from dss_core.errors import Overloaded
 from dssd.operations.limits import (
-    DETAIL_LISTED_BYTES_MAX,
     OPERATION_WATCHES_MAX,
     OPERATIONS_LISTED_MAX,
 )
@@ -18,6 +17,7 @@ from dssd.operations.operations import Caller, Operations
 from dssd.rpc.changes import change_from
 from dssd.rpc.operation_messages import (
     asked_moves,
+    listed_message,
     operation_message,
     plan_message,
     stream_messages,
@@ -74,7 +74,7 @@ class OperationsServicer(operations_pb2_grpc.OperationsServicer):
         limit = min(request.limit or OPERATIONS_LISTED_MAX, OPERATIONS_LISTED_MAX)
         rows = self._operations.newest(request.operation_id)
         wanted = (row for row in rows if _is_wanted(row, request))
-        listed = [_listed(row) for row in islice(wanted, limit)]
+        listed = [listed_message(row) for row in islice(wanted, limit)]
         return operations_pb2.ListOperationsReply(operations=listed)
 
     async def Watch(
@@ -130,15 +130,6 @@ class OperationsServicer(operations_pb2_grpc.OperationsServicer):
 
 def _caller(context: Context) -> Caller:
     return Caller(principal_of(context).name, context.peer())
-
-
-def _listed(row: OperationRow) -> operations_pb2.Operation:
-    """An operation of a page: what is long is left to `Get`."""
-    message = operation_message(row)
-    for field in ("change", "before", "after"):
-        if len(getattr(row, field)) > DETAIL_LISTED_BYTES_MAX:
-            message.ClearField(field)
-    return message
 
 
 def _is_wanted(row: OperationRow, request: operations_pb2.ListOperationsRequest) -> bool:

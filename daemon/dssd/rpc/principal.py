@@ -47,6 +47,7 @@ METHOD_ROLES: dict[str, Role] = {
     "/dss_api.v1.Operations/List": Role.READ,
     "/dss_api.v1.Operations/Watch": Role.READ,
     "/dss_api.v1.Operations/Cancel": Role.OPERATE,
+    "/dss_api.v1.Watch/Watch": Role.READ,
     "/dss_api.v1.Log/Produce": Role.PRODUCE,
     "/dss_api.v1.Log/Publish": Role.PRODUCE,
     "/dss_api.v1.Log/Read": Role.CONSUME,

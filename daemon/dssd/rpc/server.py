@@ -53,6 +53,7 @@ SERVICES = (
     "dss_api.v1.Log",
     "dss_api.v1.Sessions",
     "dss_api.v1.Operations",
+    "dss_api.v1.Watch",
 )
 """Those whose health is told, beside that of the whole, which has the empty name."""
 

@@ -68,7 +68,7 @@ class SessionsServicer(sessions_pb2_grpc.SessionsServicer):
         limit = min(request.limit or SESSIONS_LISTED_MAX, SESSIONS_LISTED_MAX)
         views = await self._sessions.listed(request.after_client_id, limit + 1)
         return sessions_pb2.ListSessionsReply(
-            sessions=map(_summary, views[:limit]), more=len(views) > limit
+            sessions=map(summary_message, views[:limit]), more=len(views) > limit
         )
 
     async def _open(self, requests: Requests, context: Context) -> Session | None:
@@ -101,7 +101,8 @@ class SessionsServicer(sessions_pb2_grpc.SessionsServicer):
                 task.cancel()
 
 
-def _summary(view: SessionView) -> sessions_pb2.SessionSummary:
+def summary_message(view: SessionView) -> sessions_pb2.SessionSummary:
+    """A session on the wire."""
     return sessions_pb2.SessionSummary(
         client_id=view.client_id,
         connected=view.connected,

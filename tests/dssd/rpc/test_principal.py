@@ -12,6 +12,7 @@ from dss_api.v1 import (
     operations_pb2,
     sessions_pb2,
     topics_pb2,
+    watch_pb2,
 )
 from dss_core.errors import PermissionDenied
 from dssd.rpc.principal import METHOD_ROLES, Principal, Role, principal_of, require
@@ -25,6 +26,7 @@ FILES = (
     operations_pb2,
     sessions_pb2,
     topics_pb2,
+    watch_pb2,
     health_pb2,
     reflection_pb2,
 )

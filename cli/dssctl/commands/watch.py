@@ -1,0 +1,156 @@
+"""``dssctl watch``: how things are, then each change."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dssctl.commands.events import event_item
+from dssctl.commands.groups import group_item
+from dssctl.commands.sessions import session_item
+from dssctl.operation_items import operation_item
+from dssctl.output import Column, Instant, Item, Kind
+from dssctl.tree import Command, settings_of, verb_alone
+from dssctl.watching import print_changes
+
+if TYPE_CHECKING:
+    from dss_client import WatchedGrant, WatchedLag, WatchedMember, WatchKey, WatchUpdate
+    from dss_client.watch import WatchedValue
+
+app = verb_alone("watch")
+
+ANEW = "anew"
+"""All that was printed before is no more, events aside; how things are comes again."""
+
+
+_SHOWN = {
+    "groups": ("state", "borrowers", "lag"),
+    "members": ("client_id", "streams"),
+    "grants": ("state", "client_id", "stall"),
+    "lags": ("lag", "floor", "end"),
+    "events": ("code", "subject", "sentence"),
+    "operations": ("kind", "subject", "state"),
+    "sessions": ("state", "subscriptions", "peer"),
+}
+"""What a table has room for; programs are told every field."""
+
+
+def _value(item: Item, _now_us: int) -> str:
+    value = item["value"]
+    if not isinstance(value, dict):
+        return "-"
+    fields = (field for field in _SHOWN[str(item["topic"])] if value[field] is not None)
+    return ", ".join(f"{field.replace('_', ' ')} {value[field]}" for field in fields)
+
+
+CHANGE_KIND = Kind(
+    "Change",
+    (
+        Column("topic", "TOPIC", width=10),
+        Column("change", "CHANGE", width=6, styles={"gone": "yellow", ANEW: "bold yellow"}),
+        Column("group", "GROUP", width=20),
+        Column("name", "NAME", width=16),
+        Column("value", "NOW", cell=_value),
+    ),
+    lambda item: f"{item['topic']}/{item['group'] or ''}/{item['name'] or ''}",
+)
+
+
+@app.command(cls=Command)
+def watch(
+    context: typer.Context,
+    topics: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[KIND]...",
+            help="groups, members, grants, lags, events, operations, sessions; all where absent.",
+        ),
+    ] = None,
+    group: Annotated[
+        list[str] | None,
+        typer.Option("-g", "--group", help="Only of this group, NAME or NAME@FILTER; repeatable."),
+    ] = None,
+    every: Annotated[
+        bool, typer.Option("-a", "--all", help="Private subscriptions of sessions too.")
+    ] = False,
+) -> None:
+    """Print how things are, then each change until Ctrl-C: an item at most four times a second."""
+    settings = settings_of(context)
+    print_changes(settings, CHANGE_KIND, _Rows().of, topics or (), group or (), private=every)
+
+
+class _Rows:
+    """A row a change."""
+
+    def __init__(self) -> None:
+        self._began = False
+
+    def of(self, update: "WatchUpdate") -> Iterator[Item]:
+        """Those of an update."""
+        if update.anew and self._began:
+            yield {"topic": None, "change": ANEW, "group": None, "name": None, "value": None}
+        self._began = True
+        for key, value in update.changed:
+            yield {**_key(key), "change": "is", "value": value_item(value)}
+        for key in update.removed:
+            yield {**_key(key), "change": "gone", "value": None}
+
+
+def _key(key: "WatchKey") -> dict[str, str | None]:
+    return {"topic": key.topic, "group": key.group or None, "name": key.name or None}
+
+
+def value_item(value: "WatchedValue") -> Item:
+    """An item as the command that lists it prints it."""
+    from dss_client import Event, Group, Operation, SessionSummary, WatchedGrant, WatchedLag
+
+    match value:
+        case Group():
+            item = group_item(value)
+        case Event():
+            item = event_item(value)
+        case Operation():
+            item = operation_item(value)
+        case SessionSummary():
+            item = session_item(value)
+        case WatchedGrant():
+            item = _grant(value)
+        case WatchedLag():
+            item = _lag(value)
+        case _:
+            item = _member(value)
+    return item
+
+
+def _member(member: "WatchedMember") -> Item:
+    return {
+        "borrower_id": member.borrower_id,
+        "client_id": member.client_id,
+        "streams": member.streams,
+        "connected_at": Instant.of_ms(member.connected_at_ms),
+    }
+
+
+def _grant(grant: "WatchedGrant") -> Item:
+    since_ms = grant.since_ms
+    return {
+        "stream": grant.stream,
+        "state": grant.state,
+        "client_id": grant.client_id or None,
+        "grant_epoch": grant.grant_epoch,
+        "since": None if since_ms is None else Instant.of_ms(since_ms),
+        "stall": grant.stall or None,
+        "pinned_to": grant.pinned_to or None,
+    }
+
+
+def _lag(lag: "WatchedLag") -> Item:
+    oldest_us = lag.oldest_unacked_us
+    return {
+        "stream": lag.stream,
+        "floor": lag.floor,
+        "end": lag.end,
+        "lag": lag.lag,
+        "lag_exact": lag.lag_exact,
+        "oldest_unacked_at": None if oldest_us is None else Instant(oldest_us),
+    }

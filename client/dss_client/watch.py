@@ -1,0 +1,248 @@
+"""How things are, and each change of them, for dashboards.
+
+Invariant: values in, frozen values out; no wire message leaves this module. Whoever applies each
+update to what it has, has what the daemon has: a watch that lost its connection goes on where it
+was, or begins anew where the daemon has forgotten, and says so by `WatchUpdate.anew`.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+from dss_client._outage_log import Outage
+from dss_client.events import Event, event_from_wire
+from dss_client.groups import Group, group_from_wire
+from dss_client.operation_values import Operation, operation_from_wire
+from dss_client.sessions import SessionSummary, session_from_wire
+from dss_core.errors import IllegalArgument, Overloaded, WatchTooOld
+
+if TYPE_CHECKING:
+    from dss_api.v1 import watch_pb2
+    from dss_client._connection import Connection
+
+TOPICS = ("groups", "members", "grants", "lags", "events", "operations", "sessions")
+"""What can be watched."""
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedMember:
+    """A member of a group."""
+
+    group: str
+    """NAME@FILTER."""
+    borrower_id: str
+    client_id: str
+    streams: int
+    connected_at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedGrant:
+    """A stream of a group, and who holds it."""
+
+    group: str
+    """NAME@FILTER."""
+    stream: str
+    state: str
+    """``free``, ``granting``, ``granted``, ``revoking``, ``revoked`` or ``finished``."""
+    client_id: str
+    """Empty where free."""
+    grant_epoch: int
+    since_ms: int | None
+    """In this state; None: nobody leads the group."""
+    stall: str
+    """Why nothing is delivered, as a sentence; empty where it is."""
+    pinned_to: str
+    """The client that an operator gave it to; empty where nobody did."""
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedLag:
+    """How far behind a group is in a stream."""
+
+    group: str
+    """NAME@FILTER."""
+    stream: str
+    floor: int
+    """The first offset that is not done."""
+    end: int
+    """The stream's next offset."""
+    lag: int
+    """Records not acknowledged; an upper bound unless `lag_exact`."""
+    lag_exact: bool
+    oldest_unacked_us: int | None
+    """Append time of the oldest unacknowledged record."""
+
+
+WatchedValue: TypeAlias = (
+    Group | WatchedMember | WatchedGrant | WatchedLag | Event | Operation | SessionSummary
+)
+
+
+@dataclass(frozen=True, slots=True)
+class WatchKey:
+    """Names an item."""
+
+    topic: str
+    """One of `TOPICS`."""
+    group: str
+    """NAME@FILTER; empty where it is of none."""
+    name: str
+    """A borrower's id, a stream, a number, a client id; empty where it is the group."""
+
+
+@dataclass(frozen=True, slots=True)
+class WatchUpdate:
+    """What a watch tells at once."""
+
+    anew: bool
+    """Drop what was told before, events aside: all comes again."""
+    changed: tuple[tuple[WatchKey, WatchedValue], ...]
+    removed: tuple[WatchKey, ...]
+    complete: bool
+    """All is told up to now; else more follows at once."""
+
+
+async def watch(
+    connection: "Connection", topics: Sequence[str], groups: Sequence[str], *, all: bool
+) -> AsyncGenerator[WatchUpdate, None]:
+    """See `Client.watch`."""
+    from dss_client._backoff import Backoff
+    from dss_client._connection import PASSING
+
+    request = _request(topics, groups, private=all)
+    outage = Outage("the watching of the daemon", connection.endpoint.text)
+    backoff = Backoff()
+    began = False
+    while True:
+        try:
+            async with aclosing(_watched(connection, request)) as watched:
+                async for reply in watched:
+                    began = True
+                    backoff.reset()
+                    outage.ended()
+                    if reply.HasField("token"):
+                        request.token.CopyFrom(reply.token)
+                    yield _update(reply)
+        except WatchTooOld:
+            # The events of a daemon outlive it; nothing else that was told before counts any more.
+            request.token.revision = 0
+        except PASSING as error:
+            if not began or isinstance(error, Overloaded):
+                raise
+            outage.began(error)
+        await asyncio.sleep(backoff.pause_s())
+
+
+async def _watched(
+    connection: "Connection", request: "watch_pb2.WatchRequest"
+) -> AsyncGenerator["watch_pb2.WatchReply", None]:
+    """The replies of one call.
+
+    Raises:
+        DssError: the daemon refuses, or the connection was lost.
+    """
+    from dss_client._connection import ConnectionLostError
+
+    call = connection.watch.Watch(request)
+    try:
+        while (reply := await connection.read_or_end(call)) is not None:
+            yield reply
+    except ConnectionLostError as lost:
+        raise lost.reason from lost
+    finally:
+        call.cancel()
+
+
+def _request(
+    topics: Sequence[str], groups: Sequence[str], *, private: bool
+) -> "watch_pb2.WatchRequest":
+    from dss_api.v1 import watch_pb2
+
+    for topic in topics:
+        if topic not in TOPICS:
+            rule = f"it is one of {', '.join(TOPICS)}"
+            raise IllegalArgument(argument=f"topic {topic}", rule=rule)
+    numbers = [watch_pb2.WatchTopic.Value(f"WATCH_TOPIC_{topic.upper()}") for topic in topics]
+    return watch_pb2.WatchRequest(topics=numbers, groups=groups, all=private)
+
+
+def _update(reply: "watch_pb2.WatchReply") -> WatchUpdate:
+    return WatchUpdate(
+        anew=reply.anew,
+        changed=tuple(map(_item, reply.changed)),
+        removed=tuple(map(_key, reply.removed)),
+        complete=reply.HasField("token"),
+    )
+
+
+def _key(key: "watch_pb2.WatchedKey") -> WatchKey:
+    from dss_api.v1 import watch_pb2
+
+    topic = watch_pb2.WatchTopic.Name(key.topic).removeprefix("WATCH_TOPIC_").lower()
+    return WatchKey(topic, key.group, key.name)
+
+
+def _item(item: "watch_pb2.WatchedItem") -> tuple[WatchKey, WatchedValue]:
+    match item.WhichOneof("item"):
+        case "group":
+            group = group_from_wire(item.group)
+            return WatchKey("groups", f"{group.name}@{group.filter}", ""), group
+        case "event":
+            return WatchKey("events", "", str(item.event.number)), event_from_wire(item.event)
+        case "operation":
+            operation = operation_from_wire(item.operation)
+            return WatchKey("operations", "", str(operation.number)), operation
+        case "session":
+            session = session_from_wire(item.session)
+            return WatchKey("sessions", "", session.client_id), session
+        case _:
+            return _item_of_group(item)
+
+
+def _item_of_group(item: "watch_pb2.WatchedItem") -> tuple[WatchKey, WatchedValue]:
+    if item.HasField("member"):
+        member = _member(item.member)
+        return WatchKey("members", member.group, member.borrower_id), member
+    if item.HasField("grant"):
+        grant = _grant(item.grant)
+        return WatchKey("grants", grant.group, grant.stream), grant
+    lag = _lag(item.lag)
+    return WatchKey("lags", lag.group, lag.stream), lag
+
+
+def _member(member: "watch_pb2.WatchedMember") -> WatchedMember:
+    return WatchedMember(
+        group=member.group,
+        borrower_id=member.borrower_id.hex(),
+        client_id=member.client_id,
+        streams=member.streams,
+        connected_at_ms=member.connected_at_ms,
+    )
+
+
+def _grant(grant: "watch_pb2.WatchedGrant") -> WatchedGrant:
+    return WatchedGrant(
+        group=grant.group,
+        stream=grant.stream,
+        state=grant.state,
+        client_id=grant.client_id,
+        grant_epoch=grant.grant_epoch,
+        since_ms=grant.since_ms if grant.HasField("since_ms") else None,
+        stall=grant.stall,
+        pinned_to=grant.pinned_to,
+    )
+
+
+def _lag(lag: "watch_pb2.WatchedLag") -> WatchedLag:
+    return WatchedLag(
+        group=lag.group,
+        stream=lag.stream,
+        floor=lag.floor,
+        end=lag.end,
+        lag=lag.lag,
+        lag_exact=lag.lag_exact,
+        oldest_unacked_us=lag.oldest_unacked_us if lag.HasField("oldest_unacked_us") else None,
+    )

@@ -1,0 +1,281 @@
+"""Those who watch, and the one look that serves all of them.
+
+While somebody watches, a look is taken now and then of all that is watched by anybody; the board
+(`dssd.machines.watching`) says what changed. A watcher takes from the board when it has room: it
+has no queue here, only the revision that it was told last. Events come from the store by number,
+each once. Invariant: without a watcher nothing is looked at, and after a while nothing is kept.
+"""
+
+import asyncio
+import secrets
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing, contextmanager, suppress
+from dataclasses import dataclass
+from time import thread_time
+from typing import NamedTuple, NoReturn
+
+from dss_core.errors import Overloaded, Stopping, WatchTooOld
+from dssd.events.events import Events
+from dssd.events.limits import EVENTS_LISTED_MAX
+from dssd.events.selection import Selection
+from dssd.leaders.declarations import EXCLUSIVE
+from dssd.machines.watching import (
+    Board,
+    Change,
+    Forget,
+    Key,
+    Value,
+    WatchTopic,
+    changes_since,
+    step,
+)
+from dssd.questions.limits import (
+    WATCH_EVERY_S,
+    WATCH_KEPT_S,
+    WATCH_REPLY_ITEMS_MAX,
+    WATCH_REST_OF_LOOK,
+    WATCH_REST_S_MAX,
+    WATCHES_MAX,
+)
+from dssd.questions.watched import Looks, full_name
+from dssd.store.rows import GroupRow
+
+INSTANCE_BYTES = 8
+"""Two daemons, or two runs of one, hardly ever have the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a watcher wants to be told."""
+
+    topics: frozenset[WatchTopic]
+    groups: frozenset[str] = frozenset()
+    """NAME or NAME@FILTER; all where empty."""
+    private: bool = False
+
+    def takes(self, key: Key) -> bool:
+        """Whether it wants an item."""
+        return key.topic in self.topics and (
+            not key.group or self._takes(key.group, is_private=key.private)
+        )
+
+    def takes_group(self, group: GroupRow) -> bool:
+        """Whether it may want what belongs to a group."""
+        return self._takes(full_name(group), is_private=group.kind == EXCLUSIVE)
+
+    def _takes(self, name: str, *, is_private: bool) -> bool:
+        named = not self.groups or name in self.groups or name.partition("@")[0] in self.groups
+        return named and (self.private or not is_private)
+
+
+class Token(NamedTuple):
+    """From where to go on."""
+
+    instance: bytes
+    revision: int
+    """0: begin anew."""
+    event_number: int
+
+
+class Told(NamedTuple):
+    """What a watcher is told at once."""
+
+    anew: bool
+    """All comes again; what is not told is no more."""
+    changed: list[tuple[Key, Value]]
+    removed: list[Key]
+    token: Token | None
+    """All is told up to now."""
+
+
+@dataclass(slots=True)
+class _Watcher:
+    """Where one is."""
+
+    wanted: Wanted
+    revision: int
+    """All up to it was told."""
+    event_number: int
+    anew: bool
+    """Nothing was told yet, or all was forgotten."""
+    greeted: bool = False
+    """It has had an answer, if only that nothing changed."""
+    has_more_events: bool = False
+
+
+class Watches:
+    """Built once. `run` beside the calls looks while somebody watches."""
+
+    def __init__(self, looks: Looks, events: Events) -> None:
+        self._looks = looks
+        self._events = events
+        self._board = Board()
+        self._instance = secrets.token_bytes(INSTANCE_BYTES)
+        self._watchers: dict[object, Wanted] = {}
+        self._came = asyncio.Event()
+        """Somebody came since the last look began."""
+        self._begun = self._ended = 0
+        """Looks."""
+        self._waiting = 0
+        """Those who wait for their first look."""
+        self._told_of_events = 0
+        self._turned = asyncio.Event()
+        """Set, and made anew, when there may be more to tell."""
+        self._stopping = False
+
+    def stop(self) -> None:
+        """End every `watch`."""
+        self._stopping = True
+        self._wake()
+
+    async def run(self) -> NoReturn:
+        """Look while somebody watches."""
+        while True:
+            await self._somebody()
+            # Of the processor, with what others did meanwhile: a busy daemon is looked at less.
+            began_s = thread_time()
+            await self._look()
+            await self._rest((thread_time() - began_s) * WATCH_REST_OF_LOOK)
+
+    async def watch(self, wanted: Wanted, token: Token | None) -> AsyncGenerator[Told, None]:
+        """How things are, or what changed since a token; then each change.
+
+        Raises:
+            Overloaded: too many watch.
+            WatchTooOld: what was told before is forgotten.
+            Stopping: the daemon stops.
+            DssError: the store cannot be read.
+        """
+        revision = self._resumed(token)
+        watcher = _Watcher(wanted, revision, self._event_number(token), anew=not revision)
+        with self._watching(wanted):
+            await self._seen_once()
+            while not self._stopping:
+                turned = self._turned  # taken before: what comes meanwhile sets it
+                async with aclosing(self._pass(watcher)) as passing:
+                    async for told in passing:
+                        yield told
+                if not watcher.has_more_events:
+                    await turned.wait()
+        raise Stopping
+
+    async def _pass(self, watcher: _Watcher) -> AsyncGenerator[Told, None]:
+        """All that there is to tell now, in replies of a bounded size."""
+        top = self._board.revision
+        changes = changes_since(self._board, watcher.revision)
+        if changes is None:
+            raise WatchTooOld
+        events = await self._new_events(watcher)
+        wanted = [change for change in changes if watcher.wanted.takes(change.key)]
+        for at in range(0, max(1, len(wanted)), WATCH_REPLY_ITEMS_MAX):
+            changed, removed = self._latest(wanted[at : at + WATCH_REPLY_ITEMS_MAX])
+            token = None
+            if at + WATCH_REPLY_ITEMS_MAX >= len(wanted):
+                changed += events
+                token = Token(self._instance, top, watcher.event_number)
+            if changed or removed or not watcher.greeted:
+                yield Told(watcher.anew, changed, removed, token)
+                watcher.anew, watcher.greeted = False, True
+        watcher.revision = top
+
+    def _latest(self, changes: list[Change]) -> tuple[list[tuple[Key, Value]], list[Key]]:
+        """Items as they are, and those that are gone; what changed meanwhile comes later."""
+        changed: list[tuple[Key, Value]] = []
+        removed: list[Key] = []
+        for revision, key in changes:
+            entry = self._board.entries.get(key)
+            if entry is not None and entry.revision == revision:
+                changed.append((key, entry.value))
+            elif self._board.gone.get(key) == revision:
+                removed.append(key)
+        return changed, removed
+
+    async def _new_events(self, watcher: _Watcher) -> list[tuple[Key, Value]]:
+        watcher.has_more_events = False
+        events, after = self._events, watcher.event_number
+        if WatchTopic.EVENTS not in watcher.wanted.topics or events.last_number <= after:
+            return []
+        page = await events.first_after(Selection(), after, EVENTS_LISTED_MAX)
+        watcher.event_number, watcher.has_more_events = page.last, not page.is_whole
+        return [(Key(WatchTopic.EVENTS, "", str(each.number)), each) for each in page.events]
+
+    def _resumed(self, token: Token | None) -> int:
+        """The revision that was told last; 0: none."""
+        if token is None or not token.revision:
+            return 0
+        known = token.instance == self._instance
+        if not known or changes_since(self._board, token.revision) is None:
+            raise WatchTooOld
+        return token.revision
+
+    def _event_number(self, token: Token | None) -> int:
+        """The event behind which it begins."""
+        if token is None:
+            return self._events.last_number
+        if token.instance != self._instance and token.event_number > self._events.last_number:
+            return 0  # the daemon came back with another store: all in it is new
+        return token.event_number
+
+    @contextmanager
+    def _watching(self, wanted: Wanted) -> Iterator[None]:
+        if len(self._watchers) >= WATCHES_MAX:
+            raise Overloaded(what="Watching", limit=f"{WATCHES_MAX} calls")
+        watcher = object()
+        self._watchers[watcher] = wanted
+        self._came.set()
+        try:
+            yield
+        finally:
+            del self._watchers[watcher]
+
+    async def _seen_once(self) -> None:
+        """Wait for a look that knew what all want who are here now."""
+        wanted = self._begun + 1
+        self._waiting += 1
+        try:
+            while self._ended < wanted and not self._stopping:
+                await self._turned.wait()
+        finally:
+            self._waiting -= 1
+
+    async def _somebody(self) -> None:
+        """Wait until somebody watches; forget all meanwhile if it takes long."""
+        while not self._watchers:
+            self._came.clear()
+            try:
+                async with asyncio.timeout(WATCH_KEPT_S if self._board.entries else None):
+                    await self._came.wait()
+            except TimeoutError:
+                self._board, _ = step(self._board, Forget())
+                self._looks.forget()
+
+    async def _look(self) -> None:
+        self._came.clear()
+        self._begun += 1
+        every = list(self._watchers.values())
+        topics = frozenset[WatchTopic]().union(*(wanted.topics for wanted in every))
+        looking = self._looks.look(
+            topics, lambda group: any(wanted.takes_group(group) for wanted in every)
+        )
+        moved = False
+        async with aclosing(looking) as found:
+            async for given in found:
+                self._board, effects = step(self._board, given)
+                moved = moved or bool(effects)
+        self._ended = self._begun
+        told_of, self._told_of_events = self._told_of_events, self._events.last_number
+        if moved or self._waiting or told_of != self._told_of_events:
+            self._wake()
+
+    async def _rest(self, rest_s: float) -> None:
+        """Let others work; somebody who comes is served soon."""
+        await asyncio.sleep(WATCH_EVERY_S)
+        longer_s = min(rest_s, WATCH_REST_S_MAX) - WATCH_EVERY_S
+        if longer_s > 0 and self._watchers:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(longer_s):
+                    await self._came.wait()
+
+    def _wake(self) -> None:
+        turned, self._turned = self._turned, asyncio.Event()
+        turned.set()

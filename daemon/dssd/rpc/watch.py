@@ -1,0 +1,158 @@
+"""The servicer of `Watch`: decodes, asks the watches, encodes."""
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from typing import Any
+
+import grpc.aio
+
+from dss_api.v1 import watch_pb2, watch_pb2_grpc
+from dss_core.errors import IllegalArgument
+from dss_core.filters import SubscriptionFilter
+from dssd.events.model import KeptEvent
+from dssd.machines.watching import Key, Value, WatchTopic
+from dssd.questions.limits import WATCHED_GROUPS_MAX
+from dssd.questions.overviews import Overview
+from dssd.questions.watched import WatchedGrant, WatchedLag, WatchedMember
+from dssd.questions.watches import Token, Told, Wanted, Watches
+from dssd.rpc.events import HIGHEST_NUMBER, event_message
+from dssd.rpc.groups import group_message
+from dssd.rpc.operation_messages import listed_message
+from dssd.rpc.sessions import summary_message
+from dssd.sessions.listing import SessionView
+from dssd.store.rows import OperationRow
+
+Context = grpc.aio.ServicerContext[Any, Any]
+
+_TOPIC_NUMBERS = {
+    WatchTopic.GROUPS: watch_pb2.WATCH_TOPIC_GROUPS,
+    WatchTopic.MEMBERS: watch_pb2.WATCH_TOPIC_MEMBERS,
+    WatchTopic.GRANTS: watch_pb2.WATCH_TOPIC_GRANTS,
+    WatchTopic.LAGS: watch_pb2.WATCH_TOPIC_LAGS,
+    WatchTopic.EVENTS: watch_pb2.WATCH_TOPIC_EVENTS,
+    WatchTopic.OPERATIONS: watch_pb2.WATCH_TOPIC_OPERATIONS,
+    WatchTopic.SESSIONS: watch_pb2.WATCH_TOPIC_SESSIONS,
+}
+_TOPICS = {number: topic for topic, number in _TOPIC_NUMBERS.items()}
+
+
+class WatchServicer(watch_pb2_grpc.WatchServicer):
+    """Serves who wants to see how things change."""
+
+    def __init__(self, watches: Watches) -> None:
+        self._watches = watches
+
+    async def Watch(
+        self, request: watch_pb2.WatchRequest, context: Context
+    ) -> AsyncGenerator[watch_pb2.WatchReply, None]:
+        """How things are, then each change."""
+        watching = self._watches.watch(_wanted(request), _token(request))
+        async with aclosing(watching) as found:
+            async for told in found:
+                yield _reply(told)
+
+
+def _wanted(request: watch_pb2.WatchRequest) -> Wanted:
+    if len(request.groups) > WATCHED_GROUPS_MAX:
+        raise IllegalArgument(argument="groups", rule=f"at most {WATCHED_GROUPS_MAX}")
+    return Wanted(
+        _topics(request.topics), frozenset(map(_group_name, request.groups)), private=request.all
+    )
+
+
+def _topics(numbers: "Sequence[watch_pb2.WatchTopic.ValueType]") -> frozenset[WatchTopic]:
+    if not set(numbers) <= _TOPICS.keys():
+        raise IllegalArgument(argument="topics", rule=f"they are of {', '.join(WatchTopic)}")
+    return frozenset(_TOPICS[number] for number in numbers) or frozenset(WatchTopic)
+
+
+def _group_name(written: str) -> str:
+    if not written.startswith("$"):
+        return written
+    parsed = SubscriptionFilter.parse(written)
+    return f"{parsed.group}@{parsed.filter}" if parsed.group else written
+
+
+def _token(request: watch_pb2.WatchRequest) -> Token | None:
+    if not request.HasField("token"):
+        return None
+    token = request.token
+    for number in (token.revision, token.event_number):
+        if number > HIGHEST_NUMBER:
+            raise IllegalArgument(argument="token", rule="it is that of a reply")
+    return Token(token.instance, token.revision, token.event_number)
+
+
+def _reply(told: Told) -> watch_pb2.WatchReply:
+    return watch_pb2.WatchReply(
+        anew=told.anew,
+        changed=[_item(value) for _, value in told.changed],
+        removed=[_key(key) for key in told.removed],
+        token=None if told.token is None else watch_pb2.WatchToken(**told.token._asdict()),
+    )
+
+
+def _key(key: Key) -> watch_pb2.WatchedKey:
+    return watch_pb2.WatchedKey(
+        topic=_TOPIC_NUMBERS[key.topic],
+        group=key.group,
+        name=key.name,
+    )
+
+
+def _item(value: Value) -> watch_pb2.WatchedItem:
+    item = watch_pb2.WatchedItem()
+    match value:
+        case Overview():
+            item.group.CopyFrom(group_message(value))
+        case WatchedMember():
+            item.member.CopyFrom(_member(value))
+        case WatchedGrant():
+            item.grant.CopyFrom(_grant(value))
+        case WatchedLag():
+            item.lag.CopyFrom(_lag(value))
+        case KeptEvent():
+            item.event.CopyFrom(event_message(value))
+        case OperationRow():
+            item.operation.CopyFrom(listed_message(value))
+        case SessionView():
+            item.session.CopyFrom(summary_message(value))
+        case _:
+            raise AssertionError(f"nothing that is watched: {value!r}")
+    return item
+
+
+def _member(member: WatchedMember) -> watch_pb2.WatchedMember:
+    return watch_pb2.WatchedMember(
+        group=member.group,
+        borrower_id=member.borrower_id,
+        client_id=member.client_id,
+        streams=member.streams,
+        connected_at_ms=member.connected_at_ms,
+    )
+
+
+def _grant(grant: WatchedGrant) -> watch_pb2.WatchedGrant:
+    return watch_pb2.WatchedGrant(
+        group=grant.group,
+        stream=grant.stream,
+        state=grant.state,
+        client_id=grant.client_id,
+        grant_epoch=grant.grant_epoch,
+        since_ms=grant.since_ms,
+        stall=grant.stall,
+        pinned_to=grant.pinned_to,
+    )
+
+
+def _lag(watched: WatchedLag) -> watch_pb2.WatchedLag:
+    lag = watched.lag
+    return watch_pb2.WatchedLag(
+        group=watched.group,
+        stream=watched.stream,
+        floor=lag.floor,
+        end=lag.end,
+        lag=lag.lag,
+        lag_exact=lag.exact,
+        oldest_unacked_us=lag.oldest_us,
+    )

@@ -1,0 +1,102 @@
+"""``dssctl watch`` and ``groups ls --watch`` against a daemon process."""
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import IO, Any, Protocol
+
+import pytest
+
+from dss_api.v1 import groups_pb2
+from dss_client import Group, WatchKey, WatchUpdate
+from dss_client.groups import group_from_wire
+from dssctl.commands.groups import _Watched
+from support.daemon_process import STOP_S_MAX
+from support.dssctl_call import Completed, environment
+
+
+class Daemon(Protocol):
+    endpoint: str
+
+    def dssctl(self, *arguments: str, stdin: bytes = b"") -> Completed: ...
+
+
+@contextmanager
+def following(daemon: Daemon, *arguments: str) -> Iterator[IO[bytes]]:
+    """What a command prints until it is interrupted."""
+    command = (sys.executable, "-m", "dssctl", "--endpoint", daemon.endpoint, *arguments)
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment()
+    )
+    assert process.stdout is not None
+    try:
+        yield process.stdout
+        process.send_signal(signal.SIGINT)
+    finally:
+        process.communicate(timeout=STOP_S_MAX)
+    assert process.returncode == 130
+
+
+def next_line(out: IO[bytes], **fields: object) -> dict[str, Any]:
+    """The next line with these fields."""
+    while True:
+        line: dict[str, Any] = json.loads(out.readline())
+        if all(line[name] == value for name, value in fields.items()):
+            return line
+
+
+def test_changes_are_printed_as_they_come(daemon: Daemon) -> None:
+    assert daemon.dssctl("topics", "create", "orders", "--partitions", "1").returncode == 0
+    create = ("groups", "create", "g@orders/#", "--start", "earliest")
+    with (
+        following(daemon, "watch", "groups", "lags", "-g", "g", "-o", "jsonl") as lines,
+        following(daemon, "groups", "ls", "--watch") as table,
+    ):
+        assert daemon.dssctl(*create).returncode == 0
+        shown = next_line(lines, topic="lags", name="orders/0/0")
+        assert (shown["group"], shown["change"], shown["value"]["lag"]) == ("g@orders/#", "is", 0)
+        assert table.readline().split()[:3] == [b"NAME", b"FILTER", b"STATE"]
+        assert table.readline().split()[:3] == [b"g", b"orders/#", b"idle"]
+        assert daemon.dssctl("produce", "orders", stdin=b"x\n").returncode == 0
+        while next_line(lines, topic="groups")["value"]["lag"] != 1:
+            pass
+        assert table.readline().split()[5] == b"1"
+        assert daemon.dssctl("groups", "rm", "g", "-y").returncode == 0
+        assert next_line(lines, change="gone", topic="groups")["value"] is None
+        assert table.readline().split()[2] == b"removed"
+
+
+def test_what_cannot_be_watched_is_refused(daemon: Daemon) -> None:
+    refused = daemon.dssctl("watch", "cats")
+    assert refused.returncode == 2
+    assert b"groups, members, grants, lags, events, operations, sessions" in refused.stderr
+    both = daemon.dssctl("groups", "ls", "--watch", "--sort", "lag")
+    assert both.returncode == 2
+
+
+@pytest.fixture
+def group() -> Group:
+    """A group as a client has it."""
+    return group_from_wire(
+        groups_pb2.Group(
+            name="g",
+            filter="orders/#",
+            state="idle",
+            kind=groups_pb2.GROUP_KIND_SHARED,
+            protocol=groups_pb2.GROUP_PROTOCOL_BORROW,
+            on_damage=groups_pb2.ON_DAMAGE_PASS,
+        )
+    )
+
+
+def test_a_group_that_went_while_nobody_heard_is_printed_as_removed(group: Group) -> None:
+    watched = _Watched()
+    key = WatchKey("groups", f"{group.name}@{group.filter}", "")
+    there = WatchUpdate(True, ((key, group),), (), complete=True)
+    assert [row["state"] for row in watched.rows(there)] == [group.state]
+    assert list(watched.rows(there)) == []
+    nothing = WatchUpdate(True, (), (), complete=True)
+    assert [row["state"] for row in watched.rows(nothing)] == ["removed"]
