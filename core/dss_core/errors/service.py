@@ -34,7 +34,10 @@ class OutcomeUnknown(DssError):
 
     code = "DSS5003"
     sentence = "The connection was lost before the answer came."
-    hint = "Send again with the same producer: it is stored once."
+    hint = (
+        "It may have been carried out: look before you repeat it. A producer may send again, and a "
+        "change with an operation id may be asked for again: each happens once."
+    )
     grpc_status = "UNAVAILABLE"
     exit_code = ExitCode.TIMEOUT
     definite = False

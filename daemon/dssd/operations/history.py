@@ -207,7 +207,7 @@ class History:
     def _enter(self, row: OperationRow) -> None:
         self._by_number[row.number] = row
         self._by_id[row.operation_id] = row.number
-        if row.state == DONE and row.before == row.after == NOTHING:
+        if changed_nothing(row):
             self._idle.add(row.number)
         size = sum(len(text) for text in (row.asked, row.change, row.before, row.after))
         self._details_bytes += size - self._detailed.get(row.number, 0)
@@ -226,3 +226,8 @@ class History:
                 surplus -= self._detailed[number]
                 self._details_bytes -= self._detailed.pop(number)
                 self._by_number[number] = replace(row, asked="", change="", before="", after="")
+
+
+def changed_nothing(row: OperationRow) -> bool:
+    """Whether there was nothing to do; the operation with its details."""
+    return row.state == DONE and row.before == row.after == NOTHING

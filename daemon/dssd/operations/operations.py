@@ -55,6 +55,7 @@ from dssd.operations.history import (
     RUNNING,
     UNENDED,
     History,
+    changed_nothing,
 )
 from dssd.operations.limits import (
     OPERATION_ID_BYTES_MAX,
@@ -67,6 +68,8 @@ from dssd.store.rows import GroupRow, MadeMoveRow, OperationRow, PendingMoveRow
 from dssd.store.uninterrupted import finished
 
 OWN_ID_PREFIX = "dssd-"
+CHANGED_NOTHING = "it changed nothing"
+"""Why an operation that found nothing to do cannot be taken back."""
 """Of the ids of operations that were applied without one."""
 
 
@@ -287,8 +290,9 @@ class Operations:
         if row.undone_by:
             why = f"operation {row.undone_by} took it back already"
             raise NotUndoable(number=number, kind=row.kind, why=why)
-        if row.not_undoable_because:
-            raise NotUndoable(number=number, kind=row.kind, why=row.not_undoable_because)
+        why_not = CHANGED_NOTHING if changed_nothing(row) else row.not_undoable_because
+        if why_not:
+            raise NotUndoable(number=number, kind=row.kind, why=why_not)
         if row.group_id and not self._groups.has(row.group_id):
             raise NotUndoable(number=number, kind=row.kind, why="its group was removed")
         plan = await self._kinds.of_operation(row).plan_undo(row)
@@ -347,7 +351,9 @@ class Operations:
             failure="",
             undoes=plan.undoes,
             undone_by=0,
-            not_undoable_because=plan.not_undoable_because,
+            not_undoable_because=(
+                CHANGED_NOTHING if plan.nothing_to_do else plan.not_undoable_because
+            ),
         )
         group = None if begun.group is None else replace(begun.group, revision=revision)
         await self._commit(row, begun, group)
