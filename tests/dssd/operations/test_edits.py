@@ -129,20 +129,6 @@ async def test_an_edit_to_what_is_there_changes_nothing(works: Works) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    "change", [EditGroup("billing", WAIT_MS), EditTopic("orders", no_retention_ms=True)]
-)
-async def test_an_edit_that_changed_nothing_is_taken_back_to_no_effect(
-    works: Works, change: Change
-) -> None:
-    await works.plant.topic("orders", 1)
-    await works.plant.group("$share/billing/orders/#")
-    edit = await works.apply(change)
-    undo = await works.apply(Undo(edit.number))
-    assert (undo.state, undo.revision, undo.undoes) == ("done", edit.revision, edit.number)
-    assert (await works.apply(Undo(undo.number))).state == "done"
-
-
 async def test_an_edit_of_a_topic_changes_what_it_names_and_is_taken_back(works: Works) -> None:
     await works.plant.catalogue.create(NewTopic("orders", 2, retention_bytes=77))
     first = (await topic_row(works)).revision

@@ -9,6 +9,7 @@ from dssd.operations.changes import (
     Change,
     Direction,
     EditGroup,
+    EditTopic,
     MoveCursors,
     PauseGroup,
     Rebalance,
@@ -33,6 +34,7 @@ TO_ANN = TransferGrant("billing", "orders/0/0", "ann")
         ([], Rebalance("billing")),
         ([], MoveCursors("billing", Direction.REWIND, (), ToEarliest())),
         ([EditGroup("billing", ack_wait_ms=5_000)], EditGroup("billing", ack_wait_ms=5_000)),
+        ([], EditTopic("orders", no_retention_ms=True)),
     ],
     ids=lambda given: type(given).__name__ if not isinstance(given, Sequence) else "",
 )
