@@ -169,8 +169,9 @@ async def run_program(name: str, *arguments: str) -> dict[str, Any]:
 class Daemon:
     """A daemon on one directory, in one life after the other. Built by `running_daemon`."""
 
-    def __init__(self, directory: Path, tasks: asyncio.TaskGroup) -> None:
+    def __init__(self, directory: Path, tasks: asyncio.TaskGroup, options: Sequence[str]) -> None:
         self.directory = directory
+        self._options = options
         self._tasks = tasks
         self._lives: list[Process] = []
 
@@ -183,7 +184,7 @@ class Daemon:
         """Begin a life; it listens when this returns."""
         command = (
             *(sys.executable, "-m", "dssd", "serve"),
-            *("--data-dir", str(self.directory), "--listen", self.endpoint),
+            *("--data-dir", str(self.directory), "--listen", self.endpoint, *self._options),
         )
         life = await Process.start(self._tasks, "dssd", command, ready_mark=LISTENING)
         self._lives.append(life)
@@ -198,12 +199,12 @@ class Daemon:
 
 
 @contextlib.asynccontextmanager
-async def running_daemon() -> AsyncIterator[Daemon]:
+async def running_daemon(*options: str) -> AsyncIterator[Daemon]:
     """A daemon on a fresh directory, which goes when the block ends."""
     directory = Path(tempfile.mkdtemp(prefix="dss-bench-"))
     try:
         async with asyncio.TaskGroup() as tasks:
-            daemon = Daemon(directory, tasks)
+            daemon = Daemon(directory, tasks, options)
             try:
                 await daemon.start()
                 yield daemon

@@ -8,11 +8,11 @@ machine does matters little; what else the daemon does counts. Five hundred grou
 import asyncio
 import contextlib
 import statistics
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from pathlib import Path
 
 from processes import Daemon, run_program, within
+from processor_time import Meter
 from workload import KEYS, TOPIC
 
 import dss_client
@@ -23,7 +23,6 @@ STREAMS = 64
 WIDE = "wide"
 LAG_RECORDS = 1_000_000
 FRAME_RECORDS = 1_000
-CALLS = 9
 UNSENT = b"a key that nobody sent"
 SETTLE_SECONDS_MAX = 60.0
 POLL_S = 0.1
@@ -48,7 +47,7 @@ class Answered:
 async def answered(daemon: Daemon) -> Answered:
     """Ask a fresh daemon."""
     async with dss_client.connect(endpoint=daemon.endpoint) as client:
-        meter = _Meter((await client.daemon.status()).pid)
+        meter = Meter((await client.daemon.status()).pid)
         await _fill(client, daemon)
         async with _members(daemon, client):
             await client.groups.list()
@@ -104,26 +103,3 @@ async def _members(daemon: Daemon, client: dss_client.Client) -> AsyncIterator[N
             while len(await client.groups.list(filter="members>0")) < LIVE_GROUPS:  # noqa: ASYNC110 - a list alone tells
                 await asyncio.sleep(POLL_S)
         yield
-
-
-class _Meter:
-    """Times calls by the processor time of a daemon."""
-
-    def __init__(self, pid: int) -> None:
-        self._tasks = Path(f"/proc/{pid}/task")
-
-    async def median_ms(self, call: Callable[[], Awaitable[object]], calls: int = CALLS) -> float:
-        """Of so many calls."""
-        took = []
-        for _ in range(calls):
-            began_ns = self._spent_ns()
-            await call()
-            took.append((self._spent_ns() - began_ns) / 1e6)
-        return statistics.median(took)
-
-    def _spent_ns(self) -> int:
-        spent_ns = 0
-        for task in self._tasks.iterdir():
-            with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # the thread ended
-                spent_ns += int((task / "schedstat").read_text().split()[0])
-        return spent_ns

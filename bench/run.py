@@ -17,6 +17,7 @@ import failover
 import questions
 import refusals
 import rewind
+import scrapes
 from processes import Daemon, run_program, running_daemon, started_program, within
 from results import RESULTS, Row, write
 from rich.console import Console
@@ -77,6 +78,10 @@ def rows() -> dict[str, Row]:
         "rewound_done": Row("  the operation is done", "ms", "<= 1,000"),
         "rewound_frozen": Row("  one member frozen, those of the others", "ms", "<= 1,000"),
         "rewound_frozen_done": Row("  the operation is done, behind the lease", "ms", ""),
+        "unscraped": Row("produce, 500 groups of 64 streams, not scraped", million, "baseline"),
+        "scraped": Row("  a scrape each second", million, "", "not scraped", ">= 0.97"),
+        "scrape": Row("  one scrape, from request to answer", "ms", ""),
+        "scrape_cost": Row("  processor time of one scrape", "ms", "<= 30"),
         "listed": Row("500 groups of 64 streams listed and sorted", "ms", "<= 100"),
         "listed_grown": Row("  after records came in all streams", "ms", "<= 100"),
         "why_offset": Row("why, an offset at a million records of lag", "ms", "<= 50"),
@@ -217,6 +222,18 @@ async def questions_round(table: dict[str, Row]) -> None:
     table["why_absent"].add(took.absent_key_ms)
 
 
+async def scrapes_round(table: dict[str, Row]) -> None:
+    port = scrapes.free_port()
+    async with running_daemon("--metrics", f"127.0.0.1:{port}") as daemon:
+        await scrapes.fill(daemon)
+        cost_ms = await scrapes.cost_ms(daemon, port)
+        unscraped, scraped, took_ms = await scrapes.rates(daemon, port)
+    table["unscraped"].add(unscraped)
+    table["scraped"].add(scraped, unscraped)
+    table["scrape"].add(took_ms)
+    table["scrape_cost"].add(cost_ms)
+
+
 PARTS = {
     "produce": produce_round,
     "consume": consume_round,
@@ -226,6 +243,7 @@ PARTS = {
     "failover": failover_round,
     "rewind": rewind_round,
     "questions": questions_round,
+    "scrapes": scrapes_round,
 }
 
 

@@ -66,7 +66,7 @@ async def collected(watched: Watched) -> Readings:
     _put_log(readings, watched)
     await turn.give_way()
     await _put_sessions(readings, watched)
-    await _put_disk(readings, watched.data_dir)
+    await put_disk(readings, watched.data_dir)
     overviews = await watched.overviews.all()
     await put_groups(readings, overviews, watched.clock.wall_us())
     return readings
@@ -127,9 +127,13 @@ async def _put_sessions(readings: Readings, watched: Watched) -> None:
     readings.put("dss_sessions_without_credit", credit.exhausted)
 
 
-async def _put_disk(readings: Readings, data_dir: Path) -> None:
-    # In a thread: a disk that hangs must not hold the loop.
-    usage = await asyncio.to_thread(shutil.disk_usage, data_dir)
+async def put_disk(readings: Readings, data_dir: Path) -> None:
+    """How full the file system is."""
+    try:
+        # In a thread: a disk that hangs must not hold the loop.
+        usage = await asyncio.to_thread(shutil.disk_usage, data_dir)
+    except OSError:
+        return  # it is gone, and whoever writes to it finds out: these two have no value
     readings.put("dss_disk_free_bytes", usage.free)
     readings.put("dss_disk_size_bytes", usage.total)
 

@@ -37,6 +37,7 @@ async def test_a_daemon_tells_what_it_did_and_what_it_holds() -> None:
             async with client.producer("orders") as producer:
                 for _ in range(10):
                     await producer.send(b"x", key=b"k")
+            await client.groups.create("$share/unread/orders/#", start="earliest")
             with pytest.raises(TopicNotFound):
                 await client.topics.describe("missing")
             async with client.subscribe("$share/g/orders/#", start="earliest") as subscription:
@@ -46,6 +47,11 @@ async def test_a_daemon_tells_what_it_did_and_what_it_holds() -> None:
                     await record.ack()
                     break
         values = await scraped(daemon)
+    # Groups that nobody reads, and errors that clients get, are what alerts go by.
+    assert values['dss_group_lag_records{filter="orders/#",group="unread"}'] == 10
+    assert values['dss_group_members{filter="orders/#",group="unread"}'] == 0
+    assert 0 < values['dss_group_lag_seconds{filter="orders/#",group="unread"}'] < 600
+    assert values['dss_groups{state="idle"}'] >= 1
     assert values["dss_stored_records_total"] == 10
     assert values["dss_stored_bytes_total"] < values["dss_log_bytes"]
     assert values["dss_append_duration_seconds_count"] >= 1

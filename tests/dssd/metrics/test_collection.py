@@ -1,9 +1,10 @@
-"""What is shown of groups is bounded, however many there are."""
+"""What is shown of groups is bounded, however many there are, and a look breaks nothing."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 from dssd.machines.fate import Counts
-from dssd.metrics.collection import OTHERS, put_groups
+from dssd.metrics.collection import OTHERS, put_disk, put_groups
 from dssd.metrics.limits import GROUPS_LABELLED_MAX
 from dssd.metrics.readings import Readings
 from dssd.questions.overviews import Overview
@@ -54,3 +55,15 @@ async def test_groups_beyond_the_bound_are_summed() -> None:
     assert found["dss_group_lag_records", OTHERS] == 0 + 1 + 2
     assert found["dss_group_members", OTHERS] == 6
     assert found["dss_groups", "active"] == most + 3
+
+
+async def test_a_data_directory_that_is_gone_costs_its_values_only(tmp_path: Path) -> None:
+    readings = Readings()
+    await put_disk(readings, tmp_path)
+    assert {family.name for family in readings.families()} == {
+        "dss_disk_free_bytes",
+        "dss_disk_size_bytes",
+    }
+    without = Readings()
+    await put_disk(without, tmp_path / "gone")
+    assert list(without.families()) == []
