@@ -176,7 +176,7 @@ def _look(board: Board, scope: Scope, items: Mapping[Key, Value]) -> None:
         _remove(board, key)
     for key, value in items.items():
         known = board.entries.get(key)
-        if known is None or known.value != value:
+        if known is None or (known.value is not value and known.value != value):
             _put(board, key, value)
     if items:
         board.scopes[scope] = set(items)
