@@ -18,6 +18,7 @@ import questions
 import refusals
 import rewind
 import scrapes
+import watched
 from processes import Daemon, run_program, running_daemon, started_program, within
 from results import RESULTS, Row, write
 from rich.console import Console
@@ -39,6 +40,7 @@ PREBUILT = "bench/programs/produce_prebuilt.py"
 BARE = "bench/programs/bare_server.py, bare_client.py"
 OBJECTS = "bench/programs/objects.py"
 ECHO = "bench/programs/echo_server.py, synced"
+UNWATCHED = "the same without"
 RESTS = "the same records, but for their rests"
 
 
@@ -87,6 +89,8 @@ def rows() -> dict[str, Row]:
         "why_offset": Row("why, an offset at a million records of lag", "ms", "<= 50"),
         "why_key": Row("  a key with open records", "ms", "<= 50"),
         "why_absent": Row("  a key that no record has", "ms", "<= 50"),
+        "plain": Row("consume, by record, beside 200 idle groups", million, "baseline"),
+        "watched": Row("  while a dashboard watches all", million, "", UNWATCHED, ">= 0.97"),
     }
 
 
@@ -234,6 +238,20 @@ async def scrapes_round(table: dict[str, Row]) -> None:
     table["scrape_cost"].add(cost_ms)
 
 
+async def watched_round(table: dict[str, Row]) -> None:
+    async with running_daemon() as daemon:
+        await fresh_topic(daemon)
+        filled = await run_program(
+            "produce_prebuilt", daemon.endpoint, str(CONSUME_RECORDS), "1000"
+        )
+        records = str(filled["records"])
+        rates = await watched.compared(
+            daemon, lambda name: throughput("consume", daemon.endpoint, "record", name, records)
+        )
+    table["plain"].add(rates.plain)
+    table["watched"].add(rates.watched, rates.plain)
+
+
 PARTS = {
     "produce": produce_round,
     "consume": consume_round,
@@ -244,6 +262,7 @@ PARTS = {
     "rewind": rewind_round,
     "questions": questions_round,
     "scrapes": scrapes_round,
+    "watched": watched_round,
 }
 
 

@@ -5,17 +5,19 @@ next revision; what is missing leaves a tombstone. Whoever was told all up to a 
 what has a higher one: each item once, as it is then. So a slow watcher costs nothing but its
 number, and nothing here knows how many watchers there are.
 
-Invariant: `changes_since` of a revision, applied to the items of that revision, gives the items of
-now. Where tombstones were dropped that would be needed, it answers None: one must begin anew.
+Invariant: all that `changes_after` gives after a known revision, applied to the items of that
+revision, gives the items of now. A revision is no longer known where tombstones were dropped that
+would be needed: then one must begin anew. A call takes a bounded time, however much changed.
 """
 
-from collections.abc import Iterator, Mapping
+from bisect import bisect_right
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from itertools import takewhile
+from itertools import islice
 from typing import NamedTuple, assert_never
 
-from dssd.limits import WATCH_TOMBSTONES_MAX
+from dssd.limits import WATCH_STALE_MIN, WATCH_TOMBSTONES_MAX
 
 
 class WatchTopic(StrEnum):
@@ -91,11 +93,20 @@ class Entry(NamedTuple):
     value: Value
 
 
-class Change(NamedTuple):
-    """An item that changed, or went."""
+class Turn(NamedTuple):
+    """That an item changed, or went; stale once it did so again."""
 
     revision: int
     key: Key
+
+
+class Changes(NamedTuple):
+    """Some of what changed."""
+
+    changed: list[tuple[Key, Value]]
+    removed: list[Key]
+    last: int
+    """All up to this revision was looked at."""
 
 
 @dataclass(slots=True)
@@ -105,8 +116,9 @@ class Board:
     revision: int = 0
     oldest: int = 0
     """Who was told less than this must begin anew."""
+    turns: list[Turn] = field(default_factory=list)
+    """By revision, stale ones too."""
     entries: dict[Key, Entry] = field(default_factory=dict)
-    """By revision."""
     gone: dict[Key, int] = field(default_factory=dict)
     """Tombstones, by revision."""
     scopes: dict[Scope, set[Key]] = field(default_factory=dict)
@@ -131,28 +143,32 @@ def step(board: Board, given: WatchInput) -> tuple[Board, tuple[Moved, ...]]:
     return board, (Moved(board.revision),) if board.revision != before else ()
 
 
-def changes_since(board: Board, revision: int) -> list[Change] | None:
-    """What changed after a revision, in that order; None: one must begin anew.
+def is_known(board: Board, revision: int) -> bool:
+    """Whether it can be said what changed after a revision."""
+    return board.oldest <= revision <= board.revision
 
-    After 0 it is all that there is.
+
+def changes_after(board: Board, after: int, up_to: int, turns_max: int) -> Changes:
+    """What changed after a revision and up to another, as it is now, from so many turns.
+
+    What changed again behind the second one is left to later. After 0 it is all that there is.
     """
-    if revision and not board.oldest <= revision <= board.revision:
-        return None
-    found = [Change(at, key) for at, key in _newer(board, revision)]
-    if revision:
-        gone = takewhile(lambda each: each[1] > revision, reversed(board.gone.items()))
-        found += [Change(at, key) for key, at in gone]
-        found.sort()
-    else:
-        found.reverse()
-    return found
+    at = bisect_right(board.turns, after, key=_revision)
+    changes = Changes([], [], up_to)
+    for revision, key in islice(board.turns, at, at + turns_max):
+        if revision > up_to:
+            return changes
+        entry = board.entries.get(key)
+        if entry is not None and entry.revision == revision:
+            changes.changed.append((key, entry.value))
+        elif board.gone.get(key) == revision:
+            changes.removed.append(key)
+    more = at + turns_max < len(board.turns)
+    return changes._replace(last=board.turns[at + turns_max - 1].revision) if more else changes
 
 
-def _newer(board: Board, revision: int) -> Iterator[tuple[int, Key]]:
-    for key, entry in reversed(board.entries.items()):
-        if entry.revision <= revision:
-            return
-        yield entry.revision, key
+def _revision(turn: Turn) -> int:
+    return turn.revision
 
 
 def _look(board: Board, scope: Scope, items: Mapping[Key, Value]) -> None:
@@ -160,25 +176,35 @@ def _look(board: Board, scope: Scope, items: Mapping[Key, Value]) -> None:
         _remove(board, key)
     for key, value in items.items():
         known = board.entries.get(key)
-        if known is None or known.value != value:
+        if known is None or (known.value is not value and known.value != value):
             _put(board, key, value)
     if items:
         board.scopes[scope] = set(items)
     else:
         board.scopes.pop(scope, None)
+    if len(board.turns) > 2 * (len(board.entries) + len(board.gone)) + WATCH_STALE_MIN:
+        board.turns = [turn for turn in board.turns if _counts(board, turn)]
+
+
+def _counts(board: Board, turn: Turn) -> bool:
+    entry = board.entries.get(turn.key)
+    at = board.gone.get(turn.key) if entry is None else entry.revision
+    return at == turn.revision
+
+
+def _turn(board: Board, key: Key) -> int:
+    board.revision += 1
+    board.turns.append(Turn(board.revision, key))
+    return board.revision
 
 
 def _put(board: Board, key: Key, value: Value) -> None:
-    board.revision += 1
     board.gone.pop(key, None)
-    board.entries.pop(key, None)  # it comes to stand last
-    board.entries[key] = Entry(board.revision, value)
+    board.entries[key] = Entry(_turn(board, key), value)
 
 
 def _remove(board: Board, key: Key) -> None:
-    board.revision += 1
     del board.entries[key]
-    board.gone[key] = board.revision
+    board.gone[key] = _turn(board, key)
     if len(board.gone) > WATCH_TOMBSTONES_MAX:
-        eldest = next(iter(board.gone))
-        board.oldest = board.gone.pop(eldest)
+        board.oldest = board.gone.pop(next(iter(board.gone)))

@@ -65,6 +65,10 @@ class Sampler:
         self._topics: dict[int, RateMeter] = {}
         self._groups_acks: dict[int, RateMeter] = {}
         self._looked_ms = 0
+        self._read_by: dict[int, tuple[int, ...]] = {}
+        """Topics that a group reads, until a topic comes or goes."""
+        catalogue.watch(lambda _topic, _removed: self._read_by.clear())
+        groups.watch_removed(lambda group: self._forget(group.group_id))
 
     async def look(self) -> None:
         """Look at every stream and every group with a leader once."""
@@ -115,12 +119,23 @@ class Sampler:
         """Arrivals in the topics that a group's filter meets, and what the group is done with."""
         now_ms = self._clock.now_ms()
         arrivals = NO_RATES
-        for topic in self._catalogue.meeting(wanted):
-            meter = self._topics.get(topic.topic_id)
+        for topic_id in self._topics_of(group_id, wanted):
+            meter = self._topics.get(topic_id)
             if meter is not None:
                 arrivals = arrivals.plus(meter.rates(now_ms))
         acks = self._groups_acks.get(group_id)
         return arrivals, NO_RATES if acks is None else acks.rates(now_ms)
+
+    def _topics_of(self, group_id: int, wanted: TopicFilter) -> tuple[int, ...]:
+        known = self._read_by.get(group_id)
+        if known is None:
+            known = tuple(topic.topic_id for topic in self._catalogue.meeting(wanted))
+            if self._groups.has(group_id):
+                self._read_by[group_id] = known
+        return known
+
+    def _forget(self, group_id: int) -> None:
+        self._read_by.pop(group_id, None)
 
     def age_of(self, stream: StreamId, offset: int) -> Age | None:
         """How long ago the record at an offset came; None where nobody has looked."""

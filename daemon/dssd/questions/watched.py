@@ -8,8 +8,9 @@ than they are sampled. Nothing here starts a leader or knows of watchers.
 
 from collections.abc import AsyncGenerator, Callable, Collection, Iterator
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from itertools import islice
+from operator import attrgetter
 from typing import NamedTuple
 
 from dss_core.errors import StreamNotFound
@@ -258,6 +259,12 @@ class Looks:
 _BY_GROUP = frozenset({WatchTopic.MEMBERS, WatchTopic.GRANTS, WatchTopic.LAGS})
 
 
+_LASTING = attrgetter(
+    *(each.name for each in fields(Overview) if each.name not in ("arrivals", "acks"))
+)
+"""All of a group but its averages."""
+
+
 def full_name(group: GroupRow) -> str:
     """NAME@FILTER."""
     return f"{group.name}@{group.filter}"
@@ -270,6 +277,8 @@ def _key(topic: WatchTopic, group: GroupRow, name: str = "") -> Key:
 def _averaged(overview: Overview, known: Overview | None) -> Overview:
     """With the averages that are known; else with its own, in tenths, so that they come to rest."""
     if known is not None:
+        if _LASTING(overview) == _LASTING(known):
+            return known
         return replace(overview, arrivals=known.arrivals, acks=known.acks)
     return replace(overview, arrivals=_tenths(overview.arrivals), acks=_tenths(overview.acks))
 

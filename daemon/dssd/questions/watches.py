@@ -19,14 +19,15 @@ from dssd.events.events import Events
 from dssd.events.limits import EVENTS_LISTED_MAX
 from dssd.events.selection import Selection
 from dssd.leaders.declarations import EXCLUSIVE
+from dssd.loop_yield import LoopTurn
 from dssd.machines.watching import (
     Board,
-    Change,
     Forget,
     Key,
     Value,
     WatchTopic,
-    changes_since,
+    changes_after,
+    is_known,
     step,
 )
 from dssd.questions.limits import (
@@ -161,34 +162,38 @@ class Watches:
 
     async def _pass(self, watcher: _Watcher) -> AsyncGenerator[Told, None]:
         """All that there is to tell now, in replies of a bounded size."""
-        top = self._board.revision
-        changes = changes_since(self._board, watcher.revision)
-        if changes is None:
-            raise WatchTooOld
+        top, after, is_first = self._board.revision, watcher.revision, watcher.anew
         events = await self._new_events(watcher)
-        wanted = [change for change in changes if watcher.wanted.takes(change.key)]
-        for at in range(0, max(1, len(wanted)), WATCH_REPLY_ITEMS_MAX):
-            changed, removed = self._latest(wanted[at : at + WATCH_REPLY_ITEMS_MAX])
-            token = None
-            if at + WATCH_REPLY_ITEMS_MAX >= len(wanted):
-                changed += events
-                token = Token(self._instance, top, watcher.event_number)
-            if changed or removed or not watcher.greeted:
-                yield Told(watcher.anew, changed, removed, token)
-                watcher.anew, watcher.greeted = False, True
+        turn, told_some = LoopTurn(), False
+        while True:
+            await turn.give_way()
+            if not is_first and not is_known(self._board, after):
+                raise WatchTooOld
+            found = changes_after(self._board, after, top, WATCH_REPLY_ITEMS_MAX)
+            changed = [each for each in found.changed if watcher.wanted.takes(each[0])]
+            # Who is told all is told of nothing that went before.
+            removed = [] if is_first else list(filter(watcher.wanted.takes, found.removed))
+            after = found.last
+            if after >= top:
+                break
+            if changed or removed:
+                yield self._told(watcher, changed, removed, None)
+                told_some = True
         watcher.revision = top
+        changed += events
+        if changed or removed or told_some or not watcher.greeted:
+            token = Token(self._instance, top, watcher.event_number)
+            yield self._told(watcher, changed, removed, token)
 
-    def _latest(self, changes: list[Change]) -> tuple[list[tuple[Key, Value]], list[Key]]:
-        """Items as they are, and those that are gone; what changed meanwhile comes later."""
-        changed: list[tuple[Key, Value]] = []
-        removed: list[Key] = []
-        for revision, key in changes:
-            entry = self._board.entries.get(key)
-            if entry is not None and entry.revision == revision:
-                changed.append((key, entry.value))
-            elif self._board.gone.get(key) == revision:
-                removed.append(key)
-        return changed, removed
+    @staticmethod
+    def _told(
+        watcher: _Watcher,
+        changed: list[tuple[Key, Value]],
+        removed: list[Key],
+        token: Token | None,
+    ) -> Told:
+        anew, watcher.anew, watcher.greeted = watcher.anew, False, True
+        return Told(anew, changed, removed, token)
 
     async def _new_events(self, watcher: _Watcher) -> list[tuple[Key, Value]]:
         watcher.has_more_events = False
@@ -204,7 +209,7 @@ class Watches:
         if token is None or not token.revision:
             return 0
         known = token.instance == self._instance
-        if not known or changes_since(self._board, token.revision) is None:
+        if not known or not is_known(self._board, token.revision):
             raise WatchTooOld
         return token.revision
 

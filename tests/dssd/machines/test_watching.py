@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from dssd.machines import watching
 from dssd.machines.watching import (
     Board,
+    Changes,
     Forget,
     Key,
     Looked,
@@ -16,7 +17,8 @@ from dssd.machines.watching import (
     Value,
     WatchInput,
     WatchTopic,
-    changes_since,
+    changes_after,
+    is_known,
     step,
 )
 
@@ -36,37 +38,50 @@ looks = st.builds(
     items_of, st.integers(1, 3), st.dictionaries(st.integers(0, 4), st.integers(0, 2), max_size=5)
 )
 only = st.builds(OnlyThese, st.just(LAGS), st.frozensets(st.integers(1, 3)))
-told_after = st.booleans()
+has_room = st.booleans()
 """Whether the watcher has room after an input."""
+
+
+def told_after(board: Board, after: int) -> Changes:
+    """All that changed after a revision, from two turns at a time."""
+    changed: list[tuple[Key, Value]] = []
+    removed: list[Key] = []
+    while True:
+        found = changes_after(board, after, board.revision, 2)
+        changed += found.changed
+        removed += found.removed
+        assert after < found.last or found.last == board.revision
+        after = found.last
+        if after == board.revision:
+            return Changes(changed, removed, after)
 
 
 def apply(known: dict[Key, Value], board: Board, revision: int) -> int:
     """What a watcher makes of what it is told; it may have to begin anew."""
-    changes = changes_since(board, revision)
-    if changes is None:
+    if not is_known(board, revision):
         known.clear()
-        changes = changes_since(board, 0)
-        assert changes is not None
-    assert len({change.key for change in changes}) == len(changes)
-    assert [change.revision for change in changes] == sorted(each.revision for each in changes)
-    for _, key in changes:
-        if key in board.entries:
-            known[key] = board.entries[key].value
-        else:
-            known.pop(key, None)  # it came and went since
-    return board.revision
+        revision = 0
+    changes = told_after(board, revision)
+    keys = [*(key for key, _ in changes.changed), *changes.removed]
+    assert len(set(keys)) == len(keys), "each item once"
+    known.update(changes.changed)
+    for key in changes.removed:
+        known.pop(key, None)  # it may have come and gone since
+    return changes.last
 
 
-@given(st.lists(st.tuples(looks | only | st.just(Forget()), told_after), max_size=30))
+@given(st.lists(st.tuples(looks | only | st.just(Forget()), has_room), max_size=30))
 def test_changes_applied_to_what_was_told_give_what_there_is(
     steps: list[tuple[WatchInput, bool]],
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(watching, "WATCH_TOMBSTONES_MAX", 3)
+        patch.setattr(watching, "WATCH_STALE_MIN", 4)
         board, known, revision = Board(), dict[Key, Value](), 0
         for given_input, told in steps:
             board, _ = step(board, given_input)
             assert len(board.gone) <= 3
+            assert len(board.turns) <= 2 * (len(board.entries) + 3) + 4
             if told:
                 revision = apply(known, board, revision)
                 assert known == {key: entry.value for key, entry in board.entries.items()}
@@ -91,18 +106,25 @@ def test_what_did_not_change_is_not_told() -> None:
     board, _ = step(Board(), items_of(1, {0: 5, 1: 5}))
     seen = board.revision
     board, effects = step(board, items_of(1, {0: 5, 1: 5}))
-    assert (effects, changes_since(board, seen)) == ((), [])
+    assert (effects, told_after(board, seen)) == ((), ([], [], seen))
     board, _ = step(board, items_of(1, {0: 5, 1: 6}))
-    assert [change.key for change in changes_since(board, seen) or ()] == [item(1, 1)]
+    assert told_after(board, seen).changed == [(item(1, 1), 6)]
 
 
 def test_many_changes_of_an_item_are_told_as_one() -> None:
     board = Board()
     for value in range(100):
         board, _ = step(board, items_of(1, {0: value, 1: -1}))
-    found = changes_since(board, 2)
-    assert found is not None
-    assert [change.key for change in found] == [item(1, 0)]
+    assert told_after(board, 2).changed == [(item(1, 0), 99)]
+
+
+def test_what_changes_while_it_is_told_in_parts_is_told_later() -> None:
+    board, _ = step(Board(), items_of(1, {0: 5, 1: 5, 2: 5}))
+    top = board.revision
+    first = changes_after(board, 0, top, 2)
+    board, _ = step(board, items_of(1, {0: 6, 1: 5, 2: 6}))
+    assert changes_after(board, first.last, top, 2) == ([], [], top)
+    assert told_after(board, top).changed == [(item(1, 0), 6), (item(1, 2), 6)]
 
 
 def test_who_was_told_less_than_the_oldest_tombstone_begins_anew(
@@ -112,10 +134,11 @@ def test_who_was_told_less_than_the_oldest_tombstone_begins_anew(
     board, _ = step(Board(), items_of(1, dict.fromkeys(range(5), 0)))
     seen = board.revision
     board, _ = step(board, items_of(1, {0: 0, 1: 0, 2: 0}))
-    assert len(changes_since(board, seen) or ()) == 2
+    assert is_known(board, seen)
+    assert len(told_after(board, seen).removed) == 2
     board, _ = step(board, items_of(1, {0: 0}))
-    assert changes_since(board, seen) is None
-    assert len(changes_since(board, 0) or ()) == 1
+    assert not is_known(board, seen)
+    assert told_after(board, 0).changed == [(item(1, 0), 0)]
 
 
 def test_nobody_goes_on_behind_what_was_forgotten() -> None:
@@ -123,5 +146,5 @@ def test_nobody_goes_on_behind_what_was_forgotten() -> None:
     seen = board.revision
     board, _ = step(board, Forget())
     assert board.entries == {}
-    assert changes_since(board, seen) is None
-    assert changes_since(board, 0) == []
+    assert not is_known(board, seen)
+    assert told_after(board, 0) == ([], [], board.revision)
