@@ -69,10 +69,10 @@ from dssd.rpc.daemon import DaemonFacts, DaemonServicer
 from dssd.rpc.doors import Doors, operators_address
 from dssd.rpc.errors import told
 from dssd.rpc.events import EventsServicer
+from dssd.rpc.greediest_peers import greediest
 from dssd.rpc.groups import GrantsServicer, GroupsServicer
 from dssd.rpc.log import LogServicer
 from dssd.rpc.operations import OperationsServicer
-from dssd.rpc.peers_held import greediest
 from dssd.rpc.server import Capacity, Register
 from dssd.rpc.sessions import SessionsServicer
 from dssd.rpc.topics import TopicsServicer

@@ -24,7 +24,7 @@ from dssd.measuring.loop_delay import LoopDelay
 from dssd.metrics.limits import GROUPS_LABELLED_MAX
 from dssd.metrics.readings import Readings
 from dssd.questions.overviews import Overview, Overviews
-from dssd.rpc.peers_held import Held
+from dssd.rpc.greediest_peers import Held
 from dssd.sessions.sessions import Sessions
 from dssd.store.sqlite import SqliteStore
 from dssd.topics.catalogue import Catalogue

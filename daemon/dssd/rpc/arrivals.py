@@ -19,7 +19,7 @@ from dssd import heap
 from dssd.events.kinds import PEER_REFUSED
 from dssd.events.model import Event, Note
 from dssd.rpc.calls import Calls
-from dssd.rpc.connections import Connections
+from dssd.rpc.connection_bounds import Connections
 from dssd.rpc.limits import (
     ARRIVAL_BYTES_MAX,
     ARRIVAL_LOOK_S,

@@ -23,7 +23,7 @@ from dss_core.errors import DssError, MessageUnreadable, Overloaded, TimedOut
 from dssd.events.kinds import PEER_REFUSED
 from dssd.events.model import Event, Note
 from dssd.fair_share import may_take_more
-from dssd.rpc.connections import Peer
+from dssd.rpc.connection_bounds import Peer
 from dssd.rpc.limits import ARRIVAL_BYTES_MAX, ARRIVAL_QUIET_S, FIRST_MESSAGE_S, PEER_CALLS_MIN
 from dssd.rpc.origin import Context, said_pid
 from dssd.rpc.unix_peers import Process

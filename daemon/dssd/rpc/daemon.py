@@ -8,7 +8,7 @@ import grpc.aio
 
 from dss_api.v1 import daemon_pb2, daemon_pb2_grpc
 from dssd.leaders.retention_losses import UnreadLoss
-from dssd.rpc.peers_held import Held, PeerHeld
+from dssd.rpc.greediest_peers import Held, PeerHeld
 
 Context = grpc.aio.ServicerContext[Any, Any]
 

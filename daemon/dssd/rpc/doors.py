@@ -21,9 +21,9 @@ from dssd.events.model import Note
 from dssd.rpc.arrivals import ArrivalWatch
 from dssd.rpc.audit import Audit
 from dssd.rpc.calls import Calls
-from dssd.rpc.connections import Connections
+from dssd.rpc.connection_bounds import Connections
+from dssd.rpc.greediest_peers import Held
 from dssd.rpc.limits import OPERATOR_CALLS_MAX, OPERATOR_CONNECTIONS_MAX
-from dssd.rpc.peers_held import Held
 from dssd.rpc.principal import Role
 from dssd.rpc.server import Capacity, Register, RpcServer
 from dssd.rpc.slow_consumers import SlowConsumerWatch

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from dssd.loop_yield import LoopTurn
 from dssd.rpc.calls import Calls
-from dssd.rpc.connections import Connections, Peer
+from dssd.rpc.connection_bounds import Connections, Peer
 from dssd.rpc.limits import PEERS_SHOWN_MAX
 from dssd.rpc.sessions import SessionsServicer
 

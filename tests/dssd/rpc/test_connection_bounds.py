@@ -12,7 +12,7 @@ import pytest
 from dssd.addresses import Address, TcpAddress, UnixAddress
 from dssd.events.kinds import PEER_REFUSED
 from dssd.events.model import Event, Note, unheard
-from dssd.rpc.connections import Connections
+from dssd.rpc.connection_bounds import Connections
 from dssd.rpc.limits import PEER_CONNECTIONS_MIN
 from dssd.rpc.unix_peers import Process
 
