@@ -14,6 +14,7 @@ from dss_api.v1 import groups_pb2
 from dss_client import Group, WatchKey, WatchUpdate
 from dss_client.groups import group_from_wire
 from dssctl.commands.groups import _Watched
+from dssctl.commands.watch import CHANGE_KIND, _Rows
 from support.daemon_process import STOP_S_MAX
 from support.dssctl_call import Completed, environment
 
@@ -90,6 +91,15 @@ def group() -> Group:
             on_damage=groups_pb2.ON_DAMAGE_PASS,
         )
     )
+
+
+def test_a_program_that_wants_names_gets_each_that_changed(group: Group) -> None:
+    key = WatchKey("groups", f"{group.name}@{group.filter}", "")
+    lag = WatchKey("lags", key.group, "orders/0/0")
+    rows, first = _Rows(), WatchUpdate(True, ((key, group),), (lag,), complete=True)
+    there = list(map(CHANGE_KIND.identity, rows.of(first)))
+    assert there == ["groups/g@orders/#", "lags/g@orders/#/orders/0/0"]
+    assert [CHANGE_KIND.identity(row) for row in rows.of(first)] == ["anew", *there]
 
 
 def test_a_group_that_went_while_nobody_heard_is_printed_as_removed(group: Group) -> None:

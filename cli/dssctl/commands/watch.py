@@ -43,6 +43,11 @@ def _value(item: Item, _now_us: int) -> str:
     return ", ".join(f"{field.replace('_', ' ')} {value[field]}" for field in fields)
 
 
+def _identity(item: Item) -> str:
+    named = "/".join(str(item[part]) for part in ("topic", "group", "name") if item[part])
+    return named or str(item["change"])
+
+
 CHANGE_KIND = Kind(
     "Change",
     (
@@ -52,7 +57,7 @@ CHANGE_KIND = Kind(
         Column("name", "NAME", width=16),
         Column("value", "NOW", cell=_value),
     ),
-    lambda item: f"{item['topic']}/{item['group'] or ''}/{item['name'] or ''}",
+    _identity,
 )
 
 
