@@ -5,9 +5,8 @@ A record is made once per message, so it holds its own facts as plain fields and
 Invariant: fields of a record never change; only what its grant knows of it does.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
-from itertools import repeat
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 if TYPE_CHECKING:
@@ -18,6 +17,9 @@ if TYPE_CHECKING:
     from dss_core.progress import Ranges
 
 HeaderPairs = tuple[tuple[str, bytes], ...]
+
+Row = tuple[int, str, bytes | None, bytes, HeaderPairs, int]
+"""Offset, subject, key, payload, headers, and the producer's time in microseconds."""
 
 Kind = TypeVar("Kind", bound="Record")
 
@@ -54,30 +56,20 @@ class DeliveredSource(Source, Protocol):
 
 
 class Record:
-    """One message of a stream."""
+    """One message of a stream. Built by `rows_of`."""
 
     __slots__ = ("_source", "headers", "key", "offset", "payload", "subject", "timestamp_us")
 
-    def __init__(
-        self,
-        source: Source,
-        offset: int,
-        subject: str,
-        key: bytes | None,
-        payload: bytes,
-        headers: HeaderPairs,
-        timestamp_us: int,
-    ) -> None:
-        self._source = source
-        self.offset = offset
-        self.subject = subject
-        self.key = key
-        """None where absent, which is not empty."""
-        self.payload = payload
-        self.headers = headers
-        """Pairs of name and value, in order, repeats kept."""
-        self.timestamp_us = timestamp_us
-        """The producer's time, microseconds since 1970."""
+    _source: Source
+    offset: int
+    subject: str
+    key: bytes | None
+    """None where absent, which is not empty."""
+    payload: bytes
+    headers: HeaderPairs
+    """Pairs of name and value, in order, repeats kept."""
+    timestamp_us: int
+    """The producer's time, microseconds since 1970."""
 
     @property
     def stream(self) -> str:
@@ -282,15 +274,33 @@ def grant_behind(record: DeliveredRecord) -> "HeldGrant":
     return record._source.grant
 
 
-def rows_of(kind: Callable[..., Kind], source: Source, decoded: "DecodedBatch") -> Iterator[Kind]:
-    """The records of a batch, one by one; the loop that makes them runs in C."""
-    return map(
-        kind,
-        repeat(source),
+def rows_of(kind: type[Kind], source: Source, decoded: "DecodedBatch") -> Iterator[Kind]:
+    """The records of a batch, one by one.
+
+    Raises:
+        FrameCorrupt: a frame cannot be read; at once, not with the first record.
+    """
+    columns = zip(
         decoded.offsets,
         decoded.subjects,
         decoded.keys,
         decoded.payloads,
         decoded.headers,
         decoded.timestamps_us,
+        strict=True,
     )
+    return _made(kind, source, columns)
+
+
+def _made(kind: type[Kind], source: Source, rows: Iterator[Row]) -> Iterator[Kind]:
+    # Records have no constructor: its call would cost as much again as all of this.
+    for offset, subject, key, payload, headers, timestamp_us in rows:
+        record = kind()
+        record._source = source
+        record.offset = offset
+        record.subject = subject
+        record.key = key
+        record.payload = payload
+        record.headers = headers
+        record.timestamp_us = timestamp_us
+        yield record

@@ -206,23 +206,22 @@ def read(frames: bytes, summaries: Iterable[tuple[int, ...]]) -> RowColumns:
     payloads, keys = columns.payloads.append, columns.keys.append
     subjects, headers = columns.subjects.append, columns.headers.append
     timestamps_us = columns.timestamps_us.append
-    known: dict[bytes, str] = {}
-    unpack = ROW_HEAD.unpack_from
+    unpack, is_at = ROW_HEAD.unpack_from, frames.startswith
+    table, table_bytes, subject = b"", 0, ""
     try:
-        for _, table_at, _, subject_count, records, _, _ in summaries:
+        for _, at, _, subject_count, records, _, _ in summaries:
             if records > 1 or subject_count > 1:
-                _read_rows(frames, table_at, subject_count, records, columns)
+                _read_rows(frames, at, subject_count, records, columns)
                 continue
-            # One record with its own subject table is what a lone `send` makes.
-            at = table_at + 2
-            end = at + frames[table_at] + (frames[table_at + 1] << 8)
-            raw = frames[at:end]
-            if raw not in known:
-                known[raw] = raw.decode()
-            subjects(known[raw])
-            payload_bytes, time_us, _, key_bytes, headers_bytes = unpack(frames, end)
-            timestamps_us(time_us)
-            at = end + _ROW_HEAD_BYTES
+            # One record with its own subject table is what a lone `send` makes, and most often the
+            # table is that of the frame before.
+            if not table or not is_at(table, at):
+                table_bytes = 2 + frames[at] + (frames[at + 1] << 8)
+                table = frames[at : at + table_bytes]
+                subject = table[2:].decode()
+            at += table_bytes
+            payload_bytes, time_us, _, key_bytes, headers_bytes = unpack(frames, at)
+            at += _ROW_HEAD_BYTES
             if key_bytes == KEY_ABSENT:
                 keys(None)
             else:
@@ -231,6 +230,8 @@ def read(frames: bytes, summaries: Iterable[tuple[int, ...]]) -> RowColumns:
                 at = end
             end = at + payload_bytes
             payloads(frames[at:end])
+            subjects(subject)
+            timestamps_us(time_us)
             headers(decode_headers(frames[end : end + headers_bytes]) if headers_bytes else ())
     except (StructError, UnicodeDecodeError, IndexError):
         raise FrameCorrupt(reason="its rows are broken") from None
