@@ -397,6 +397,10 @@ REVOKE_REPORT_SHARE = 0.9
 SESSION_DRAIN_S = 2.0
 """When the daemon stops, clients have this long to say how far they handed out."""
 
+CLOSE_DRAIN_S = 1.0
+"""Where an operator closes a session, its client has this long to say how far it handed out: far
+above a round trip, and short for an operator who waits."""
+
 TAKEOVER_DRAIN_S = LEASE_MS / 2_000
 """When another client takes a client id, the one before has half a lease, 3 s, to say how far it
 handed out. Its streams are reported without it after nine tenths: more than the 0.4 leases for
@@ -462,6 +466,10 @@ Above any round trip inside one process, far below the lease."""
 REVOKE_DEADLINE_MS = 10_000
 """How long a holder may take to report finally on a stream that shall go to another member: users
 have this long to finish the records that they were handed."""
+
+EVICTION_ANSWER_MS = 1_000
+"""An evicted member has at least this long to say how far it handed out, whatever its grace: a
+member that answers leaves nothing in doubt, and nobody can answer in no time."""
 
 UNSUBSCRIBE_MS = 5_000
 """How long a borrower that leaves waits for final reports. Below the lease, so that the leader

@@ -179,7 +179,8 @@ class Session:
     async def drain(self, seconds: float, *, charges: bool) -> None:
         """Wait at most so long for the client to report how far it handed out.
 
-        Whether what it does not report is in doubt: not where the daemon itself stops.
+        Whether what it does not report is in doubt: not where the daemon stops, or an operator
+        ends the session.
         """
         self._scheduler.drain(int(seconds * 1_000), charges=charges)
         waits = [self._scheduler.drained.wait(), self.ended.wait()]

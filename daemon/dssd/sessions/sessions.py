@@ -42,7 +42,7 @@ from dssd.clock import Clock
 from dssd.events.model import Teller, Unheard
 from dssd.leaders.groups import Groups
 from dssd.leaders.registry import Registry
-from dssd.limits import FULL_DISK_RETRY_S, SESSION_DRAIN_S, TAKEOVER_DRAIN_S
+from dssd.limits import CLOSE_DRAIN_S, FULL_DISK_RETRY_S, SESSION_DRAIN_S, TAKEOVER_DRAIN_S
 from dssd.log.port import Log
 from dssd.machines.deadlines import Deadlines
 from dssd.sessions import session_rows
@@ -455,8 +455,11 @@ class Sessions:
         await session_rows.delete_all(self._services.store, client_ids)
         for known in going:
             client_id = known.row.client_id
-            if known.connection is not None:
-                known.connection.end(error)
+            connection = known.connection
+            if connection is not None:
+                # It did not vanish: what it has not handed out is nobody's fault.
+                await connection.drain(CLOSE_DRAIN_S, charges=False)
+                connection.end(error)
             self._closed.pop(client_id, None)
             self._expiries.clear(client_id)
             del self._known[client_id]

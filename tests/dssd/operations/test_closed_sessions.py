@@ -6,6 +6,7 @@ import pytest
 
 from dss_core.errors import SessionClosed, SessionNotFound, SessionReplaced
 from dss_sim.played_sessions import Hall
+from dssd.machines.delivery.events import Deliver, Settle
 from dssd.operations.changes import CloseSession
 from dssd.sessions.client_items import Refused
 from dssd.store.rows import GroupRow, ProgressRow, SessionRow, SubscriptionRow
@@ -50,6 +51,29 @@ async def test_a_client_whose_session_is_closed_is_told_and_loses_what_it_owns_a
     assert owners <= {each.row.session_id for each in rows}
     async with hall.attached("ann", clean_start=False) as client:
         assert not client.opened.session_present
+
+
+@pytest.mark.parametrize("answers", [True, False])
+async def test_of_a_session_that_is_closed_only_what_was_handed_out_was_tried(
+    works: Works, monkeypatch: pytest.MonkeyPatch, answers: bool
+) -> None:
+    monkeypatch.setattr("dssd.sessions.sessions.CLOSE_DRAIN_S", 5.0 if answers else 0.1)
+    [stream] = await works.plant.topic("orders", 1)
+    await works.plant.publish(stream, 4)
+    hall = Hall(works.plant, works.sessions)
+    async with hall.attached("ann") as client, hall.attached("bob") as bob:
+        client.answers_revokes = answers
+        await client.subscribe(SHARED)
+        deliver = await client.next(Deliver)
+        await client.settle(Settle(deliver.grant, ((0, 1),), frontier=2))
+        await works.apply(CloseSession("ann"))
+        await bob.subscribe(SHARED)
+        # In silence it may have handed out the others too, and is charged for none of them.
+        assert [record[1:] for record in await bob.records(3)] == [
+            (1, True, 2),
+            (2, not answers, 1),
+            (3, not answers, 1),
+        ]
 
 
 async def test_a_session_without_a_connection_is_closed_too(works: Works) -> None:

@@ -158,7 +158,7 @@ class Draining:
     """A duration: what the client does not answer for by then is reported without it."""
     charges: bool = False
     """What it does not answer for is in doubt, as where a client vanished; else nobody is charged,
-    because it is the daemon that stops."""
+    because it is the daemon that stops, or an operator who ends the session."""
 
 
 @dataclass(frozen=True, slots=True)

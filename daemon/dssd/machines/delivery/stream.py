@@ -115,18 +115,27 @@ class DeliveredStream(StreamSending):
         self.resting.wake(now_ms)
         self.trouble.wake(now_ms)
 
-    def end_in_doubt(self, *, alone: bool) -> list[SentRange]:
-        """The client vanished: what was out may have been handed out; returns it.
+    def end_unanswered(self) -> list[SentRange]:
+        """The client was asked and did not say how far it came; returns what was out.
 
-        Alone: nothing else was out with the client, so it vanished because of this.
+        It may have been handed out, but nothing says that the client died of it.
         """
         left = self.out.take_all()
         for sent in left:
-            self.marking.note_doubt(sent.start, sent.end)
             if sent.unsure:
                 self.marking.note_handed_out_again(sent, self.frontier)
             else:
                 self.marking.note_in_doubt(sent.start, sent.end, self.frontier)
+        return left
+
+    def end_vanished(self, *, alone: bool) -> list[SentRange]:
+        """The client vanished: it may have died of what was out; returns it.
+
+        Alone: nothing else was out with the client, so it vanished because of this.
+        """
+        left = self.end_unanswered()
+        for sent in left:
+            self.marking.note_doubt(sent.start, sent.end)
             if alone:
                 self.marking.note_failed(sent.start, sent.end)
         return left

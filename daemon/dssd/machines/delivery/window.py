@@ -90,7 +90,7 @@ class DeliveryWindow:
         """Nothing of a stream is due before this."""
         self._draining = False
         self._spares = False
-        """The daemon stops: what is left out charges nobody."""
+        """The daemon stops, or an operator ends the session: what is left out charges nobody."""
         self._now_ms = 0
         """Of the step under way."""
         self._effects: list[DeliveryEffect] = []
@@ -220,9 +220,7 @@ class DeliveryWindow:
     def _finish(self, stream: DeliveredStream, sent: int | None) -> None:
         self._turns.withdraw(stream)
         stream.end(None)
-        spared = self._spares or self._share(stream).paused
-        in_doubt = sent is not None and not spared
-        left = stream.end_in_doubt(alone=False) if in_doubt else stream.out.take_all()
+        left = self._left_at_end(stream, answered=sent is None)
         self._credit_back(stream, left)
         self._moved.discard(stream.grant)
         stream.sent = stream.handed_out() if sent is None else sent
@@ -230,6 +228,12 @@ class DeliveryWindow:
             # The stream is not given back: it is reported when the connection closes.
             return
         self._effects.append(Report(((stream.grant, stream.report(sent=sent)),), final=True))
+
+    def _left_at_end(self, stream: DeliveredStream, *, answered: bool) -> list[SentRange]:
+        """What was out. Who leaves a revoke unanswered did not vanish; an older client did."""
+        if answered or self._spares or self._share(stream).paused:
+            return stream.out.take_all()
+        return stream.end_vanished(alone=False) if self._draining else stream.end_unanswered()
 
     def _dropped(self, given: Dropped, now_ms: int) -> None:
         stream = self._streams.get(given.grant)
@@ -256,14 +260,14 @@ class DeliveryWindow:
             self._forget(stream)
 
     def _leave_in_doubt(self, streams: list[DeliveredStream]) -> None:
-        """The client is gone without a word. A daemon that stops, or a pause, charges nobody."""
+        """The client is gone without a word; who is ended, or is paused, is not charged for it."""
         if self._spares:
             return
         alone = sum(stream.out.records for stream in streams) == 1
         for stream in streams:
             if self._share(stream).paused:
                 continue
-            self._credit_back(stream, stream.end_in_doubt(alone=alone))
+            self._credit_back(stream, stream.end_vanished(alone=alone))
 
     def _suspended(self, given: Suspended, now_ms: int) -> None:
         share = self._turns.share(given.subscription)

@@ -1,9 +1,10 @@
 """How operations end a member for good, and keep a client out.
 
 An eviction is an orderly end: all that the member holds is revoked, within the grace that the
-operation gives, and it gets nothing more. Once it has let go of everything, or its lease has ended,
-it is no member any more, and is told so with a final code: its agent does not come back. A *ban*
-keeps a client out until its time: whoever of it wants the leader is told so with a final code.
+operation gives but no sooner than a client can say how far it handed out, and it gets nothing
+more. Once it has let go of everything, or its lease has ended, it is no member any more, and is
+told so with a final code: its agent does not come back. A *ban* keeps a client out until its time:
+whoever of it wants the leader is told so with a final code.
 Invariant: a member that is being evicted is leaving. This module does not know who gets the streams
 (`rebalance`).
 """

@@ -86,7 +86,7 @@ def _within_ms(state: Leader, lent: LentStream) -> int:
     eviction = state.evictions.by_member.get(lent.holder or b"")
     if eviction is None or eviction.grace_ms is None:
         return state.timing.revoke_deadline_ms
-    return eviction.grace_ms
+    return max(eviction.grace_ms, state.timing.eviction_answer_ms)
 
 
 def _act(turn: LeaderTurn, lent: LentStream, event: StreamEvent, act: Act) -> None:

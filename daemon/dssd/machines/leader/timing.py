@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from dss_core.limits import LEASE_MS
 from dssd.limits import (
     COMMIT_GATHER_MS,
+    EVICTION_ANSWER_MS,
     JOIN_GATHER_MS,
     LEADER_IDLE_MS,
     RESEND_FIRST_MS,
@@ -37,6 +38,11 @@ class LeaderTiming:
     def reserve_ms(self) -> int:
         """How long streams wait for their sessions after a restart of the daemon."""
         return self.lease_ms * self.reserve_percent // 100
+
+    @property
+    def eviction_answer_ms(self) -> int:
+        """What an evicted member has at least, even without a grace."""
+        return min(EVICTION_ANSWER_MS, self.revoke_deadline_ms)
 
     @property
     def resend_max_ms(self) -> int:

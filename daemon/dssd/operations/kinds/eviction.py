@@ -16,7 +16,7 @@ from dssd.leaders.bans import ban_of
 from dssd.leaders.groups import Groups
 from dssd.leaders.limits import BAN_MS_MAX
 from dssd.leaders.registry import Registry
-from dssd.limits import REVOKE_DEADLINE_MS
+from dssd.limits import EVICTION_ANSWER_MS, REVOKE_DEADLINE_MS
 from dssd.machines.leader import hand_over_events as leader
 from dssd.machines.leader.events import Instruction, MemberView
 from dssd.operations.changes import Evict, Undo
@@ -208,7 +208,9 @@ def _planned(change: Evict, live: Membership, member: MemberView) -> Plan:
 
 
 def _effects(change: Evict, name: str, owned: int, others: int) -> tuple[str, ...]:
-    grace_ms = REVOKE_DEADLINE_MS if change.grace_ms is None else change.grace_ms
+    grace_ms = (
+        REVOKE_DEADLINE_MS if change.grace_ms is None else max(change.grace_ms, EVICTION_ANSWER_MS)
+    )
     streams = counted(owned, "stream")
     effects = [f"The subscription of {name} ends with an error; it does not come back by itself."]
     if owned:

@@ -10,6 +10,8 @@ from functools import partial
 
 from dss_core.counted import counted
 from dss_core.errors import SessionReplaced
+from dss_core.times import text_of_span
+from dssd.limits import CLOSE_DRAIN_S
 from dssd.operations.changes import CloseSession
 from dssd.operations.kinds.final import Final
 from dssd.operations.plans import Begun, Plan
@@ -76,7 +78,10 @@ def _effects(session: SessionView) -> list[str]:
     if session.connected:
         told.append("The client is told that its session was closed, and is disconnected.")
     if session.subscriptions > session.private:
-        told.append("Streams that it holds in groups go to their other members at once.")
+        told.append(
+            "Streams that it holds in groups go to their other members once it has said how far it "
+            f"handed out, after {text_of_span(int(CLOSE_DRAIN_S * 1_000))} at most."
+        )
     if session.private:
         told.append(
             f"{counted(session.private, 'private subscription goes', 'private subscriptions go')}, "

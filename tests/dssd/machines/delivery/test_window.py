@@ -816,6 +816,17 @@ def test_a_revoke_that_the_client_does_not_answer_is_reported_before_its_deadlin
     assert client.take() == [(((0, 4),), False, 1)]
 
 
+def test_who_does_not_answer_a_revoke_did_not_vanish() -> None:
+    client = Client()
+    client.install(1, Stream([8]))
+    client.feed(Settle(1, frontier=2), RevokeBegun(1, 1_000))
+    client.tick(1_000)
+    client.feed(Closing())
+    report = client.reports[1]
+    assert (report.frontier, report.sent) == (2, 8)
+    assert (report.attempts, report.fate.doubts) == (((2, 8, 1),), ())
+
+
 def test_nothing_comes_again_while_a_stream_is_revoked() -> None:
     client = Client()
     client.install(1, Stream([4]))

@@ -3,6 +3,7 @@
 import pytest
 
 from dss_core.errors import BorrowerEvicted, ClientBanned
+from dssd.limits import EVICTION_ANSWER_MS
 from dssd.machines.borrower.events import Ended, Recreate
 from dssd.machines.leader.hand_over_events import Ban, CancelHandOvers, Evict, LiftBan
 from dssd.machines.leader.lent_stream import StreamState
@@ -82,6 +83,14 @@ def test_without_a_grace_it_has_as_long_as_for_every_revoke(protocol: str) -> No
     group.members[ANN].holding = True
     group.ask(evict(7, ANN))
     assert set(group.members[ANN].deadlines_ms) == {group.leader.timing.revoke_deadline_ms}
+
+
+@BOTH
+def test_without_any_grace_it_has_the_time_to_say_how_far_it_handed_out(protocol: str) -> None:
+    group = group_of(protocol, ANN, BOB)
+    group.members[ANN].holding = True
+    group.ask(evict(7, ANN, grace_ms=0))
+    assert set(group.members[ANN].deadlines_ms) == {EVICTION_ANSWER_MS}
 
 
 @BOTH
