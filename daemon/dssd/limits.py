@@ -343,12 +343,13 @@ RESTING_RANGES_MAX = 4_096
 DURABLE_REST_MS_MIN = 1_000
 """A delay that a user chose is durable from here on; a shorter one is over before a row helps."""
 
-DOUBT_SHIFT = 2
+DOUBT_SHIFT = 3
 """By how many bits more than an attempt a doubt, from the second one on, cuts how many suspects may
-be out together: eight times fewer after each client that vanished, so a few find what to blame."""
+be out together: 16 times fewer after each client that vanished, so a few find what to blame."""
 
-ISOLATE_AFTER_DOUBTS = 3
-"""Of a record that so many clients vanished with, it comes alone, and the stream goes on around."""
+ISOLATE_AFTER_DOUBTS = 4
+"""Of a record that so many clients vanished with, it comes alone, and the stream goes on around: of
+8,000 records 15 were out by then, so a few leave the order of their keys, not hundreds."""
 
 READ_AGAIN_MS = 250
 READ_AGAIN_MS_MAX = 8_000

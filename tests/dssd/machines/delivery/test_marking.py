@@ -35,8 +35,8 @@ def test_records_out_together_are_halved_down_to_one(attempts: int, records: int
     assert together_max(1_000, attempts, 0) == records
 
 
-@pytest.mark.parametrize(("doubts", "records"), [(1, 500), (2, 62), (3, 7), (4, 1), (99, 1)])
-def test_from_the_second_doubt_on_they_are_eight_times_fewer(doubts: int, records: int) -> None:
+@pytest.mark.parametrize(("doubts", "records"), [(1, 500), (2, 31), (3, 1), (4, 1), (99, 1)])
+def test_from_the_second_doubt_on_they_are_sixteen_times_fewer(doubts: int, records: int) -> None:
     assert together_max(1_000, doubts, doubts) == records
 
 
@@ -69,7 +69,7 @@ def test_what_was_handed_out_under_an_older_grant_is_a_suspect() -> None:
 
 def test_a_suspect_that_clients_vanished_with_goes_with_fewer_others() -> None:
     twice = marking(((0, 3, 2),), frontier=4, doubts=((0, 2, 2),))
-    assert stretch(twice, 0, 10) == Stretch(0, 2, True, 3, CREDIT // 16, 2)
+    assert stretch(twice, 0, 10) == Stretch(0, 2, True, 3, CREDIT // 32, 2)
     assert stretch(twice, 2, 10) == Stretch(2, 3, True, 3, CREDIT // 4)
 
 
@@ -89,7 +89,7 @@ def test_what_comes_again_goes_with_all_of_the_same_attempts_and_doubts() -> Non
     marks = marking(((0, 2, 2), (4, 9, 2)), frontier=9, doubts=((0, 6, 2), (6, 9, 1)))
     same, first = marks.of_one_mark(((0, 3), (5, 9)), 0)
     assert same == ((0, 2), (5, 6))
-    assert first == Stretch(0, 6, True, 3, CREDIT // 16, 2)
+    assert first == Stretch(0, 6, True, 3, CREDIT // 32, 2)
     assert marks.of_one_mark(((2, 3), (7, 9)), 0)[0] == ((2, 3),)
     assert marks.of_one_mark(((7, 9),), 0) == (((7, 9),), Stretch(7, 9, True, 3, CREDIT // 4, 1))
 

@@ -3,7 +3,10 @@
 import pytest
 
 from dss_core.ids import StreamId
+from dss_core.limits import CREDIT_RECORDS
 from dss_core.progress import Progress, total
+from dssd.limits import ISOLATE_AFTER_DOUBTS
+from dssd.machines.attempts import Attempts
 from dssd.machines.delivery.events import (
     AnswerSettled,
     ChunkRead,
@@ -519,6 +522,21 @@ def test_a_record_that_clients_vanished_with_comes_alone_and_the_stream_goes_on_
     client.feed(Settle(1, ((2, 3),), handed_out=((2, 3),)))
     client.tick(1)
     assert client.take() == [(((3, 4),), True, 6)]
+
+
+def test_of_all_that_clients_vanished_with_in_turn_only_a_few_leave_their_order() -> None:
+    attempts: Attempts = ()
+    doubts: Attempts = ()
+    first: list[int] = []
+    for _ in range(ISOLATE_AFTER_DOUBTS + 1):
+        client = Client(records=CREDIT_RECORDS)
+        client.install(1, Stream([1_000] * 9), attempts=attempts, doubts=doubts)
+        first.append(client.take()[0][0][0][0])
+        client.feed(Closing())
+        report = client.reports[1]
+        attempts, doubts = report.attempts, report.fate.doubts
+    assert first[:-1] == [0] * ISOLATE_AFTER_DOUBTS
+    assert 0 < first[-1] < 20
 
 
 def test_a_record_that_was_out_alone_as_its_client_vanished_has_failed() -> None:
