@@ -194,7 +194,7 @@ class Attachment:
             self._finish(grant, GrantNotHeld(grant=grant.stream))
         for grant in [each for each, _ in self._settling.values()]:
             if grant.subscription == subscription:
-                self._refuse_acks(grant.number)
+                self._ask_after_acks(grant.number)
 
     def park(self, subscription: int) -> None:
         """Give back every stream of a subscription; nothing more comes until it is asked for."""
@@ -305,7 +305,7 @@ class Attachment:
         if grant is not None:
             self._finish(grant, GrantNotHeld(grant=grant.stream))
         else:
-            self._refuse_acks(item.grant)
+            self._ask_after_acks(item.grant)
 
     def _on_gone(self, item: wire.Gone) -> None:
         grant = self._grants.get(item.grant)
@@ -336,9 +336,9 @@ class Attachment:
         elif subscription and isinstance(error, GrantNotHeld):
             subscription.refused(1)
         if isinstance(error, GrantNotHeld):
+            self._refuse_ack(error)
             if number in self._grants:
                 self._finish(self._grants[number], error)
-            self._refuse_acks(number)
 
     # Grants that end.
 
@@ -370,10 +370,10 @@ class Attachment:
         self.send(wire.SessionUp(revoke_finished=wire.RevokeFinished(grant=grant.number)))
 
     def _finish(self, grant: HeldGrant, reason: DssError) -> None:
-        """The grant is over for the daemon too: no answer comes any more."""
+        """The grant is over for the daemon too: nothing more of it becomes durable."""
         stopped = self._stop(grant)
         self._drop(grant, reason)
-        self._refuse_acks(grant.number)
+        self._ask_after_acks(grant.number)
         if stopped:
             self._tell_revoked(grant)
 
@@ -389,11 +389,25 @@ class Attachment:
         if subscription is not None:
             subscription.ended(grant)
 
-    def _refuse_acks(self, grant: int) -> None:
-        """Fail those who wait for reported acks of the grant: the acks may not be durable."""
-        for token in [t for t, (holder, _) in self._settling.items() if holder.number == grant]:
-            holder, waiters = self._settling.pop(token)
+    def _refuse_ack(self, error: GrantNotHeld) -> None:
+        """Fail those whose report the daemon refused as a whole: their acks do not count."""
+        token = error.fields.get("token", "")
+        settling = self._settling.pop(int(token), None) if token.isdecimal() else None
+        if settling is not None:
+            holder, waiters = settling
             _fail(waiters, GrantNotHeld(grant=holder.stream))
+
+    def _ask_after_acks(self, grant: int) -> None:
+        """The grant is over: what of its reports has no answer when a pong comes gets none."""
+        tokens = [token for token, (held, _) in self._settling.items() if held.number == grant]
+        if tokens:
+            # The daemon answers in order: it has refused by then what came too late.
+            self._start_ping().add_done_callback(lambda _: self._leave_unknown(tokens))
+
+    def _leave_unknown(self, tokens: list[int]) -> None:
+        """Fail those who wait for these: the daemon took their acks, and may have kept them."""
+        for settling in filter(None, (self._settling.pop(token, None) for token in tokens)):
+            _fail(settling[1], OutcomeUnknown())
 
     def _end(self, reason: DssError) -> None:
         lost = OutcomeUnknown() if reason.definite else reason

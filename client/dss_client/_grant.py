@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from dss_core.errors import DssError, GrantNotHeld
+from dss_core.errors import DssError, GrantNotHeld, OutcomeUnknown
 from dss_core.progress import Range, Ranges, clipped, complement, normalised, total
 
 Value = TypeVar("Value")
@@ -267,13 +267,22 @@ class HeldGrant:
             self._progressed.extend(ranges)
             self._touched(self, False)
 
-    async def settled(self) -> None:
-        """Wait until what was acknowledged so far is durable.
+    async def settled(self, ranges: Ranges = ()) -> None:
+        """Wait until what was acknowledged so far is durable, these ranges among it.
 
         Raises:
-            GrantNotHeld: the stream was taken back before.
-            OutcomeUnknown: the connection was lost before the answer came.
+            GrantNotHeld: the stream was taken back before: the acks of the ranges do not count.
+            OutcomeUnknown: the connection or the grant ended before the answer came.
         """
+        acked_before = self._reported_any(ranges)
+        try:
+            await self._answered()
+        except GrantNotHeld:
+            if acked_before:
+                raise OutcomeUnknown from None
+            raise
+
+    async def _answered(self) -> None:
         if self.over:
             raise self.ended or GrantNotHeld(grant=self.stream)
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -320,6 +329,14 @@ class HeldGrant:
             if not waiter.done():
                 waiter.set_exception(reason)
         self._waiters.clear()
+
+    def _reported_any(self, ranges: Ranges) -> bool:
+        """Whether a report acknowledged any of what was handed out in these ranges."""
+        self._sum_up()
+        settled = _without(ranges, self._held)
+        return any(
+            offset not in self._refused for low, high in settled for offset in range(low, high)
+        )
 
     def _settle(self, acked: Ranges, naks: tuple[NakRange, ...]) -> None:
         refused_before = len(self._refused)

@@ -142,8 +142,9 @@ class DeliveredRecord(Record):
         """Done with it. Returns when handed over; with ``sync``, when durable.
 
         Raises:
-            GrantNotHeld: with ``sync``: its stream was taken back before.
-            OutcomeUnknown: with ``sync``: the connection was lost before the answer came.
+            GrantNotHeld: with ``sync``: its stream was taken back before, so it does not count.
+            OutcomeUnknown: with ``sync``: the connection or the loan of its stream ended before
+                the answer came. If the ack did not count, it comes again, marked.
         """
         source = self._source
         acked = source.acked
@@ -151,7 +152,8 @@ class DeliveredRecord(Record):
             source.grant.touch()
         acked.append(self.offset)
         if sync:
-            await source.grant.settled()
+            source.note(self.offset + 1)
+            await source.grant.settled(((self.offset, self.offset + 1),))
 
     async def nak(self, delay: float | None = None) -> None:
         """Refuse it: it comes again after ``delay`` seconds, or the daemon's own back-off."""
@@ -252,13 +254,14 @@ class DeliveredBatch(Batch):
         """Done with all of it. Returns when handed over; with ``sync``, when durable.
 
         Raises:
-            GrantNotHeld: with ``sync``: its stream was taken back before.
-            OutcomeUnknown: with ``sync``: the connection was lost before the answer came.
+            GrantNotHeld: with ``sync``: its stream was taken back before, so it does not count.
+            OutcomeUnknown: with ``sync``: the connection or the loan of its stream ended before
+                the answer came. If the ack did not count, it comes again, marked.
         """
         grant = self._source.grant
         grant.ack(self._source.ranges)
         if sync:
-            await grant.settled()
+            await grant.settled(self._source.ranges)
 
     async def nak(self, delay: float | None = None) -> None:
         """Refuse all of it: it comes again after ``delay`` seconds, or the daemon's back-off."""

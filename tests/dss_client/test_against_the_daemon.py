@@ -3,16 +3,21 @@
 import asyncio
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 import dss_client
 from dss_client import DeliveredRecord, Subscription
+from dss_client.changes import Change, CloseSession, Evict
 from dss_core.errors import (
+    BorrowerEvicted,
+    GrantNotHeld,
     GroupNotFound,
     IllegalArgument,
     OutcomeUnknown,
+    SessionClosed,
     SessionTakenOver,
     TopicExists,
     Unreachable,
@@ -305,3 +310,47 @@ async def test_a_subscription_that_is_not_taken_from_holds_up_no_other_of_its_cl
                             await slow.ack()
                     if seen == count:
                         break
+
+
+@pytest.mark.parametrize("protocol", ["borrow", "lease"])
+async def test_what_a_synchronous_ack_says_at_the_end_of_its_member_is_true(
+    home: Path, protocol: str
+) -> None:
+    async with running(*serve(home)), dss_client.connect(endpoint=endpoint(home)) as client:
+        await client.topics.create("t", partitions=1)
+        async with client.producer("t") as producer:
+            for number in range(200):
+                producer.send_nowait(b"%d" % number)
+        await client.groups.create("$share/g/t/#", start="earliest", protocol=protocol)
+        said: dict[int, bool] = {}
+        for change in (Evict("g", "ann", grace_ms=0), CloseSession("ann")):
+            await ack_until_ended(home, change, said)
+        acked: dict[int, bool] = {}
+        for offset in said:
+            (found,) = (await client.groups.why("g", stream="t/0/0", offset=offset)).records
+            acked[offset] = found.reason.code == "acked"
+        assert acked == said
+
+
+async def ack_until_ended(home: Path, change: Change, said: dict[int, bool]) -> None:
+    """Acknowledge one by one until an operator ends the member; what is certain of each ack."""
+    async with (
+        asyncio.timeout(30),
+        dss_client.connect(endpoint=endpoint(home)) as operator,
+        dss_client.connect("ann", endpoint=endpoint(home)) as client,
+        asyncio.TaskGroup() as tasks,
+    ):
+        with suppress(BorrowerEvicted, SessionClosed, OutcomeUnknown):
+            async with client.subscribe("$share/g/t/#") as subscription:
+                records = aiter(subscription)
+                record = await anext(records)
+                tasks.create_task(operator.operations.apply(change), name="end the member")
+                while True:
+                    said.pop(record.offset, None)
+                    try:
+                        await record.ack(sync=True)
+                    except GrantNotHeld:
+                        said[record.offset] = False
+                        return
+                    said[record.offset] = True
+                    record = await anext(records)

@@ -433,5 +433,7 @@ async def test_a_revoked_grant_is_over_once_the_client_has_finished(under: Under
     await call.settle(grant, (0, 1), frontier=1)
     await call.say(revoke_finished=sessions_pb2.RevokeFinished(grant=grant))
     assert (await call.hear("revoked")).grant == grant
-    await call.settle(grant, (0, 1), frontier=1)
-    assert await call.refusal() is GrantNotHeld
+    for acked, token, named in (((0, 1),), 0, "0"), (((0, 1),), 7, "7"), ((), 8, "0"):
+        await call.settle(grant, *acked, frontier=1, token=token)
+        refused = condition((await call.hear("error")).error)
+        assert (type(refused), refused.fields["token"]) == (GrantNotHeld, named)

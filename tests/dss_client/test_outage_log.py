@@ -18,7 +18,7 @@ def test_an_outage_is_two_lines_however_long_it_takes(caplog: pytest.LogCaptureF
         outage.ended()
     assert [record.levelno for record in caplog.records] == [logging.WARNING] * 4
     assert caplog.messages[:2] == caplog.messages[2:]
-    assert "lost before the answer came" in caplog.messages[0]
+    assert "before the answer came" in caplog.messages[0]
 
 
 async def test_a_lost_session_says_so_and_that_it_is_back(

@@ -15,7 +15,7 @@ from dss_client.testing import MemoryDaemon, until
 from dss_client.testing.memory_session import wire_error
 from dss_core.build import build_frame
 from dss_core.columns import Columns
-from dss_core.errors import AckOutOfRange, GrantNotHeld, GroupDestroyed
+from dss_core.errors import AckOutOfRange, GrantNotHeld, GroupDestroyed, OutcomeUnknown
 
 SHARE = "$share/g/t/#"
 
@@ -158,26 +158,71 @@ async def test_streams_of_a_subscription_that_nobody_uses_are_given_back(
 # Acks that nobody answers
 
 
-async def test_a_sync_ack_ends_with_its_grant(daemon: MemoryDaemon) -> None:
+async def test_a_sync_ack_whose_grant_ends_is_in_doubt(daemon: MemoryDaemon) -> None:
     async with unanswered_ack(daemon) as (_, _, acking):
         daemon.say(revoked=sessions_pb2.Revoked(grant=1, reason="removed"))
-        with pytest.raises(GrantNotHeld, match="t/0/0"):
+        with pytest.raises(OutcomeUnknown) as raised:
             await acking
+        assert not raised.value.definite
 
 
-async def test_a_sync_ack_ends_with_its_refusal(daemon: MemoryDaemon) -> None:
+async def test_a_sync_ack_that_the_daemon_took_is_in_doubt_when_its_grant_is_refused(
+    daemon: MemoryDaemon,
+) -> None:
     async with unanswered_ack(daemon) as (subscription, record, acking):
-        say_refused(daemon, GrantNotHeld(grant=1))
-        with pytest.raises(GrantNotHeld):
+        say_refused(daemon, GrantNotHeld(grant=1, token=0))
+        with pytest.raises(OutcomeUnknown):
             await acking
         assert record.grant_over
         assert subscription.late_acks == 1
 
 
+async def test_a_sync_ack_that_the_daemon_refused_by_its_token_does_not_count(
+    daemon: MemoryDaemon,
+) -> None:
+    async with unanswered_ack(daemon) as (subscription, record, acking):
+        say_refused(daemon, GrantNotHeld(grant=1, token=token_of(daemon)))
+        with pytest.raises(GrantNotHeld, match="t/0/0"):
+            await acking
+        assert record.grant_over
+        assert subscription.late_acks == 1
+
+
+async def test_a_sync_ack_that_met_the_end_of_its_grant_on_the_way_does_not_count(
+    daemon: MemoryDaemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(daemon, 1)
+    take = daemon.on_settle
+
+    def end_before(settle: sessions_pb2.Settle) -> None:
+        if settle.token:
+            daemon._end(settle.grant, reported=False)
+            daemon.say(revoked=sessions_pb2.Revoked(grant=settle.grant, reason="removed"))
+        take(settle)
+
+    monkeypatch.setattr(daemon, "on_settle", end_before)
+    async with subscribed(daemon) as subscription:
+        (record,) = await subscription.fetch(1)
+        with pytest.raises(GrantNotHeld, match="t/0/0"):
+            await record.ack(sync=True)
+    assert daemon.streams[0].progress.floor == 0
+
+
+async def test_a_sync_ack_of_what_was_acknowledged_before_is_in_doubt_after_the_grant(
+    daemon: MemoryDaemon,
+) -> None:
+    async with unanswered_ack(daemon) as (_, record, acking):
+        acking.cancel()
+        daemon.say(revoked=sessions_pb2.Revoked(grant=1, reason="removed"))
+        await until(lambda: record.grant_over)
+        with pytest.raises(OutcomeUnknown):
+            await record.ack(sync=True)
+
+
 async def test_a_sync_ack_ends_when_its_subscription_does(daemon: MemoryDaemon) -> None:
     async with unanswered_ack(daemon) as (subscription, _, acking):
         await subscription.unsubscribe()
-        with pytest.raises(GrantNotHeld):
+        with pytest.raises(OutcomeUnknown):
             await acking
 
 
@@ -186,7 +231,7 @@ async def test_a_sync_ack_ends_when_its_group_is_removed(daemon: MemoryDaemon) -
         error = sessions_pb2.SessionError(subscription=subscription.number, final=True)
         error.error.CopyFrom(wire_error(GroupDestroyed(group="g")))
         daemon.say(error=error)
-        with pytest.raises(GrantNotHeld):
+        with pytest.raises(OutcomeUnknown):
             await acking
         with pytest.raises(GroupDestroyed):
             await subscription.fetch(1)
@@ -203,8 +248,7 @@ async def test_a_sync_ack_reported_with_the_end_of_a_revoke_still_gets_its_answe
         await until(lambda: record._source.grant.stopped)
         acking = asyncio.ensure_future(record.ack(sync=True))
         await until(lambda: daemon.revoke_finished == [1])
-        (token,) = [settle.token for settle in daemon.settles if settle.token]
-        daemon.say(settled=sessions_pb2.Settled(token=token))
+        daemon.say(settled=sessions_pb2.Settled(token=token_of(daemon)))
         daemon.say(revoked=sessions_pb2.Revoked(grant=1, reason="revoked"))
         await acking
 
@@ -216,6 +260,11 @@ async def test_acks_that_the_daemon_refuses_are_counted(daemon: MemoryDaemon) ->
         say_refused(daemon, AckOutOfRange(start=5, end=9, grant=1))
         await until(lambda: subscription.late_acks == 4)
         assert not record.grant_over
+
+
+def token_of(daemon: MemoryDaemon) -> int:
+    (token,) = [settle.token for settle in daemon.settles if settle.token]
+    return token
 
 
 def say_refused(daemon: MemoryDaemon, error: AckOutOfRange | GrantNotHeld) -> None:

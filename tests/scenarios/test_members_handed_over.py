@@ -90,7 +90,7 @@ class Consuming:
                     self.again.append(place)
                 try:
                     await record.ack(sync=True)
-                except GrantNotHeld:
+                except (GrantNotHeld, OutcomeUnknown):
                     continue
                 self.durable.add(place)
 

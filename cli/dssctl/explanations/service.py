@@ -37,7 +37,9 @@ SERVICE = {
         repeated.""",
     "DSS5003": """The connection was lost after the request had left, so it may have been
         carried out or not. A producer sends again under the same number, and it is stored
-        once. After any other call, look before repeating it.""",
+        once. An acknowledgement ends so too where its stream was taken back before the
+        answer: keep what was done with the record; if the acknowledgement did not count, the
+        record comes again, marked. After any other call, look before repeating it.""",
     "DSS5004": """No answer came in time; whether the request was carried out is not known. The
         daemon is overloaded, frozen, or unreachable in a way that nobody reports. Look at
         dssctl daemon status, and allow more time with --timeout.""",
@@ -63,9 +65,10 @@ SERVICE = {
         daemon tries again, and the stream stalls meanwhile. If it stays so, check the disk;
         dssctl events says since when.""",
     "DSS6001": """The stream of this grant was lent to somebody else or taken back before the
-        acknowledgement came, so it does not count and the record comes again there, marked. It
-        is ordinary when members come and go. If it is frequent, handlers take longer than the
-        ack wait, or the client is frozen at times.""",
+        acknowledgement came, so it does not count and the record comes again there, marked.
+        Where that is not certain, the condition is DSS5003. It is ordinary when members come
+        and go. If it is frequent, handlers take longer than the ack wait, or the client is
+        frozen at times.""",
     "DSS6002": """Another client connected under the same id, and the newest one has it.
         Usually two instances of a program share a configured id. Give each its own, or none:
         then it is made of user, host, process and program.""",

@@ -249,7 +249,8 @@ class MemorySession:
         grant = settle.grant
         lent = self._lent.get(grant)
         if lent is None:
-            self.say(error=_refusal(GrantNotHeld(grant=grant), grant=grant).error)
+            token = settle.token if settle.acked else 0
+            self.say(error=_refusal(GrantNotHeld(grant=grant, token=token), grant=grant).error)
             return
         stream = self.streams[lent.partition]
         acked, handed_out = _ranges(settle.acked), _ranges(settle.handed_out)

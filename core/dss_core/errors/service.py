@@ -33,10 +33,11 @@ class OutcomeUnknown(DssError):
     """Raised by the client. Fields: none."""
 
     code = "DSS5003"
-    sentence = "The connection was lost before the answer came."
+    sentence = "The connection was lost, or the loan of the stream ended, before the answer came."
     hint = (
         "It may have been carried out: look before you repeat it. A producer may send again, and a "
-        "change with an operation id may be asked for again: each happens once."
+        "change with an operation id may be asked for again: each happens once. "
+        "A record whose ack did not count comes again, marked."
     )
     grpc_status = "UNAVAILABLE"
     exit_code = ExitCode.TIMEOUT

@@ -8,7 +8,10 @@ from dss_core.errors.condition import DssError, ExitCode, registered
 
 @registered
 class GrantNotHeld(DssError):
-    """An ack came for a grant that ended or never was. Fields: grant."""
+    """An ack came for a grant that ended or never was, so it does not count. Fields: grant.
+
+    The daemon adds the token of the acks that it refused; 0 says nothing of acks that wait.
+    """
 
     code = "DSS6001"
     sentence = "Grant {grant} is not held by this session."

@@ -340,8 +340,8 @@ class Scheduler:
                 self._send(Gone(grant, ranges))
             case AnswerSettled(token):
                 self._send(Settled(token))
-            case RefuseGrant(grant):
-                self._refuse(GrantNotHeld(grant=grant), grant)
+            case RefuseGrant(grant, token):
+                self._refuse(GrantNotHeld(grant=grant, token=token), grant)
             case RefuseRange(grant, start, end):
                 self._refuse(AckOutOfRange(start=start, end=end, grant=grant), grant)
             case _:

@@ -216,8 +216,8 @@ class SimulatedSession:
             case AnswerSettled(token):
                 self.rules.check_answered(token, self._world.ledger)
                 self._pipe.down(Settled(token))
-            case RefuseGrant(grant):
-                self._pipe.down(Refused(GrantNotHeld(grant=grant), grant=grant))
+            case RefuseGrant(grant, token):
+                self._pipe.down(Refused(GrantNotHeld(grant=grant, token=token), grant=grant))
             case RefuseRange() | ShowStalled() | TellGone():
                 self._world.noticed(effect)
             case Unwanted(subscription):

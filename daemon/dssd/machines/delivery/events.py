@@ -298,9 +298,11 @@ class AnswerSettled:
 
 @dataclass(frozen=True, slots=True)
 class RefuseGrant:
-    """A settle named a grant that the session does not hold."""
+    """A settle named a grant that is not held, or the grant ended before tokens were answered."""
 
     grant: int
+    token: int = 0
+    """Not 0: of the settle that was refused as a whole. None of its acks counts."""
 
 
 @dataclass(frozen=True, slots=True)

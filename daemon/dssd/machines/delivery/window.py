@@ -318,7 +318,8 @@ class DeliveryWindow:
     def _settle(self, given: Settle, now_ms: int) -> None:
         stream = self._streams.get(given.grant)
         if stream is None or stream.finished:
-            self._effects.append(RefuseGrant(given.grant))
+            # Without acks, the token may be that of pieces of which some were taken.
+            self._effects.append(RefuseGrant(given.grant, given.token if given.acked else 0))
             return
         before = stream.progress
         acked = self._checked(stream, given.acked) if given.acked else ()

@@ -36,6 +36,7 @@ from dssd.machines.delivery.events import (
     TellGone,
     Unpaused,
     Unwanted,
+    pieces_of,
 )
 from dssd.machines.delivery.window import DeliveryWindow
 from dssd.machines.fate import Counts, Fate
@@ -823,6 +824,22 @@ def test_a_revoke_waits_for_the_client_and_reports_finally() -> None:
     assert client.take_others() == [RefuseGrant(1)]
     client.feed(Saved(1, Progress(2)), Dropped(1))
     assert client.take_others() == [AnswerSettled(5)]
+
+
+def test_a_refusal_names_the_token_of_acks_of_which_none_counts() -> None:
+    client = Client()
+    client.feed(Settle(9, ((0, 1),), token=5))
+    assert client.take_others() == [RefuseGrant(9, 5)]
+
+
+def test_a_refused_token_that_stands_for_pieces_is_not_named_as_some_may_count() -> None:
+    client = Client()
+    client.install(1, Stream([4]))
+    *acked, last = pieces_of(Settle(1, ((0, 1), (2, 3)), token=5), 1)
+    client.feed(*acked, Dropped(1))
+    client.take_others()
+    client.feed(last)
+    assert client.take_others() == [RefuseGrant(1)]
 
 
 def test_a_revoke_that_the_client_does_not_answer_is_reported_before_its_deadline() -> None:
