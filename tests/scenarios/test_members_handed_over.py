@@ -25,6 +25,7 @@ from dss_core.errors import (
 )
 from support.proof_share import share
 from support.revived_daemon import RevivedDaemon, revived
+from support.settled_group import until_settled
 
 pytestmark = pytest.mark.slow("members come, are ended and come back, under two protocols")
 
@@ -45,6 +46,8 @@ class Consuming:
         self.name = name
         self.given: list[Place] = []
         self.durable: set[Place] = set()
+        self.unsure: set[Place] = set()
+        """What it acknowledged, and nobody told it whether that counts."""
         self.again: list[Place] = []
         """What came although its acknowledgement was durable."""
         self.ended: DssError | None = None
@@ -90,7 +93,10 @@ class Consuming:
                     self.again.append(place)
                 try:
                     await record.ack(sync=True)
-                except (GrantNotHeld, OutcomeUnknown):
+                except GrantNotHeld:
+                    continue
+                except OutcomeUnknown:
+                    self.unsure.add(place)
                     continue
                 self.durable.add(place)
 
@@ -140,12 +146,11 @@ class Group:
                     return
 
     async def settled(self) -> None:
-        """Wait until everything that was sent is acknowledged durably by somebody."""
-        await until(lambda: self.sent <= self.durable())
-
-    def durable(self) -> set[Place]:
-        """What was acknowledged durably, by whomever."""
-        return set().union(*(member.durable for member in self.members.values()))
+        """Wait until the group is done with all that was sent; all of it was acknowledged."""
+        await until_settled(self.client, "g", patience_s=PATIENCE_S)
+        members = self.members.values()
+        # The last answers are still on their way to the members.
+        await until(lambda: self.sent <= set().union(*(m.durable | m.unsure for m in members)))
 
     def check(self) -> None:
         """Nothing that was acknowledged durably came again, to whomever."""
