@@ -98,13 +98,16 @@ class EndSamples:
         self._at_ms.append(at_ms)
         self._ends.append(end)
 
-    def age_of(self, offset: int, now_ms: int) -> Age:
-        """How long ago the record at an offset below the end came."""
+    def age_of(self, offset: int, looked_ms: int, now_ms: int) -> Age:
+        """How long ago the record at an offset below the end came.
+
+        When its end was looked at last is not noted where it had not changed.
+        """
         index = bisect_right(self._ends, offset)
         if index == 0:
             return Age(max(0, now_ms - self._at_ms[0]), at_least=True)
         if index == len(self._ends):
-            return Age(max(0, now_ms - self._at_ms[-1]), at_least=False)
+            return Age(max(0, now_ms - max(self._at_ms[-1], looked_ms)), at_least=False)
         low, high = self._ends[index - 1], self._ends[index]
         from_ms, to_ms = self._at_ms[index - 1], self._at_ms[index]
         at_ms = from_ms + (to_ms - from_ms) * (offset - low) // (high - low)

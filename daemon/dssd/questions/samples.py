@@ -140,7 +140,9 @@ class Sampler:
     def age_of(self, stream: StreamId, offset: int) -> Age | None:
         """How long ago the record at an offset came; None where nobody has looked."""
         growing = self._streams.get(stream)
-        return None if growing is None else growing.ends.age_of(offset, self._clock.now_ms())
+        if growing is None:
+            return None
+        return growing.ends.age_of(offset, self._looked_ms, self._clock.now_ms())
 
     def movement(self, group_id: int, stream: StreamId, floor: int, end: int) -> Movement:
         """How the group goes on in a stream whose floor and end are these now."""
@@ -149,7 +151,7 @@ class Sampler:
         consumed = self._consumed.get(group_id, {}).get(stream)
         age = None
         if growing is not None and floor < end:
-            age = growing.ends.age_of(floor, now_ms)
+            age = growing.ends.age_of(floor, self._looked_ms, now_ms)
         return Movement(
             None if consumed is None else now_ms - consumed.moved_ms,
             NO_RATES if growing is None else growing.arrivals.rates(now_ms),

@@ -22,6 +22,10 @@ from dssd.service.limits import (
 
 NAME = "dssd.service"
 STATE_DIRECTORY = "dssd"
+
+_NOT_AGAIN = f"{int(ExitCode.USAGE)} {int(ExitCode.IO_ERROR)} {int(ExitCode.CONFIG)}"
+"""A wrong command line or configuration fails again; behind a disk that failed to sync nobody knows
+what is stored, and a person looks first."""
 """Under /var/lib."""
 
 _SANDBOX = """\
@@ -77,7 +81,7 @@ NotifyAccess=main
 ExecStart={" ".join(map(_word, command))}
 Restart=on-failure
 RestartSec={RESTART_AFTER_S}
-RestartPreventExitStatus={int(ExitCode.USAGE)} {int(ExitCode.CONFIG)}
+RestartPreventExitStatus={_NOT_AGAIN}
 TimeoutStartSec={START_S_MAX}
 TimeoutStopSec={STOP_S_MAX}
 WatchdogSec={WATCHDOG_S}

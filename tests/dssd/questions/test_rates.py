@@ -37,17 +37,17 @@ def test_the_age_of_a_record_is_that_of_the_end_that_passed_it() -> None:
     ends = EndSamples(100, 0)
     ends.note(200, 0, 10 * SECOND)
     ends.note(200, 10 * SECOND, 20 * SECOND)
-    assert ends.age_of(150, 20 * SECOND) == Age(15 * SECOND, at_least=False)
-    assert ends.age_of(100, 20 * SECOND) == Age(20 * SECOND, at_least=False)
-    assert ends.age_of(99, 20 * SECOND) == Age(20 * SECOND, at_least=True)
-    assert ends.age_of(250, 20 * SECOND) == Age(10 * SECOND, at_least=False)
+    assert ends.age_of(150, 20 * SECOND, 20 * SECOND) == Age(15 * SECOND, at_least=False)
+    assert ends.age_of(100, 20 * SECOND, 20 * SECOND) == Age(20 * SECOND, at_least=False)
+    assert ends.age_of(99, 20 * SECOND, 20 * SECOND) == Age(20 * SECOND, at_least=True)
+    assert ends.age_of(250, 20 * SECOND, 23 * SECOND) == Age(3 * SECOND, at_least=False)
 
 
 def test_after_a_silence_records_came_in_the_last_interval_and_not_over_the_silence() -> None:
     ends = EndSamples(0, 0)
     ends.note(10, 0, 5 * SECOND)
     ends.note(20, 600 * SECOND, 605 * SECOND)
-    assert ends.age_of(10, 605 * SECOND).ms <= 5 * SECOND
+    assert ends.age_of(10, 605 * SECOND, 605 * SECOND).ms <= 5 * SECOND
 
 
 def test_samples_are_bounded_and_stay_dense_where_they_are_new() -> None:
@@ -57,5 +57,5 @@ def test_samples_are_bounded_and_stay_dense_where_they_are_new() -> None:
     assert len(ends._ends) <= END_SAMPLES_MAX
     now_ms = 4_999 * SECOND
     for behind in (1, 10, 1_000, 4_000):
-        age = ends.age_of((4_999 - behind) * 10, now_ms)
+        age = ends.age_of((4_999 - behind) * 10, now_ms, now_ms)
         assert age == Age(pytest.approx(behind * SECOND, rel=0.05), at_least=False)  # type: ignore[arg-type]

@@ -31,6 +31,10 @@ def test_a_unit_can_run_jobs_on_a_jvm() -> None:
         assert "\nType=notify\n" in text
 
 
+def test_a_daemon_whose_disk_failed_is_not_started_again() -> None:
+    assert "RestartPreventExitStatus=2 74 78\n" in text_of(wanted(of_system=True))
+
+
 def test_a_unit_runs_this_daemon_on_its_directory(tmp_path: Path) -> None:
     text = text_of(wanted(data_dir=tmp_path / "my data 100%"))
     assert f'ExecStart={sys.executable} -m dssd serve --data-dir "{tmp_path}/my data 100%%"' in text
