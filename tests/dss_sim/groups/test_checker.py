@@ -30,6 +30,7 @@ from dss_sim.groups.history import (
     Unreadable,
     write_history,
 )
+from dssd.limits import ISOLATE_AFTER_DOUBTS
 
 G, S = "billing", "orders/0/0"
 
@@ -373,9 +374,10 @@ def test_what_clients_vanished_with_may_come_behind_later_records_where_it_is_bl
     None
 ):
     begun: list[Event] = [declared(), TEN, FAULT, committed(0, epoch=9), handed_out(1, epoch=9)]
-    Checker().take_all([*begun, handed_out(0, epoch=9, attempt=4, redelivered=True)])
+    alone = ISOLATE_AFTER_DOUBTS + 1
+    Checker().take_all([*begun, handed_out(0, epoch=9, attempt=alone, redelivered=True)])
     with pytest.raises(Violation, match="I6"):
-        Checker().take_all([*begun, handed_out(0, epoch=9, attempt=3, redelivered=True)])
+        Checker().take_all([*begun, handed_out(0, epoch=9, attempt=alone - 1, redelivered=True)])
 
 
 def test_a_mark_is_no_wonder_where_nobody_knows_whether_the_grant_before_handed_out() -> None:
