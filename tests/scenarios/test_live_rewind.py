@@ -66,6 +66,19 @@ async def settled(client: Client) -> None:
             await asyncio.sleep(POLL_S)
 
 
+async def waits_for(client: Client, number: int, streams: int) -> dict[str, str]:
+    """Of which streams an operation waits for whom, once there are no more than so many."""
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            operation = await client.operations.get(number)
+            waited_for = {
+                each.stream: each.client_id for each in operation.streams if not each.done
+            }
+            if len(waited_for) <= streams:
+                return waited_for
+            await asyncio.sleep(POLL_S)
+
+
 def handed(members: Sequence[MemberProcess]) -> list[Handed]:
     """Everything that users were given, in the order in which they were."""
     return sorted((each for one in members for each in one.records), key=lambda each: each.at_ns)
@@ -139,11 +152,11 @@ async def test_a_frozen_member_delays_its_own_streams_only(daemon: RevivedDaemon
             frozen.freeze()
             rewound_ns = time.monotonic_ns()
             operation = await client.operations.rewind("g", to="earliest")
+            waited_for = await waits_for(client, operation.number, len(of_frozen))
+            assert waited_for == dict.fromkeys(of_frozen, "iterate-0")
+            # What they refuse rests, so all of it may come only after the lease of the frozen one.
             again = partial(seen_since, others, rewound_ns)
             await until_together(others, lambda: again() >= wanted, PATIENCE_S)
-            waiting = await client.operations.get(operation.number)
-            waited_for = {each.stream: each.client_id for each in waiting.streams if not each.done}
-            assert waited_for == dict.fromkeys(of_frozen, "iterate-0")
             assert (await client.operations.ended(operation.number)).state == "done"
             frozen.thaw()
             await settled(client)
