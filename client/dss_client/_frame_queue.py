@@ -261,14 +261,10 @@ class FrameQueue:
         self._refused_at = 0
         self._acked_to = 0
 
-    def can_send(self) -> bool:
-        """Whether a frame that came now would be sent at once."""
-        return not (
-            self.waiting
-            or self._resend
-            or self._returning
-            or len(self.in_flight) >= PRODUCER_WINDOW_SEQUENCES
-        )
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing waits and nothing is in flight."""
+        return not (self.waiting or self._resend or self._returning or self.in_flight)
 
     def has_work(self) -> bool:
         """Whether `take` would give a frame now."""

@@ -1,9 +1,11 @@
 """The Produce call of one producer: frames out, answers in, and again after a loss.
 
-It sends at once when nothing is in flight; else records gather until their frame is full, for at
-most `GATHER_MS`. Invariant: an accepted frame stays here until it is settled. After a lost
-connection everything in flight is sent again with its sequences, so the daemon tells what it has
-stored already; only closing the producer leaves an outcome unknown.
+It sends at once when nothing is in flight. Else records gather: of a stream that has nothing in
+flight for at most `GATHER_MS`, of another until its answer comes or their frame is full. So the
+later the daemon answers, the larger the frames are and the less each record costs it. Invariant:
+an accepted frame stays here until it is settled. After a lost connection everything in flight is
+sent again with its sequences, so the daemon tells what it has stored already; only closing the
+producer leaves an outcome unknown.
 """
 
 import asyncio
@@ -337,8 +339,8 @@ class ProduceCall:
 
     def _close_gathered(self) -> None:
         for partition in list(self._gathering):
-            # Where the window is full, a frame may as well go on gathering.
-            if self._queues[partition].can_send():
+            # Behind a frame in flight it goes on gathering: its answer sends what came meanwhile.
+            if self._queues[partition].is_idle:
                 self.close(partition)
 
     def _encode(self, queue: FrameQueue, frame: PendingFrame) -> bool:
@@ -414,6 +416,8 @@ class ProduceCall:
             self._schedule()
 
     def _note(self, queue: FrameQueue) -> None:
+        if queue.is_idle:
+            self.close(queue.partition)
         if queue.in_flight:
             self._flying[queue.partition] = queue
         else:

@@ -3,7 +3,7 @@
 from dss_core.limits import CREDIT_RECORDS
 
 GATHER_MS = 2
-"""While something is in flight, a producer lets records gather for at most this long."""
+"""While something is in flight, a producer lets records of an idle stream gather for so long."""
 
 PRODUCER_BUFFER_BYTES = 32 << 20
 """What a producer holds unacknowledged; beyond it, senders wait or are refused."""

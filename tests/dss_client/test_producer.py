@@ -56,6 +56,29 @@ async def test_records_sent_together_travel_together(daemon: MemoryDaemon) -> No
     assert sum(len(request.frames) for request in daemon.requests) == 1
 
 
+async def test_records_behind_a_frame_in_flight_wait_for_its_answer_and_go_as_one(
+    daemon: MemoryDaemon,
+) -> None:
+    other = next(key for key in (b"%d" % n for n in range(99)) if partition(key) != partition(b"k"))
+    daemon.mute_acks = True
+    async with client_of(daemon) as client, client.producer("t") as producer:
+        first = producer.send_nowait(b"first", key=b"k")
+        await until(lambda: daemon.stored() == 1)
+        behind = [producer.send_nowait(b"x", key=b"k") for _ in range(3)]
+        # What comes later for a stream with nothing in flight is sent before them.
+        producer.send_nowait(b"other", key=other)
+        await until(lambda: daemon.stored() == 2)
+        behind += [producer.send_nowait(b"x", key=b"k") for _ in range(3)]
+        assert len(daemon.payloads(partition(b"k"))) == 1
+        await daemon.cut()
+        daemon.mute_acks = False
+        daemon.requests.clear()
+        await daemon.start()
+        assert [(await each).offset for each in (first, *behind)] == list(range(7))
+    resent, gathered = 2, 1
+    assert sum(len(request.frames) for request in daemon.requests) == resent + gathered
+
+
 async def test_records_of_one_key_keep_their_order_across_many_frames(daemon: MemoryDaemon) -> None:
     payloads = [b"%06d" % number + bytes(1_000) for number in range(2_000)]
     async with client_of(daemon) as client, client.producer("t") as producer:
