@@ -16,6 +16,8 @@ from dss_core.times import parse_span_ms
 from dssctl.limits import CALL_TIMEOUT_S, OPERATION_WAIT_S
 from dssctl.settings import Colour, Format, Settings
 
+PROGRAM = "dssctl"
+
 COMMANDS = {
     "topics": "Named logs: list, create, describe, edit, remove.",
     "groups": "Shared subscriptions: list, create, describe, pause, edit, remove.",
@@ -67,7 +69,7 @@ def verb_alone(name: str) -> typer.Typer:
 def root() -> "Root":
     """The whole program."""
     return Root(
-        name="dssctl",
+        name=PROGRAM,
         help="Look at and steer a DSS daemon.",
         epilog="Exit codes: 0 ok, 1 failed, 2 usage, 3 unreachable, 4 timeout, 5 not found, "
         "6 conflict, 7 denied, 8 declined, 10 a dry run found something to do and was to say so, "
@@ -257,13 +259,14 @@ def _format_options(command: Any, ctx: Any, formatter: Any) -> None:  # noqa: AN
     for parameter in command.get_params(ctx):
         record = cast("tuple[str, str] | None", parameter.get_help_record(ctx))
         if record is not None:
-            sections.setdefault(_section_of(parameter), []).append(record)
+            sections.setdefault(section_of(parameter), []).append(record)
     for title in sorted(sections, key=_SECTIONS.index):
         with formatter.section(title):
             formatter.write_dl(sections[title])
 
 
-def _section_of(parameter: Any) -> str:  # noqa: ANN401 -- Typer's private types
+def section_of(parameter: Any) -> str:  # noqa: ANN401 -- Typer's private types
+    """The section of the help text that a parameter stands in."""
     if isinstance(parameter, SettingsOption):
         return parameter.section
     return "Arguments" if parameter.param_type_name == "argument" else "Options"

@@ -1,0 +1,159 @@
+"""The command tree as plain values: what help as JSON, manuals and completions are made of.
+
+It reads the tree that is run, so it cannot say what the program does not do. Invariant: values
+only, in the order of the help; nothing here knows what is made of them. Typer has a Click of its
+own, whose types are private: parameters are known by their attributes.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from dssctl.tree import PROGRAM, root, section_of
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """An argument or an option of a command."""
+
+    flags: tuple[str, ...]
+    """``-o``, ``--output``; none of an argument."""
+    off_flags: tuple[str, ...]
+    """``--no-wait`` of ``--wait/--no-wait``."""
+    value: str | None
+    """What stands for its value, ``GROUP``; None of a flag, which has none."""
+    type: str
+    """``text``, ``integer``, ``number``, ``choice`` or ``flag``."""
+    choices: tuple[str, ...]
+    """Every value that it takes, where these are few."""
+    help: str
+    section: str
+    """Of the help text."""
+    required: bool
+    repeated: bool
+    """It may be given several times, or takes all that remain."""
+    default: str | int | float | None
+    """None where there is none, or where the help says what an absent one means."""
+    hidden: bool
+
+    @property
+    def is_argument(self) -> bool:
+        """Whether it is known by its place."""
+        return not self.flags
+
+
+@dataclass(frozen=True, slots=True)
+class CommandNode:
+    """The program, a noun, or a command."""
+
+    program: str
+    words: tuple[str, ...]
+    """``groups``, ``ls``; none of the program itself."""
+    summary: str
+    """Its help's first paragraph."""
+    description: str
+    """What the help says behind that."""
+    epilog: str
+    parameters: tuple[Parameter, ...]
+    children: tuple["CommandNode", ...]
+    hidden: bool
+
+    @property
+    def path(self) -> str:
+        """As it is typed: ``dssctl groups ls``."""
+        return " ".join((self.program, *self.words))
+
+    @property
+    def arguments(self) -> tuple[Parameter, ...]:
+        """What is known by its place, in that order."""
+        return tuple(each for each in self.parameters if each.is_argument)
+
+    @property
+    def options(self) -> tuple[Parameter, ...]:
+        """What is known by its flag."""
+        return tuple(each for each in self.parameters if not each.is_argument)
+
+    def commands(self) -> Iterator["CommandNode"]:
+        """This one where it has no verbs, else those below it, in the order of the help."""
+        if not self.children:
+            yield self
+        for child in self.children:
+            yield from child.commands()
+
+
+def command_tree() -> CommandNode:
+    """The whole of ``dssctl``. Every command's module is imported for it."""
+    return tree_of(root(), PROGRAM)
+
+
+def tree_of(command: Any, program: str, words: tuple[str, ...] = ()) -> CommandNode:  # noqa: ANN401 -- Typer's private types
+    """A command of Typer's with all that is below it."""
+    context = _context_of(command)
+    summary, _, description = (command.help or "").partition("\n\n")
+    names = command.list_commands(context) if hasattr(command, "list_commands") else ()
+    return CommandNode(
+        program=program,
+        words=words,
+        summary=_one_line(summary),
+        description=description.strip(),
+        epilog=command.epilog or "",
+        parameters=tuple(_parameter(each) for each in command.get_params(context)),
+        children=tuple(
+            tree_of(command.get_command(context, name), program, (*words, name)) for name in names
+        ),
+        hidden=bool(command.hidden),
+    )
+
+
+def _context_of(command: Any) -> Any:  # noqa: ANN401 -- Typer's private types
+    """One that parses nothing: it tells the names of the help option."""
+    return command.context_class(command, **command.context_settings)
+
+
+def _parameter(parameter: Any) -> Parameter:  # noqa: ANN401 -- Typer's private types
+    argument = parameter.param_type_name == "argument"
+    flag = bool(getattr(parameter, "is_flag", False))
+    return Parameter(
+        # Those of the help option come from a set, in no order.
+        flags=() if argument else tuple(sorted(parameter.opts, key=_short_first)),
+        off_flags=() if argument else tuple(parameter.secondary_opts),
+        value=None if flag else _value_name(parameter),
+        type="flag" if flag else _type_name(parameter),
+        choices=tuple(map(str, getattr(parameter.type, "choices", ()))),
+        help=_one_line(parameter.help or ""),
+        section=section_of(parameter),
+        required=bool(parameter.required),
+        repeated=bool(getattr(parameter, "multiple", False)) or parameter.nargs == -1,
+        default=None if flag else _default(parameter),
+        hidden=bool(getattr(parameter, "hidden", False)),
+    )
+
+
+def _short_first(flag: str) -> bool:
+    return flag.startswith("--")
+
+
+def _value_name(parameter: Any) -> str:  # noqa: ANN401 -- Typer's private types
+    """Without the marks of what may be absent or repeated."""
+    return str(parameter.metavar or _type_name(parameter).upper()).strip("[].")
+
+
+def _type_name(parameter: Any) -> str:  # noqa: ANN401 -- Typer's private types
+    """Of the value, in a word that does not depend on how it is parsed; a range is a number."""
+    name = str(parameter.type.name).partition(" ")[0]
+    return _TYPES.get(name, name)
+
+
+_TYPES = {"str": "text", "int": "integer", "float": "number"}
+
+
+def _default(parameter: Any) -> str | int | float | None:  # noqa: ANN401 -- Typer's private types
+    value = parameter.default
+    if isinstance(value, Enum):
+        value = value.value
+    return value if isinstance(value, str | int | float) and value != "" else None
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
