@@ -15,6 +15,7 @@ import typer
 from dss_core.errors import DssError, ExitCode, OperationIdReused, RevisionMoved
 from dssctl.confirm import confirm, require_somebody
 from dssctl.connection import ask
+from dssctl.impact import Impact, require_reason
 from dssctl.operation_items import (
     APPLIED_KIND,
     PLAN_KIND,
@@ -35,12 +36,38 @@ if TYPE_CHECKING:
 Show = Callable[[Settings, "Operation"], None]
 
 
+class _HowOption(SettingsOption):
+    section = "How it is changed"
+
+
+class Writing(Command):
+    """A verb that changes something at once: nothing is planned, or kept as an operation."""
+
+    impact = Impact.WRITE
+
+    def __init__(self, name: str | None, **attributes: Any) -> None:  # noqa: ANN401 -- Typer's own
+        attributes["params"] = [*(attributes.get("params") or []), confirm_option()]
+        super().__init__(name, **attributes)
+
+
 class Changing(Command):
     """A verb that changes something, with the options of all of them."""
+
+    impact = Impact.WRITE
 
     def __init__(self, name: str | None, **attributes: Any) -> None:  # noqa: ANN401 -- Typer's own
         attributes["params"] = [*(attributes.get("params") or []), *_options()]
         super().__init__(name, **attributes)
+
+    def changes(self, _ctx: Any, settings: Settings) -> bool:  # noqa: ANN401 -- Typer's private types
+        """A dry run changes nothing."""
+        return not settings.change.dry_run
+
+
+class Removing(Changing):
+    """A verb whose effect no other brings back."""
+
+    impact = Impact.DESTRUCTIVE
 
 
 def show_operation(settings: Settings, operation: "Operation") -> None:
@@ -66,8 +93,8 @@ def carry_out(context: typer.Context, change: "Change", show: Show = show_operat
     if settings.change.dry_run:
         _show_plan(settings, change)
         return
-    if not settings.change.confirmed:
-        require_somebody(settings, context.command_path)
+    require_reason(settings, context.command_path)
+    require_somebody(settings, context.command_path)
     operation = _known(settings, change) or _agreed(settings, change)
     if operation is None:
         return
@@ -122,7 +149,7 @@ def _agreed(settings: Settings, change: "Change") -> "Operation | None":
         show_one(settings, PLAN_KIND, plan_item(plan), list(plan_sections(plan)))
         return None
     tell_one(settings, PLAN_KIND, plan_item(plan), list(plan_sections(plan)))
-    confirm(settings, plan.summary, confirmed=settings.change.confirmed)
+    confirm(settings, plan.summary, plan.subject, confirmed=settings.change.confirmed)
     return _applied(settings, plan)
 
 
@@ -166,8 +193,14 @@ def _applied(settings: Settings, plan: "OperationPlan") -> "Operation":
         raise
 
 
-class _HowOption(SettingsOption):
-    section = "How it is changed"
+def confirm_option() -> SettingsOption:
+    """Of every command that a protected context asks for a name."""
+    return _HowOption(
+        ["--confirm"],
+        _put_confirm_name,
+        metavar="NAME",
+        help="Of what is changed, instead of typing it; protected contexts want it.",
+    )
 
 
 def _options() -> list[Any]:
@@ -180,6 +213,7 @@ def _options() -> list[Any]:
             help="Only show the plan. With -o json it is a file for ops apply.",
         ),
         _HowOption(["-y", "--yes"], _put_confirmed, is_flag=True, help="Do not ask."),
+        confirm_option(),
         _HowOption(["--reason"], _put_reason, metavar="TEXT", help="Why; kept with the operation."),
         _HowOption(
             ["--if-revision"],
@@ -214,6 +248,10 @@ def _put_dry_run(settings: Settings, value: bool) -> None:
 
 def _put_confirmed(settings: Settings, value: bool) -> None:
     settings.change.confirmed = value
+
+
+def _put_confirm_name(settings: Settings, value: str) -> None:
+    settings.change.confirm_name = value
 
 
 def _put_reason(settings: Settings, value: str) -> None:

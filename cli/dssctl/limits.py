@@ -44,3 +44,15 @@ TABLE_INDENT = 4
 TABLE_TEXT_COLUMNS_MIN = 24
 """A text in the last column is broken between words there if so much room is left for it; four or
 five words a line are still read as a text."""
+
+WATCH_INTERVAL_S = 2.0
+"""Between two looks of a list that is watched: a person reads no faster."""
+
+WATCH_INTERVAL_S_MIN = 0.2
+"""A list costs the daemon a look at every group."""
+
+NEAR_NAMES_MAX = 3
+"""That are suggested for one that is not there."""
+
+CONFIG_BYTES_MAX = 1 << 20
+"""A configuration file: a thousand contexts are less."""

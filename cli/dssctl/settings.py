@@ -1,4 +1,7 @@
-"""What the global options say, gathered from before and after the verb; the later one counts."""
+"""What an invocation was told, by options and by configuration; the later option counts.
+
+Invariant: who reads a setting need not know who gave it. `dssctl.config` says which origin counts.
+"""
 
 import os
 import time
@@ -7,10 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TextIO
 
-from dss_core.errors import IllegalArgument
 from dssctl.limits import CALL_TIMEOUT_S, CONNECT_WAIT_S, OPERATION_WAIT_S
-
-CONNECT_WAIT_VARIABLE = "DSSCTL_CONNECT_WAIT"
 
 
 class Format(StrEnum):
@@ -23,6 +23,19 @@ class Format(StrEnum):
     YAML = "yaml"
     CSV = "csv"
     NAME = "name"
+    TEMPLATE = "template"
+    """A line an item, as `Settings.template` says."""
+    NONE = "none"
+    """Nothing; notes and errors remain."""
+
+
+class TimeStyle(StrEnum):
+    """How tables show moments."""
+
+    RELATIVE = "relative"
+    """An age: 5m12s."""
+    ISO = "iso"
+    UNIX = "unix"
 
 
 class Colour(StrEnum):
@@ -46,22 +59,59 @@ class ChangeOptions:
     wait: bool = True
     """For the end of the operation, for at most `Settings.wait_s`."""
     detailed_exit_code: bool = False
+    confirm_name: str | None = None
+    """Of what is changed, typed beforehand, where a protected context asks for it."""
+
+
+@dataclass(slots=True)
+class ListOptions:
+    """Which items a listing shows, in which order, and whether it goes on."""
+
+    filter: str = ""
+    sort: str = ""
+    columns: str = ""
+    limit: int | None = None
+    watch_s: float | None = None
+    """How often it is looked at anew; None: once."""
+
+
+@dataclass(frozen=True, slots=True)
+class ContextInUse:
+    """The named target of this invocation, as far as a command that changes something asks."""
+
+    name: str
+    read_only: bool = False
+    protected: bool = False
 
 
 @dataclass(slots=True)
 class Settings:
-    """One invocation's options. The option parser fills it in; everyone else reads."""
+    """One invocation's options. Parser and configuration fill it in; everyone else reads."""
 
     format: Format = Format.TABLE
+    template: str = ""
+    """Of `Format.TEMPLATE`."""
     endpoint: str | None = None
     """None: the client looks at DSSCTL_ENDPOINT, then takes the default socket."""
+    context: ContextInUse | None = None
+    read_only: bool = False
+    """Nothing may be changed, whatever the context says."""
+    time: TimeStyle | None = None
+    """None: ages, but in what is printed as it comes moments."""
+    quiet: bool = False
+    """No notes."""
     colour: Colour = Colour.AUTO
     headers: bool = True
     may_ask: bool = True
     timeout_s: float = CALL_TIMEOUT_S
     wait_s: float = OPERATION_WAIT_S
+    connect_s: float = CONNECT_WAIT_S
     change: ChangeOptions = field(default_factory=ChangeOptions)
     """Of commands that change something."""
+    listing: ListOptions = field(default_factory=ListOptions)
+    """Of commands that list."""
+    flags: dict[str, str] = field(default_factory=dict)
+    """What options gave for keys of the configuration."""
     clock_us: Callable[[], int] = lambda: time.time_ns() // 1_000
     """The present, for ages."""
 
@@ -72,20 +122,8 @@ class Settings:
 
     @property
     def connect_wait_s(self) -> float:
-        """How long to wait for a daemon whose socket does not answer yet.
-
-        Raises:
-            IllegalArgument: the environment gives something else than seconds.
-        """
-        given = os.environ.get(CONNECT_WAIT_VARIABLE)
-        try:
-            wait_s = float(given) if given else CONNECT_WAIT_S
-        except ValueError:
-            wait_s = -1.0
-        if not 0 <= wait_s < float("inf"):
-            argument = f"{CONNECT_WAIT_VARIABLE} {given}"
-            raise IllegalArgument(argument=argument, rule="it is a number of seconds")
-        return min(wait_s, self.timeout_s)
+        """How long to wait for a daemon whose socket does not answer yet."""
+        return min(self.connect_s, self.timeout_s)
 
     def coloured(self, stream: TextIO) -> bool:
         """Whether this stream gets colours."""

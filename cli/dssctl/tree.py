@@ -7,14 +7,17 @@ global option, so each may stand anywhere; the last one counts.
 
 from collections.abc import Callable
 from importlib import import_module
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
-from dss_core.times import parse_span_ms
+from dssctl.config import configure
+from dssctl.config import put as put_key
+from dssctl.config.keys import OUTPUTS
+from dssctl.impact import Impact, require_may_change
 from dssctl.limits import CALL_TIMEOUT_S, OPERATION_WAIT_S
-from dssctl.settings import Colour, Format, Settings
+from dssctl.settings import Settings
 
 PROGRAM = "dssctl"
 
@@ -33,6 +36,8 @@ COMMANDS = {
     "events": "What happened to records and groups.",
     "watch": "How things are, then each change.",
     "daemon": "How the daemon is.",
+    "contexts": "Named targets: list, use, add, edit, remove, validate.",
+    "config": "What is configured, and where: show, set, unset.",
     "errors": "What an error code means.",
     "version": "The version of this program.",
 }
@@ -92,14 +97,37 @@ def _nothing_before_the_verb() -> None:
 class Command(TyperCommand):
     """A verb, with the global options after it."""
 
+    impact: ClassVar[Impact] = Impact.READ
+    needs_context: ClassVar[bool] = True
+    """Whether it is an error that the context named is not there."""
+
     def __init__(self, name: str | None, **attributes: Any) -> None:  # noqa: ANN401 -- Typer's own
         attributes["params"] = [*(attributes.get("params") or []), *_global_options()]
         attributes["context_settings"] = {**_CONTEXT, **(attributes.get("context_settings") or {})}
         super().__init__(name, **attributes)
 
+    def invoke(self, ctx: Any) -> Any:  # noqa: ANN401 -- Typer's private types
+        """Run it, once the configuration has had its say."""
+        settings = settings_of(ctx)
+        command = ctx.command_path.partition(" ")[2]
+        configure(settings, command, needs_context=self.needs_context)
+        if self.changes(ctx, settings):
+            require_may_change(settings, ctx.command_path)
+        return super().invoke(ctx)
+
+    def changes(self, _ctx: Any, _settings: Settings) -> bool:  # noqa: ANN401 -- Typer's private types
+        """Whether this invocation changes anything."""
+        return self.impact is not Impact.READ
+
     def format_options(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 -- Typer's private types
         """Write the command's own options apart from the global ones."""
         _format_options(self, ctx, formatter)
+
+
+class Configuring(Command):
+    """A verb about the configuration itself, which helps also where the context is not there."""
+
+    needs_context = False
 
 
 class Noun(TyperGroup):
@@ -175,7 +203,7 @@ class SettingsOption(TyperOption):
         self._put = put
 
     def _set(self, ctx: Any, value: Any) -> None:  # noqa: ANN401 -- Typer's private types
-        if value is None:
+        if value is None or value == ():
             return
         try:
             self._put(ctx.find_root().obj, value)
@@ -183,74 +211,94 @@ class SettingsOption(TyperOption):
             raise typer.BadParameter(str(problem), ctx=ctx, param=self) from problem
 
 
+class KeyOption(SettingsOption):
+    """Gives one key of the configuration, before anything else may."""
+
+    def __init__(self, flags: list[str], key: str, **attributes: Any) -> None:  # noqa: ANN401 -- Typer's own
+        super().__init__(flags, lambda settings, value: _give(settings, key, value), **attributes)
+
+
+def _give(settings: Settings, key: str, value: str | bool) -> None:
+    text = value if isinstance(value, str) else ("yes" if value else "no")
+    put_key(settings, key, text)
+    settings.flags[key] = text
+
+
+def _give_each(settings: Settings, pairs: "tuple[str, ...]") -> None:
+    for pair in pairs:
+        key, equals, text = pair.partition("=")
+        if not equals:
+            raise ValueError(f"'{pair}' is not KEY=VALUE; see dssctl config show.")
+        _give(settings, key, text)
+
+
 def _global_options() -> list[Any]:
     """New ones each time: an option belongs to one command."""
     return [
-        SettingsOption(["-o", "--output"], _put_output, metavar="FORMAT", help=_OUTPUT_HELP),
-        SettingsOption(
-            ["--endpoint"],
-            _put_endpoint,
-            metavar="ADDRESS",
-            help="unix:PATH or HOST:PORT; else DSSCTL_ENDPOINT, else the default socket.",
+        KeyOption(
+            ["-o", "--output"], "output", metavar="FORMAT", help=f"{OUTPUTS}; table where absent."
+        ),
+        KeyOption(
+            ["-c", "--context"], "context", metavar="NAME", help="The target; see dssctl contexts."
         ),
         SettingsOption(
+            ["--no-context"],
+            lambda settings, _value: _give(settings, "context", ""),
+            is_flag=True,
+            help="None, also where one is in use.",
+        ),
+        KeyOption(
+            ["--endpoint"],
+            "endpoint",
+            metavar="ADDRESS",
+            help="unix:PATH or HOST:PORT; else DSSCTL_ENDPOINT, the context, the default socket.",
+        ),
+        KeyOption(
             ["--timeout"],
-            _put_timeout,
+            "timeout",
             metavar="SECONDS",
             help=f"Of one call; {CALL_TIMEOUT_S:g} where absent. Where the end of an operation is "
             f"waited for: of that; {OPERATION_WAIT_S:g} where absent.",
         ),
-        SettingsOption(
-            ["--color"], _put_colour, metavar="WHEN", help="auto, always or never; see NO_COLOR."
+        KeyOption(
+            ["--color"], "color", metavar="WHEN", help="auto, always or never; see NO_COLOR."
+        ),
+        KeyOption(
+            ["--time"],
+            "time",
+            metavar="STYLE",
+            help="Moments in tables: relative, as where absent, iso or unix.",
         ),
         SettingsOption(
-            ["--no-headers"], _put_no_headers, is_flag=True, help="Leave out the line of headers."
+            ["--no-headers"],
+            lambda settings, _value: _give(settings, "headers", "no"),
+            is_flag=True,
+            help="Leave out the line of headers.",
         ),
-        SettingsOption(["--no-input"], _put_no_input, is_flag=True, help="Never ask anything."),
+        SettingsOption(
+            ["--no-input"],
+            lambda settings, _value: _give(settings, "input", "no"),
+            is_flag=True,
+            help="Never ask anything.",
+        ),
+        KeyOption(["-q", "--quiet"], "quiet", is_flag=True, help="No notes; errors are told."),
+        KeyOption(
+            ["--read-only/--write"],
+            "read_only",
+            is_flag=True,
+            help="Refuse to change anything, or allow it where the context is read-only.",
+        ),
+        SettingsOption(
+            ["-X"],
+            _give_each,
+            metavar="KEY=VALUE",
+            multiple=True,
+            help="Any key of dssctl config show; repeatable.",
+        ),
     ]
 
 
 _SECTIONS = ("Arguments", "Options", "How it is changed", "Global options")
-_OUTPUT_HELP = f"{', '.join(Format)}; table where absent."
-
-
-def _put_output(settings: Settings, value: str) -> None:
-    if value not in list(Format):
-        raise ValueError(f"'{value}' is none of {', '.join(Format)}.")
-    settings.format = Format(value)
-
-
-def _put_endpoint(settings: Settings, value: str) -> None:
-    settings.endpoint = value
-
-
-def _put_timeout(settings: Settings, value: str) -> None:
-    seconds = _seconds(value)
-    if not 0 < seconds < float("inf"):
-        raise ValueError("a timeout is a positive number of seconds.")
-    settings.timeout_s = settings.wait_s = seconds
-
-
-def _seconds(value: str) -> float:
-    """A number of seconds, or a span."""
-    try:
-        return float(value.removesuffix("s"))
-    except ValueError:
-        return parse_span_ms(value) / 1_000
-
-
-def _put_colour(settings: Settings, value: str) -> None:
-    if value not in list(Colour):
-        raise ValueError(f"'{value}' is none of {', '.join(Colour)}.")
-    settings.colour = Colour(value)
-
-
-def _put_no_headers(settings: Settings, _value: bool) -> None:
-    settings.headers = False
-
-
-def _put_no_input(settings: Settings, _value: bool) -> None:
-    settings.may_ask = False
 
 
 def _format_options(command: Any, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 -- Typer's private types

@@ -14,6 +14,7 @@ import pytest
 
 from dss_core.errors import DssError, IllegalArgument, Unreachable
 from dssctl import connection
+from dssctl.config import configure
 from dssctl.settings import Settings
 
 TIMEOUT_S = 30.0
@@ -70,22 +71,23 @@ def test_a_command_waits_for_a_daemon_that_is_being_started(folder: Path) -> Non
 def test_without_a_wait_an_absent_daemon_is_told_at_once(
     endpoint: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("DSSCTL_CONNECT_WAIT", "0" if endpoint.startswith("unix:") else "600")
+    connect_s = 0.0 if endpoint.startswith("unix:") else 600.0
     began_at = time.monotonic()
+    settings = Settings(endpoint=endpoint, connect_s=connect_s)
     with pytest.raises(Unreachable):
-        connection.ask(Settings(endpoint=endpoint), lambda client: client.daemon.status())
+        connection.ask(settings, lambda client: client.daemon.status())
     assert time.monotonic() - began_at < TIMEOUT_S
 
 
-def test_only_an_absent_daemon_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DSSCTL_CONNECT_WAIT", "600")
+def test_only_an_absent_daemon_is_asked_again() -> None:
     answers = iter([Unreachable(), Unreachable(), DssError()])
 
     async def question(_client: object) -> None:
         raise next(answers)
 
+    settings = Settings(endpoint="unix:/nowhere/s", timeout_s=600, connect_s=600)
     with pytest.raises(DssError) as failure:
-        connection.ask(Settings(endpoint="unix:/nowhere/s", timeout_s=600), question)
+        connection.ask(settings, question)
     assert type(failure.value) is DssError
 
 
@@ -94,14 +96,18 @@ def test_a_wait_that_is_no_number_of_seconds_is_refused(
     given: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DSSCTL_CONNECT_WAIT", given)
+    monkeypatch.setenv("DSSCTL_CONFIG", os.devnull)
     with pytest.raises(IllegalArgument, match="DSSCTL_CONNECT_WAIT"):
-        _ = Settings().connect_wait_s
+        configure(Settings(), "groups ls")
 
 
 def test_the_wait_is_never_longer_than_a_call(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DSSCTL_CONNECT_WAIT", "7")
-    assert Settings(timeout_s=0.5).connect_wait_s == 0.5
-    assert Settings().connect_wait_s == 7
+    monkeypatch.setenv("DSSCTL_CONFIG", os.devnull)
+    settings, hasty = Settings(), Settings(timeout_s=0.5)
+    configure(settings, "groups ls")
+    configure(hasty, "groups ls")
+    assert (settings.connect_wait_s, hasty.connect_wait_s) == (7, 0.5)
 
 
 def test_a_member_notes_the_outage_and_its_end(folder: Path) -> None:

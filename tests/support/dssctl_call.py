@@ -9,7 +9,7 @@ as they were.
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from tempfile import TemporaryFile
 from typing import IO
@@ -20,15 +20,20 @@ from dssctl.main import main
 PROCESS_S_MAX = 30.0
 PIPE_BYTES_MAX = 1 << 16
 """What a pipe of Linux takes before anybody reads it."""
-CHANGES_OUTPUT = ("NO_COLOR", "FORCE_COLOR", "DSSCTL_ENDPOINT", "TYPER_USE_RICH")
+CHANGES_OUTPUT = ("NO_COLOR", "FORCE_COLOR", "TYPER_USE_RICH")
 
 Completed = subprocess.CompletedProcess[bytes]
 
 
 def environment(**changes: str) -> dict[str, str]:
     """This process's environment without what would change the output, or wait."""
-    inherited = {name: value for name, value in os.environ.items() if name not in CHANGES_OUTPUT}
-    return inherited | {"DSSCTL_CONNECT_WAIT": "0"} | changes
+    inherited = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in CHANGES_OUTPUT and not name.startswith("DSSCTL_")
+    }
+    fixed = {"DSSCTL_CONNECT_WAIT": "0", "DSSCTL_CONFIG": os.devnull}
+    return inherited | fixed | changes
 
 
 def run_dssctl(*arguments: str, stdin: bytes = b"") -> Completed:
@@ -43,13 +48,16 @@ def run_dssctl(*arguments: str, stdin: bytes = b"") -> Completed:
     )
 
 
-def call_dssctl(*arguments: str, stdin: bytes = b"") -> Completed:
+def call_dssctl(
+    *arguments: str, stdin: bytes = b"", environ: Mapping[str, str] | None = None
+) -> Completed:
     """Run one command line in this process, outside of any event loop."""
+    changed = environment(**(environ or {}))
     with ExitStack() as stack:
         out = stack.enter_context(TemporaryFile())
         err = stack.enter_context(TemporaryFile())
         given = stack.enter_context(_piped(stdin))
-        stack.enter_context(patch.dict(os.environ, environment(), clear=True))
+        stack.enter_context(patch.dict(os.environ, changed, clear=True))
         stack.enter_context(patch.object(sys, "argv", ["dssctl", *arguments]))
         with _streams(given, out, err):
             exit_code = main()

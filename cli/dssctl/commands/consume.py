@@ -6,20 +6,22 @@ import json
 import sys
 from collections.abc import AsyncIterable, Coroutine
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dss_core.errors import GroupNamedTwice, OutputUnwritable, WrongUsage
 from dss_core.filters import SubscriptionFilter
 from dssctl.advice import note_unmatched, outages_noted
+from dssctl.changing import Writing
+from dssctl.confirm import confirm_name_if_protected
 from dssctl.connection import connected, require_daemon
 from dssctl.output import Column, Instant, Item, Kind, growing, note, note_condition
 from dssctl.output.escape import quoted
 from dssctl.output.writer import Growing
 from dssctl.pipe_reader import PipeReader
 from dssctl.settings import Settings
-from dssctl.tree import Command, settings_of, verb_alone
+from dssctl.tree import settings_of, verb_alone
 
 if TYPE_CHECKING:
     from dss_client import DeliveredRecord, Record
@@ -82,7 +84,16 @@ RECORD_KIND = Kind("Record", (*_PLACE, *_CONTENT), _identity)
 DELIVERED_KIND = Kind("Record", (*_PLACE, *_DELIVERY, *_CONTENT), _identity)
 
 
-@app.command(cls=Command)
+class _Consuming(Writing):
+    """A member acknowledges, so that the group moves on; a plain read changes nothing."""
+
+    def changes(self, ctx: Any, _settings: Settings) -> bool:  # noqa: ANN401 -- Typer's private types
+        """Whether a group is named, in either way."""
+        topic_filter = ctx.params["topic_filter"]
+        return ctx.params["group"] is not None or (topic_filter or "").startswith("$")
+
+
+@app.command(cls=_Consuming)
 def consume(
     context: typer.Context,
     topic_filter: Annotated[
@@ -139,6 +150,8 @@ def consume(
         raise WrongUsage(reason=reason, command=context.command_path)
     consumption = _Consumption(settings, number)
     if shared is not None:
+        name = group or SubscriptionFilter.parse(shared).group or shared
+        confirm_name_if_protected(settings, f"Consuming in the group {name}", name)
         consumption.run_as_member(shared, start, client_id)
     else:
         consumption.run_as_reader(topic_filter, start, stream, follow=follow)

@@ -9,8 +9,9 @@ from dss_core.errors import GroupMisspelt, GroupNotFound
 from dss_core.times import parse_span_ms, text_of_span
 from dssctl.advice import note_unmatched
 from dssctl.arguments import GroupName
-from dssctl.changing import Changing, carry_out
+from dssctl.changing import Changing, Removing, Writing, carry_out
 from dssctl.commands.grants import GROUP_GRANT_KIND, grant_item, rate, shown_lag
+from dssctl.confirm import confirm_name_if_protected
 from dssctl.connection import ask
 from dssctl.group_questions import stuck, verify, why
 from dssctl.output import Column, Instant, Item, Kind, Section, show_list, show_one
@@ -134,7 +135,7 @@ def list_groups(
     show_list(settings, GROUP_KIND, [group_item(group) for group in groups])
 
 
-@app.command(cls=Command)
+@app.command(cls=Writing)
 def create(
     context: typer.Context,
     group: Annotated[
@@ -168,6 +169,7 @@ def create(
     """Declare a group before its first member comes."""
     settings = settings_of(context)
     written = subscription_filter(group)
+    confirm_name_if_protected(settings, f"Creating the group {group}", group)
     ack_wait_s = parse_span_ms(ack_wait) / 1_000 if ack_wait else None
 
     async def look_and_create(client: "Client") -> "Group":
@@ -263,7 +265,7 @@ def edit(
     carry_out(context, EditGroup(group, ack_wait_ms, on_damage))
 
 
-@app.command("rm", cls=Changing)
+@app.command("rm", cls=Removing)
 def remove(
     context: typer.Context,
     group: GroupName,

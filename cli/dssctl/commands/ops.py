@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dssctl.arguments import OperationNumber
-from dssctl.changing import Changing, carry_out, show_operation
+from dssctl.changing import Changing, Writing, carry_out, show_operation
 from dssctl.confirm import confirm
 from dssctl.connection import ask
 from dssctl.documents import Fields, fields_of, number_of, read_document
+from dssctl.impact import require_reason
 from dssctl.limits import OPERATIONS_LISTED
 from dssctl.operation_items import (
     OPERATION_KIND,
@@ -91,7 +92,7 @@ def wait(context: typer.Context, number: OperationNumber) -> None:
     require_done(operation)
 
 
-@app.command(cls=Command)
+@app.command(cls=Writing)
 def cancel(
     context: typer.Context,
     number: OperationNumber,
@@ -100,7 +101,10 @@ def cancel(
 ) -> None:
     """Stop the rest of an operation; what it did stays done, and can be undone."""
     settings = settings_of(context)
-    confirm(settings, f"Stopping what operation {number} has not done yet", confirmed=yes)
+    settings.change.reason = reason
+    require_reason(settings, context.command_path)
+    action = f"Stopping what operation {number} has not done yet"
+    confirm(settings, action, str(number), confirmed=yes)
     operation = ask(settings, lambda client: client.operations.cancel(number, reason=reason))
     show_operation(settings, operation)
     if operation.kind == "groups.pause":

@@ -16,13 +16,15 @@ from dss_core.errors import (
     SubjectOutsideTopic,
 )
 from dssctl.advice import outages_noted
+from dssctl.changing import Writing
+from dssctl.confirm import confirm_name_if_protected
 from dssctl.connection import connected, require_daemon
 from dssctl.input_lines import STANDARD_INPUT, lines, opened
 from dssctl.outgoing import Fields, InputFormat, Parser, json_parser, line_parser
 from dssctl.output import Column, Item, Kind, note, show_one
 from dssctl.progress import reading
 from dssctl.settings import Settings
-from dssctl.tree import Command, settings_of, verb_alone
+from dssctl.tree import settings_of, verb_alone
 
 if TYPE_CHECKING:
     from dss_client import Producer
@@ -39,7 +41,7 @@ _FAULTS_OF_A_RECORD = (IllegalArgument, IllegalSubject, RecordTooLarge, SubjectO
 """What the client refuses about one record, whatever the state of the daemon."""
 
 
-@app.command(cls=Command)
+@app.command(cls=Writing)
 def produce(
     context: typer.Context,
     topic: Annotated[str, typer.Argument(metavar="TOPIC", help="Where to publish.")],
@@ -79,6 +81,7 @@ def produce(
         if input_format is InputFormat.LINES
         else json_parser(fields, fixed_key, subject)
     )
+    confirm_name_if_protected(settings, f"Publishing to {topic}", topic)
     publication = _Publication(settings, topic, parse)
     try:
         publication.run(path)

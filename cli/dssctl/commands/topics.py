@@ -7,7 +7,8 @@ import typer
 from dss_core.errors import TopicNotFound
 from dss_core.times import parse_span_ms, text_of_span
 from dssctl.arguments import TopicName
-from dssctl.changing import Changing, carry_out
+from dssctl.changing import Changing, Removing, Writing, carry_out
+from dssctl.confirm import confirm_name_if_protected
 from dssctl.connection import ask
 from dssctl.output import Column, Instant, Item, Kind, Section, show_list, show_one
 from dssctl.output.model import size
@@ -74,7 +75,7 @@ def list_topics(context: typer.Context) -> None:
     show_list(settings, TOPIC_KIND, items)
 
 
-@app.command(cls=Command)
+@app.command(cls=Writing)
 def create(
     context: typer.Context,
     name: TopicName,
@@ -103,6 +104,7 @@ def create(
 ) -> None:
     """Create a topic."""
     settings = settings_of(context)
+    confirm_name_if_protected(settings, f"Creating the topic {name}", name)
     topic = ask(
         settings,
         lambda client: client.topics.create(
@@ -181,7 +183,7 @@ def edit(
     carry_out(context, edited)
 
 
-@app.command("rm", cls=Changing)
+@app.command("rm", cls=Removing)
 def remove(
     context: typer.Context,
     name: TopicName,

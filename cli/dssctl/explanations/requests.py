@@ -40,9 +40,10 @@ REQUESTS = {
     "DSS1013": """A point in time is written in none of the known ways. Distances from now have
         a sign and units (-15m, +1h30m), dates are of UTC, times of day need a zone
         (2026-11-20T08:00:00Z), seconds since 1970 follow an '@'. Write one of these.""",
-    "DSS1014": """The daemon cannot start as it was told: an option, a line of the
-        configuration file or the data directory is not usable. The message names the source
-        and the reason. Nothing in the data directory was changed. Correct it and start again.""",
+    "DSS1014": """The daemon cannot start, or the tool cannot go on, as it was told: an option, a
+        line of the configuration file or the data directory is not usable. The message names
+        the source and the reason. Nothing was changed. Correct it and start again; of the tool
+        dssctl config show --origin tells which value counts.""",
     "DSS1015": """The bytes of a call are not the message that its method takes: another
         protocol speaks there, or stubs of another version. Make the stubs anew from the .proto
         files of the daemon's version.""",
@@ -79,6 +80,21 @@ REQUESTS = {
     "DSS1111": """Standard output could not be written, for want of room or because its device
         failed. A member of a group has acknowledged only what was written before. Make room,
         or write somewhere else, and go on.""",
+    "DSS1121": """The context in use, or a flag, a variable or the configuration file, says that
+        this target is for looking only, and the command would change something. Nothing was sent to
+        the daemon. If it is meant, pass --write for this one command; --dry-run shows a plan
+        without it.""",
+    "DSS1122": """A protected context wants to know why it is changed, because others will ask
+        later. Nothing was changed. Pass --reason with a sentence or the number of a ticket;
+        dssctl ops show prints it.""",
+    "DSS1123": """In a protected context a person types the name of what is changed, so that a
+        habit of answering yes changes nothing. What was typed is another name. Nothing was
+        changed. A script passes --confirm NAME.""",
+    "DSS1124": """A flag, DSSCTL_CONTEXT or the configuration file names a context that the file
+        does not have. No daemon was asked, because it is not known which was meant. dssctl
+        config path prints where the file is.""",
+    "DSS1125": """A context of that name is there already, and adding never replaces one. Nothing
+        was changed. Edit it, remove it, or choose another name.""",
     "DSS1141": """A list was asked for with a filter or an order that cannot be read: an unknown
         field, a number or a span that is none, or a comparison of texts. Nothing was listed,
         because a list that leaves out the wrong groups misleads. Join conditions by commas, as

@@ -14,8 +14,9 @@ from dssctl.settings import Settings
 
 
 def note(settings: Settings, sentence: str) -> None:
-    """Say on stderr what is worth knowing and is no error."""
-    _write(settings, sentence, {"message": sentence})
+    """Say on stderr what is worth knowing and is no error; nothing where quiet is wanted."""
+    if not settings.quiet:
+        _write(settings, sentence, {"message": sentence})
 
 
 def note_condition(settings: Settings, condition: DssError) -> None:

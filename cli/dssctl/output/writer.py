@@ -39,6 +39,8 @@ _MODULES = {
     Format.YAML: "yaml_document",
     Format.CSV: "comma_separated",
     Format.NAME: "names",
+    Format.TEMPLATE: "templated",
+    Format.NONE: "nothing",
 }
 
 
@@ -58,7 +60,7 @@ def show_one(settings: Settings, kind: Kind, item: Item, sections: Sequence[Sect
 
 def tell_one(settings: Settings, kind: Kind, item: Item, sections: Sequence[Section] = ()) -> None:
     """Show a person on stderr, beside the data, a single thing; a program is shown nothing."""
-    if settings.format not in {Format.TABLE, Format.WIDE}:
+    if settings.quiet or settings.format not in {Format.TABLE, Format.WIDE}:
         return
     _module(settings).writer(settings, kind, sys.stderr, grows=False).one(item, sections)
     sys.stderr.write("\n")

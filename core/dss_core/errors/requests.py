@@ -324,6 +324,64 @@ class OutputUnwritable(DssError):
 
 
 @registered
+class ContextReadOnly(DssError):
+    """A command that changes something, in a context for looking. Fields: command, where."""
+
+    code = "DSS1121"
+    sentence = "{command} changes something, and {where} is read-only."
+    hint = "Pass --write to change something there all the same."
+    grpc_status = "PERMISSION_DENIED"
+    exit_code = ExitCode.DENIED
+
+
+@registered
+class ReasonNeeded(DssError):
+    """A protected context keeps why something was changed. Fields: command, context."""
+
+    code = "DSS1122"
+    sentence = "{command} needs a reason: the context {context} is protected."
+    hint = "Pass --reason TEXT; it is kept with the operation."
+    grpc_status = "FAILED_PRECONDITION"
+    exit_code = ExitCode.USAGE
+
+
+@registered
+class NameNotConfirmed(DssError):
+    """Another name was typed than that of what would be changed. Fields: action, typed, name."""
+
+    code = "DSS1123"
+    sentence = "{action}: '{typed}' was typed, and not '{name}'; nothing changed."
+    hint = "Look at what would be changed; then type its name, or pass --confirm {name}."
+    grpc_status = "CANCELLED"
+    exit_code = ExitCode.DECLINED
+
+
+@registered
+class ContextNotFound(DssError):
+    """Fields: context, path, near (a sentence and a blank, or nothing)."""
+
+    code = "DSS1124"
+    sentence = "There is no context {context} in {path}."
+    hint = (
+        "{near}List them: dssctl contexts ls. Add it: dssctl contexts add {context} "
+        "--endpoint ADDRESS"
+    )
+    grpc_status = "NOT_FOUND"
+    exit_code = ExitCode.NOT_FOUND
+
+
+@registered
+class ContextExists(DssError):
+    """Fields: context, path."""
+
+    code = "DSS1125"
+    sentence = "There is a context {context} in {path}."
+    hint = "Change it: dssctl contexts edit {context}"
+    grpc_status = "ALREADY_EXISTS"
+    exit_code = ExitCode.CONFLICT
+
+
+@registered
 class FilterUnreadable(DssError):
     """A filter or an order of a list. Fields: filter, problem."""
 

@@ -53,7 +53,8 @@ PARENT: Item = {**THINGS[0], "parts": list(THINGS)}
 
 
 def settings(output: Format) -> Settings:
-    return Settings(format=output, clock_us=lambda: NOW_US)
+    template = "{name}: {count:>6} {seen_at} {tags}"
+    return Settings(format=output, template=template, clock_us=lambda: NOW_US)
 
 
 @pytest.mark.parametrize("output", Format)

@@ -1,0 +1,243 @@
+"""The configuration file: where it is, and what it says.
+
+::
+
+    context = "prod"              # the one in use
+    time = "iso"                  # any key of `dssctl config show`
+
+    [contexts.prod]
+    endpoint = "dss.example:7070"
+    colour = "red"                # of `dssctl contexts prompt`
+    read_only = true              # commands that change something are refused
+    protected = true              # they ask for a reason and for a name
+    default_output = "wide"
+
+    [defaults."groups ls"]
+    sort = "lag"
+
+Invariant: a file that holds anything else is refused, with the place and what may be meant: a key
+that is misspelt must not be a key that is silently missing.
+"""
+
+import os
+import re
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar, cast
+
+from dss_core.errors import DssError, IllegalConfig
+from dssctl.config.keys import KEYS, did_you_mean, put, truth
+from dssctl.limits import CONFIG_BYTES_MAX
+from dssctl.settings import Settings
+
+FILE_VARIABLE = "DSSCTL_CONFIG"
+PREVIOUS = "previous_context"
+"""The one in use before, for `contexts previous`."""
+CONTEXT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+COLOURS = ("red", "green", "yellow", "blue", "magenta", "cyan", "white")
+
+Table = Mapping[str, object]
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """A named target."""
+
+    name: str
+    endpoint: str = ""
+    colour: str = ""
+    read_only: bool = False
+    protected: bool = False
+    default_output: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """What the file says."""
+
+    path: Path
+    values: Mapping[str, str] = field(default_factory=dict)
+    """By the name of the key."""
+    previous: str = ""
+    contexts: Mapping[str, Context] = field(default_factory=dict)
+    defaults: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Of single commands, by their names: `groups ls`."""
+
+
+def config_path() -> Path:
+    """Where the file is, whether it is there or not.
+
+    Raises:
+        IllegalConfig: there is no home directory.
+    """
+    given = os.environ.get(FILE_VARIABLE)
+    if given:
+        return Path(given).expanduser()
+    try:
+        return _config_home() / "dssctl" / "config.toml"
+    except RuntimeError as homeless:
+        raise IllegalConfig(source="file", reason=homeless) from homeless
+
+
+def _config_home() -> Path:
+    if sys.platform != "linux":
+        from platformdirs import user_config_path
+
+        return user_config_path()
+    # What platformdirs says on Linux, without its 10 ms before each command.
+    stated = os.environ.get("XDG_CONFIG_HOME", "").strip()
+    return Path(stated) if stated.startswith("/") else Path.home() / ".config"
+
+
+def read_configuration(path: Path) -> Configuration:
+    """What the file says; nothing where there is none.
+
+    Raises:
+        IllegalConfig: it cannot be read, or says what no configuration says.
+    """
+    try:
+        with path.open("rb") as file:
+            raw = file.read(CONFIG_BYTES_MAX + 1)
+    except (FileNotFoundError, NotADirectoryError):
+        return Configuration(path)
+    except OSError as failed:
+        raise IllegalConfig(source=path, reason=failed.strerror) from failed
+    return configuration_of(path, raw)
+
+
+def configuration_of(path: Path, raw: bytes) -> Configuration:
+    """What these bytes say.
+
+    Raises:
+        IllegalConfig: what no configuration says.
+    """
+    if not raw.strip():
+        return Configuration(path)
+    if len(raw) > CONFIG_BYTES_MAX:
+        reason = f"it is longer than {CONFIG_BYTES_MAX} bytes"
+        raise IllegalConfig(source=path, reason=reason)
+    import tomllib  # only where there is something to read
+
+    try:
+        return _configuration(path, tomllib.loads(raw.decode()))
+    except (ValueError, DssError) as problem:
+        raise IllegalConfig(source=path, reason=str(problem).rstrip(".")) from problem
+
+
+def _configuration(path: Path, document: Table) -> Configuration:
+    contexts = _table(document, "contexts")
+    defaults = _table(document, "defaults")
+    general = {
+        name: value for name, value in document.items() if name not in {"contexts", "defaults"}
+    }
+    previous = _text(general.pop(PREVIOUS, ""), PREVIOUS)
+    values = _values(general, "", lambda name: not KEYS[name].of_lists)
+    read = {name: _context(name, _table(contexts, name, "contexts.")) for name in contexts}
+    return Configuration(
+        path=path,
+        values=values,
+        previous=previous,
+        contexts=read,
+        defaults={
+            name: _of_command(name, _table(defaults, name, "defaults.")) for name in defaults
+        },
+    )
+
+
+def _of_command(name: str, table: Table) -> Mapping[str, str]:
+    where = f'defaults."{name}".'
+    return _values(table, where, lambda key: key not in {"context", "endpoint", "read_only"})
+
+
+def _values(table: Table, where: str, allowed: Callable[[str], bool]) -> dict[str, str]:
+    """Keys and their values, each tried."""
+    texts: dict[str, str] = {}
+    for name, value in table.items():
+        possible = [key for key in KEYS if allowed(key)]
+        if name not in possible:
+            near = did_you_mean(name, possible)
+            raise ValueError(f"there is no key {where}{name}.{near}")
+        texts[name] = _text(value, where + name)
+        _try(where + name, lambda name=name: put(Settings(), name, texts[name]))  # type: ignore[misc]
+    return texts
+
+
+def _context(name: str, table: Table) -> Context:
+    where = f"contexts.{name}"
+    require_context_name(name)
+    for given in table:
+        if given not in CONTEXT_FIELDS:
+            near = did_you_mean(given, list(CONTEXT_FIELDS))
+            raise ValueError(f"there is no key {where}.{given}.{near}")
+    texts = {each: _text(value, f"{where}.{each}") for each, value in table.items()}
+    return _try(where, lambda: context_of(name, texts))
+
+
+def context_of(name: str, texts: Mapping[str, str]) -> Context:
+    """A context of its fields as text.
+
+    Raises:
+        ValueError: one of them is none of its field.
+    """
+    return Context(name, **{each: CONTEXT_FIELDS[each](text) for each, text in texts.items()})  # type: ignore[arg-type]
+
+
+def require_context_name(name: str) -> None:
+    """Make sure that a context can have this name.
+
+    Raises:
+        ValueError: it cannot.
+    """
+    if not CONTEXT_NAME.fullmatch(name):
+        raise ValueError(f"'{name}' is no name of a context: letters, digits, '.', '_' and '-'.")
+
+
+def _colour_of(text: str) -> str:
+    if text and text not in COLOURS:
+        raise ValueError(f"'{text}' is none of {', '.join(COLOURS)}.")
+    return text
+
+
+def _output_of(text: str) -> str:
+    if text:
+        put(Settings(), "output", text)
+    return text
+
+
+CONTEXT_FIELDS: dict[str, Callable[[str], str | bool]] = {
+    "endpoint": str,
+    "colour": _colour_of,
+    "read_only": truth,
+    "protected": truth,
+    "default_output": _output_of,
+}
+
+
+def _try(where: str, read: Callable[[], Value]) -> Value:
+    try:
+        return read()
+    except (ValueError, DssError) as problem:
+        raise ValueError(f"{where}: {problem}") from problem
+
+
+def _table(document: Table, name: str, where: str = "") -> Table:
+    value = document.get(name, {})
+    if not isinstance(value, dict):
+        raise ValueError(f"{where}{name} is no table.")  # noqa: TRY004 - of a document
+    return cast("Table", value)
+
+
+def _text(value: object, where: str) -> str:
+    """A value of TOML as a flag has it."""
+    match value:
+        case bool():
+            return "yes" if value else "no"
+        case int() | float():
+            return f"{value}"
+        case str():
+            return value
+        case _:
+            raise ValueError(f"{where} is neither text nor number nor truth.")

@@ -1,0 +1,190 @@
+"""Every key of the configuration: its name, its variable, and what it sets.
+
+Invariant: a value is text, as a flag has it, wherever it comes from; what a key refuses it refuses
+from every origin, with the same words.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from dss_core.times import parse_span_ms
+from dssctl.limits import CALL_TIMEOUT_S, CONNECT_WAIT_S, WATCH_INTERVAL_S, WATCH_INTERVAL_S_MIN
+from dssctl.settings import Colour, Format, Settings, TimeStyle
+
+YES = frozenset({"yes", "true", "on", "1"})
+NO = frozenset({"no", "false", "off", "0"})
+
+TEMPLATE = "template="
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One thing that can be configured."""
+
+    name: str
+    put: Callable[[Settings, str], None]
+    """Raises ValueError where the value is none."""
+    help: str
+    default: str = ""
+    """As `config show` prints it; empty: none."""
+    of_lists: bool = False
+    """For a single command, in its section of the file; for all of them it makes no sense."""
+
+    @property
+    def variable(self) -> str:
+        """The environment variable of this key."""
+        return f"DSSCTL_{self.name.upper()}"
+
+
+def put(settings: Settings, name: str, text: str) -> None:
+    """Set one key.
+
+    Raises:
+        ValueError: there is no such key, or the value is none of its.
+    """
+    found = KEYS.get(name)
+    if found is None:
+        raise ValueError(f"there is no key '{name}'.{did_you_mean(name, KEYS)}")
+    found.put(settings, text)
+
+
+def did_you_mean(name: str, known: "list[str] | dict[str, Key]") -> str:
+    """A sentence with the names that are like it, or nothing."""
+    from dssctl.near_names import near_names
+
+    near = near_names(name, known)
+    return f" Did you mean {' or '.join(near)}?" if near else ""
+
+
+def truth(text: str) -> bool:
+    """A yes or a no.
+
+    Raises:
+        ValueError: it is neither.
+    """
+    if text.lower() in YES | NO:
+        return text.lower() in YES
+    raise ValueError(f"'{text}' is neither yes nor no.")
+
+
+def seconds(text: str) -> float:
+    """A number of seconds, or a span.
+
+    Raises:
+        ValueError: it is neither.
+        IllegalSpan: it is neither.
+    """
+    try:
+        return float(text.removesuffix("s"))
+    except ValueError:
+        return parse_span_ms(text) / 1_000
+
+
+def _put_context(_settings: Settings, text: str) -> None:
+    """Nothing: what a context sets is looked up where it is known which one counts."""
+    if text != text.strip():
+        raise ValueError(f"'{text}' is no name of a context.")
+
+
+def _put_endpoint(settings: Settings, text: str) -> None:
+    settings.endpoint = text or None
+
+
+def _put_output(settings: Settings, text: str) -> None:
+    if text.startswith(TEMPLATE):
+        settings.format, settings.template = Format.TEMPLATE, text.removeprefix(TEMPLATE)
+        return
+    if text not in set(Format) - {Format.TEMPLATE}:
+        raise ValueError(f"'{text}' is none of {OUTPUTS}.")
+    settings.format = Format(text)
+
+
+OUTPUTS = ", ".join(f"{TEMPLATE}TEXT" if each is Format.TEMPLATE else each for each in Format)
+
+
+def _put_colour(settings: Settings, text: str) -> None:
+    if text not in list(Colour):
+        raise ValueError(f"'{text}' is none of {', '.join(Colour)}.")
+    settings.colour = Colour(text)
+
+
+def _put_time(settings: Settings, text: str) -> None:
+    if text not in list(TimeStyle):
+        raise ValueError(f"'{text}' is none of {', '.join(TimeStyle)}.")
+    settings.time = TimeStyle(text)
+
+
+def _put_timeout(settings: Settings, text: str) -> None:
+    timeout_s = seconds(text)
+    if not 0 < timeout_s < float("inf"):
+        raise ValueError("a timeout is a positive number of seconds.")
+    settings.timeout_s = settings.wait_s = timeout_s
+
+
+def _put_connect_wait(settings: Settings, text: str) -> None:
+    wait_s = seconds(text)
+    if not 0 <= wait_s < float("inf"):
+        raise ValueError(f"'{text}' is no number of seconds.")
+    settings.connect_s = wait_s
+
+
+def _put_headers(settings: Settings, text: str) -> None:
+    settings.headers = truth(text)
+
+
+def _put_input(settings: Settings, text: str) -> None:
+    settings.may_ask = truth(text)
+
+
+def _put_quiet(settings: Settings, text: str) -> None:
+    settings.quiet = truth(text)
+
+
+def _put_read_only(settings: Settings, text: str) -> None:
+    settings.read_only = truth(text)
+
+
+def _put_filter(settings: Settings, text: str) -> None:
+    settings.listing.filter = text
+
+
+def _put_sort(settings: Settings, text: str) -> None:
+    settings.listing.sort = text
+
+
+def _put_columns(settings: Settings, text: str) -> None:
+    settings.listing.columns = text
+
+
+def _put_limit(settings: Settings, text: str) -> None:
+    if not (text.isascii() and text.isdecimal() and 0 < int(text) < 1 << 31):
+        raise ValueError(f"'{text}' is no number from 1.")
+    settings.listing.limit = int(text)
+
+
+def _put_watch(settings: Settings, text: str) -> None:
+    interval_s = seconds(text) if text else WATCH_INTERVAL_S
+    if not WATCH_INTERVAL_S_MIN <= interval_s < float("inf"):
+        raise ValueError(f"a list is looked at every {WATCH_INTERVAL_S_MIN:g} s at most.")
+    settings.listing.watch_s = interval_s
+
+
+_ALL = (
+    Key("context", _put_context, "The named target; see dssctl contexts ls."),
+    Key("endpoint", _put_endpoint, "unix:PATH or HOST:PORT.", "the default socket"),
+    Key("output", _put_output, f"{OUTPUTS}.", "table"),
+    Key("color", _put_colour, "auto, always or never; see NO_COLOR.", "auto"),
+    Key("time", _put_time, "How tables show moments: relative, iso or unix.", "relative"),
+    Key("timeout", _put_timeout, "Of one call, in seconds.", f"{CALL_TIMEOUT_S:g}"),
+    Key("connect_wait", _put_connect_wait, "For a daemon that starts.", f"{CONNECT_WAIT_S:g}"),
+    Key("headers", _put_headers, "Whether tables have a line of headers.", "yes"),
+    Key("input", _put_input, "Whether anything may be asked at a terminal.", "yes"),
+    Key("quiet", _put_quiet, "No notes on stderr.", "no"),
+    Key("read_only", _put_read_only, "Refuse what changes something.", "no"),
+    Key("filter", _put_filter, "Which items a listing shows.", of_lists=True),
+    Key("sort", _put_sort, "The order of a listing.", of_lists=True),
+    Key("columns", _put_columns, "The columns of a listing.", of_lists=True),
+    Key("limit", _put_limit, "So many items at most.", of_lists=True),
+    Key("watch", _put_watch, "How often a listing is looked at anew.", of_lists=True),
+)
+KEYS: dict[str, Key] = {each.name: each for each in _ALL}

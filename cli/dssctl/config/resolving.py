@@ -1,0 +1,149 @@
+"""Which origin of each value counts, for one command line.
+
+Invariant: a flag before a variable, that before the context, that before the file, there what is
+for this command before what is for all, and the default last.
+"""
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from dss_core.errors import ContextNotFound, DssError, IllegalArgument, IllegalConfig
+from dssctl.config.document import Configuration, Context, config_path, read_configuration
+from dssctl.config.keys import KEYS, did_you_mean, put
+from dssctl.settings import ContextInUse, Settings
+
+NO_CONTEXT = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """The value of a key, and who gave it."""
+
+    key: str
+    text: str
+    origin: str
+
+
+def configure(settings: Settings, command: str, *, needs_context: bool = True) -> None:
+    """Let the settings have what flags did not give; the command is `groups ls` for one.
+
+    Raises:
+        IllegalConfig: the file says what no configuration says.
+        IllegalArgument: a variable has a value that is none.
+        ContextNotFound: the context is not in the file, and is needed.
+    """
+    configuration = read_configuration(config_path())
+    try:
+        context = context_in_use(settings, configuration)
+    except ContextNotFound:
+        if needs_context:
+            raise
+        context = None
+    for each in resolved(settings, configuration, context, command):
+        _put(settings, each)
+    if context is not None:
+        read_only = context.read_only and "read_only" not in settings.flags
+        settings.context = ContextInUse(context.name, read_only, context.protected)
+
+
+def context_in_use(settings: Settings, configuration: Configuration) -> Context | None:
+    """The context that flag, variable or file name; None where none does.
+
+    Raises:
+        ContextNotFound: it is not in the file.
+    """
+    name = _named(settings, configuration).text
+    if name == NO_CONTEXT:
+        return None
+    return found_context(configuration, name)
+
+
+def found_context(configuration: Configuration, name: str) -> Context:
+    """The context of that name.
+
+    Raises:
+        ContextNotFound: it is not in the file.
+    """
+    context = configuration.contexts.get(name)
+    if context is None:
+        near = did_you_mean(name, list(configuration.contexts)).strip()
+        raise ContextNotFound(
+            context=name, path=configuration.path, near=f"{near} " if near else ""
+        )
+    return context
+
+
+def resolved(
+    settings: Settings, configuration: Configuration, context: Context | None, command: str
+) -> Iterator[Resolved]:
+    """The value of each key that anybody gave, with its origin."""
+    named = _named(settings, configuration)
+    if named.text != NO_CONTEXT:
+        yield named
+    in_context = _of_context(context)
+    for_command = configuration.defaults.get(command, {})
+    origins = (
+        (settings.flags, "a flag"),
+        (_Variables(), ""),
+        (in_context, f"context {context.name}" if context else ""),
+        (for_command, f'{configuration.path}, for "{command}"'),
+        (configuration.values, str(configuration.path)),
+    )
+    for key in KEYS.values():
+        if key.name == "context":
+            continue
+        for values, origin in origins:
+            if key.name in values:
+                yield Resolved(key.name, values[key.name], origin or key.variable)
+                break
+
+
+def _named(settings: Settings, configuration: Configuration) -> Resolved:
+    for values, origin in (
+        (settings.flags, "a flag"),
+        (_Variables(), KEYS["context"].variable),
+        (configuration.values, str(configuration.path)),
+    ):
+        if "context" in values:
+            return Resolved("context", values["context"], origin)
+    return Resolved("context", NO_CONTEXT, "")
+
+
+def _of_context(context: Context | None) -> Mapping[str, str]:
+    if context is None:
+        return {}
+    said = {"endpoint": context.endpoint, "output": context.default_output}
+    return {name: text for name, text in said.items() if text}
+
+
+class _Variables(Mapping[str, str]):
+    """The environment, by the names of keys. An empty variable gives nothing."""
+
+    def __getitem__(self, name: str) -> str:
+        """The value."""
+        text = os.environ.get(KEYS[name].variable)
+        if not text:
+            raise KeyError(name)
+        return text
+
+    def __iter__(self) -> Iterator[str]:
+        """The keys that are given."""
+        return (name for name in KEYS if os.environ.get(KEYS[name].variable))
+
+    def __len__(self) -> int:
+        """How many are given."""
+        return sum(1 for _ in self)
+
+
+def _put(settings: Settings, each: Resolved) -> None:
+    if each.key in settings.flags:
+        return  # it was put as it came
+    try:
+        put(settings, each.key, each.text)
+    except (ValueError, DssError) as problem:
+        rule = str(problem).rstrip(".")
+        if each.origin.startswith("DSSCTL_"):
+            argument = f"{each.origin} {each.text}"
+            raise IllegalArgument(argument=argument, rule=rule) from problem
+        raise IllegalConfig(source=each.origin, reason=rule) from problem
