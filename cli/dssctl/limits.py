@@ -56,3 +56,29 @@ NEAR_NAMES_MAX = 3
 
 CONFIG_BYTES_MAX = 1 << 20
 """A configuration file: a thousand contexts are less."""
+JSON_DEPTH_MAX = 64
+"""Nesting of a payload that is shown as JSON; what is deeper is shown as text."""
+
+PAYLOAD_CELL_CHARS = 120
+"""Of a payload in a table; two lines of a usual terminal."""
+
+PATTERN_S_MAX = 2.0
+"""For a pattern on one batch of records, which usually takes milliseconds: it backtracks."""
+
+RECORDS_PEEKED = 10
+"""Unless more are asked for: they fit on a screen."""
+
+RECORDS_PEEKED_MAX = 10_000
+"""They are in memory at once, to be put in order."""
+
+RECORDS_FOUND = 100
+"""Before a search ends, unless more are asked for."""
+
+RECORDS_LOOKED_AT = 10_000_000
+"""By a search, unless more are asked for: about a minute."""
+
+GROUPS_OF_A_RECORD = 10
+"""Groups that a record's page tells of; each is asked."""
+
+PROGRESS_AFTER_S = 1.0
+"""A bar that comes and goes sooner is noise."""

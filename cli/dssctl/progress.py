@@ -3,14 +3,16 @@
 import os
 import stat
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from dssctl.limits import PROGRESS_AFTER_S
 from dssctl.settings import Settings
 
 if TYPE_CHECKING:
-    from rich.progress import Progress, ProgressColumn
+    from rich.progress import Progress, ProgressColumn, TaskID
 
 
 @contextmanager
@@ -54,9 +56,66 @@ def scanning(settings: Settings, title: str) -> Iterator[Callable[[int, int], No
         yield lambda done, every: progress.update(task, completed=done, total=every or None)
 
 
-def _shown(settings: Settings, *columns: "ProgressColumn") -> "Progress":
+@contextmanager
+def looking(settings: Settings, title: str) -> Iterator[Callable[[int, int], None]]:
+    """Show how far a look at records is, once it takes long; yields as `scanning` does.
+
+    It is gone when it is done, so that what is printed then stands alone.
+    """
+    if not sys.stderr.isatty() or settings.machine_readable:
+        yield lambda _done, _all: None
+        return
+    bar = _LateBar(settings, title)
+    try:
+        yield bar.show
+    finally:
+        bar.stop()
+
+
+class _LateBar:
+    """A bar that begins when something has taken longer than a person waits without a word."""
+
+    def __init__(self, settings: Settings, title: str) -> None:
+        self._settings = settings
+        self._title = title
+        self._begins_at = time.monotonic() + PROGRESS_AFTER_S
+        self._progress: Progress | None = None
+        self._task: TaskID | None = None
+
+    def show(self, done: int, every: int) -> None:
+        """So many of so many."""
+        if self._progress is None:
+            if time.monotonic() < self._begins_at:
+                return
+            self._begin()
+        if self._progress is not None and self._task is not None:
+            self._progress.update(self._task, completed=done, total=every or None)
+
+    def stop(self) -> None:
+        """Take it away."""
+        if self._progress is not None:
+            self._progress.stop()
+
+    def _begin(self) -> None:
+        from rich.progress import TaskProgressColumn, TimeRemainingColumn
+
+        columns = (TaskProgressColumn(), TimeRemainingColumn())
+        self._progress = _shown(self._settings, *columns, transient=True)
+        self._task = self._progress.add_task(self._title, total=None)
+        self._progress.start()
+
+
+def _shown(settings: Settings, *columns: "ProgressColumn", transient: bool = False) -> "Progress":
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn
 
     console = Console(stderr=True, no_color=not settings.coloured(sys.stderr))
-    return Progress(TextColumn("{task.description}"), BarColumn(), *columns, console=console)
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        *columns,
+        console=console,
+        transient=transient,
+        # Data that is printed meanwhile belongs on stdout, not above the bar.
+        redirect_stdout=False,
+    )

@@ -93,6 +93,20 @@ class DaemonStatus:
     held: Held
     peers: tuple[PeerHeld, ...]
     """A few, those that hold most."""
+    now_us: int
+    """By the daemon's wall clock."""
+    disk_size_bytes: int
+    """Of the file system of the data directory."""
+    open_files: int
+    """Descriptors of the process."""
+    open_files_max: int
+    """What the system allows it; 0: any number."""
+    sessions_max: int
+    """Connected and kept ones together."""
+    producers: int
+    """That it remembers, one a partition."""
+    producers_max: int
+    """From how many on most new ones are refused."""
 
 
 class Daemon:
@@ -153,4 +167,11 @@ class Daemon:
                 )
                 for each in reply.peers
             ),
+            now_us=reply.now_us,
+            disk_size_bytes=reply.disk_size_bytes,
+            open_files=reply.open_files,
+            open_files_max=reply.open_files_max,
+            sessions_max=reply.sessions_max,
+            producers=reply.producers,
+            producers_max=reply.producers_max,
         )

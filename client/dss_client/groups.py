@@ -79,6 +79,8 @@ class Group:
     """What it is done with."""
     drain_ms: int | None
     """Until it has all, as the last minute went; None: it does not catch up."""
+    leader_since_ms: int | None
+    """Since when it has the leader that it has; None: nobody leads it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -444,6 +446,7 @@ def group_from_wire(group: "groups_pb2.Group") -> Group:
         arrivals=rates_from_wire(group.arrivals),
         acks=rates_from_wire(group.acks),
         drain_ms=group.drain_ms if group.HasField("drain_ms") else None,
+        leader_since_ms=group.leader_since_ms if group.HasField("leader_since_ms") else None,
     )
 
 

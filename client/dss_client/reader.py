@@ -9,7 +9,7 @@ reads fail keeps no other stream waiting.
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection
+from collections.abc import AsyncGenerator, Callable, Collection
 from contextlib import aclosing
 from datetime import datetime
 from time import monotonic
@@ -86,7 +86,7 @@ class Reader:
             for record in batch:
                 yield record
 
-    async def batches(self) -> AsyncIterator[Batch]:
+    async def batches(self) -> AsyncGenerator[Batch, None]:
         """Records as columns.
 
         Raises:

@@ -41,7 +41,7 @@ from dssd.addresses import Address
 from dssd.clock import Clock
 from dssd.config import Config
 from dssd.data_directory import DataDirectory
-from dssd.descriptors import connections_max
+from dssd.descriptors import connections_max, open_files, open_files_max
 from dssd.events.events import Events
 from dssd.events.kinds import FILE_QUARANTINED
 from dssd.events.limits import ERRORS_SHOWN_MS
@@ -53,6 +53,7 @@ from dssd.leaders.registry import BOOT_ID_BYTES, Registry
 from dssd.leaders.retention_ahead import RetentionAhead
 from dssd.leaders.retention_losses import RetentionLosses
 from dssd.leaders.topic_readers import readers_of
+from dssd.log.limits import PRODUCERS_MAX, PRODUCERS_RESERVE
 from dssd.log.segment_log import SegmentLog
 from dssd.loop_yield import LoopTurn
 from dssd.measuring.loop_delay import LoopDelay
@@ -80,6 +81,7 @@ from dssd.rpc.unix_peers import UnixPeers
 from dssd.rpc.watch import WatchServicer
 from dssd.service.heartbeat import Heartbeat
 from dssd.service.notify import ServiceManager
+from dssd.sessions.limits import SESSIONS_MAX
 from dssd.sessions.sessions import Sessions
 from dssd.store.paging import scan_all
 from dssd.store.rows import StorageTopicRow
@@ -396,6 +398,7 @@ class Daemon:
         streams = [stream for topic in topics for stream in topic.streams()]
         counts = parts.sessions.counts()
         state, reason = self._state(parts)
+        disk = shutil.disk_usage(self._config.data_dir)
         return DaemonFacts(
             version=version(),
             pid=os.getpid(),
@@ -410,7 +413,7 @@ class Daemon:
             sessions=counts.connected,
             sessions_waiting=counts.detached,
             log_bytes=await _bytes_of(parts.log, streams),
-            disk_free_bytes=shutil.disk_usage(self._config.data_dir).free,
+            disk_free_bytes=disk.free,
             sqlite_version=sqlite3.sqlite_version,
             boot_id=self._boot_id.hex(),
             quarantined=tuple((str(path), reason) for path, reason in parts.log.quarantined()),
@@ -420,6 +423,13 @@ class Daemon:
             operators_socket=doors.operators_socket,
             held=doors.held(parts.sessions.held_bytes),
             peers=await greediest(doors.connections, doors.calls, sessions),
+            now_us=self._clock.wall_us(),
+            disk_size_bytes=disk.total,
+            open_files=open_files(),
+            open_files_max=open_files_max(),
+            sessions_max=SESSIONS_MAX,
+            producers=parts.log.measures.producers,
+            producers_max=PRODUCERS_MAX - PRODUCERS_RESERVE,
         )
 
     def _status(self, parts: _Parts) -> str:

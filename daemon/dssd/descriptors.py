@@ -6,6 +6,7 @@ store use the rest. When none is left, the call that needs one is refused and th
 
 import errno
 import resource
+from pathlib import Path
 
 from dss_core.errors import Overloaded
 from dssd.limits import CONNECTIONS_MAX
@@ -25,6 +26,18 @@ def connections_max() -> int:
     if soft == resource.RLIM_INFINITY:
         return CONNECTIONS_MAX
     return max(1, min(CONNECTIONS_MAX, soft // 2))
+
+
+def open_files() -> int:
+    """How many descriptors the process has."""
+    # The look itself takes one.
+    return sum(1 for _ in Path("/dev/fd").iterdir()) - 1
+
+
+def open_files_max() -> int:
+    """How many it may have, under the current soft limit; 0: there is none."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return 0 if soft == resource.RLIM_INFINITY else soft
 
 
 def shortage_in(error: BaseException) -> Overloaded | None:

@@ -1,8 +1,6 @@
 """``dssctl consume``: records on stdout, as a reader or as a member of a group."""
 
 import asyncio
-import base64
-import json
 import sys
 from collections.abc import AsyncIterable, Coroutine
 from functools import partial
@@ -16,10 +14,10 @@ from dssctl.advice import note_unmatched, outages_noted
 from dssctl.changing import Writing
 from dssctl.confirm import confirm_name_if_protected
 from dssctl.connection import connected, require_daemon
-from dssctl.output import Column, Instant, Item, Kind, growing, note, note_condition
-from dssctl.output.escape import quoted
+from dssctl.output import Column, Kind, growing, note, note_condition
 from dssctl.output.writer import Growing
 from dssctl.pipe_reader import PipeReader
+from dssctl.records.items import bytes_columns, identity, record_item, shown_headers, text_column
 from dssctl.settings import Settings
 from dssctl.tree import settings_of, verb_alone
 
@@ -29,33 +27,11 @@ if TYPE_CHECKING:
 app = verb_alone("consume")
 
 
-def _text_column(field: str, *, width: int = 0) -> Column:
-    cell = partial(_shown_text, field=field)
-    return Column(field, field.upper(), width=width, cell=cell)
-
-
-def _bytes_columns(field: str, *, width: int = 0) -> tuple[Column, Column]:
-    encoded = f"{field}_base64"
-    return _text_column(field, width=width), Column(encoded, encoded.upper(), only_csv=True)
-
-
-def _shown_text(item: Item, _now_us: int, *, field: str) -> str:
-    encoded = item.get(f"{field}_base64")
-    if encoded is not None:
-        return f"base64:{encoded}"
-    value = item[field]
-    return "-" if value is None else quoted(str(value))
-
-
-def _shown_headers(item: Item, _now_us: int) -> str:
-    return json.dumps(item["headers"], ensure_ascii=False) if item["headers"] else "-"
-
-
 _PLACE = (
     Column("stream", "STREAM", width=14),
     Column("offset", "OFFSET", right=True, width=8),
-    _text_column("subject", width=18),
-    *_bytes_columns("key", width=12),
+    text_column("subject", width=18),
+    *bytes_columns("key", width=12),
 )
 _DELIVERY = (
     Column("attempt", "ATTEMPT", right=True, width=7, wide=True),
@@ -68,20 +44,16 @@ _DELIVERY = (
 )
 _CONTENT = (
     Column("timestamp", "AGE", right=True, width=7, wide=True),
-    Column("headers", "HEADERS", width=12, wide=True, cell=_shown_headers),
-    *_bytes_columns("payload"),
+    Column("headers", "HEADERS", width=12, wide=True, cell=shown_headers),
+    *bytes_columns("payload"),
 )
 
 
 _GROUP_PREFIXES = ("$share/", "$shared/", "$shares/", "$queue/")
 
 
-def _identity(item: Item) -> str:
-    return f"{item['stream']}@{item['offset']}"
-
-
-RECORD_KIND = Kind("Record", (*_PLACE, *_CONTENT), _identity)
-DELIVERED_KIND = Kind("Record", (*_PLACE, *_DELIVERY, *_CONTENT), _identity)
+RECORD_KIND = Kind("Record", (*_PLACE, *_CONTENT), identity)
+DELIVERED_KIND = Kind("Record", (*_PLACE, *_DELIVERY, *_CONTENT), identity)
 
 
 class _Consuming(Writing):
@@ -255,7 +227,7 @@ class _Consumption:
 
 async def _print(records: "AsyncIterable[Record]", listing: Growing) -> None:
     async for record in records:
-        listing.add(_item(record))
+        listing.add(record_item(record))
 
 
 async def _print_and_ack(
@@ -264,33 +236,11 @@ async def _print_and_ack(
     printed = 0
     reader = PipeReader(sys.stdout.fileno())
     async for record in records:
-        listing.add({**_item(record), "redelivered": record.redelivered, "attempt": record.attempt})
+        listing.add(
+            {**record_item(record), "redelivered": record.redelivered, "attempt": record.attempt}
+        )
         await reader.taken()
         await record.ack()
         printed += 1
         if printed == number:
             return
-
-
-def _item(record: "Record") -> Item:
-    return {
-        "stream": record.stream,
-        "offset": record.offset,
-        "subject": record.subject,
-        **_bytes_fields("key", record.key),
-        **_bytes_fields("payload", record.payload),
-        "headers": [
-            {"name": name, **_bytes_fields("value", value)} for name, value in record.headers
-        ],
-        "timestamp": Instant(record.timestamp_us),
-    }
-
-
-def _bytes_fields(name: str, value: bytes | None) -> Item:
-    """Text where it is UTF-8; what is not goes to a field of its own, so that nothing is lost."""
-    if value is None:
-        return {name: None}
-    try:
-        return {name: value.decode()}
-    except UnicodeDecodeError:
-        return {name: None, f"{name}_base64": base64.b64encode(value).decode()}

@@ -1,14 +1,133 @@
-"""``dssctl records``: single records."""
+"""``dssctl records``: single records: look at them, find them, skip them."""
 
 from typing import Annotated
 
 import typer
 
+from dss_core.errors import IllegalArgument
 from dssctl.arguments import GroupName, StreamName
 from dssctl.changing import Changing, carry_out
-from dssctl.tree import noun
+from dssctl.limits import RECORDS_FOUND, RECORDS_LOOKED_AT, RECORDS_PEEKED, RECORDS_PEEKED_MAX
+from dssctl.records.payloads import Decoding
+from dssctl.tree import Command, noun, settings_of
 
 app = noun("records")
+
+Place = Annotated[str, typer.Argument(metavar="TOPIC", help="orders, or a stream: orders/0/3.")]
+OneStream = Annotated[
+    str | None, typer.Option("--stream", metavar="STREAM", help="Only this one, orders/0/3.")
+]
+As = Annotated[
+    Decoding,
+    typer.Option(
+        "--as", metavar="HOW", help="text, json or hex; auto, as where absent, finds it out."
+    ),
+]
+
+
+@app.command(cls=Command)
+def peek(
+    context: typer.Context,
+    topic: Place,
+    stream: OneStream = None,
+    offset: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=0, help="From this offset of one stream on."),
+    ] = None,
+    at: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="From then on: earliest, -15m, a date, RFC 3339, @unix."),
+    ] = None,
+    last: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", min=1, max=RECORDS_PEEKED_MAX, help="The newest so many, as where absent."
+        ),
+    ] = None,
+    number: Annotated[
+        int,
+        typer.Option(
+            "-n",
+            "--number",
+            min=1,
+            max=RECORDS_PEEKED_MAX,
+            help="So many at most, with --offset or --at.",
+        ),
+    ] = RECORDS_PEEKED,
+    decoding: As = Decoding.AUTO,
+) -> None:
+    """Look at records without joining a group; nobody notices."""
+    from dssctl.records.questions import Peek, peek
+
+    if sum(given is not None for given in (offset, at, last)) > 1:
+        raise typer.BadParameter("--offset, --at and --last exclude each other.", ctx=context)
+    peek(settings_of(context), Peek(topic, stream, offset, at, last, number, decoding))
+
+
+@app.command(cls=Command)
+def find(
+    context: typer.Context,
+    topic: Place,
+    stream: OneStream = None,
+    offset: Annotated[
+        int | None, typer.Option(metavar="N", min=0, help="Of one stream: only from there on.")
+    ] = None,
+    key: Annotated[
+        str | None, typer.Option(metavar="KEY", help="Of this key; reads its partition only.")
+    ] = None,
+    match: Annotated[
+        str | None,
+        typer.Option(metavar="REGEX", help="Whose payload has it anywhere; (?i) ignores case."),
+    ] = None,
+    subject: Annotated[
+        str | None, typer.Option(metavar="FILTER", help="Of these subjects, orders/+/eu.")
+    ] = None,
+    header: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME[=VALUE]", help="With this header; may be repeated."),
+    ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="Appended then or later: -15m, a date, RFC 3339, @unix."),
+    ] = None,
+    until: Annotated[str | None, typer.Option(metavar="TIME", help="Appended before then.")] = None,
+    number: Annotated[
+        int, typer.Option("-n", "--number", min=1, help="Stop after so many.")
+    ] = RECORDS_FOUND,
+    look_at: Annotated[
+        int, typer.Option("--look-at", metavar="N", min=1, help="Look at so many at most.")
+    ] = RECORDS_LOOKED_AT,
+    decoding: As = Decoding.AUTO,
+) -> None:
+    """Find records by key, payload, subject, header or time; all that is given must hold."""
+    from dssctl.records.looking import Wanted
+    from dssctl.records.patterns import Pattern
+    from dssctl.records.questions import Find, find
+
+    if all(each is None for each in (key, match, subject, header, since, until)):
+        reason = "name what to find: --key, --match, --subject, --header, --since or --until."
+        raise typer.BadParameter(reason, ctx=context)
+    wanted = Wanted(
+        key=None if key is None else key.encode(errors="surrogateescape"),
+        pattern=None if match is None else Pattern(match),
+        headers=tuple(_header(each) for each in header or ()),
+        subject=subject,
+    )
+    asked = Find(topic, stream, offset, wanted, since, until, number, look_at, decoding)
+    find(settings_of(context), asked)
+
+
+@app.command(cls=Command)
+def get(
+    context: typer.Context,
+    stream: StreamName,
+    offset: Annotated[int, typer.Argument(metavar="OFFSET", min=0, help="Of the record.")],
+    decoding: As = Decoding.AUTO,
+) -> None:
+    """Show one record whole, and where it stands for the groups that read it."""
+    from dssctl.records.questions import get
+
+    get(settings_of(context), stream, offset, decoding)
 
 
 @app.command(cls=Changing)
@@ -23,3 +142,10 @@ def skip(
     from dss_client.changes import SkipRecords
 
     carry_out(context, SkipRecords(group, stream, offset, count))
+
+
+def _header(text: str) -> tuple[str, bytes | None]:
+    name, given, value = text.partition("=")
+    if not name:
+        raise IllegalArgument(argument=f"the header {text!r}", rule="write NAME or NAME=VALUE")
+    return name, value.encode(errors="surrogateescape") if given else None

@@ -91,6 +91,10 @@ CONFLICTS = {
         nobody watched for a minute and it forgot, or so much was removed meanwhile that it
         does not keep it all. Nothing is wrong: watch anew, and all is told once more, from how
         things are now. dss_client and dssctl do so by themselves.""",
+    "DSS2071": """The offset lies inside of what the stream keeps, but no record has it: the
+        daemon was killed or lost its power, and its stream went on behind a gap, so that no
+        offset is given twice. Nothing is missing for that reason. The hint has the next
+        record.""",
     "DSS2101": """A plain publish stores all or none of the records of one stream, but several
         streams each decide for themselves, and some refused. The message says why. Publish the
         rest again; a producer, which numbers its frames, avoids the doubt.""",

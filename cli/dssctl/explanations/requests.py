@@ -99,4 +99,8 @@ REQUESTS = {
         field, a number or a span that is none, or a comparison of texts. Nothing was listed,
         because a list that leaves out the wrong groups misleads. Join conditions by commas, as
         in lag>1000,state=stalled; the hint names the fields.""",
+    "DSS1171": """A regular expression was looked for in payloads, and was not done with a few
+        records in two seconds. Such a pattern tries the same text in countless ways, mostly
+        because of a repeat inside a repeat. Nothing was changed. Write it otherwise, or search
+        for a plain word first.""",
 }

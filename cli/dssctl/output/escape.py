@@ -25,9 +25,10 @@ def escaped(text: str) -> str:
 def quoted(text: str) -> str:
     """The text, or as a shell takes it, ``$'a\\nb'``, where it could be mistaken for another.
 
-    For a cell that also shows ``-`` for nothing, and ``base64:`` before bytes that are no text.
+    For a cell that also shows ``-`` for nothing, and ``base64:`` or ``hex:`` before bytes
+    that are no text.
     """
-    unusual = not text or text == "-" or text.startswith(("$'", "base64:"))
+    unusual = not text or text == "-" or text.startswith(("$'", "base64:", "hex:"))
     if not unusual and text == text.strip() and not _UNSAFE.search(text):
         return text
     return f"$'{_UNSAFE_OR_QUOTE.sub(_escape, text)}'"

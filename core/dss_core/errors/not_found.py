@@ -103,3 +103,17 @@ class KeyNotFound(DssError):
     hint = "See which streams it reads: dssctl groups describe {group}"
     grpc_status = "NOT_FOUND"
     exit_code = ExitCode.NOT_FOUND
+
+
+@registered
+class RecordLeftOut(DssError):
+    """Raised by the tool: the stream goes on behind the offset. Fields: stream, offset, next."""
+
+    code = "DSS2071"
+    sentence = "No record has the offset {offset} of stream {stream}."
+    hint = (
+        "Offsets behind a kill of the daemon may be left out. The next record: dssctl records get "
+        "{stream} {next}"
+    )
+    grpc_status = "NOT_FOUND"
+    exit_code = ExitCode.NOT_FOUND

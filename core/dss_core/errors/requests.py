@@ -394,3 +394,14 @@ class FilterUnreadable(DssError):
     )
     grpc_status = "INVALID_ARGUMENT"
     exit_code = ExitCode.USAGE
+
+
+@registered
+class PatternTooSlow(DssError):
+    """Raised by the tool. Fields: pattern, seconds."""
+
+    code = "DSS1171"
+    sentence = "The pattern {pattern} takes more than {seconds} s on a few records."
+    hint = "It backtracks: avoid repeats inside of repeats, as in (a+)+."
+    grpc_status = "INVALID_ARGUMENT"
+    exit_code = ExitCode.USAGE

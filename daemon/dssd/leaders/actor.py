@@ -96,6 +96,8 @@ class LeaderActor:
         self._alarm: asyncio.TimerHandle | None = None
         self._stopped = False
         self._stop_asked = asyncio.Event()
+        self.since_ms = clock.wall_ms()
+        """When it began, by the wall clock."""
         self.lost = 0
         """Messages lost because the mailbox was full."""
 

@@ -168,6 +168,11 @@ class Registry:
         """How often a leader of the group started or ended."""
         return self._leader_changes[group_id]
 
+    def leader_since_ms(self, group_id: int) -> int | None:
+        """Since when the group has the leader that it has, by the wall clock; None: it has none."""
+        actor = self._actors.get(group_id)
+        return None if actor is None else actor.since_ms
+
     def live_progress(self, group_id: int) -> dict[StreamId, Progress]:
         """The progress as the live leader has it; empty where there is no leader."""
         actor = self._actors.get(group_id)

@@ -59,9 +59,17 @@ class Overview:
     """Of the topics that it reads, other subjects included that its filter leaves out."""
     acks: Rates
     """What it is done with."""
+    leader_since_ms: int | None
+    """By the wall clock; None: nobody leads it."""
 
     @classmethod
-    def of_survey(cls, group: GroupRow, survey: GroupSurvey, sampler: Sampler) -> Self:
+    def of_survey(
+        cls,
+        group: GroupRow,
+        survey: GroupSurvey,
+        sampler: Sampler,
+        leader_since_ms: int | None,
+    ) -> Self:
         """From a survey."""
         wanted = TopicFilter.parse(group.filter)
         arrivals, acks = sampler.rates_of(group.group_id, wanted)
@@ -79,6 +87,7 @@ class Overview:
             survey.counts,
             arrivals,
             acks,
+            leader_since_ms,
         )
 
     @property
@@ -299,6 +308,7 @@ class Overviews:
             oldest_us,
             seen.counts,
             *self._sampler.rates_of(group.group_id, seen.wanted),
+            self._registry.leader_since_ms(group.group_id),
         )
 
     async def _totals(self, seen: _SeenGroup, glance: LeaderGlance, look: _Look) -> _Totals:

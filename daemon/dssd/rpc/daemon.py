@@ -47,6 +47,17 @@ class DaemonFacts:
     held: Held
     peers: tuple[PeerHeld, ...]
     """Who holds most of it."""
+    now_us: int
+    """By the wall clock."""
+    disk_size_bytes: int
+    open_files: int
+    """Descriptors of the process."""
+    open_files_max: int
+    sessions_max: int
+    producers: int
+    """Remembered, one a partition."""
+    producers_max: int
+    """From how many on most new ones are refused."""
 
 
 class DaemonServicer(daemon_pb2_grpc.DaemonServicer):
@@ -97,4 +108,11 @@ class DaemonServicer(daemon_pb2_grpc.DaemonServicer):
             operators_socket=facts.operators_socket,
             held=daemon_pb2.Held(**asdict(facts.held)),
             peers=[daemon_pb2.PeerHeld(**asdict(peer)) for peer in facts.peers],
+            now_us=facts.now_us,
+            disk_size_bytes=facts.disk_size_bytes,
+            open_files=facts.open_files,
+            open_files_max=facts.open_files_max,
+            sessions_max=facts.sessions_max,
+            producers=facts.producers,
+            producers_max=facts.producers_max,
         )

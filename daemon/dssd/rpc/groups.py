@@ -159,7 +159,8 @@ class GroupsServicer(groups_pb2_grpc.GroupsServicer):
                 yield reply
 
     def _overview(self, group: GroupRow, survey: GroupSurvey) -> Overview:
-        return Overview.of_survey(group, survey, self._questions.sampler)
+        since_ms = self._registry.leader_since_ms(group.group_id)
+        return Overview.of_survey(group, survey, self._questions.sampler, since_ms)
 
     def _known(self, written: str) -> GroupRow | None:
         with suppress(DssError):  # it is not there, or is refused for what is wrong with it
@@ -247,6 +248,7 @@ def group_message(overview: Overview) -> groups_pb2.Group:
         arrivals=_rates(overview.arrivals),
         acks=_rates(overview.acks),
         drain_ms=overview.drain_ms,
+        leader_since_ms=overview.leader_since_ms,
     )
 
 

@@ -60,6 +60,13 @@ class DaemonStatus(_message.Message):
     OPERATORS_SOCKET_FIELD_NUMBER: _builtins.int
     HELD_FIELD_NUMBER: _builtins.int
     PEERS_FIELD_NUMBER: _builtins.int
+    NOW_US_FIELD_NUMBER: _builtins.int
+    DISK_SIZE_BYTES_FIELD_NUMBER: _builtins.int
+    OPEN_FILES_FIELD_NUMBER: _builtins.int
+    OPEN_FILES_MAX_FIELD_NUMBER: _builtins.int
+    SESSIONS_MAX_FIELD_NUMBER: _builtins.int
+    PRODUCERS_FIELD_NUMBER: _builtins.int
+    PRODUCERS_MAX_FIELD_NUMBER: _builtins.int
     version: _builtins.str
     pid: _builtins.int
     started_at_ms: _builtins.int
@@ -84,6 +91,20 @@ class DaemonStatus(_message.Message):
     """events of severity error, told in the last 24 hours"""
     operators_socket: _builtins.str
     """where operators are served when nobody else is; empty: nowhere"""
+    now_us: _builtins.int
+    """the daemon's wall clock"""
+    disk_size_bytes: _builtins.int
+    """of the file system of the data directory"""
+    open_files: _builtins.int
+    """descriptors of the process"""
+    open_files_max: _builtins.int
+    """what the system allows it; 0: any number"""
+    sessions_max: _builtins.int
+    """connected and kept ones together"""
+    producers: _builtins.int
+    """remembered, one a partition"""
+    producers_max: _builtins.int
+    """from how many on most new ones are refused"""
     @_builtins.property
     def listening(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
     @_builtins.property
@@ -126,10 +147,17 @@ class DaemonStatus(_message.Message):
         operators_socket: _builtins.str = ...,
         held: Global___Held | None = ...,
         peers: _abc.Iterable[Global___PeerHeld] | None = ...,
+        now_us: _builtins.int = ...,
+        disk_size_bytes: _builtins.int = ...,
+        open_files: _builtins.int = ...,
+        open_files_max: _builtins.int = ...,
+        sessions_max: _builtins.int = ...,
+        producers: _builtins.int = ...,
+        producers_max: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["held", b"held"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["boot_id", b"boot_id", "data_dir", b"data_dir", "disk_free_bytes", b"disk_free_bytes", "errors_in_a_day", b"errors_in_a_day", "groups", b"groups", "held", b"held", "listening", b"listening", "log_bytes", b"log_bytes", "operators_socket", b"operators_socket", "peers", b"peers", "pid", b"pid", "quarantined", b"quarantined", "sessions", b"sessions", "sessions_waiting", b"sessions_waiting", "sqlite_version", b"sqlite_version", "started_at_ms", b"started_at_ms", "state", b"state", "state_reason", b"state_reason", "streams", b"streams", "topics", b"topics", "unread_losses", b"unread_losses", "unread_records_gone", b"unread_records_gone", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["boot_id", b"boot_id", "data_dir", b"data_dir", "disk_free_bytes", b"disk_free_bytes", "disk_size_bytes", b"disk_size_bytes", "errors_in_a_day", b"errors_in_a_day", "groups", b"groups", "held", b"held", "listening", b"listening", "log_bytes", b"log_bytes", "now_us", b"now_us", "open_files", b"open_files", "open_files_max", b"open_files_max", "operators_socket", b"operators_socket", "peers", b"peers", "pid", b"pid", "producers", b"producers", "producers_max", b"producers_max", "quarantined", b"quarantined", "sessions", b"sessions", "sessions_max", b"sessions_max", "sessions_waiting", b"sessions_waiting", "sqlite_version", b"sqlite_version", "started_at_ms", b"started_at_ms", "state", b"state", "state_reason", b"state_reason", "streams", b"streams", "topics", b"topics", "unread_losses", b"unread_losses", "unread_records_gone", b"unread_records_gone", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -112,6 +112,7 @@ class Group(_message.Message):
     ARRIVALS_FIELD_NUMBER: _builtins.int
     ACKS_FIELD_NUMBER: _builtins.int
     DRAIN_MS_FIELD_NUMBER: _builtins.int
+    LEADER_SINCE_MS_FIELD_NUMBER: _builtins.int
     group_id: _builtins.int
     name: _builtins.str
     filter: _builtins.str
@@ -142,6 +143,8 @@ class Group(_message.Message):
     paused_until_ms: _builtins.int
     drain_ms: _builtins.int
     """until it has all, as the last minute went; absent: never"""
+    leader_since_ms: _builtins.int
+    """wall clock; absent: nobody leads it now"""
     @_builtins.property
     def fates(self) -> Global___Fates:
         """of all its streams"""
@@ -182,19 +185,24 @@ class Group(_message.Message):
         arrivals: Global___Rates | None = ...,
         acks: Global___Rates | None = ...,
         drain_ms: _builtins.int | None = ...,
+        leader_since_ms: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_drain_ms", b"_drain_ms", "_oldest_unacked_us", b"_oldest_unacked_us", "_paused_until_ms", b"_paused_until_ms", "acks", b"acks", "arrivals", b"arrivals", "drain_ms", b"drain_ms", "fates", b"fates", "oldest_unacked_us", b"oldest_unacked_us", "paused_until_ms", b"paused_until_ms"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_drain_ms", b"_drain_ms", "_leader_since_ms", b"_leader_since_ms", "_oldest_unacked_us", b"_oldest_unacked_us", "_paused_until_ms", b"_paused_until_ms", "acks", b"acks", "arrivals", b"arrivals", "drain_ms", b"drain_ms", "fates", b"fates", "leader_since_ms", b"leader_since_ms", "oldest_unacked_us", b"oldest_unacked_us", "paused_until_ms", b"paused_until_ms"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_drain_ms", b"_drain_ms", "_oldest_unacked_us", b"_oldest_unacked_us", "_paused_until_ms", b"_paused_until_ms", "ack_wait_ms", b"ack_wait_ms", "acks", b"acks", "arrivals", b"arrivals", "borrowers", b"borrowers", "created_at_ms", b"created_at_ms", "drain_ms", b"drain_ms", "fates", b"fates", "filter", b"filter", "group_id", b"group_id", "kind", b"kind", "lag", b"lag", "lag_exact", b"lag_exact", "leader_epoch", b"leader_epoch", "name", b"name", "oldest_unacked_us", b"oldest_unacked_us", "on_damage", b"on_damage", "paused", b"paused", "paused_until_ms", b"paused_until_ms", "protocol", b"protocol", "revision", b"revision", "standby", b"standby", "start", b"start", "state", b"state", "state_reason", b"state_reason", "streams", b"streams"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_drain_ms", b"_drain_ms", "_leader_since_ms", b"_leader_since_ms", "_oldest_unacked_us", b"_oldest_unacked_us", "_paused_until_ms", b"_paused_until_ms", "ack_wait_ms", b"ack_wait_ms", "acks", b"acks", "arrivals", b"arrivals", "borrowers", b"borrowers", "created_at_ms", b"created_at_ms", "drain_ms", b"drain_ms", "fates", b"fates", "filter", b"filter", "group_id", b"group_id", "kind", b"kind", "lag", b"lag", "lag_exact", b"lag_exact", "leader_epoch", b"leader_epoch", "leader_since_ms", b"leader_since_ms", "name", b"name", "oldest_unacked_us", b"oldest_unacked_us", "on_damage", b"on_damage", "paused", b"paused", "paused_until_ms", b"paused_until_ms", "protocol", b"protocol", "revision", b"revision", "standby", b"standby", "start", b"start", "state", b"state", "state_reason", b"state_reason", "streams", b"streams"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__drain_ms: _TypeAlias = _typing.Literal["drain_ms"]  # noqa: Y015
     _WhichOneofArgType__drain_ms: _TypeAlias = _typing.Literal["_drain_ms", b"_drain_ms"]  # noqa: Y015
+    _WhichOneofReturnType__leader_since_ms: _TypeAlias = _typing.Literal["leader_since_ms"]  # noqa: Y015
+    _WhichOneofArgType__leader_since_ms: _TypeAlias = _typing.Literal["_leader_since_ms", b"_leader_since_ms"]  # noqa: Y015
     _WhichOneofReturnType__oldest_unacked_us: _TypeAlias = _typing.Literal["oldest_unacked_us"]  # noqa: Y015
     _WhichOneofArgType__oldest_unacked_us: _TypeAlias = _typing.Literal["_oldest_unacked_us", b"_oldest_unacked_us"]  # noqa: Y015
     _WhichOneofReturnType__paused_until_ms: _TypeAlias = _typing.Literal["paused_until_ms"]  # noqa: Y015
     _WhichOneofArgType__paused_until_ms: _TypeAlias = _typing.Literal["_paused_until_ms", b"_paused_until_ms"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__drain_ms) -> _WhichOneofReturnType__drain_ms | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__leader_since_ms) -> _WhichOneofReturnType__leader_since_ms | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__oldest_unacked_us) -> _WhichOneofReturnType__oldest_unacked_us | None: ...
     @_typing.overload

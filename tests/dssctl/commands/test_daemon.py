@@ -35,6 +35,13 @@ STATUS = DaemonStatus(
         UnreadLoss("orders", "billing", "orders/#", 5, exact=True, last_at_ms=0),
         UnreadLoss("orders", "some", "orders/eu/#", 7, exact=False, last_at_ms=0),
     ),
+    now_us=0,
+    disk_size_bytes=0,
+    open_files=30,
+    open_files_max=1_024,
+    sessions_max=65_536,
+    producers=2,
+    producers_max=250_000,
 )
 
 

@@ -18,7 +18,7 @@ def group(number: int, state: str = "active", oldest_us: int | None = None) -> O
     row = GroupRow(number, f"g{number}", "orders/#", "shared", "now", None, 30_000, 0, 0)
     rates = Rates(number, 0)
     counts = Counts(acked=number, damaged=1)
-    return Overview(row, state, "", 1, 2, 0, 4, number, True, oldest_us, counts, rates, rates)
+    return Overview(row, state, "", 1, 2, 0, 4, number, True, oldest_us, counts, rates, rates, None)
 
 
 async def shown(overviews: list[Overview]) -> dict[tuple[str, str], float]:

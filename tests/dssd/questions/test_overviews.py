@@ -28,7 +28,8 @@ async def agrees(hall: Hall, questions: Questions) -> Overview:
     (group,) = hall.plant.groups.groups()
     found = await overview(questions)
     survey = await hall.plant.registry.survey(group)
-    assert found == Overview.of_survey(group, survey, questions.sampler)
+    since_ms = hall.plant.registry.leader_since_ms(group.group_id)
+    assert found == Overview.of_survey(group, survey, questions.sampler, since_ms)
     return found
 
 

@@ -26,7 +26,9 @@ def overview(name: str = "g", *, lag: int = 0, **more: object) -> Overview:
         created_at_ms=0,
         cursor_generation=0,
     )
-    made = Overview(group, "active", "", 1, 2, 0, 4, lag, True, None, Counts(), NO_RATES, NO_RATES)
+    made = Overview(
+        group, "active", "", 1, 2, 0, 4, lag, True, None, Counts(), NO_RATES, NO_RATES, None
+    )
     return replace(made, **more)  # type: ignore[arg-type] # of Overview
 
 

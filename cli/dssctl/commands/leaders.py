@@ -1,0 +1,110 @@
+"""``dssctl leaders``: who leads which group, and since when."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dssctl.arguments import GroupName
+from dssctl.connection import ask
+from dssctl.output import Column, Instant, Item, Kind, Section, note, show_list, show_one
+from dssctl.settings import Format
+from dssctl.tree import Command, noun, settings_of
+
+if TYPE_CHECKING:
+    from dss_client import Client, DaemonStatus, Grant, Group
+
+app = noun("leaders")
+
+LEADER_KIND = Kind(
+    "Leader",
+    (
+        Column("group", "GROUP", width=24),
+        Column("state", "STATE", width=11, styles={"leading": "green"}),
+        Column("epoch", "EPOCH", right=True, width=5),
+        Column("since", "SINCE", right=True, width=7),
+        Column("members", "MEMBERS", right=True, width=7),
+        Column("streams", "STREAMS", right=True, width=7),
+        Column("protocol", "PROTOCOL", width=8),
+        Column("daemon", "DAEMON", wide=True),
+        Column("pid", "PID", right=True, wide=True),
+    ),
+    lambda item: str(item["group"]),
+)
+LED_STREAM_KIND = Kind(
+    "LedStream",
+    (
+        Column("stream", "STREAM"),
+        Column(
+            "state", "STATE", styles={"granted": "green", "granting": "yellow", "free": "yellow"}
+        ),
+        Column("grant_epoch", "EPOCH", right=True),
+        Column("since", "SINCE", right=True),
+        Column("client_id", "CLIENT"),
+    ),
+    lambda item: str(item["stream"]),
+)
+
+
+@app.command("ls", cls=Command)
+def list_leaders(
+    context: typer.Context,
+    every: Annotated[
+        bool, typer.Option("-a", "--all", help="Groups that nobody leads now, too.")
+    ] = False,
+) -> None:
+    """List the leaders that run: one a group with members, and what each leads."""
+    settings = settings_of(context)
+    groups, status = ask(settings, _groups)
+    leading = [group for group in groups if every or group.leader_since_ms is not None]
+    show_list(settings, LEADER_KIND, [leader_item(group, status) for group in leading])
+    others = len(groups) - len(leading)
+    if others:
+        note(settings, f"{others} groups have no leader, because nobody is a member; --all")
+
+
+@app.command(cls=Command)
+def describe(context: typer.Context, group: GroupName) -> None:
+    """Show a group's leader: its epoch, and each stream with its grant."""
+    settings = settings_of(context)
+
+    async def look(client: "Client") -> "tuple[Item, tuple[Grant, ...]]":
+        described = await client.groups.describe(group)
+        return leader_item(described.group, await client.daemon.status()), described.grants
+
+    leader, grants = ask(settings, look)
+    now_us = settings.clock_us()
+    item = {**leader, "grants": [_stream_item(grant, now_us) for grant in grants]}
+    show_one(settings, LEADER_KIND, item, [Section("grants", LED_STREAM_KIND)])
+    if settings.format is Format.TABLE:
+        note(settings, f"next: dssctl groups describe {leader['group']}")
+
+
+async def _groups(client: "Client") -> "tuple[tuple[Group, ...], DaemonStatus]":
+    return await client.groups.list(), await client.daemon.status()
+
+
+def leader_item(group: "Group", status: "DaemonStatus") -> Item:
+    """The leader of a group as the renderer takes it; one that ended has the epoch that it had."""
+    since_ms = group.leader_since_ms
+    leads = since_ms is not None
+    return {
+        "group": f"{group.name}@{group.filter}",
+        "state": "leading" if leads else "none",
+        "epoch": group.leader_epoch,
+        "since": None if since_ms is None else Instant.of_ms(since_ms),
+        "members": group.borrowers,
+        "streams": group.streams,
+        "protocol": group.protocol,
+        "daemon": status.boot_id if leads else None,
+        "pid": status.pid if leads else None,
+    }
+
+
+def _stream_item(grant: "Grant", now_us: int) -> Item:
+    return {
+        "stream": grant.stream,
+        "state": grant.state,
+        "grant_epoch": grant.grant_epoch,
+        "since": Instant(now_us - grant.state_age_ms * 1_000) if grant.state_age_ms else None,
+        "client_id": grant.client_id or None,
+    }

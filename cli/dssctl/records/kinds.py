@@ -1,0 +1,73 @@
+"""Records as tables and pages show them."""
+
+from dssctl.output import Column, Instant, Item, Kind
+from dssctl.records.items import (
+    bytes_columns,
+    bytes_fields,
+    header_items,
+    identity,
+    shown_headers,
+    text_column,
+)
+from dssctl.records.looking import Found
+from dssctl.records.payloads import Decoding, payload_cell, payload_fields
+
+_PLACE = (
+    Column("stream", "STREAM", width=14),
+    Column("offset", "OFFSET", right=True, width=8),
+    Column("appended_at", "AGE", right=True, width=7),
+    text_column("subject", width=18),
+    *bytes_columns("key", width=12),
+)
+_FACTS = (
+    Column("timestamp", "SENT", right=True, width=7, wide=True),
+    Column("headers", "HEADERS", width=12, wide=True, cell=shown_headers),
+    Column("payload_bytes", "BYTES", right=True, width=7, wide=True),
+    Column("decoded_as", "AS", width=4, wide=True),
+)
+_ENCODED = Column("payload_base64", "PAYLOAD_BASE64", only_csv=True)
+
+STORED_KIND = Kind(
+    "StoredRecord",
+    (*_PLACE, *_FACTS, Column("payload", "PAYLOAD", cell=payload_cell(whole=False)), _ENCODED),
+    identity,
+)
+WHOLE_KIND = Kind(
+    "StoredRecord",
+    (*_PLACE, *_FACTS, Column("payload", "PAYLOAD", cell=payload_cell(whole=True)), _ENCODED),
+    identity,
+)
+"""The same, with payloads of any length."""
+
+PAGE_KIND = Kind(
+    "StoredRecord",
+    (
+        *_PLACE[:2],
+        Column("appended_at", "APPENDED", cell=lambda item, _now_us: _moment(item["appended_at"])),
+        *_PLACE[3:],
+        Column("timestamp", "SENT", cell=lambda item, _now_us: _moment(item["timestamp"])),
+        *_FACTS[1:],
+        Column("payload", "PAYLOAD", only_csv=True),
+        _ENCODED,
+    ),
+    identity,
+)
+"""The same, where the payload has a section of its own."""
+
+
+def found_item(found: Found, decoding: Decoding) -> Item:
+    """A record as the renderer takes it."""
+    return {
+        "stream": found.stream,
+        "offset": found.offset,
+        "subject": found.subject,
+        **bytes_fields("key", found.key),
+        **payload_fields(found.payload, decoding),
+        "headers": header_items(found.headers),
+        "timestamp": Instant(found.timestamp_us),
+        "appended_at": Instant(found.append_time_us),
+    }
+
+
+def _moment(value: object) -> str:
+    return value.rfc3339() if isinstance(value, Instant) else "-"

@@ -1,0 +1,44 @@
+"""Where one record stands for each group that reads it."""
+
+from typing import TYPE_CHECKING
+
+from dss_core.errors import DssError
+from dss_core.filters import TopicFilter
+from dssctl.group_questions import REASON_STYLES, reason_fields
+from dssctl.limits import GROUPS_OF_A_RECORD
+from dssctl.output import Column, Item, Kind
+from dssctl.records.looking import Found
+
+if TYPE_CHECKING:
+    from dss_client import Client
+
+STANDING_KIND = Kind(
+    "GroupStanding",
+    (
+        Column("group", "GROUP"),
+        Column("code", "WHY", styles=REASON_STYLES),
+        Column("client_id", "CLIENT"),
+        Column("attempt", "ATTEMPT", right=True),
+        Column("sentence", "IN WORDS"),
+    ),
+    lambda item: str(item["group"]),
+)
+
+
+async def standings_of(client: "Client", found: Found) -> list[Item]:
+    """Of the first few groups whose filter takes the record; a group that goes meanwhile is out."""
+    groups = await client.groups.list()
+    readers = [
+        f"{group.name}@{group.filter}"
+        for group in groups
+        if TopicFilter.parse(group.filter).matches(found.subject)
+    ]
+    standings: list[Item] = []
+    for group in readers[:GROUPS_OF_A_RECORD]:
+        try:
+            answer = await client.groups.why(group, stream=found.stream, offset=found.offset)
+        except DssError:
+            # It was removed, or never came to this stream.
+            continue
+        standings += ({"group": group, **reason_fields(each.reason)} for each in answer.records)
+    return standings
