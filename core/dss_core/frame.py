@@ -92,11 +92,11 @@ _SUMMARY = Struct("<IIB3xI2xH24xQQQ")
 _SPAN = Struct("<4xI4xI36xQ")
 
 _PRODUCED_END = 44
-_BODY_CHECKSUM_END = 52
+STAMP_AT = 52
 _STAMP_CHECKSUM_AT = 76
 _APPEND_TIME = Struct("<Q")
 _APPEND_TIME_AT = 60
-_UNSTAMPED = bytes(HEADER_BYTES - _BODY_CHECKSUM_END)
+_UNSTAMPED = bytes(HEADER_BYTES - STAMP_AT)
 
 
 class Header(NamedTuple):
@@ -220,7 +220,7 @@ def stamped(
     storage_topic_id: int,
 ) -> bytes:
     """The 84 header bytes of a verified frame with the daemon's stamp; the rest stays as it is."""
-    head = bytes(frame[:_BODY_CHECKSUM_END]) + _STAMP.pack(
+    head = bytes(frame[:STAMP_AT]) + _STAMP.pack(
         base_offset, append_time_us, topic_epoch, storage_topic_id
     )
     return head + _CHECKSUM.pack(xxh3_64_intdigest(head))
@@ -260,7 +260,7 @@ def examine(frame: bytes) -> Verified:
         raise FrameCorrupt(
             reason=f"it has {len(frame)} bytes where its header says {header.frame_bytes}"
         )
-    if frame[_BODY_CHECKSUM_END:HEADER_BYTES] != _UNSTAMPED:
+    if frame[STAMP_AT:HEADER_BYTES] != _UNSTAMPED:
         raise FrameCorrupt(reason="it carries a stamp, which only the daemon gives")
     _verify_body(frame, 0, header)
     table = subject_table(frame, 0, header)

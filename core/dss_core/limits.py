@@ -83,3 +83,17 @@ SUBJECT_BYTES_SHARED_MAX = 16 << 10
 CACHED_TABLE_BYTES_MAX = 4_096
 CACHED_TABLES_MAX = 1_024
 """Subject tables that a process keeps decoded: together at most 4 MiB, and their subjects."""
+
+COPY_HOPS_MAX = 16
+"""How often a record may be copied from topic to topic by bulk jobs: two jobs that feed each other
+come to an end."""
+
+CHUNK_BYTES_MAX = 256 << 20
+"""The staged files of one chunk of a bulk job: publishing it holds its target back for a moment,
+and its copy needs that much room."""
+
+CHUNK_FRAMES_MAX = 65_536
+"""Frames of one chunk: each is stamped while the target is held back."""
+
+CHUNK_FILES_MAX = 4_096
+"""Staged files of one chunk: one for each partition that a topic may have."""

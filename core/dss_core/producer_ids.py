@@ -9,6 +9,9 @@ for ever. An id of another form is as good, but says none.
 
 import secrets
 
+NO_PRODUCER = bytes(16)
+"""The id in frames that nobody numbers: such a frame is never taken for one sent twice."""
+
 _MARKER = 1
 _RANDOM_BYTES = 8
 _TIMES_END = 1 << 55

@@ -7,6 +7,7 @@ import pytest
 from dss_core.decode import decode
 from dss_core.frame import examine, verify_routing
 from dss_core.ids import StreamId
+from dss_core.producer_ids import NO_PRODUCER
 from dss_core.routing import Router, key_hash, partition_of
 from dss_sim.groups.history import HandedOut, Stored
 from dss_sim.groups.run import run_seed
@@ -14,7 +15,6 @@ from dss_sim.log.acts import Sending
 from dss_sim.log.new_frame import new_frame
 from dss_sim.ordering_keys import KEYS_A_STREAM, OrderingKeys, keys_of_stream
 from dss_sim.sessions.memory_log import Records
-from dssd.log.sequences import NO_PRODUCER
 
 TOPICS = [(partition, partitions) for partitions in (1, 2, 3, 4) for partition in range(partitions)]
 

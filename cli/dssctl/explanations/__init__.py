@@ -6,10 +6,11 @@ Invariant: every code of the registry has one. Loaded by ``errors explain`` only
 from collections.abc import Mapping
 
 from dssctl.explanations.conflicts import CONFLICTS
+from dssctl.explanations.jobs import JOBS
 from dssctl.explanations.requests import REQUESTS
 from dssctl.explanations.service import SERVICE
 
-EXPLANATIONS: Mapping[str, str] = {**REQUESTS, **CONFLICTS, **SERVICE}
+EXPLANATIONS: Mapping[str, str] = {**REQUESTS, **CONFLICTS, **SERVICE, **JOBS}
 
 
 def explanation_of(code: str) -> str:

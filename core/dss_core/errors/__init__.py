@@ -9,7 +9,8 @@ raises the same class again from what came over the wire) and the command line (
     ├── DSS3xxx  a limit is reached              (later or smaller)
     ├── DSS4xxx  the data is damaged             (corrupt, quarantined)
     ├── DSS5xxx  the daemon or the way to it     (unreachable, stopping, disk)
-    └── DSS6xxx  sessions and grants             (taken over, not held, not subscribed)
+    ├── DSS6xxx  sessions and grants             (taken over, not held, not subscribed)
+    └── DSS7xxx  bulk jobs                       (fenced, leased, refused)
 
 Each leaf is a class named by its condition. It carries facts as fields and builds its own
 message; nothing parses a message. `definite` says whether the caller may be sure that nothing
@@ -57,6 +58,21 @@ from dss_core.errors.conflicts import (
 from dss_core.errors.damage import (
     StoreDamaged,
     StreamDamaged,
+)
+from dss_core.errors.jobs import (
+    ChunkNotFound,
+    CopyLoop,
+    HopLimit,
+    IllegalJob,
+    JobExists,
+    JobFenced,
+    JobLeased,
+    JobNotDone,
+    JobNotFound,
+    JobNotInState,
+    SourceGone,
+    StagedFileRefused,
+    TooManyJobs,
 )
 from dss_core.errors.not_found import (
     BorrowerNotFound,
@@ -148,11 +164,13 @@ __all__ = [
     "BorrowerNotFound",
     "BrokenInputLine",
     "BufferFull",
+    "ChunkNotFound",
     "ClientBanned",
     "ConfirmationNeeded",
     "ContextExists",
     "ContextNotFound",
     "ContextReadOnly",
+    "CopyLoop",
     "DataDirectoryLocked",
     "DataDirectoryNewer",
     "Declined",
@@ -173,14 +191,22 @@ __all__ = [
     "GroupNamedTwice",
     "GroupNotFound",
     "GroupOfAnotherKind",
+    "HopLimit",
     "IllegalArgument",
     "IllegalConfig",
     "IllegalFilter",
+    "IllegalJob",
     "IllegalName",
     "IllegalSpan",
     "IllegalSubject",
     "IllegalTime",
     "InputUnreadable",
+    "JobExists",
+    "JobFenced",
+    "JobLeased",
+    "JobNotDone",
+    "JobNotFound",
+    "JobNotInState",
     "KeyNotFound",
     "LogUnreadable",
     "MessageUnreadable",
@@ -222,6 +248,8 @@ __all__ = [
     "SessionReplaced",
     "SessionTakenOver",
     "SocketPathTooLong",
+    "SourceGone",
+    "StagedFileRefused",
     "StaleTopicEpoch",
     "StartConflict",
     "Stopping",
@@ -233,6 +261,7 @@ __all__ = [
     "SubjectOutsideTopic",
     "SyncOverdue",
     "TimedOut",
+    "TooManyJobs",
     "TooManyProducers",
     "TooManySessions",
     "TopicExists",

@@ -17,6 +17,7 @@ from functools import partial
 from time import perf_counter
 
 from dss_core.errors import DiskFull, DssError, Overloaded
+from dss_core.ids import StreamId
 from dssd.limits import SEGMENT_BYTES_HARD_FACTOR
 from dssd.log.port import Answered, Append, Appended
 from dssd.log.read.tail_cache import TailCache
@@ -117,13 +118,13 @@ class Appender:
         try:
             # Repeats need no room, but must not overtake the frames that they may repeat.
             needs_room = not (state.waiting or all(each.repeats_only for each in call.appends))
-            room = self._room_for(state) if needs_room else None
+            room = self._room_for(state) if needs_room and not state.held else None
         except Overloaded as refused:
             self._refuse(call, refused)
             return
         if room is not None:
             room.add_done_callback(partial(self._hand_over_waiting, state))
-        if room is not None or state.waiting:
+        if room is not None or state.waiting or state.held:
             state.waiting.append(call)
         else:
             state.claimed_bytes += call.bytes
@@ -133,7 +134,29 @@ class Appender:
         self, state: StorageTopicState, rolled: "asyncio.Future[DssError | None]"
     ) -> None:
         """Hand over the waiting calls. On a full disk too: the writer still answers repeats."""
-        refused = rolled.result()
+        if not state.held:
+            self._empty_waiting(state, rolled.result())
+
+    def hold(self, state: StorageTopicState) -> None:
+        """Let all calls for a topic wait from now on; those before are with the writer."""
+        state.held = True
+
+    def release(self, state: StorageTopicState) -> None:
+        """Hand over the calls that were held, once there is a file for them."""
+        state.held = False
+        if not state.waiting:
+            return
+        try:
+            room = self._room_for(state)
+        except Overloaded as refused:
+            self._empty_waiting(state, refused)
+            return
+        if room is None:
+            self._empty_waiting(state, None)
+        else:
+            room.add_done_callback(partial(self._hand_over_waiting, state))
+
+    def _empty_waiting(self, state: StorageTopicState, refused: DssError | None) -> None:
         while state.waiting:
             call = state.waiting.popleft()
             if refused is None or isinstance(refused, DiskFull):
@@ -211,6 +234,15 @@ class Appender:
         if stored.may_be_lost:
             self._housekeeper.unsynced.stored(state, stored.partition, stored.end)
         return stream
+
+    def show_adopted(self, state: StorageTopicState, segment: Segment) -> None:
+        """Make visible a segment whose frames all came at once."""
+        state.adopt(segment)
+        for partition in segment.partitions():
+            # What it holds of the stream would have a hole.
+            self._tail.forget(StreamId(state.storage_topic_id, partition))
+            for watcher in tuple(state.streams[partition].watchers):
+                watcher()
 
     def _note_room(self, batch: Batch) -> None:
         if batch.stored:

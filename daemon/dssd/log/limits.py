@@ -1,4 +1,4 @@
-"""Bounds of what the log remembers of producers, with units last and reasons."""
+"""Bounds of what the log adopts and remembers of producers, with units last and reasons."""
 
 PRODUCERS_MAX = 250_000
 """Producers, counted once a stream, whose last sequences are kept: a start reads all of them within
@@ -28,3 +28,6 @@ PRODUCERS_SWEEP_US = 3_600 * 1_000_000
 
 PRODUCER_FORGOTTEN_US = 24 * 3_600 * 1_000_000
 """A producer's sequences are forgotten this long after its last append."""
+
+ADOPT_WRITE_BYTES = 4 << 20
+"""Frames that are adopted are written in pieces of about this size."""

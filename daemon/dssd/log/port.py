@@ -6,7 +6,7 @@ on that (`Log.count` says how many records lie between two offsets). Every call 
 `read`, `locate` and `close` answers from memory and never blocks.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -14,12 +14,16 @@ from dss_core.filters import TopicFilter
 from dss_core.ids import StreamId
 from dss_core.progress import Range, Ranges
 from dssd.log.producer_room import NOBODY
+from dssd.store.port import Precondition, Write
 
 Answered = Callable[[list["Appended | BaseException"]], None]
 """Called on the event loop with one result or error per frame, in order."""
 
 AboutToGo = Callable[[Mapping[StreamId, Range]], Awaitable[None]]
 """Called with the offsets, by stream, that retention will delete, before it deletes the first."""
+
+Frames = Callable[[], Iterable[bytes]]
+"""Gives frames, none of them stamped, that passed `dss_core.frame.verify`. Called in a thread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +96,29 @@ class Expiring(NamedTuple):
     """Of whole files."""
 
 
+@dataclass(frozen=True, slots=True)
+class Adopted:
+    """Where frames were stored that came all at once."""
+
+    ranges: Mapping[int, Range]
+    """By partition: the offsets that their records have."""
+    append_time_us: int
+    frames: int
+    records: int
+    bytes: int
+
+
+class Publication(NamedTuple):
+    """What is committed together with frames that are adopted, and on which conditions."""
+
+    writes: Sequence[Write] = ()
+    preconditions: Sequence[Precondition] = ()
+
+
+Publish = Callable[[Adopted], Publication]
+"""Told where the frames will be, just before they are there."""
+
+
 class Log(Protocol):
     """The port. Adapter: embedded segments."""
 
@@ -160,3 +187,23 @@ class Log(Protocol):
 
     async def close(self) -> None:
         """Sync, store the watermarks, close the files."""
+
+
+class BulkLog(Log, Protocol):
+    """What bulk jobs ask of it besides."""
+
+    async def adopt(
+        self, storage_topic_id: int, frames: Frames, *, topic_epoch: int, publish: Publish
+    ) -> Adopted:
+        """Store frames of any partitions at once: readers see all of them or none.
+
+        They get the next offsets of their streams in their order, and are there with the commit of
+        what ``publish`` gives. They have no producer: whether they came before is for that commit
+        to decide. Appends to the storage topic wait for the last steps of it.
+
+        Raises:
+            StreamNotFound, StorageTopicSealed, DiskFull, Overloaded, FrameTooLarge: nothing was
+                stored.
+            PreconditionFailed: nothing was stored, for a condition of ``publish`` did not hold.
+            Exception: what ``frames`` raised; nothing was stored.
+        """

@@ -21,9 +21,21 @@ from dss_core.errors import Stopping, StreamNotFound
 from dss_core.filters import TopicFilter
 from dss_core.ids import StreamId
 from dss_core.progress import Range
+from dssd.log.adopt.adopter import Adopter
 from dssd.log.appender import Appender
 from dssd.log.measures import LogMeasures
-from dssd.log.port import AboutToGo, Answered, Append, Appended, Bounds, Chunk, Expiring
+from dssd.log.port import (
+    AboutToGo,
+    Adopted,
+    Answered,
+    Append,
+    Appended,
+    Bounds,
+    Chunk,
+    Expiring,
+    Frames,
+    Publish,
+)
 from dssd.log.read.file_reader import FileReader
 from dssd.log.read.reader import Reader
 from dssd.log.read.run_finder import RunFinder
@@ -106,9 +118,8 @@ class SegmentLog:
             settings=settings,
             has_failed=lambda: self._failed,
         )
-        self._finder = RunFinder(
-            paths, self._files, self._rebuilder.rebuild, settings.index_blocks_max
-        )
+        blocks_max = settings.index_blocks_max
+        self._finder = RunFinder(paths, self._files, self._rebuilder.rebuild, blocks_max)
         self._rebuilder.index_changed = self._finder.forget
         self._trimmer = Trimmer(
             paths=paths,
@@ -117,6 +128,15 @@ class SegmentLog:
             files=self._files,
             housekeeper=self._housekeeper,
             index_gone=self._finder.forget,
+            failed=self._fail,
+        )
+        self._adopter = Adopter(
+            paths=paths,
+            store=store,
+            writer=self._writer,
+            housekeeper=self._housekeeper,
+            appender=self._appender,
+            settings=settings,
             failed=self._fail,
         )
         self._reader = Reader(
@@ -215,6 +235,24 @@ class SegmentLog:
             answered([Stopping() for _ in appends])
         else:
             self._appender.begin(appends, answered)
+
+    async def adopt(
+        self, storage_topic_id: int, frames: Frames, *, topic_epoch: int, publish: Publish
+    ) -> Adopted:
+        """Store frames of any partitions at once: readers see all of them or none.
+
+        It goes on to its end where its caller is cancelled. ``publish`` may be called although
+        nothing is stored then.
+
+        Raises:
+            StreamNotFound, StorageTopicSealed, DiskFull, Overloaded, FrameTooLarge, Stopping,
+                PreconditionFailed: nothing was stored.
+            Exception: what ``frames`` raised; nothing was stored.
+        """
+        if self._closing:
+            raise Stopping
+        state = self._state(StreamId(storage_topic_id, 0))
+        return await self._adopter.adopt(state, frames, topic_epoch, publish)
 
     def producers_begin_us(self, storage_topic_id: int) -> int:
         """A time for the ids of producers that begin now: later than of any that was forgotten."""
@@ -330,8 +368,9 @@ class SegmentLog:
             StreamNotFound: the storage topic was removed.
             DiskFull: not all of it can be made durable; appends are still taken.
         """
-        self._state(StreamId(storage_topic_id, 0))
-        return await self._writer.seal(storage_topic_id)
+        state = self._state(StreamId(storage_topic_id, 0))
+        async with state.adopting:
+            return await self._writer.seal(storage_topic_id)
 
     async def trim(self, stream: StreamId, offset: int) -> None:
         """Delete the records below the offset. A file goes once it holds no other records.

@@ -37,7 +37,7 @@ import xxhash
 from dss_core.errors import ProducerForgotten, SequenceGap, SequenceTooOld
 from dss_core.ids import StreamId
 from dss_core.limits import PRODUCER_WINDOW_SEQUENCES as WINDOW
-from dss_core.producer_ids import began_us
+from dss_core.producer_ids import NO_PRODUCER, began_us
 from dssd.log.limits import PRODUCER_FORGOTTEN_US, PRODUCERS_LISTED_MAX
 from dssd.log.producer_room import NOBODY, Key, ProducerRoom, Share
 from dssd.log.recent import (
@@ -49,7 +49,6 @@ from dssd.log.recent import (
     without_answers,
 )
 
-NO_PRODUCER = bytes(16)
 SEQUENCE_MAX = (1 << 62) - 1
 """Where a producer may start; far enough below 2^63 that a snapshot can hold what follows."""
 

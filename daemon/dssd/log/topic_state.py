@@ -128,6 +128,10 @@ class StorageTopicState:
     removed: bool = False
     waiting: deque[AppendCall] = field(default_factory=deque)
     """Calls that wait for a file with room; later ones follow them."""
+    held: bool = False
+    """Whether all calls wait, because frames are being adopted."""
+    adopting: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held while adopted frames get their offsets."""
     trimming: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Held while its low watermarks rise and files are removed."""
     ceilings: Ceilings = field(default_factory=lambda: Ceilings({}))
@@ -137,6 +141,20 @@ class StorageTopicState:
     def last(self) -> Segment | None:
         """The newest segment."""
         return next(reversed(self.segments.values()), None)
+
+    def adopt(self, segment: Segment) -> None:
+        """Add a segment of adopted frames before the newest one, which holds none yet."""
+        last = self.last
+        assert last is not None
+        assert last.id.segment_id > segment.id.segment_id
+        assert not last.partitions()
+        del self.segments[last.id.segment_id]
+        for one in (segment, last):
+            self.segments[one.id.segment_id] = one
+        for partition in segment.partitions():
+            extent = segment.extent(partition)
+            assert extent is not None
+            self.streams[partition].grow(segment, extent.end)
 
     def forget(self, segment: Segment) -> None:
         """Remove a segment from the topic and its streams."""

@@ -19,9 +19,9 @@ which is longer than the requests of a dead connection can wait. Reads no clock,
 import math
 
 from dss_core.errors import OutcomeUnknown
+from dss_core.producer_ids import NO_PRODUCER
 from dssd.limits import PRODUCE_CALLS_KEPT_S
 from dssd.log.limits import PRODUCERS_MAX, PRODUCERS_OWNER_MAX
-from dssd.log.sequences import NO_PRODUCER
 
 Share = tuple[int, int]
 """A topic, and the owner of what is sent to it."""

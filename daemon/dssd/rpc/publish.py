@@ -16,11 +16,11 @@ from dss_core.errors import DssError, IllegalArgument, PublishedInPart
 from dss_core.filters import check_subject
 from dss_core.ids import StreamId, StreamName
 from dss_core.limits import HEADERS_MAX
+from dss_core.producer_ids import NO_PRODUCER
 from dss_core.routing import key_hash, partition_of
 from dssd.clock import Clock
 from dssd.limits import PUBLISH_RECORDS_MAX
 from dssd.log.port import Append, Appended, Log
-from dssd.log.sequences import NO_PRODUCER
 from dssd.loop_yield import LoopTurn
 from dssd.rpc.backpressure import AppendBudget
 from dssd.rpc.frame_checks import Gate

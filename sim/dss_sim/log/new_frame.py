@@ -11,12 +11,11 @@ from dss_core.columns import Columns
 from dss_core.frame import read_header
 from dss_core.ids import StreamId
 from dss_core.limits import ROWS_LAYOUT_RECORDS_BELOW
-from dss_core.producer_ids import new_producer_id
+from dss_core.producer_ids import NO_PRODUCER, new_producer_id
 from dss_sim.log.acts import Sending
 from dss_sim.log.ledger import ANONYMOUS, Frame
 from dss_sim.log.rules import TOPIC_EPOCH
 from dssd.log.port import Append
-from dssd.log.sequences import NO_PRODUCER
 
 ARROW_PADDING_BYTES = 8
 

@@ -1,8 +1,8 @@
 import pytest
 
 from dss_core.errors import OutcomeUnknown
+from dss_core.producer_ids import NO_PRODUCER
 from dssd.limits import PRODUCE_CALLS_KEPT_S
-from dssd.log.sequences import NO_PRODUCER
 from dssd.rpc import producer_fencing
 from dssd.rpc.producer_fencing import ProducerFencing
 

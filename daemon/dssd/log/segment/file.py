@@ -68,6 +68,14 @@ class SegmentPaths:
         """The file of frames."""
         return self.directory / (_stem(segment) + SEGMENT_SUFFIX)
 
+    def unnamed(self, segment: SegmentId) -> Path:
+        """The same file before it has its name."""
+        return self.directory / (_stem(segment) + SEGMENT_SUFFIX + TEMPORARY_SUFFIX)
+
+    def copy(self, number: int) -> Path:
+        """A file that may become a segment; removed at a start."""
+        return self.directory / f"copy-{number}{TEMPORARY_SUFFIX}"
+
     def index(self, segment: SegmentId) -> Path:
         """The index of a sealed segment; rebuilt where it is missing."""
         return self.directory / (_stem(segment) + INDEX_SUFFIX)
@@ -282,6 +290,20 @@ def write_durably(path: Path, pieces: Iterable[bytes]) -> int:
         raise
     sync_directory(path.parent)
     return size
+
+
+def name_published(paths: SegmentPaths, segment: SegmentId) -> bool:
+    """Give a published file its final name, unless it has it; False if it is missing.
+
+    Raises:
+        OSError: the disk refused.
+    """
+    try:
+        paths.unnamed(segment).rename(paths.segment(segment))
+    except FileNotFoundError:
+        return paths.segment(segment).exists()
+    sync_directory(paths.directory)
+    return True
 
 
 def write_back(path: Path) -> None:

@@ -19,6 +19,9 @@ from dssd.store.rows import CeilingRow, SegmentRow, StorageTopicRow
 
 _LOG = logging.getLogger(__name__)
 
+INGESTED = "ingested"
+"""State of a segment whose frames were published at once, by the commit of its row."""
+
 
 def row_id(row: SegmentRow) -> SegmentId:
     """The segment that a row names."""

@@ -12,11 +12,20 @@ other disk error ends the log, and so does a programmer's error. This module mus
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
+from typing import Any, TypeVar
 
-from dss_core.errors import DiskFailed, DiskFull, DssError, Overloaded, StreamNotFound
+from dss_core.errors import (
+    DiskFailed,
+    DiskFull,
+    DssError,
+    Overloaded,
+    Stopping,
+    StreamNotFound,
+)
 from dss_core.ids import StreamId
 from dssd.limits import HOUSEKEEPING_WAITING_MAX, WATERMARK_FRAMES_ALL, WATERMARK_FRAMES_MIN
 from dssd.log.disk_errors import retry_reason
@@ -30,7 +39,7 @@ from dssd.log.segment.file import (
     write_back,
 )
 from dssd.log.segment.index_file import BadIndex
-from dssd.log.segment.rows import unlink_segments
+from dssd.log.segment.rows import remove_if_room, unlink_segments
 from dssd.log.segment.run_index import StreamRuns
 from dssd.log.settings import LogSettings
 from dssd.log.topic_state import Segment, StorageTopicState
@@ -41,6 +50,26 @@ from dssd.store.port import Delete, Put, Store
 from dssd.store.rows import SegmentRow
 
 _LOG = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A file that the writer does not have yet."""
+
+    segment: Segment
+    file: SegmentWriter
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """The writer left a file for its successor."""
+
+    segment: Segment | None
+    """None: it had none."""
+    successor: SegmentId
+    switched: Switched
 
 
 class Housekeeper:
@@ -108,6 +137,34 @@ class Housekeeper:
 
         await self._waiting.put(tell)
         await asyncio.wait([done, self._task], return_when=asyncio.FIRST_COMPLETED)
+
+    async def in_turn(self, job: Callable[[], Awaitable[T]]) -> T:
+        """Run a job of somebody else when its turn has come; returns its result.
+
+        Raises:
+            DssError: what the job raised, or why a full disk refused it.
+            Stopping: the housekeeper ended before.
+        """
+        assert self._task is not None
+        done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+
+        async def run() -> None:
+            try:
+                result = await job()
+            except (DssError, OSError) as error:
+                refused = error if isinstance(error, DssError) else retry_reason(error)
+                if refused is None:
+                    raise
+                done.set_exception(refused)
+            else:
+                done.set_result(result)
+
+        await self._waiting.put(run)
+        either: list[asyncio.Future[Any]] = [done, self._task]
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        if not done.done():
+            raise Stopping
+        return done.result()
 
     async def _work(self) -> None:
         while (job := await self._waiting.get()) is not None:
@@ -199,19 +256,44 @@ class Housekeeper:
         Raises:
             StreamNotFound: the topic was removed meanwhile.
         """
+        await self._seal_waiting(state)
+        left = await self.switch(state, await self.make_file(state))
+        await self.settle_left(state, left)
+
+    async def make_file(self, state: StorageTopicState) -> Made:
+        """Commit the row of a new file, then create it; the writer does not have it yet.
+
+        Only for jobs.
+
+        Raises:
+            StreamNotFound: the topic was removed meanwhile.
+            DiskFull, Overloaded, OSError: there is no new file.
+        """
         if state.removed:
             raise StreamNotFound(stream=StreamId(state.storage_topic_id, 0))
-        await self._seal_waiting(state)
         now_us = self._wall_us()
         segment_id = SegmentId(state.storage_topic_id, await self._store.next_id())
         segment = Segment(segment_id, now_us // 1_000, runs={})
         await self._store.commit([Put(segment.row("active", HEADER_BYTES))])
-        before = state.last
         try:
             file = await asyncio.to_thread(SegmentWriter.create, self._paths, segment_id, now_us)
-            # Before the switch, because frames in it may be reported before the switch is.
-            state.segments[segment_id.segment_id] = segment
-            switched = await self._writer.switch(state.storage_topic_id, file)
+        except (DiskFull, Overloaded, OSError) as error:
+            if retry_reason(error) is not None:
+                await self._take_back(segment_id)
+            raise
+        return Made(segment, file)
+
+    async def switch(self, state: StorageTopicState, made: Made) -> Left:
+        """Let the writer go on in a new file; only for jobs.
+
+        Raises:
+            DiskFull, Overloaded, OSError: it goes on where it was, and the new file is gone.
+        """
+        before, segment_id = state.last, made.segment.id
+        # Before the switch, because frames in it may be reported before the switch is.
+        state.segments[segment_id.segment_id] = made.segment
+        try:
+            switched = await self._writer.switch(state.storage_topic_id, made.file)
         except (DiskFull, Overloaded, OSError) as error:
             if retry_reason(error) is not None:
                 state.segments.pop(segment_id.segment_id, None)
@@ -221,10 +303,20 @@ class Housekeeper:
         state.writable = True
         if before is not None and switched.left is not None:
             before.size = before.synced = switched.left.size
-        saved = await self._saved_producers(segment_id, switched)
+        return Left(before, segment_id, switched)
+
+    async def settle_left(self, state: StorageTopicState, left: Left) -> None:
+        """Store the producers beside the new file, and seal the one that was left, if it has any
+        frame."""
+        saved = await self._saved_producers(left.successor, left.switched)
+        segment = left.segment
+        if segment is not None and saved and segment.runs == {}:
+            segment.removed = True
+            state.forget(segment)
+            await remove_if_room(self._paths, self._store, [segment.id])
         await self._seal_waiting(state)
-        if before is not None and saved:
-            self._paths.producers(before.id).unlink(missing_ok=True)
+        if segment is not None and saved:
+            self._paths.producers(segment.id).unlink(missing_ok=True)
 
     async def _take_back(self, segment_id: SegmentId) -> None:
         """Remove a file that took no frame. A start treats what is left of it as never begun."""

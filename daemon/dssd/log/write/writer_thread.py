@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 
-from dss_core.errors import DiskFailed, DssError
+from dss_core.errors import DiskFailed, DssError, StorageTopicSealed, StreamNotFound
 from dssd.limits import WRITER_BATCH_BYTES_MAX, WRITER_BATCH_CALLS_MAX
 from dssd.log.disk_errors import refusal
 from dssd.log.producer_room import ProducerRoom
@@ -71,6 +71,7 @@ class WriterThread:
         self._reports = LoopReports(loop, failed)
         self._published = published
         self._failed = failed
+        self._wall_us = wall_us
         self._open_files = AppendDescriptors(descriptors_max)
         self._room = ProducerRoom(monotonic_us())
         self._queue: SimpleQueue[AppendCall | Order | None] = SimpleQueue()
@@ -156,6 +157,22 @@ class WriterThread:
         """Return after all that was queued before is done: the thread moves."""
         await self._order(lambda: None)
 
+    async def stand(self, storage_topic_id: int) -> tuple[list[int], int]:
+        """The end of each stream of a topic, and an append time for what comes there next.
+
+        Raises:
+            StreamNotFound: the topic was removed.
+            StorageTopicSealed: nothing comes there any more.
+        """
+        outcome = await self._order(lambda: self._stand(storage_topic_id))
+        assert isinstance(outcome, tuple)
+        ends, time_us = outcome
+        return ends, time_us
+
+    async def advance(self, storage_topic_id: int, ends: Mapping[int, int]) -> None:
+        """Go on at these ends: what lies below them was stored by somebody else, durably."""
+        await self._order(lambda: self._advance(storage_topic_id, ends))
+
     async def raise_ceilings(self, storage_topic_id: int, ceilings: Mapping[int, int]) -> None:
         """Report frames that may be lost without a sync, up to these offsets of their streams.
 
@@ -228,6 +245,22 @@ class WriterThread:
         topic.file = file
         topic.frames = 0
         return Switched(left, _snapshot(topic, SnapshotPosition(*file.segment, file.size)))
+
+    def _stand(self, storage_topic_id: int) -> tuple[list[int], int] | DssError:
+        topic = self._topics.get(storage_topic_id)
+        if topic is None:
+            return StreamNotFound(stream=f"{storage_topic_id}:0")
+        if topic.sealed:
+            return StorageTopicSealed(topic=f"id {storage_topic_id}", ordinal="?")
+        topic.last_us = max(topic.last_us, self._wall_us())
+        return list(topic.ends), topic.last_us
+
+    def _advance(self, storage_topic_id: int, ends: Mapping[int, int]) -> None:
+        topic = self._topics.get(storage_topic_id)
+        if topic is not None:
+            for partition, end in ends.items():
+                assert end >= topic.ends[partition], "offsets are never given twice"
+                topic.ends[partition] = end
 
     def _raise_ceilings(self, storage_topic_id: int, ceilings: Mapping[int, int]) -> None:
         topic = self._topics.get(storage_topic_id)

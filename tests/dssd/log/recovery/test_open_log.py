@@ -102,7 +102,7 @@ async def test_an_empty_file_stays_if_only_its_snapshot_knows_the_producers(
     await bench.roll()
     await bench.crash()
     await bench.store.commit([Put(before)])
-    bench.segments()[0].write_bytes(b"")
+    (bench.directory / f"{TOPIC:08x}-{before.segment_id:016x}.seg").write_bytes(b"")
     await bench.open()
     await bench.reopen(crash=True)
     repeated = await bench.append(early)

@@ -1,0 +1,32 @@
+"""Paragraphs on DSS7xxx: bulk jobs."""
+
+JOBS = {
+    "DSS7001": """A job is planned as a whole before anything of it runs, and this plan cannot be
+        made as it was asked for; the message says why. Nothing was made and nothing was held.""",
+    "DSS7002": """Names of jobs are unique, so that a command names one job. A job that has ended
+        keeps its name until it is removed, because its manifest says what it did.""",
+    "DSS7003": """No job has the name or number: it was never made, was removed, or is spelt
+        otherwise. What it published stays where it was published.""",
+    "DSS7004": """A job runs, is paused, or has ended; not every change goes in every state. One
+        that has ended is only described and removed.""",
+    "DSS7005": """Each driver that takes a job gets a higher epoch, and only the highest one may
+        publish. So a driver that hung, or was cut off, publishes nothing twice when it comes back.
+        It has to stop; what it staged is swept.""",
+    "DSS7006": """One driver at a time works on a job. It renews a lease; when it falls silent for
+        longer, another one may take the job, and goes on where the manifest says.""",
+    "DSS7007": """The daemon checks every frame of a staged file before it publishes the chunk:
+        its bytes, its subjects, the partition of each key. One was not as it should be, so nothing
+        of the chunk was published. A file that was cut short or swept is staged again.""",
+    "DSS7008": """Records that a job copies carry how often they were copied. This one is at the
+        limit, which ends jobs that feed each other in a circle.""",
+    "DSS7009": """A job that writes to the topic that it reads may read its own copies, and doubles
+        the topic for all its readers. That is refused unless it is asked for by name.""",
+    "DSS7010": """A job reads exactly the ranges of its plan, and retention had taken a part of
+        them before they were held. A job never skips records without a word.""",
+    "DSS7011": """Each job keeps its manifest until it is removed, and only so many are kept.
+        Remove those that have ended and whose history nobody needs.""",
+    "DSS7012": """A manifest is cut once, when the job is made, and its chunks are numbered from 0.
+        A driver that commits another number has the manifest of another job.""",
+    "DSS7013": """The job has failed or was cancelled. What it had published by then stays
+        published, chunk by chunk; the rest was not.""",
+}

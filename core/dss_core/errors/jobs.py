@@ -1,0 +1,149 @@
+"""Bulk jobs: what a plan, a driver or an operator did wrong, or met (DSS7xxx).
+
+Invariant: leaves only; each states its sentence, its hint, its gRPC status and its exit code.
+"""
+
+from dss_core.errors.condition import DssError, ExitCode, registered
+
+
+@registered
+class IllegalJob(DssError):
+    """A job cannot be planned as it was asked for. Fields: job, rule."""
+
+    code = "DSS7001"
+    sentence = "The job {job} cannot be made: {rule}."
+    hint = "Change what was asked for; --dry-run shows what would be made."
+    grpc_status = "INVALID_ARGUMENT"
+    exit_code = ExitCode.USAGE
+
+
+@registered
+class JobExists(DssError):
+    """Fields: job."""
+
+    code = "DSS7002"
+    sentence = "A job {job} exists already."
+    hint = "Choose another name, or remove it first: dssctl jobs rm {job}"
+    grpc_status = "ALREADY_EXISTS"
+    exit_code = ExitCode.CONFLICT
+
+
+@registered
+class JobNotFound(DssError):
+    """Fields: job."""
+
+    code = "DSS7003"
+    sentence = "There is no job {job}."
+    hint = "List them: dssctl jobs ls"
+    grpc_status = "NOT_FOUND"
+    exit_code = ExitCode.NOT_FOUND
+
+
+@registered
+class JobNotInState(DssError):
+    """What was asked for does not go in the state of the job. Fields: job, state, asked."""
+
+    code = "DSS7004"
+    sentence = "The job {job} is {state}: it cannot {asked}."
+    hint = "See how it stands: dssctl jobs describe {job}"
+    grpc_status = "FAILED_PRECONDITION"
+    exit_code = ExitCode.CONFLICT
+
+
+@registered
+class JobFenced(DssError):
+    """A driver works on although another one took its job. Fields: job, epoch, newest."""
+
+    code = "DSS7005"
+    sentence = "This driver of job {job} has epoch {epoch}, and epoch {newest} counts now."
+    hint = "Stop it: another driver goes on with the job, or has ended it."
+    grpc_status = "FAILED_PRECONDITION"
+    exit_code = ExitCode.CONFLICT
+
+
+@registered
+class JobLeased(DssError):
+    """Fields: job, driver, left_ms."""
+
+    code = "DSS7006"
+    sentence = "The driver {driver} works on job {job}."
+    hint = "Wait for its end, or {left_ms} ms after it fell silent."
+    grpc_status = "FAILED_PRECONDITION"
+    exit_code = ExitCode.CONFLICT
+
+
+@registered
+class StagedFileRefused(DssError):
+    """Fields: job, file, reason."""
+
+    code = "DSS7007"
+    sentence = "The staged file {file} of job {job} is not taken: {reason}."
+    hint = "Stage the chunk again; nothing of it was published."
+    grpc_status = "INVALID_ARGUMENT"
+    exit_code = ExitCode.FAILED
+
+
+@registered
+class HopLimit(DssError):
+    """Fields: record, hops, limit."""
+
+    code = "DSS7008"
+    sentence = "The record {record} was copied {hops} times; the limit is {limit}."
+    hint = "Look for two jobs that feed each other, or raise --hops-max."
+    grpc_status = "FAILED_PRECONDITION"
+    exit_code = ExitCode.CONFLICT
+
+
+@registered
+class CopyLoop(DssError):
+    """Fields: job, topic."""
+
+    code = "DSS7009"
+    sentence = "The job {job} would write to {topic}, which it reads."
+    hint = "Choose another target; if the copies belong there, pass --allow-loop."
+    grpc_status = "FAILED_PRECONDITION"
+    exit_code = ExitCode.CONFLICT
+
+
+@registered
+class SourceGone(DssError):
+    """Fields: job, stream, start, end."""
+
+    code = "DSS7010"
+    sentence = "The job {job} was to read {stream} from {start} to {end}, which is not kept."
+    hint = "Plan it over what is kept: dssctl topics describe shows where each stream starts."
+    grpc_status = "OUT_OF_RANGE"
+    exit_code = ExitCode.CONFLICT
+
+
+@registered
+class TooManyJobs(DssError):
+    """Fields: limit."""
+
+    code = "DSS7011"
+    sentence = "There are {limit} jobs already."
+    hint = "Remove some that have ended: dssctl jobs rm JOB"
+    grpc_status = "RESOURCE_EXHAUSTED"
+    exit_code = ExitCode.CONFLICT
+
+
+@registered
+class ChunkNotFound(DssError):
+    """Fields: job, chunk, chunks."""
+
+    code = "DSS7012"
+    sentence = "The job {job} has no chunk {chunk}: it has {chunks}, from 0."
+    hint = "A driver commits the chunks of the manifest that it was given."
+    grpc_status = "NOT_FOUND"
+    exit_code = ExitCode.NOT_FOUND
+
+
+@registered
+class JobNotDone(DssError):
+    """A job that was waited for ended otherwise. Fields: job, state, reason."""
+
+    code = "DSS7013"
+    sentence = "The job {job} is {state}: {reason}."
+    hint = "See what it did: dssctl jobs describe {job}"
+    grpc_status = "ABORTED"
+    exit_code = ExitCode.FAILED

@@ -1,0 +1,172 @@
+"""Takes frames that were built elsewhere into the log, all at once, as a segment of their own.
+
+::
+
+    copy the frames            beside the segments; nobody waits
+    make the next file         of the storage topic
+    ── appends wait ──
+    switch the writer          to that file, so all frames before are durable, and none is in it
+    stamp the copy             with the ends of the streams, and a time; sync; index
+    commit                     the segment's row, and what the caller publishes with it
+    name the file, show it     to readers; the writer goes on behind it
+    ── appends go on ──
+    seal the file that was left
+
+So segments rise in the order of their frames, as ever: the file that was left, the adopted one, the
+new one. A crash before the commit leaves a temporary file, which a start removes; one after it a
+file that lacks its name, which a start gives it.
+
+Invariant: readers see all of the frames or none. What the commit said is told to the writer and to
+readers before an append is taken, whoever is cancelled. This module must not know jobs.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from itertools import count
+
+from dss_core.errors import DiskFailed, DiskFull, Overloaded
+from dssd.log.adopt.copied_frames import (
+    Copy,
+    Stamp,
+    copy_frames,
+    drop_copy,
+    stamp_copy,
+)
+from dssd.log.appender import Appender
+from dssd.log.disk_errors import retry_reason
+from dssd.log.port import Adopted, Frames, Publish
+from dssd.log.segment.file import SegmentId, SegmentPaths, name_published
+from dssd.log.segment.rows import INGESTED
+from dssd.log.settings import LogSettings
+from dssd.log.topic_state import Segment, StorageTopicState
+from dssd.log.upkeep.housekeeper import Housekeeper, Left
+from dssd.log.write.writer_thread import WriterThread
+from dssd.store.port import PreconditionFailed, Put, Store
+from dssd.store.uninterrupted import finished
+
+NOTHING_WRITTEN = (PreconditionFailed, DiskFull, Overloaded)
+"""After these of a commit its rows are as they were."""
+
+
+class Adopter:
+    """Runs on the event loop; blocking work goes to threads."""
+
+    def __init__(
+        self,
+        *,
+        paths: SegmentPaths,
+        store: Store,
+        writer: WriterThread,
+        housekeeper: Housekeeper,
+        appender: Appender,
+        settings: LogSettings,
+        failed: Callable[[BaseException], None],
+    ) -> None:
+        self._paths = paths
+        self._store = store
+        self._writer = writer
+        self._housekeeper = housekeeper
+        self._appender = appender
+        self._settings = settings
+        self._failed = failed
+        self._numbers = count()
+
+    async def adopt(
+        self, state: StorageTopicState, frames: Frames, topic_epoch: int, publish: Publish
+    ) -> Adopted:
+        """The port's adopt, for a storage topic that exists."""
+        # A caller that goes away must not leave frames committed and not shown.
+        return await finished(
+            self._adopt(state, frames, topic_epoch, publish),
+            name=f"adopt frames of {state.storage_topic_id}",
+        )
+
+    async def _adopt(
+        self, state: StorageTopicState, frames: Frames, topic_epoch: int, publish: Publish
+    ) -> Adopted:
+        adoption = _Adoption(state, topic_epoch, publish, await self._copied(frames))
+        try:
+            if not adoption.copy.frames:
+                return await self._publish_nothing(publish)
+            return await self._housekeeper.in_turn(partial(self._run, adoption))
+        finally:
+            if not adoption.may_be_published:
+                drop = partial(drop_copy, self._paths, adoption.copy, adoption.segment)
+                await asyncio.to_thread(drop)
+
+    async def _copied(self, frames: Frames) -> Copy:
+        path = self._paths.copy(next(self._numbers))
+        try:
+            return await asyncio.to_thread(copy_frames, path, frames)
+        except OSError as error:
+            reason = retry_reason(error)
+            if reason is None:
+                reason = DiskFailed(reason=f"{error.strerror} while copying frames")
+                self._failed(reason)
+            raise reason from error
+
+    async def _publish_nothing(self, publish: Publish) -> Adopted:
+        adopted = Adopted({}, 0, 0, 0, 0)
+        writes, preconditions = publish(adopted)
+        await self._store.commit(writes, preconditions)
+        return adopted
+
+    # A job of the housekeeper
+
+    async def _run(self, adoption: "_Adoption") -> Adopted:
+        state = adoption.state
+        adoption.segment = SegmentId(state.storage_topic_id, await self._store.next_id())
+        made = await self._housekeeper.make_file(state)
+        left: Left | None = None
+        async with state.adopting:
+            self._appender.hold(state)
+            try:
+                left = await self._housekeeper.switch(state, made)
+                return await self._stored(adoption, adoption.segment)
+            finally:
+                self._appender.release(state)
+                if left is not None:
+                    await self._housekeeper.settle_left(state, left)
+
+    async def _stored(self, adoption: "_Adoption", segment: SegmentId) -> Adopted:
+        """Give the frames their offsets; store and show them."""
+        ends, time_us = await self._writer.stand(segment.storage_topic_id)
+        stamp = Stamp(segment, ends, time_us, adoption.topic_epoch)
+        copy = adoption.copy
+        bytes_max = self._settings.run_bytes_max
+        stamped = await asyncio.to_thread(stamp_copy, self._paths, copy, stamp, bytes_max)
+        own = Segment(
+            segment, time_us // 1_000, None, stamped.summary, copy.size, copy.size, copy.size
+        )
+        own.frames = len(copy.frames)
+        adopted = Adopted(stamped.ranges, time_us, len(copy.frames), copy.records, copy.size)
+        await self._commit(adoption, own, adopted)
+        await asyncio.to_thread(name_published, self._paths, segment)
+        moved = {partition: end for partition, (_, end) in stamped.ranges.items()}
+        await self._writer.advance(segment.storage_topic_id, moved)
+        self._appender.show_adopted(adoption.state, own)
+        return adopted
+
+    async def _commit(self, adoption: "_Adoption", own: Segment, adopted: Adopted) -> None:
+        writes, preconditions = adoption.publish(adopted)
+        adoption.may_be_published = True
+        try:
+            await self._store.commit([Put(own.row(INGESTED, own.size)), *writes], preconditions)
+        except NOTHING_WRITTEN:
+            adoption.may_be_published = False
+            raise
+
+
+@dataclass(slots=True, eq=False)
+class _Adoption:
+    """One of them, under way."""
+
+    state: StorageTopicState
+    topic_epoch: int
+    publish: Publish
+    copy: Copy
+    segment: SegmentId | None = None
+    may_be_published: bool = False
+    """Whether the store may have its row."""
