@@ -56,6 +56,7 @@ NEAR_NAMES_MAX = 3
 
 CONFIG_BYTES_MAX = 1 << 20
 """A configuration file: a thousand contexts are less."""
+
 JSON_DEPTH_MAX = 64
 """Nesting of a payload that is shown as JSON; what is deeper is shown as text."""
 

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dss_core.errors import BrokenInputLine
-from dssctl.commands.consume import _bytes_fields
 from dssctl.outgoing import Fields, Outgoing, json_parser, line_parser
+from dssctl.records.items import bytes_fields
 
 parse = json_parser(Fields(), None, None)
 
@@ -86,5 +86,5 @@ def test_a_named_field_that_is_missing_breaks_the_line(fields: Fields) -> None:
 
 @given(st.binary(), st.none() | st.binary())
 def test_what_consume_prints_is_what_produce_takes(payload: bytes, key: bytes | None) -> None:
-    printed = json.dumps({**_bytes_fields("payload", payload), **_bytes_fields("key", key)})
+    printed = json.dumps({**bytes_fields("payload", payload), **bytes_fields("key", key)})
     assert parse(1, printed.encode()) == Outgoing(payload, key, None)

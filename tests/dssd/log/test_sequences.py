@@ -18,13 +18,12 @@ from dss_core.errors import (
 )
 from dss_core.ids import StreamId
 from dss_core.limits import PRODUCER_WINDOW_SEQUENCES as WINDOW
-from dss_core.producer_ids import new_producer_id
+from dss_core.producer_ids import NO_PRODUCER, new_producer_id
 from dssd.log.limits import PRODUCER_FORGOTTEN_US, PRODUCER_KEPT_US
 from dssd.log.port import Append, Appended
 from dssd.log.producer_room import ProducerRoom
 from dssd.log.recent import FirstAnswer
 from dssd.log.sequences import (
-    NO_PRODUCER,
     SEQUENCE_MAX,
     BadSnapshot,
     Producers,
