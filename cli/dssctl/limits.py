@@ -44,3 +44,24 @@ TABLE_INDENT = 4
 TABLE_TEXT_COLUMNS_MIN = 24
 """A text in the last column is broken between words there if so much room is left for it; four or
 five words a line are still read as a text."""
+
+NAMES_FRESH_S = 10.0
+"""Completion asks the daemon again after it; between key strokes nothing changes."""
+
+NAMES_OLD_S = 86_400.0
+"""Names that are older are not answered: nobody knows what they stood for."""
+
+NAMES_FIRST_WAIT_S = 0.4
+"""Where no names are kept yet, the first key stroke waits so long: a list takes half of it."""
+
+NAMES_FIRST_LOOK_S = 0.01
+"""Between two looks whether they are there."""
+
+NAMES_LIST_TIMEOUT_S = 2.0
+"""Of the list that refreshes names; nobody waits for it."""
+
+NAMES_KEPT_MAX = 2_000
+"""Of a kind; nobody reads more."""
+
+NAMES_KEPT_BYTES_MAX = 1 << 20
+"""Read of a kind: so many of the longest names, with words about them."""

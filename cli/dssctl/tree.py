@@ -34,6 +34,7 @@ COMMANDS = {
     "watch": "How things are, then each change.",
     "daemon": "How the daemon is.",
     "errors": "What an error code means.",
+    "completion": "The script with which a shell completes all this.",
     "version": "The version of this program.",
 }
 """Every command of the first level, in the order of the help, each in the module of its name."""

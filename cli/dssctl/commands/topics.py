@@ -8,6 +8,7 @@ from dss_core.errors import TopicNotFound
 from dss_core.times import parse_span_ms, text_of_span
 from dssctl.arguments import TopicName
 from dssctl.changing import Changing, carry_out
+from dssctl.completing.remembering import remember
 from dssctl.connection import ask
 from dssctl.output import Column, Instant, Item, Kind, Section, show_list, show_one
 from dssctl.output.model import size
@@ -72,6 +73,7 @@ def list_topics(context: typer.Context) -> None:
         for summary in summaries
     ]
     show_list(settings, TOPIC_KIND, items)
+    remember("topics", TOPIC_KIND, items)
 
 
 @app.command(cls=Command)

@@ -6,10 +6,11 @@ Invariant: every code of the registry has one. Loaded by ``errors explain`` only
 from collections.abc import Mapping
 
 from dssctl.explanations.conflicts import CONFLICTS
+from dssctl.explanations.programs import PROGRAMS
 from dssctl.explanations.requests import REQUESTS
 from dssctl.explanations.service import SERVICE
 
-EXPLANATIONS: Mapping[str, str] = {**REQUESTS, **CONFLICTS, **SERVICE}
+EXPLANATIONS: Mapping[str, str] = {**REQUESTS, **PROGRAMS, **CONFLICTS, **SERVICE}
 
 
 def explanation_of(code: str) -> str:

@@ -69,6 +69,7 @@ from dss_core.errors.not_found import (
     StreamNotRead,
     TopicNotFound,
 )
+from dss_core.errors.programs import FileUnwritable
 from dss_core.errors.publishing import (
     ProducerForgotten,
     PublishedInPart,
@@ -151,6 +152,7 @@ __all__ = [
     "DocumentUnreadable",
     "DssError",
     "ExitCode",
+    "FileUnwritable",
     "FilterUnreadable",
     "FrameCorrupt",
     "FrameMisrouted",
