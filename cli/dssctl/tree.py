@@ -35,6 +35,7 @@ COMMANDS = {
     "daemon": "How the daemon is.",
     "errors": "What an error code means.",
     "completion": "The script with which a shell completes all this.",
+    "man": "The manual.",
     "version": "The version of this program.",
 }
 """Every command of the first level, in the order of the help, each in the module of its name."""

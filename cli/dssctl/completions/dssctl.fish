@@ -20,6 +20,7 @@ function __dssctl_children
             printf '%s\t%s\n' 'daemon' 'How the daemon is'
             printf '%s\t%s\n' 'errors' 'What an error code means'
             printf '%s\t%s\n' 'completion' 'Print the script with which a shell completes commands, options and the ...'
+            printf '%s\t%s\n' 'man' 'Show a page of the manual: of dssctl where none is named'
             printf '%s\t%s\n' 'version' 'Print the version of this program'
         case 'topics'
             printf '%s\t%s\n' 'ls' 'List all topics'
@@ -498,6 +499,10 @@ function __dssctl_flags
             printf '%s\t%s\n' '--install' 'Put it where the shell looks, in this user\'s folders'
             printf '%s\t%s\n' '-h' 'Show this message and exit'
             printf '%s\t%s\n' '--help' 'Show this message and exit'
+        case 'man'
+            printf '%s\t%s\n' '--path' 'Print the folder of all pages, for MANPATH'
+            printf '%s\t%s\n' '-h' 'Show this message and exit'
+            printf '%s\t%s\n' '--help' 'Show this message and exit'
         case 'version'
             printf '%s\t%s\n' '-h' 'Show this message and exit'
             printf '%s\t%s\n' '--help' 'Show this message and exit'
@@ -615,6 +620,9 @@ function __dssctl_argument
             echo $sources[$argv[2]]
         case 'completion'
             set -l sources '=bash zsh fish'
+            echo $sources[$argv[2]]
+        case 'man'
+            set -l sources '-'
             echo $sources[$argv[2]]
     end
 end
