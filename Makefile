@@ -10,7 +10,7 @@ TEST_JOBS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 # Each commit takes another sample of the mutants.
 TURN ?= $(shell git rev-list --count HEAD 2>/dev/null || echo 0)
 
-.PHONY: help install demo test proof sim sim-log sim-sessions scale mutants check lint format types contracts proto lock bench clean
+.PHONY: help install demo test proof sim sim-log sim-sessions scale mutants check lint format types contracts proto docs lock bench clean
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -65,6 +65,10 @@ check: lint types contracts test ## the whole gate: lint, strict types, import c
 
 proto: $(READY) ## regenerate the gRPC stubs
 	$(BIN)/python scripts/gen_proto.py
+
+docs: $(READY) ## write completions and manual pages anew, after a change of a command line
+	$(BIN)/python scripts/gen_completions.py
+	$(BIN)/python scripts/gen_manuals.py
 
 bench: $(READY) ## measure against the targets, with baselines, into bench/results.json
 	$(BIN)/python bench/run.py

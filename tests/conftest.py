@@ -13,7 +13,9 @@ import gc
 import os
 import signal
 import sys
+import tempfile
 from collections import Counter
+from pathlib import Path
 
 # Before anything loads gRPC: its fork handlers break the child of a `fork` that is about to `exec`,
 # as terminals are opened. Nothing here forks without that.
@@ -32,6 +34,9 @@ from support.proof_share import share
 # them would compile all that it imports: a third of the time of the run.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+
+# Lists keep names for completion, which must not be those of the user who runs the tests.
+os.environ["XDG_CACHE_HOME"] = str(Path(tempfile.gettempdir()) / f"dss-tests-cache-{os.getuid()}")
 
 settings.register_profile(
     "dss", max_examples=share(20, 100), deadline=None, derandomize=True, print_blob=True

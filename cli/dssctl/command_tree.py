@@ -87,9 +87,14 @@ def command_tree() -> CommandNode:
     return tree_of(root(), PROGRAM)
 
 
-def tree_of(command: Any, program: str, words: tuple[str, ...] = ()) -> CommandNode:  # noqa: ANN401 -- Typer's private types
+def tree_of(
+    command: Any,  # noqa: ANN401 -- Typer's private types
+    program: str,
+    words: tuple[str, ...] = (),
+    parent: Any = None,  # noqa: ANN401
+) -> CommandNode:
     """A command of Typer's with all that is below it."""
-    context = _context_of(command)
+    context = command.context_class(command, parent=parent, **command.context_settings)
     summary, _, description = (command.help or "").partition("\n\n")
     names = command.list_commands(context) if hasattr(command, "list_commands") else ()
     return CommandNode(
@@ -100,15 +105,11 @@ def tree_of(command: Any, program: str, words: tuple[str, ...] = ()) -> CommandN
         epilog=command.epilog or "",
         parameters=tuple(_parameter(each) for each in command.get_params(context)),
         children=tuple(
-            tree_of(command.get_command(context, name), program, (*words, name)) for name in names
+            tree_of(command.get_command(context, name), program, (*words, name), context)
+            for name in names
         ),
         hidden=bool(command.hidden),
     )
-
-
-def _context_of(command: Any) -> Any:  # noqa: ANN401 -- Typer's private types
-    """One that parses nothing: it tells the names of the help option."""
-    return command.context_class(command, **command.context_settings)
 
 
 def _parameter(parameter: Any) -> Parameter:  # noqa: ANN401 -- Typer's private types

@@ -83,3 +83,23 @@ GROUPS_OF_A_RECORD = 10
 
 PROGRESS_AFTER_S = 1.0
 """A bar that comes and goes sooner is noise."""
+NAMES_FRESH_S = 10.0
+"""Completion asks the daemon again after it; between key strokes nothing changes."""
+
+NAMES_OLD_S = 86_400.0
+"""Names that are older are not answered: nobody knows what they stood for."""
+
+NAMES_FIRST_WAIT_S = 0.4
+"""Where no names are kept yet, the first key stroke waits so long: a list takes half of it."""
+
+NAMES_FIRST_LOOK_S = 0.01
+"""Between two looks whether they are there."""
+
+NAMES_LIST_TIMEOUT_S = 2.0
+"""Of the list that refreshes names; nobody waits for it."""
+
+NAMES_KEPT_MAX = 2_000
+"""Of a kind; nobody reads more."""
+
+NAMES_KEPT_BYTES_MAX = 1 << 20
+"""Read of a kind: so many of the longest names, with words about them."""

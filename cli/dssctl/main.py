@@ -1,7 +1,7 @@
 """The program ``dssctl``: what the console script calls.
 
-Invariant: this module owns the exit code, and ``version`` is answered before anything slow is
-imported.
+Invariant: this module owns the exit code, and ``version`` and the shell's questions for names are
+answered before anything slow is imported.
 """
 
 import sys
@@ -12,6 +12,10 @@ from dssctl import VERSION
 def main() -> int:
     """Run one command line and return its exit code."""
     arguments = sys.argv[1:]
+    if arguments[:1] == ["__complete"]:
+        from dssctl.completing.answering import answer
+
+        return answer(arguments[1:])
     if arguments in (["version"], ["--version"]):
         if _written(f"dssctl {VERSION}\n"):
             return 0

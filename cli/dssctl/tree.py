@@ -40,6 +40,8 @@ COMMANDS = {
     "contexts": "Named targets: list, use, add, edit, remove, validate.",
     "config": "What is configured, and where: show, set, unset.",
     "errors": "What an error code means.",
+    "completion": "The script with which a shell completes all this.",
+    "man": "The manual.",
     "version": "The version of this program.",
 }
 """Every command of the first level, in the order of the help, each in the module of its name."""

@@ -27,9 +27,28 @@ def modules_after(*arguments: str) -> set[str]:
     return set(done.stderr.rpartition("MODULES ")[2].split())
 
 
+def modules_after_start(*arguments: str) -> set[str]:
+    """Those of them that Python, its site packages and this look itself had not loaded."""
+    return modules_after(*arguments) - modules_after("version")
+
+
 def test_version_is_answered_before_typer_is_loaded() -> None:
     loaded = modules_after("version")
     assert not loaded & {"typer", "dssctl.tree", *SLOW}
+
+
+def test_names_for_completion_are_answered_with_next_to_nothing_loaded() -> None:
+    allowed = {"dssctl.main", "dssctl.limits", "dss_core", "dss_core.limits"}
+    ours = {name for name in modules_after("__complete", "topics", "") if "dss" in name}
+    completing = {name for name in ours if name.startswith("dssctl.completing")}
+    assert ours - completing == {"dssctl", *allowed}
+    assert completing == {
+        "dssctl.completing",
+        "dssctl.completing.answering",
+        "dssctl.completing.names_kept",
+    }
+    slow = ("typer", "typing", "pathlib", "subprocess", "json", "re", *SLOW)
+    assert not modules_after_start("__complete", "topics", "") & {*slow}
 
 
 @pytest.mark.parametrize(

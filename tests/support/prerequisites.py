@@ -7,6 +7,7 @@ never passes on less than it could have shown.
 """
 
 import os
+import shutil
 
 import pytest
 
@@ -16,6 +17,11 @@ STRACE = "strace"
 MOUNT = "mount"
 PROMTOOL = "promtool"
 SYSTEMD = "systemd-analyze"
+BASH = "bash"
+ZSH = "zsh"
+FISH = "fish"
+MANDOC = "mandoc"
+GROFF = "groff"
 PROMISED = "DSS_PREREQUISITES"
 LEFT_OUT = "proof left out: "
 """How the reason of every such skip begins."""
@@ -26,6 +32,15 @@ def leave_out(what: str, why: str) -> None:
     if what in os.environ.get(PROMISED, "").split():
         pytest.fail(f"{what} is promised by {PROMISED}, but {why}")
     pytest.skip(f"{LEFT_OUT}{why}")
+
+
+def need_program(name: str) -> str:
+    """The path of a program; the test is left out where there is none."""
+    found = shutil.which(name)
+    if found is None:
+        leave_out(name, f"there is no {name} on PATH")
+    assert found is not None
+    return found
 
 
 def need_strace() -> None:

@@ -11,6 +11,7 @@ from dssctl.advice import note_unmatched
 from dssctl.arguments import GroupName
 from dssctl.changing import Changing, Removing, Writing, carry_out
 from dssctl.commands.grants import GROUP_GRANT_KIND, grant_item, rate, shown_lag
+from dssctl.completing.remembering import remember
 from dssctl.confirm import confirm_name_if_protected
 from dssctl.connection import ask
 from dssctl.group_questions import stuck, verify, why
@@ -132,7 +133,10 @@ def list_groups(
         print_changes(settings, GROUP_KIND, _Watched().rows, ("groups",), private=every)
         return
     groups = ask(settings, lambda client: client.groups.list(all=every, filter=wanted, sort=sort))
-    show_list(settings, GROUP_KIND, [group_item(group) for group in groups])
+    items = [group_item(group) for group in groups]
+    show_list(settings, GROUP_KIND, items)
+    if not wanted:
+        remember("groups", GROUP_KIND, items)
 
 
 @app.command(cls=Writing)

@@ -6,6 +6,7 @@ import typer
 
 from dssctl.arguments import OperationNumber
 from dssctl.changing import Changing, Writing, carry_out, show_operation
+from dssctl.completing.remembering import remember
 from dssctl.confirm import confirm
 from dssctl.connection import ask
 from dssctl.documents import Fields, fields_of, number_of, read_document
@@ -57,7 +58,10 @@ def list_operations(
             subject=group or topic or "", state=state or "", latest=number + 1
         ),
     )
-    show_list(settings, OPERATION_KIND, [operation_item(each) for each in operations[:number]])
+    items = [operation_item(each) for each in operations[:number]]
+    show_list(settings, OPERATION_KIND, items)
+    if group is topic is state is None:
+        remember("ops", OPERATION_KIND, items)
     if not operations:
         filtered = group is not None or topic is not None or state is not None
         note(settings, "no operation matches" if filtered else "no operation is kept")

@@ -6,6 +6,7 @@ import typer
 
 from dss_core.times import text_of_span
 from dssctl.changing import Changing, carry_out
+from dssctl.completing.remembering import remember
 from dssctl.connection import ask
 from dssctl.output import Column, Instant, Item, Kind, show_list
 from dssctl.tree import Command, noun, settings_of
@@ -43,7 +44,9 @@ def list_sessions(context: typer.Context) -> None:
     """List the sessions of all clients, connected or not."""
     settings = settings_of(context)
     sessions = ask(settings, lambda client: client.sessions.list())
-    show_list(settings, SESSION_KIND, [session_item(session) for session in sessions])
+    items = [session_item(session) for session in sessions]
+    show_list(settings, SESSION_KIND, items)
+    remember("sessions", SESSION_KIND, items)
 
 
 @app.command(cls=Changing)

@@ -8,6 +8,7 @@ from dss_core.errors import TopicNotFound
 from dss_core.times import parse_span_ms, text_of_span
 from dssctl.arguments import TopicName
 from dssctl.changing import Changing, Removing, Writing, carry_out
+from dssctl.completing.remembering import remember
 from dssctl.confirm import confirm_name_if_protected
 from dssctl.connection import ask
 from dssctl.output import Column, Instant, Item, Kind, Section, show_list, show_one
@@ -73,6 +74,7 @@ def list_topics(context: typer.Context) -> None:
         for summary in summaries
     ]
     show_list(settings, TOPIC_KIND, items)
+    remember("topics", TOPIC_KIND, items)
 
 
 @app.command(cls=Writing)

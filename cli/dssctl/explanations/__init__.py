@@ -7,10 +7,11 @@ from collections.abc import Mapping
 
 from dssctl.explanations.conflicts import CONFLICTS
 from dssctl.explanations.jobs import JOBS
+from dssctl.explanations.programs import PROGRAMS
 from dssctl.explanations.requests import REQUESTS
 from dssctl.explanations.service import SERVICE
 
-EXPLANATIONS: Mapping[str, str] = {**REQUESTS, **CONFLICTS, **SERVICE, **JOBS}
+EXPLANATIONS: Mapping[str, str] = {**REQUESTS, **PROGRAMS, **CONFLICTS, **SERVICE, **JOBS}
 
 
 def explanation_of(code: str) -> str:

@@ -86,6 +86,7 @@ from dss_core.errors.not_found import (
     StreamNotRead,
     TopicNotFound,
 )
+from dss_core.errors.programs import FileUnwritable
 from dss_core.errors.publishing import (
     ProducerForgotten,
     PublishedInPart,
@@ -179,6 +180,7 @@ __all__ = [
     "DocumentUnreadable",
     "DssError",
     "ExitCode",
+    "FileUnwritable",
     "FilterUnreadable",
     "FrameCorrupt",
     "FrameMisrouted",

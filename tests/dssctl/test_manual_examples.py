@@ -1,0 +1,84 @@
+"""Every example of the manual, run against a real daemon, from the first to the last."""
+
+import os
+import shlex
+import subprocess
+import sys
+import time
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Protocol
+
+import pytest
+
+from support.dssctl_call import Completed, environment
+
+REPO = Path(__file__).resolve().parents[2]
+EXAMPLES = [
+    (noun, line)
+    for noun, examples in tomllib.loads((REPO / "scripts/manual_examples.toml").read_text()).items()
+    for example in examples
+    for line in example["run"].strip().splitlines()
+]
+NEEDS_A_SHELL = ("|", ">", "$(", ";")
+RECORDS = "".join(f"{each}\n" for each in range(8)).encode()
+MEMBER_S_MAX = 30.0
+LOOK_AGAIN_S = 0.05
+
+
+class Daemon(Protocol):
+    endpoint: str
+
+    def dssctl(self, *arguments: str, stdin: bytes = b"") -> Completed: ...
+
+
+@pytest.fixture(scope="module")
+def prepared(daemon: Daemon, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder to work in, beside what the examples speak of."""
+    folder = tmp_path_factory.mktemp("examples")
+    program = folder / "bin/dssctl"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m dssctl "$@"\n')
+    program.chmod(0o755)
+    daemon.dssctl("topics", "create", "orders", "--partitions", "4")
+    daemon.dssctl("produce", "orders", stdin=RECORDS)
+    daemon.dssctl("groups", "create", "billing@orders/#", "--start", "earliest")
+    joins = ("consume", "orders/#", "--group", "billing", "--client-id", "anna")
+    member = subprocess.Popen(
+        [sys.executable, "-m", "dssctl", "--endpoint", daemon.endpoint, *joins],
+        stdout=subprocess.DEVNULL,
+    )
+    until = time.monotonic() + MEMBER_S_MAX
+    while b"anna" not in daemon.dssctl("grants", "ls", "-g", "billing").stdout:
+        assert time.monotonic() < until, "the member does not come"
+        time.sleep(LOOK_AGAIN_S)
+    yield folder
+    member.terminate()
+    member.wait()
+
+
+@pytest.mark.slow("some fifty commands, a dozen of them as processes of a shell")
+def test_the_examples_of_the_manual_work(
+    prepared: Path, daemon: Daemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(prepared)
+    monkeypatch.setenv("HOME", str(prepared))
+    monkeypatch.setenv("XDG_DATA_HOME", str(prepared / "data"))
+    for noun, line in EXAMPLES:
+        done = run(line, daemon, prepared)
+        assert done.returncode == 0, (noun, line, done.stderr.decode())
+
+
+def run(line: str, daemon: Daemon, folder: Path) -> Completed:
+    """In this process where no shell is needed, for that costs a twentieth."""
+    words = shlex.split(line)
+    if words[0] == "dssctl" and not any(each in line for each in NEEDS_A_SHELL):
+        return daemon.dssctl(*words[1:])
+    path = f"{folder}/bin{os.pathsep}{os.environ['PATH']}"
+    return subprocess.run(
+        ["bash", "-ec", line],
+        env=environment(PATH=path, DSSCTL_ENDPOINT=daemon.endpoint),
+        capture_output=True,
+        check=False,
+    )
