@@ -71,3 +71,13 @@ GROUPS_OF_A_RECORD = 10
 
 PROGRESS_AFTER_S = 1.0
 """A bar that comes and goes sooner is noise."""
+
+PAGE_ROWS = 20
+"""Of a list inside a page; with what stands around them, a screen."""
+
+PAGE_EVENTS = 5
+PAGE_OPERATIONS = 3
+"""The newest, on a page: what happened lately, not all that is kept."""
+
+RECENT_ERROR_MS = 24 * 3_600_000
+"""So long an event of severity error counts in a verdict, as in the daemon's own status."""

@@ -8,6 +8,7 @@ from dss_core.times import text_of_span
 from dssctl.changing import Changing, carry_out
 from dssctl.connection import ask
 from dssctl.output import Column, Instant, Item, Kind, show_list
+from dssctl.pages.session_page import session_look, show_session
 from dssctl.tree import Command, noun, settings_of
 
 if TYPE_CHECKING:
@@ -44,6 +45,17 @@ def list_sessions(context: typer.Context) -> None:
     settings = settings_of(context)
     sessions = ask(settings, lambda client: client.sessions.list())
     show_list(settings, SESSION_KIND, [session_item(session) for session in sessions])
+
+
+@app.command(cls=Command)
+def describe(
+    context: typer.Context,
+    client: Annotated[str, typer.Argument(metavar="CLIENT", help="The id of its client.")],
+) -> None:
+    """Show whether a session is healthy, of which groups it is a member, what it holds."""
+    settings = settings_of(context)
+    look = ask(settings, lambda connected: session_look(connected, client))
+    show_session(settings, SESSION_KIND, session_item(look.session), look)
 
 
 @app.command(cls=Changing)
