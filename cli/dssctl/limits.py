@@ -81,3 +81,9 @@ PAGE_OPERATIONS = 3
 
 RECENT_ERROR_MS = 24 * 3_600_000
 """So long an event of severity error counts in a verdict, as in the daemon's own status."""
+
+DAEMON_LOOK_S = 0.2
+"""Between two looks for a daemon that is not there yet: a start takes seconds."""
+
+DAEMON_LOOK_TIMEOUT_S = 2.0
+"""For one of them: a daemon that starts takes calls before it answers them."""

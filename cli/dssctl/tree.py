@@ -31,6 +31,7 @@ COMMANDS = {
     "audit": "Which calls changed something, or were refused.",
     "events": "What happened to records and groups.",
     "watch": "How things are, then each change.",
+    "wait": "Until a group, a session, an operation or the daemon is as it is to be.",
     "daemon": "How the daemon is.",
     "errors": "What an error code means.",
     "version": "The version of this program.",

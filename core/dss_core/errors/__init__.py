@@ -106,6 +106,7 @@ from dss_core.errors.requests import (
     QueueWithoutGroup,
     RecordTooLarge,
     SocketPathTooLong,
+    StillWaiting,
     SubjectOutsideTopic,
     WrongUsage,
 )
@@ -214,6 +215,7 @@ __all__ = [
     "SocketPathTooLong",
     "StaleTopicEpoch",
     "StartConflict",
+    "StillWaiting",
     "Stopping",
     "StorageTopicSealed",
     "StoreDamaged",
