@@ -80,7 +80,7 @@ def stuck(
     settings = settings_of(context)
     after_s = None if after is None else parse_span_ms(after) / 1_000
     found = ask(settings, lambda client: client.groups.stuck(group, after=after_s))
-    show_list(settings, STUCK_KIND, [_stuck_item(each) for each in found])
+    show_list(settings, STUCK_KIND, [stuck_item(each) for each in found])
     _note_commands(settings, [each.reason.command for each in found])
 
 
@@ -202,7 +202,8 @@ def _standing_item(standing: "RecordStanding") -> Item:
     }
 
 
-def _stuck_item(stuck: "Stuck") -> Item:
+def stuck_item(stuck: "Stuck") -> Item:
+    """A group or stream that does not move, as the renderer takes it."""
     return {
         "group": stuck.group,
         "stream": stuck.stream or None,

@@ -103,3 +103,19 @@ NAMES_KEPT_MAX = 2_000
 
 NAMES_KEPT_BYTES_MAX = 1 << 20
 """Read of a kind: so many of the longest names, with words about them."""
+
+PAGE_ROWS = 20
+"""Of a list inside a page; with what stands around them, a screen."""
+
+PAGE_EVENTS = 5
+PAGE_OPERATIONS = 3
+"""The newest, on a page: what happened lately, not all that is kept."""
+
+RECENT_ERROR_MS = 24 * 3_600_000
+"""So long an event of severity error counts in a verdict, as in the daemon's own status."""
+
+DAEMON_LOOK_S = 0.2
+"""Between two looks for a daemon that is not there yet: a start takes seconds."""
+
+DAEMON_LOOK_TIMEOUT_S = 2.0
+"""For one of them: a daemon that starts takes calls before it answers them."""

@@ -72,6 +72,19 @@ def looking(settings: Settings, title: str) -> Iterator[Callable[[int, int], Non
         bar.stop()
 
 
+@contextmanager
+def lingering(settings: Settings, title: str) -> Iterator[Callable[[str], None]]:
+    """Show what is waited for, once that takes long; yields what to call with how it stands."""
+    if not sys.stderr.isatty() or settings.machine_readable:
+        yield lambda _standing: None
+        return
+    from rich.progress import TimeElapsedColumn
+
+    with _shown(settings, TimeElapsedColumn(), transient=True) as progress:
+        task = progress.add_task(title, total=None)
+        yield lambda standing: progress.update(task, description=f"{title}: {standing}")
+
+
 class _LateBar:
     """A bar that begins when something has taken longer than a person waits without a word."""
 

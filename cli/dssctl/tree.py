@@ -36,6 +36,7 @@ COMMANDS = {
     "audit": "Which calls changed something, or were refused.",
     "events": "What happened to records and groups.",
     "watch": "How things are, then each change.",
+    "wait": "Until a group, a session, an operation or the daemon is as it is to be.",
     "daemon": "How the daemon is.",
     "contexts": "Named targets: list, use, add, edit, remove, validate.",
     "config": "What is configured, and where: show, set, unset.",

@@ -121,3 +121,18 @@ def test_a_member_is_evicted_and_kept_out_until_that_is_undone(daemon: Daemon, g
     undone = daemon.dssctl("ops", "undo", str(evicted["number"]), "-y", "-o", "json")
     assert item(undone)["undoes"] == evicted["number"]
     refused(daemon.dssctl("borrowers", "evict", group, client, "-y"), 5, "DSS2026")
+
+
+def test_a_sessions_page_names_its_groups_and_what_it_holds(daemon: Daemon, group: str) -> None:
+    with member(daemon, group):
+        while len(holders := set(held(daemon, group).values())) != 1:
+            pass
+        (client_id,) = holders
+        page = item(daemon.dssctl("sessions", "describe", client_id, "-o", "json"))
+        assert page["health"] == "healthy"
+        assert f"It reads {STREAMS} streams for 1 subscription; 0 records to go." in page["verdict"]
+        assert [each["group"] for each in page["memberships"]] == [f"{group}@{group}/#"]
+        assert len(page["grants"]) == STREAMS
+        assert page["next"] == [f"dssctl groups describe '{group}@{group}/#'"]
+        shown = daemon.dssctl("sessions", "describe", client_id)
+        assert b"MEMBERSHIPS" in ok(shown)

@@ -182,4 +182,4 @@ def test_a_leader_is_listed_while_its_group_has_members(stocked: Daemon) -> None
     assert [each["state"] for each in every if each["group"] == "billing@orders/#"] == ["none"]
     page = stocked.dssctl("leaders", "describe", "led")
     assert b"GRANTS" in ok(page)
-    assert b"next: dssctl groups describe led@orders/#" in page.stderr
+    assert b"next: dssctl groups describe 'led@orders/#'" in page.stderr

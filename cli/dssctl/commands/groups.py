@@ -16,6 +16,7 @@ from dssctl.confirm import confirm_name_if_protected
 from dssctl.connection import ask
 from dssctl.group_questions import stuck, verify, why
 from dssctl.output import Column, Instant, Item, Kind, Section, show_list, show_one
+from dssctl.pages.group_page import group_look, show_group
 from dssctl.quantities import moment_ms
 from dssctl.removal import accepting, showing_removal
 from dssctl.tree import Command, noun, settings_of
@@ -192,16 +193,16 @@ def create(
 
 @app.command(cls=Command)
 def describe(context: typer.Context, group: GroupName) -> None:
-    """Show a group, its members, and its streams."""
+    """Show whether a group is healthy, what it is doing, and what to do next."""
     settings = settings_of(context)
-    description = ask(settings, lambda client: client.groups.describe(group))
-    item = {
-        **group_item(description.group),
-        "members": [_borrower_item(borrower) for borrower in description.borrowers],
-        "grants": [grant_item(grant) for grant in description.grants],
-    }
-    sections = [Section("members", BORROWER_KIND), Section("grants", GROUP_GRANT_KIND)]
-    show_one(settings, GROUP_KIND, item, sections)
+    look = ask(settings, lambda client: group_look(client, group))
+    grants = sorted(look.description.grants, key=lambda grant: -grant.lag)
+    members = [_borrower_item(borrower) for borrower in look.description.borrowers]
+    lists = [
+        (Section("members", BORROWER_KIND), members),
+        (Section("grants", GROUP_GRANT_KIND), [grant_item(grant) for grant in grants]),
+    ]
+    show_group(settings, GROUP_KIND, group_item(look.description.group), lists, look)
 
 
 app.command(cls=Command)(why)
@@ -334,6 +335,7 @@ def _lasting(item: Item) -> Item:
 def group_item(group: "Group") -> Item:
     """A group as the renderer takes it."""
     oldest_us, until_ms = group.oldest_unacked_us, group.paused_until_ms
+    since_ms = group.leader_since_ms
     return {
         "group_id": group.group_id,
         "name": group.name,
@@ -366,6 +368,7 @@ def group_item(group: "Group") -> Item:
         "acks_1m": group.acks.minute,
         "acks_5m": group.acks.five_minutes,
         "drain_ms": group.drain_ms,
+        "leader_since": Instant.of_ms(since_ms) if since_ms is not None else None,
     }
 
 

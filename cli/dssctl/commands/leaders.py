@@ -7,6 +7,7 @@ import typer
 from dssctl.arguments import GroupName
 from dssctl.connection import ask
 from dssctl.output import Column, Instant, Item, Kind, Section, note, show_list, show_one
+from dssctl.pages.verdict import named
 from dssctl.settings import Format
 from dssctl.tree import Command, noun, settings_of
 
@@ -76,7 +77,7 @@ def describe(context: typer.Context, group: GroupName) -> None:
     item = {**leader, "grants": [_stream_item(grant, now_us) for grant in grants]}
     show_one(settings, LEADER_KIND, item, [Section("grants", LED_STREAM_KIND)])
     if settings.format is Format.TABLE:
-        note(settings, f"next: dssctl groups describe {leader['group']}")
+        note(settings, f"next: dssctl groups describe {named(str(leader['group']))}")
 
 
 async def _groups(client: "Client") -> "tuple[tuple[Group, ...], DaemonStatus]":

@@ -9,6 +9,7 @@ from dssctl.changing import Changing, carry_out
 from dssctl.completing.remembering import remember
 from dssctl.connection import ask
 from dssctl.output import Column, Instant, Item, Kind, show_list
+from dssctl.pages.session_page import session_look, show_session
 from dssctl.tree import Command, noun, settings_of
 
 if TYPE_CHECKING:
@@ -47,6 +48,17 @@ def list_sessions(context: typer.Context) -> None:
     items = [session_item(session) for session in sessions]
     show_list(settings, SESSION_KIND, items)
     remember("sessions", SESSION_KIND, items)
+
+
+@app.command(cls=Command)
+def describe(
+    context: typer.Context,
+    client: Annotated[str, typer.Argument(metavar="CLIENT", help="The id of its client.")],
+) -> None:
+    """Show whether a session is healthy, of which groups it is a member, what it holds."""
+    settings = settings_of(context)
+    look = ask(settings, lambda connected: session_look(connected, client))
+    show_session(settings, SESSION_KIND, session_item(look.session), look)
 
 
 @app.command(cls=Changing)

@@ -13,6 +13,7 @@ from dssctl.confirm import confirm_name_if_protected
 from dssctl.connection import ask
 from dssctl.output import Column, Instant, Item, Kind, Section, show_list, show_one
 from dssctl.output.model import size
+from dssctl.pages.topic_page import show_topic, topic_look
 from dssctl.quantities import size_bytes
 from dssctl.removal import accepting, showing_removal
 from dssctl.tree import Command, noun, settings_of
@@ -126,17 +127,17 @@ def create(
 
 @app.command(cls=Command)
 def describe(context: typer.Context, name: TopicName) -> None:
-    """Show a topic and its streams."""
+    """Show whether a topic is healthy, who reads it, and what it keeps."""
     settings = settings_of(context)
-    topic = ask(settings, lambda client: client.topics.describe(name))
+    look = ask(settings, lambda client: topic_look(client, name))
+    topic = look.topic
     streams = [stream for storage in topic.storage_topics for stream in _streams(topic, storage)]
     item = {
         **_item(topic),
         "records": sum(int(str(stream["records"])) for stream in streams),
         "bytes": sum(int(str(stream["bytes"])) for stream in streams),
-        "streams": streams,
     }
-    show_one(settings, TOPIC_KIND, item, [Section("streams", STREAM_KIND)])
+    show_topic(settings, TOPIC_KIND, item, [(Section("streams", STREAM_KIND), streams)], look)
 
 
 @app.command(cls=Changing)

@@ -103,4 +103,7 @@ REQUESTS = {
         records in two seconds. Such a pattern tries the same text in countless ways, mostly
         because of a repeat inside a repeat. Nothing was changed. Write it otherwise, or search
         for a plain word first.""",
+    "DSS1172": """dssctl wait waited for as long as it was to, and what it waited for did not come
+        about; the message says how it stands. Nothing was changed by the waiting. See what keeps
+        it, with dssctl groups stuck for one, or wait for longer.""",
 }

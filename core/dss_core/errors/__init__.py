@@ -128,6 +128,7 @@ from dss_core.errors.requests import (
     ReasonNeeded,
     RecordTooLarge,
     SocketPathTooLong,
+    StillWaiting,
     SubjectOutsideTopic,
     WrongUsage,
 )
@@ -254,6 +255,7 @@ __all__ = [
     "StagedFileRefused",
     "StaleTopicEpoch",
     "StartConflict",
+    "StillWaiting",
     "Stopping",
     "StorageTopicSealed",
     "StoreDamaged",

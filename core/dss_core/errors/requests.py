@@ -405,3 +405,14 @@ class PatternTooSlow(DssError):
     hint = "It backtracks: avoid repeats inside of repeats, as in (a+)+."
     grpc_status = "INVALID_ARGUMENT"
     exit_code = ExitCode.USAGE
+
+
+@registered
+class StillWaiting(DssError):
+    """Raised by the tool, of what did not come. Fields: subject, seconds, wanted, now."""
+
+    code = "DSS1172"
+    sentence = "{subject} has not come to {wanted} within {seconds} s: {now}."
+    hint = "Nothing was changed. Wait longer with --timeout, or see why: dssctl doctor"
+    grpc_status = "DEADLINE_EXCEEDED"
+    exit_code = ExitCode.TIMEOUT

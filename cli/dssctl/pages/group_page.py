@@ -1,0 +1,202 @@
+"""The page of a group."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dss_core.counted import counted
+from dss_core.times import text_of_span
+from dssctl.group_questions import STUCK_KIND, stuck_item
+from dssctl.limits import PAGE_EVENTS, PAGE_OPERATIONS
+from dssctl.output import Column, Instant, Item, Kind, Section
+from dssctl.pages.verdict import (
+    EVENT_LINES,
+    HEALTH,
+    OPERATION_LINES,
+    VERDICT,
+    Verdict,
+    event_lines,
+    last_error,
+    named,
+    operation_lines,
+    show_page,
+)
+from dssctl.settings import Settings
+
+if TYPE_CHECKING:
+    from dss_client import Client, Event, Group, GroupDescription, Operation, Stuck
+
+
+@dataclass(frozen=True, slots=True)
+class GroupLook:
+    """All that the page is made of."""
+
+    description: "GroupDescription"
+    stuck: "tuple[Stuck, ...]"
+    events: "tuple[Event, ...]"
+    operations: "tuple[Operation, ...]"
+
+
+async def group_look(client: "Client", group: str) -> GroupLook:
+    """Ask for it, at once.
+
+    Raises:
+        GroupNotFound, GroupAmbiguous: there is none, or several have the name.
+    """
+    description = await client.groups.describe(group)
+    name = name_of(description.group)
+    stuck, events, operations = await asyncio.gather(
+        client.groups.stuck(name),
+        client.events.list(subject=name, severity="warning", latest=PAGE_EVENTS),
+        client.operations.list(subject=name, latest=PAGE_OPERATIONS),
+    )
+    return GroupLook(description, stuck, events.events, operations)
+
+
+def name_of(group: "Group") -> str:
+    """NAME@FILTER."""
+    return f"{group.name}@{group.filter}"
+
+
+def group_verdict(look: GroupLook, now_us: int) -> Verdict:
+    """How the group is, by the worst that is known of it."""
+    group = look.description.group
+    name = name_of(group)
+    given = (each.reason.command for each in look.stuck)
+    commands = tuple(dict.fromkeys(filter(None, given)))
+    if group.paused:
+        until = group.paused_until_ms
+        end = f" until {Instant.of_ms(until).rfc3339()}" if until is not None else ""
+        resume = (f"dssctl groups resume {named(name)}",)
+        return Verdict("attention", f"An operator paused it{end}; {_waiting(group)}.", resume)
+    if look.stuck:
+        first = look.stuck[0]
+        where = f"{first.stream}: " if first.stream else ""
+        more = len(look.stuck) - 1
+        others = f" So stand {more} more streams." if more else ""
+        return Verdict("problem", f"{where}{first.reason.sentence}{others}", commands)
+    if group.state == "stalled":
+        stuck = (f"dssctl groups stuck {named(name)}",)
+        return Verdict("problem", f"It is stalled: {group.state_reason}", stuck)
+    return _moving(look, name, now_us)
+
+
+def _moving(look: GroupLook, name: str, now_us: int) -> Verdict:
+    """Of a group that nothing keeps from its records."""
+    group = look.description.group
+    bad = last_error(look.events, now_us)
+    if bad is not None:
+        commands = (f"dssctl events --subject {named(name)}", f"dssctl groups verify {named(name)}")
+        return Verdict("attention", f"It goes on, but today: {bad.sentence}", commands)
+    watch = (f"dssctl watch lags grants -g {named(name)}",)
+    if group.state == "rebalancing":
+        return Verdict("attention", "Its streams change hands.", watch)
+    if not group.lag:
+        idle = "" if group.borrowers else " Nobody is a member."
+        return Verdict("healthy", f"It has acknowledged all that it is to get.{idle}")
+    if not group.borrowers:
+        consume = (f"dssctl consume {named(group.filter)} --group {group.name}",)
+        return Verdict("attention", f"Nobody is a member, and {_waiting(group)}.", consume)
+    if group.drain_ms is not None:
+        span = text_of_span(group.drain_ms)
+        return Verdict("healthy", f"It is at work: {_waiting(group)}, and none will in {span}.")
+    old = group.oldest_unacked_us
+    age = f", the oldest for {Instant(old).age(now_us)}" if old is not None else ""
+    commands = (f"dssctl groups stuck {named(name)} --for 10s", *watch)
+    return Verdict("attention", f"It does not catch up: {_waiting(group)}{age}.", commands)
+
+
+def _waiting(group: "Group") -> str:
+    bound = "" if group.lag_exact else "at most "
+    return f"{bound}{counted(group.lag, 'record')} {'waits' if group.lag == 1 else 'wait'}"
+
+
+def _cell_doing(item: Item, _now_us: int) -> str:
+    members, standby = item["borrowers"], item["standby"]
+    waiting = f", {standby} of them without a stream" if standby else ""
+    return f"{item['state']}: {members} members{waiting}, {item['streams']} streams"
+
+
+def _cell_lag(item: Item, now_us: int) -> str:
+    oldest, drain = item["oldest_unacked_at"], item["drain_ms"]
+    age = f", the oldest {oldest.age(now_us)} old" if isinstance(oldest, Instant) else ""
+    done = f", drained in {text_of_span(drain)}" if isinstance(drain, int) and drain else ""
+    bound = "" if item["lag_exact"] else "<="
+    return f"{bound}{item['lag']}{age}{done}"
+
+
+def _cell_rates(item: Item, _now_us: int) -> str:
+    minute, five = item["arrivals_1m"], item["arrivals_5m"]
+    acks, acks_five = item["acks_1m"], item["acks_5m"]
+    return (
+        f"{minute:.1f} arrive and {acks:.1f} are acknowledged a second; "
+        f"over five minutes {five:.1f} and {acks_five:.1f}"
+    )
+
+
+def _cell_done(item: Item, _now_us: int) -> str:
+    kinds = ("acked", "filtered", "lost", "damaged", "moved")
+    return ", ".join(f"{kind} {item[kind]}" for kind in kinds)
+
+
+def _cell_settings(item: Item, _now_us: int) -> str:
+    wait_ms = item["ack_wait_ms"]
+    assert isinstance(wait_ms, int)
+    return (
+        f"start {item['start']}, ack wait {text_of_span(wait_ms)}, protocol {item['protocol']}, "
+        f"on damage {item['on_damage']}, revision {item['revision']}"
+    )
+
+
+def _cell_leader(item: Item, now_us: int) -> str:
+    since = item["leader_since"]
+    if not isinstance(since, Instant):
+        return "none: nobody is a member"
+    return f"for {since.age(now_us)}, epoch {item['leader_epoch']}"
+
+
+GROUP_PAGE_KIND = Kind(
+    "Group",
+    (
+        HEALTH,
+        VERDICT,
+        Column("name", "GROUP", cell=lambda item, _now_us: f"{item['name']}@{item['filter']}"),
+        Column("state", "DOING", cell=_cell_doing),
+        Column("lag", "LAG", cell=_cell_lag),
+        Column("arrivals_1m", "RATES", cell=_cell_rates),
+        Column("acked", "DONE", cell=_cell_done),
+        Column("leader_since", "LED", cell=_cell_leader),
+        Column("protocol", "SETTINGS", cell=_cell_settings),
+        Column("created_at", "AGE"),
+    ),
+    lambda item: f"{item['name']}@{item['filter']}",
+)
+
+
+def show_group(
+    settings: Settings,
+    kind: Kind,
+    facts: Item,
+    lists: Sequence[tuple[Section, list[Item]]],
+    look: GroupLook,
+) -> None:
+    """Print the page; `kind`, `facts` and `lists` are those of the group's own command."""
+    verdict = group_verdict(look, settings.clock_us())
+    stuck = [stuck_item(each) for each in look.stuck]
+    item = {
+        **verdict.fields,
+        **facts,
+        "stuck": stuck,
+        **{section.field: rows for section, rows in lists},
+        "operations": operation_lines(look.operations),
+        "events": event_lines(look.events),
+    }
+    sections = [
+        Section("stuck", STUCK_KIND),
+        *(section for section, _ in lists),
+        Section("operations", OPERATION_LINES),
+        Section("events", EVENT_LINES),
+        Section("next"),
+    ]
+    show_page(settings, kind, GROUP_PAGE_KIND, item, sections)

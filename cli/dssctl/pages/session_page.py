@@ -1,0 +1,161 @@
+"""The page of a session."""
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dss_core.counted import counted
+from dss_core.errors import SessionNotFound
+from dssctl.limits import PAGE_OPERATIONS
+from dssctl.output import Column, Instant, Item, Kind, Section
+from dssctl.pages.verdict import (
+    HEALTH,
+    OPERATION_LINES,
+    VERDICT,
+    Verdict,
+    named,
+    operation_lines,
+    show_page,
+)
+from dssctl.settings import Settings
+
+if TYPE_CHECKING:
+    from dss_client import Client, Grant, Operation, SessionSummary, WatchedMember
+
+
+@dataclass(frozen=True, slots=True)
+class SessionLook:
+    """All that the page is made of."""
+
+    session: "SessionSummary"
+    members: "tuple[WatchedMember, ...]"
+    grants: "tuple[Grant, ...]"
+    operations: "tuple[Operation, ...]"
+
+
+async def session_look(client: "Client", client_id: str) -> SessionLook:
+    """Ask for it, at once.
+
+    Raises:
+        SessionNotFound: the client has none.
+    """
+    sessions, members, grants, operations = await asyncio.gather(
+        client.sessions.list(),
+        _members(client, client_id),
+        client.grants.list(),
+        client.operations.list(subject=client_id, latest=PAGE_OPERATIONS),
+    )
+    session = next((each for each in sessions if each.client_id == client_id), None)
+    if session is None:
+        raise SessionNotFound(client_id=client_id)
+    held = tuple(grant for grant in grants if grant.client_id == client_id)
+    return SessionLook(session, members, held, operations)
+
+
+async def _members(client: "Client", client_id: str) -> "tuple[WatchedMember, ...]":
+    """Of which groups the client is a member now, private subscriptions too."""
+    from dss_client import WatchedMember
+
+    found: list[WatchedMember] = []
+    async with aclosing(client.watch("members", all=True)) as watched:
+        async for update in watched:
+            found += (
+                value
+                for _, value in update.changed
+                if isinstance(value, WatchedMember) and value.client_id == client_id
+            )
+            if update.complete:
+                break
+    return tuple(found)
+
+
+def session_verdict(look: SessionLook, now_us: int) -> Verdict:
+    """How the session is."""
+    session = look.session
+    if session.state != "connected":
+        since = Instant.of_ms(session.since_ms).age(now_us)
+        ends = f"it ends {session.expiry_s} s after it was left"
+        close = (f"dssctl sessions close {session.client_id}",)
+        return Verdict("attention", f"Its client is away for {since}; {ends}.", close)
+    stalled = [grant for grant in look.grants if grant.stall]
+    if stalled:
+        name = f"{stalled[0].group}@{stalled[0].filter}"
+        told = f"{stalled[0].stream} of {name} is stalled: {stalled[0].stall}"
+        return Verdict("problem", told, (f"dssctl groups stuck {named(name)}",))
+    if not look.members:
+        return Verdict("healthy", "It is connected and subscribes to nothing.")
+    streams = counted(len(look.grants), "stream")
+    lag = counted(sum(grant.lag for grant in look.grants), "record")
+    told = f"It reads {streams} for {counted(len(look.members), 'subscription')}; {lag} to go."
+    groups = dict.fromkeys(member.group for member in look.members)
+    return Verdict(
+        "healthy", told, tuple(f"dssctl groups describe {named(name)}" for name in groups)[:3]
+    )
+
+
+MEMBERSHIP_KIND = Kind(
+    "Membership",
+    (
+        Column("group", "GROUP"),
+        Column("streams", "STREAMS", right=True),
+        Column("connected_at", "MEMBER-FOR", right=True),
+        Column("borrower_id", "BORROWER", wide=True),
+    ),
+    lambda item: str(item["group"]),
+)
+HELD_KIND = Kind(
+    "Grant",
+    (
+        Column("stream", "STREAM"),
+        Column("group", "GROUP"),
+        Column("state", "STATE", styles={"granted": "green", "revoking": "yellow"}),
+        Column("grant_epoch", "EPOCH", right=True),
+        Column("lag", "LAG", right=True),
+        Column("stall", "STALLED"),
+    ),
+    lambda item: str(item["stream"]),
+)
+
+
+def show_session(settings: Settings, kind: Kind, facts: Item, look: SessionLook) -> None:
+    """Print the page; `kind` and `facts` are those of the sessions' own command."""
+    item = {
+        **session_verdict(look, settings.clock_us()).fields,
+        **facts,
+        "memberships": [_membership(member) for member in look.members],
+        "grants": _held(look.grants),
+        "operations": operation_lines(look.operations),
+    }
+    sections = [
+        Section("memberships", MEMBERSHIP_KIND),
+        Section("grants", HELD_KIND),
+        Section("operations", OPERATION_LINES),
+        Section("next"),
+    ]
+    page = Kind(kind.name, (HEALTH, VERDICT, *kind.columns), kind.identity)
+    show_page(settings, kind, page, item, sections)
+
+
+def _membership(member: "WatchedMember") -> Item:
+    return {
+        "group": member.group,
+        "borrower_id": member.borrower_id,
+        "streams": member.streams,
+        "connected_at": Instant.of_ms(member.connected_at_ms),
+    }
+
+
+def _held(grants: "Sequence[Grant]") -> list[Item]:
+    return [
+        {
+            "stream": grant.stream,
+            "group": f"{grant.group}@{grant.filter}",
+            "state": grant.state,
+            "grant_epoch": grant.grant_epoch,
+            "lag": grant.lag,
+            "stall": grant.stall or None,
+        }
+        for grant in sorted(grants, key=lambda grant: -grant.lag)
+    ]

@@ -1,0 +1,71 @@
+"""The pages of ``describe`` against a daemon process."""
+
+import json
+from typing import Any, Protocol
+
+import pytest
+
+from support.dssctl_call import Completed
+
+
+class Daemon(Protocol):
+    endpoint: str
+
+    def dssctl(self, *arguments: str, stdin: bytes = b"") -> Completed: ...
+
+
+def ok(done: Completed) -> bytes:
+    assert done.returncode == 0, done.stderr.decode()
+    return done.stdout
+
+
+def item(done: Completed) -> dict[str, Any]:
+    return dict(json.loads(ok(done))["item"])
+
+
+@pytest.fixture(scope="module")
+def read(daemon: Daemon) -> Daemon:
+    """A topic of 24 streams, and a group without members that has none of its three records."""
+    ok(daemon.dssctl("topics", "create", "orders", "--partitions", "24"))
+    ok(daemon.dssctl("groups", "create", "billing@orders/#", "--start", "earliest"))
+    ok(daemon.dssctl("produce", "orders", stdin=b"a\nb\nc\n"))
+    return daemon
+
+
+def test_a_groups_page_begins_with_a_verdict_and_ends_with_what_to_do(read: Daemon) -> None:
+    done = read.dssctl("groups", "describe", "billing")
+    lines = ok(done).decode().splitlines()
+    assert lines[0].split() == ["HEALTH", "problem"]
+    assert lines[1].split(maxsplit=1) == ["VERDICT", "Nobody is a member of the group."]
+    assert lines[-2:] == ["NEXT", "dssctl consume 'orders/#' --group billing"]
+    assert "MEMBERS" not in lines
+    assert done.stderr == b"note: 20 of 24 grants shown; -o wide shows all\n"
+    wide = ok(read.dssctl("groups", "describe", "billing", "-o", "wide"))
+    assert wide.count(b"orders/0/") == 24
+
+
+def test_a_program_gets_the_verdict_with_all_facts(read: Daemon) -> None:
+    facts = item(read.dssctl("groups", "describe", "billing", "-o", "json"))
+    assert facts["health"] == "problem"
+    assert facts["next"] == ["dssctl consume 'orders/#' --group billing"]
+    assert facts["stuck"][0]["code"] == "no-members"
+    assert (facts["lag"], len(facts["grants"]), facts["leader_since"]) == (3, 24, None)
+    for format_ in ("yaml", "csv", "name", "jsonl"):
+        assert ok(read.dssctl("groups", "describe", "billing", "-o", format_))
+
+
+def test_a_topics_page_says_who_reads_it_and_who_is_behind(read: Daemon) -> None:
+    lines = ok(read.dssctl("topics", "describe", "orders")).decode().splitlines()
+    assert lines[0].split() == ["HEALTH", "healthy"]
+    assert "1 group reads it; billing@orders/# is furthest behind, with 3 records." in lines[1]
+    assert "RETENTION  none: all is kept" in lines
+    assert "GROUPS" in lines
+    facts = item(read.dssctl("topics", "describe", "orders", "-o", "json"))
+    assert [each["group"] for each in facts["groups"]] == ["billing@orders/#"]
+    assert len(facts["streams"]) == 24
+
+
+def test_a_page_of_a_session_that_is_not_there_is_refused(read: Daemon) -> None:
+    absent = read.dssctl("sessions", "describe", "nobody")
+    assert absent.returncode == 5
+    assert b"error DSS6003: " in absent.stderr
