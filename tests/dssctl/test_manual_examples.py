@@ -21,7 +21,8 @@ EXAMPLES = [
     for example in examples
     for line in example["run"].strip().splitlines()
 ]
-NEEDS_A_SHELL = ("|", ">", "$(", ";")
+NEEDS_A_SHELL = ("|", " > ", "$", ";", "contexts")
+"""Or a configuration of its own, which commands in this process have not."""
 RECORDS = "".join(f"{each}\n" for each in range(8)).encode()
 MEMBER_S_MAX = 30.0
 LOOK_AGAIN_S = 0.05
@@ -78,7 +79,11 @@ def run(line: str, daemon: Daemon, folder: Path) -> Completed:
     path = f"{folder}/bin{os.pathsep}{os.environ['PATH']}"
     return subprocess.run(
         ["bash", "-ec", line],
-        env=environment(PATH=path, DSSCTL_ENDPOINT=daemon.endpoint),
+        env=environment(
+            PATH=path,
+            DSSCTL_ENDPOINT=daemon.endpoint,
+            DSSCTL_CONFIG=str(folder / "config.toml"),
+        ),
         capture_output=True,
         check=False,
     )

@@ -34,6 +34,7 @@ def edit_configuration(change: Callable[[Document], None]) -> Configuration:
         after = tomlkit.dumps(document).encode()
         configuration = configuration_of(path, after)
         if after != before:
+            _require_regular(path)
             _replace(path.resolve(), after)
     except OSError as failed:
         raise IllegalConfig(source=path, reason=failed.strerror) from failed
@@ -51,6 +52,16 @@ def table_of(document: Document, *names: str) -> Document:
             found[name] = tomlkit.table(is_super_table=name in {"contexts", "defaults"})
         found = found[name]
     return found
+
+
+def _require_regular(path: Path) -> None:
+    """Replacing a device such as /dev/null would take it from the whole machine.
+
+    Raises:
+        IllegalConfig: something else than a file stands there.
+    """
+    if path.exists() and not path.is_file():
+        raise IllegalConfig(source=path, reason="it is no regular file, so it is not changed")
 
 
 def _replace(path: Path, content: bytes) -> None:
