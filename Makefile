@@ -5,8 +5,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
-# One more than there are cores: a third of the time tests wait, for leases and other processes.
-TEST_JOBS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+# More than there are cores: many tests wait, for leases and other processes.
+TEST_JOBS ?= $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN))
 # Each commit takes another sample of the mutants.
 TURN ?= $(shell git rev-list --count HEAD 2>/dev/null || echo 0)
 
@@ -29,7 +29,7 @@ demo: $(READY) ## 336,776 flights to three consumers; one of them is killed, the
 	@$(BIN)/python scripts/demo.py
 
 test: $(READY) ## run the tests on all cores, with a sample of each kind of proof: five minutes
-	$(BIN)/python -m pytest -n $(TEST_JOBS)
+	$(BIN)/python -m pytest --jobs $(TEST_JOBS)
 
 proof: $(READY) ## run the whole proof, or go on with it: hours, with a report (ONLY=KIND: one kind)
 	@$(BIN)/python -m dss_sim.proof $(if $(ONLY),--only "$(ONLY)")

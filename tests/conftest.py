@@ -23,8 +23,6 @@ os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
 
 import pytest
 from hypothesis import settings
-from xdist.remote import Producer
-from xdist.scheduler import LoadScopeScheduling
 
 from support.cpu_times import REASON, USUAL_S_MAX, CpuTimes
 from support.prerequisites import LEFT_OUT, need_strace
@@ -49,32 +47,30 @@ gc.disable()
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-TOGETHER = (
-    "tests/dss_client/test_conformance.py",
-    "tests/dss_sim/test_scale.py",
-    "tests/dssctl/test_events_with_daemon.py",
-    "tests/dssctl/test_members_with_daemon.py",
-    "tests/dssctl/test_operations_with_daemon.py",
-    "tests/dssctl/test_questions_with_daemon.py",
-    "tests/dssctl/test_terminal.py",
-    "tests/dssctl/test_watch_with_daemon.py",
-    "tests/dssctl/test_with_daemon.py",
-    "tests/dssd/check/test_command.py",
-    "tests/scenarios/test_bad_input.py",
-    "tests/scenarios/test_bad_session_input.py",
-    "tests/scenarios/test_crash_images.py",
-    "tests/scenarios/test_hostile_numbers.py",
-    "tests/scenarios/test_hostile_peers.py",
-)
-"""Files whose tests share what takes long to make: one process runs all of a file."""
+pytest_plugins = ["support.forked_run"]
 
-
-class Scheduler(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
-    """Gives each test to the next process that is free, but those of some files to one process."""
-
-    def _split_scope(self, nodeid: str) -> str:
-        path = nodeid.partition("::")[0]
-        return path if path in TOGETHER else nodeid
+TESTS = Path(__file__).parent
+SHARING = {
+    str(TESTS / path)
+    for path in (
+        "dss_client/test_conformance.py",
+        "dss_sim/test_scale.py",
+        "dssctl/test_events_with_daemon.py",
+        "dssctl/test_members_with_daemon.py",
+        "dssctl/test_operations_with_daemon.py",
+        "dssctl/test_questions_with_daemon.py",
+        "dssctl/test_terminal.py",
+        "dssctl/test_watch_with_daemon.py",
+        "dssctl/test_with_daemon.py",
+        "dssd/check/test_command.py",
+        "scenarios/test_bad_input.py",
+        "scenarios/test_bad_session_input.py",
+        "scenarios/test_crash_images.py",
+        "scenarios/test_hostile_numbers.py",
+        "scenarios/test_hostile_peers.py",
+    )
+}
+"""Files whose tests share what takes long to make."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -82,18 +78,18 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(CpuTimes(config))
 
 
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Scheduler:
-    """Spread the tests over the processes."""
-    return Scheduler(config, log)
-
-
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the slow tests, and let their reports carry the reason."""
+    """Begin with the slow tests, whose reports carry the reason, and with what stays together."""
+    ranks: dict[pytest.Item, int] = {}
     for item in items:
+        ranks[item] = 2
+        if str(item.path) in SHARING:
+            item.add_marker("together")
+            ranks[item] = 1
         if mark := item.get_closest_marker("slow"):
             item.user_properties.append((REASON, mark.args[0]))
-    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+            ranks[item] = 0
+    items.sort(key=ranks.__getitem__)
 
 
 def pytest_collection_finish() -> None:

@@ -6,16 +6,16 @@ The clock would name the tests that wait instead; those cost nothing while other
 A test that spends more than five seconds and has no reason, `@pytest.mark.slow("why")`, is named in
 red. It does not fail the run: beside a busy process the same work takes more processor time too.
 
-Invariant: all time of a process of the run belongs to a file or to its start: imports and the
-collection of tests, which each process pays for itself.
+Invariant: all time of a run belongs to a file, to its start (imports and the collection of tests),
+or, where the tests run in workers, to their reports.
 """
 
 import os
+import time
 from collections import defaultdict
 from collections.abc import Generator
 
 import pytest
-from xdist.workermanage import WorkerController
 
 from support.proof_share import FULL
 
@@ -25,7 +25,6 @@ SHOWN_S_MIN = 1.0
 REASON = "slow"
 """The property of a report that tells why a test takes long."""
 SPENT = "cpu_s"
-START = "start_cpu_s"
 
 
 def _spent_s() -> float:
@@ -39,9 +38,9 @@ class CpuTimes:
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
+        self._pid = os.getpid()
         self._marked_s = 0.0
         self._started_s = 0.0
-        self._starts_s: list[float] = []
         self._files_s: defaultdict[str, float] = defaultdict(float)
         self._unexplained: list[tuple[float, str]] = []
 
@@ -58,19 +57,6 @@ class CpuTimes:
         report.user_properties = [*report.user_properties, (SPENT, self._since_mark_s())]
         return report
 
-    def pytest_sessionfinish(self) -> None:
-        """A process that runs tests for another one tells it what its start took."""
-        output = getattr(self._config, "workeroutput", None)
-        if output is not None:
-            output[START] = self._started_s
-        elif self._started_s:
-            self._starts_s.append(self._started_s)
-
-    @pytest.hookimpl(optionalhook=True)
-    def pytest_testnodedown(self, node: WorkerController) -> None:
-        """Note what the start of a process took."""
-        self._starts_s.append(getattr(node, "workeroutput", {}).get(START, 0.0))
-
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Add up by file, and look whether a test has a reason for what it spent."""
         said = dict(report.user_properties)
@@ -86,19 +72,25 @@ class CpuTimes:
             terminalreporter.section("too much processor time without a reason", red=True)
             for spent_s, nodeid in self._unexplained:
                 terminalreporter.line(f"{spent_s:6.1f} s  {nodeid}", red=True)
-        files = sorted(self._files_s.items(), key=lambda row: -row[1])
-        shown = [row for row in files[:FILES_SHOWN] if row[1] >= SHOWN_S_MIN]
+        files = self._files_s
+        most = sorted(files.items(), key=lambda row: -row[1])[:FILES_SHOWN]
+        shown = [row for row in most if row[1] >= SHOWN_S_MIN]
         if not shown:
             return
         terminalreporter.section("processor time by file")
         for path, spent_s in shown:
             terminalreporter.line(f"{spent_s:6.1f} s  {path}")
-        starts_s = sum(self._starts_s)
-        terminalreporter.line(f"{starts_s:6.1f} s  starts of {len(self._starts_s)} processes")
-        in_all_s = sum(self._files_s.values()) + starts_s
-        terminalreporter.line(f"{in_all_s:6.1f} s  in all")
+        rows = [(self._started_s, "start")]
+        if self._config.getoption("--jobs"):
+            rows.append((time.process_time() - self._started_s, "reports"))
+        rows.append((sum(files.values()) + sum(spent_s for spent_s, _ in rows), "in all"))
+        for spent_s, what in rows:
+            terminalreporter.line(f"{spent_s:6.1f} s  {what}")
 
     def _since_mark_s(self) -> float:
+        if os.getpid() != self._pid:
+            # A forked process has spent nothing yet.
+            self._pid, self._marked_s = os.getpid(), 0.0
         now_s = _spent_s()
         since_s, self._marked_s = now_s - self._marked_s, now_s
         return since_s

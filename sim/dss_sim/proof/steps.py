@@ -4,13 +4,15 @@ Invariant: the steps of a kind together are all there is of that kind, and each 
 ends with 0 where it holds.
 """
 
+import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from dss_sim.mutants.catalogue import MUTANTS
 
-PYTEST = (sys.executable, "-m", "pytest", "-q", "-n", "auto")
+JOBS = 2 * (os.cpu_count() or 1)
+PYTEST = (sys.executable, "-m", "pytest", "-q", "--jobs", str(JOBS))
 MUTANTS_A_STEP = 16
 
 
