@@ -51,6 +51,7 @@ TOGETHER = (
     "tests/dssctl/test_members_with_daemon.py",
     "tests/dssctl/test_operations_with_daemon.py",
     "tests/dssctl/test_questions_with_daemon.py",
+    "tests/dssctl/test_schedules_with_daemon.py",
     "tests/dssctl/test_terminal.py",
     "tests/dssctl/test_watch_with_daemon.py",
     "tests/dssctl/test_with_daemon.py",

@@ -44,3 +44,6 @@ TABLE_INDENT = 4
 TABLE_TEXT_COLUMNS_MIN = 24
 """A text in the last column is broken between words there if so much room is left for it; four or
 five words a line are still read as a text."""
+
+RUNS_DESCRIBED = 10
+"""Runs that the description of a schedule shows; `schedules runs` has all that are kept."""

@@ -7,9 +7,10 @@ from collections.abc import Mapping
 
 from dssctl.explanations.conflicts import CONFLICTS
 from dssctl.explanations.requests import REQUESTS
+from dssctl.explanations.schedules import SCHEDULES
 from dssctl.explanations.service import SERVICE
 
-EXPLANATIONS: Mapping[str, str] = {**REQUESTS, **CONFLICTS, **SERVICE}
+EXPLANATIONS: Mapping[str, str] = {**REQUESTS, **CONFLICTS, **SCHEDULES, **SERVICE}
 
 
 def explanation_of(code: str) -> str:
