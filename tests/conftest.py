@@ -59,6 +59,7 @@ SHARING = {
         "dssctl/test_members_with_daemon.py",
         "dssctl/test_operations_with_daemon.py",
         "dssctl/test_questions_with_daemon.py",
+        "dssctl/test_schedules_with_daemon.py",
         "dssctl/test_terminal.py",
         "dssctl/test_watch_with_daemon.py",
         "dssctl/test_with_daemon.py",

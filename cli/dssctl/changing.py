@@ -82,8 +82,16 @@ def show_operation(settings: Settings, operation: "Operation") -> None:
         note(settings, f"undo with: dssctl ops undo {operation.number}")
 
 
-def carry_out(context: typer.Context, change: "Change", show: Show = show_operation) -> None:
+def carry_out(
+    context: typer.Context,
+    change: "Change",
+    show: Show = show_operation,
+    *,
+    tells_plan: bool = True,
+) -> None:
     """Make the change, as the options of the command say.
+
+    A plan that nobody is asked about need not be told.
 
     Raises:
         typer.Exit: of a dry run, where it was asked for: there is something to do.
@@ -95,7 +103,7 @@ def carry_out(context: typer.Context, change: "Change", show: Show = show_operat
         return
     require_reason(settings, context.command_path)
     require_somebody(settings, context.command_path)
-    operation = _known(settings, change) or _agreed(settings, change)
+    operation = _known(settings, change) or _agreed(settings, change, tells_plan=tells_plan)
     if operation is None:
         return
     if settings.change.wait and not operation.ended:
@@ -141,14 +149,15 @@ def _known(settings: Settings, change: "Change") -> "Operation | None":
     return operation
 
 
-def _agreed(settings: Settings, change: "Change") -> "Operation | None":
+def _agreed(settings: Settings, change: "Change", *, tells_plan: bool) -> "Operation | None":
     """Plan, show, ask and apply; None where there is nothing to do."""
     plan = _planned(settings, change)
     if plan.nothing_to_do:
         note(settings, "nothing was changed: there is nothing to do")
         show_one(settings, PLAN_KIND, plan_item(plan), list(plan_sections(plan)))
         return None
-    tell_one(settings, PLAN_KIND, plan_item(plan), list(plan_sections(plan)))
+    if tells_plan:
+        tell_one(settings, PLAN_KIND, plan_item(plan), list(plan_sections(plan)))
     confirm(settings, plan.summary, plan.subject, confirmed=settings.change.confirmed)
     return _applied(settings, plan)
 

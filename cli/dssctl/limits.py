@@ -119,3 +119,5 @@ DAEMON_LOOK_S = 0.2
 
 DAEMON_LOOK_TIMEOUT_S = 2.0
 """For one of them: a daemon that starts takes calls before it answers them."""
+RUNS_DESCRIBED = 10
+"""Runs that the description of a schedule shows; `schedules runs` has all that are kept."""

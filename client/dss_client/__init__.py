@@ -25,6 +25,14 @@ from dss_client.operation_values import Operation, OperationPlan
 from dss_client.producer import Ack, Delivery, Producer, RecordFields
 from dss_client.reader import Reader
 from dss_client.record import Batch, DeliveredBatch, DeliveredRecord, Record
+from dss_client.schedules import (
+    DueTime,
+    Schedule,
+    ScheduleDescription,
+    ScheduleRun,
+    Task,
+    TaskArgument,
+)
 from dss_client.sessions import SessionSummary
 from dss_client.subscription import GrantNotice, Subscription
 from dss_client.topics import StorageTopic, StreamBounds, Topic, TopicSummary
@@ -48,6 +56,7 @@ __all__ = [
     "DeliveredRecord",
     "Delivery",
     "DssError",
+    "DueTime",
     "Event",
     "EventPage",
     "Grant",
@@ -69,6 +78,9 @@ __all__ = [
     "RecordFields",
     "RecordStanding",
     "ScanFound",
+    "Schedule",
+    "ScheduleDescription",
+    "ScheduleRun",
     "SessionSummary",
     "StorageTopic",
     "StreamBounds",
@@ -76,6 +88,8 @@ __all__ = [
     "StreamSums",
     "Stuck",
     "Subscription",
+    "Task",
+    "TaskArgument",
     "Topic",
     "TopicSummary",
     "UnreadLoss",

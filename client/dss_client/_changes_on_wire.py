@@ -16,17 +16,23 @@ from dss_client._start_point import time_us
 from dss_client.changes import (
     Change,
     CloseSession,
+    CreateSchedule,
     EditGroup,
+    EditSchedule,
     EditTopic,
     Evict,
     ImportOffsets,
     MoveCursors,
     PauseGroup,
+    PauseSchedule,
     Rebalance,
     RemoveGroup,
+    RemoveSchedule,
     RemoveTopic,
     ResumeGroup,
+    ResumeSchedule,
     RevokeGrant,
+    RunTask,
     SkipRecords,
     StreamMove,
     StreamTarget,
@@ -55,6 +61,12 @@ _PLAIN: Mapping[type[Change], str] = {
     EditTopic: "edit_topic",
     RemoveTopic: "remove_topic",
     CloseSession: "close_session",
+    RunTask: "run_task",
+    CreateSchedule: "create_schedule",
+    EditSchedule: "edit_schedule",
+    RemoveSchedule: "remove_schedule",
+    PauseSchedule: "pause_schedule",
+    ResumeSchedule: "resume_schedule",
 }
 """Changes whose fields the wire has under the same names, and their own name there."""
 _MS = timedelta(milliseconds=1)
@@ -275,6 +287,41 @@ def _edit_topic(edit: pb.EditTopic) -> EditTopic:
     )
 
 
+_SETTINGS = (
+    "time_zone", "jitter_ms", "overlap", "catch_up_ms", "timeout_ms", "retries", "backoff_ms",
+)  # fmt: skip
+"""Of a schedule that is made or edited."""
+
+
+def _present(message: Message, names: Iterable[str]) -> dict[str, Any]:
+    """Fields that may be absent."""
+    return {name: getattr(message, name) for name in names if message.HasField(name)}
+
+
+def _run_task(run: pb.RunTask) -> RunTask:
+    return RunTask(run.task, dict(run.arguments), _number(run, "timeout_ms"))
+
+
+def _create_schedule(create: pb.CreateSchedule) -> CreateSchedule:
+    return CreateSchedule(
+        create.schedule,
+        create.task,
+        create.cron,
+        dict(create.arguments),
+        paused=create.paused,
+        **_present(create, _SETTINGS),
+    )
+
+
+def _edit_schedule(edit: pb.EditSchedule) -> EditSchedule:
+    return EditSchedule(
+        edit.schedule,
+        arguments=dict(edit.arguments),
+        no_arguments=tuple(edit.no_arguments),
+        **_present(edit, ("cron", *_SETTINGS)),
+    )
+
+
 _DECODERS: Mapping[str, Callable[[pb.Change], Change]] = {
     "move_cursors": lambda change: _move_cursors(change.move_cursors),
     "import_offsets": lambda change: _import_offsets(change.import_offsets),
@@ -297,4 +344,10 @@ _DECODERS: Mapping[str, Callable[[pb.Change], Change]] = {
     "close_session": lambda change: CloseSession(
         change.close_session.client_id, change.close_session.session_id
     ),
+    "run_task": lambda change: _run_task(change.run_task),
+    "create_schedule": lambda change: _create_schedule(change.create_schedule),
+    "edit_schedule": lambda change: _edit_schedule(change.edit_schedule),
+    "remove_schedule": lambda change: RemoveSchedule(change.remove_schedule.schedule),
+    "pause_schedule": lambda change: PauseSchedule(change.pause_schedule.schedule),
+    "resume_schedule": lambda change: ResumeSchedule(change.resume_schedule.schedule),
 }

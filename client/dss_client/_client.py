@@ -20,6 +20,7 @@ from dss_client.events import Events
 from dss_client.groups import Grants, Groups
 from dss_client.limits import PRODUCER_BUFFER_BYTES
 from dss_client.operations import Operations
+from dss_client.schedules import Schedules
 from dss_client.sessions import Sessions
 from dss_client.topics import Topics
 from dss_core.errors import IllegalArgument
@@ -85,6 +86,7 @@ class Client:
     events: Events
     operations: Operations
     sessions: Sessions
+    schedules: Schedules
 
     def __init__(self, endpoint: Endpoint, options: SessionOptions) -> None:
         self.endpoint = endpoint.text
@@ -109,6 +111,7 @@ class Client:
         self.events = Events(self._connection)
         self.operations = Operations(self._connection)
         self.sessions = Sessions(self._connection)
+        self.schedules = Schedules(self._connection)
         await self._tasks.__aenter__()
         return self
 
@@ -220,7 +223,7 @@ class Client:
 
         Args:
             topics: of ``groups``, ``members``, ``grants``, ``lags``, ``events``, ``operations``
-                and ``sessions``; all where none is given.
+                ``sessions`` and ``schedules``; all where none is given.
             groups: of what belongs to groups, only that of these, NAME or NAME@FILTER; they need
                 not be there yet.
             all: private subscriptions too.

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         groups_pb2_grpc,
         log_pb2_grpc,
         operations_pb2_grpc,
+        schedules_pb2_grpc,
         sessions_pb2_grpc,
         topics_pb2_grpc,
         watch_pb2_grpc,
@@ -133,6 +134,13 @@ class Connection:
         from dss_api.v1.operations_pb2_grpc import OperationsStub
 
         return OperationsStub(self._channel)
+
+    @cached_property
+    def schedules(self) -> "schedules_pb2_grpc.SchedulesStub":
+        """Stub of the service Schedules."""
+        from dss_api.v1.schedules_pb2_grpc import SchedulesStub
+
+        return SchedulesStub(self._channel)
 
     @cached_property
     def log(self) -> "log_pb2_grpc.LogStub":

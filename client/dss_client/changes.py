@@ -5,7 +5,8 @@ A group is named as everywhere: NAME, NAME@FILTER or ``$share/NAME/FILTER``; a s
 and applying it does exactly that. Invariant: values alone; no wire message, no connection.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TypeAlias
 
@@ -184,6 +185,74 @@ class CloseSession:
     """This one only, as a plan names it; the one that the client has where it is empty."""
 
 
+@dataclass(frozen=True, slots=True)
+class RunTask:
+    """Runs a task of the daemon once."""
+
+    task: str
+    arguments: Mapping[str, str] = field(default_factory=dict)
+    timeout_ms: int | None = None
+    """How long it may take; as long as any may where none is given."""
+
+
+@dataclass(frozen=True, slots=True)
+class CreateSchedule:
+    """Makes a schedule. What is None is as the daemon has it where nothing is said."""
+
+    schedule: str
+    task: str
+    cron: str
+    arguments: Mapping[str, str] = field(default_factory=dict)
+    time_zone: str | None = None
+    jitter_ms: int | None = None
+    overlap: str | None = None
+    """``skip``, ``queue`` or ``allow``."""
+    catch_up_ms: int | None = None
+    timeout_ms: int | None = None
+    retries: int | None = None
+    backoff_ms: int | None = None
+    paused: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class EditSchedule:
+    """What is None stays as it is, and so does each argument of the task that is not named."""
+
+    schedule: str
+    cron: str | None = None
+    arguments: Mapping[str, str] = field(default_factory=dict)
+    no_arguments: tuple[str, ...] = ()
+    """Arguments that are not given any more."""
+    time_zone: str | None = None
+    jitter_ms: int | None = None
+    overlap: str | None = None
+    catch_up_ms: int | None = None
+    timeout_ms: int | None = None
+    retries: int | None = None
+    backoff_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveSchedule:
+    """Removes a schedule with its history."""
+
+    schedule: str
+
+
+@dataclass(frozen=True, slots=True)
+class PauseSchedule:
+    """Lets due times pass."""
+
+    schedule: str
+
+
+@dataclass(frozen=True, slots=True)
+class ResumeSchedule:
+    """Lets due times count again, from now on."""
+
+    schedule: str
+
+
 Change: TypeAlias = (
     MoveCursors
     | ImportOffsets
@@ -200,4 +269,10 @@ Change: TypeAlias = (
     | EditTopic
     | RemoveTopic
     | CloseSession
+    | RunTask
+    | CreateSchedule
+    | EditSchedule
+    | RemoveSchedule
+    | PauseSchedule
+    | ResumeSchedule
 )

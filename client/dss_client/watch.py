@@ -15,6 +15,7 @@ from dss_client._outage_log import Outage
 from dss_client.events import Event, event_from_wire
 from dss_client.groups import Group, group_from_wire
 from dss_client.operation_values import Operation, operation_from_wire
+from dss_client.schedules import Schedule, schedule_from_wire
 from dss_client.sessions import SessionSummary, session_from_wire
 from dss_core.errors import IllegalArgument, Overloaded, WatchTooOld
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from dss_api.v1 import watch_pb2
     from dss_client._connection import Connection
 
-TOPICS = ("groups", "members", "grants", "lags", "events", "operations", "sessions")
+TOPICS = ("groups", "members", "grants", "lags", "events", "operations", "sessions", "schedules")
 """What can be watched."""
 
 
@@ -77,7 +78,14 @@ class WatchedLag:
 
 
 WatchedValue: TypeAlias = (
-    Group | WatchedMember | WatchedGrant | WatchedLag | Event | Operation | SessionSummary
+    Group
+    | WatchedMember
+    | WatchedGrant
+    | WatchedLag
+    | Event
+    | Operation
+    | SessionSummary
+    | Schedule
 )
 
 
@@ -198,6 +206,9 @@ def _item(item: "watch_pb2.WatchedItem") -> tuple[WatchKey, WatchedValue]:
         case "session":
             session = session_from_wire(item.session)
             return WatchKey("sessions", "", session.client_id), session
+        case "schedule":
+            schedule = schedule_from_wire(item.schedule)
+            return WatchKey("schedules", "", schedule.name), schedule
         case _:
             return _item_of_group(item)
 

@@ -2,10 +2,10 @@
 
 ::
 
-    lock ▸ format ▸ store ▸ log ▸ catalogue ▸ events ▸ groups ▸ registry ▸ sessions ▸ server
-         ▸ health serving
-         stop: health not serving ▸ calls end with exact reports ▸ server ▸ sessions ▸ registry
-               ▸ events ▸ log ▸ store ▸ lock
+    lock ▸ format ▸ store ▸ log ▸ catalogue ▸ events ▸ groups ▸ registry ▸ sessions ▸ operations
+         ▸ schedules ▸ server ▸ health serving
+         stop: health not serving ▸ calls end with exact reports ▸ server ▸ schedules ▸ operations
+               ▸ sessions ▸ registry ▸ events ▸ log ▸ store ▸ lock
 
 Invariant: one task group owns every task of the servicers and the daemon, and an exception that
 escapes from a task ends `run` with that exception. If a part cannot be opened, the parts opened
@@ -29,6 +29,7 @@ from dss_api.v1 import (
     groups_pb2_grpc,
     log_pb2_grpc,
     operations_pb2_grpc,
+    schedules_pb2_grpc,
     sessions_pb2_grpc,
     topics_pb2_grpc,
     watch_pb2_grpc,
@@ -74,11 +75,18 @@ from dssd.rpc.greediest_peers import greediest
 from dssd.rpc.groups import GrantsServicer, GroupsServicer
 from dssd.rpc.log import LogServicer
 from dssd.rpc.operations import OperationsServicer
+from dssd.rpc.schedules import SchedulesServicer
 from dssd.rpc.server import Capacity, Register
 from dssd.rpc.sessions import SessionsServicer
 from dssd.rpc.topics import TopicsServicer
 from dssd.rpc.unix_peers import UnixPeers
 from dssd.rpc.watch import WatchServicer
+from dssd.schedules.book import Book
+from dssd.schedules.definition_kinds import DefinitionKinds
+from dssd.schedules.schedules import Schedules
+from dssd.schedules.task_runs import TaskRuns
+from dssd.schedules.tasks.model import Tasks
+from dssd.schedules.tasks.registry import TaskParts, built_in
 from dssd.service.heartbeat import Heartbeat
 from dssd.service.notify import ServiceManager
 from dssd.sessions.limits import SESSIONS_MAX
@@ -122,6 +130,8 @@ class _Parts:
     registry: Registry
     sessions: Sessions
     operations: Operations
+    schedules: Schedules
+    tasks: Tasks
     questions: Questions
     watches: Watches
     unread: RetentionLosses
@@ -202,18 +212,26 @@ class Daemon:
             store, catalogue, log, groups, registry, self._clock, events=events
         )
         await stack.enter_async_context(sessions)
-        operations = await Operations.open(
-            store,
-            groups,
-            registry,
-            self._clock,
-            operation_kinds(store, groups, registry, catalogue, log, sessions, self._clock),
-            events.note,
-        )
+        book = await Book.open(store)
+        tasks = built_in(TaskParts(write_back=store.write_back))
+        task_runs = TaskRuns(tasks)
+        kinds = operation_kinds(store, groups, registry, catalogue, log, sessions, self._clock)
+        kinds = kinds.joined(task_runs.kinds())
+        kinds = kinds.joined(DefinitionKinds(store, book, tasks, self._clock).kinds())
+        operations = await Operations.open(store, groups, registry, self._clock, kinds, events.note)
         await stack.enter_async_context(operations)
+        schedules = Schedules(store, book, operations, task_runs, self._clock, events.note)
+        await stack.enter_async_context(schedules)
         questions = Questions(groups, registry, catalogue, log, sessions, operations, self._clock)
         looks = Looks(
-            groups, registry, catalogue, questions.overviews, operations, sessions, self._clock
+            groups,
+            registry,
+            catalogue,
+            questions.overviews,
+            operations,
+            sessions,
+            self._clock,
+            schedules.views,
         )
         unread = RetentionLosses(catalogue, groups, registry, self._clock, events.note)
         gone = GoneStreams(store, catalogue, groups)
@@ -226,6 +244,8 @@ class Daemon:
             registry,
             sessions,
             operations,
+            schedules,
+            tasks,
             questions,
             Watches(looks, events),
             unread,
@@ -363,6 +383,7 @@ class Daemon:
         events = EventsServicer(parts.events)
         operations = OperationsServicer(parts.operations, parts.catalogue, peers)
         watch = WatchServicer(parts.watches)
+        schedules = SchedulesServicer(parts.schedules, parts.tasks)
         daemon = DaemonServicer(lambda: self._facts(parts, sessions))
         reflected = []
         if self._config.reflection:
@@ -380,6 +401,7 @@ class Daemon:
             lambda server: events_pb2_grpc.add_EventsServicer_to_server(events, server),
             lambda server: operations_pb2_grpc.add_OperationsServicer_to_server(operations, server),
             lambda server: watch_pb2_grpc.add_WatchServicer_to_server(watch, server),
+            lambda server: schedules_pb2_grpc.add_SchedulesServicer_to_server(schedules, server),
         ]
 
     def _crash(self, error: BaseException) -> None:

@@ -47,6 +47,17 @@ EVERY_KIND: tuple[changes.Change, ...] = (
     changes.RemoveTopic("orders", force=True),
     changes.CloseSession("b"),
     changes.CloseSession("b", b"session"),
+    changes.RunTask("scrub"),
+    changes.RunTask("scrub", {"topic": "orders"}, timeout_ms=60_000),
+    changes.CreateSchedule("s", "scrub", "0 3 * * *"),
+    changes.CreateSchedule(
+        "s", "scrub", "0 3 * * *", {"a": "b"}, "Europe/Berlin", 0, "queue", 1, 2, 0, 3, paused=True
+    ),
+    changes.EditSchedule("s", retries=0),
+    changes.EditSchedule("s", "@daily", {"a": "b"}, ("c",), "UTC", 0, "allow", 1, 2, 3, 4),
+    changes.RemoveSchedule("s"),
+    changes.PauseSchedule("s"),
+    changes.ResumeSchedule("s"),
 )
 
 

@@ -18,6 +18,7 @@ from dssd.machines.messages import (
 from dssd.operations.changes import Change
 from dssd.operations.kind_table import operation_kinds
 from dssd.operations.operations import Caller, Operations
+from dssd.operations.plans import KindTable
 from dssd.sessions.sessions import Sessions
 from dssd.store.port import Store
 from dssd.store.rows import GroupRow, OperationRow
@@ -44,9 +45,15 @@ class Works:
             plant.store, plant.catalogue, plant.log, plant.groups, plant.registry, plant.clock
         )
         await self._running.enter_async_context(self.sessions)
-        kinds = operation_kinds(*parts, plant.catalogue, plant.log, self.sessions, plant.clock)
+        kinds = await self.kinds()
         self.operations = await Operations.open(*parts, plant.clock, kinds, self.told.append)
         await self._running.enter_async_context(self.operations)
+
+    async def kinds(self) -> KindTable:
+        """What operations there are."""
+        plant = self.plant
+        parts = (plant.store, plant.groups, plant.registry)
+        return operation_kinds(*parts, plant.catalogue, plant.log, self.sessions, plant.clock)
 
     async def stop(self) -> None:
         """Close everything but the store."""

@@ -10,6 +10,7 @@ from dssctl.commands.groups import group_item
 from dssctl.commands.sessions import session_item
 from dssctl.operation_items import operation_item
 from dssctl.output import Column, Instant, Item, Kind
+from dssctl.schedule_items import schedule_item
 from dssctl.tree import Command, settings_of, verb_alone
 from dssctl.watching import print_changes
 
@@ -31,6 +32,7 @@ _SHOWN = {
     "events": ("code", "subject", "sentence"),
     "operations": ("kind", "subject", "state"),
     "sessions": ("state", "subscriptions", "peer"),
+    "schedules": ("task", "state", "next_at"),
 }
 """What a table has room for; programs are told every field."""
 
@@ -68,7 +70,8 @@ def watch(
         list[str] | None,
         typer.Argument(
             metavar="[KIND]...",
-            help="groups, members, grants, lags, events, operations, sessions; all where absent.",
+            help="groups, members, grants, lags, events, operations, sessions, schedules; "
+            "all where absent.",
         ),
     ] = None,
     group: Annotated[
@@ -107,7 +110,15 @@ def _key(key: "WatchKey") -> dict[str, str | None]:
 
 def value_item(value: "WatchedValue") -> Item:
     """An item as the command that lists it prints it."""
-    from dss_client import Event, Group, Operation, SessionSummary, WatchedGrant, WatchedLag
+    from dss_client import (
+        Event,
+        Group,
+        Operation,
+        Schedule,
+        SessionSummary,
+        WatchedGrant,
+        WatchedLag,
+    )
 
     match value:
         case Group():
@@ -118,6 +129,8 @@ def value_item(value: "WatchedValue") -> Item:
             item = operation_item(value)
         case SessionSummary():
             item = session_item(value)
+        case Schedule():
+            item = schedule_item(value)
         case WatchedGrant():
             item = _grant(value)
         case WatchedLag():

@@ -9,9 +9,17 @@ from dssctl.explanations.conflicts import CONFLICTS
 from dssctl.explanations.jobs import JOBS
 from dssctl.explanations.programs import PROGRAMS
 from dssctl.explanations.requests import REQUESTS
+from dssctl.explanations.schedules import SCHEDULES
 from dssctl.explanations.service import SERVICE
 
-EXPLANATIONS: Mapping[str, str] = {**REQUESTS, **PROGRAMS, **CONFLICTS, **SERVICE, **JOBS}
+EXPLANATIONS: Mapping[str, str] = {
+    **REQUESTS,
+    **PROGRAMS,
+    **CONFLICTS,
+    **SCHEDULES,
+    **SERVICE,
+    **JOBS,
+}
 
 
 def explanation_of(code: str) -> str:

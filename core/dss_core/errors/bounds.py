@@ -78,3 +78,14 @@ class TooManySessions(DssError):
     )
     grpc_status = "RESOURCE_EXHAUSTED"
     exit_code = ExitCode.FAILED
+
+
+@registered
+class TooManySchedules(DssError):
+    """Fields: limit."""
+
+    code = "DSS3061"
+    sentence = "There are {limit} schedules already."
+    hint = "Remove one: dssctl schedules rm NAME"
+    grpc_status = "RESOURCE_EXHAUSTED"
+    exit_code = ExitCode.FAILED

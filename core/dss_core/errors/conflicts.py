@@ -232,3 +232,37 @@ class WatchTooOld(DssError):
     hint = "Watch anew, without a token; dss_client does so by itself."
     grpc_status = "OUT_OF_RANGE"
     exit_code = ExitCode.CONFLICT
+
+
+@registered
+class ScheduleExists(DssError):
+    """Fields: schedule."""
+
+    code = "DSS2061"
+    sentence = "The schedule {schedule} exists already."
+    hint = "Change it: dssctl schedules edit {schedule}"
+    grpc_status = "ALREADY_EXISTS"
+    exit_code = ExitCode.CONFLICT
+
+
+@registered
+class ScheduleBusy(DssError):
+    """It is to have one run at a time. Fields: schedule, run."""
+
+    code = "DSS2064"
+    sentence = "Run {run} of the schedule {schedule} has not ended."
+    hint = "Look at it: dssctl schedules runs {schedule}"
+    grpc_status = "FAILED_PRECONDITION"
+    exit_code = ExitCode.CONFLICT
+
+
+@registered
+class TaskFailed(DssError):
+    """Fields: task, why."""
+
+    code = "DSS2065"
+    sentence = "The task {task} failed: {why}"
+    hint = ""
+    grpc_status = "ABORTED"
+    exit_code = ExitCode.FAILED
+    definite = False

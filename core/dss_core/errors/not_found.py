@@ -117,3 +117,25 @@ class RecordLeftOut(DssError):
     )
     grpc_status = "NOT_FOUND"
     exit_code = ExitCode.NOT_FOUND
+
+
+@registered
+class ScheduleNotFound(DssError):
+    """Fields: schedule."""
+
+    code = "DSS2062"
+    sentence = "There is no schedule {schedule}."
+    hint = "List them: dssctl schedules ls"
+    grpc_status = "NOT_FOUND"
+    exit_code = ExitCode.NOT_FOUND
+
+
+@registered
+class TaskNotFound(DssError):
+    """Fields: task, tasks."""
+
+    code = "DSS2063"
+    sentence = "There is no task {task}; there are {tasks}."
+    hint = "See what they do: dssctl tasks ls"
+    grpc_status = "NOT_FOUND"
+    exit_code = ExitCode.NOT_FOUND

@@ -408,6 +408,20 @@ class PatternTooSlow(DssError):
 
 
 @registered
+class IllegalCron(DssError):
+    """Fields: cron, why."""
+
+    code = "DSS1061"
+    sentence = "'{cron}' is no cron expression: {why}."
+    hint = (
+        "Write minute, hour, day, month and day of the week: '0 3 * * *' is every night at three. "
+        "See what it means: dssctl schedules preview --cron '0 3 * * *'"
+    )
+    grpc_status = "INVALID_ARGUMENT"
+    exit_code = ExitCode.USAGE
+
+
+@registered
 class StillWaiting(DssError):
     """Raised by the tool, of what did not come. Fields: subject, seconds, wanted, now."""
 
@@ -416,3 +430,25 @@ class StillWaiting(DssError):
     hint = "Nothing was changed. Wait longer with --timeout, or see why: dssctl doctor"
     grpc_status = "DEADLINE_EXCEEDED"
     exit_code = ExitCode.TIMEOUT
+
+
+@registered
+class IllegalTimeZone(DssError):
+    """Fields: time_zone."""
+
+    code = "DSS1062"
+    sentence = "There is no time zone {time_zone}."
+    hint = "Write UTC, or a name of the tz database, Europe/Berlin for one."
+    grpc_status = "INVALID_ARGUMENT"
+    exit_code = ExitCode.USAGE
+
+
+@registered
+class TaskLocked(DssError):
+    """Another process holds the lock under which a task was to be run. Fields: task, path."""
+
+    code = "DSS1112"
+    sentence = "The task {task} is not run: another process holds {path}."
+    hint = "It runs already. Where that is usual, give the schedule more time."
+    grpc_status = "FAILED_PRECONDITION"
+    exit_code = ExitCode.CONFLICT

@@ -70,6 +70,24 @@ OPERATION_ENDED = EventKind(
     "What an operator changed is done, or failed, or was cancelled.",
     Repeats.KEPT,
 )
+SCHEDULE_FAILED = EventKind(
+    "schedule.failed",
+    Severity.ERROR,
+    "A run of a schedule failed, took too long, or was interrupted; told once an hour at most.",
+    Repeats.KEPT,
+)
+SCHEDULE_RECOVERED = EventKind(
+    "schedule.recovered",
+    Severity.INFO,
+    "A schedule that failed is done again.",
+    Repeats.KEPT,
+)
+SCHEDULE_MISSED = EventKind(
+    "schedule.missed",
+    Severity.WARNING,
+    "Due times of a schedule passed without a run: the daemon was down, or the clock was set.",
+    Repeats.KEPT,
+)
 CALL_DONE = EventKind(
     "call.done",
     Severity.INFO,
@@ -102,6 +120,9 @@ KINDS = (
     FILE_QUARANTINED,
     OPERATION_APPLIED,
     OPERATION_ENDED,
+    SCHEDULE_FAILED,
+    SCHEDULE_RECOVERED,
+    SCHEDULE_MISSED,
     CALL_DONE,
     CALL_REFUSED,
     EVENTS_DROPPED,

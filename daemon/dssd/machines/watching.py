@@ -30,6 +30,7 @@ class WatchTopic(StrEnum):
     EVENTS = "events"
     OPERATIONS = "operations"
     SESSIONS = "sessions"
+    SCHEDULES = "schedules"
 
 
 class Scope(NamedTuple):

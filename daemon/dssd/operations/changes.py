@@ -239,6 +239,77 @@ class Evict:
     """How long its client is kept out; not at all where none is given."""
 
 
+Arguments = tuple[tuple[str, str], ...]
+"""Of a task: names and values, sorted."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunTask:
+    """Runs a task once."""
+
+    task: str
+    arguments: Arguments = ()
+    timeout_ms: int | None = None
+    """How long it may take; as long as any may where None."""
+
+
+@dataclass(frozen=True, slots=True)
+class CreateSchedule:
+    """Makes a schedule. What is None is as the daemon has it where nothing is said."""
+
+    schedule: str
+    task: str
+    cron: str
+    arguments: Arguments = ()
+    time_zone: str | None = None
+    jitter_ms: int | None = None
+    overlap: str | None = None
+    catch_up_ms: int | None = None
+    timeout_ms: int | None = None
+    retries: int | None = None
+    backoff_ms: int | None = None
+    paused: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class EditSchedule:
+    """What is None stays as it is, and so does each argument of the task that is not named."""
+
+    schedule: str
+    cron: str | None = None
+    arguments: Arguments = ()
+    no_arguments: tuple[str, ...] = ()
+    """Arguments that are not given any more."""
+    time_zone: str | None = None
+    jitter_ms: int | None = None
+    overlap: str | None = None
+    catch_up_ms: int | None = None
+    timeout_ms: int | None = None
+    retries: int | None = None
+    backoff_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveSchedule:
+    """Removes a schedule with its history."""
+
+    schedule: str
+
+
+@dataclass(frozen=True, slots=True)
+class PauseSchedule:
+    """Lets due times pass."""
+
+    schedule: str
+
+
+@dataclass(frozen=True, slots=True)
+class ResumeSchedule:
+    """Lets due times count again, from now on."""
+
+    schedule: str
+
+
 Change = (
     MoveCursors
     | ImportOffsets
@@ -255,6 +326,12 @@ Change = (
     | Evict
     | PauseGroup
     | ResumeGroup
+    | RunTask
+    | CreateSchedule
+    | EditSchedule
+    | RemoveSchedule
+    | PauseSchedule
+    | ResumeSchedule
 )
 
 

@@ -7,6 +7,7 @@ not know what is planned or refused (`operations`).
 """
 
 import asyncio
+import json
 from contextlib import suppress
 from dataclasses import replace
 from types import TracebackType
@@ -20,11 +21,14 @@ from dssd.leaders.groups import Groups
 from dssd.leaders.registry import Registry
 from dssd.leaders.takeover import CANCELLING
 from dssd.limits import FULL_DISK_RETRY_S
-from dssd.operations.history import CANCELLED, DONE, FAILED, History
+from dssd.operations.history import CANCELLED, DONE, FAILED, SCHEDULE_PREFIX, History
 from dssd.operations.limits import OPERATIONS_TRIM_EVERY_S
-from dssd.operations.plans import Begun, KindTable, Made
+from dssd.operations.plans import Begun, KindTable, Made, Worked
 from dssd.store.port import Store
 from dssd.store.rows import GroupRow, MadeMoveRow, OperationRow
+
+DONE_AS_ASKED = Worked({})
+GROUP_REMOVED = Worked({}, "the group was removed")
 
 
 class Following:
@@ -49,7 +53,7 @@ class Following:
         self._note = note
         self.moved = asyncio.Event()
         """Set, and replaced, each time that something of an operation was done."""
-        self._concluded: asyncio.Queue[tuple[int, str]] = asyncio.Queue()
+        self._concluded: asyncio.Queue[tuple[int, Worked]] = asyncio.Queue()
         """Bounded by the operations that run: a leader concludes each once or twice."""
         self._tasks = asyncio.TaskGroup()
         self._standing: list[asyncio.Task[None]] = []
@@ -60,7 +64,9 @@ class Following:
     async def begin(self) -> None:
         """Go on with the operations that had not ended."""
         await self._tasks.__aenter__()
-        self._registry.watch_concluded(lambda number: self._concluded.put_nowait((number, "")))
+        self._registry.watch_concluded(
+            lambda number: self._concluded.put_nowait((number, DONE_AS_ASKED))
+        )
         self._stop_watching = self._groups.watch_removed(self._group_removed)
         self._standing = [
             self._tasks.create_task(self._watch_moves(), name="moves of operations"),
@@ -86,7 +92,7 @@ class Following:
         """Have done what an operation began, and note when it has."""
         if begun.instruction is not None and not self._groups.has(row.group_id):
             # It was removed in the same moment, so nobody concludes the operation.
-            self._concluded.put_nowait((row.number, "the group was removed"))
+            self._concluded.put_nowait((row.number, GROUP_REMOVED))
             return
         if begun.instruction is not None:
             self._registry.instruct(row.group_id, begun.instruction)
@@ -97,14 +103,13 @@ class Following:
 
     async def _do(self, row: OperationRow, begun: Begun) -> None:
         assert begun.work is not None
-        failure = ""
         try:
-            await begun.work()
+            worked = await begun.work() or DONE_AS_ASKED
         except DssError as error:
-            failure = error.message
+            worked = Worked({}, error.message)
         finally:
             self._works.pop(row.number, None)
-        self._concluded.put_nowait((row.number, failure))
+        self._concluded.put_nowait((row.number, worked))
 
     def ring(self) -> None:
         """Something of an operation was done."""
@@ -113,12 +118,12 @@ class Following:
 
     async def _resume(self, row: OperationRow) -> None:
         if row.group_id and not self._groups.has(row.group_id):
-            self._concluded.put_nowait((row.number, "the group was removed"))
+            self._concluded.put_nowait((row.number, GROUP_REMOVED))
             return
         kind = self._kinds.of_operation(row)
         begun = await kind.resumed(row)
         if begun.instruction is None and begun.work is None:
-            self._concluded.put_nowait((row.number, ""))
+            self._concluded.put_nowait((row.number, DONE_AS_ASKED))
         self.follow(row, begun)
         cancellation = kind.cancellation(row) if row.state == CANCELLING else None
         if cancellation is not None:
@@ -126,20 +131,23 @@ class Following:
 
     async def _note_ends(self) -> NoReturn:
         while True:
-            number, failure = await self._concluded.get()
-            await self._end(number, failure)
+            number, worked = await self._concluded.get()
+            await self._end(number, worked)
 
-    async def _end(self, number: int, failure: str) -> None:
-        made = await self._made(number) if not failure else None
+    async def _end(self, number: int, worked: Worked) -> None:
+        made = await self._made(number) if not worked.failure else None
 
         def ended(row: OperationRow) -> OperationRow:
-            state, why = FAILED if failure else DONE, failure
+            state, why = FAILED if worked.failure else DONE, worked.failure
             if made is not None and made.done < made.of:
                 state = CANCELLED
                 why = row.failure + (
                     f"; {made.done:,} of {made.of:,} {made.what}" if made.what else ""
                 )
-            return replace(row, state=state, failure=why, ended_at_ms=self._clock.wall_ms())
+            after = json.dumps(worked.after, sort_keys=True) if worked.after else row.after
+            return replace(
+                row, state=state, failure=why, after=after, ended_at_ms=self._clock.wall_ms()
+            )
 
         while True:
             try:
@@ -164,7 +172,7 @@ class Following:
     def _group_removed(self, group: GroupRow) -> None:
         for row in self._history.unended():
             if row.group_id == group.group_id and row.number not in self._works:
-                self._concluded.put_nowait((row.number, "the group was removed"))
+                self._concluded.put_nowait((row.number, GROUP_REMOVED))
 
     async def _watch_moves(self) -> None:
         async for _ in self._store.watch(MadeMoveRow):
@@ -177,12 +185,22 @@ class Following:
             await asyncio.sleep(OPERATIONS_TRIM_EVERY_S)
 
     def _note_ended(self, row: OperationRow) -> None:
+        if not is_told(row):
+            return
         took_ms = (row.ended_at_ms or row.applied_at_ms) - row.applied_at_ms
         failure = f": {row.failure}" if row.failure else ""
         sentence = (
             f"Operation {row.number}, {row.kind}, is {row.state} after {took_ms} ms{failure}."
         )
         self._note(Event(OPERATION_ENDED, row.subject, sentence, fields_of(row)))
+
+
+def is_told(row: OperationRow) -> bool:
+    """Whether events tell of it: of what the clock began, only the schedule tells, where it fails.
+
+    Its row says who and when; a schedule of every minute would leave no event of anything else.
+    """
+    return not row.principal.startswith(SCHEDULE_PREFIX)
 
 
 def fields_of(row: OperationRow) -> dict[str, str]:

@@ -3,7 +3,7 @@
 Invariant: memory holds what is committed, but of old operations only the *head*, a row without its
 details: what was asked and changed, before and after. Operations that ended longer ago than
 `OPERATIONS_KEPT_MS` are removed, with what they need to be undone; one that runs never is. Where
-there are too many, those go first that changed nothing.
+there are too many, those go first that changed nothing, or that the clock began.
 """
 
 import asyncio
@@ -29,6 +29,9 @@ from dssd.store.uninterrupted import finished
 RUNNING, DONE, CANCELLED, FAILED = "running", "done", "cancelled", "failed"
 """Where an operation stands."""
 
+SCHEDULE_PREFIX = "schedule:"
+"""Of the principal of what a schedule began; its name follows."""
+
 NOTHING = "{}"
 """What was before and after an operation that had nothing to do."""
 
@@ -53,7 +56,7 @@ class History:
         """Operations of which memory has the details, the oldest first, and their bytes."""
         self._details_bytes = 0
         self._idle: set[int] = set()
-        """Operations that changed nothing."""
+        """Operations that changed nothing, or that the clock began."""
 
     @classmethod
     async def open(cls, store: Store) -> "History":
@@ -207,7 +210,7 @@ class History:
     def _enter(self, row: OperationRow) -> None:
         self._by_number[row.number] = row
         self._by_id[row.operation_id] = row.number
-        if changed_nothing(row):
+        if changed_nothing(row) or row.principal.startswith(SCHEDULE_PREFIX):
             self._idle.add(row.number)
         size = sum(len(text) for text in (row.asked, row.change, row.before, row.after))
         self._details_bytes += size - self._detailed.get(row.number, 0)

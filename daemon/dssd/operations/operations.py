@@ -49,7 +49,7 @@ from dssd.leaders.registry import Registry
 from dssd.leaders.takeover import CANCELLING
 from dssd.machines.leader.events import Instruction
 from dssd.operations.changes import Change, Undo, to_json
-from dssd.operations.following import Following, fields_of
+from dssd.operations.following import Following, fields_of, is_told
 from dssd.operations.history import (
     DONE,
     RUNNING,
@@ -250,6 +250,18 @@ class Operations:
             await moved.wait()
             await asyncio.sleep(OPERATION_WATCH_REST_S)
 
+    async def ended(self, number: int) -> OperationRow:
+        """The whole operation, as soon as it has ended.
+
+        Raises:
+            OperationNotFound: there is none.
+        """
+        while True:
+            moved = self._following.moved
+            if self._history.get(number).state not in UNENDED:
+                return await self._history.whole(number)
+            await moved.wait()
+
     async def cancel(self, number: int, *, caller: Caller, reason: str = "") -> OperationRow:
         """Stop the rest of an operation; what it did stays done.
 
@@ -389,6 +401,8 @@ class Operations:
         self._following.ring()
 
     def _note_applied(self, row: OperationRow) -> None:
+        if not is_told(row):
+            return
         reason = f": {row.reason}" if row.reason else ""
         sentence = f"{row.principal} applied operation {row.number}, {row.summary}{reason}."
         self._note(Event(OPERATION_APPLIED, row.subject, sentence, fields_of(row)))

@@ -75,6 +75,16 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
+class Worked:
+    """What work came to that has something to tell."""
+
+    after: Mapping[str, Any]
+    """Kept with the operation."""
+    failure: str = ""
+    """Empty: it was done."""
+
+
+@dataclass(frozen=True, slots=True)
 class Begun:
     """What the commit of an operation holds besides its own row, and what follows it."""
 
@@ -84,7 +94,7 @@ class Begun:
     """The group as the operation leaves it, its revision aside."""
     instruction: Instruction | None = None
     """What the leader of the group shall do; the operation is done when it has."""
-    work: Callable[[], Awaitable[None]] | None = None
+    work: Callable[[], Awaitable[Worked | None]] | None = None
     """What is to be done instead of that; the operation is done when it returns."""
     committed: Callable[[], None] | None = None
     """Tells memory, at once, what the commit made of other rows than that of the group."""
@@ -142,6 +152,10 @@ class KindTable:
     by_change: Mapping[type[Change], Kind]
     by_name: Mapping[str, Kind]
     """By an operation's kind, or by what stands before one of its dots; the longest counts."""
+
+    def joined(self, other: "KindTable") -> "KindTable":
+        """With the kinds of another part of the daemon."""
+        return KindTable({**self.by_change, **other.by_change}, {**self.by_name, **other.by_name})
 
     def of_operation(self, row: OperationRow) -> Kind:
         """The kind of an operation that was applied."""

@@ -6,7 +6,7 @@ same value until something of it changed. Averages, which fade by themselves, ar
 than they are sampled. Nothing here starts a leader or knows of watchers.
 """
 
-from collections.abc import AsyncGenerator, Callable, Collection, Iterator
+from collections.abc import AsyncGenerator, Callable, Collection, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, fields, replace
 from itertools import islice
@@ -32,6 +32,7 @@ from dssd.questions.limits import (
 )
 from dssd.questions.overviews import Overview, Overviews, StreamLag
 from dssd.questions.rates import Rates
+from dssd.schedules.views import ScheduleView
 from dssd.sessions.limits import SESSIONS_MAX
 from dssd.sessions.sessions import Sessions
 from dssd.store.rows import GroupRow
@@ -94,6 +95,7 @@ class Looks:
         operations: Operations,
         sessions: Sessions,
         clock: Clock,
+        schedules: Callable[[], Sequence[ScheduleView]] = tuple,
     ) -> None:
         self._groups = groups
         self._registry = registry
@@ -102,6 +104,7 @@ class Looks:
         self._operations = operations
         self._sessions = sessions
         self._clock = clock
+        self._schedules = schedules
         self._told: dict[int, Overview] = {}
         self._averaged_ms: int | None = None
         self._sessions_ms: int | None = None
@@ -124,6 +127,8 @@ class Looks:
             yield await self._look_at_groups()
         if WatchTopic.OPERATIONS in topics:
             yield self._look_at_operations()
+        if WatchTopic.SCHEDULES in topics:
+            yield self._look_at_schedules()
         if WatchTopic.SESSIONS in topics and self._is_due(
             self._sessions_ms, WATCH_SESSIONS_EVERY_S
         ):
@@ -186,6 +191,13 @@ class Looks:
         rows += self._operations.unended()
         items = {Key(WatchTopic.OPERATIONS, "", str(row.number)): row for row in rows}
         return Looked(Scope(WatchTopic.OPERATIONS), items)
+
+    def _look_at_schedules(self) -> Looked:
+        views = self._schedules()
+        items: dict[Key, Value] = {
+            Key(WatchTopic.SCHEDULES, "", view.row.name): view for view in views
+        }
+        return Looked(Scope(WatchTopic.SCHEDULES), items)
 
     async def _look_at_sessions(self) -> Looked:
         views = await self._sessions.listed("", SESSIONS_MAX)

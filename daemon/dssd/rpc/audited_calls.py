@@ -30,12 +30,16 @@ DESCRIBED: Mapping[str, Callable[[Any], Asked]] = {
     "/dss_api.v1.Topics/Remove": lambda request: Asked("remove the topic", request.name),
     "/dss_api.v1.Groups/Create": lambda request: Asked("create the group", request.filter),
     "/dss_api.v1.Groups/Remove": lambda request: Asked("remove the group", request.group),
+    "/dss_api.v1.Schedules/Trigger": lambda request: Asked("trigger the schedule", request.name),
     APPLY: lambda request: _changing("apply", request.change),
     PLAN: lambda request: _changing("plan", request.change),
     "/dss_api.v1.Operations/Cancel": lambda request: Asked(
         "cancel the operation", str(request.number)
     ),
 }
+
+_SUBJECTS = ("group", "topic", "client_id", "number", "schedule", "task")
+"""Fields of changes that say what they are about, the first that is there."""
 
 _unchanged: ContextVar[bool] = ContextVar("unchanged", default=False)
 
@@ -58,6 +62,9 @@ def changed() -> bool:
 def _changing(action: str, asked: operations_pb2.Change) -> Asked:
     kind = asked.WhichOneof("change") or "nothing"
     change = getattr(asked, kind, None)
-    subjects = (getattr(change, name, "") for name in ("group", "topic", "client_id", "number"))
+    subjects = (
+        getattr(change, name, "")
+        for name in ("group", "topic", "client_id", "number", "schedule", "task")
+    )
     subject = next((str(each) for each in subjects if each), "")
     return Asked(f"{action} {kind.replace('_', ' ')} to", subject)

@@ -18,7 +18,9 @@ from dssd.questions.watches import Token, Told, Wanted, Watches
 from dssd.rpc.events import HIGHEST_NUMBER, event_message
 from dssd.rpc.groups import group_message
 from dssd.rpc.operation_messages import listed_message
+from dssd.rpc.schedules import schedule_message
 from dssd.rpc.sessions import summary_message
+from dssd.schedules.views import ScheduleView
 from dssd.sessions.listing import SessionView
 from dssd.store.rows import OperationRow
 
@@ -32,6 +34,7 @@ _TOPIC_NUMBERS = {
     WatchTopic.EVENTS: watch_pb2.WATCH_TOPIC_EVENTS,
     WatchTopic.OPERATIONS: watch_pb2.WATCH_TOPIC_OPERATIONS,
     WatchTopic.SESSIONS: watch_pb2.WATCH_TOPIC_SESSIONS,
+    WatchTopic.SCHEDULES: watch_pb2.WATCH_TOPIC_SCHEDULES,
 }
 _TOPICS = {number: topic for topic, number in _TOPIC_NUMBERS.items()}
 
@@ -117,6 +120,8 @@ def _item(value: Value) -> watch_pb2.WatchedItem:
             item.operation.CopyFrom(listed_message(value))
         case SessionView():
             item.session.CopyFrom(summary_message(value))
+        case ScheduleView():
+            item.schedule.CopyFrom(schedule_message(value))
         case _:
             raise AssertionError(f"nothing that is watched: {value!r}")
     return item

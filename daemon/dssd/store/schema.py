@@ -118,7 +118,16 @@ def add_operations(db: "sqlite_utils.Database") -> None:
         for column in columns:
             db.execute(f'ALTER TABLE "{table}" ADD COLUMN {column}')
         fill(db.conn, table)
-    for table, columns in _OPERATION_TABLES.items():
+    _add_tables(db, _OPERATION_TABLES)
+
+
+def add_schedules(db: "sqlite_utils.Database") -> None:
+    """Add the tables of schedules."""
+    _add_tables(db, _SCHEDULE_TABLES)
+
+
+def _add_tables(db: "sqlite_utils.Database", tables: Mapping[str, Sequence[str]]) -> None:
+    for table, columns in tables.items():
         *listed, key = columns
         listed += ["version INTEGER NOT NULL", "checksum INTEGER NOT NULL", key]
         db.execute(f'CREATE TABLE "{table}" ({", ".join(listed)}) STRICT, WITHOUT ROWID')
@@ -197,6 +206,51 @@ _OPERATION_TABLES = {
 }
 
 
+_SCHEDULE_TABLES = {
+    "schedules": (
+        "name TEXT NOT NULL",
+        "schedule_id INTEGER NOT NULL",
+        "task TEXT NOT NULL",
+        "arguments TEXT NOT NULL",
+        "cron TEXT NOT NULL",
+        "time_zone TEXT NOT NULL",
+        "jitter_ms INTEGER NOT NULL",
+        "overlap TEXT NOT NULL",
+        "catch_up_ms INTEGER NOT NULL",
+        "timeout_ms INTEGER NOT NULL",
+        "retries INTEGER NOT NULL",
+        "backoff_ms INTEGER NOT NULL",
+        "paused INTEGER NOT NULL",
+        "since_ms INTEGER NOT NULL",
+        "created_at_ms INTEGER NOT NULL",
+        "revision INTEGER NOT NULL",
+        "PRIMARY KEY (name)",
+    ),
+    "schedule_positions": (
+        "schedule_id INTEGER NOT NULL",
+        "cursor_ms INTEGER NOT NULL",
+        "last_run INTEGER NOT NULL",
+        "PRIMARY KEY (schedule_id)",
+    ),
+    "schedule_runs": (
+        "schedule_id INTEGER NOT NULL",
+        "run INTEGER NOT NULL",
+        "due_ms INTEGER NOT NULL",
+        "cause TEXT NOT NULL",
+        "state TEXT NOT NULL",
+        "attempt INTEGER NOT NULL",
+        "started_at_ms INTEGER",
+        "ended_at_ms INTEGER",
+        "retry_at_ms INTEGER",
+        "operation INTEGER NOT NULL",
+        "output TEXT NOT NULL",
+        "failure TEXT NOT NULL",
+        "count INTEGER NOT NULL",
+        "PRIMARY KEY (schedule_id, run)",
+    ),
+}
+
+
 MIGRATIONS: Sequence[Migration] = (
     add_checksums,
     add_lease_protocol,
@@ -204,6 +258,7 @@ MIGRATIONS: Sequence[Migration] = (
     add_fate,
     add_events,
     add_operations,
+    add_schedules,
 )
 """``MIGRATIONS[n]`` makes format n + 2 of format n + 1. One that changes the columns or the rows of
 a table ends with `dssd.store.integrity.fill` of that table."""

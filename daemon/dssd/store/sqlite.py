@@ -18,7 +18,7 @@ from dssd.store.keys import check_commit, check_key, check_scan, key_of
 from dssd.store.port import Change, Key, Precondition, Put, Versioned, Write
 from dssd.store.rows import Row
 from dssd.store.transactions import Applied, CommitRequest, IdRequest
-from dssd.store.writer import Answers, Close, Job, Open, Question, Writer
+from dssd.store.writer import Answers, Close, Job, Open, Question, WriteBack, Writer
 
 R = TypeVar("R", bound=Row)
 
@@ -116,6 +116,15 @@ class SqliteStore:
         """
         return cast("int", await self._ask(IdRequest()))
 
+    async def write_back(self) -> int:
+        """Write the write-ahead log back, so that it begins anew; returns how many bytes it had.
+
+        Raises:
+            DiskFull: it stays as it is.
+            DiskFailed, Stopping: as for a commit.
+        """
+        return cast("int", await self._ask(WriteBack()))
+
     async def close(self) -> None:
         """Commit the queued writes, write the write-ahead log back, close.
 
@@ -130,7 +139,7 @@ class SqliteStore:
         self._writer.join()
         self._watchers.close()
 
-    async def _ask(self, task: CommitRequest | IdRequest | Question | Open) -> object:
+    async def _ask(self, task: CommitRequest | IdRequest | Question | Open | WriteBack) -> object:
         self._check_usable()
         await self._room.acquire()
         try:
@@ -142,7 +151,7 @@ class SqliteStore:
         return await answer
 
     def _submit(
-        self, task: CommitRequest | IdRequest | Question | Open | Close
+        self, task: CommitRequest | IdRequest | Question | Open | WriteBack | Close
     ) -> "asyncio.Future[object]":
         answer: asyncio.Future[object] = self._loop.create_future()
         self._waiting[answer] = None

@@ -159,6 +159,19 @@ class Transactions:
         if truncate or self._log.measured(pages):
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
 
+    def write_all_back(self) -> int:
+        """Write the whole log back, so that it begins anew; returns how many bytes it had.
+
+        Its blocks are kept, for a full disk, unless it has become too large.
+        """
+        restart = "PRAGMA wal_checkpoint(RESTART)"
+        pages: int = self._connection.execute(restart).fetchone()[1]
+        if self._log.measured(pages):
+            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            self._reserve.keep_log()
+        self._reserve.keep_pages(self._connection)
+        return self._log.bytes_of(pages)
+
     def close(self) -> None:
         """Seal the database, write the log back, and close the connection; on a full disk the log
         stays as it is.
@@ -278,13 +291,17 @@ class LogSize:
         """Whether the log holds about as many pages as a write-back is due for."""
         return self._rows * self._pages_per_row >= STORE_CHECKPOINT_PAGES
 
+    def bytes_of(self, pages: int) -> int:
+        """What so many pages take in it."""
+        return pages * self._frame_bytes
+
     def measured(self, pages: int) -> bool:
         """Update the estimate after a write-back; returns whether the log should be truncated."""
         if self._rows:
             # At least 1/64, so that a change of load is noticed within 64,000 rows.
             self._pages_per_row = min(8.0, max(1 / 64, pages / self._rows))
         self._rows = 0
-        return pages * self._frame_bytes > STORE_WAL_BYTES_MAX
+        return self.bytes_of(pages) > STORE_WAL_BYTES_MAX
 
 
 def _put_kind(write: Write) -> type[Row] | None:

@@ -43,6 +43,11 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
+class WriteBack:
+    """Write the whole log back."""
+
+
+@dataclass(frozen=True, slots=True)
 class Close:
     """Write the log back and close the database. The last job."""
 
@@ -51,7 +56,7 @@ class Close:
 class Job:
     """A task, and who gets its answer."""
 
-    task: CommitRequest | IdRequest | Question | Open | Close
+    task: CommitRequest | IdRequest | Question | Open | WriteBack | Close
     caller: Any
     """Given back with the answer; the writer does not look at it."""
 
@@ -106,6 +111,7 @@ class Writer:
             jobs = self._gathered()
             closing = [job for job in jobs if isinstance(job.task, Close)]
             self._answered(_questions(transactions, jobs) + self._committed(transactions, jobs))
+            self._answered(_written_back(transactions, jobs))
             if closing:
                 transactions.close()
                 self._answered([(job, None) for job in closing])
@@ -149,6 +155,15 @@ def _questions(transactions: Transactions, jobs: Sequence[Job]) -> Answers:
     return [
         (job, _answer(transactions, job.task)) for job in jobs if isinstance(job.task, Question)
     ]
+
+
+def _written_back(transactions: Transactions, jobs: Sequence[Job]) -> Answers:
+    """Answers how many bytes the log had; on a full disk that it is full."""
+    asked = [job for job in jobs if isinstance(job.task, WriteBack)]
+    if not asked:
+        return []
+    written = _unless_full(transactions.write_all_back)
+    return [(job, DiskFull() if written is None else written) for job in asked]
 
 
 def _answer(transactions: Transactions, question: Question) -> object:

@@ -65,6 +65,12 @@ class Change(_message.Message):
     EDIT_TOPIC_FIELD_NUMBER: _builtins.int
     REMOVE_TOPIC_FIELD_NUMBER: _builtins.int
     CLOSE_SESSION_FIELD_NUMBER: _builtins.int
+    RUN_TASK_FIELD_NUMBER: _builtins.int
+    CREATE_SCHEDULE_FIELD_NUMBER: _builtins.int
+    EDIT_SCHEDULE_FIELD_NUMBER: _builtins.int
+    REMOVE_SCHEDULE_FIELD_NUMBER: _builtins.int
+    PAUSE_SCHEDULE_FIELD_NUMBER: _builtins.int
+    RESUME_SCHEDULE_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def move_cursors(self) -> Global___MoveCursors: ...
     @_builtins.property
@@ -95,6 +101,18 @@ class Change(_message.Message):
     def remove_topic(self) -> Global___RemoveTopic: ...
     @_builtins.property
     def close_session(self) -> Global___CloseSession: ...
+    @_builtins.property
+    def run_task(self) -> Global___RunTask: ...
+    @_builtins.property
+    def create_schedule(self) -> Global___CreateSchedule: ...
+    @_builtins.property
+    def edit_schedule(self) -> Global___EditSchedule: ...
+    @_builtins.property
+    def remove_schedule(self) -> Global___RemoveSchedule: ...
+    @_builtins.property
+    def pause_schedule(self) -> Global___PauseSchedule: ...
+    @_builtins.property
+    def resume_schedule(self) -> Global___ResumeSchedule: ...
     def __init__(
         self,
         *,
@@ -113,12 +131,18 @@ class Change(_message.Message):
         edit_topic: Global___EditTopic | None = ...,
         remove_topic: Global___RemoveTopic | None = ...,
         close_session: Global___CloseSession | None = ...,
+        run_task: Global___RunTask | None = ...,
+        create_schedule: Global___CreateSchedule | None = ...,
+        edit_schedule: Global___EditSchedule | None = ...,
+        remove_schedule: Global___RemoveSchedule | None = ...,
+        pause_schedule: Global___PauseSchedule | None = ...,
+        resume_schedule: Global___ResumeSchedule | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["change", b"change", "close_session", b"close_session", "edit_group", b"edit_group", "edit_topic", b"edit_topic", "evict", b"evict", "import_offsets", b"import_offsets", "move_cursors", b"move_cursors", "pause_group", b"pause_group", "rebalance", b"rebalance", "remove_group", b"remove_group", "remove_topic", b"remove_topic", "resume_group", b"resume_group", "revoke_grant", b"revoke_grant", "skip_records", b"skip_records", "transfer_grant", b"transfer_grant", "undo", b"undo"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["change", b"change", "close_session", b"close_session", "create_schedule", b"create_schedule", "edit_group", b"edit_group", "edit_schedule", b"edit_schedule", "edit_topic", b"edit_topic", "evict", b"evict", "import_offsets", b"import_offsets", "move_cursors", b"move_cursors", "pause_group", b"pause_group", "pause_schedule", b"pause_schedule", "rebalance", b"rebalance", "remove_group", b"remove_group", "remove_schedule", b"remove_schedule", "remove_topic", b"remove_topic", "resume_group", b"resume_group", "resume_schedule", b"resume_schedule", "revoke_grant", b"revoke_grant", "run_task", b"run_task", "skip_records", b"skip_records", "transfer_grant", b"transfer_grant", "undo", b"undo"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["change", b"change", "close_session", b"close_session", "edit_group", b"edit_group", "edit_topic", b"edit_topic", "evict", b"evict", "import_offsets", b"import_offsets", "move_cursors", b"move_cursors", "pause_group", b"pause_group", "rebalance", b"rebalance", "remove_group", b"remove_group", "remove_topic", b"remove_topic", "resume_group", b"resume_group", "revoke_grant", b"revoke_grant", "skip_records", b"skip_records", "transfer_grant", b"transfer_grant", "undo", b"undo"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["change", b"change", "close_session", b"close_session", "create_schedule", b"create_schedule", "edit_group", b"edit_group", "edit_schedule", b"edit_schedule", "edit_topic", b"edit_topic", "evict", b"evict", "import_offsets", b"import_offsets", "move_cursors", b"move_cursors", "pause_group", b"pause_group", "pause_schedule", b"pause_schedule", "rebalance", b"rebalance", "remove_group", b"remove_group", "remove_schedule", b"remove_schedule", "remove_topic", b"remove_topic", "resume_group", b"resume_group", "resume_schedule", b"resume_schedule", "revoke_grant", b"revoke_grant", "run_task", b"run_task", "skip_records", b"skip_records", "transfer_grant", b"transfer_grant", "undo", b"undo"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_change: _TypeAlias = _typing.Literal["move_cursors", "import_offsets", "skip_records", "undo", "pause_group", "resume_group", "rebalance", "evict", "transfer_grant", "revoke_grant", "edit_group", "remove_group", "edit_topic", "remove_topic", "close_session"]  # noqa: Y015
+    _WhichOneofReturnType_change: _TypeAlias = _typing.Literal["move_cursors", "import_offsets", "skip_records", "undo", "pause_group", "resume_group", "rebalance", "evict", "transfer_grant", "revoke_grant", "edit_group", "remove_group", "edit_topic", "remove_topic", "close_session", "run_task", "create_schedule", "edit_schedule", "remove_schedule", "pause_schedule", "resume_schedule"]  # noqa: Y015
     _WhichOneofArgType_change: _TypeAlias = _typing.Literal["change", b"change"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_change) -> _WhichOneofReturnType_change | None: ...
 
@@ -613,6 +637,320 @@ class CloseSession(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___CloseSession: _TypeAlias = CloseSession  # noqa: Y015
+
+@_typing.final
+class RunTask(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    @_typing.final
+    class ArgumentsEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    TASK_FIELD_NUMBER: _builtins.int
+    ARGUMENTS_FIELD_NUMBER: _builtins.int
+    TIMEOUT_MS_FIELD_NUMBER: _builtins.int
+    task: _builtins.str
+    timeout_ms: _builtins.int
+    @_builtins.property
+    def arguments(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]: ...
+    def __init__(
+        self,
+        *,
+        task: _builtins.str = ...,
+        arguments: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        timeout_ms: _builtins.int | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_timeout_ms", b"_timeout_ms", "timeout_ms", b"timeout_ms"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_timeout_ms", b"_timeout_ms", "arguments", b"arguments", "task", b"task", "timeout_ms", b"timeout_ms"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__timeout_ms: _TypeAlias = _typing.Literal["timeout_ms"]  # noqa: Y015
+    _WhichOneofArgType__timeout_ms: _TypeAlias = _typing.Literal["_timeout_ms", b"_timeout_ms"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__timeout_ms) -> _WhichOneofReturnType__timeout_ms | None: ...
+
+Global___RunTask: _TypeAlias = RunTask  # noqa: Y015
+
+@_typing.final
+class CreateSchedule(_message.Message):
+    """What is absent is as the daemon has it where nothing is said."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    @_typing.final
+    class ArgumentsEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    SCHEDULE_FIELD_NUMBER: _builtins.int
+    TASK_FIELD_NUMBER: _builtins.int
+    CRON_FIELD_NUMBER: _builtins.int
+    ARGUMENTS_FIELD_NUMBER: _builtins.int
+    TIME_ZONE_FIELD_NUMBER: _builtins.int
+    JITTER_MS_FIELD_NUMBER: _builtins.int
+    OVERLAP_FIELD_NUMBER: _builtins.int
+    CATCH_UP_MS_FIELD_NUMBER: _builtins.int
+    TIMEOUT_MS_FIELD_NUMBER: _builtins.int
+    RETRIES_FIELD_NUMBER: _builtins.int
+    BACKOFF_MS_FIELD_NUMBER: _builtins.int
+    PAUSED_FIELD_NUMBER: _builtins.int
+    schedule: _builtins.str
+    task: _builtins.str
+    cron: _builtins.str
+    time_zone: _builtins.str
+    jitter_ms: _builtins.int
+    overlap: _builtins.str
+    """skip, queue or allow"""
+    catch_up_ms: _builtins.int
+    timeout_ms: _builtins.int
+    retries: _builtins.int
+    backoff_ms: _builtins.int
+    paused: _builtins.bool
+    @_builtins.property
+    def arguments(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]: ...
+    def __init__(
+        self,
+        *,
+        schedule: _builtins.str = ...,
+        task: _builtins.str = ...,
+        cron: _builtins.str = ...,
+        arguments: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        time_zone: _builtins.str | None = ...,
+        jitter_ms: _builtins.int | None = ...,
+        overlap: _builtins.str | None = ...,
+        catch_up_ms: _builtins.int | None = ...,
+        timeout_ms: _builtins.int | None = ...,
+        retries: _builtins.int | None = ...,
+        backoff_ms: _builtins.int | None = ...,
+        paused: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_backoff_ms", b"_backoff_ms", "_catch_up_ms", b"_catch_up_ms", "_jitter_ms", b"_jitter_ms", "_overlap", b"_overlap", "_retries", b"_retries", "_time_zone", b"_time_zone", "_timeout_ms", b"_timeout_ms", "backoff_ms", b"backoff_ms", "catch_up_ms", b"catch_up_ms", "jitter_ms", b"jitter_ms", "overlap", b"overlap", "retries", b"retries", "time_zone", b"time_zone", "timeout_ms", b"timeout_ms"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_backoff_ms", b"_backoff_ms", "_catch_up_ms", b"_catch_up_ms", "_jitter_ms", b"_jitter_ms", "_overlap", b"_overlap", "_retries", b"_retries", "_time_zone", b"_time_zone", "_timeout_ms", b"_timeout_ms", "arguments", b"arguments", "backoff_ms", b"backoff_ms", "catch_up_ms", b"catch_up_ms", "cron", b"cron", "jitter_ms", b"jitter_ms", "overlap", b"overlap", "paused", b"paused", "retries", b"retries", "schedule", b"schedule", "task", b"task", "time_zone", b"time_zone", "timeout_ms", b"timeout_ms"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__backoff_ms: _TypeAlias = _typing.Literal["backoff_ms"]  # noqa: Y015
+    _WhichOneofArgType__backoff_ms: _TypeAlias = _typing.Literal["_backoff_ms", b"_backoff_ms"]  # noqa: Y015
+    _WhichOneofReturnType__catch_up_ms: _TypeAlias = _typing.Literal["catch_up_ms"]  # noqa: Y015
+    _WhichOneofArgType__catch_up_ms: _TypeAlias = _typing.Literal["_catch_up_ms", b"_catch_up_ms"]  # noqa: Y015
+    _WhichOneofReturnType__jitter_ms: _TypeAlias = _typing.Literal["jitter_ms"]  # noqa: Y015
+    _WhichOneofArgType__jitter_ms: _TypeAlias = _typing.Literal["_jitter_ms", b"_jitter_ms"]  # noqa: Y015
+    _WhichOneofReturnType__overlap: _TypeAlias = _typing.Literal["overlap"]  # noqa: Y015
+    _WhichOneofArgType__overlap: _TypeAlias = _typing.Literal["_overlap", b"_overlap"]  # noqa: Y015
+    _WhichOneofReturnType__retries: _TypeAlias = _typing.Literal["retries"]  # noqa: Y015
+    _WhichOneofArgType__retries: _TypeAlias = _typing.Literal["_retries", b"_retries"]  # noqa: Y015
+    _WhichOneofReturnType__time_zone: _TypeAlias = _typing.Literal["time_zone"]  # noqa: Y015
+    _WhichOneofArgType__time_zone: _TypeAlias = _typing.Literal["_time_zone", b"_time_zone"]  # noqa: Y015
+    _WhichOneofReturnType__timeout_ms: _TypeAlias = _typing.Literal["timeout_ms"]  # noqa: Y015
+    _WhichOneofArgType__timeout_ms: _TypeAlias = _typing.Literal["_timeout_ms", b"_timeout_ms"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__backoff_ms) -> _WhichOneofReturnType__backoff_ms | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__catch_up_ms) -> _WhichOneofReturnType__catch_up_ms | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__jitter_ms) -> _WhichOneofReturnType__jitter_ms | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__overlap) -> _WhichOneofReturnType__overlap | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__retries) -> _WhichOneofReturnType__retries | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__time_zone) -> _WhichOneofReturnType__time_zone | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__timeout_ms) -> _WhichOneofReturnType__timeout_ms | None: ...
+
+Global___CreateSchedule: _TypeAlias = CreateSchedule  # noqa: Y015
+
+@_typing.final
+class EditSchedule(_message.Message):
+    """What is absent stays as it is, and so does each argument that is not named."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    @_typing.final
+    class ArgumentsEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    SCHEDULE_FIELD_NUMBER: _builtins.int
+    CRON_FIELD_NUMBER: _builtins.int
+    ARGUMENTS_FIELD_NUMBER: _builtins.int
+    TIME_ZONE_FIELD_NUMBER: _builtins.int
+    JITTER_MS_FIELD_NUMBER: _builtins.int
+    OVERLAP_FIELD_NUMBER: _builtins.int
+    CATCH_UP_MS_FIELD_NUMBER: _builtins.int
+    TIMEOUT_MS_FIELD_NUMBER: _builtins.int
+    RETRIES_FIELD_NUMBER: _builtins.int
+    BACKOFF_MS_FIELD_NUMBER: _builtins.int
+    NO_ARGUMENTS_FIELD_NUMBER: _builtins.int
+    schedule: _builtins.str
+    cron: _builtins.str
+    time_zone: _builtins.str
+    jitter_ms: _builtins.int
+    overlap: _builtins.str
+    catch_up_ms: _builtins.int
+    timeout_ms: _builtins.int
+    retries: _builtins.int
+    backoff_ms: _builtins.int
+    @_builtins.property
+    def arguments(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]: ...
+    @_builtins.property
+    def no_arguments(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """that are not given any more"""
+
+    def __init__(
+        self,
+        *,
+        schedule: _builtins.str = ...,
+        cron: _builtins.str | None = ...,
+        arguments: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        time_zone: _builtins.str | None = ...,
+        jitter_ms: _builtins.int | None = ...,
+        overlap: _builtins.str | None = ...,
+        catch_up_ms: _builtins.int | None = ...,
+        timeout_ms: _builtins.int | None = ...,
+        retries: _builtins.int | None = ...,
+        backoff_ms: _builtins.int | None = ...,
+        no_arguments: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_backoff_ms", b"_backoff_ms", "_catch_up_ms", b"_catch_up_ms", "_cron", b"_cron", "_jitter_ms", b"_jitter_ms", "_overlap", b"_overlap", "_retries", b"_retries", "_time_zone", b"_time_zone", "_timeout_ms", b"_timeout_ms", "backoff_ms", b"backoff_ms", "catch_up_ms", b"catch_up_ms", "cron", b"cron", "jitter_ms", b"jitter_ms", "overlap", b"overlap", "retries", b"retries", "time_zone", b"time_zone", "timeout_ms", b"timeout_ms"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_backoff_ms", b"_backoff_ms", "_catch_up_ms", b"_catch_up_ms", "_cron", b"_cron", "_jitter_ms", b"_jitter_ms", "_overlap", b"_overlap", "_retries", b"_retries", "_time_zone", b"_time_zone", "_timeout_ms", b"_timeout_ms", "arguments", b"arguments", "backoff_ms", b"backoff_ms", "catch_up_ms", b"catch_up_ms", "cron", b"cron", "jitter_ms", b"jitter_ms", "no_arguments", b"no_arguments", "overlap", b"overlap", "retries", b"retries", "schedule", b"schedule", "time_zone", b"time_zone", "timeout_ms", b"timeout_ms"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__backoff_ms: _TypeAlias = _typing.Literal["backoff_ms"]  # noqa: Y015
+    _WhichOneofArgType__backoff_ms: _TypeAlias = _typing.Literal["_backoff_ms", b"_backoff_ms"]  # noqa: Y015
+    _WhichOneofReturnType__catch_up_ms: _TypeAlias = _typing.Literal["catch_up_ms"]  # noqa: Y015
+    _WhichOneofArgType__catch_up_ms: _TypeAlias = _typing.Literal["_catch_up_ms", b"_catch_up_ms"]  # noqa: Y015
+    _WhichOneofReturnType__cron: _TypeAlias = _typing.Literal["cron"]  # noqa: Y015
+    _WhichOneofArgType__cron: _TypeAlias = _typing.Literal["_cron", b"_cron"]  # noqa: Y015
+    _WhichOneofReturnType__jitter_ms: _TypeAlias = _typing.Literal["jitter_ms"]  # noqa: Y015
+    _WhichOneofArgType__jitter_ms: _TypeAlias = _typing.Literal["_jitter_ms", b"_jitter_ms"]  # noqa: Y015
+    _WhichOneofReturnType__overlap: _TypeAlias = _typing.Literal["overlap"]  # noqa: Y015
+    _WhichOneofArgType__overlap: _TypeAlias = _typing.Literal["_overlap", b"_overlap"]  # noqa: Y015
+    _WhichOneofReturnType__retries: _TypeAlias = _typing.Literal["retries"]  # noqa: Y015
+    _WhichOneofArgType__retries: _TypeAlias = _typing.Literal["_retries", b"_retries"]  # noqa: Y015
+    _WhichOneofReturnType__time_zone: _TypeAlias = _typing.Literal["time_zone"]  # noqa: Y015
+    _WhichOneofArgType__time_zone: _TypeAlias = _typing.Literal["_time_zone", b"_time_zone"]  # noqa: Y015
+    _WhichOneofReturnType__timeout_ms: _TypeAlias = _typing.Literal["timeout_ms"]  # noqa: Y015
+    _WhichOneofArgType__timeout_ms: _TypeAlias = _typing.Literal["_timeout_ms", b"_timeout_ms"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__backoff_ms) -> _WhichOneofReturnType__backoff_ms | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__catch_up_ms) -> _WhichOneofReturnType__catch_up_ms | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__cron) -> _WhichOneofReturnType__cron | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__jitter_ms) -> _WhichOneofReturnType__jitter_ms | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__overlap) -> _WhichOneofReturnType__overlap | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__retries) -> _WhichOneofReturnType__retries | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__time_zone) -> _WhichOneofReturnType__time_zone | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__timeout_ms) -> _WhichOneofReturnType__timeout_ms | None: ...
+
+Global___EditSchedule: _TypeAlias = EditSchedule  # noqa: Y015
+
+@_typing.final
+class RemoveSchedule(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SCHEDULE_FIELD_NUMBER: _builtins.int
+    schedule: _builtins.str
+    def __init__(
+        self,
+        *,
+        schedule: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["schedule", b"schedule"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RemoveSchedule: _TypeAlias = RemoveSchedule  # noqa: Y015
+
+@_typing.final
+class PauseSchedule(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SCHEDULE_FIELD_NUMBER: _builtins.int
+    schedule: _builtins.str
+    def __init__(
+        self,
+        *,
+        schedule: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["schedule", b"schedule"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PauseSchedule: _TypeAlias = PauseSchedule  # noqa: Y015
+
+@_typing.final
+class ResumeSchedule(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SCHEDULE_FIELD_NUMBER: _builtins.int
+    schedule: _builtins.str
+    def __init__(
+        self,
+        *,
+        schedule: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["schedule", b"schedule"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ResumeSchedule: _TypeAlias = ResumeSchedule  # noqa: Y015
 
 @_typing.final
 class PlanRequest(_message.Message):

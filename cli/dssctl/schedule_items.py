@@ -1,0 +1,241 @@
+"""How schedules, their runs, due times and tasks are shown.
+
+Invariant: an item has the same fields wherever it is printed; only the columns of tables differ.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from dss_core.times import text_of_span
+from dssctl.operation_items import APPLIED_KIND, operation_item
+from dssctl.output import Column, Instant, Item, Kind, Section, show_one
+from dssctl.settings import Settings
+
+if TYPE_CHECKING:
+    from dss_client import DueTime, Operation, Schedule, ScheduleRun, Task, TaskArgument
+
+_RUN_STYLES = {
+    "done": "green",
+    "running": "yellow",
+    "retrying": "yellow",
+    "queued": "yellow",
+    "failed": "bold red",
+    "timed-out": "bold red",
+    "interrupted": "bold red",
+}
+
+
+def _span(field: str, header: str, *, wide: bool = False) -> Column:
+    def cell(item: Item, _now_us: int) -> str:
+        value = item[field]
+        return text_of_span(value) if isinstance(value, int) else "-"
+
+    return Column(field, header, right=True, cell=cell, wide=wide)
+
+
+def _ahead(field: str, header: str) -> Column:
+    """How long until a moment."""
+
+    def cell(item: Item, now_us: int) -> str:
+        value = item[field]
+        if not isinstance(value, Instant):
+            return "-"
+        return text_of_span(max(0, value.us - now_us) // 1_000_000 * 1_000)
+
+    return Column(field, header, right=True, cell=cell)
+
+
+def _at(field: str, header: str, *, wide: bool = False) -> Column:
+    def cell(item: Item, _now_us: int) -> str:
+        value = item[field]
+        return value.rfc3339() if isinstance(value, Instant) else "-"
+
+    return Column(field, header, cell=cell, wide=wide)
+
+
+def _cron(item: Item, _now_us: int) -> str:
+    return f"{item['cron']} ({item['time_zone']})"
+
+
+def _last(item: Item, now_us: int) -> str:
+    last = item["last"]
+    if not isinstance(last, Mapping):
+        return "-"
+    ended = last["ended_at"]
+    return f"{last['state']} {ended.age(now_us)} ago" if isinstance(ended, Instant) else "-"
+
+
+_NAME, _TASK, _CRON, _STATE, _NEXT, _LAST = (
+    Column("name", "NAME"),
+    Column("task", "TASK"),
+    Column("cron", "CRON", cell=_cron),
+    Column("state", "STATE", styles={"paused": "yellow", **_RUN_STYLES}),
+    _ahead("next_at", "NEXT-IN"),
+    Column("last", "LAST", cell=_last),
+)
+_RULES = (
+    Column("arguments", "ARGUMENTS", cell=lambda item, _now_us: _given(item), wide=True),
+    _span("jitter_ms", "JITTER", wide=True),
+    Column("overlap", "OVERLAP", wide=True),
+    _span("catch_up_ms", "CATCH-UP", wide=True),
+    _span("timeout_ms", "TIMEOUT", wide=True),
+    Column("retries", "RETRIES", right=True, wide=True),
+    _span("backoff_ms", "BACKOFF", wide=True),
+    Column("revision", "REVISION", right=True, wide=True),
+)
+
+SCHEDULE_KIND = Kind(
+    "Schedule",
+    (_NAME, _TASK, _CRON, _STATE, _NEXT, _LAST, *_RULES, Column("created_at", "AGE", wide=True)),
+    lambda item: str(item["name"]),
+)
+
+RUN_KIND = Kind(
+    "ScheduleRun",
+    (
+        Column("run", "RUN", right=True),
+        Column("state", "STATE", styles=_RUN_STYLES),
+        Column("cause", "CAUSE"),
+        _at("due_at", "DUE"),
+        Column("started_at", "AGE", right=True),
+        _span("took_ms", "TOOK"),
+        Column("attempt", "ATTEMPT", right=True),
+        Column("operation", "OPERATION", right=True),
+        Column("failure", "FAILURE"),
+        Column("count", "COUNT", right=True, wide=True),
+        _at("retry_at", "RETRY-AT", wide=True),
+        Column("output", "OUTPUT", wide=True),
+    ),
+    lambda item: str(item["run"]),
+)
+
+TASK_RUN_KIND = Kind(
+    "Operation",
+    tuple(column for column in APPLIED_KIND.columns if column.field != "streams_done"),
+    APPLIED_KIND.identity,
+)
+"""An operation that ran a task: it has no streams."""
+
+DUE_KIND = Kind(
+    "DueTime",
+    (
+        _at("at", "DUE"),
+        Column("local", "LOCAL"),
+        _ahead("at", "IN"),
+        _span("delay_ms", "JITTER"),
+    ),
+    lambda item: str(item["local"]),
+)
+
+TASK_KIND = Kind(
+    "Task",
+    (
+        Column("name", "TASK"),
+        Column("arguments", "ARGUMENTS", cell=lambda item, _now_us: _names(item)),
+        Column("meaning", "MEANING"),
+        Column("alone", "ALONE", wide=True),
+    ),
+    lambda item: str(item["name"]),
+)
+
+ARGUMENT_KIND = Kind(
+    "TaskArgument",
+    (Column("name", "ARGUMENT"), Column("default", "DEFAULT"), Column("meaning", "MEANING")),
+    lambda item: str(item["name"]),
+)
+
+
+def schedule_item(schedule: "Schedule") -> Item:
+    """A schedule as the renderer takes it."""
+    next_ms = schedule.next_at_ms
+    return {
+        "name": schedule.name,
+        "task": schedule.task,
+        "arguments": dict(schedule.arguments),
+        "cron": schedule.cron,
+        "time_zone": schedule.time_zone,
+        "state": schedule.state,
+        "paused": schedule.paused,
+        "next_at": Instant.of_ms(next_ms) if next_ms is not None else None,
+        "unended": [run_item(run) for run in schedule.unended],
+        "last": run_item(schedule.last) if schedule.last else None,
+        "jitter_ms": schedule.jitter_ms,
+        "overlap": schedule.overlap,
+        "catch_up_ms": schedule.catch_up_ms,
+        "timeout_ms": schedule.timeout_ms,
+        "retries": schedule.retries,
+        "backoff_ms": schedule.backoff_ms,
+        "created_at": Instant.of_ms(schedule.created_at_ms),
+        "revision": schedule.revision,
+    }
+
+
+def run_item(run: "ScheduleRun") -> Item:
+    """A run as the renderer takes it."""
+    took_ms = None
+    if run.started_at_ms is not None and run.ended_at_ms is not None:
+        took_ms = max(0, run.ended_at_ms - run.started_at_ms)
+    return {
+        "run": run.run,
+        "state": run.state,
+        "cause": run.cause,
+        "due_at": Instant.of_ms(run.due_at_ms),
+        "started_at": _instant(run.started_at_ms),
+        "ended_at": _instant(run.ended_at_ms),
+        "took_ms": took_ms,
+        "retry_at": _instant(run.retry_at_ms),
+        "attempt": run.attempt or None,
+        "operation": run.operation or None,
+        "failure": run.failure or None,
+        "count": run.count,
+        "output": run.output.split("\n") if run.output else [],
+    }
+
+
+def show_task_run(settings: Settings, operation: "Operation") -> None:
+    """Print the operation that ran a task, and what it said."""
+    item = operation_item(operation)
+    after = item["after"]
+    said = after.get("output") if isinstance(after, Mapping) else None
+    sections = [Section("output")] if said else []
+    show_one(settings, TASK_RUN_KIND, {**item, "output": said or []}, sections)
+
+
+def due_item(due: "DueTime") -> Item:
+    """A due time as the renderer takes it."""
+    return {"at": Instant.of_ms(due.at_ms), "local": due.local, "delay_ms": due.delay_ms}
+
+
+def task_item(task: "Task") -> Item:
+    """A task as the renderer takes it."""
+    return {
+        "name": task.name,
+        "meaning": task.meaning,
+        "alone": task.alone,
+        "arguments": [_argument_item(each) for each in task.arguments],
+    }
+
+
+def _argument_item(argument: "TaskArgument") -> Item:
+    return {
+        "name": argument.name,
+        "meaning": argument.meaning,
+        "default": argument.default or None,
+    }
+
+
+def _instant(ms: int | None) -> Instant | None:
+    return None if ms is None else Instant.of_ms(ms)
+
+
+def _given(item: Item) -> str:
+    arguments = item["arguments"]
+    assert isinstance(arguments, Mapping)
+    return " ".join(f"{name}={value}" for name, value in arguments.items()) or "-"
+
+
+def _names(item: Item) -> str:
+    arguments = item["arguments"]
+    assert isinstance(arguments, Sequence)
+    names = (str(each["name"]) for each in arguments if isinstance(each, Mapping))
+    return ", ".join(names) or "-"

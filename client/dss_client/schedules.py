@@ -1,0 +1,235 @@
+"""What the daemon does by the clock: schedules, their runs, and the tasks that there are.
+
+Schedules are made and changed by `Operations.apply` of `CreateSchedule` and its like. Invariant:
+frozen values out; no wire message leaves this module.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dss_client.limits import CALL_TIMEOUT_S
+
+if TYPE_CHECKING:
+    from dss_api.v1 import schedules_pb2
+    from dss_client._connection import Connection
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleRun:
+    """A run of a schedule, or due times that were not run."""
+
+    run: int
+    due_at_ms: int
+    cause: str
+    """``cron``, ``catch-up`` or ``operator``."""
+    state: str
+    """``queued``, ``running``, ``retrying``, ``done``, ``failed``, ``timed-out``, ``interrupted``
+    or ``skipped``."""
+    attempt: int
+    started_at_ms: int | None
+    ended_at_ms: int | None
+    retry_at_ms: int | None
+    """When the next attempt begins."""
+    operation: int
+    """Of the latest attempt; 0: none."""
+    output: str
+    failure: str
+    """Why it failed, or was skipped; empty where it did not."""
+    count: int
+    """Of due times that it stands for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """A task that the daemon runs by the clock."""
+
+    name: str
+    task: str
+    arguments: Mapping[str, str]
+    cron: str
+    time_zone: str
+    jitter_ms: int
+    overlap: str
+    """``skip``, ``queue`` or ``allow``."""
+    catch_up_ms: int
+    timeout_ms: int
+    retries: int
+    backoff_ms: int
+    paused: bool
+    created_at_ms: int
+    revision: int
+    state: str
+    """``running``, ``retrying``, ``queued``, ``paused`` or ``idle``."""
+    next_at_ms: int | None
+    """None where it is paused."""
+    unended: tuple[ScheduleRun, ...]
+    last: ScheduleRun | None
+    """The newest run that ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleDescription:
+    """A schedule, when it is due, and what became of its runs."""
+
+    schedule: Schedule
+    next_ms: tuple[int, ...]
+    runs: tuple[ScheduleRun, ...]
+    """Those that are kept, the newest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class DueTime:
+    """When a schedule is due."""
+
+    at_ms: int
+    local: str
+    """On the wall in its time zone, RFC 3339."""
+    delay_ms: int
+    """How much later the run begins, by the jitter."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskArgument:
+    """What a task may be given."""
+
+    name: str
+    meaning: str
+    default: str
+    """Where it is not given; may be empty."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What the daemon can do by the clock, or at once."""
+
+    name: str
+    meaning: str
+    alone: bool
+    """A second run beside the first is refused."""
+    arguments: tuple[TaskArgument, ...]
+
+
+class Schedules:
+    """The schedules of a daemon; reached as ``client.schedules``."""
+
+    def __init__(self, connection: "Connection") -> None:
+        self._connection = connection
+
+    async def list(self) -> tuple[Schedule, ...]:
+        """Every schedule, by name."""
+        from dss_api.v1 import schedules_pb2
+
+        request = schedules_pb2.ListSchedulesRequest()
+        call = self._connection.schedules.List(request, timeout=CALL_TIMEOUT_S)
+        reply = await self._connection.answer(call)
+        return tuple(map(schedule_from_wire, reply.schedules))
+
+    async def describe(self, name: str) -> ScheduleDescription:
+        """One schedule, when it is due, and its runs.
+
+        Raises:
+            ScheduleNotFound: there is none of this name.
+        """
+        from dss_api.v1 import schedules_pb2
+
+        request = schedules_pb2.DescribeScheduleRequest(name=name)
+        call = self._connection.schedules.Describe(request, timeout=CALL_TIMEOUT_S)
+        reply = await self._connection.answer(call)
+        return ScheduleDescription(
+            schedule_from_wire(reply.schedule),
+            tuple(reply.next_ms),
+            tuple(map(run_from_wire, reply.runs)),
+        )
+
+    async def preview(
+        self, name: str = "", *, cron: str = "", time_zone: str = "", count: int = 5
+    ) -> tuple[DueTime, ...]:
+        """When a schedule is due next, or else a cron expression in a time zone.
+
+        Raises:
+            ScheduleNotFound, IllegalCron, IllegalTimeZone, IllegalArgument: it cannot be said.
+        """
+        from dss_api.v1 import schedules_pb2
+
+        request = schedules_pb2.PreviewScheduleRequest(
+            name=name, cron=cron, time_zone=time_zone, count=count
+        )
+        call = self._connection.schedules.Preview(request, timeout=CALL_TIMEOUT_S)
+        reply = await self._connection.answer(call)
+        return tuple(DueTime(each.at_ms, each.local, each.delay_ms) for each in reply.times)
+
+    async def trigger(self, name: str) -> ScheduleRun:
+        """Run it now, whether it is paused or not; returns once the run has its operation.
+
+        Raises:
+            ScheduleNotFound: there is none of this name.
+            ScheduleBusy: it has a run that has not ended, and none may run beside it.
+        """
+        from dss_api.v1 import schedules_pb2
+
+        request = schedules_pb2.TriggerScheduleRequest(name=name)
+        call = self._connection.schedules.Trigger(request, timeout=CALL_TIMEOUT_S)
+        return run_from_wire(await self._connection.answer(call))
+
+    async def tasks(self) -> tuple[Task, ...]:
+        """What the daemon can do by the clock, by name."""
+        from dss_api.v1 import schedules_pb2
+
+        request = schedules_pb2.ListTasksRequest()
+        call = self._connection.schedules.Tasks(request, timeout=CALL_TIMEOUT_S)
+        reply = await self._connection.answer(call)
+        return tuple(
+            Task(
+                task.name,
+                task.meaning,
+                task.alone,
+                tuple(
+                    TaskArgument(each.name, each.meaning, each.default_value)
+                    for each in task.arguments
+                ),
+            )
+            for task in reply.tasks
+        )
+
+
+def schedule_from_wire(schedule: "schedules_pb2.Schedule") -> Schedule:
+    """A schedule as a value of our own."""
+    return Schedule(
+        name=schedule.name,
+        task=schedule.task,
+        arguments=dict(schedule.arguments),
+        cron=schedule.cron,
+        time_zone=schedule.time_zone,
+        jitter_ms=schedule.jitter_ms,
+        overlap=schedule.overlap,
+        catch_up_ms=schedule.catch_up_ms,
+        timeout_ms=schedule.timeout_ms,
+        retries=schedule.retries,
+        backoff_ms=schedule.backoff_ms,
+        paused=schedule.paused,
+        created_at_ms=schedule.created_at_ms,
+        revision=schedule.revision,
+        state=schedule.state,
+        next_at_ms=schedule.next_at_ms if schedule.HasField("next_at_ms") else None,
+        unended=tuple(map(run_from_wire, schedule.unended)),
+        last=run_from_wire(schedule.last) if schedule.HasField("last") else None,
+    )
+
+
+def run_from_wire(run: "schedules_pb2.ScheduleRun") -> ScheduleRun:
+    """A run as a value of our own."""
+    return ScheduleRun(
+        run=run.run,
+        due_at_ms=run.due_at_ms,
+        cause=run.cause,
+        state=run.state,
+        attempt=run.attempt,
+        started_at_ms=run.started_at_ms if run.HasField("started_at_ms") else None,
+        ended_at_ms=run.ended_at_ms if run.HasField("ended_at_ms") else None,
+        retry_at_ms=run.retry_at_ms if run.HasField("retry_at_ms") else None,
+        operation=run.operation,
+        output=run.output,
+        failure=run.failure,
+        count=run.count,
+    )

@@ -1,0 +1,1 @@
+"""Decides when the task of a schedule runs."""

@@ -1,0 +1,138 @@
+"""The servicer of `Schedules`: decodes, asks the schedules, encodes."""
+
+from itertools import islice
+from typing import Any
+
+import grpc.aio
+
+from dss_api.v1 import schedules_pb2, schedules_pb2_grpc
+from dss_core.errors import IllegalArgument
+from dssd.schedules.cron import fire_times
+from dssd.schedules.definitions import arguments_of, times_of
+from dssd.schedules.due import delay_ms
+from dssd.schedules.limits import PREVIEWED_MAX, TIMES_DESCRIBED
+from dssd.schedules.schedules import Schedules
+from dssd.schedules.tasks.model import Task, Tasks
+from dssd.schedules.views import ScheduleView
+from dssd.store.rows import ScheduleRunRow
+
+Context = grpc.aio.ServicerContext[Any, Any]
+
+
+class SchedulesServicer(schedules_pb2_grpc.SchedulesServicer):
+    """Serves what operators ask of schedules and tasks."""
+
+    def __init__(self, schedules: Schedules, tasks: Tasks) -> None:
+        self._schedules = schedules
+        self._tasks = tasks
+
+    async def List(
+        self, request: schedules_pb2.ListSchedulesRequest, context: Context
+    ) -> schedules_pb2.ListSchedulesReply:
+        """How all of them stand."""
+        views = map(schedule_message, self._schedules.views())
+        return schedules_pb2.ListSchedulesReply(schedules=views)
+
+    async def Describe(
+        self, request: schedules_pb2.DescribeScheduleRequest, context: Context
+    ) -> schedules_pb2.ScheduleDescription:
+        """How one stands, when it is due, and its runs."""
+        view = self._schedules.view(request.name)
+        runs = await self._schedules.runs(request.name)
+        due = times_of(view.row).following(self._schedules.now_ms())
+        return schedules_pb2.ScheduleDescription(
+            schedule=schedule_message(view),
+            next_ms=islice(due, 0 if view.row.paused else TIMES_DESCRIBED),
+            runs=map(run_message, runs),
+        )
+
+    async def Preview(
+        self, request: schedules_pb2.PreviewScheduleRequest, context: Context
+    ) -> schedules_pb2.PreviewScheduleReply:
+        """When a schedule, or a cron expression, is due."""
+        if not 0 < request.count <= PREVIEWED_MAX:
+            raise IllegalArgument(argument=f"count {request.count}", rule=f"1 to {PREVIEWED_MAX}")
+        row = self._schedules.view(request.name).row if request.name else None
+        time_zone = row.time_zone if row else request.time_zone or "UTC"
+        times = fire_times(row.cron if row else request.cron, time_zone)
+        found = islice(times.following(self._schedules.now_ms()), request.count)
+        return schedules_pb2.PreviewScheduleReply(
+            time_zone=time_zone,
+            times=[
+                schedules_pb2.PreviewedTime(
+                    at_ms=at_ms,
+                    local=times.local(at_ms),
+                    delay_ms=delay_ms(row, at_ms) if row else 0,
+                )
+                for at_ms in found
+            ],
+        )
+
+    async def Trigger(
+        self, request: schedules_pb2.TriggerScheduleRequest, context: Context
+    ) -> schedules_pb2.ScheduleRun:
+        """Run a schedule now."""
+        return run_message(await self._schedules.trigger(request.name))
+
+    async def Tasks(
+        self, request: schedules_pb2.ListTasksRequest, context: Context
+    ) -> schedules_pb2.ListTasksReply:
+        """What the daemon can do by the clock."""
+        return schedules_pb2.ListTasksReply(tasks=map(_task_message, self._tasks))
+
+
+def schedule_message(view: ScheduleView) -> schedules_pb2.Schedule:
+    """A schedule on the wire."""
+    row = view.row
+    return schedules_pb2.Schedule(
+        name=row.name,
+        task=row.task,
+        arguments=arguments_of(row),
+        cron=row.cron,
+        time_zone=row.time_zone,
+        jitter_ms=row.jitter_ms,
+        overlap=row.overlap,
+        catch_up_ms=row.catch_up_ms,
+        timeout_ms=row.timeout_ms,
+        retries=row.retries,
+        backoff_ms=row.backoff_ms,
+        paused=row.paused,
+        created_at_ms=row.created_at_ms,
+        revision=row.revision,
+        state=view.state,
+        next_at_ms=view.next_ms,
+        unended=map(run_message, view.unended),
+        last=run_message(view.last) if view.last else None,
+    )
+
+
+def run_message(row: ScheduleRunRow) -> schedules_pb2.ScheduleRun:
+    """A run on the wire."""
+    return schedules_pb2.ScheduleRun(
+        run=row.run,
+        due_at_ms=row.due_ms,
+        cause=row.cause,
+        state=row.state,
+        attempt=row.attempt,
+        started_at_ms=row.started_at_ms,
+        ended_at_ms=row.ended_at_ms,
+        retry_at_ms=row.retry_at_ms,
+        operation=row.operation,
+        output=row.output,
+        failure=row.failure,
+        count=row.count,
+    )
+
+
+def _task_message(task: Task) -> schedules_pb2.TaskSummary:
+    return schedules_pb2.TaskSummary(
+        name=task.name,
+        meaning=task.meaning,
+        alone=task.alone,
+        arguments=[
+            schedules_pb2.TaskArgument(
+                name=each.name, meaning=each.meaning, default_value=each.default
+            )
+            for each in task.arguments
+        ],
+    )

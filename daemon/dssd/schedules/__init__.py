@@ -1,0 +1,1 @@
+"""Tasks that the daemon runs by the clock, or because somebody asks."""

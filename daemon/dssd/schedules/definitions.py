@@ -1,0 +1,140 @@
+"""What a schedule is: its row, checked, and what a change makes of it.
+
+Invariant: a row that leaves this module can be run: its times come, its task is there and takes its
+arguments, and every number is within its bounds.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import islice, pairwise
+from typing import Any
+
+from dss_core.errors import IllegalArgument
+from dss_core.filters import check_name
+from dss_core.times import text_of_span
+from dssd.machines.scheduling.limits import SCHEDULE_RETRY_MS_MAX
+from dssd.machines.scheduling.machine import Overlap, Rules
+from dssd.operations.changes import CreateSchedule, EditSchedule
+from dssd.schedules.cron import FireTimes, fire_times
+from dssd.schedules.limits import (
+    BACKOFF_MS,
+    BACKOFF_MS_MIN,
+    CATCH_UP_MS,
+    CATCH_UP_MS_MAX,
+    JITTER_LOOKED_AT,
+    JITTER_MS_MAX,
+    RETRIES_MAX,
+    RUN_TIMEOUT_MS,
+    RUN_TIMEOUT_MS_MAX,
+    RUN_TIMEOUT_MS_MIN,
+)
+from dssd.schedules.tasks.model import Tasks
+from dssd.store.rows import ScheduleRow
+
+FIELDS = (
+    "cron", "time_zone", "jitter_ms", "overlap", "catch_up_ms", "timeout_ms", "retries",
+    "backoff_ms",
+)  # fmt: skip
+"""What an edit may change, beside the arguments of the task."""
+
+_DEFAULTS: Mapping[str, Any] = {
+    "time_zone": "UTC",
+    "jitter_ms": 0,
+    "overlap": Overlap.SKIP.value,
+    "catch_up_ms": CATCH_UP_MS,
+    "timeout_ms": RUN_TIMEOUT_MS,
+    "retries": 0,
+    "backoff_ms": BACKOFF_MS,
+}
+
+_BOUNDS: Mapping[str, tuple[int, int]] = {
+    "jitter_ms": (0, JITTER_MS_MAX),
+    "catch_up_ms": (0, CATCH_UP_MS_MAX),
+    "timeout_ms": (RUN_TIMEOUT_MS_MIN, RUN_TIMEOUT_MS_MAX),
+    "retries": (0, RETRIES_MAX),
+    "backoff_ms": (BACKOFF_MS_MIN, SCHEDULE_RETRY_MS_MAX),
+}
+
+
+def made(change: CreateSchedule, schedule_id: int, now_ms: int) -> ScheduleRow:
+    """The row of a new schedule, not checked yet."""
+    fields = {name: getattr(change, name) for name in FIELDS}
+    given = {name: value for name, value in fields.items() if value is not None}
+    return ScheduleRow(
+        name=change.schedule,
+        schedule_id=schedule_id,
+        task=change.task,
+        arguments=json.dumps(dict(change.arguments), sort_keys=True),
+        paused=change.paused,
+        since_ms=now_ms,
+        created_at_ms=now_ms,
+        **{**_DEFAULTS, **given},
+    )
+
+
+def wanted(row: ScheduleRow, change: EditSchedule) -> dict[str, Any]:
+    """The fields that an edit names, as they are to be."""
+    fields = {name: getattr(change, name) for name in FIELDS}
+    named = {name: value for name, value in fields.items() if value is not None}
+    if change.arguments or change.no_arguments:
+        arguments = {**arguments_of(row), **dict(change.arguments)}
+        for name in change.no_arguments:
+            arguments.pop(name, None)
+        named["arguments"] = json.dumps(arguments, sort_keys=True)
+    return named
+
+
+def edited(row: ScheduleRow, fields: Mapping[str, Any], now_ms: int) -> ScheduleRow:
+    """The row with other fields. Due times before other times, or before a resume, do not count."""
+    again = fields.keys() & {"cron", "time_zone", "jitter_ms"} or fields.get("paused") is False
+    since_ms = now_ms if again else row.since_ms
+    return replace(row, **fields, since_ms=since_ms, revision=row.revision + 1)
+
+
+def checked(row: ScheduleRow, tasks: Tasks) -> ScheduleRow:
+    """The row, which can be run.
+
+    Raises:
+        IllegalName, IllegalCron, IllegalTimeZone, IllegalArgument, TaskNotFound: it cannot.
+    """
+    check_name(row.name)
+    tasks.get(row.task).given(arguments_of(row))
+    if row.overlap not in list(Overlap):
+        raise IllegalArgument(argument=f"overlap {row.overlap}", rule="it is skip, queue or allow")
+    for name, (low, high) in _BOUNDS.items():
+        value = getattr(row, name)
+        if not low <= value <= high:
+            raise IllegalArgument(argument=f"{name} {value}", rule=f"it is {low} to {high}")
+    _check_jitter(row, times_of(row))
+    return row
+
+
+def times_of(row: ScheduleRow) -> FireTimes:
+    """When it is due, its jitter aside."""
+    return fire_times(row.cron, row.time_zone)
+
+
+def rules_of(row: ScheduleRow) -> Rules:
+    """What its machine goes by."""
+    return Rules(
+        overlap=Overlap(row.overlap),
+        catch_up_ms=row.catch_up_ms,
+        timeout_ms=row.timeout_ms,
+        retries=row.retries,
+        backoff_ms=row.backoff_ms,
+    )
+
+
+def arguments_of(row: ScheduleRow) -> dict[str, str]:
+    """The arguments of its task."""
+    arguments: dict[str, str] = json.loads(row.arguments)
+    return arguments
+
+
+def _check_jitter(row: ScheduleRow, times: FireTimes) -> None:
+    due = list(islice(times.following(row.since_ms), JITTER_LOOKED_AT))
+    nearest = min((later - sooner for sooner, later in pairwise(due)), default=row.jitter_ms + 1)
+    if row.jitter_ms >= nearest:
+        rule = f"it is shorter than the {text_of_span(nearest)} between due times"
+        raise IllegalArgument(argument=f"jitter {text_of_span(row.jitter_ms)}", rule=rule)

@@ -1,0 +1,58 @@
+"""Which due times have come, each with the delay that the jitter gives it.
+
+Invariant: a due time has the same delay whenever it is asked for, so a daemon that starts anew
+finds what the one before it waited for. The cost is bounded however long nobody looked.
+"""
+
+import xxhash
+
+from dssd.machines.scheduling.machine import Due
+from dssd.schedules.cron import FireTimes
+from dssd.schedules.limits import DUE_LISTED_MAX
+from dssd.store.rows import ScheduleRow
+
+
+def delay_ms(row: ScheduleRow, at_ms: int) -> int:
+    """How much later than due a run is to begin."""
+    if not row.jitter_ms:
+        return 0
+    return xxhash.xxh64_intdigest(b"%d:%d" % (row.schedule_id, at_ms)) % row.jitter_ms
+
+
+def next_due(row: ScheduleRow, times: FireTimes, after_ms: int) -> Due | None:
+    """The first due time behind an instant."""
+    at_ms = times.next_ms(after_ms)
+    return None if at_ms is None else Due(at_ms, delay_ms(row, at_ms))
+
+
+def come(
+    row: ScheduleRow, times: FireTimes, after_ms: int, wall_ms: int
+) -> tuple[tuple[Due, ...], bool]:
+    """The due times in ``(after, now]`` whose delays are over, and whether some are left out."""
+    found = times.between(after_ms, wall_ms, DUE_LISTED_MAX)
+    more = False
+    if len(found) == DUE_LISTED_MAX:
+        latest = _latest(times, found[-1], wall_ms)
+        more = latest is not None
+        found = found if latest is None else [*found[1:], latest]
+    come_ = [Due(at_ms, delay_ms(row, at_ms)) for at_ms in found]
+    while come_ and sum(come_[-1]) > wall_ms:
+        come_.pop()
+    return tuple(come_), more
+
+
+def _latest(times: FireTimes, after_ms: int, wall_ms: int) -> int | None:
+    """The last due time in ``(after, now]``, halving where it may lie."""
+    low_ms, high_ms = after_ms, wall_ms
+    latest: int | None = None
+    while (at_ms := times.next_ms(low_ms)) is not None and at_ms <= wall_ms:
+        latest = at_ms
+        if high_ms - at_ms <= 1:
+            break
+        middle_ms = (at_ms + high_ms) // 2
+        found = times.next_ms(middle_ms)
+        if found is not None and found <= wall_ms:
+            low_ms = middle_ms
+        else:
+            low_ms, high_ms = at_ms, middle_ms
+    return latest

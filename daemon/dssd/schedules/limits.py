@@ -1,0 +1,95 @@
+"""Every bound of schedules and tasks, with its unit last and its reason."""
+
+SCHEDULES_MAX = 100
+"""Their rows, and the 50 latest runs of each with outputs: 25 MB of the store at most."""
+
+RUNS_KEPT_MAX = 50
+"""Of one schedule, those that ended: seven weeks of a nightly one."""
+
+RUN_OUTPUT_BYTES_MAX = 4_096
+"""What is kept of what a run said: its first lines and its last ones, as many as fit."""
+
+RUN_OUTPUT_LINES_MAX = 200
+"""Lines that a run holds while it goes on: some 20 KB."""
+
+OUTPUT_LINE_BYTES_MAX = 400
+"""A longer line is cut: one line must not take all of what is kept."""
+
+SCHEDULE_LOOK_S = 5.0
+"""The clock is looked at so often at least, so that one that was set is noticed. A run is due for a
+minute before it counts as caught up."""
+
+SCHEDULE_LOOK_S_MIN = 0.02
+"""And no oftener, whatever is due."""
+
+SCHEDULE_RETRY_S = 5.0
+"""When a decision is tried again that could not be stored. A full disk is not emptied sooner."""
+
+DUE_LISTED_MAX = 64
+"""Due times that are counted one by one after a daemon that was down; of more, the latest counts,
+and that there were more."""
+
+FIRE_YEARS_MAX = 9
+"""A cron expression that names no day for so long never fires: the longest wait is for the 29th of
+February over the year 2100."""
+
+SHIFT_MS_MAX = 3 * 3_600 * 1_000
+"""Clocks that are moved for daylight saving are moved by less: times this near to a change of the
+offset are looked at one by one."""
+
+PREVIEWED_MAX = 100
+"""Due times in one answer."""
+
+JITTER_MS_MAX = 24 * 3_600 * 1_000
+"""Work that is spread over more than a day has no schedule any more."""
+
+JITTER_LOOKED_AT = 32
+"""Due times whose distances bound the jitter: it must be shorter than the shortest of them."""
+
+CATCH_UP_MS = 10 * 60 * 1_000
+"""How late a run may begin where nothing is said: a restart, or an update of the machine."""
+
+CATCH_UP_MS_MAX = 31 * 24 * 3_600 * 1_000
+"""A run that is a month late is another run."""
+
+RUN_TIMEOUT_MS = 3_600 * 1_000
+"""Of one attempt, where nothing is said."""
+
+RUN_TIMEOUT_MS_MIN = 1_000
+"""A shorter one stops what has hardly begun."""
+
+RUN_TIMEOUT_MS_MAX = 7 * 24 * 3_600 * 1_000
+"""The scrub of a large log takes days; nothing takes a week."""
+
+RETRIES_MAX = 10
+"""With doubling pauses that is half a day; then a person should look."""
+
+BACKOFF_MS = 60 * 1_000
+"""Before the first retry, where nothing is said."""
+
+BACKOFF_MS_MIN = 1_000
+"""Sooner, what made the attempt fail is hardly over."""
+
+TASK_ARGUMENTS_MAX = 16
+"""More than any task takes."""
+
+TASK_ARGUMENT_BYTES_MAX = 1_024
+"""A URL, a path, a list of groups."""
+
+CRON_BYTES_MAX = 200
+"""Five fields with long lists of numbers."""
+
+TIME_ZONE_BYTES_MAX = 64
+"""The longest name of the tz database has 32."""
+
+FAILURE_TOLD_EVERY_MS = 3_600 * 1_000
+"""A schedule that fails each time is told as an event when it begins to fail, and then so often."""
+
+TASK_STOP_S = 10.0
+"""How long a task that was told to stop may take to clean up, before its run counts as ended."""
+
+PLANNED_TIMES = 3
+"""Due times that a plan names: enough to see what an expression means."""
+
+TIMES_DESCRIBED = 5
+"""Due times that the description of a schedule names."""

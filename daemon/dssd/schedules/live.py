@@ -1,0 +1,115 @@
+"""One schedule as the daemon runs it: its definition, its machine, its runs, when it is due next.
+
+Invariant: the state of the machine and the rows are those that were committed together. Nothing
+here waits or writes: `Schedules` does.
+"""
+
+from dataclasses import dataclass, field
+
+from dssd.machines.scheduling import machine
+from dssd.machines.scheduling.limits import SCHEDULE_CLOCK_BACK_MS, SCHEDULE_RETRY_MS_MAX
+from dssd.machines.scheduling.machine import (
+    Cause,
+    Defined,
+    Due,
+    Looked,
+    Moment,
+    Outcome,
+    Retrying,
+    Run,
+    State,
+)
+from dssd.schedules.definitions import rules_of, times_of
+from dssd.schedules.due import come, next_due
+from dssd.schedules.run_rows import QUEUED, RETRYING, RUNNING, RunRows
+from dssd.store.rows import SchedulePositionRow, ScheduleRow, ScheduleRunRow
+
+
+@dataclass(slots=True, eq=False)
+class Live:
+    """One schedule."""
+
+    row: ScheduleRow
+    state: State
+    runs: RunRows
+    operations: dict[int, int] = field(default_factory=dict)
+    """Of the attempts under way: by run, the number of the operation."""
+    attempts: set[int] = field(default_factory=set)
+    """Runs that this daemon has begun an attempt of."""
+    stopped: set[int] = field(default_factory=set)
+    """Runs that were told to stop."""
+    failing_told_ms: int | None = None
+    """When it was told last that it fails, monotonic; None while it does not."""
+    _next: tuple[int, int, Due | None] | None = None
+    """The cursor, the revision, and the due time that follows."""
+
+    def next_due(self) -> Due | None:
+        """The first due time that is not decided."""
+        cursor_ms = self.state.cursor_ms
+        if self._next is None or self._next[:2] != (cursor_ms, self.row.revision):
+            due = next_due(self.row, times_of(self.row), cursor_ms)
+            self._next = cursor_ms, self.row.revision, due
+        return self._next[2]
+
+    def orphans(self) -> list[int]:
+        """Runs that are under way by their rows, and that this daemon has not begun."""
+        rows = self.runs.unended.values()
+        return [row.run for row in rows if row.state == RUNNING and row.run not in self.attempts]
+
+    def is_due(self, at: Moment) -> bool:
+        """Whether something is to be decided."""
+        timer_ms = machine.next_ms(self.state)
+        due = self.next_due()
+        return (
+            (timer_ms is not None and timer_ms <= at.now_ms)
+            or (due is not None and sum(due) <= at.wall_ms)
+            or self.state.cursor_ms > at.wall_ms + SCHEDULE_CLOCK_BACK_MS
+            or self.state.queued is not None
+        )
+
+    def wait_ms(self, at: Moment) -> int | None:
+        """How long until something is, as the clocks go now."""
+        timer_ms = machine.next_ms(self.state)
+        waits = [] if timer_ms is None else [timer_ms - at.now_ms]
+        due = self.next_due()
+        if due is not None and not self.state.paused:
+            waits.append(sum(due) - at.wall_ms)
+        return min(waits, default=None)
+
+    def looked(self, at: Moment) -> Looked:
+        """What there is to decide."""
+        due, more = come(self.row, times_of(self.row), self.state.cursor_ms, at.wall_ms)
+        return Looked(at, due, more)
+
+    def defined(self, at: Moment) -> Defined:
+        """The definition, as the machine takes it."""
+        return Defined(at, rules_of(self.row), self.row.paused, self.row.since_ms)
+
+    def position(self, state: State) -> SchedulePositionRow:
+        """The row that goes with a state."""
+        return SchedulePositionRow(self.row.schedule_id, state.cursor_ms, state.last_run)
+
+
+def begun(
+    row: ScheduleRow,
+    position: SchedulePositionRow | None,
+    runs: list[ScheduleRunRow],
+    at: Moment,
+) -> Live:
+    """A schedule as its rows have it. Attempts that a daemon before began are still under way."""
+    cursor_ms, last_run = row.since_ms, 0
+    if position is not None:
+        cursor_ms, last_run = max(cursor_ms, position.cursor_ms), position.last_run
+    state = State(rules_of(row), cursor_ms, row.paused, last_run)
+    rows = RunRows(row.schedule_id)
+    rows.enter(runs)
+    for found in rows.unended.values():
+        what = Run(found.run, found.due_ms, Cause(found.cause), found.attempt)
+        if found.state == RETRYING:
+            left_ms = (found.retry_at_ms or 0) - at.wall_ms
+            retry_ms = min(max(0, left_ms), SCHEDULE_RETRY_MS_MAX)
+            waits = Retrying(what, at.now_ms + retry_ms, Outcome.FAILED)
+            state = machine.with_retrying(state, waits)
+        else:
+            state = machine.resumed(state, at, what, waits=found.state == QUEUED)
+    return Live(row, state, rows)

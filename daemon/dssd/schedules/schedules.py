@@ -1,0 +1,325 @@
+"""The schedules of the daemon: looks at the clock, runs what is due, keeps what became of it.
+
+What is to be done is decided by `dssd.machines.scheduling`; here it is stored, then done. Each
+attempt is an operation whose principal is the schedule. Invariant: a run that begins was stored
+before, with the due time that it is for, so no due time runs twice; a decision that cannot be
+stored is not made, and is made again later. One decision at a time is made. This module does not
+know what a task does.
+"""
+
+import asyncio
+import json
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from types import TracebackType
+from typing import NoReturn, Self
+
+from dss_core.errors import DiskFull, DssError, ScheduleBusy, ScheduleNotFound
+from dss_core.times import text_of_ms, text_of_span
+from dssd.clock import Clock
+from dssd.events.model import Note
+from dssd.machines.scheduling.machine import (
+    Begin,
+    Effect,
+    Ended,
+    Input,
+    Moment,
+    Outcome,
+    Refuse,
+    Run,
+    Stop,
+    Triggered,
+    step,
+)
+from dssd.operations.changes import RunTask
+from dssd.operations.history import DONE, SCHEDULE_PREFIX
+from dssd.operations.operations import Caller, Operations
+from dssd.schedules.book import Book
+from dssd.schedules.definitions import arguments_of
+from dssd.schedules.limits import (
+    SCHEDULE_LOOK_S,
+    SCHEDULE_LOOK_S_MIN,
+    SCHEDULE_RETRY_S,
+)
+from dssd.schedules.live import Live, begun
+from dssd.schedules.run_rows import NOTHING_SAID, Said
+from dssd.schedules.task_runs import INTERRUPTED, OUTPUT, TaskRuns
+from dssd.schedules.telling import Telling
+from dssd.schedules.views import ScheduleView, view_of
+from dssd.store.paging import scan_all
+from dssd.store.port import Put, Store
+from dssd.store.rows import OperationRow, SchedulePositionRow, ScheduleRow, ScheduleRunRow
+from dssd.store.uninterrupted import finished
+
+ORIGIN = "the daemon itself"
+
+
+class Schedules:
+    """Built by `open`. ``async with schedules:`` runs what is due; leaving it stops that."""
+
+    def __init__(
+        self,
+        store: Store,
+        book: Book,
+        operations: Operations,
+        task_runs: TaskRuns,
+        clock: Clock,
+        note: Note,
+    ) -> None:
+        self._store = store
+        self._book = book
+        self._operations = operations
+        self._task_runs = task_runs
+        self._clock = clock
+        self._telling = Telling(note, clock)
+        self._lives: dict[int, Live] = {}
+        """By schedule id."""
+        self._changed = asyncio.Event()
+        self._deciding = asyncio.Lock()
+        self._begun: dict[tuple[int, int], asyncio.Future[None]] = {}
+        """Attempts that somebody waits for to have an operation."""
+        self._tasks = asyncio.TaskGroup()
+        self._attempts: set[asyncio.Task[None]] = set()
+        self._looking: asyncio.Task[NoReturn] | None = None
+
+    async def __aenter__(self) -> Self:
+        """Take up what the daemon before left, and look at the clock from now on."""
+        await self._tasks.__aenter__()
+        for row in self._book.rows():
+            await self._take_up(row)
+        self._book.watch(self._note_changed)
+        self._looking = self._tasks.create_task(self._look(), name="schedules")
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Run nothing more; what is under way is interrupted."""
+        for task in (*self._attempts, *([self._looking] if self._looking else [])):
+            task.cancel()
+        await self._tasks.__aexit__(kind, error, trace)
+
+    # What operators ask
+
+    def views(self) -> list[ScheduleView]:
+        """How every schedule stands, by name."""
+        return [self.view(row.name) for row in self._book.rows()]
+
+    def view(self, name: str) -> ScheduleView:
+        """How a schedule stands.
+
+        Raises:
+            ScheduleNotFound: there is none.
+        """
+        return view_of(self._live(name))
+
+    def now_ms(self) -> int:
+        """By the wall clock."""
+        return self._clock.wall_ms()
+
+    async def runs(self, name: str) -> list[ScheduleRunRow]:
+        """The runs that are kept, the newest first.
+
+        Raises:
+            ScheduleNotFound: there is none.
+        """
+        schedule_id = self._book.get(name).schedule_id
+        found = await scan_all(self._store, ScheduleRunRow, (schedule_id,))
+        return [each.row for each in reversed(found)]
+
+    async def trigger(self, name: str) -> ScheduleRunRow:
+        """Run it now, whether it is paused or not; returns once the run has its operation.
+
+        Raises:
+            ScheduleNotFound: there is none.
+            ScheduleBusy: it has a run that has not ended, and none may run beside it.
+            DssError: it cannot be stored.
+        """
+        live = self._live(name)
+        effects = await self._feed(live, Triggered(self._now()))
+        refused = next((each for each in effects if isinstance(each, Refuse)), None)
+        if refused is not None:
+            raise ScheduleBusy(schedule=name, run=refused.run)
+        run = live.state.last_run
+        begun = self._begun.get((live.row.schedule_id, run))
+        if begun is not None:
+            await asyncio.shield(begun)
+        found = await self._store.read(ScheduleRunRow, (live.row.schedule_id, run))
+        if found is None:
+            raise ScheduleNotFound(schedule=name)
+        return found.row
+
+    # Deciding
+
+    def _live(self, name: str) -> Live:
+        live = self._lives.get(self._book.get(name).schedule_id)
+        if live is None:  # it was made in this moment
+            row = self._book.get(name)
+            live = self._lives[row.schedule_id] = begun(row, None, [], self._now())
+        return live
+
+    def _now(self) -> Moment:
+        return Moment(self._clock.now_ms(), self._clock.wall_ms())
+
+    def _note_changed(self, row: ScheduleRow, removed: bool) -> None:
+        if removed:
+            self._lives.pop(row.schedule_id, None)
+        self._changed.set()
+
+    async def _take_up(self, row: ScheduleRow) -> None:
+        schedule_id = row.schedule_id
+        position = await self._store.read(SchedulePositionRow, (schedule_id,))
+        found = await scan_all(self._store, ScheduleRunRow, (schedule_id,))
+        runs = [each.row for each in found]
+        at = self._now()
+        self._lives[schedule_id] = begun(row, position.row if position else None, runs, at)
+
+    async def _look(self) -> NoReturn:
+        while True:
+            self._changed.clear()
+            rest_s = SCHEDULE_LOOK_S
+            try:
+                for row in self._book.rows():
+                    await self._look_at(row)
+            except DiskFull:
+                rest_s = SCHEDULE_RETRY_S
+            with suppress(TimeoutError):
+                async with asyncio.timeout(min(rest_s, self._rest_s())):
+                    await self._changed.wait()
+
+    def _rest_s(self) -> float:
+        at = self._now()
+        waits = [live.wait_ms(at) for live in self._lives.values()]
+        nearest_ms = min((wait for wait in waits if wait is not None), default=None)
+        if nearest_ms is None:
+            return SCHEDULE_LOOK_S
+        return max(SCHEDULE_LOOK_S_MIN, nearest_ms / 1_000)
+
+    async def _look_at(self, row: ScheduleRow) -> None:
+        live = self._live(row.name)
+        if live.row is not row:
+            live.row = row
+            await self._feed(live, live.defined(self._now()))
+        for run in live.orphans():
+            ended = Ended(self._now(), run, Outcome.INTERRUPTED)
+            await self._feed(live, ended, Said(failure=INTERRUPTED))
+        at = self._now()
+        if live.is_due(at):
+            await self._feed(live, live.looked(at))
+
+    async def _feed(self, live: Live, given: Input, said: Said = NOTHING_SAID) -> list[Effect]:
+        """Decide, store, then do.
+
+        Raises:
+            DiskFull: nothing was decided.
+        """
+        return await finished(self._decide(live, given, said), name="decide about a schedule")
+
+    async def _decide(self, live: Live, given: Input, said: Said) -> list[Effect]:
+        async with self._deciding:
+            state, effects = step(live.state, given)
+            found = [live.runs.written(each, given.at, said) for each in effects]
+            rows = _latest([row for row in found if row is not None])
+            if rows and live.row.schedule_id in self._lives:
+                writes = [Put(live.position(state)), *live.runs.writes(rows)]
+                await self._store.commit(writes)
+            live.state = state
+            live.runs.enter(rows)
+        for effect in effects:
+            self._do(live, effect)
+            self._telling.tell(live, effect, said)
+        return effects
+
+    def _do(self, live: Live, effect: Effect) -> None:
+        match effect:
+            case Begin(what):
+                key = live.row.schedule_id, what.run
+                live.attempts.add(what.run)
+                self._begun[key] = asyncio.get_running_loop().create_future()
+                name = f"run {what.run} of {live.row.name}"
+                attempt = self._tasks.create_task(self._attempt(live, what), name=name)
+                self._attempts.add(attempt)
+                attempt.add_done_callback(self._attempts.discard)
+            case Stop(what):
+                live.stopped.add(what.run)
+                self._stop(live, what.run)
+            case _:  # the rest is kept, and nothing more
+                pass
+
+    def _stop(self, live: Live, run: int) -> None:
+        number = live.operations.get(run)
+        if number is not None:
+            span = text_of_span(live.row.timeout_ms)
+            self._task_runs.stop(number, f"it took longer than {span}")
+
+    # Running
+
+    async def _attempt(self, live: Live, what: Run) -> None:
+        said, outcome = NOTHING_SAID, Outcome.FAILED
+        try:
+            ended = await self._operated(live, what)
+            said, outcome = _said(ended), _outcome(ended)
+        except DssError as refused:
+            said = Said(failure=refused.message)
+        finally:
+            live.operations.pop(what.run, None)
+            self._release(live, what)
+        if what.run in live.stopped:
+            live.stopped.discard(what.run)
+            outcome = Outcome.TIMED_OUT if outcome is not Outcome.DONE else outcome
+        while True:
+            try:
+                live.attempts.discard(what.run)
+                await self._feed(live, Ended(self._now(), what.run, outcome), said)
+                break
+            except DiskFull:
+                await asyncio.sleep(SCHEDULE_RETRY_S)
+        self._changed.set()
+
+    async def _operated(self, live: Live, what: Run) -> OperationRow:
+        """The operation of an attempt, once it has ended."""
+        attempt = f", attempt {what.attempt}" if what.attempt > 1 else ""
+        arguments = tuple(sorted(arguments_of(live.row).items()))
+        row = await self._operations.apply(
+            RunTask(live.row.task, arguments),
+            caller=Caller(f"{SCHEDULE_PREFIX}{live.row.name}", ORIGIN),
+            reason=f"run {what.run}, due at {text_of_ms(what.due_ms)}{attempt}",
+        )
+        live.operations[what.run] = row.number
+        if what.run in live.stopped:
+            self._stop(live, what.run)
+        await self._note_operation(live, what, row.number)
+        self._release(live, what)
+        return await self._operations.ended(row.number)
+
+    async def _note_operation(self, live: Live, what: Run, number: int) -> None:
+        async with self._deciding:
+            row = live.runs.unended.get(what.run)
+            if row is None or live.row.schedule_id not in self._lives:
+                return
+            known = replace(row, operation=number)
+            with suppress(DiskFull):  # the operation names the run too
+                await self._store.commit([Put(known)])
+            live.runs.enter([known])
+
+    def _release(self, live: Live, what: Run) -> None:
+        begun = self._begun.pop((live.row.schedule_id, what.run), None)
+        if begun is not None and not begun.done():
+            begun.set_result(None)
+
+
+def _latest(rows: Sequence[ScheduleRunRow]) -> list[ScheduleRunRow]:
+    return list({row.run: row for row in rows}.values())
+
+
+def _said(ended: OperationRow) -> Said:
+    lines = json.loads(ended.after).get(OUTPUT, [])
+    return Said("\n".join(lines), ended.failure)
+
+
+def _outcome(ended: OperationRow) -> Outcome:
+    return Outcome.DONE if ended.state == DONE else Outcome.FAILED

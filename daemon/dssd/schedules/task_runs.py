@@ -1,0 +1,126 @@
+"""Running tasks, as operations: planned, applied, kept with what they said, stopped.
+
+Invariant: a run that a daemon before this one began is over: it failed, for nobody knows how far it
+came. Of a task that is to run alone, the second run is refused with the number of the first. This
+module does not know of schedules.
+"""
+
+import asyncio
+from contextlib import suppress
+from functools import partial
+
+from dss_core.errors import DssError, IllegalArgument
+from dss_core.times import text_of_span
+from dssd.operations.changes import RunTask
+from dssd.operations.kinds.final import Final
+from dssd.operations.plans import EVERYTHING, Begun, KindTable, Plan, Worked
+from dssd.schedules.limits import RUN_TIMEOUT_MS_MAX, RUN_TIMEOUT_MS_MIN, TASK_STOP_S
+from dssd.schedules.run_output import RunOutput
+from dssd.schedules.tasks.model import Given, Say, Task, Tasks
+from dssd.store.rows import OperationRow
+
+RUN_TASK = "tasks.run"
+"""The kind of the operation."""
+
+OUTPUT = "output"
+"""What a run said, in ``after`` of its operation."""
+
+INTERRUPTED = "the daemon ended while it ran"
+
+
+class TaskRuns(Final):
+    """The kind of operations that run tasks."""
+
+    def __init__(self, tasks: Tasks) -> None:
+        self._tasks = tasks
+        self._under_way: dict[int, asyncio.Task[None]] = {}
+        """By the number of the operation."""
+        self._stopped: dict[int, str] = {}
+        """Why those that were told to stop were."""
+
+    def kinds(self) -> KindTable:
+        """As operations look kinds up."""
+        return KindTable({RunTask: self}, {RUN_TASK: self})
+
+    def stop(self, number: int, why: str) -> None:
+        """End a run; it fails for that reason. One that has ended is left alone."""
+        task = self._under_way.get(number)
+        if task is not None:
+            self._stopped[number] = why
+            task.cancel()
+
+    async def plan(self, change: RunTask) -> Plan:
+        """What running the task would do.
+
+        Raises:
+            TaskNotFound, DssError: it cannot be run.
+        """
+        task = self._tasks.get(change.task)
+        task.given(dict(change.arguments))
+        timeout_ms = change.timeout_ms
+        if timeout_ms is not None and not RUN_TIMEOUT_MS_MIN <= timeout_ms <= RUN_TIMEOUT_MS_MAX:
+            most = text_of_span(RUN_TIMEOUT_MS_MAX)
+            raise IllegalArgument(argument=f"timeout {timeout_ms} ms", rule=f"it is 1s to {most}")
+        given = "".join(f" {name}={value}" for name, value in change.arguments)
+        return Plan(
+            change=change,
+            kind=RUN_TASK,
+            subject=f"task/{task.name}",
+            revision=0,
+            summary=f"run {task.name}{given}",
+            effects=(task.meaning,),
+            not_undoable_because="what a task did stays done",
+            beside=frozenset() if task.alone else EVERYTHING,
+        )
+
+    async def begin(self, plan: Plan, number: int) -> Begun:
+        """The run, as work."""
+        change = plan.change
+        assert isinstance(change, RunTask)
+        task = self._tasks.get(change.task)
+        return Begun(work=partial(self._work, task, change, number))
+
+    async def resumed(self, row: OperationRow) -> Begun:
+        """It is not begun again: whoever wants it to be asks for it."""
+        return Begun(work=_interrupted)
+
+    async def _work(self, task: Task, change: RunTask, number: int) -> Worked:
+        output = RunOutput()
+        given = task.given(dict(change.arguments))
+        running = asyncio.create_task(_run(task, given, output.say), name=f"task {task.name}")
+        self._under_way[number] = running
+        try:
+            failure = await self._failure(running, change, number)
+        finally:
+            running.cancel()
+            await asyncio.wait({running}, timeout=TASK_STOP_S)
+            self._under_way.pop(number, None)
+            self._stopped.pop(number, None)
+        return Worked({OUTPUT: output.lines}, failure)
+
+    async def _failure(self, running: "asyncio.Task[None]", change: RunTask, number: int) -> str:
+        """Why a run failed, once it has ended; empty where it did not."""
+        timeout_ms = change.timeout_ms or RUN_TIMEOUT_MS_MAX
+        done, _ = await asyncio.wait({running}, timeout=timeout_ms / 1_000)
+        if not done:
+            self.stop(number, f"it took longer than {text_of_span(timeout_ms)}")
+            await asyncio.wait({running}, timeout=TASK_STOP_S)
+        if number in self._stopped and not running.done():
+            return self._stopped[number]
+        if number in self._stopped:
+            with suppress(asyncio.CancelledError, DssError):
+                running.result()
+            return self._stopped[number]
+        try:
+            running.result()
+        except DssError as failed:
+            return failed.message
+        return ""
+
+
+async def _run(task: Task, given: Given, say: Say) -> None:
+    await task.work(given, say)
+
+
+async def _interrupted() -> Worked:
+    return Worked({OUTPUT: []}, INTERRUPTED)

@@ -1,0 +1,145 @@
+"""``dssctl schedules`` and ``dssctl tasks``, against a daemon process."""
+
+import fcntl
+import json
+from pathlib import Path
+from typing import Any, Protocol
+
+import pytest
+
+from support.dssctl_call import Completed
+
+
+class Daemon(Protocol):
+    endpoint: str
+
+    def dssctl(self, *arguments: str, stdin: bytes = b"") -> Completed: ...
+
+
+def ok(done: Completed) -> str:
+    assert done.returncode == 0, done.stderr.decode()
+    assert b"\x1b" not in done.stdout + done.stderr
+    return done.stdout.decode()
+
+
+def items(done: Completed) -> list[dict[str, Any]]:
+    document = json.loads(ok(done))
+    return list(document["items"]) if "items" in document else [document["item"]]
+
+
+def refused(done: Completed, exit_code: int, code: str) -> str:
+    said = done.stderr.decode()
+    assert done.returncode == exit_code, said
+    assert f"error {code}: " in said
+    return said
+
+
+def ended_run(daemon: Daemon, name: str) -> dict[str, Any]:
+    """Its only run, which is stored as ended a moment after its operation."""
+    while True:
+        [run] = items(daemon.dssctl("schedules", "runs", name, "-o", "json"))
+        if run["ended_at"] is not None:
+            return run
+
+
+def test_a_schedule_is_made_shown_run_changed_paused_and_removed(daemon: Daemon) -> None:
+    dssctl = daemon.dssctl
+    made = dssctl(
+        *("schedules", "create", "nightly", "--cron", "0 3 * * *", "--task", "checkpoint"),
+        *("--tz", "Europe/Berlin", "--overlap", "queue", "--retries", "2", "--reason", "TKT-1"),
+    )
+    assert "schedule checkpoint as nightly, 0 3 * * * (Europe/Berlin)" in ok(made)
+    assert b"It is due at " in made.stderr
+    listed = ok(dssctl("schedules", "ls")).splitlines()
+    assert listed[0].split() == ["NAME", "TASK", "CRON", "STATE", "NEXT-IN", "LAST"]
+    assert listed[1].startswith("nightly  checkpoint  0 3 * * * (Europe/Berlin)  idle")
+    triggered = ok(dssctl("schedules", "trigger", "nightly"))
+    assert "STATE    done" in triggered
+    assert "of the write-ahead log were written back." in triggered
+    run = ended_run(daemon, "nightly")
+    assert (run["run"], run["state"], run["cause"], run["attempt"]) == (1, "done", "operator", 1)
+    [operation] = items(dssctl("ops", "show", str(run["operation"]), "-o", "json"))
+    assert operation["principal"] == "schedule:nightly"
+    last = ok(dssctl("schedules", "runs", "nightly", "--last"))
+    assert last.splitlines()[-1] == run["output"][0]
+    edited = dssctl("schedules", "edit", "nightly", "--jitter", "5m", "-y")
+    assert "edit nightly: jitter from 0s to 5m00s" in ok(edited)
+    refused(
+        dssctl("schedules", "edit", "nightly", "--retries", "1", "-y", "--if-revision", "0"),
+        6,
+        "DSS2019",
+    )
+    ok(dssctl("schedules", "pause", "nightly", "-y"))
+    [schedule] = items(dssctl("schedules", "ls", "-o", "json"))
+    assert (schedule["state"], schedule["next_at"], schedule["overlap"]) == (
+        "paused",
+        None,
+        "queue",
+    )
+    assert (schedule["jitter_ms"], schedule["retries"], schedule["revision"]) == (300_000, 2, 2)
+    ok(dssctl("schedules", "resume", "nightly", "-y"))
+    described = ok(dssctl("schedules", "describe", "nightly"))
+    assert "DUE NEXT\n" in described
+    assert "REMOVED    yes" in ok(dssctl("schedules", "rm", "nightly", "-y"))
+    refused(dssctl("schedules", "describe", "nightly"), 5, "DSS2062")
+    ok(dssctl("schedules", "rm", "nightly", "-y", "--if-exists"))
+
+
+def test_a_dry_run_makes_nothing_and_says_when_it_would_be_due(daemon: Daemon) -> None:
+    arguments = ("schedules", "create", "dry", "--cron", "@daily", "--task", "checkpoint")
+    [plan] = items(daemon.dssctl(*arguments, "--dry-run", "-o", "json"))
+    assert plan["effects"][1].startswith("It is due at ")
+    refused(daemon.dssctl("schedules", "describe", "dry"), 5, "DSS2062")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (("--cron", "0 0 30 2 *", "--task", "checkpoint"), "DSS1061"),
+        (("--cron", "* * * * *", "--task", "checkpoint", "--tz", "Mars"), "DSS1062"),
+        (("--cron", "* * * * *", "--task", "checkpoint", "--jitter", "1m"), "DSS1010"),
+        (("--cron", "* * * * *", "--task", "checkpoint", "--overlap", "no"), "DSS1010"),
+        (("--cron", "* * * * *", "--task", "checkpoint", "--arg", "x=1"), "DSS1010"),
+        (("--cron", "* * * * *", "--task", "checkpoint", "--run-timeout", "1ms"), "DSS1010"),
+    ],
+)
+def test_what_cannot_be_run_is_refused_when_it_is_made(
+    daemon: Daemon, arguments: tuple[str, ...], code: str
+) -> None:
+    refused(daemon.dssctl("schedules", "create", "bad", *arguments), 2, code)
+
+
+def test_a_preview_shows_an_expression_in_its_zone(daemon: Daemon) -> None:
+    due = items(
+        daemon.dssctl(
+            *("schedules", "preview", "--cron", "30 2 * * *", "--tz", "Asia/Tokyo", "-n", "3"),
+            *("-o", "json"),
+        )
+    )
+    assert [each["local"][10:] for each in due] == ["T02:30:00+09:00"] * 3
+    assert [each["at"][10:] for each in due] == ["T17:30:00Z"] * 3
+
+
+def test_a_task_that_is_run_says_its_output_and_nothing_else(daemon: Daemon) -> None:
+    done = daemon.dssctl("tasks", "run", "checkpoint")
+    assert ok(done).splitlines()[-1].endswith("of the write-ahead log were written back.")
+    assert done.stderr == b""
+    refused(daemon.dssctl("tasks", "run", "nothing"), 5, "DSS2063")
+
+
+def test_a_task_is_not_run_while_another_process_holds_its_lock(
+    daemon: Daemon, tmp_path: Path
+) -> None:
+    path = tmp_path / "checkpoint.lock"
+    ok(daemon.dssctl("tasks", "run", "checkpoint", "--lock", str(path)))
+    with path.open() as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        locked = daemon.dssctl("tasks", "run", "checkpoint", "--lock", str(path))
+    assert str(path) in refused(locked, 6, "DSS1112")
+    ok(daemon.dssctl("tasks", "run", "checkpoint", "--lock", str(path)))
+
+
+def test_tasks_are_listed_with_what_they_take(daemon: Daemon) -> None:
+    listed = items(daemon.dssctl("tasks", "ls", "-o", "json"))
+    assert "checkpoint" in {task["name"] for task in listed}
+    assert "TASK" in ok(daemon.dssctl("tasks", "describe", "checkpoint"))

@@ -1,0 +1,336 @@
+"""Schedules as the daemon runs them: rows, operations, events, restarts, clocks that are set."""
+
+import asyncio
+import json
+
+import pytest
+
+from dss_core.errors import DiskFull, NotUndoable, ScheduleBusy, ScheduleNotFound
+from dssd.operations.changes import (
+    EditSchedule,
+    PauseSchedule,
+    RemoveSchedule,
+    ResumeSchedule,
+    RunTask,
+    Undo,
+)
+from dssd.store.rows import ScheduleRunRow
+from support.played_schedules import HOUR_MS, SUNDAY_NOON_MS, ScheduledWorks
+
+
+async def test_a_run_is_an_operation_of_its_schedule_and_is_kept_with_what_it_said(
+    works: ScheduledWorks,
+) -> None:
+    await works.scheduled(arguments=(("how", "well"),))
+    works.pass_(60)
+    [run] = await works.states("done")
+    assert (run.due_ms, run.cause, run.attempt) == (SUNDAY_NOON_MS + HOUR_MS, "cron", 1)
+    assert run.output == "it begins for the 1. time"
+    assert works.work.begun == [{"how": "well"}]
+    operation = await works.operations.whole(run.operation)
+    assert (operation.kind, operation.principal) == ("tasks.run", "schedule:s")
+    assert operation.reason == "run 1, due at 2026-11-22T13:00:00Z"
+    assert json.loads(operation.after) == {"output": ["it begins for the 1. time"]}
+    with pytest.raises(NotUndoable, match="stays done"):
+        await works.operations.plan(Undo(operation.number))
+
+
+async def test_a_schedule_that_works_leaves_the_events_alone(works: ScheduledWorks) -> None:
+    await works.scheduled()
+    told = len(works.told)
+    works.pass_(60)
+    await works.states("done")
+    assert len(works.told) == told
+
+
+@pytest.mark.parametrize(
+    ("minutes", "states"),
+    [
+        (65, ["done"]),
+        (64 + 60, ["skipped", "done"]),
+        (90, ["skipped"]),
+        (24 * 60 + 30, ["skipped"]),
+    ],
+)
+async def test_after_a_daemon_that_was_down_the_latest_due_time_is_caught_up_if_it_is_not_old(
+    works: ScheduledWorks, minutes: int, states: list[str]
+) -> None:
+    await works.scheduled()
+    await works.stop()
+    works.pass_(minutes)
+    await works.start()
+    runs = await works.states(*states)
+    assert sum(run.count for run in runs) == minutes // 60
+    if states[-1] == "done":
+        assert runs[-1].cause == "catch-up"
+        assert runs[-1].due_ms == SUNDAY_NOON_MS + minutes // 60 * HOUR_MS
+    missed = works.events("schedule.missed")
+    assert len(missed) == (states[0] == "skipped")
+
+
+async def test_a_daemon_that_was_down_for_years_starts_at_once(works: ScheduledWorks) -> None:
+    await works.scheduled("* * * * *", catch_up_ms=0)
+    await works.stop()
+    works.pass_(5 * 366 * 24 * 60)
+    await works.start()
+    runs = await works.states("skipped", "done")
+    assert runs[0].count >= 60
+    assert runs[0].failure.endswith("and perhaps more")
+    assert runs[1].due_ms == works.clock.at_ms
+
+
+async def test_a_due_time_that_began_before_the_daemon_ended_is_not_run_again(
+    works: ScheduledWorks,
+) -> None:
+    await works.scheduled()
+    works.work.gate.clear()
+    works.pass_(60)
+    await works.under_way()
+    await works.stop()
+    works.work.gate.set()
+    await works.start()
+    [run] = await works.states("interrupted")
+    assert run.failure == "the daemon ended while it ran"
+    assert len(works.work.begun) == 1
+    operation = await works.operations.whole(run.operation)
+    assert (operation.state, operation.failure) == ("failed", "the daemon ended while it ran")
+    assert "was interrupted" in works.events("schedule.failed")[0]
+
+
+async def test_an_interrupted_run_is_tried_again_where_it_has_retries(
+    works: ScheduledWorks,
+) -> None:
+    await works.scheduled(retries=1, backoff_ms=5_000)
+    works.work.gate.clear()
+    works.pass_(60)
+    await works.under_way()
+    await works.stop()
+    await works.start()
+    [run] = await works.states("retrying")
+    assert run.retry_at_ms == works.clock.at_ms + 5_000
+    await works.stop()  # and the pause goes on over another restart
+    works.work.gate.set()
+    works.pass_(0.05)
+    await works.start()
+    await works.states("retrying")
+    works.pass_(0.05)
+    [run] = await works.states("done")
+    assert run.attempt == 2
+
+
+async def test_due_times_under_a_long_run_are_skipped(works: ScheduledWorks) -> None:
+    await works.scheduled(timeout_ms=24 * HOUR_MS)
+    works.work.gate.clear()
+    for _ in range(3):
+        works.pass_(60)
+        await works.until(lambda: (works.next_ms or 0) > works.clock.at_ms)
+    running, skipped = await works.runs()
+    assert (running.state, skipped.state, skipped.count) == ("running", "skipped", 2)
+    works.work.gate.set()
+    await works.states("done", "skipped")
+
+
+async def test_one_run_waits_where_that_is_the_policy(works: ScheduledWorks) -> None:
+    await works.scheduled(overlap="queue", timeout_ms=24 * HOUR_MS)
+    works.work.gate.clear()
+    works.pass_(60)
+    await works.states("running")
+    works.pass_(60)
+    await works.states("running", "queued")
+    assert works.schedules.view("s").state == "running"
+    await works.stop()  # it waits in the rows, too
+    works.work.gate.set()
+    await works.start()
+    _, second = await works.states("interrupted", "done")
+    assert second.due_ms == SUNDAY_NOON_MS + 2 * HOUR_MS
+
+
+async def test_a_run_that_takes_too_long_is_stopped_and_told(works: ScheduledWorks) -> None:
+    await works.scheduled(timeout_ms=60_000)
+    works.work.gate.clear()
+    works.pass_(60)
+    await works.states("running")
+    works.pass_(1)
+    [run] = await works.states("timed-out")
+    assert run.failure == "it took longer than 1m00s"
+    assert works.work.stopped == 1
+    [told] = works.events("schedule.failed")
+    assert told == "Run 1 of the schedule s, work, took too long: it took longer than 1m00s."
+
+
+async def test_a_schedule_that_goes_on_failing_is_told_once_an_hour_and_when_it_works_again(
+    works: ScheduledWorks,
+) -> None:
+    await works.scheduled("*/15 * * * *")
+    works.work.fails = "no disk"
+    for at in range(1, 7):
+        works.pass_(15)
+        await works.states(*["failed"] * at)
+    assert len(works.events("schedule.failed")) == 2
+    assert works.events("schedule.failed")[0].endswith("The task work failed: no disk.")
+    works.work.fails = ""
+    works.pass_(15)
+    await works.states(*["failed"] * 6, "done")
+    assert len(works.events("schedule.recovered")) == 1
+
+
+async def test_what_is_due_in_a_pause_is_not_run_and_an_operator_may_run_it(
+    works: ScheduledWorks,
+) -> None:
+    await works.scheduled()
+    await works.apply(PauseSchedule("s"))
+    works.pass_(120)
+    assert (await works.schedules.trigger("s")).run == 1
+    [run] = await works.states("done")
+    assert run.cause == "operator"
+    view = works.schedules.view("s")
+    assert (view.state, view.next_ms) == ("paused", None)
+    await works.apply(ResumeSchedule("s"))
+    works.pass_(1)
+    await works.until(lambda: works.schedules.view("s").next_ms is not None)
+    assert works.schedules.view("s").next_ms == SUNDAY_NOON_MS + 3 * HOUR_MS
+    assert len(await works.runs()) == 1
+
+
+async def test_a_pause_and_a_resume_in_a_daemon_that_ends_at_once_catch_nothing_up(
+    works: ScheduledWorks,
+) -> None:
+    await works.scheduled()
+    await works.apply(PauseSchedule("s"))
+    works.pass_(65)
+    await works.apply(ResumeSchedule("s"))
+    await works.restart()
+    assert works.schedules.view("s").next_ms == SUNDAY_NOON_MS + 2 * HOUR_MS
+    assert await works.runs() == []
+
+
+async def test_a_second_run_is_refused_with_the_number_of_the_first(
+    works: ScheduledWorks,
+) -> None:
+    await works.scheduled()
+    works.work.gate.clear()
+    run = await works.schedules.trigger("s")
+    assert (run.run, run.state, run.operation > 0) == (1, "running", True)
+    with pytest.raises(ScheduleBusy, match="Run 1 of the schedule s has not ended"):
+        await works.schedules.trigger("s")
+    with pytest.raises(ScheduleNotFound):
+        await works.schedules.trigger("t")
+    works.work.gate.set()
+    await works.states("done")
+
+
+@pytest.mark.parametrize(("hours", "states"), [(1, ["done"]), (5, ["skipped", "done"])])
+async def test_a_clock_that_is_set_forward_catches_up_as_after_a_daemon_that_was_down(
+    works: ScheduledWorks, hours: int, states: list[str]
+) -> None:
+    await works.scheduled()
+    works.clock.at_ms += hours * HOUR_MS
+    runs = await works.states(*states)
+    assert runs[-1].due_ms == works.clock.at_ms
+
+
+async def test_a_clock_that_is_set_back_an_hour_runs_nothing_twice(works: ScheduledWorks) -> None:
+    await works.scheduled()
+    works.pass_(60)
+    await works.states("done")
+    works.clock.at_ms -= HOUR_MS
+    works.pass_(60)
+    await asyncio.sleep(0.02)
+    assert len(await works.runs()) == 1
+    works.pass_(60)
+    await works.states("done", "done")
+
+
+async def test_a_clock_that_was_a_year_ahead_does_not_stop_the_schedule(
+    works: ScheduledWorks,
+) -> None:
+    await works.scheduled()
+    works.clock.at_ms += 365 * 24 * HOUR_MS
+    await works.states("skipped", "done")
+    works.clock.at_ms -= 365 * 24 * HOUR_MS
+    await works.until(lambda: works.schedules.view("s").next_ms == SUNDAY_NOON_MS + HOUR_MS)
+    works.pass_(60)
+    await works.states("skipped", "done", "done")
+
+
+async def test_an_edit_keeps_what_it_does_not_name_and_can_be_taken_back(
+    works: ScheduledWorks,
+) -> None:
+    await works.scheduled(arguments=(("how", "well"),), jitter_ms=60_000)
+    edit = EditSchedule("s", cron="30 4 * * *", no_arguments=("how",))
+    plan = await works.operations.plan(edit)
+    assert plan.summary == (
+        "edit s: cron from '0 * * * *' to '30 4 * * *', arguments from how=well to none"
+    )
+    assert plan.effects[0].startswith("It is due at 2026-11-23T04:30:00Z, 2026-11-24T04:30:00Z, ")
+    done = await works.apply(edit, if_revision=plan.revision)
+    row = works.schedules.view("s").row
+    assert (row.cron, row.arguments, row.jitter_ms, row.revision) == ("30 4 * * *", "{}", 60_000, 1)
+    await works.apply(Undo(done.number))
+    row = works.schedules.view("s").row
+    assert (row.cron, row.arguments, row.revision) == ("0 * * * *", '{"how": "well"}', 2)
+
+
+async def test_a_schedule_that_is_removed_takes_its_history_and_lets_its_run_end(
+    works: ScheduledWorks,
+) -> None:
+    await works.scheduled()
+    works.work.gate.clear()
+    run = await works.schedules.trigger("s")
+    plan = await works.operations.plan(RemoveSchedule("s"))
+    assert plan.effects == (
+        "The history of 1 run goes with it.",
+        "A run that is under way goes on to its end.",
+    )
+    await works.apply(RemoveSchedule("s"))
+    works.work.gate.set()
+    assert (await works.ended(run.operation)).state == "done"
+    assert await works.plant.store.scan(ScheduleRunRow) == []
+    assert works.schedules.views() == []
+    await works.scheduled()
+    assert await works.runs() == []
+
+
+async def test_a_run_beside_one_that_an_operator_began_fails_and_names_it(
+    works: ScheduledWorks,
+) -> None:
+    await works.scheduled()
+    works.work.gate.clear()
+    row = await works.operations.apply(RunTask("work"), caller=works.ana)
+    works.pass_(60)
+    [run] = await works.states("failed")
+    assert run.failure == f"Operation {row.number}, tasks.run, is still running on task/work."
+    works.work.gate.set()
+    await works.ended(row.number)
+
+
+async def test_what_a_full_disk_does_not_take_is_decided_later(
+    works: ScheduledWorks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await works.scheduled()
+    store = works.plant.store
+    commit, refused = store.commit, 0
+
+    async def full(*_given: object) -> list[int]:
+        nonlocal refused
+        refused += 1
+        raise DiskFull
+
+    monkeypatch.setattr(store, "commit", full)
+    works.pass_(60)
+    await works.until(lambda: refused > 2)
+    assert works.work.begun == []
+    monkeypatch.setattr(store, "commit", commit)
+    [run] = await works.states("done")
+    assert run.cause == "cron"
+
+
+async def test_only_so_many_runs_are_kept(
+    works: ScheduledWorks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dssd.schedules.run_rows.RUNS_KEPT_MAX", 2)
+    await works.scheduled("*/15 * * * *")
+    for at in range(1, 5):
+        works.pass_(15)
+        await works.ended_run(at)
+    assert [run.run for run in await works.runs()] == [3, 4]
