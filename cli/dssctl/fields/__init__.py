@@ -6,7 +6,7 @@ Invariant: an item has the fields that stand here, and no others; a test holds r
 
 from collections.abc import Mapping
 
-from dssctl.fields import daemon, groups, operations, tool, topics
+from dssctl.fields import daemon, describing, groups, operations, tool, topics
 from dssctl.fields.model import COMPARED_AS, Field, Fields, Type
 
 __all__ = ["COMPARED_AS", "FIELDS_OF_KINDS", "Field", "Fields", "Type", "fields_of"]
@@ -15,6 +15,9 @@ FIELDS_OF_KINDS: Mapping[str, Fields] = {
     "Group": groups.GROUP,
     "Borrower": groups.BORROWER,
     "Grant": groups.GRANT,
+    "Leader": groups.LEADER,
+    "LedStream": groups.LED_STREAM,
+    "GroupStanding": groups.GROUP_STANDING,
     "RecordStanding": groups.RECORD_STANDING,
     "Stuck": groups.STUCK,
     "StreamSums": groups.STREAM_SUMS,
@@ -22,7 +25,9 @@ FIELDS_OF_KINDS: Mapping[str, Fields] = {
     "StreamOffsets": groups.STREAM_OFFSETS,
     "Topic": topics.TOPIC,
     "Stream": topics.STREAM,
+    "Reader": topics.READER,
     "Record": topics.RECORD,
+    "StoredRecord": topics.STORED_RECORD,
     "Header": topics.HEADER,
     "Published": topics.PUBLISHED,
     "OperationPlan": operations.PLAN,
@@ -36,7 +41,12 @@ FIELDS_OF_KINDS: Mapping[str, Fields] = {
     "UnreadLoss": daemon.UNREAD_LOSS,
     "PeerHeld": daemon.PEER_HELD,
     "Session": daemon.SESSION,
+    "Membership": daemon.MEMBERSHIP,
+    "HeldStream": daemon.HELD_STREAM,
+    "Waited": daemon.WAITED,
     "Event": daemon.EVENT,
+    "EventLine": describing.EVENT_LINE,
+    "OperationLine": describing.OPERATION_LINE,
     "Call": daemon.CALL,
     "Change": daemon.CHANGE,
     "ErrorCode": tool.ERROR_CODE,

@@ -1,6 +1,18 @@
 """Fields of the daemon, of sessions, and of what happened."""
 
-from dssctl.fields.model import Fields, anything, items, moment, number, size, text, texts, truth
+from dssctl.fields.describing import PAGE
+from dssctl.fields.model import (
+    Fields,
+    anything,
+    items,
+    moment,
+    number,
+    size,
+    span,
+    text,
+    texts,
+    truth,
+)
 
 STATUS: Fields = (
     text("state", "serving, read-only (the disk is full) or stopping."),
@@ -64,6 +76,32 @@ SESSION: Fields = (
     number("expiry_s", "Seconds that it is kept while its client is away."),
     text("peer", "Where its client is connected from.", optional=True),
     text("principal", "Who its client is."),
+    items("memberships", "Membership", "Groups that it is in; of describe only.", absent=True),
+    items("grants", "HeldStream", "Streams that it holds; of describe only.", absent=True),
+    *PAGE,
+)
+
+MEMBERSHIP: Fields = (
+    text("group", "NAME@FILTER of the group."),
+    text("borrower_id", "As which member."),
+    number("streams", "Streams that it holds there."),
+    moment("connected_at", "Since when."),
+)
+
+HELD_STREAM: Fields = (
+    text("stream", "Which."),
+    text("group", "NAME@FILTER of the group."),
+    text("state", "granting, granted or revoking."),
+    number("grant_epoch", "Rises with each holder."),
+    number("lag", "Records that are not acknowledged."),
+    text("stall", "Why it does not move, though it should.", optional=True),
+)
+
+WAITED: Fields = (
+    text("subject", "What was waited for."),
+    texts("conditions", "What was to hold of it."),
+    span("waited_ms", "How long that took."),
+    anything("now", "How it is.", optional=True),
 )
 
 EVENT: Fields = (

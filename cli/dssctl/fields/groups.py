@@ -1,5 +1,6 @@
 """Fields of groups, and of who and what is in them."""
 
+from dssctl.fields.describing import PAGE
 from dssctl.fields.model import (
     Fields,
     items,
@@ -56,8 +57,11 @@ GROUP: Fields = (
         optional=True,
         fades=True,
     ),
+    moment("leader_since", "Since when it is led; none where nobody leads it.", optional=True),
     items("members", "Borrower", "Its members; of describe only.", absent=True),
     items("grants", "Grant", "Its streams; of describe only.", absent=True),
+    items("stuck", "Stuck", "What does not move, and why; of describe only.", absent=True),
+    *PAGE,
 )
 
 BORROWER: Fields = (
@@ -95,6 +99,27 @@ GRANT: Fields = (
     ranges("damaged_ranges", "Damaged and passed over."),
 )
 
+LEADER: Fields = (
+    text("group", "NAME@FILTER of the group."),
+    text("state", "leading, or none."),
+    number("epoch", "How often a leader took the group over."),
+    moment("since", "Since when it leads.", optional=True),
+    number("members", "Members of the group."),
+    number("streams", "Streams that the group reads."),
+    text("protocol", "borrow or lease: how streams are lent to members."),
+    text("daemon", "The run of the daemon that it is in.", optional=True),
+    number("pid", "The process of that daemon.", optional=True),
+    items("grants", "LedStream", "What it lends; of describe only.", absent=True),
+)
+
+LED_STREAM: Fields = (
+    text("stream", "Which."),
+    text("state", "free, granting, granted or revoking."),
+    number("grant_epoch", "Rises with each holder."),
+    moment("since", "Since when it is in that state.", optional=True),
+    text("client_id", "Who holds it.", optional=True),
+)
+
 _REASON = (
     text("code", "The reason in one word."),
     text("sentence", "The reason in a sentence."),
@@ -117,6 +142,8 @@ RECORD_STANDING: Fields = (
     number("end", "The offset after the stream's last record."),
     number("ahead", "Unacknowledged records before it.", optional=True),
 )
+
+GROUP_STANDING: Fields = (text("group", "NAME@FILTER of the group."), *_REASON)
 
 STUCK: Fields = (
     text("group", "NAME@FILTER of the group."),

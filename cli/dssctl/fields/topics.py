@@ -1,9 +1,11 @@
 """Fields of topics, streams and records."""
 
+from dssctl.fields.describing import PAGE
 from dssctl.fields.model import (
     Field,
     Fields,
     Type,
+    anything,
     items,
     moment,
     number,
@@ -31,6 +33,16 @@ TOPIC: Fields = (
     number("records", "Records that it holds.", absent=True),
     size("bytes", "What they take on disk.", absent=True),
     items("streams", "Stream", "Its streams; of describe only.", absent=True),
+    items("groups", "Reader", "Groups that read it; of describe only.", absent=True),
+    *PAGE,
+)
+
+READER: Fields = (
+    text("group", "NAME@FILTER of the group."),
+    text("state", "Of the group."),
+    number("members", "Of the group."),
+    number("lag", "Of the group."),
+    moment("oldest_unacked_at", "Of the group.", optional=True),
 )
 
 STREAM: Fields = (
@@ -54,6 +66,22 @@ RECORD: Fields = (
     text("payload_base64", "Its content, where it is no text.", absent=True),
     number("attempt", "How often it was handed out; in a group.", absent=True),
     truth("redelivered", "Whether somebody may have seen it before; in a group.", absent=True),
+)
+
+STORED_RECORD: Fields = (
+    text("stream", "Where it is."),
+    number("offset", "Its offset there."),
+    text("subject", "What it is about."),
+    text("key", "Its ordering key, where it is text.", optional=True),
+    text("key_base64", "Its ordering key, where it is no text.", absent=True),
+    moment("timestamp", "When its producer made it."),
+    moment("appended_at", "When the daemon appended it."),
+    Field("headers", Type.ITEMS, "Its headers, in their order.", "Header"),
+    anything("payload", "Its content: text, hexadecimal digits, or JSON itself.", optional=True),
+    text("payload_base64", "Its content, where it is no text.", absent=True),
+    number("payload_bytes", "How long its content is."),
+    text("decoded_as", "text, json or hex."),
+    items("groups", "GroupStanding", "Where it stands for groups; of get only.", absent=True),
 )
 
 HEADER: Fields = (
