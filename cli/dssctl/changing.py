@@ -54,6 +54,7 @@ class Changing(Command):
     """A verb that changes something, with the options of all of them."""
 
     impact = Impact.WRITE
+    kinds = (PLAN_KIND, APPLIED_KIND)
 
     def __init__(self, name: str | None, **attributes: Any) -> None:  # noqa: ANN401 -- Typer's own
         attributes["params"] = [*(attributes.get("params") or []), *_options()]

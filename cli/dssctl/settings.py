@@ -27,6 +27,8 @@ class Format(StrEnum):
     """A line an item, as `Settings.template` says."""
     NONE = "none"
     """Nothing; notes and errors remain."""
+    HELP = "help"
+    """Which fields the items have, in place of items; no daemon is asked."""
 
 
 class TimeStyle(StrEnum):

@@ -17,7 +17,8 @@ from dssctl.config import put as put_key
 from dssctl.config.keys import OUTPUTS
 from dssctl.impact import Impact, require_may_change
 from dssctl.limits import CALL_TIMEOUT_S, OPERATION_WAIT_S
-from dssctl.settings import Settings
+from dssctl.output.model import Kind
+from dssctl.settings import Format, Settings
 
 PROGRAM = "dssctl"
 
@@ -104,6 +105,8 @@ class Command(TyperCommand):
     """A verb, with the global options after it."""
 
     impact: ClassVar[Impact] = Impact.READ
+    kinds: ClassVar[tuple[Kind, ...]] = ()
+    """Of what it prints."""
     needs_context: ClassVar[bool] = True
     """Whether it is an error that the context named is not there."""
 
@@ -117,6 +120,11 @@ class Command(TyperCommand):
         settings = settings_of(ctx)
         command = ctx.command_path.partition(" ")[2]
         configure(settings, command, needs_context=self.needs_context)
+        if settings.format is Format.HELP:
+            from dssctl.explaining import show_fields
+
+            show_fields(settings, self.kinds)
+            return None
         if self.changes(ctx, settings):
             require_may_change(settings, ctx.command_path)
         return super().invoke(ctx)
@@ -128,6 +136,11 @@ class Command(TyperCommand):
     def format_options(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 -- Typer's private types
         """Write the command's own options apart from the global ones."""
         _format_options(self, ctx, formatter)
+
+
+def showing(*kinds: Kind, command: type[Command] = Command) -> type[Command]:
+    """The class of a command that prints these kinds."""
+    return type(command.__name__, (command,), {"kinds": kinds})
 
 
 class Configuring(Command):
@@ -304,7 +317,7 @@ def _global_options() -> list[Any]:
     ]
 
 
-_SECTIONS = ("Arguments", "Options", "How it is changed", "Global options")
+_SECTIONS = ("Arguments", "Options", "What is listed", "How it is changed", "Global options")
 
 
 def _format_options(command: Any, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 -- Typer's private types

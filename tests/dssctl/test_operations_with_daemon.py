@@ -23,6 +23,9 @@ RECORDS = 20
 OPERATIONS_TRIED = 5
 _names = count(1)
 
+NO_ITEMS = {Format.TEMPLATE, Format.NONE, Format.HELP}
+"""Formats that do not show items as they are."""
+
 
 class Daemon(Protocol):
     endpoint: str
@@ -131,7 +134,7 @@ def test_what_is_applied_is_shown_listed_and_taken_back_once(daemon: Daemon) -> 
     refused(daemon.dssctl("ops", "show", "999999"), 5, "DSS2021")
 
 
-@pytest.mark.parametrize("output", Format)
+@pytest.mark.parametrize("output", sorted(set(Format) - NO_ITEMS))
 def test_plans_and_operations_have_every_format(output: Format, daemon: Daemon) -> None:
     group = consumed(daemon)
     rewind = ("offsets", "rewind", group, "--to", "earliest", "-o", output)
@@ -250,7 +253,7 @@ def test_a_cursor_goes_both_ways_by_records_by_time_and_to_a_place(daemon: Daemo
     assert floor(daemon, group) == 0
     listed = daemon.dssctl("ops", "ls", "-g", group, "-n", "2", "-o", "name")
     assert len(ok(listed).split()) == 2
-    assert b"older ones are left out" in listed.stderr
+    assert b"there are more" in listed.stderr
     assert daemon.dssctl("ops", "ls", "-g", group, "-n", "6").stderr == b""
     refused(daemon.dssctl("offsets", "seek", group, "--to", "=99", *_DRY[:1]), 2, "DSS2015")
 

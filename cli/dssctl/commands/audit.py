@@ -4,12 +4,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dssctl.connection import ask
-from dssctl.output import Column, Instant, Item, Kind, show_list
-from dssctl.tree import Command, noun, settings_of
+from dssctl.listing import list_items, listing
+from dssctl.output import Column, Instant, Item, Kind
+from dssctl.selection import ListRules, Wanted
+from dssctl.tree import noun
 
 if TYPE_CHECKING:
-    from dss_client import Event
+    from dss_client import Client, Event
 
 app = noun("audit")
 
@@ -35,7 +36,7 @@ CALL_KIND = Kind(
 )
 
 
-@app.command("ls", cls=Command)
+@app.command("ls", cls=listing(CALL_KIND, ListRules(newest_last=True)))
 def list_calls(
     context: typer.Context,
     since: Annotated[
@@ -45,20 +46,16 @@ def list_calls(
     principal: Annotated[
         str, typer.Option(metavar="PRINCIPAL", help="Made by this one: local:ada, loopback.")
     ] = "",
-    number: Annotated[
-        int | None,
-        typer.Option("-n", "--number", min=0, help="Only the last so many; all where absent."),
-    ] = None,
 ) -> None:
     """List the calls that changed something, and those that were refused, the oldest first."""
-    settings = settings_of(context)
-    page = ask(
-        settings,
-        lambda client: client.events.list(
-            since=since, codes=CODES, principal=principal, latest=number
-        ),
-    )
-    show_list(settings, CALL_KIND, [_item(event) for event in page.events])
+
+    async def calls(client: "Client", wanted: Wanted) -> list[Item]:
+        page = await client.events.list(
+            since=since, codes=CODES, principal=principal, latest=wanted.at_most
+        )
+        return [_item(event) for event in page.events]
+
+    list_items(context, calls)
 
 
 def _item(event: "Event") -> Item:

@@ -1,24 +1,81 @@
 """``dssctl borrowers``: members of groups."""
 
-from typing import Annotated
+import asyncio
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dss_core.errors import BorrowerNotFound
 from dss_core.times import parse_span_ms
 from dssctl.arguments import GroupName
 from dssctl.changing import Changing, carry_out
-from dssctl.tree import noun
+from dssctl.commands.grants import GROUP_GRANT_KIND, grant_item
+from dssctl.commands.groups import BORROWER_KIND, borrower_item
+from dssctl.connection import ask
+from dssctl.limits import GROUPS_DESCRIBED_AT_ONCE
+from dssctl.listing import list_items, listing
+from dssctl.output import Column, Item, Kind, Section, show_one
+from dssctl.selection import ListRules, Wanted
+from dssctl.tree import noun, settings_of, showing
+
+if TYPE_CHECKING:
+    from dss_client import Client, GroupDescription
 
 app = noun("borrowers")
+
+BorrowerName = Annotated[
+    str, typer.Argument(metavar="BORROWER", help="Its id, or the id of its client.")
+]
+
+MEMBER_KIND = Kind(
+    BORROWER_KIND.name,
+    (Column("group", "GROUP"), *BORROWER_KIND.columns),
+    BORROWER_KIND.identity,
+)
+
+
+@app.command("ls", cls=listing(MEMBER_KIND, ListRules(remembered="borrowers")))
+def list_borrowers(
+    context: typer.Context,
+    group: Annotated[
+        str | None,
+        typer.Option("-g", "--group", help="Of this group only: NAME or NAME@FILTER."),
+    ] = None,
+) -> None:
+    """List the members of groups: what they hold, how far they are behind, how quick they are."""
+
+    async def borrowers(client: "Client", _wanted: Wanted) -> list[Item]:
+        described = (
+            await _every_group(client) if group is None else [await client.groups.describe(group)]
+        )
+        return [item for each in described for item in _members(each)]
+
+    list_items(context, borrowers, whole=group is None)
+
+
+@app.command(cls=showing(MEMBER_KIND))
+def describe(context: typer.Context, group: GroupName, borrower: BorrowerName) -> None:
+    """Show a member, and the streams that it holds."""
+    settings = settings_of(context)
+    description = ask(settings, lambda client: client.groups.describe(group))
+    for item in _members(description):
+        if borrower in {item["borrower_id"], item["client_id"]}:
+            held = [
+                grant_item(grant)
+                for grant in description.grants
+                if grant.client_id == item["client_id"]
+            ]
+            sections = [Section("grants", GROUP_GRANT_KIND)]
+            show_one(settings, MEMBER_KIND, {**item, "grants": held}, sections)
+            return
+    raise BorrowerNotFound(group=group, borrower=borrower)
 
 
 @app.command(cls=Changing)
 def evict(
     context: typer.Context,
     group: GroupName,
-    borrower: Annotated[
-        str, typer.Argument(metavar="BORROWER", help="Its id, or the id of its client.")
-    ],
+    borrower: BorrowerName,
     grace: Annotated[
         str | None,
         typer.Option(metavar="SPAN", help="How long it may go on with what it has out, 30s."),
@@ -34,3 +91,23 @@ def evict(
     grace_ms = None if grace is None else parse_span_ms(grace)
     ban_ms = None if ban is None else parse_span_ms(ban)
     carry_out(context, Evict(group, borrower, grace_ms, ban_ms))
+
+
+def _members(description: "GroupDescription") -> list[Item]:
+    group = f"{description.group.name}@{description.group.filter}"
+    return [{"group": group, **borrower_item(each)} for each in description.borrowers]
+
+
+async def _every_group(client: "Client") -> "list[GroupDescription]":
+    """Those that have members, a few at once."""
+    groups = await client.groups.list(filter="borrowers>0")
+    names = [f"{group.name}@{group.filter}" for group in groups]
+    described: list[GroupDescription] = []
+    for some in _batches(names):
+        described += await asyncio.gather(*map(client.groups.describe, some))
+    return described
+
+
+def _batches(names: list[str]) -> list[list[str]]:
+    size = GROUPS_DESCRIBED_AT_ONCE
+    return [names[at : at + size] for at in range(0, len(names), size)]

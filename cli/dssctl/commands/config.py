@@ -13,7 +13,7 @@ from dssctl.config.keys import truth
 from dssctl.config.resolving import context_in_use
 from dssctl.output import Column, Item, Kind, note, show_list
 from dssctl.settings import Settings
-from dssctl.tree import Configuring, noun, settings_of
+from dssctl.tree import Configuring, noun, settings_of, showing
 
 if TYPE_CHECKING:
     from dssctl.config.editing import Document
@@ -44,7 +44,7 @@ ORIGIN_KIND = Kind(
 )
 
 
-@app.command(cls=Configuring)
+@app.command(cls=showing(ORIGIN_KIND, command=Configuring))
 def show(
     context: typer.Context,
     origin: Annotated[

@@ -43,7 +43,7 @@ _DELIVERY = (
     ),
 )
 _CONTENT = (
-    Column("timestamp", "AGE", right=True, width=7, wide=True),
+    Column("timestamp", "AGE", right=True, width=27, wide=True),
     Column("headers", "HEADERS", width=12, wide=True, cell=shown_headers),
     *bytes_columns("payload"),
 )
@@ -58,6 +58,8 @@ DELIVERED_KIND = Kind("Record", (*_PLACE, *_DELIVERY, *_CONTENT), identity)
 
 class _Consuming(Writing):
     """A member acknowledges, so that the group moves on; a plain read changes nothing."""
+
+    kinds = (DELIVERED_KIND,)
 
     def changes(self, ctx: Any, _settings: Settings) -> bool:  # noqa: ANN401 -- Typer's private types
         """Whether a group is named, in either way."""

@@ -20,10 +20,12 @@ from dssctl.config.document import (
     require_context_name,
 )
 from dssctl.config.resolving import context_in_use, found_context
+from dssctl.listing import list_known, listing
 from dssctl.output import Column, Item, Kind, note, show_list, show_one
+from dssctl.selection import ListRules
 from dssctl.settings import Colour as When
 from dssctl.settings import Settings
-from dssctl.tree import Configuring, noun, settings_of
+from dssctl.tree import Configuring, noun, settings_of, showing
 
 app = noun("contexts")
 
@@ -64,17 +66,23 @@ VALIDATED_KIND = Kind(
 )
 
 
-@app.command("ls", cls=Configuring)
+class _ListingContexts(listing(CONTEXT_KIND, ListRules(remembered="contexts"))):  # type: ignore[misc] # made for this kind
+    """Lists also where the context that is named is not there."""
+
+    needs_context = False
+
+
+@app.command("ls", cls=_ListingContexts)
 def list_contexts(context: typer.Context) -> None:
     """List the contexts of the configuration file."""
     settings = settings_of(context)
     configuration = read_configuration(config_path())
-    show_list(settings, CONTEXT_KIND, _items(settings, configuration))
+    list_known(context, list(_items(settings, configuration)))
     if not configuration.contexts:
         note(settings, "add one: dssctl contexts add NAME --endpoint ADDRESS")
 
 
-@app.command(cls=Configuring)
+@app.command(cls=showing(CONTEXT_KIND, command=Configuring))
 def show(
     context: typer.Context,
     name: Annotated[
@@ -107,7 +115,7 @@ def previous(context: typer.Context) -> None:
     _use_previous(context)
 
 
-@app.command(cls=Configuring)
+@app.command(cls=showing(CONTEXT_KIND, command=Configuring))
 def add(
     context: typer.Context,
     name: ContextName,
@@ -123,7 +131,7 @@ def add(
     note(settings_of(context), f"use it: dssctl contexts use {name}, or -c {name} for one command")
 
 
-@app.command(cls=Configuring)
+@app.command(cls=showing(CONTEXT_KIND, command=Configuring))
 def edit(
     context: typer.Context,
     name: ContextName,
@@ -156,7 +164,7 @@ def remove(context: typer.Context, name: ContextName) -> None:
     note(settings_of(context), f"the context {name} is removed")
 
 
-@app.command(cls=Configuring)
+@app.command(cls=showing(VALIDATED_KIND, command=Configuring))
 def validate(
     context: typer.Context,
     name: Annotated[

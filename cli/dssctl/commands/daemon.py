@@ -8,7 +8,7 @@ import typer
 from dssctl.connection import ask
 from dssctl.output import Column, Instant, Item, Kind, Section, show_one
 from dssctl.output.model import Cell, size
-from dssctl.tree import Command, noun, settings_of
+from dssctl.tree import noun, settings_of, showing
 
 if TYPE_CHECKING:
     from dss_client import UnreadLoss
@@ -92,7 +92,7 @@ PEER_KIND = Kind(
 )
 
 
-@app.command(cls=Command)
+@app.command(cls=showing(STATUS_KIND))
 def status(context: typer.Context) -> None:
     """Show how the daemon is: state, address, counts, who holds what, disk, losses."""
     settings = settings_of(context)

@@ -6,8 +6,9 @@ from typing import Annotated
 import typer
 
 from dss_core.errors import REGISTRY, DssError, NoSuchErrorCode
-from dssctl.output import Column, Item, Kind, show_list, show_one
-from dssctl.tree import Command, noun, settings_of
+from dssctl.listing import list_known, listing
+from dssctl.output import Column, Item, Kind, show_one
+from dssctl.tree import noun, settings_of, showing
 
 app = noun("errors")
 
@@ -43,14 +44,13 @@ def _certainty(item: Item) -> str:
     return "no: it may have been done"
 
 
-@app.command("ls", cls=Command)
+@app.command("ls", cls=listing(ERROR_KIND))
 def list_codes(context: typer.Context) -> None:
     """List every error code."""
-    items = [_item(REGISTRY[code]) for code in sorted(REGISTRY)]
-    show_list(settings_of(context), ERROR_KIND, items)
+    list_known(context, [_item(REGISTRY[code]) for code in sorted(REGISTRY)])
 
 
-@app.command(cls=Command)
+@app.command(cls=showing(EXPLANATION_KIND))
 def explain(
     context: typer.Context,
     code: Annotated[str, typer.Argument(metavar="CODE", help="DSS2001, 2001 or TopicNotFound.")],

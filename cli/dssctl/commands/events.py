@@ -11,7 +11,7 @@ from dssctl.limits import EVENTS_BEFORE_FOLLOWING
 from dssctl.output import Column, Instant, Item, Kind, growing, show_list
 from dssctl.output.writer import Growing
 from dssctl.settings import Settings
-from dssctl.tree import Command, settings_of, verb_alone
+from dssctl.tree import settings_of, showing, verb_alone
 
 if TYPE_CHECKING:
     from dss_client import Client, Event, EventPage
@@ -45,7 +45,7 @@ EVENT_KIND = Kind(
 )
 
 
-@app.command(cls=Command)
+@app.command(cls=showing(EVENT_KIND))
 def events(
     context: typer.Context,
     follow: Annotated[

@@ -7,12 +7,13 @@ import typer
 from dss_core.times import text_of_span
 from dssctl.arguments import GroupName, StreamName
 from dssctl.changing import Changing, carry_out
-from dssctl.connection import ask
-from dssctl.output import Cell, Column, Instant, Item, Kind, show_list
-from dssctl.tree import Command, noun, settings_of
+from dssctl.listing import list_items, listing
+from dssctl.output import Cell, Column, Instant, Item, Kind
+from dssctl.selection import Wanted
+from dssctl.tree import noun
 
 if TYPE_CHECKING:
-    from dss_client import Grant
+    from dss_client import Client, Grant
 
 app = noun("grants")
 
@@ -87,7 +88,7 @@ ONE_GROUPS_GRANT_KIND = Kind(
 GROUP_GRANT_KIND = Kind("Grant", IN_A_GROUP, lambda item: str(item["stream"]))
 
 
-@app.command("ls", cls=Command)
+@app.command("ls", cls=listing(GRANT_KIND))
 def list_grants(
     context: typer.Context,
     group: Annotated[
@@ -96,10 +97,11 @@ def list_grants(
     ] = None,
 ) -> None:
     """List the streams of groups: who holds them and how far they were consumed."""
-    settings = settings_of(context)
-    grants = ask(settings, lambda client: client.grants.list(group))
-    kind = GRANT_KIND if group is None else ONE_GROUPS_GRANT_KIND
-    show_list(settings, kind, [grant_item(grant) for grant in grants])
+
+    async def grants(client: "Client", _wanted: Wanted) -> list[Item]:
+        return [grant_item(grant) for grant in await client.grants.list(group)]
+
+    list_items(context, grants, GRANT_KIND if group is None else ONE_GROUPS_GRANT_KIND)
 
 
 @app.command(cls=Changing)

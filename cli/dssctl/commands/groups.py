@@ -1,7 +1,6 @@
 """``dssctl groups``: the shared subscriptions."""
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,19 +10,26 @@ from dssctl.advice import note_unmatched
 from dssctl.arguments import GroupName
 from dssctl.changing import Changing, Removing, Writing, carry_out
 from dssctl.commands.grants import GROUP_GRANT_KIND, grant_item, rate, shown_lag
-from dssctl.completing.remembering import remember
 from dssctl.confirm import confirm_name_if_protected
 from dssctl.connection import ask
-from dssctl.group_questions import stuck, verify, why
-from dssctl.output import Column, Instant, Item, Kind, Section, show_list, show_one
+from dssctl.group_questions import (
+    STANDING_KIND,
+    STUCK_KIND,
+    VERIFIED_KIND,
+    stuck,
+    verify,
+    why,
+)
+from dssctl.listing import list_items, listing
+from dssctl.output import Column, Instant, Item, Kind, Section, show_one
 from dssctl.pages.group_page import group_look, show_group
 from dssctl.quantities import moment_ms
 from dssctl.removal import accepting, showing_removal
-from dssctl.tree import Command, noun, settings_of
-from dssctl.watching import print_changes
+from dssctl.selection import ListRules, Wanted
+from dssctl.tree import noun, settings_of, showing
 
 if TYPE_CHECKING:
-    from dss_client import Borrower, Client, Group, WatchUpdate
+    from dss_client import Borrower, Client, Group
 
 app = noun("groups")
 
@@ -106,41 +112,23 @@ BORROWER_KIND = Kind(
 )
 
 
-@app.command("ls", cls=Command)
+@app.command("ls", cls=listing(GROUP_KIND, ListRules(in_daemon=True, remembered="groups")))
 def list_groups(
     context: typer.Context,
     every: Annotated[
         bool, typer.Option("-a", "--all", help="Private subscriptions of sessions too.")
     ] = False,
-    wanted: Annotated[
-        str,
-        typer.Option(
-            "--filter", metavar="CONDITIONS", help="'lag>1000,state=stalled,oldest>5m,name=b*'"
-        ),
-    ] = "",
-    sort: Annotated[
-        str,
-        typer.Option(metavar="FIELD", help="lag for one, the greatest first; -lag the least."),
-    ] = "",
-    watch: Annotated[
-        bool, typer.Option("-w", "--watch", help="Print each change, too, until Ctrl-C.")
-    ] = False,
 ) -> None:
     """List groups, with their lag: records that are not acknowledged."""
-    settings = settings_of(context)
-    if watch:
-        if wanted or sort:
-            raise typer.BadParameter("--watch takes neither --filter nor --sort.", ctx=context)
-        print_changes(settings, GROUP_KIND, _Watched().rows, ("groups",), private=every)
-        return
-    groups = ask(settings, lambda client: client.groups.list(all=every, filter=wanted, sort=sort))
-    items = [group_item(group) for group in groups]
-    show_list(settings, GROUP_KIND, items)
-    if not wanted:
-        remember("groups", GROUP_KIND, items)
+
+    async def groups(client: "Client", wanted: Wanted) -> list[Item]:
+        found = await client.groups.list(all=every, filter=wanted.filter, sort=wanted.sort)
+        return [group_item(group) for group in found]
+
+    list_items(context, groups)
 
 
-@app.command(cls=Writing)
+@app.command(cls=showing(GROUP_KIND, command=Writing))
 def create(
     context: typer.Context,
     group: Annotated[
@@ -191,13 +179,13 @@ def create(
     show_one(settings, GROUP_KIND, group_item(ask(settings, look_and_create)))
 
 
-@app.command(cls=Command)
+@app.command(cls=showing(GROUP_KIND))
 def describe(context: typer.Context, group: GroupName) -> None:
     """Show whether a group is healthy, what it is doing, and what to do next."""
     settings = settings_of(context)
     look = ask(settings, lambda client: group_look(client, group))
     grants = sorted(look.description.grants, key=lambda grant: -grant.lag)
-    members = [_borrower_item(borrower) for borrower in look.description.borrowers]
+    members = [borrower_item(borrower) for borrower in look.description.borrowers]
     lists = [
         (Section("members", BORROWER_KIND), members),
         (Section("grants", GROUP_GRANT_KIND), [grant_item(grant) for grant in grants]),
@@ -205,9 +193,9 @@ def describe(context: typer.Context, group: GroupName) -> None:
     show_group(settings, GROUP_KIND, group_item(look.description.group), lists, look)
 
 
-app.command(cls=Command)(why)
-app.command(cls=Command)(stuck)
-app.command(cls=Command)(verify)
+app.command(cls=showing(STANDING_KIND))(why)
+app.command(cls=showing(STUCK_KIND))(stuck)
+app.command(cls=showing(VERIFIED_KIND))(verify)
 
 
 @app.command(cls=Changing)
@@ -297,41 +285,6 @@ def subscription_filter(group: str) -> str:
     return f"$share/{name}/{topic_filter}"
 
 
-_FADING = frozenset({"arrivals_1m", "arrivals_5m", "acks_1m", "acks_5m", "drain_ms"})
-"""Fields of a group that change though nothing happens."""
-
-
-class _Watched:
-    """Groups as they change; one that is removed is printed once more."""
-
-    def __init__(self) -> None:
-        self._known: dict[str, Item] = {}
-        self._before: dict[str, Item] = {}
-        """Known before all came again, and not come yet."""
-
-    def rows(self, update: "WatchUpdate") -> Iterator[Item]:
-        """Of an update: each group that is another than before."""
-        if update.anew:
-            self._before, self._known = self._before | self._known, {}
-        for key, group in update.changed:
-            item = group_item(cast("Group", group))
-            before = self._before.pop(key.group, None) or self._known.get(key.group)
-            self._known[key.group] = item
-            if before is None or _lasting(before) != _lasting(item):
-                yield item
-        gone = [self._known.pop(key.group, None) for key in update.removed]
-        if update.complete:
-            gone += self._before.values()
-            self._before = {}
-        for last in gone:
-            if last is not None:
-                yield {**last, "state": "removed", "state_reason": None}
-
-
-def _lasting(item: Item) -> Item:
-    return {field: value for field, value in item.items() if field not in _FADING}
-
-
 def group_item(group: "Group") -> Item:
     """A group as the renderer takes it."""
     oldest_us, until_ms = group.oldest_unacked_us, group.paused_until_ms
@@ -372,7 +325,8 @@ def group_item(group: "Group") -> Item:
     }
 
 
-def _borrower_item(borrower: "Borrower") -> Item:
+def borrower_item(borrower: "Borrower") -> Item:
+    """A member as the renderer takes it."""
     return {
         "borrower_id": borrower.borrower_id,
         "client_id": borrower.client_id,

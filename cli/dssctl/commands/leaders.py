@@ -6,10 +6,12 @@ import typer
 
 from dssctl.arguments import GroupName
 from dssctl.connection import ask
-from dssctl.output import Column, Instant, Item, Kind, Section, note, show_list, show_one
+from dssctl.listing import list_items, listing
+from dssctl.output import Column, Instant, Item, Kind, Section, note, show_one
 from dssctl.pages.verdict import named
+from dssctl.selection import Wanted
 from dssctl.settings import Format
-from dssctl.tree import Command, noun, settings_of
+from dssctl.tree import noun, settings_of, showing
 
 if TYPE_CHECKING:
     from dss_client import Client, DaemonStatus, Grant, Group
@@ -46,7 +48,7 @@ LED_STREAM_KIND = Kind(
 )
 
 
-@app.command("ls", cls=Command)
+@app.command("ls", cls=listing(LEADER_KIND))
 def list_leaders(
     context: typer.Context,
     every: Annotated[
@@ -54,16 +56,22 @@ def list_leaders(
     ] = False,
 ) -> None:
     """List the leaders that run: one a group with members, and what each leads."""
-    settings = settings_of(context)
-    groups, status = ask(settings, _groups)
-    leading = [group for group in groups if every or group.leader_since_ms is not None]
-    show_list(settings, LEADER_KIND, [leader_item(group, status) for group in leading])
-    others = len(groups) - len(leading)
+    others = 0
+
+    async def leaders(client: "Client", _wanted: Wanted) -> list[Item]:
+        nonlocal others
+        groups, status = await client.groups.list(), await client.daemon.status()
+        leading = [group for group in groups if every or group.leader_since_ms is not None]
+        others = len(groups) - len(leading)
+        return [leader_item(group, status) for group in leading]
+
+    list_items(context, leaders)
     if others:
-        note(settings, f"{others} groups have no leader, because nobody is a member; --all")
+        told = f"{others} groups have no leader, because nobody is a member; --all"
+        note(settings_of(context), told)
 
 
-@app.command(cls=Command)
+@app.command(cls=showing(LEADER_KIND))
 def describe(context: typer.Context, group: GroupName) -> None:
     """Show a group's leader: its epoch, and each stream with its grant."""
     settings = settings_of(context)
@@ -78,10 +86,6 @@ def describe(context: typer.Context, group: GroupName) -> None:
     show_one(settings, LEADER_KIND, item, [Section("grants", LED_STREAM_KIND)])
     if settings.format is Format.TABLE:
         note(settings, f"next: dssctl groups describe {named(str(leader['group']))}")
-
-
-async def _groups(client: "Client") -> "tuple[tuple[Group, ...], DaemonStatus]":
-    return await client.groups.list(), await client.daemon.status()
 
 
 def leader_item(group: "Group", status: "DaemonStatus") -> Item:

@@ -21,7 +21,7 @@ from dssctl.documents import (
 from dssctl.output import Column, Instant, Item, Kind, Section, show_one
 from dssctl.quantities import distance
 from dssctl.settings import Format
-from dssctl.tree import Command, noun, settings_of
+from dssctl.tree import noun, settings_of, showing
 
 if TYPE_CHECKING:
     from dss_client import GroupOffsets, StreamOffsets
@@ -110,7 +110,7 @@ def seek(
     _move(context, group, "seek", to, None if by is None else distance(by), stream)
 
 
-@app.command("export", cls=Command)
+@app.command("export", cls=showing(OFFSETS_KIND))
 def export(context: typer.Context, group: GroupName, stream: Streams = None) -> None:
     """Print where a group stands, for offsets import: as JSON, unless another format is asked."""
     settings = settings_of(context)

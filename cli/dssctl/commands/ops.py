@@ -6,13 +6,14 @@ import typer
 
 from dssctl.arguments import OperationNumber
 from dssctl.changing import Changing, Writing, carry_out, show_operation
-from dssctl.completing.remembering import remember
 from dssctl.confirm import confirm
 from dssctl.connection import ask
 from dssctl.documents import Fields, fields_of, number_of, read_document
 from dssctl.impact import require_reason
 from dssctl.limits import OPERATIONS_LISTED
+from dssctl.listing import list_items, listing
 from dssctl.operation_items import (
+    APPLIED_KIND,
     OPERATION_KIND,
     PLAN_KIND,
     SHOWN_KIND,
@@ -20,17 +21,21 @@ from dssctl.operation_items import (
     operation_item,
     operation_sections,
 )
-from dssctl.output import note, show_list, show_one
-from dssctl.tree import Command, noun, settings_of
+from dssctl.output import Item, note, show_one
+from dssctl.selection import ListRules, Wanted
+from dssctl.tree import noun, settings_of, showing
 from dssctl.waiting import require_done, wait_for_end
 
 if TYPE_CHECKING:
+    from dss_client import Client
     from dss_client.changes import Change
 
 app = noun("ops")
 
 
-@app.command("ls", cls=Command)
+@app.command(
+    "ls", cls=listing(OPERATION_KIND, ListRules(limit=OPERATIONS_LISTED, remembered="ops"))
+)
 def list_operations(
     context: typer.Context,
     group: Annotated[
@@ -42,34 +47,27 @@ def list_operations(
         str | None,
         typer.Option(help="running, cancelling, done, cancelled or failed: only these."),
     ] = None,
-    number: Annotated[
-        int, typer.Option("-n", "--number", min=1, help="So many at most.")
-    ] = OPERATIONS_LISTED,
 ) -> None:
     """List operations, the newest first."""
-    settings = settings_of(context)
     if group is not None and topic is not None:
         raise typer.BadParameter("name a group or a topic, not both.", ctx=context)
     if state is not None and state not in STATES:
         raise typer.BadParameter(f"'{state}' is none of {', '.join(STATES)}.", ctx=context)
-    operations = ask(
-        settings,
-        lambda client: client.operations.list(
-            subject=group or topic or "", state=state or "", latest=number + 1
-        ),
-    )
-    items = [operation_item(each) for each in operations[:number]]
-    show_list(settings, OPERATION_KIND, items)
-    if group is topic is state is None:
-        remember("ops", OPERATION_KIND, items)
-    if not operations:
-        filtered = group is not None or topic is not None or state is not None
-        note(settings, "no operation matches" if filtered else "no operation is kept")
-    if len(operations) > number:
-        note(settings, f"older ones are left out; -n {2 * number} shows more")
+
+    async def operations(client: "Client", wanted: Wanted) -> list[Item]:
+        found = await client.operations.list(
+            subject=group or topic or "", state=state or "", latest=wanted.at_most
+        )
+        return [operation_item(each) for each in found]
+
+    settings = settings_of(context)
+    narrowed = any((group, topic, state))
+    if not list_items(context, operations, whole=not narrowed) and not settings.listing.watch_s:
+        narrowed = narrowed or bool(settings.listing.filter)
+        note(settings, "no operation matches" if narrowed else "no operation is kept")
 
 
-@app.command(cls=Command)
+@app.command(cls=showing(SHOWN_KIND))
 def show(context: typer.Context, number: OperationNumber) -> None:
     """Show an operation: who, why, what it was before and is now, and its streams."""
     settings = settings_of(context)
@@ -85,7 +83,7 @@ def undo(context: typer.Context, number: OperationNumber) -> None:
     carry_out(context, Undo(number))
 
 
-@app.command(cls=Command)
+@app.command(cls=showing(APPLIED_KIND))
 def wait(context: typer.Context, number: OperationNumber) -> None:
     """Wait until an operation has ended; an error unless it is done then."""
     settings = settings_of(context)
@@ -96,7 +94,7 @@ def wait(context: typer.Context, number: OperationNumber) -> None:
     require_done(operation)
 
 
-@app.command(cls=Writing)
+@app.command(cls=showing(APPLIED_KIND, command=Writing))
 def cancel(
     context: typer.Context,
     number: OperationNumber,

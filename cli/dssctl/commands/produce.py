@@ -24,7 +24,7 @@ from dssctl.outgoing import Fields, InputFormat, Parser, json_parser, line_parse
 from dssctl.output import Column, Item, Kind, note, show_one
 from dssctl.progress import reading
 from dssctl.settings import Settings
-from dssctl.tree import settings_of, verb_alone
+from dssctl.tree import settings_of, showing, verb_alone
 
 if TYPE_CHECKING:
     from dss_client import Producer
@@ -41,7 +41,7 @@ _FAULTS_OF_A_RECORD = (IllegalArgument, IllegalSubject, RecordTooLarge, SubjectO
 """What the client refuses about one record, whatever the state of the daemon."""
 
 
-@app.command(cls=Writing)
+@app.command(cls=showing(PUBLISHED_KIND, command=Writing))
 def produce(
     context: typer.Context,
     topic: Annotated[str, typer.Argument(metavar="TOPIC", help="Where to publish.")],

@@ -8,8 +8,9 @@ from dss_core.errors import IllegalArgument
 from dssctl.arguments import GroupName, StreamName
 from dssctl.changing import Changing, carry_out
 from dssctl.limits import RECORDS_FOUND, RECORDS_LOOKED_AT, RECORDS_PEEKED, RECORDS_PEEKED_MAX
+from dssctl.records.kinds import PAGE_KIND, STORED_KIND
 from dssctl.records.payloads import Decoding
-from dssctl.tree import Command, noun, settings_of
+from dssctl.tree import noun, settings_of, showing
 
 app = noun("records")
 
@@ -25,7 +26,7 @@ As = Annotated[
 ]
 
 
-@app.command(cls=Command)
+@app.command(cls=showing(STORED_KIND))
 def peek(
     context: typer.Context,
     topic: Place,
@@ -64,7 +65,7 @@ def peek(
     peek(settings_of(context), Peek(topic, stream, offset, at, last, number, decoding))
 
 
-@app.command(cls=Command)
+@app.command(cls=showing(STORED_KIND))
 def find(
     context: typer.Context,
     topic: Place,
@@ -117,7 +118,7 @@ def find(
     find(settings_of(context), asked)
 
 
-@app.command(cls=Command)
+@app.command(cls=showing(PAGE_KIND))
 def get(
     context: typer.Context,
     stream: StreamName,

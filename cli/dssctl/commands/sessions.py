@@ -6,14 +6,15 @@ import typer
 
 from dss_core.times import text_of_span
 from dssctl.changing import Changing, carry_out
-from dssctl.completing.remembering import remember
 from dssctl.connection import ask
-from dssctl.output import Column, Instant, Item, Kind, show_list
+from dssctl.listing import list_items, listing
+from dssctl.output import Column, Instant, Item, Kind
 from dssctl.pages.session_page import session_look, show_session
-from dssctl.tree import Command, noun, settings_of
+from dssctl.selection import ListRules, Wanted
+from dssctl.tree import noun, settings_of, showing
 
 if TYPE_CHECKING:
-    from dss_client import SessionSummary
+    from dss_client import Client, SessionSummary
 
 app = noun("sessions")
 
@@ -40,17 +41,17 @@ SESSION_KIND = Kind(
 )
 
 
-@app.command("ls", cls=Command)
+@app.command("ls", cls=listing(SESSION_KIND, ListRules(remembered="sessions")))
 def list_sessions(context: typer.Context) -> None:
     """List the sessions of all clients, connected or not."""
-    settings = settings_of(context)
-    sessions = ask(settings, lambda client: client.sessions.list())
-    items = [session_item(session) for session in sessions]
-    show_list(settings, SESSION_KIND, items)
-    remember("sessions", SESSION_KIND, items)
+
+    async def sessions(client: "Client", _wanted: Wanted) -> list[Item]:
+        return [session_item(session) for session in await client.sessions.list()]
+
+    list_items(context, sessions)
 
 
-@app.command(cls=Command)
+@app.command(cls=showing(SESSION_KIND))
 def describe(
     context: typer.Context,
     client: Annotated[str, typer.Argument(metavar="CLIENT", help="The id of its client.")],

@@ -8,18 +8,19 @@ from dss_core.errors import TopicNotFound
 from dss_core.times import parse_span_ms, text_of_span
 from dssctl.arguments import TopicName
 from dssctl.changing import Changing, Removing, Writing, carry_out
-from dssctl.completing.remembering import remember
 from dssctl.confirm import confirm_name_if_protected
 from dssctl.connection import ask
-from dssctl.output import Column, Instant, Item, Kind, Section, show_list, show_one
+from dssctl.listing import list_items, listing
+from dssctl.output import Column, Instant, Item, Kind, Section, show_one
 from dssctl.output.model import size
 from dssctl.pages.topic_page import show_topic, topic_look
 from dssctl.quantities import size_bytes
 from dssctl.removal import accepting, showing_removal
-from dssctl.tree import Command, noun, settings_of
+from dssctl.selection import ListRules, Wanted
+from dssctl.tree import noun, settings_of, showing
 
 if TYPE_CHECKING:
-    from dss_client import StorageTopic, Topic
+    from dss_client import Client, StorageTopic, Topic
 
 app = noun("topics")
 
@@ -65,20 +66,20 @@ STREAM_KIND = Kind(
 )
 
 
-@app.command("ls", cls=Command)
+@app.command("ls", cls=listing(TOPIC_KIND, ListRules(remembered="topics")))
 def list_topics(context: typer.Context) -> None:
     """List all topics."""
-    settings = settings_of(context)
-    summaries = ask(settings, lambda client: client.topics.list())
-    items = [
-        {**_item(summary.topic), "records": summary.records, "bytes": summary.bytes}
-        for summary in summaries
-    ]
-    show_list(settings, TOPIC_KIND, items)
-    remember("topics", TOPIC_KIND, items)
+
+    async def topics(client: "Client", _wanted: Wanted) -> list[Item]:
+        return [
+            {**_item(summary.topic), "records": summary.records, "bytes": summary.bytes}
+            for summary in await client.topics.list()
+        ]
+
+    list_items(context, topics)
 
 
-@app.command(cls=Writing)
+@app.command(cls=showing(CREATED_KIND, command=Writing))
 def create(
     context: typer.Context,
     name: TopicName,
@@ -125,7 +126,7 @@ def create(
     show_one(settings, CREATED_KIND, _item(topic))
 
 
-@app.command(cls=Command)
+@app.command(cls=showing(TOPIC_KIND))
 def describe(context: typer.Context, name: TopicName) -> None:
     """Show whether a topic is healthy, who reads it, and what it keeps."""
     settings = settings_of(context)

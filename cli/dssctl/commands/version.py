@@ -4,7 +4,7 @@ import typer
 
 from dssctl import VERSION
 from dssctl.output import Column, Kind, show_one
-from dssctl.tree import Command, settings_of, verb_alone
+from dssctl.tree import settings_of, showing, verb_alone
 
 app = verb_alone("version")
 
@@ -15,7 +15,7 @@ VERSION_KIND = Kind(
 )
 
 
-@app.command(cls=Command)
+@app.command(cls=showing(VERSION_KIND))
 def version(context: typer.Context) -> None:
     """Print the version of this program. The daemon's is in: dssctl daemon status."""
     show_one(settings_of(context), VERSION_KIND, {"name": "dssctl", "version": VERSION})

@@ -23,7 +23,7 @@ from dssctl.connection import connected, require_daemon
 from dssctl.output import Column, Item, Kind, show_one
 from dssctl.progress import lingering
 from dssctl.settings import Settings
-from dssctl.tree import Command, settings_of, verb_alone
+from dssctl.tree import settings_of, showing, verb_alone
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,7 +45,7 @@ WAITED_KIND = Kind(
 _KINDS = {"operation": "op", "operations": "op", "ops": "op"}
 
 
-@app.command(cls=Command)
+@app.command(cls=showing(WAITED_KIND))
 def wait(
     context: typer.Context,
     subject: Annotated[

@@ -1,6 +1,6 @@
 """``dssctl watch``: how things are, then each change."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,7 +11,7 @@ from dssctl.commands.sessions import session_item
 from dssctl.operation_items import operation_item
 from dssctl.output import Column, Instant, Item, Kind
 from dssctl.schedule_items import schedule_item
-from dssctl.tree import Command, settings_of, verb_alone
+from dssctl.tree import settings_of, showing, verb_alone
 from dssctl.watching import print_changes
 
 if TYPE_CHECKING:
@@ -23,6 +23,8 @@ app = verb_alone("watch")
 ANEW = "anew"
 """All that was printed before is no more, events aside; how things are comes again."""
 
+
+_NOTHING = {"topic": None, "change": None, "group": None, "name": None, "value": None}
 
 _SHOWN = {
     "groups": ("state", "borrowers", "lag"),
@@ -53,6 +55,7 @@ def _identity(item: Item) -> str:
 CHANGE_KIND = Kind(
     "Change",
     (
+        Column("at", "AT", width=24),
         Column("topic", "TOPIC", width=10),
         Column("change", "CHANGE", width=6, styles={"gone": "yellow", ANEW: "bold yellow"}),
         Column("group", "GROUP", width=20),
@@ -63,7 +66,7 @@ CHANGE_KIND = Kind(
 )
 
 
-@app.command(cls=Command)
+@app.command(cls=showing(CHANGE_KIND))
 def watch(
     context: typer.Context,
     topics: Annotated[
@@ -84,24 +87,28 @@ def watch(
 ) -> None:
     """Print how things are, then each change until Ctrl-C: an item at most four times a second."""
     settings = settings_of(context)
-    print_changes(settings, CHANGE_KIND, _Rows().of, topics or (), group or (), private=every)
+    print_changes(
+        settings, CHANGE_KIND, _Rows(settings.clock_us).of, topics or (), group or (), private=every
+    )
 
 
 class _Rows:
     """A row a change."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock_us: Callable[[], int]) -> None:
+        self._clock_us = clock_us
         self._began = False
 
     def of(self, update: "WatchUpdate") -> Iterator[Item]:
         """Those of an update."""
+        at = Instant(self._clock_us() // 1_000 * 1_000)
         if update.anew and self._began:
-            yield {"topic": None, "change": ANEW, "group": None, "name": None, "value": None}
+            yield {"at": at, **_NOTHING, "change": ANEW}
         self._began = True
         for key, value in update.changed:
-            yield {**_key(key), "change": "is", "value": value_item(value)}
+            yield {"at": at, **_key(key), "change": "is", "value": value_item(value)}
         for key in update.removed:
-            yield {**_key(key), "change": "gone", "value": None}
+            yield {"at": at, **_key(key), "change": "gone", "value": None}
 
 
 def _key(key: "WatchKey") -> dict[str, str | None]:

@@ -97,8 +97,9 @@ REQUESTS = {
         was changed. Edit it, remove it, or choose another name.""",
     "DSS1141": """A list was asked for with a filter or an order that cannot be read: an unknown
         field, a number or a span that is none, or a comparison of texts. Nothing was listed,
-        because a list that leaves out the wrong groups misleads. Join conditions by commas, as
-        in lag>1000,state=stalled; the hint names the fields.""",
+        because a list that leaves out the wrong things misleads. Join conditions by commas and
+        alternatives by ' or ', as in lag>1000,state=stalled or oldest>5m. The hint names the
+        fields, and dssctl explain says what they hold.""",
     "DSS1171": """A regular expression was looked for in payloads, and was not done with a few
         records in two seconds. Such a pattern tries the same text in countless ways, mostly
         because of a repeat inside a repeat. Nothing was changed. Write it otherwise, or search

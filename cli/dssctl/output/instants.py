@@ -4,8 +4,10 @@ Knows no clock: the present is an argument.
 """
 
 from dataclasses import dataclass
+from typing import assert_never
 
 from dss_core.times import text_of_span, text_of_us
+from dssctl.settings import TimeStyle
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -22,6 +24,18 @@ class Instant:
     def rfc3339(self) -> str:
         """Written for programs, always in UTC; the fraction is left out where it is zero."""
         return text_of_us(self.us)
+
+    def shown(self, now_us: int, style: TimeStyle) -> str:
+        """As a table has it."""
+        match style:
+            case TimeStyle.RELATIVE:
+                return self.age(now_us)
+            case TimeStyle.ISO:
+                return self.rfc3339()
+            case TimeStyle.UNIX:
+                return f"{self.us / 1_000_000:.3f}"
+            case _:
+                assert_never(style)
 
     def age(self, now_us: int) -> str:
         """How long ago it was, in two units, seconds at least; a moment to come counts as now."""

@@ -9,8 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from dssctl.fields import Fields, fields_of
+from dssctl.limits import MOMENT_COLUMNS
 from dssctl.output.escape import escaped
 from dssctl.output.instants import Instant
+from dssctl.settings import TimeStyle
 
 Value: TypeAlias = "bool | int | float | str | Instant | Sequence[Value] | Item | None"
 Item: TypeAlias = Mapping[str, Value]
@@ -39,11 +42,24 @@ class Column:
     styles: Mapping[str, str] = dataclasses.field(default_factory=dict)
     """Colours of values, on a terminal."""
 
-    def text(self, item: Item, now_us: int) -> str:
+    def text(self, item: Item, now_us: int, style: TimeStyle = TimeStyle.RELATIVE) -> str:
         """The cell, safe to print on one line."""
         if self.cell is not None:
             return escaped(self.cell(item, now_us))
-        return escaped(shown(item[self.field], now_us))
+        return escaped(shown(item[self.field], now_us, style))
+
+    def heading(self, style: TimeStyle) -> str:
+        """The header; what is shown as a moment is not called an age."""
+        if style is not TimeStyle.RELATIVE and self.header in {"AGE", "UP"}:
+            return header_of(self.field)
+        return self.header
+
+    def reserved(self, style: TimeStyle) -> int:
+        """Its width in a table that is printed while it grows."""
+        moment = f"_{self.field}".endswith(("_at", "_timestamp"))
+        if not self.width or not moment or style is TimeStyle.RELATIVE:
+            return self.width
+        return max(self.width, MOMENT_COLUMNS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +71,11 @@ class Kind:
     identity: Callable[[Item], str]
     """What ``-o name`` prints: an item's name, as other commands take it."""
 
+    @property
+    def fields(self) -> Fields:
+        """What its items have."""
+        return fields_of(self.name)
+
 
 @dataclass(frozen=True, slots=True)
 class Section:
@@ -65,7 +86,12 @@ class Section:
     """None: its rows are sentences, each on a line of its own."""
 
 
-def shown(value: Value, now_us: int) -> str:
+def header_of(field: str) -> str:
+    """The header of a column that has none of its own."""
+    return field.upper().replace("_", "-")
+
+
+def shown(value: Value, now_us: int, style: TimeStyle = TimeStyle.RELATIVE) -> str:
     """A value as a table shows it."""
     match value:
         case None | "" | []:
@@ -73,13 +99,13 @@ def shown(value: Value, now_us: int) -> str:
         case bool():
             text = "yes" if value else "no"
         case Instant():
-            text = value.age(now_us)
+            text = value.shown(now_us, style)
         case str():
             text = value
         case Mapping():
-            text = ",".join(f"{key}={shown(inner, now_us)}" for key, inner in value.items())
+            text = ",".join(f"{key}={shown(inner, now_us, style)}" for key, inner in value.items())
         case Sequence():
-            text = ",".join(shown(inner, now_us) for inner in value)
+            text = ",".join(shown(inner, now_us, style) for inner in value)
         case _:
             text = str(value)
     return text

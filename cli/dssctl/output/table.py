@@ -12,7 +12,7 @@ from typing import NamedTuple, TextIO
 from dssctl.output.escape import escaped
 from dssctl.output.folding import GAP, Layout, folded, layout_of, places
 from dssctl.output.model import Item, Kind, Section, Value
-from dssctl.settings import Format, Settings
+from dssctl.settings import Format, Settings, TimeStyle
 
 
 def writer(settings: Settings, kind: Kind, out: TextIO, *, grows: bool) -> "Table":
@@ -35,18 +35,20 @@ class Table:
         ]
         self._rows: list[list[str]] = []
         self._now_us = settings.clock_us()
+        # What is printed as it comes stays there, while its age goes on.
+        self._style = settings.time or (TimeStyle.ISO if grows else TimeStyle.RELATIVE)
         self._width = shutil.get_terminal_size().columns if out.isatty() else None
 
     def begin(self) -> None:
         """Print the headers, where the rows need not be known first."""
         if self._grows and self._settings.headers:
-            self._print_rows([[column.header for column in self._columns]], heading=True)
+            self._print_rows([self._headings()], heading=True)
 
     def add(self, item: Item) -> None:
         """Take one row."""
         if self._grows:
             self._now_us = self._settings.clock_us()
-        row = [column.text(item, self._now_us) for column in self._columns]
+        row = [column.text(item, self._now_us, self._style) for column in self._columns]
         if self._grows:
             self._print_rows([row], heading=False)
         else:
@@ -56,18 +58,19 @@ class Table:
         """Print what was collected."""
         if self._grows:
             return
-        headings = [[column.header for column in self._columns]] if self._settings.headers else []
+        headings = [self._headings()] if self._settings.headers else []
         self._print_rows(headings + self._rows, heading=bool(headings))
 
     def one(self, item: Item, sections: Sequence[Section]) -> None:
         """Print the fields below each other, then each section as a table of its own."""
         columns = [column for column in self._kind.columns if not column.only_csv]
-        label_width = max(len(column.header) for column in columns)
-        for column in columns:
-            text = column.text(item, self._now_us)
+        labels = [column.heading(self._style) for column in columns]
+        label_width = max(map(len, labels))
+        for column, label in zip(columns, labels, strict=True):
+            text = column.text(item, self._now_us, self._style)
             widths = (label_width, places(text))
             shape = _Shape(widths, (False, False), layout_of(widths, self._width, text_last=True))
-            self._print_row((column.header, text), shape, ("bold", column.styles.get(text, "")))
+            self._print_row((label, text), shape, ("bold", column.styles.get(text, "")))
         for section in sections:
             self._out.write(f"\n{escaped(section.field.replace('_', ' ').upper())}\n")
             rows = item[section.field]
@@ -88,8 +91,11 @@ class Table:
             table.add(row)
         table.end()
 
+    def _headings(self) -> list[str]:
+        return [column.heading(self._style) for column in self._columns]
+
     def _print_rows(self, rows: list[list[str]], *, heading: bool) -> None:
-        widths = [column.width if self._grows else 0 for column in self._columns]
+        widths = [column.reserved(self._style) if self._grows else 0 for column in self._columns]
         for row in rows:
             widths = [max(width, places(text)) for width, text in zip(widths, row, strict=True)]
         rights = [column.right for column in self._columns]

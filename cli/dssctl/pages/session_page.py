@@ -106,7 +106,7 @@ MEMBERSHIP_KIND = Kind(
     lambda item: str(item["group"]),
 )
 HELD_KIND = Kind(
-    "Grant",
+    "HeldStream",
     (
         Column("stream", "STREAM"),
         Column("group", "GROUP"),

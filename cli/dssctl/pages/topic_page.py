@@ -92,7 +92,7 @@ def topic_verdict(look: TopicLook, now_us: int) -> Verdict:
 
 
 READER_KIND = Kind(
-    "Group",
+    "Reader",
     (
         Column("group", "GROUP"),
         Column("state", "STATE", styles={"active": "green", "stalled": "bold red"}),

@@ -35,7 +35,7 @@ HEALTH = Column("health", "HEALTH", styles=HEALTH_STYLES)
 VERDICT = Column("verdict", "VERDICT")
 
 EVENT_LINES = Kind(
-    "Event",
+    "EventLine",
     (
         Column("at", "AGE", right=True),
         Column("severity", "SEVERITY", styles={"error": "bold red", "warning": "yellow"}),
@@ -45,7 +45,7 @@ EVENT_LINES = Kind(
     lambda item: str(item["number"]),
 )
 OPERATION_LINES = Kind(
-    "Operation",
+    "OperationLine",
     (
         Column("number", "NUMBER", right=True),
         Column("applied_at", "AGE", right=True),

@@ -383,14 +383,13 @@ class ContextExists(DssError):
 
 @registered
 class FilterUnreadable(DssError):
-    """A filter or an order of a list. Fields: filter, problem."""
+    """A filter or an order of a list. Fields: filter, problem, fields (those that there are)."""
 
     code = "DSS1141"
-    sentence = "'{filter}' does not say which groups to list: {problem}."
+    sentence = "'{filter}' does not say what to list: {problem}."
     hint = (
-        "Join conditions by commas: --filter 'lag>1000,state=stalled'. Fields: lag, members, "
-        "standby, streams, acked, filtered, lost, damaged, arrivals, acks (numbers); oldest, "
-        "drains (spans, 5m); name, filter, state, kind, protocol (texts, * for anything)."
+        "Join conditions by commas, alternatives by ' or ': --filter 'lag>1000,state=stalled'. "
+        "Fields: {fields}."
     )
     grpc_status = "INVALID_ARGUMENT"
     exit_code = ExitCode.USAGE

@@ -1,24 +1,16 @@
-"""Which groups a list shows, and in which order: a small grammar over the fields of an overview.
+"""Which groups a list shows, and in which order: the grammar of conditions over an overview.
 
-A filter is terms joined by commas, all of which hold: ``lag>1000,state=stalled``. A term is a
-field, one of ``= != > >= < <=``, and a value: a number, a span of time like ``5m``, or a text in
-which ``*`` stands for anything. Sorting puts the greatest number first and texts from a to z; a
-minus before the field turns it round. Invariant: pure; whatever is written gives groups or a named
-error.
+Invariant: pure; whatever is written gives groups or a named error. The names of fields are those
+that the command line prints, and the shorter ones of before.
 """
 
-import re
 from collections.abc import Callable, Iterable
-from contextlib import suppress
-from dataclasses import dataclass
-from fnmatch import fnmatchcase
+from functools import partial
 
-from dss_core.errors import FilterUnreadable, IllegalSpan
-from dss_core.times import parse_span_ms
+from dss_core.conditions import Conditions, FieldType, Order, Own, conditions_of, order_of
 from dssd.questions.overviews import Overview
 
-Value = float | str
-Read = Callable[[Overview, int], Value]
+Read = Callable[[Overview, int], Own]
 """The field of an overview, at a wall time in microseconds."""
 
 
@@ -32,103 +24,95 @@ def _drain_ms(overview: Overview, _now_us: int) -> float:
     return float("inf") if drain_ms is None else drain_ms
 
 
-NUMBERS: dict[str, Read] = {
+def _paused_until_us(overview: Overview) -> int | None:
+    until_ms = overview.group.paused_until_ms
+    return None if until_ms is None else until_ms * 1_000
+
+
+_NUMBERS: dict[str, Read] = {
     "lag": lambda each, _: each.lag,
     "members": lambda each, _: each.borrowers,
+    "borrowers": lambda each, _: each.borrowers,
     "standby": lambda each, _: each.standby,
     "streams": lambda each, _: each.streams,
     "acked": lambda each, _: each.counts.acked,
     "filtered": lambda each, _: each.counts.filtered,
     "lost": lambda each, _: each.counts.lost,
     "damaged": lambda each, _: each.counts.damaged,
+    "moved": lambda each, _: each.counts.moved,
+    "revision": lambda each, _: each.group.revision,
+    "leader_epoch": lambda each, _: each.leader_epoch,
+    "epoch": lambda each, _: each.leader_epoch,
     "arrivals": lambda each, _: each.arrivals.minute,
+    "arrivals_1m": lambda each, _: each.arrivals.minute,
+    "arrivals_5m": lambda each, _: each.arrivals.five_minutes,
     "acks": lambda each, _: each.acks.minute,
+    "acks_1m": lambda each, _: each.acks.minute,
+    "acks_5m": lambda each, _: each.acks.five_minutes,
 }
-SPANS: dict[str, Read] = {"oldest": _age_ms, "drains": _drain_ms}
-TEXTS: dict[str, Read] = {
+_SPANS: dict[str, Read] = {
+    "oldest": _age_ms,
+    "drains": _drain_ms,
+    "drain_ms": _drain_ms,
+    "drained_in": _drain_ms,
+    "ack_wait": lambda each, _: each.group.ack_wait_ms,
+    "ack_wait_ms": lambda each, _: each.group.ack_wait_ms,
+}
+_MOMENTS: dict[str, Read] = {
+    "created_at": lambda each, _: each.group.created_at_ms * 1_000,
+    "age": lambda each, _: each.group.created_at_ms * 1_000,
+    "oldest_unacked_at": lambda each, _: each.oldest_unacked_us,
+    "paused_until": lambda each, _: _paused_until_us(each),
+}
+_TEXTS: dict[str, Read] = {
     "name": lambda each, _: each.group.name,
     "filter": lambda each, _: each.group.filter,
     "state": lambda each, _: each.state,
     "kind": lambda each, _: each.group.kind,
     "protocol": lambda each, _: each.group.protocol,
+    "start": lambda each, _: each.group.start,
+    "on_damage": lambda each, _: each.group.on_damage,
+    "state_reason": lambda each, _: each.reason,
+    "reason": lambda each, _: each.reason,
 }
-FIELDS: dict[str, Read] = {**NUMBERS, **SPANS, **TEXTS}
-
-_TERM = re.compile(r"\s*([a-z_]+)\s*(!=|>=|<=|=|>|<)\s*(.*?)\s*")
-_NUMBER = re.compile(r"[0-9]{1,18}(\.[0-9]{1,6})?")
-_COMPARED: dict[str, Callable[[float, float], bool]] = {
-    "=": lambda own, wanted: own == wanted,
-    "!=": lambda own, wanted: own != wanted,
-    ">": lambda own, wanted: own > wanted,
-    ">=": lambda own, wanted: own >= wanted,
-    "<": lambda own, wanted: own < wanted,
-    "<=": lambda own, wanted: own <= wanted,
+_TRUTHS: dict[str, Read] = {
+    "lag_exact": lambda each, _: each.lag_exact,
+    "paused": lambda each, _: each.group.paused,
 }
+_BY_TYPE = {
+    FieldType.NUMBER: _NUMBERS,
+    FieldType.SPAN: _SPANS,
+    FieldType.MOMENT: _MOMENTS,
+    FieldType.TEXT: _TEXTS,
+    FieldType.TRUTH: _TRUTHS,
+}
+FIELDS: dict[str, Read] = {
+    name: read for fields in _BY_TYPE.values() for name, read in fields.items()
+}
+TYPES: dict[str, FieldType] = {name: kind for kind, fields in _BY_TYPE.items() for name in fields}
 
 
-@dataclass(frozen=True, slots=True)
-class Term:
-    """One condition."""
-
-    field: str
-    operator: str
-    value: Value
-
-    def holds(self, overview: Overview, now_us: int) -> bool:
-        """Whether the group meets it."""
-        own = FIELDS[self.field](overview, now_us)
-        if isinstance(own, str):
-            return fnmatchcase(own, str(self.value)) is (self.operator == "=")
-        assert not isinstance(self.value, str)
-        return _COMPARED[self.operator](own, self.value)
-
-
-def terms_of(text: str) -> tuple[Term, ...]:
-    """The terms of a filter; none of an empty one.
+class Selection:
+    """The groups that a filter lets through, in an order; by name where none is asked for.
 
     Raises:
-        FilterUnreadable: it breaks the grammar.
-    """
-    return tuple(_term(text, part) for part in text.split(",")) if text.strip() else ()
-
-
-def _term(text: str, part: str) -> Term:
-    found = _TERM.fullmatch(part)
-    if found is None:
-        raise FilterUnreadable(filter=text, problem=f"'{part}' is no condition")
-    field, operator, value = found.groups()
-    if field in TEXTS:
-        if operator not in ("=", "!="):
-            raise FilterUnreadable(filter=text, problem=f"{field} is a text: use = or !=")
-        return Term(field, operator, value)
-    if field in NUMBERS and _NUMBER.fullmatch(value):
-        return Term(field, operator, float(value))
-    if field in SPANS:
-        with suppress(IllegalSpan):
-            return Term(field, operator, float(parse_span_ms(value)))
-    if field not in FIELDS:
-        raise FilterUnreadable(filter=text, problem=f"there is no field {field}")
-    kind = "a number" if field in NUMBERS else "a span like 5m"
-    raise FilterUnreadable(filter=text, problem=f"{field} wants {kind}, not '{value}'")
-
-
-class Order:
-    """The order of a list; by name where nothing is asked for.
-
-    Raises:
-        FilterUnreadable: there is no such field.
+        FilterUnreadable: filter or order break the grammar.
     """
 
-    def __init__(self, sort: str) -> None:
-        self._turned = sort.startswith("-")
-        self._field = sort.removeprefix("-") or "name"
-        if self._field not in FIELDS:
-            raise FilterUnreadable(filter=sort, problem=f"there is no field {self._field}")
+    def __init__(self, wanted: str, sort: str, now_us: int) -> None:
+        self._conditions: Conditions = conditions_of(wanted, TYPES, now_us=now_us)
+        self._order: Order = order_of(sort or "name", TYPES)
+        self._now_us = now_us
 
-    def sorted(self, overviews: Iterable[Overview], now_us: int) -> list[Overview]:
-        """In this order; equal ones by name and filter."""
-        by_name = sorted(overviews, key=lambda each: (each.group.name, each.group.filter))
-        read = FIELDS[self._field]
-        # Turned round, equal ones stay by name: the sort is stable.
-        greatest_first = (self._field not in TEXTS) is not self._turned
-        return sorted(by_name, key=lambda each: read(each, now_us), reverse=greatest_first)
+    def of(self, overviews: Iterable[Overview]) -> list[Overview]:
+        """These of them, equal ones by name and filter."""
+        chosen = [
+            each
+            for each in overviews
+            if self._conditions.hold(partial(self._read, each), self._now_us)
+        ]
+        chosen.sort(key=lambda each: (each.group.name, each.group.filter))
+        return self._order.sorted(chosen, self._read)
+
+    def _read(self, overview: Overview, field: str) -> Own:
+        return FIELDS[field](overview, self._now_us)

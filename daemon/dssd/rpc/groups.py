@@ -23,7 +23,7 @@ from dssd.questions.overviews import Overview
 from dssd.questions.questions import Questions
 from dssd.questions.rates import NO_RATES, Rates
 from dssd.questions.samples import Movement, Sampler
-from dssd.questions.selection import Order, terms_of
+from dssd.questions.selection import Selection
 from dssd.rpc.audited_calls import note_unchanged
 from dssd.rpc.limits import GROUPS_LISTED_MAX
 from dssd.rpc.questions import QuestionCalls, fates_to_wire
@@ -86,11 +86,9 @@ class GroupsServicer(groups_pb2_grpc.GroupsServicer):
         self, request: groups_pb2.ListGroupsRequest, context: Context
     ) -> groups_pb2.ListGroupsReply:
         """The groups that are wanted, in the order that is; private ones only where asked for."""
-        terms, order = terms_of(request.filter), Order(request.sort)
+        selection = Selection(request.filter, request.sort, self._questions.clock.wall_us())
         every = await self._questions.overviews.all(private=request.all, budget=CountBudget())
-        now_us = self._questions.clock.wall_us()
-        wanted = (each for each in every if all(term.holds(each, now_us) for term in terms))
-        found = _behind(order.sorted(wanted, now_us), request.page_token)
+        found = _behind(selection.of(every), request.page_token)
         size = min(request.page_size or GROUPS_LISTED_MAX, GROUPS_LISTED_MAX)
         page = found[:size]
         token = str(page[-1].group.group_id) if len(found) > size else ""

@@ -14,6 +14,8 @@ from dssctl.settings import Colour, Format, Settings
 
 GOLDEN = Path(__file__).parent / "golden"
 NOW_US = 1_795_000_000_000_000
+WRITTEN = set(Format) - {Format.HELP}
+"""Formats of items; help tells of their fields."""
 
 THING = Kind(
     "Thing",
@@ -57,7 +59,7 @@ def settings(output: Format) -> Settings:
     return Settings(format=output, template=template, clock_us=lambda: NOW_US)
 
 
-@pytest.mark.parametrize("output", Format)
+@pytest.mark.parametrize("output", sorted(WRITTEN))
 def test_a_listing_looks_like_its_golden_file(
     output: Format, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -65,7 +67,7 @@ def test_a_listing_looks_like_its_golden_file(
     assert capsys.readouterr().out == (GOLDEN / f"list.{output}").read_text()
 
 
-@pytest.mark.parametrize("output", Format)
+@pytest.mark.parametrize("output", sorted(WRITTEN))
 def test_a_single_thing_looks_like_its_golden_file(
     output: Format, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -73,7 +75,7 @@ def test_a_single_thing_looks_like_its_golden_file(
     assert capsys.readouterr().out == (GOLDEN / f"one.{output}").read_text()
 
 
-@pytest.mark.parametrize("output", sorted(set(Format) - {Format.TABLE, Format.WIDE}))
+@pytest.mark.parametrize("output", sorted(WRITTEN - {Format.TABLE, Format.WIDE}))
 def test_a_listing_that_grows_ends_as_one_that_was_complete(
     output: Format, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -87,11 +89,11 @@ def test_a_table_that_grows_prints_each_row_at_once(capsys: pytest.CaptureFixtur
     with growing(settings(Format.TABLE), THING) as listing:
         listing.add(THINGS[0])
         assert capsys.readouterr().out == (
-            "NAME       COUNT  SEEN  STATE\nplain          7  14m02s  active\n"
+            "NAME       COUNT  SEEN  STATE\nplain          7  2026-11-18T10:52:38Z  active\n"
         )
 
 
-@pytest.mark.parametrize("output", sorted(set(Format) - {Format.CSV}))
+@pytest.mark.parametrize("output", sorted(WRITTEN - {Format.CSV}))
 def test_no_control_character_leaves_in_any_format(
     output: Format, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -118,7 +120,7 @@ def test_csv_escapes_control_characters_on_a_terminal_only(
     assert r"\x1b[31mred\n" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("output", Format)
+@pytest.mark.parametrize("output", sorted(WRITTEN))
 def test_an_empty_listing_is_still_whole(
     output: Format, capsys: pytest.CaptureFixture[str]
 ) -> None:

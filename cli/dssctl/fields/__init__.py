@@ -1,0 +1,63 @@
+"""Every field of every kind of item that ``dssctl`` prints: one source.
+
+Filters, orders, columns, templates, `explain`, `-o help` and the JSON schemas are all made of it.
+Invariant: an item has the fields that stand here, and no others; a test holds real output to it.
+"""
+
+from collections.abc import Mapping
+
+from dssctl.fields import daemon, describing, groups, operations, tool, topics
+from dssctl.fields.model import COMPARED_AS, Field, Fields, Type
+
+__all__ = ["COMPARED_AS", "FIELDS_OF_KINDS", "Field", "Fields", "Type", "fields_of"]
+
+FIELDS_OF_KINDS: Mapping[str, Fields] = {
+    "Group": groups.GROUP,
+    "Borrower": groups.BORROWER,
+    "Grant": groups.GRANT,
+    "Leader": groups.LEADER,
+    "LedStream": groups.LED_STREAM,
+    "GroupStanding": groups.GROUP_STANDING,
+    "RecordStanding": groups.RECORD_STANDING,
+    "Stuck": groups.STUCK,
+    "StreamSums": groups.STREAM_SUMS,
+    "GroupOffsets": groups.GROUP_OFFSETS,
+    "StreamOffsets": groups.STREAM_OFFSETS,
+    "Topic": topics.TOPIC,
+    "Stream": topics.STREAM,
+    "Reader": topics.READER,
+    "Record": topics.RECORD,
+    "StoredRecord": topics.STORED_RECORD,
+    "Header": topics.HEADER,
+    "Published": topics.PUBLISHED,
+    "OperationPlan": operations.PLAN,
+    "StreamPlan": operations.STREAM_PLAN,
+    "StreamMove": operations.STREAM_MOVE,
+    "Operation": operations.OPERATION,
+    "OperatedStream": operations.OPERATED_STREAM,
+    "Removal": operations.REMOVAL,
+    "DaemonStatus": daemon.STATUS,
+    "QuarantinedFile": daemon.QUARANTINED_FILE,
+    "UnreadLoss": daemon.UNREAD_LOSS,
+    "PeerHeld": daemon.PEER_HELD,
+    "Session": daemon.SESSION,
+    "Membership": daemon.MEMBERSHIP,
+    "HeldStream": daemon.HELD_STREAM,
+    "Waited": daemon.WAITED,
+    "Event": daemon.EVENT,
+    "EventLine": describing.EVENT_LINE,
+    "OperationLine": describing.OPERATION_LINE,
+    "Call": daemon.CALL,
+    "Change": daemon.CHANGE,
+    "ErrorCode": tool.ERROR_CODE,
+    "Version": tool.VERSION,
+    "Context": tool.CONTEXT,
+    "ValidatedContext": tool.VALIDATED_CONTEXT,
+    "ConfiguredValue": tool.CONFIGURED_VALUE,
+    "Field": tool.FIELD,
+}
+
+
+def fields_of(kind: str) -> Fields:
+    """The fields of a kind, by its name; none of one that is not known."""
+    return FIELDS_OF_KINDS.get(kind, ())

@@ -1,0 +1,116 @@
+"""What a field of an item is: its type, and what it means in one sentence.
+
+Invariant: a field is described once, wherever it is shown, sorted by, explained or checked.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+from dss_core.conditions import FieldType
+
+
+class Type(StrEnum):
+    """Of a field, as people read it."""
+
+    TEXT = "text"
+    NUMBER = "number"
+    RATE = "records a second"
+    BYTES = "bytes"
+    SPAN = "milliseconds"
+    SECONDS = "seconds"
+    MOMENT = "moment"
+    TRUTH = "truth"
+    TEXTS = "list of texts"
+    RANGES = "list of ranges"
+    """Pairs of a first offset and the one behind the last."""
+    FIELDS = "fields"
+    """Names and values that depend on the item."""
+    ITEMS = "list"
+    """Of another kind."""
+
+
+COMPARED_AS = {
+    Type.TEXT: FieldType.TEXT,
+    Type.NUMBER: FieldType.NUMBER,
+    Type.RATE: FieldType.NUMBER,
+    Type.BYTES: FieldType.NUMBER,
+    Type.SPAN: FieldType.SPAN,
+    Type.SECONDS: FieldType.NUMBER,
+    Type.MOMENT: FieldType.MOMENT,
+    Type.TRUTH: FieldType.TRUTH,
+    Type.TEXTS: FieldType.TEXTS,
+}
+"""How a filter compares it; what is not here cannot be compared."""
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field of a kind."""
+
+    name: str
+    type: Type
+    help: str
+    kind: str = ""
+    """Of the items of a list."""
+    optional: bool = False
+    """It may be null."""
+    absent: bool = False
+    """Some answers leave it out."""
+    fades: bool = False
+    """It changes though nothing happens, so it is no change of the item."""
+
+    @property
+    def type_text(self) -> str:
+        """Its type in words."""
+        text = f"list of {self.kind}" if self.kind else str(self.type)
+        return f"{text}, or none" if self.optional else text
+
+
+Fields = tuple[Field, ...]
+
+
+class Describe(Protocol):
+    """Makes a field of one type."""
+
+    def __call__(
+        self,
+        name: str,
+        meaning: str,
+        *,
+        optional: bool = False,
+        absent: bool = False,
+        fades: bool = False,
+    ) -> Field:
+        """Describe it."""
+
+
+def _of(kind: Type, *, fading: bool = False) -> Describe:
+    def describe(
+        name: str,
+        meaning: str,
+        *,
+        optional: bool = False,
+        absent: bool = False,
+        fades: bool = False,
+    ) -> Field:
+        return Field(name, kind, meaning, optional=optional, absent=absent, fades=fades or fading)
+
+    return describe
+
+
+text = _of(Type.TEXT)
+number = _of(Type.NUMBER)
+rate = _of(Type.RATE, fading=True)
+size = _of(Type.BYTES)
+span = _of(Type.SPAN)
+moment = _of(Type.MOMENT)
+truth = _of(Type.TRUTH)
+texts = _of(Type.TEXTS)
+ranges = _of(Type.RANGES)
+anything = _of(Type.FIELDS)
+
+
+def items(name: str, kind: str, meaning: str, *, absent: bool = False) -> Field:
+    """Items of another kind."""
+    return Field(name, Type.ITEMS, meaning, kind, absent=absent)

@@ -1,0 +1,162 @@
+"""A list that is looked at again and again.
+
+On a terminal it is drawn anew in place; anywhere else each item that came, changed or went is
+printed. Invariant: a daemon that is away ends nothing; it is told once, and once when it is back.
+"""
+
+import asyncio
+import io
+import shutil
+import sys
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from dss_core.errors import Stopping, TimedOut, Unreachable
+from dssctl.connection import connected, in_time, require_daemon
+from dssctl.limits import WATCH_SCREEN_MARGIN
+from dssctl.output import Column, Instant, Item, Kind, growing, note
+from dssctl.output.table import Table
+from dssctl.output.writer import Growing
+from dssctl.selection import Selection, Wanted
+from dssctl.settings import Format, Settings
+
+if TYPE_CHECKING:
+    from dss_client import Client
+
+Question = Callable[["Client", Wanted], Awaitable[Sequence[Item]]]
+Show = Callable[[list[Item]], None]
+
+ADDED, CHANGED, GONE = "ADDED", "CHANGED", "GONE"
+_AWAY = (Unreachable, TimedOut, Stopping)
+_HOME, _CLEAR, _REST_OF_LINE, _REST_OF_SCREEN = "\x1b[H", "\x1b[2J", "\x1b[K", "\x1b[J"
+
+
+def watch_list(
+    settings: Settings, selection: Selection, question: Question, interval_s: float
+) -> None:
+    """Show the list until it is interrupted.
+
+    Raises:
+        KeyboardInterrupt: it was.
+        BrokenPipeError: nobody reads stdout any more.
+        DssError: the daemon was never there, or refuses the question.
+    """
+    if sys.stdout.isatty() and settings.format in {Format.TABLE, Format.WIDE}:
+        screen = _Screen(settings, selection.kind, interval_s)
+        asyncio.run(_look(settings, selection, question, interval_s, screen.show))
+        return
+    with growing(settings, change_kind(selection.kind)) as listing:
+        changes = Changes(selection.kind)
+
+        def show(items: list[Item]) -> None:
+            _print_changes(listing, selection, changes.to(items))
+
+        asyncio.run(_look(settings, selection, question, interval_s, show))
+
+
+def change_kind(kind: Kind) -> Kind:
+    """Items of a kind with what happened to them."""
+    happened = Column("event", "EVENT", width=7, styles={GONE: "yellow", ADDED: "green"})
+    return replace(kind, name=f"{kind.name}Event", columns=(happened, *kind.columns))
+
+
+class Changes:
+    """What happened between two looks."""
+
+    def __init__(self, kind: Kind) -> None:
+        self._kind = kind
+        self._fading = {field.name for field in kind.fields if field.fades}
+        self._known: dict[str, Item] = {}
+
+    def to(self, items: list[Item]) -> Iterator[Item]:
+        """Each item that came, changed or went since the last look."""
+        there = {self._key(item): item for item in items}
+        for key, item in there.items():
+            before = self._known.get(key)
+            if before is None:
+                yield {"event": ADDED, **item}
+            elif self._lasting(before) != self._lasting(item):
+                yield {"event": CHANGED, **item}
+        for key, item in self._known.items():
+            if key not in there:
+                yield {"event": GONE, **item}
+        self._known = there
+
+    def _key(self, item: Item) -> str:
+        places = (str(item.get(name, "")) for name in ("group", "filter"))
+        return " ".join((self._kind.identity(item), *places))
+
+    def _lasting(self, item: Item) -> Item:
+        return {name: value for name, value in item.items() if name not in self._fading}
+
+
+def _print_changes(listing: Growing, selection: Selection, changes: Iterator[Item]) -> None:
+    for change in changes:
+        listing.add({"event": change["event"], **selection.for_format(change)})
+
+
+async def _look(
+    settings: Settings, selection: Selection, question: Question, interval_s: float, show: Show
+) -> None:
+    async with connected(settings) as client:
+        await require_daemon(client, settings)
+        away = False
+        while True:
+            try:
+                items = await in_time(settings, question(client, selection.wanted))
+            except _AWAY as silence:
+                if not away:
+                    note(settings, f"{silence.message} It is asked again.")
+                away = True
+            else:
+                if away:
+                    note(settings, "the daemon answers again")
+                away = False
+                show(selection.of(items))
+            await asyncio.sleep(interval_s)
+
+
+class _Screen:
+    """A terminal that shows the newest look, and nothing else."""
+
+    def __init__(self, settings: Settings, kind: Kind, interval_s: float) -> None:
+        self._settings = settings
+        self._kind = kind
+        self._interval_s = interval_s
+        self._drawn = False
+
+    def show(self, items: list[Item]) -> None:
+        """Draw over what was there."""
+        lines = [self._heading(len(items)), *self._rows(items)]
+        room = shutil.get_terminal_size().lines - WATCH_SCREEN_MARGIN
+        if len(lines) > room:
+            lines = [*lines[: room - 1], f"... {len(lines) - room + 1} more lines"]
+        body = "".join(f"{line}{_REST_OF_LINE}\n" for line in lines)
+        begin = _HOME if self._drawn else _CLEAR + _HOME
+        sys.stdout.write(f"{begin}{body}{_REST_OF_SCREEN}")
+        sys.stdout.flush()
+        self._drawn = True
+
+    def _heading(self, count: int) -> str:
+        at = Instant(self._settings.clock_us() // 1_000_000 * 1_000_000).rfc3339()
+        context = self._settings.context
+        where = f"  context {context.name}" if context else ""
+        return f"{at}  every {self._interval_s:g} s  {count} shown{where}  Ctrl-C ends"
+
+    def _rows(self, items: list[Item]) -> list[str]:
+        drawn = _Drawn()
+        table = Table(self._settings, self._kind, drawn, grows=False)
+        table.begin()
+        for item in items:
+            table.add(item)
+        table.end()
+        return drawn.getvalue().splitlines()
+
+
+class _Drawn(io.StringIO):
+    """Text on its way to a terminal."""
+
+    def isatty(self) -> bool:
+        """Lines are fitted to its width, and coloured as there."""
+        return True

@@ -1,0 +1,123 @@
+"""What every ``ls`` does: ask, choose, print, and look again where it is watched.
+
+A command names its kind and hands over a question. Invariant: filters, orders, columns and limits
+mean the same for every list.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import typer
+
+from dssctl.completing.remembering import remember
+from dssctl.connection import ask
+from dssctl.limits import WATCH_INTERVAL_S
+from dssctl.output import Item, Kind, show_list
+from dssctl.selection import ListRules, Selection, Wanted
+from dssctl.settings import Settings
+from dssctl.tree import Command, KeyOption, settings_of
+
+if TYPE_CHECKING:
+    from dss_client import Client
+
+Question = Callable[["Client", Wanted], Awaitable[Sequence[Item]]]
+
+
+class Listing(Command):
+    """A verb that lists, with the options of all of them."""
+
+    rules: ClassVar[ListRules] = ListRules()
+
+    def __init__(self, name: str | None, **attributes: Any) -> None:  # noqa: ANN401 -- Typer's own
+        attributes["params"] = [*(attributes.get("params") or []), *_options(self.rules)]
+        super().__init__(name, **attributes)
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 -- Typer's private types
+        """Let --watch stand alone: the parser knows no option whose value may be absent."""
+        end = args.index("--") if "--" in args else len(args)
+        bare = {"-w", "--watch"}
+        args[:end] = [f"--watch={WATCH_INTERVAL_S:g}s" if a in bare else a for a in args[:end]]
+        return super().parse_args(ctx, args)
+
+
+def listing(kind: Kind, rules: ListRules | None = None) -> type[Listing]:
+    """The class of a command that lists this kind."""
+    return type("Listing", (Listing,), {"kinds": (kind,), "rules": rules or ListRules()})
+
+
+def list_items(
+    context: typer.Context, question: Question, kind: Kind | None = None, *, whole: bool = True
+) -> int:
+    """Print what the question finds, as the options have it; how many are shown.
+
+    ``whole`` says that the question asks for all there are, so that completion may know them.
+
+    Raises:
+        KeyboardInterrupt: it was watched until then.
+        DssError: the options are wrong, or the daemon says so.
+    """
+    settings = settings_of(context)
+    command = context.command
+    assert isinstance(command, Listing)
+    selection = Selection(settings, kind or command.kinds[0], command.rules)
+    if settings.listing.watch_s is not None:
+        from dssctl.list_watch import watch_list
+
+        watch_list(settings, selection, question, settings.listing.watch_s)
+        return 0
+    found = ask(settings, lambda client: question(client, selection.wanted))
+    return _shown(settings, selection, found, command.rules.remembered if whole else "")
+
+
+def list_known(context: typer.Context, items: Sequence[Item], kind: Kind | None = None) -> int:
+    """Print items that no daemon has to be asked for; how many are shown."""
+    settings = settings_of(context)
+    command = context.command
+    assert isinstance(command, Listing)
+    selection = Selection(settings, kind or command.kinds[0], command.rules)
+    return _shown(settings, selection, items, command.rules.remembered)
+
+
+def _shown(settings: Settings, selection: Selection, items: Sequence[Item], names: str) -> int:
+    chosen = selection.of(items)
+    show_list(settings, selection.kind, map(selection.for_format, chosen))
+    if names and not selection.wanted.filter:
+        remember(names, selection.kind, items)
+    return len(chosen)
+
+
+class _ListOption(KeyOption):
+    section = "What is listed"
+
+
+def _options(rules: ListRules) -> list[Any]:
+    """New ones each time: an option belongs to one command."""
+    limit = f"So many at most; {rules.limit} where absent." if rules.limit else "So many at most."
+    return [
+        _ListOption(
+            ["--filter"],
+            "filter",
+            metavar="CONDITIONS",
+            help="lag>1000,state=stalled or name=b*; -o help names the fields.",
+        ),
+        _ListOption(
+            ["--sort"],
+            "sort",
+            metavar="FIELD",
+            help="Greatest numbers and ages first, texts from a to z; -FIELD turns it round.",
+        ),
+        _ListOption(
+            ["--columns"],
+            "columns",
+            metavar="COLUMNS",
+            help="name,lag for these alone; +oldest for one more.",
+        ),
+        _ListOption(["-n", "--limit"], "limit", metavar="N", help=limit),
+        _ListOption(
+            ["-w", "--watch"],
+            "watch",
+            metavar="[=SPAN]",
+            help=f"Look again every {WATCH_INTERVAL_S:g} s, or as often as said, until Ctrl-C: "
+            "a terminal is drawn anew, else each change is printed.",
+        ),
+    ]
