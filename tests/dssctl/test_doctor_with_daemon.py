@@ -67,3 +67,43 @@ def test_without_a_daemon_the_socket_is_named(stocked: Daemon) -> None:
         "client.socket": "problem",
         "daemon.reachable": "problem",
     }
+
+
+def test_a_check_exits_as_nagios_counts_and_prints_a_line(stocked: Daemon) -> None:
+    ok(stocked.dssctl("groups", "create", "behind@orders/#", "--start", "earliest"))
+    try:
+        fine = stocked.dssctl("check", "lag", "--warn", "5", "--group", "behind")
+        assert fine.returncode == 0
+        assert fine.stdout == b"OK: lag: behind@orders/# 1 | 'behind@orders/#'=1;5;\n"
+        warned = stocked.dssctl("check", "lag", "--warn", "1", "--crit", "5", "-o", "nagios")
+        assert warned.returncode == 1
+        assert warned.stdout.startswith(b"WARNING: lag: behind@orders/# 1 >= 1 |")
+        few = stocked.dssctl("check", "members", "--crit", "1", "-o", "json")
+        assert few.returncode == 2
+        assert json.loads(few.stdout)["item"]["status"] == "critical"
+        assert stocked.dssctl("check", "oldest", "--crit", "1ms").returncode == 2
+        still = stocked.dssctl("check", "stuck")
+        assert still.returncode == 2
+        assert b"Nobody is a member of the group." in still.stdout
+        text = ok(stocked.dssctl("check", "lag", "--crit", "1k", "-o", "prometheus"))
+        assert b'dss_check_lag_records{of="behind@orders/#"} 1\n' in text
+    finally:
+        ok(stocked.dssctl("groups", "rm", "behind", "-y"))
+
+
+def test_the_daemon_and_its_disk_are_checked(stocked: Daemon) -> None:
+    ok(stocked.dssctl("check", "daemon", "--crit", "30s"))
+    ok(stocked.dssctl("check", "disk", "--warn", "1K", "--crit", "0B"))
+    assert stocked.dssctl("check", "disk", "--warn", "99.999%", "--crit", "0%").returncode == 1
+
+
+def test_what_cannot_be_asked_is_unknown_and_an_absent_daemon_critical(stocked: Daemon) -> None:
+    nowhere = ("--endpoint", "unix:/nowhere/s", "check")
+    unknown = stocked.dssctl(*nowhere, "lag", "--warn", "1")
+    assert unknown.returncode == 3
+    assert unknown.stdout.startswith(b"UNKNOWN: lag: DSS5001: ")
+    absent = stocked.dssctl(*nowhere, "daemon")
+    assert absent.returncode == 2
+    assert absent.stdout.startswith(b"CRITICAL: daemon: no answer (DSS5001: ")
+    assert stocked.dssctl("check", "lag", "--warn", "1", "-g", "none").returncode == 3
+    assert stocked.dssctl("check", "lag").returncode == 2
