@@ -129,3 +129,35 @@ WATCH_SCREEN_MARGIN = 2
 
 GROUPS_DESCRIBED_AT_ONCE = 16
 """By a list of all members: enough to hide the round trip, little of the daemon's calls."""
+
+DOCTOR_EVENTS = 200
+"""Warnings and errors that the doctor looks through, the newest."""
+
+DOCTOR_EVENTS_SINCE = "-1d"
+"""A day, as in the daemon's own status."""
+
+CLOCK_SKEW_MS_MAX = 1_000
+"""More makes times like -15m mean something else here than there."""
+
+NEAR_BOUND_PART = 0.8
+"""Of a bound of the daemon: time to look who holds it."""
+
+OPEN_FILES_MIN = 4_096
+"""With fewer, clients get fewer than half of the connections that the daemon would serve."""
+
+DISK_FREE_PART_FEW = 0.1
+DISK_FREE_PART_LEAST = 0.03
+"""Of the disk: a tenth is the bound of the alert DssDiskFillsUp; below the other it is a matter of
+minutes under load."""
+
+STUCK_TOLD = 5
+"""Groups and streams that the doctor names; groups stuck has all."""
+
+BEHIND_MS = 15 * 60_000
+"""So old is the oldest record of a group that is behind, as for the alert DssGroupBehind."""
+
+SESSION_STALE_MS = 3_600_000
+"""A client that restarts is back sooner."""
+
+OPERATION_RUNS_MS = 10 * 60_000
+"""Leases end in seconds, so an operation that runs for longer waits for something odd."""

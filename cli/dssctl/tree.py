@@ -40,6 +40,8 @@ COMMANDS = {
     "events": "What happened to records and groups.",
     "watch": "How things are, then each change.",
     "wait": "Until a group, a session, an operation or the daemon is as it is to be.",
+    "doctor": "What is wrong, from the client to the groups, and what helps.",
+    "check": "One measurement against bounds, for Nagios and Prometheus.",
     "daemon": "How the daemon is.",
     "contexts": "Named targets: list, use, add, edit, remove, validate.",
     "config": "What is configured, and where: show, set, unset.",

@@ -131,13 +131,16 @@ def size(field_name: str) -> Cell:
 
     def cell(item: Item, _now_us: int) -> str:
         value = item[field_name]
-        if not isinstance(value, int):
-            return "-"
-        amount = float(value)
-        for unit in ("B", "K", "M", "G", "T"):
-            if amount < 1024 or unit == "T":
-                break
-            amount /= 1024
-        return f"{value}B" if unit == "B" else f"{amount:.1f}{unit}"
+        return bytes_text(value) if isinstance(value, int) else "-"
 
     return cell
+
+
+def bytes_text(count: int) -> str:
+    """A number of bytes, in units of 1,024."""
+    amount = float(count)
+    for unit in ("B", "K", "M", "G", "T"):
+        if amount < 1024 or unit == "T":
+            break
+        amount /= 1024
+    return f"{count}B" if unit == "B" else f"{amount:.1f}{unit}"

@@ -1,0 +1,146 @@
+"""What the doctor knows: asked of the daemon, each question apart.
+
+Invariant: a question that fails leaves its part of the facts empty and its condition in `failed`.
+"""
+
+import asyncio
+import os
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from dss_core.errors import DssError
+from dssctl import VERSION
+from dssctl.connection import connected, in_time, require_daemon
+from dssctl.limits import DOCTOR_EVENTS, DOCTOR_EVENTS_SINCE
+from dssctl.settings import Settings
+
+if TYPE_CHECKING:
+    from dss_client import (
+        Client,
+        DaemonStatus,
+        Event,
+        Group,
+        Operation,
+        SessionSummary,
+        Stuck,
+        TopicSummary,
+    )
+
+Answer = TypeVar("Answer")
+
+
+@dataclass(slots=True)
+class Facts:
+    """All of it, as far as it could be asked for."""
+
+    endpoint: str = ""
+    socket: str = ""
+    """What is wrong with the socket file, where the endpoint is one; else empty."""
+    version: str = VERSION
+    python: str = ".".join(map(str, sys.version_info[:3]))
+    unreachable: DssError | None = None
+    round_trip_ms: float = 0.0
+    now_us: int = 0
+    """By the clock here, in the middle of the question about the daemon."""
+    status: "DaemonStatus | None" = None
+    topics: "tuple[TopicSummary, ...]" = ()
+    groups: "tuple[Group, ...]" = ()
+    stuck: "tuple[Stuck, ...]" = ()
+    sessions: "tuple[SessionSummary, ...]" = ()
+    events: "tuple[Event, ...]" = ()
+    """Warnings and errors of the last day, the oldest first."""
+    running: "tuple[Operation, ...]" = ()
+    failed: dict[str, DssError] = field(default_factory=dict)
+    """By question."""
+
+
+async def gathered(settings: Settings) -> Facts:
+    """Ask all questions; by the socket kept for operators where the usual one does not answer.
+
+    Raises:
+        IllegalArgument, SocketPathTooLong: the endpoint is none.
+    """
+    from dss_client import connect, operators_endpoint
+
+    facts = Facts()
+    async with connected(settings) as client:
+        facts.endpoint = client.endpoint
+        facts.socket = _trouble_with(client.endpoint)
+        try:
+            await require_daemon(client, settings)
+            await _ask(client, settings, facts)
+        except DssError as unreachable:
+            facts.unreachable = unreachable
+    reserve = operators_endpoint(settings.endpoint)
+    if facts.unreachable is not None and reserve is not None:
+        with suppress(DssError):
+            async with connect(endpoint=reserve) as client:
+                await _ask(client, settings, facts)
+    return facts
+
+
+async def _ask(client: "Client", settings: Settings, facts: Facts) -> None:
+    await _ask_daemon(client, settings, facts)
+    await _ask_the_rest(client, settings, facts)
+
+
+async def _ask_daemon(client: "Client", settings: Settings, facts: Facts) -> None:
+    began_us, began = settings.clock_us(), time.perf_counter()
+    facts.status = await in_time(settings, client.daemon.status())
+    took_s = time.perf_counter() - began
+    facts.round_trip_ms = took_s * 1_000
+    facts.now_us = began_us + round(took_s * 1_000_000 / 2)
+
+
+async def _ask_the_rest(client: "Client", settings: Settings, facts: Facts) -> None:
+    async def asked(
+        question: str, call: Callable[[], Awaitable[tuple[Answer, ...]]]
+    ) -> tuple[Answer, ...]:
+        try:
+            return await in_time(settings, call())
+        except DssError as failure:
+            facts.failed[question] = failure
+            return ()
+
+    (
+        facts.topics,
+        facts.groups,
+        facts.stuck,
+        facts.sessions,
+        facts.running,
+        facts.events,
+    ) = await asyncio.gather(
+        asked("topics", client.topics.list),
+        asked("groups", client.groups.list),
+        asked("stuck", client.groups.stuck),
+        asked("sessions", client.sessions.list),
+        asked("operations", lambda: client.operations.list(state="running")),
+        asked("events", lambda: _events(client)),
+    )
+
+
+async def _events(client: "Client") -> "tuple[Event, ...]":
+    page = await client.events.list(
+        since=DOCTOR_EVENTS_SINCE, severity="warning", latest=DOCTOR_EVENTS
+    )
+    return page.events
+
+
+def _trouble_with(endpoint: str) -> str:
+    """What is wrong with a socket file before anybody calls it."""
+    if not endpoint.startswith("unix:"):
+        return ""
+    path = Path(endpoint.removeprefix("unix:").removeprefix("//")).expanduser()
+    try:
+        if not path.exists():
+            return f"there is no socket {path}"
+        if not path.is_socket():
+            return f"{path} is no socket"
+    except PermissionError:
+        return f"{path.parent} may not be looked into"
+    return "" if os.access(path, os.R_OK | os.W_OK) else f"{path} is not for this user"

@@ -1,0 +1,39 @@
+"""One thing that the doctor looked at, and what it found."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Level(StrEnum):
+    """How bad it is."""
+
+    OK = "ok"
+    WARNING = "warning"
+    PROBLEM = "problem"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What was found."""
+
+    check: str
+    """A stable id, ``groups.stuck`` for one."""
+    level: Level
+    text: str
+    remedy: str = ""
+    """What to do; empty where nothing need be done."""
+
+
+def fine(check: str, text: str) -> Finding:
+    """All is well."""
+    return Finding(check, Level.OK, text)
+
+
+def warning(check: str, text: str, remedy: str) -> Finding:
+    """It will be a problem, or it may be one."""
+    return Finding(check, Level.WARNING, text, remedy)
+
+
+def problem(check: str, text: str, remedy: str) -> Finding:
+    """Somebody loses records, or work stands still."""
+    return Finding(check, Level.PROBLEM, text, remedy)
