@@ -30,6 +30,7 @@ COMMANDS = {
     "audit": "Which calls changed something, or were refused.",
     "events": "What happened to records and groups.",
     "watch": "How things are, then each change.",
+    "top": "The dashboard: all of a daemon as it changes, with keys.",
     "daemon": "How the daemon is.",
     "errors": "What an error code means.",
     "version": "The version of this program.",
@@ -135,7 +136,9 @@ class Root(TyperGroup):
         if args[0] not in COMMANDS:
             from difflib import get_close_matches
 
-            near = " or ".join(f"'{name}'" for name in get_close_matches(args[0], COMMANDS))
+            close = get_close_matches(args[0], COMMANDS)
+            close.sort(key=lambda name: not name.startswith(args[0]))
+            near = " or ".join(f"'{name}'" for name in close)
             meant = f" Did you mean {near}?" if near else ""
             ctx.fail(f"No such command '{args[0]}'.{meant}")
         return super().resolve_command(ctx, args)
