@@ -42,6 +42,7 @@ COMMANDS = {
     "wait": "Until a group, a session, an operation or the daemon is as it is to be.",
     "doctor": "What is wrong, from the client to the groups, and what helps.",
     "check": "One measurement against bounds, for Nagios and Prometheus.",
+    "top": "The dashboard: all of a daemon as it changes, with keys.",
     "daemon": "How the daemon is.",
     "contexts": "Named targets: list, use, add, edit, remove, validate.",
     "config": "What is configured, and where: show, set, unset.",
@@ -186,7 +187,9 @@ class Root(TyperGroup):
         if args[0] not in COMMANDS:
             from difflib import get_close_matches
 
-            near = " or ".join(f"'{name}'" for name in get_close_matches(args[0], COMMANDS))
+            close = get_close_matches(args[0], COMMANDS)
+            close.sort(key=lambda name: not name.startswith(args[0]))
+            near = " or ".join(f"'{name}'" for name in close)
             meant = f" Did you mean {near}?" if near else ""
             ctx.fail(f"No such command '{args[0]}'.{meant}")
         return super().resolve_command(ctx, args)

@@ -11,7 +11,7 @@ from dssctl.output.model import Cell, size
 from dssctl.tree import noun, settings_of, showing
 
 if TYPE_CHECKING:
-    from dss_client import UnreadLoss
+    from dss_client import DaemonStatus, UnreadLoss
 
 app = noun("daemon")
 
@@ -23,38 +23,35 @@ def _of(name: str) -> Cell:
     return cell
 
 
-STATUS_KIND = Kind(
-    "DaemonStatus",
-    (
-        Column(
-            "state",
-            "STATE",
-            styles={"serving": "green", "read-only": "yellow", "stopping": "yellow"},
-        ),
-        Column("state_reason", "REASON"),
-        Column("version", "VERSION"),
-        Column("pid", "PID"),
-        Column("started_at", "UP"),
-        Column("data_dir", "DATA-DIR"),
-        Column("listening", "LISTENING"),
-        Column("operators_socket", "OPERATORS"),
-        Column("topics", "TOPICS"),
-        Column("streams", "STREAMS"),
-        Column("groups", "GROUPS"),
-        Column("sessions", "SESSIONS"),
-        Column("sessions_waiting", "SESSIONS-AWAY"),
-        Column("connections", "CONNECTIONS", cell=_of("connections")),
-        Column("calls", "CALLS", cell=_of("calls")),
-        Column("delivery_bytes", "IN-DELIVERY", cell=size("delivery_bytes")),
-        Column("log_bytes", "LOG-SIZE", cell=size("log_bytes")),
-        Column("disk_free_bytes", "DISK-FREE", cell=size("disk_free_bytes")),
-        Column("unread_records_gone", "UNREAD-GONE"),
-        Column("errors_in_a_day", "ERRORS-24H"),
-        Column("sqlite_version", "SQLITE"),
-        Column("boot_id", "BOOT-ID"),
+STATUS_COLUMNS = (
+    Column(
+        "state",
+        "STATE",
+        styles={"serving": "green", "read-only": "yellow", "stopping": "yellow"},
     ),
-    lambda item: str(item["boot_id"]),
+    Column("state_reason", "REASON"),
+    Column("version", "VERSION"),
+    Column("pid", "PID"),
+    Column("started_at", "UP"),
+    Column("data_dir", "DATA-DIR"),
+    Column("listening", "LISTENING"),
+    Column("operators_socket", "OPERATORS"),
+    Column("topics", "TOPICS"),
+    Column("streams", "STREAMS"),
+    Column("groups", "GROUPS"),
+    Column("sessions", "SESSIONS"),
+    Column("sessions_waiting", "SESSIONS-AWAY"),
+    Column("connections", "CONNECTIONS", cell=_of("connections")),
+    Column("calls", "CALLS", cell=_of("calls")),
+    Column("delivery_bytes", "IN-DELIVERY", cell=size("delivery_bytes")),
+    Column("log_bytes", "LOG-SIZE", cell=size("log_bytes")),
+    Column("disk_free_bytes", "DISK-FREE", cell=size("disk_free_bytes")),
+    Column("unread_records_gone", "UNREAD-GONE"),
+    Column("errors_in_a_day", "ERRORS-24H"),
+    Column("sqlite_version", "SQLITE"),
+    Column("boot_id", "BOOT-ID"),
 )
+STATUS_KIND = Kind("DaemonStatus", STATUS_COLUMNS, lambda item: str(item["boot_id"]))
 QUARANTINED_KIND = Kind(
     "QuarantinedFile",
     (Column("file", "FILE"), Column("reason", "REASON")),
@@ -97,37 +94,42 @@ def status(context: typer.Context) -> None:
     """Show how the daemon is: state, address, counts, who holds what, disk, losses."""
     settings = settings_of(context)
     answer = ask(settings, lambda client: client.daemon.status())
-    item = {
-        "state": answer.state,
-        "state_reason": answer.state_reason or None,
-        "version": answer.version,
-        "pid": answer.pid,
-        "started_at": Instant.of_ms(answer.started_at_ms),
-        "data_dir": answer.data_dir,
-        "listening": list(answer.listening),
-        "operators_socket": answer.operators_socket or None,
-        "topics": answer.topics,
-        "streams": answer.streams,
-        "groups": answer.groups,
-        "sessions": answer.sessions,
-        "sessions_waiting": answer.sessions_waiting,
-        **asdict(answer.held),
-        "log_bytes": answer.log_bytes,
-        "disk_free_bytes": answer.disk_free_bytes,
-        "unread_records_gone": answer.unread_records_gone,
-        "errors_in_a_day": answer.errors_in_a_day,
-        "sqlite_version": answer.sqlite_version,
-        "boot_id": answer.boot_id,
-        "quarantined": [{"file": each.file, "reason": each.reason} for each in answer.quarantined],
-        "unread_losses": [_unread_loss(each) for each in answer.unread_losses],
-        "peers": [asdict(each) for each in answer.peers],
-    }
+    item = status_item(answer)
     sections = [Section("quarantined", QUARANTINED_KIND)] if answer.quarantined else []
     if answer.unread_losses:
         sections.append(Section("unread_losses", UNREAD_LOSS_KIND))
     if answer.peers:
         sections.append(Section("peers", PEER_KIND))
     show_one(settings, STATUS_KIND, item, sections)
+
+
+def status_item(status: "DaemonStatus") -> Item:
+    """How a daemon is, as the renderer takes it."""
+    return {
+        "state": status.state,
+        "state_reason": status.state_reason or None,
+        "version": status.version,
+        "pid": status.pid,
+        "started_at": Instant.of_ms(status.started_at_ms),
+        "data_dir": status.data_dir,
+        "listening": list(status.listening),
+        "operators_socket": status.operators_socket or None,
+        "topics": status.topics,
+        "streams": status.streams,
+        "groups": status.groups,
+        "sessions": status.sessions,
+        "sessions_waiting": status.sessions_waiting,
+        **asdict(status.held),
+        "log_bytes": status.log_bytes,
+        "disk_free_bytes": status.disk_free_bytes,
+        "unread_records_gone": status.unread_records_gone,
+        "errors_in_a_day": status.errors_in_a_day,
+        "sqlite_version": status.sqlite_version,
+        "boot_id": status.boot_id,
+        "quarantined": [{"file": each.file, "reason": each.reason} for each in status.quarantined],
+        "unread_losses": [_unread_loss(each) for each in status.unread_losses],
+        "peers": [asdict(each) for each in status.peers],
+    }
 
 
 def _unread_loss(loss: "UnreadLoss") -> Item:

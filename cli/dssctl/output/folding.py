@@ -43,7 +43,7 @@ def folded(cells: Sequence[str], layout: Layout) -> Iterator[tuple[int, list[tup
     """The lines of a row: an indent, and pieces of cells with their columns, not padded yet."""
     for number, line in enumerate(layout):
         indent = TABLE_INDENT if number else 0
-        wrapped = [tuple(_pieces(cells[column], width)) for column, width in line]
+        wrapped = [tuple(pieces_of(cells[column], width)) for column, width in line]
         for pieces in zip_longest(*wrapped, fillvalue=""):
             yield indent, [(column, piece) for (column, _), piece in zip(line, pieces, strict=True)]
 
@@ -59,7 +59,7 @@ def _places_of(char: str) -> int:
     return 2 if unicodedata.east_asian_width(char) in "WF" else 1
 
 
-def _pieces(text: str, width: int) -> Iterator[str]:
+def pieces_of(text: str, width: int) -> Iterator[str]:
     """The text in pieces of at most that width, broken behind a blank where there is one."""
     while places(text) > width:
         end = used = 0

@@ -1,0 +1,102 @@
+"""``dssctl top``: the dashboard, and without a terminal one look at all of it."""
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dssctl.commands.daemon import STATUS_COLUMNS, status_item
+from dssctl.commands.events import EVENT_KIND, event_item
+from dssctl.commands.groups import GROUP_KIND, group_item
+from dssctl.connection import ask
+from dssctl.limits import EVENTS_BEFORE_FOLLOWING, OPERATIONS_LISTED
+from dssctl.operation_items import OPERATION_KIND, operation_item
+from dssctl.output import Item, Kind, Section, show_one
+from dssctl.settings import Format, Settings
+from dssctl.tree import Command, settings_of, verb_alone
+
+if TYPE_CHECKING:
+    from dss_client import Client
+
+app = verb_alone("top")
+
+LOOK_KIND = Kind(
+    "Look",
+    tuple(column for column in STATUS_COLUMNS if column.field != "groups"),
+    lambda item: str(item["boot_id"]),
+)
+
+
+@app.command(cls=Command)
+def top(
+    context: typer.Context,
+    screen: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[SCREEN]...", help="groups, topics, group NAME, ...; see ? in it."),
+    ] = None,
+    read_only: Annotated[
+        bool, typer.Option("--read-only", help="Look only: nothing can be changed.")
+    ] = False,
+    every: Annotated[
+        bool, typer.Option("-a", "--all", help="Private subscriptions of sessions too.")
+    ] = False,
+    ascii_only: Annotated[bool, typer.Option("--ascii", help="Draw with plain ASCII.")] = False,
+    theme: Annotated[
+        str, typer.Option(metavar="THEME", help="dark, as where none is given, or light.")
+    ] = "dark",
+    record: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Keep what is told, to be replayed.")
+    ] = None,
+    replay: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Show what was recorded, without a daemon.")
+    ] = None,
+) -> None:
+    """Show all of a daemon as it changes; without a terminal, print once how it is.
+
+    In it, ? shows the keys, and ctrl+q ends it. What changes something opens the daemon's plan.
+    """
+    settings = settings_of(context)
+    if theme not in ("dark", "light"):
+        raise typer.BadParameter(f"'{theme}' is neither dark nor light.", ctx=context)
+    if record is not None and replay is not None:
+        raise typer.BadParameter("--record and --replay do not go together.", ctx=context)
+    if not _at_terminal(settings):
+        if record is not None or replay is not None:
+            raise typer.BadParameter("a recording needs a terminal.", ctx=context)
+        _print_look(settings, private=every)
+        return
+    from dssctl.top.run import Options, show
+
+    options = Options(" ".join(screen or ()), read_only, every, ascii_only, theme, record, replay)
+    exit_code = show(settings, options)
+    if exit_code:
+        raise typer.Exit(exit_code)
+
+
+def _at_terminal(settings: Settings) -> bool:
+    """Whether a person looks; a program that wants a format is given one look."""
+    streams = (sys.stdin, sys.stdout, sys.stderr)
+    return settings.format is Format.TABLE and all(stream.isatty() for stream in streams)
+
+
+def _print_look(settings: Settings, *, private: bool) -> None:
+    item = ask(settings, lambda client: _look(client, private=private))
+    sections = [
+        Section("groups", GROUP_KIND),
+        Section("operations", OPERATION_KIND),
+        Section("events", EVENT_KIND),
+    ]
+    show_one(settings, LOOK_KIND, item, [each for each in sections if item[each.field]])
+
+
+async def _look(client: "Client", *, private: bool) -> Item:
+    status = await client.daemon.status()
+    groups = await client.groups.list(all=private, sort="lag")
+    operations = await client.operations.list(latest=OPERATIONS_LISTED)
+    events = (await client.events.list(latest=EVENTS_BEFORE_FOLLOWING)).events
+    return {
+        **status_item(status),
+        "groups": [group_item(each) for each in groups],
+        "operations": [operation_item(each) for each in operations],
+        "events": [event_item(each) for each in events],
+    }

@@ -1,0 +1,168 @@
+"""A daemon as the source: one watch, and a few questions beside it.
+
+Invariant: the daemon is away exactly when it does not answer its status, or refuses the watch; it
+is asked again until it is back, and nobody need press a key for that.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING, TypeVar
+
+from dss_core.errors import DssError, TimedOut
+from dssctl.connection import connected
+from dssctl.settings import Settings
+from dssctl.top.feed.answers import answered
+from dssctl.top.limits import (
+    AWAY_FIRST_S,
+    AWAY_MAX_S,
+    CALL_S,
+    EVENTS_BEFORE,
+    STATUS_S,
+    TICK_S,
+    TOPICS_S,
+)
+from dssctl.top.model.answers import Answer, Question
+from dssctl.top.model.picture import Happened, Listed, Lost, Stood, Ticked, Updated
+
+if TYPE_CHECKING:
+    from dss_client import Client, Operation, OperationPlan
+    from dss_client.changes import Change
+    from dssctl.top.feed.source import Tell
+    from dssctl.top.model.picture import Picture
+    from dssctl.top.model.places import Place
+
+Given = TypeVar("Given")
+
+
+def wall_ms() -> int:
+    """The present."""
+    return time.time_ns() // 1_000_000
+
+
+class Live:
+    """Watches a daemon, for as long as `run` runs."""
+
+    def __init__(self, settings: Settings, *, private: bool) -> None:
+        self._settings = settings
+        self._private = private
+        self._client: Client | None = None
+        self._refused = ""
+        """Why the watch does not run, although the daemon answers."""
+        self._look = asyncio.Event()
+        """Something was heard that asks for a look at the daemon at once."""
+
+    async def run(self, tell: "Tell") -> None:
+        """Tell how things are and each change, until it is cancelled."""
+        async with connected(self._settings) as client, self._heard(), asyncio.TaskGroup() as tasks:
+            self._client = client
+            tasks.create_task(self._ticks(tell), name="top clock")
+            tasks.create_task(self._watch(client, tell), name="top watch")
+            tasks.create_task(self._status(client, tell), name="top status")
+            tasks.create_task(self._topics(client, tell), name="top topics")
+
+    async def answer(self, place: "Place", question: Question, picture: "Picture") -> Answer:
+        """What no watch tells of a place."""
+        client = self._connected()
+        try:
+            return await in_time(answered(client, place, question, picture))
+        except DssError as failure:
+            return Answer(place, failure=failure.message)
+
+    async def plan(self, change: "Change") -> "OperationPlan":
+        """What a change would do.
+
+        Raises:
+            DssError: what stands against it.
+        """
+        return await in_time(self._connected().operations.plan(change))
+
+    async def apply(self, plan: "OperationPlan", *, reason: str, operation_id: str) -> "Operation":
+        """Do what was planned.
+
+        Raises:
+            DssError: what stands against it.
+        """
+        operations = self._connected().operations
+        return await in_time(operations.apply(plan, reason=reason, operation_id=operation_id))
+
+    def _connected(self) -> "Client":
+        assert self._client is not None, "asked before it ran"
+        return self._client
+
+    async def _ticks(self, tell: "Tell") -> None:
+        while True:
+            tell(Ticked(wall_ms()))
+            await asyncio.sleep(TICK_S)
+
+    async def _watch(self, client: "Client", tell: "Tell") -> None:
+        pause_s = AWAY_FIRST_S
+        while True:
+            with suppress(DssError):
+                tell(Happened((await in_time(client.events.list(latest=EVENTS_BEFORE))).events))
+            try:
+                async for update in client.watch(all=self._private):
+                    self._refused, pause_s = "", AWAY_FIRST_S
+                    tell(Updated(update))
+            except DssError as failure:
+                self._refused = failure.message
+            self._look.set()
+            await asyncio.sleep(pause_s)
+            pause_s = min(pause_s * 2, AWAY_MAX_S)
+
+    async def _status(self, client: "Client", tell: "Tell") -> None:
+        while True:
+            try:
+                status = await in_time(client.daemon.status())
+                tell(Lost(wall_ms(), self._refused) if self._refused else Stood(status))
+            except DssError as failure:
+                tell(Lost(wall_ms(), failure.message))
+            self._look.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(STATUS_S):
+                    await self._look.wait()
+
+    async def _topics(self, client: "Client", tell: "Tell") -> None:
+        while True:
+            # That the daemon is away is told by its status.
+            with suppress(DssError):
+                tell(Listed(await in_time(client.topics.list())))
+            await asyncio.sleep(TOPICS_S)
+
+    @asynccontextmanager
+    async def _heard(self) -> AsyncIterator[None]:
+        """What the client says of lost connections has the daemon looked at, and is not printed."""
+        log = logging.getLogger("dss_client")
+        handler = _Ear(self._look.set)
+        log.addHandler(handler)
+        try:
+            yield
+        finally:
+            log.removeHandler(handler)
+
+
+class _Ear(logging.Handler):
+    """Hears warnings."""
+
+    def __init__(self, heard: Callable[[], None]) -> None:
+        super().__init__(logging.WARNING)
+        self._heard = heard
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """One was heard."""
+        self._heard()
+
+
+async def in_time(call: Awaitable[Given]) -> Given:
+    """Await an answer for as long as a dashboard may wait.
+
+    Raises:
+        TimedOut: it did not come.
+    """
+    try:
+        async with asyncio.timeout(CALL_S):
+            return await call
+    except TimeoutError as late:
+        raise TimedOut(what="The call", seconds=f"{CALL_S:g}") from late

@@ -1,0 +1,41 @@
+"""What a dashboard asks of whatever it shows.
+
+Invariant: a source never ends by a failure of the daemon; it tells of it and goes on.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+from dssctl.top.model.answers import Answer, Question
+from dssctl.top.model.picture import Picture, Told
+from dssctl.top.model.places import Place
+
+if TYPE_CHECKING:
+    from dss_client import Operation, OperationPlan
+    from dss_client.changes import Change
+
+Tell: TypeAlias = Callable[[Told], None]
+
+
+class Source(Protocol):
+    """A daemon, or a recording."""
+
+    async def run(self, tell: Tell) -> None:
+        """Tell items until it is cancelled, or there is nothing more to tell."""
+
+    async def answer(self, place: Place, question: Question, picture: Picture) -> Answer:
+        """What no watch tells of a place; a failure is an answer."""
+
+    async def plan(self, change: "Change") -> "OperationPlan":
+        """What a change would do.
+
+        Raises:
+            DssError: what stands against it.
+        """
+
+    async def apply(self, plan: "OperationPlan", *, reason: str, operation_id: str) -> "Operation":
+        """Do what was planned.
+
+        Raises:
+            DssError: what stands against it.
+        """

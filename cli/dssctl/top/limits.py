@@ -1,0 +1,83 @@
+"""Every bound and pace of the dashboard, with its unit last and its reason."""
+
+FRAME_S = 0.1
+"""Between two paintings of what changed: ten a second look alive, and leave time for keys."""
+
+TICK_S = 1.0
+"""Between two ticks of the clock that is shown; ages are in seconds."""
+
+STATUS_S = 1.0
+"""Between two questions after the daemon itself: a loss is noticed within this."""
+
+TOPICS_S = 5.0
+"""Between two lists of topics, which no watch tells of."""
+
+LOOK_S = 2.0
+"""Between two looks at what is open and no watch tells of: what is out, why the floor stands."""
+
+CALL_S = 5.0
+"""A question of the dashboard that takes longer has failed; the next one is asked anyway."""
+
+AWAY_FIRST_S = 0.2
+AWAY_MAX_S = 2.0
+"""Between attempts at a daemon that is away: doubling between these."""
+
+SAMPLE_TICKS = 2
+"""A trend is sampled every second tick: two minutes are sixty samples."""
+
+TREND_SAMPLES = 60
+"""Of a group: as wide as a chart is usually drawn, and some 8 KB a busy group."""
+
+EVENTS_KEPT = 500
+"""Behind the newest; ten screens."""
+
+EVENTS_BEFORE = 50
+"""Of those that happened before the dashboard began: a screen full."""
+
+RECORDS_PAGE = 100
+"""Of a stream, looked at at once; two large screens."""
+
+PEEK_BYTES_MAX = 64 << 10
+"""Of one payload: more is not read on a terminal, and costs time to lay out."""
+
+LISTED_OFFSETS_MAX = 16
+"""Streams of whose floor the reason is asked at once: those that lag most."""
+
+NOTICE_S = 6.0
+"""How long a notice stays at the bottom: long enough to read two lines."""
+
+RECORDING_BYTES_MAX = 1 << 30
+"""Of a recording; then it ends, and says so. A day of a busy daemon."""
+
+RECORDING_LINE_BYTES_MAX = 64 << 20
+"""Of one line of a recording that is read: the first picture of 65,536 streams is less."""
+
+REPLAY_JUMP_S = 10
+"""How far a key jumps in a recording."""
+
+REPLAY_SPEED_MAX = 64
+"""How much faster than it happened a recording is played at most; each key press doubles."""
+
+LARGE_COLUMNS = 140
+"""From here on there is room for a second pane."""
+
+LARGE_LINES = 36
+"""From here on there is room for charts above and lists below."""
+
+COLUMNS_MIN = 40
+LINES_MIN = 12
+"""A smaller terminal has no room for a list with what stands around it."""
+
+COLUMN_GAP = 1
+"""Between two columns of a list; every column of text ends in blanks anyway."""
+
+HEAT_FEW = 1
+HEAT_SOME = 100
+HEAT_MANY = 10_000
+"""Lags of a stream from which it is shown a degree hotter: two decades apart, as lags spread."""
+
+PAGE_BYTES_MAX = 8 << 20
+"""Of the payloads of a page of records; with more it is a shorter page."""
+
+RECORDS_BEFORE = 20
+"""Of a stream without lag, the last so many records are shown."""

@@ -1,0 +1,223 @@
+"""The picture: all that the dashboard knows, and how an item changes it.
+
+Invariant: a picture never changes; `step` is total and gives another one. What is told anew shows
+only once it is told to its end, so that nobody sees half of it; until then, and while the daemon is
+away, the last picture stays.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, TypeAlias, assert_never
+
+from dssctl.top.limits import EVENTS_KEPT, SAMPLE_TICKS
+from dssctl.top.model.trends import NOTHING, Sample, Trend, sampled, summed
+
+if TYPE_CHECKING:
+    from dss_client import (
+        DaemonStatus,
+        Event,
+        Group,
+        Operation,
+        SessionSummary,
+        TopicSummary,
+        WatchedGrant,
+        WatchedLag,
+        WatchedMember,
+        WatchUpdate,
+    )
+
+_NONE: Mapping[str, Any] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """What the watch tells of, by the names that it gives."""
+
+    groups: "Mapping[str, Group]" = field(default_factory=dict)
+    """By NAME@FILTER, as are the next three."""
+    members: "Mapping[str, Mapping[str, WatchedMember]]" = field(default_factory=dict)
+    grants: "Mapping[str, Mapping[str, WatchedGrant]]" = field(default_factory=dict)
+    lags: "Mapping[str, Mapping[str, WatchedLag]]" = field(default_factory=dict)
+    sessions: "Mapping[str, SessionSummary]" = field(default_factory=dict)
+    operations: "Mapping[str, Operation]" = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Away:
+    """The daemon does not answer."""
+
+    since_ms: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """All that is known."""
+
+    now_ms: int = 0
+    """As of the last tick."""
+    ticks: int = 0
+    complete: bool = False
+    """The watch has told all there is, once at least."""
+    away: Away | None = None
+    items: Items = field(default_factory=Items)
+    coming: Items | None = None
+    """What is told anew, and not to its end yet."""
+    events: "tuple[Event, ...]" = ()
+    """The newest last."""
+    status: "DaemonStatus | None" = None
+    topics: "Mapping[str, TopicSummary]" = field(default_factory=dict)
+    trends: Mapping[str, Trend] = field(default_factory=dict)
+    """Of groups."""
+    total: Trend = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Updated:
+    """The watch told something."""
+
+    update: "WatchUpdate"
+
+
+@dataclass(frozen=True, slots=True)
+class Happened:
+    """What happened before the watch began."""
+
+    events: "tuple[Event, ...]"
+
+
+@dataclass(frozen=True, slots=True)
+class Stood:
+    """The daemon said how it is."""
+
+    status: "DaemonStatus"
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """The topics that there are."""
+
+    topics: "tuple[TopicSummary, ...]"
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """The daemon did not answer."""
+
+    at_ms: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ticked:
+    """Time went on."""
+
+    at_ms: int
+
+
+Told: TypeAlias = Updated | Happened | Stood | Listed | Lost | Ticked
+
+
+def step(picture: Picture, told: Told) -> Picture:
+    """What is known after an item."""
+    match told:
+        case Updated(update):
+            return _updated(picture, update)
+        case Happened(events):
+            return replace(picture, events=_with_events(picture.events, events))
+        case Stood(status):
+            return replace(picture, status=status, away=None)
+        case Listed(topics):
+            return replace(picture, topics={each.topic.name: each for each in topics})
+        case Lost(at_ms, reason):
+            since_ms = picture.away.since_ms if picture.away else at_ms
+            return replace(picture, away=Away(since_ms, reason))
+        case Ticked(at_ms):
+            return _ticked(picture, at_ms)
+        case _:
+            assert_never(told)
+
+
+def _updated(picture: Picture, update: "WatchUpdate") -> Picture:
+    before = Items() if update.anew else picture.coming or picture.items
+    items, events = _applied(before, update)
+    kept = _with_events(picture.events, events) if events else picture.events
+    anew = update.anew or picture.coming is not None
+    if anew and not update.complete:
+        return replace(picture, coming=items, events=kept)
+    complete = picture.complete or update.complete
+    return replace(picture, items=items, coming=None, events=kept, complete=complete)
+
+
+def _applied(items: Items, update: "WatchUpdate") -> "tuple[Items, tuple[Event, ...]]":
+    """The items after an update, and the events in it."""
+    draft = _Draft(items)
+    events: list[Any] = []
+    for key, value in update.changed:
+        if key.topic == "events":
+            events.append(value)
+        else:
+            draft.of(key.topic, key.group)[key.name or key.group] = value
+    for key in update.removed:
+        draft.of(key.topic, key.group).pop(key.name or key.group, None)
+    return draft.done(), tuple(events)
+
+
+class _Draft:
+    """Copies what an update touches, once."""
+
+    __slots__ = ("_flat", "_items", "_nested")
+
+    def __init__(self, items: Items) -> None:
+        self._items = items
+        self._flat: dict[str, dict[str, Any]] = {}
+        self._nested: dict[str, dict[str, Mapping[str, Any]]] = {}
+
+    def of(self, topic: str, group: str) -> dict[str, Any]:
+        """A copy of where an item belongs."""
+        if topic not in _OF_A_GROUP:
+            if topic not in self._flat:
+                self._flat[topic] = dict(getattr(self._items, topic))
+            return self._flat[topic]
+        by_group = self._nested.setdefault(topic, {})
+        if group not in by_group:
+            by_group[group] = dict(getattr(self._items, topic).get(group, _NONE))
+        copy = by_group[group]
+        assert isinstance(copy, dict)
+        return copy
+
+    def done(self) -> Items:
+        changed: dict[str, Any] = dict(self._flat)
+        for topic, by_group in self._nested.items():
+            whole = {**getattr(self._items, topic), **by_group}
+            changed[topic] = {group: held for group, held in whole.items() if held}
+        return replace(self._items, **changed)
+
+
+_OF_A_GROUP = frozenset({"members", "grants", "lags"})
+
+
+def _with_events(known: "tuple[Event, ...]", more: "tuple[Event, ...]") -> "tuple[Event, ...]":
+    by_number = {event.number: event for event in (*known, *more)}
+    ordered = sorted(by_number)[-EVENTS_KEPT:]
+    return tuple(by_number[number] for number in ordered)
+
+
+def _ticked(picture: Picture, at_ms: int) -> Picture:
+    ticks = picture.ticks + 1
+    picture = replace(picture, now_ms=at_ms, ticks=ticks)
+    if picture.away is not None or not picture.complete or ticks % SAMPLE_TICKS:
+        return picture
+    samples = {name: _sample(group) for name, group in picture.items.groups.items()}
+    trends = {
+        name: sampled(picture.trends.get(name, ()), sample) for name, sample in samples.items()
+    }
+    total = sampled(picture.total, summed(list(samples.values())))
+    return replace(picture, trends=trends, total=total)
+
+
+def _sample(group: "Group") -> Sample:
+    if not group.lag and not group.arrivals.minute and not group.acks.minute:
+        return NOTHING
+    return Sample(group.lag, group.arrivals.minute, group.acks.minute)

@@ -1,0 +1,51 @@
+"""How lag and rates went: a bounded row of samples.
+
+Invariant: samples are a fixed time apart, the newest last; what did not change is kept once.
+"""
+
+from typing import NamedTuple
+
+from dssctl.top.limits import TREND_SAMPLES
+
+
+class Sample(NamedTuple):
+    """How a group, or all of them, stood at one moment."""
+
+    lag: int
+    arrivals: float
+    """Records a second."""
+    acks: float
+
+
+Trend = tuple[Sample, ...]
+
+NOTHING = Sample(0, 0.0, 0.0)
+
+
+def sampled(trend: Trend, sample: Sample) -> Trend:
+    """The trend with one sample more, without the oldest where there are too many."""
+    if trend and trend[-1] == sample:
+        sample = trend[-1]  # the same value: idle groups share it
+    return (*trend[1 - TREND_SAMPLES :], sample)
+
+
+def summed(samples: "list[Sample]") -> Sample:
+    """All of them together."""
+    lag, arrivals, acks = 0, 0.0, 0.0
+    for sample in samples:
+        lag += sample.lag
+        arrivals += sample.arrivals
+        acks += sample.acks
+    return Sample(lag, arrivals, acks)
+
+
+def direction(trend: Trend) -> int:
+    """Whether the lag rises (1), falls (-1) or neither, over the last few samples."""
+    if len(trend) < 2:
+        return 0
+    before, now = trend[max(0, len(trend) - _BACK)].lag, trend[-1].lag
+    return (now > before) - (now < before)
+
+
+_BACK = 5
+"""Samples that a rise or fall is judged by: one alone is noise."""

@@ -1,0 +1,178 @@
+"""What stands around every screen: how the daemon is, what is wrong, what happened last.
+
+Invariant: three lines above and three below, whatever is shown between them.
+"""
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from dss_core.counted import counted
+from dssctl.output.escape import escaped
+from dssctl.top.model.picture import Picture
+from dssctl.top.model.trends import direction
+from dssctl.top.paint import amounts
+from dssctl.top.paint.charts import bars
+from dssctl.top.paint.glyphs import Glyphs
+from dssctl.top.paint.spans import EMPTY, Line, Look, Span, beside, fitted, line, width_of
+
+if TYPE_CHECKING:
+    from dss_client import DaemonStatus
+
+HEADING_LINES = 3
+
+
+class Badge(NamedTuple):
+    """How this dashboard is run."""
+
+    endpoint: str
+    read_only: bool = False
+    frozen: bool = False
+    """What is shown stands still."""
+    recording: bool = False
+    replayed: str = ""
+    """Where in a recording one is; empty where it is no recording."""
+
+
+def heading(picture: Picture, badge: Badge, width: int, glyphs: Glyphs) -> tuple[Line, ...]:
+    """Who is looked at, how much flows, what is wrong."""
+    more = glyphs.more
+    return (
+        beside(_who(picture, badge, glyphs), _when(picture, badge), width, more),
+        fitted(_flow(picture, width, glyphs), width, more),
+        fitted(_alerts(picture, glyphs), width, more),
+    )
+
+
+def _who(picture: Picture, badge: Badge, glyphs: Glyphs) -> Line:
+    status = picture.status
+    live: Span = Span(f" {glyphs.live} ", "good")
+    if picture.away or not picture.complete:
+        live = Span(f" {glyphs.away} ", "bad" if picture.away else "warn")
+    spans: list[str | Span] = [live]
+    if badge.replayed:
+        spans += [Span("RECORDING ", "warn"), f"{badge.replayed}  "]
+    spans.append(Span(f"dssd {escaped(status.version)}  " if status else "dssd  ", "strong"))
+    if badge.read_only:
+        spans += [Span("READ-ONLY", "warn"), "  "]
+    if badge.frozen:
+        spans += [Span("FROZEN", "warn"), "  "]
+    if badge.recording:
+        spans += [Span("REC", "bad"), "  "]
+    spans.append(f"{counted(len(picture.items.groups), 'group')}  ")
+    if status:
+        spans += [
+            f"{counted(status.topics, 'topic')}  {counted(status.sessions, 'session')}  ",
+            f"up {amounts.age(status.started_at_ms, picture.now_ms)}  ",
+        ]
+    spans.append(Span(escaped(badge.endpoint), "dim"))
+    return line(*spans)
+
+
+def _when(picture: Picture, _badge: Badge) -> Line:
+    return line(f" {amounts.clock(picture.now_ms)}Z " if picture.now_ms else "")
+
+
+def _flow(picture: Picture, width: int, glyphs: Glyphs) -> Line:
+    total, status = picture.total, picture.status
+    room = 10 if width < 120 else 20
+    last = total[-1] if total else None
+    sign = {1: glyphs.up, 0: glyphs.level, -1: glyphs.down}[direction(total)]
+    spans: list[str | Span] = [
+        Span(" arriving ", "dim"),
+        f"{amounts.rate(last.arrivals if last else 0)}/s ",
+        Span(bars([each.arrivals for each in total], room, glyphs), "accent"),
+        Span("  acked ", "dim"),
+        f"{amounts.rate(last.acks if last else 0)}/s ",
+        Span(bars([each.acks for each in total], room, glyphs), "accent"),
+        Span("  lag ", "dim"),
+        f"{amounts.count(last.lag if last else 0)}{sign} ",
+        Span(bars([float(each.lag) for each in total], room, glyphs), "accent"),
+    ]
+    if status:
+        log, free = amounts.size(status.log_bytes), amounts.size(status.disk_free_bytes)
+        for label, amount in (("  log ", log), ("  disk free ", free)):
+            if width_of(line(*spans, label, amount)) <= width:
+                spans += [Span(label, "dim"), amount]
+    return line(*spans)
+
+
+def _alerts(picture: Picture, glyphs: Glyphs) -> Line:
+    """What is wrong, the worst first; that all is well where nothing is."""
+    if picture.away:
+        away = picture.away
+        since = f"{amounts.clock(away.since_ms)}Z, for {amounts.age(away.since_ms, picture.now_ms)}"
+        reason = f": {escaped(away.reason)}" if away.reason else ""
+        return line(Span(f" {glyphs.bad} the daemon is away since {since}{reason}", "bad"))
+    if not picture.complete:
+        return line(Span(" waiting for the daemon", "warn"))
+    found = [*_alerts_of_groups(picture), *_alerts_of_status(picture.status)]
+    if not found:
+        return line(Span(f" {glyphs.good} nothing is wrong", "good"))
+    spans: list[str | Span] = []
+    for text, look in sorted(found, key=lambda each: each[1] != "bad"):
+        spans.append(Span(f" {glyphs.bad} {text} ", look))
+    return line(*spans)
+
+
+def _alerts_of_groups(picture: Picture) -> list[tuple[str, Look]]:
+    counts = {"stalled": 0, "rebalancing": 0, "paused": 0, "lags with no member": 0}
+    for group in picture.items.groups.values():
+        state = "paused" if group.paused else group.state
+        if state in counts:
+            counts[state] += 1
+        if group.lag and not group.borrowers:
+            counts["lags with no member"] += 1
+    looks: dict[str, Look] = {"stalled": "bad"}
+    return [
+        (f"{counted(number, 'group')} {state}", looks.get(state, "warn"))
+        for state, number in counts.items()
+        if number
+    ]
+
+
+def _alerts_of_status(status: "DaemonStatus | None") -> list[tuple[str, Look]]:
+    if status is None:
+        return []
+    found: list[tuple[str, Look]] = []
+    if status.state != "serving":
+        found.append((f"daemon {status.state} {escaped(status.state_reason)}".strip(), "bad"))
+    if status.errors_in_a_day:
+        found.append((f"{counted(status.errors_in_a_day, 'error')} in a day", "bad"))
+    if status.quarantined:
+        found.append((f"{counted(len(status.quarantined), 'file')} set aside", "bad"))
+    if status.unread_records_gone:
+        text = f"{amounts.count(status.unread_records_gone)} unread records gone to retention"
+        found.append((text, "warn"))
+    return found
+
+
+def news(picture: Picture, width: int, glyphs: Glyphs) -> Line:
+    """The newest event."""
+    if not picture.events:
+        return fitted(EMPTY, width, glyphs.more)
+    event = picture.events[-1]
+    look: Look = {"error": "bad", "warning": "warn"}.get(event.severity, "dim")  # type: ignore[assignment]
+    text = line(
+        Span(f" {amounts.clock(event.last_at_ms)} ", "dim"),
+        Span(f"{event.severity.upper()} ", look),
+        f"{escaped(event.subject)}: {escaped(event.sentence)}",
+    )
+    return fitted(text, width, glyphs.more)
+
+
+def hints(pairs: "list[tuple[str, str]]", width: int, glyphs: Glyphs) -> Line:
+    """Keys and what they do, as many as there is room for."""
+    spans: list[str | Span] = []
+    for key, label in pairs:
+        piece = (Span(f" {key}", "key"), Span(f" {label} ", "dim"))
+        if width_of(line(*spans, *piece)) > width:
+            break
+        spans += piece
+    return fitted(line(*spans), width, glyphs.more)
+
+
+def trail(titles: list[str], right: str, width: int, glyphs: Glyphs) -> Line:
+    """The way to here."""
+    shown = glyphs.between.join(escaped(title) for title in titles)
+    return beside(
+        line(" ", Span(shown, "strong")), line(Span(f"{right} ", "dim")), width, glyphs.more
+    )

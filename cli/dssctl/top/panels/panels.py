@@ -1,0 +1,178 @@
+"""The panels of the screens.
+
+Invariant: as for every panel: exactly so many lines, exactly so wide.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from dss_core.counted import counted
+from dssctl.output.escape import escaped
+from dssctl.top.limits import LARGE_COLUMNS
+from dssctl.top.lists.catalogue import TOPICS
+from dssctl.top.lists.groups import (
+    GROUPS,
+    GroupRow,
+    drain_text,
+    group_rows,
+    lag_text,
+    state_look,
+    state_of,
+)
+from dssctl.top.lists.history import EVENTS, OPERATIONS
+from dssctl.top.lists.listing import Pen, Scene, facts_of
+from dssctl.top.lists.streams import STREAMS, stream_rows
+from dssctl.top.paint import amounts
+from dssctl.top.paint.charts import gauge
+from dssctl.top.paint.spans import Line, Span, joined, line, said
+from dssctl.top.panels.blocks import (
+    box,
+    facts_block,
+    facts_in_two,
+    filled,
+    lag_block,
+    rates_block,
+    rows_block,
+)
+from dssctl.top.panels.heatmap import heat_lines
+
+if TYPE_CHECKING:
+    from dss_client import DaemonStatus
+
+_CHART_PLACES = 34
+"""Across, of a chart beside text on a small terminal."""
+
+
+def pulse(scene: Scene, width: int, height: int) -> Sequence[Line]:
+    """The daemon as a whole: rates, lag, and what it holds."""
+    total, pen = scene.picture.total, scene.pen
+    if width < LARGE_COLUMNS:
+        left = (width - 2) // 2
+        return joined(
+            [
+                rates_block(total, left, height, pen),
+                lag_block(total, width - 2 - left, height, pen),
+            ],
+            "  ",
+        )
+    third = width // 3
+    rest = width - 2 * third
+    return joined(
+        [
+            box(line(Span("Rates", "strong")), rates_block(total, third - 4, height - 2, pen),
+                third, height, pen),
+            box(line(Span("Lag", "strong")), lag_block(total, third - 4, height - 2, pen),
+                third, height, pen),
+            box(line(Span("Daemon", "strong")),
+                facts_block(_daemon_facts(scene.picture.status, pen), rest - 4, height - 2, pen),
+                rest, height, pen),
+        ]
+    )  # fmt: skip
+
+
+def _daemon_facts(status: "DaemonStatus | None", pen: Pen) -> list[tuple[str, str]]:
+    if status is None:
+        return [("state", "not known yet")]
+    held = status.held
+    in_delivery_max = amounts.size(held.delivery_bytes_max)
+    return [
+        ("state", " ".join(filter(None, (status.state, escaped(status.state_reason))))),
+        ("connections", _held(held.connections, held.connections_max, pen)),
+        ("calls", _held(held.calls, held.calls_max, pen)),
+        ("in delivery", f"{amounts.size(held.delivery_bytes)} of {in_delivery_max}"),
+        ("sessions", f"{status.sessions} connected, {status.sessions_waiting} away"),
+        ("log", f"{amounts.size(status.log_bytes)} in {counted(status.streams, 'stream')}"),
+        ("disk free", amounts.size(status.disk_free_bytes)),
+    ]  # fmt: skip
+
+
+def _held(held: int, most: int, pen: Pen) -> str:
+    share = held / most if most else 0.0
+    return f"{gauge(share, 10, pen.glyphs)} {held} of {amounts.count(most)}"
+
+
+def news_below(scene: Scene, width: int, height: int) -> Sequence[Line]:
+    """What operators change, and what happened."""
+    pen = scene.pen
+    if width < LARGE_COLUMNS:
+        block = rows_block(EVENTS, scene, width - 4, height - 2)
+        return box(line(Span("Events", "strong")), block, width, height, pen)
+    left = width // 3
+    right = width - left
+    return joined(
+        [
+            box(line(Span("Operations", "strong")),
+                rows_block(OPERATIONS, scene, left - 4, height - 2), left, height, pen),
+            box(line(Span("Events", "strong")),
+                rows_block(EVENTS, scene, right - 4, height - 2), right, height, pen),
+        ]
+    )  # fmt: skip
+
+
+def group(scene: Scene, width: int, height: int) -> Sequence[Line]:
+    """One group: how it stands, its rates, its streams by heat."""
+    pen = scene.pen
+    row = group_rows(scene).get(scene.place.group)
+    if row is None:
+        gone = line(Span("this group is not there", "bad"))
+        return filled([gone], width, height, pen)
+    streams = list(stream_rows(scene).values())
+    if width < LARGE_COLUMNS:
+        left = width - _CHART_PLACES - 2
+        facts = _group_lines(row, pen)
+        heated = heat_lines(streams, left, height - len(facts), pen)
+        return joined(
+            [
+                filled([*facts, *heated], left, height, pen),
+                rates_block(row.trend, _CHART_PLACES, height, pen),
+            ],
+            "  ",
+        )
+    third = width // 3
+    rest = width - 2 * third
+    inner = height - 2
+    charts = [
+        *rates_block(row.trend, third - 4, inner - inner // 3, pen),
+        *lag_block(row.trend, third - 4, inner // 3, pen),
+    ]
+    return joined(
+        [
+            box(line(said(row.key, "strong")),
+                facts_block(facts_of(GROUPS, row, pen), rest - 4, inner, pen), rest, height, pen),
+            box(line(Span("Rates and lag", "strong")), charts, third, height, pen),
+            box(line(Span("Streams by lag", "strong")),
+                heat_lines(streams, third - 4, inner, pen), third, height, pen),
+        ]
+    )  # fmt: skip
+
+
+def _group_lines(row: GroupRow, pen: Pen) -> list[Line]:
+    """The facts that a small terminal has room for."""
+    group = row.group
+    oldest_ms = None if group.oldest_unacked_us is None else group.oldest_unacked_us // 1_000
+    reason = f" {escaped(group.state_reason)}" if group.state_reason else ""
+    return [
+        line(Span(state_of(group), state_look(group)), reason,
+            Span("  members ", "dim"), str(group.borrowers), Span("  streams ", "dim"),
+            str(group.streams), Span("  epoch ", "dim"), str(group.leader_epoch)),
+        line(Span("lag ", "dim"), lag_text(group, row.trend, pen), Span(" oldest ", "dim"),
+            amounts.age(oldest_ms, pen.now_ms), Span("  drained in ", "dim"), drain_text(group)),
+    ]  # fmt: skip
+
+
+def stream(scene: Scene, width: int, height: int) -> Sequence[Line]:
+    """One stream: who reads it for the group, and why its floor stands where it does."""
+    row = stream_rows(scene).get(scene.place.stream) if scene.place.group else None
+    if row is None:
+        facts = [("stream", escaped(scene.place.stream)), ("group", "read without one")]
+        return facts_block(facts, width, height, scene.pen)
+    facts_of_stream = [("group", escaped(row.group)), *facts_of(STREAMS, row, scene.pen)]
+    return facts_in_two(facts_of_stream, width, height, scene.pen)
+
+
+def topic(scene: Scene, width: int, height: int) -> Sequence[Line]:
+    """One topic."""
+    row = scene.picture.topics.get(scene.place.name)
+    if row is None:
+        return filled([line(Span("this topic is not there", "bad"))], width, height, scene.pen)
+    return facts_in_two(facts_of(TOPICS, row, scene.pen), width, height, scene.pen)

@@ -1,0 +1,118 @@
+"""Running the dashboard to its exit code.
+
+Invariant: the terminal is left as it was found, and only then is anything printed: the command
+lines that were asked for or applied, so that they can be used again.
+"""
+
+import os
+import sys
+from dataclasses import dataclass
+
+from dss_core.errors import WrongUsage
+from dssctl.output import note
+from dssctl.settings import Colour, Settings
+from dssctl.top.feed.live import Live
+from dssctl.top.feed.recording import Recorder
+from dssctl.top.feed.replay import Replayed
+from dssctl.top.feed.source import Source
+from dssctl.top.model.picture import Picture
+from dssctl.top.model.places import Place, Way
+from dssctl.top.paint.frame import Badge
+from dssctl.top.paint.glyphs import glyphs
+from dssctl.top.stage.places_named import place_named
+from dssctl.top.stage.view import View
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the command was told."""
+
+    screen: str = ""
+    read_only: bool = False
+    private: bool = False
+    ascii_only: bool = False
+    theme: str = "dark"
+    record: str | None = None
+    replay: str | None = None
+
+
+def show(settings: Settings, options: Options) -> int:
+    """Run the dashboard until it is left; its exit code.
+
+    Raises:
+        WrongUsage: there is no such screen.
+        InputUnreadable, DocumentUnreadable: there is no such recording.
+        OutputUnwritable: the recording cannot be made.
+    """
+    _quiet(settings)
+    from dssctl.top.terminal.app import Dashboard
+
+    recorder = None if options.record is None else Recorder(options.record)
+    try:
+        dashboard: Dashboard
+        source: Source = (
+            Live(settings, private=options.private)
+            if options.replay is None
+            else Replayed(options.replay, lambda: dashboard.begin_anew())
+        )
+        view = first_view(settings, options)
+        dashboard = Dashboard(view, source, theme=options.theme, recorder=recorder)
+        dashboard.run()
+    finally:
+        if recorder is not None:
+            recorder.close()
+    for line in dashboard.lines_noted:
+        sys.stdout.write(f"{line}\n")
+    if recorder is not None:
+        note(settings, recorder.failure or f"see it again: dssctl top --replay {options.record}")
+    return dashboard.return_code or 0
+
+
+def first_view(settings: Settings, options: Options) -> View:
+    """What is seen first.
+
+    Raises:
+        WrongUsage: there is no such screen.
+    """
+    way = Way.starting(Place("pulse"))
+    if options.screen:
+        place = _place(options.screen)
+        way = Way.starting(place) if place.noun == "pulse" else way.into(place)
+    badge = Badge(
+        _endpoint(settings) if options.replay is None else options.replay,
+        read_only=options.read_only or options.replay is not None,
+        recording=options.record is not None,
+        replayed="" if options.replay is None else "...",
+    )
+    return View(badge, glyphs=glyphs(ascii_only=options.ascii_only), way=way)
+
+
+def _place(written: str) -> Place:
+    """A screen by its name; a group is not known yet, and taken by its whole name.
+
+    Raises:
+        WrongUsage: there is none.
+    """
+    noun, _, name = written.partition(" ")
+    if noun in {"group", "groups"} and name:
+        return Place("group", group=name)
+    place = place_named(written, Picture())
+    if isinstance(place, str):
+        raise WrongUsage(reason=f"{place}.", command="dssctl top")
+    return place
+
+
+def _endpoint(settings: Settings) -> str:
+    from dss_client import connect
+
+    return connect(endpoint=settings.endpoint).endpoint
+
+
+def _quiet(settings: Settings) -> None:
+    """What the environment says to those who write to the terminal beside the dashboard."""
+    # gRPC writes to the terminal behind everybody's back.
+    os.environ["GRPC_VERBOSITY"] = "NONE"
+    if settings.colour is Colour.NEVER:
+        os.environ["NO_COLOR"] = "1"
+    elif settings.colour is Colour.ALWAYS:
+        os.environ.pop("NO_COLOR", None)

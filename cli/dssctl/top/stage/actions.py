@@ -1,0 +1,259 @@
+"""What can be changed from the dashboard: the one table of actions.
+
+Invariant: an action only says which change is meant; the daemon plans it, a person agrees to the
+plan, and only then is it applied. None has a key without Shift.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from dss_core.times import parse_time, text_of_us
+from dssctl.top.lists.catalogue import BoundsRow
+from dssctl.top.lists.groups import GroupRow
+from dssctl.top.lists.streams import MemberRow, StreamRow
+from dssctl.top.model.picture import Picture
+from dssctl.top.model.places import Place
+
+if TYPE_CHECKING:
+    from dss_client.changes import Change
+
+
+class Spot(NamedTuple):
+    """What is chosen: a row of a place."""
+
+    place: Place
+    key: str
+    row: Any
+    picture: Picture
+
+    @property
+    def group(self) -> str:
+        """The group that it is, or belongs to."""
+        return self.row.key if isinstance(self.row, GroupRow) else self.place.group
+
+    @property
+    def stream(self) -> str:
+        """The stream that it is, or belongs to."""
+        if isinstance(self.row, StreamRow | BoundsRow):
+            return self.row.stream
+        return self.place.stream
+
+    @property
+    def paused(self) -> bool:
+        """Whether its group is."""
+        group = self.picture.items.groups.get(self.group)
+        return group is not None and group.paused
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """Something that can be changed."""
+
+    key: str
+    """With Shift."""
+    title: Callable[[Spot], str]
+    help: str
+    applies: Callable[[Spot], bool]
+    change: "Callable[[Spot, str], Change]"
+    """Of a spot, and of what was typed."""
+    asks: str = ""
+    """What has to be typed first; nothing where it is empty."""
+    suggests: str = ""
+    """What stands there already."""
+    severe: Callable[[Spot], str] | None = None
+    """What has to be typed to agree, because nothing brings it back."""
+
+
+def _is(row: Any, kind: str) -> bool:  # noqa: ANN401 -- rows of any list
+    """Whether a row is such a value of the client, which is not loaded to ask that."""
+    return type(row).__name__ == kind
+
+
+def _has_group(spot: Spot) -> bool:
+    return bool(spot.group)
+
+
+def _of_group_stream(spot: Spot) -> bool:
+    return bool(spot.group and spot.stream)
+
+
+def _on_record(spot: Spot) -> bool:
+    return _of_group_stream(spot) and (_is(spot.row, "Record") or spot.place.offset is not None)
+
+
+def _client_of(spot: Spot) -> str:
+    if _is(spot.row, "SessionSummary"):
+        return str(spot.row.client_id)
+    return spot.place.name if spot.place.noun == "session" else ""
+
+
+def _number_of(spot: Spot) -> int:
+    if _is(spot.row, "Operation"):
+        return int(spot.row.number)
+    return int(spot.place.name) if spot.place.noun == "operation" else 0
+
+
+def _topic_of(spot: Spot) -> str:
+    if _is(spot.row, "TopicSummary"):
+        return str(spot.row.topic.name)
+    return spot.place.name if spot.place.noun == "topic" else ""
+
+
+def _streams(spot: Spot) -> tuple[str, ...]:
+    return (spot.stream,) if spot.stream else ()
+
+
+def _what(spot: Spot) -> str:
+    return f"stream {spot.stream} of {spot.group}" if spot.stream else spot.group
+
+
+def _move(direction: str) -> "Callable[[Spot, str], Change]":
+    def change(spot: Spot, typed: str) -> "Change":
+        from dss_client.changes import MoveCursors
+
+        if typed.isascii() and typed.isdecimal():
+            by = int(typed) * (-1 if direction == "rewind" else 1)
+            return MoveCursors(spot.group, direction, by=by, streams=_streams(spot))
+        to = _resolved(typed, spot.picture.now_ms)
+        return MoveCursors(spot.group, direction, to=to, streams=_streams(spot))
+
+    return change
+
+
+def _resolved(typed: str, now_ms: int) -> str:
+    """A time as a moment, so that its plan and its command line mean the same.
+
+    Raises:
+        IllegalTime: it is no target.
+    """
+    if typed in {"earliest", "latest"} or (typed[:1] == "=" and typed[1:].isdecimal()):
+        return typed
+    parsed = parse_time(typed, now_us=now_ms * 1_000)
+    return text_of_us(parsed) if isinstance(parsed, int) else typed
+
+
+def _pause(spot: Spot, _typed: str) -> "Change":
+    from dss_client.changes import PauseGroup, ResumeGroup
+
+    return ResumeGroup(spot.group) if spot.paused else PauseGroup(spot.group)
+
+
+def _rebalance(spot: Spot, _typed: str) -> "Change":
+    from dss_client.changes import Rebalance
+
+    return Rebalance(spot.group)
+
+
+def _evict(spot: Spot, _typed: str) -> "Change":
+    from dss_client.changes import Evict
+
+    return Evict(spot.group, spot.row.member.borrower_id)
+
+
+def _transfer(spot: Spot, typed: str) -> "Change":
+    from dss_client.changes import TransferGrant
+
+    return TransferGrant(spot.group, spot.stream, typed)
+
+
+def _revoke(spot: Spot, _typed: str) -> "Change":
+    from dss_client.changes import RevokeGrant
+
+    return RevokeGrant(spot.group, spot.stream)
+
+
+def _offset_of(spot: Spot) -> int:
+    return int(spot.row.offset) if _is(spot.row, "Record") else spot.place.offset or 0
+
+
+def _skip_record(spot: Spot, _typed: str) -> "Change":
+    from dss_client.changes import SkipRecords
+
+    return SkipRecords(spot.group, spot.stream, _offset_of(spot))
+
+
+def _undo(spot: Spot, _typed: str) -> "Change":
+    from dss_client.changes import Undo
+
+    return Undo(_number_of(spot))
+
+
+def _close(spot: Spot, _typed: str) -> "Change":
+    from dss_client.changes import CloseSession
+
+    return CloseSession(_client_of(spot))
+
+
+def _remove(spot: Spot, _typed: str) -> "Change":
+    from dss_client.changes import RemoveGroup, RemoveTopic
+
+    topic = _topic_of(spot)
+    return RemoveTopic(topic) if topic else RemoveGroup(spot.group)
+
+
+def _removed(spot: Spot) -> str:
+    return _topic_of(spot) or spot.group
+
+
+ACTION_TABLE = (
+    Action(
+        "P", lambda spot: f"{'Resume' if spot.paused else 'Pause'} {spot.group}",
+        "pause or resume the group", _has_group, _pause,
+    ),
+    Action(
+        "R", lambda spot: f"Rebalance {spot.group}", "spread the streams evenly over the members",
+        _has_group, _rebalance,
+    ),
+    Action(
+        "W", lambda spot: f"Rewind {_what(spot)}", "let records come again", _has_group,
+        _move("rewind"), asks="To (earliest, -15m, a time, =OFFSET), or so many records back",
+        suggests="-15m",
+    ),
+    Action(
+        "F", lambda spot: f"Skip forward {_what(spot)}", "pass over records", _has_group,
+        _move("skip"), asks="To (latest, -15m, a time, =OFFSET), or so many records forward",
+        suggests="latest", severe=lambda spot: spot.group.partition("@")[0],
+    ),
+    Action(
+        "E", lambda spot: f"Evict {spot.row.member.client_id} from {spot.group}",
+        "end the member's subscription", lambda spot: isinstance(spot.row, MemberRow), _evict,
+    ),
+    Action(
+        "T", lambda spot: f"Transfer {_what(spot)}", "give the stream to a certain member",
+        _of_group_stream, _transfer, asks="To the member, by its client id",
+    ),
+    Action(
+        "V", lambda spot: f"Revoke {_what(spot)}", "take the stream from its holder",
+        _of_group_stream, _revoke,
+    ),
+    Action(
+        "S", lambda spot: f"Pass over record {_offset_of(spot)} of {_what(spot)}",
+        "acknowledge the record by hand", _on_record, _skip_record,
+    ),
+    Action(
+        "U", lambda spot: f"Undo operation {_number_of(spot)}", "take the operation back",
+        lambda spot: _number_of(spot) > 0, _undo,
+    ),
+    Action(
+        "C", lambda spot: f"Close the session of {_client_of(spot)}", "end the client's session",
+        lambda spot: bool(_client_of(spot)), _close, severe=_client_of,
+    ),
+    Action(
+        "X", lambda spot: f"Remove {_removed(spot)}", "remove the group or the topic",
+        lambda spot: bool(_topic_of(spot)) or (_has_group(spot) and not spot.stream), _remove,
+        severe=lambda spot: _removed(spot).partition("@")[0],
+    ),
+)  # fmt: skip
+
+
+def actions_at(spot: Spot | None) -> tuple[Action, ...]:
+    """What can be changed there."""
+    if spot is None:
+        return ()
+    return tuple(action for action in ACTION_TABLE if action.applies(spot))
+
+
+def action_of(key: str, spot: Spot | None) -> Action | None:
+    """The action of a key there."""
+    return next((action for action in actions_at(spot) if action.key == key), None)

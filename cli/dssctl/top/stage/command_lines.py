@@ -1,0 +1,155 @@
+"""The command line that does the same: for what is looked at, and for what is changed.
+
+Invariant: a line that is shown can be given to a shell as it is; what a daemon or a person wrote is
+quoted in it.
+"""
+
+import shlex
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from dss_core.times import text_of_ms, text_of_span
+from dssctl.output.escape import quoted
+from dssctl.top.model.places import Place
+
+if TYPE_CHECKING:
+    from dss_client.changes import Change, MoveCursors
+
+
+def word(text: str) -> str:
+    """A text as one word of a shell."""
+    return quoted(text) if not text.isprintable() else shlex.quote(text)
+
+
+def plain(line: str) -> Callable[[Place], str]:
+    """The same line wherever one is."""
+    return lambda _place: f"dssctl {line}"
+
+
+def of_group(line: str) -> Callable[[Place], str]:
+    """A line that ends with the group."""
+    return lambda place: f"dssctl {line} {word(place.group)}"
+
+
+def events_line(place: Place) -> str:
+    """The events of a place."""
+    subject = place.stream or place.group
+    return f"dssctl events --subject {word(subject)}" if subject else "dssctl events"
+
+
+def operations_line(place: Place) -> str:
+    """The operations of a place."""
+    return f"dssctl ops ls -g {word(place.group)}" if place.group else "dssctl ops ls"
+
+
+def consume_line(place: Place) -> str:
+    """The records of a stream."""
+    start = "" if place.offset is None else f" --start ={place.offset}"
+    return f"dssctl consume --stream {word(place.stream)}{start} --no-follow"
+
+
+def record_line(place: Place) -> str:
+    """One record, and where it stands for the group."""
+    if place.group:
+        where = f"--stream {word(place.stream)} --offset {place.offset}"
+        return f"dssctl groups why {word(place.group)} {where}"
+    return f"{consume_line(place)} -n 1"
+
+
+def change_line(change: "Change", *, revision: int | None = None, reason: str = "") -> str:
+    """The command that makes a change; empty where there is none."""
+    found = _words(change)
+    if not found:
+        return ""
+    verb, options, names = found
+    if revision is not None:
+        options = (*options, "--if-revision", str(revision))
+    if reason:
+        options = (*options, "--reason", reason)
+    if any(name.startswith("-") for name in names):
+        names = ("--", *names)
+    return " ".join(["dssctl", *verb, *map(word, options), *map(word, names)])
+
+
+_Words = tuple[tuple[str, str], tuple[str, ...], tuple[str, ...]]
+
+
+def _words(change: "Change") -> _Words | None:
+    """Noun and verb, options, and names."""
+    return _of_records(change) or _of_groups(change) or _of_members(change) or _of_rest(change)
+
+
+def _of_records(change: "Change") -> _Words | None:
+    from dss_client import changes
+
+    match change:
+        case changes.MoveCursors():
+            return _move(change)
+        case changes.SkipRecords(group, stream, offset, count):
+            return ("records", "skip"), ("--count", str(count)), (group, stream, str(offset))
+        case _:
+            return None
+
+
+def _of_groups(change: "Change") -> _Words | None:
+    from dss_client import changes
+
+    match change:
+        case changes.PauseGroup(group, until_ms):
+            until = () if until_ms is None else ("--until", text_of_ms(until_ms))
+            return ("groups", "pause"), until, (group,)
+        case changes.ResumeGroup(group):
+            return ("groups", "resume"), (), (group,)
+        case changes.Rebalance(group, moves_max):
+            most = () if moves_max is None else ("--max-moves", str(moves_max))
+            return ("groups", "rebalance"), most, (group,)
+        case changes.RemoveGroup(group):
+            return ("groups", "rm"), (), (group,)
+        case _:
+            return None
+
+
+def _of_rest(change: "Change") -> _Words | None:
+    from dss_client import changes
+
+    match change:
+        case changes.Undo(number):
+            return ("ops", "undo"), (), (str(number),)
+        case changes.RemoveTopic(topic, force):
+            return ("topics", "rm"), ("--force",) if force else (), (topic,)
+        case changes.CloseSession(client_id):
+            return ("sessions", "close"), (), (client_id,)
+        case _:
+            return None
+
+
+def _of_members(change: "Change") -> _Words | None:
+    from dss_client import changes
+
+    match change:
+        case changes.Evict(group, borrower, grace_ms, ban_ms):
+            spans = (("--grace", grace_ms), ("--ban", ban_ms))
+            options = [each for name, ms in spans if ms for each in (name, text_of_span(ms))]
+            return ("borrowers", "evict"), tuple(options), (group, borrower)
+        case changes.TransferGrant(group, stream, to):
+            return ("grants", "transfer"), ("--to", to), (group, stream)
+        case changes.RevokeGrant(group, stream):
+            return ("grants", "revoke"), (), (group, stream)
+        case _:
+            return None
+
+
+def _move(change: "MoveCursors") -> _Words:
+    where = ("--to", str(change.to)) if change.to is not None else ("--by", _by(change))
+    streams: Sequence[str] = [each for name in change.streams for each in ("--stream", name)]
+    return ("offsets", change.direction), (*where, *streams), (change.group,)
+
+
+def _by(change: "MoveCursors") -> str:
+    by = change.by or 0
+    signed = change.direction == "seek"
+    if isinstance(by, timedelta):
+        ms = round(by.total_seconds() * 1_000)
+        return ("-" if signed and ms < 0 else "") + text_of_span(abs(ms))
+    return str(by if signed else abs(by))

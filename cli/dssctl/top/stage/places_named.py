@@ -1,0 +1,60 @@
+"""What is written behind a colon: a screen by its name, perhaps with the name of one thing.
+
+Invariant: total: what names nothing says why, and what may have been meant.
+"""
+
+from difflib import get_close_matches
+from typing import TypeAlias
+
+from dssctl.top.model.picture import Picture
+from dssctl.top.model.places import Place
+from dssctl.top.stage.screens import NAMES, SCREENS
+
+QUITS = frozenset({"q", "quit", "exit"})
+_UNNAMED = frozenset({"record", "stream", "event", "actions", "facts"})
+"""Screens of something that only a list leads to."""
+
+Named: TypeAlias = "Place | str"
+"""A place, or why there is none."""
+
+
+def names() -> list[str]:
+    """All that may be written."""
+    return sorted(name for name, noun in NAMES.items() if noun not in _UNNAMED and len(name) > 1)
+
+
+def place_named(written: str, picture: Picture) -> Named:
+    """The place that is meant."""
+    name, _, argument = written.strip().removeprefix(":").partition(" ")
+    argument = argument.strip()
+    noun = NAMES.get(name.lower())
+    if noun is None or noun in _UNNAMED:
+        near = get_close_matches(name.lower(), names(), n=2)
+        meant = f"; did you mean {' or '.join(near)}?" if near else ""
+        return f"there is no screen {name}{meant}"
+    if noun == "groups" and argument:
+        noun = "group"
+    if noun == "topics" and argument:
+        noun = "topic"
+    screen = SCREENS[noun]
+    if not screen.argument:
+        return Place(noun)
+    if not argument:
+        return f":{name} takes a name"
+    if screen.argument == "group":
+        return _group_named(argument, picture)
+    return Place(noun, name=argument)
+
+
+def _group_named(written: str, picture: Picture) -> Named:
+    groups = picture.items.groups
+    if written in groups:
+        return Place("group", group=written)
+    found = [key for key, group in groups.items() if group.name == written]
+    if len(found) == 1:
+        return Place("group", group=found[0])
+    if found:
+        return f"several groups are named {written}: {', '.join(sorted(found)[:3])}"
+    near = get_close_matches(written, [group.name for group in groups.values()], n=2)
+    meant = f"; did you mean {' or '.join(near)}?" if near else ""
+    return f"there is no group {written}{meant}"

@@ -1,0 +1,140 @@
+"""The one table of screens: what each shows, and how it is named.
+
+A part of the daemon that gets a screen gets a row here, a listing in `dssctl.top.lists`, and where
+it is watched a field of the picture; nothing else need know of it.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from dssctl.top.lists.catalogue import SESSIONS, TOPIC_STREAMS, TOPICS
+from dssctl.top.lists.details import EVENT, FACTS, OPERATION, RECORD, RECORDS, SESSION
+from dssctl.top.lists.groups import GROUPS, LEADERS
+from dssctl.top.lists.history import EVENTS, OPERATIONS
+from dssctl.top.lists.listing import Listing
+from dssctl.top.lists.streams import MEMBERS, OUT, STREAMS
+from dssctl.top.model.answers import Question
+from dssctl.top.model.places import Place
+from dssctl.top.panels import panels
+from dssctl.top.panels.blocks import Panel
+from dssctl.top.stage.command_lines import (
+    consume_line,
+    events_line,
+    of_group,
+    operations_line,
+    plain,
+    record_line,
+)
+from dssctl.top.stage.help import ACTIONS, HELP
+
+
+@dataclass(frozen=True, slots=True)
+class Tab:
+    """One of the lists of a screen."""
+
+    listing: Listing[Any]
+    command: Callable[[Place], str]
+    """The command line that prints the same."""
+    question: Question | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Strip:
+    """A panel above or below a list."""
+
+    panel: Panel
+    small: int
+    """Lines on a small terminal; none where it is 0."""
+    large: int
+
+
+@dataclass(frozen=True, slots=True)
+class Screen:
+    """A screen."""
+
+    noun: str
+    title: str
+    tabs: tuple[Tab, ...]
+    names: tuple[str, ...] = ()
+    """What opens it behind a colon, beside its noun."""
+    above: Strip | None = None
+    below: Strip | None = None
+    beside: bool = True
+    """On a large terminal the facts of the chosen row stand beside the list."""
+    argument: Literal["", "group", "name"] = ""
+    """Which part of its place a word behind its name is."""
+
+
+_ABOVE_GROUP = Strip(panels.group, 7, 14)
+
+_TABLE = (
+    Screen(
+        "pulse", "Pulse", (Tab(GROUPS, plain("groups ls --sort lag")),), ("top", "daemon"),
+        above=Strip(panels.pulse, 5, 9), below=Strip(panels.news_below, 5, 10),
+    ),
+    Screen("groups", "Groups", (Tab(GROUPS, plain("groups ls")),), ("g", "lag")),
+    Screen(
+        "group", "Group",
+        (
+            Tab(STREAMS, of_group("grants ls -g")),
+            Tab(MEMBERS, of_group("groups describe")),
+            Tab(OUT, of_group("groups verify"), "out"),
+            Tab(EVENTS, events_line),
+            Tab(OPERATIONS, operations_line),
+        ),
+        above=_ABOVE_GROUP, argument="group",
+    ),
+    Screen(
+        "stream", "Stream", (Tab(RECORDS, consume_line, "stream"),),
+        above=Strip(panels.stream, 7, 10),
+    ),
+    Screen("record", "Record", (Tab(RECORD, record_line, "record"),), beside=False),
+    Screen("topics", "Topics", (Tab(TOPICS, plain("topics ls")),), ("t",)),
+    Screen(
+        "topic", "Topic",
+        (Tab(TOPIC_STREAMS, lambda place: plain(f"topics describe {place.name}")(place), "topic"),),
+        above=Strip(panels.topic, 5, 8), argument="name",
+    ),
+    Screen("sessions", "Sessions", (Tab(SESSIONS, plain("sessions ls")),), ("clients", "s")),
+    Screen(
+        "session", "Session", (Tab(SESSION, plain("sessions ls")),), ("client",),
+        beside=False, argument="name",
+    ),
+    Screen("leaders", "Leaders", (Tab(LEADERS, plain("groups ls -o wide")),), ("l",)),
+    Screen("operations", "Operations", (Tab(OPERATIONS, operations_line),), ("ops", "o")),
+    Screen(
+        "operation", "Operation",
+        (Tab(OPERATION, lambda place: plain(f"ops show {place.name}")(place)),), ("op",),
+        beside=False, argument="name",
+    ),
+    Screen("events", "Events", (Tab(EVENTS, events_line),), ("e",)),
+    Screen("event", "Event", (Tab(EVENT, events_line),), beside=False, argument="name"),
+    Screen("facts", "Facts", (Tab(FACTS, plain("--help")),), beside=False),
+    Screen("help", "Help", (Tab(HELP, plain("top --help")),), ("?",), beside=False),
+    Screen("actions", "Actions", (Tab(ACTIONS, plain("--help")),), beside=False),
+)  # fmt: skip
+
+SCREENS: Mapping[str, Screen] = {screen.noun: screen for screen in _TABLE}
+"""By noun."""
+
+NAMES: Mapping[str, str] = {
+    name: screen.noun for screen in _TABLE for name in (screen.noun, *screen.names)
+}
+"""What may be written behind a colon, and the noun that it means."""
+
+
+def screen_of(place: Place) -> Screen:
+    """The screen that shows a place."""
+    return SCREENS[place.noun]
+
+
+def title_of(place: Place) -> str:
+    """What a place is called on the way to it."""
+    if place.noun == "group":
+        return place.group.partition("@")[0]
+    if place.noun == "stream":
+        return place.stream
+    if place.noun == "record":
+        return str(place.offset)
+    return place.name or SCREENS[place.noun].title

@@ -1,0 +1,431 @@
+"""The dashboard as a Textual application.
+
+Invariant: what is on the terminal is the sheet of the view; it is made anew at most ten times a
+second for what was told, and at once for a key. Nothing is changed in the daemon but what a person
+agreed to in a dialog.
+"""
+
+import asyncio
+import uuid
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import events
+from textual.app import App, ComposeResult
+from textual.suggester import SuggestFromList
+from textual.widgets import Input
+
+from dss_core.errors import DssError, ExitCode
+from dssctl.top.feed.recording import Recorder
+from dssctl.top.feed.replay import Replayed
+from dssctl.top.feed.source import Source
+from dssctl.top.limits import FRAME_S, LOOK_S, NOTICE_S
+from dssctl.top.model.answers import Answer
+from dssctl.top.model.picture import Picture, Told, step
+from dssctl.top.model.places import Place
+from dssctl.top.model.wanted import EVERYTHING
+from dssctl.top.paint.spans import line, said
+from dssctl.top.panels.plan import plan_lines
+from dssctl.top.stage.actions import Action, Spot, action_of
+from dssctl.top.stage.command_lines import change_line
+from dssctl.top.stage.help import ActionRow
+from dssctl.top.stage.keys import DOES
+from dssctl.top.stage.moves import (
+    MOVES,
+    chosen,
+    filtered,
+    seen_by,
+    sorted_by,
+    started_at,
+    tab_chosen,
+)
+from dssctl.top.stage.places_named import QUITS, names, place_named
+from dssctl.top.stage.sheet import Sheet, sheet
+from dssctl.top.stage.view import Size, View, looked
+from dssctl.top.terminal.canvas import Canvas
+from dssctl.top.terminal.dialog import Asked, Dialog, Question
+
+if TYPE_CHECKING:
+    from dss_client import OperationPlan
+    from dss_client.changes import Change
+
+THEMES = {"dark": "textual-dark", "light": "textual-light"}
+
+
+class Prompt(Input):
+    """A line for a command or a filter."""
+
+    def key_escape(self, event: events.Key) -> None:
+        """Leaves it."""
+        event.stop()
+        self.post_message(self.Submitted(self, ""))
+        self.add_class("-left")
+
+
+class Dashboard(App[None]):
+    """Shows a source, and takes keys."""
+
+    ENABLE_COMMAND_PALETTE = False
+    TITLE = "dssctl top"
+    CSS = """
+    Screen { layers: sheet prompt; }
+    #sheet { layer: sheet; }
+    #prompt {
+        layer: prompt; dock: bottom; display: none; height: 1; border: none; padding: 0 1;
+        offset: 0 -1; background: $boost;
+    }
+    #prompt.-open { display: block; }
+    """
+    BINDINGS: ClassVar = [("ctrl+c", "interrupt", "Quit")]
+
+    def __init__(
+        self,
+        view: View,
+        source: Source,
+        *,
+        theme: str = "dark",
+        recorder: Recorder | None = None,
+    ) -> None:
+        super().__init__()
+        self.view = view
+        self.theme = THEMES[theme]
+        self.lines_noted: list[str] = []
+        """Command lines that were asked for, or whose change was applied."""
+        self._source = source
+        self._recorder = recorder
+        self._dirty = False
+        self._sheet: Sheet | None = None
+        self._prompting = ""
+        self._before_prompt = EVERYTHING
+        self._asked_for = asyncio.Event()
+
+    def compose(self) -> ComposeResult:
+        """All of it is drawn on one canvas; the prompt lies over its last lines."""
+        yield Canvas(id="sheet")
+        yield Prompt(id="prompt", select_on_focus=False)
+
+    def on_mount(self) -> None:
+        """The first picture is painted before the daemon is asked: it takes a moment."""
+        self.set_interval(FRAME_S, self._frame, name="top frames")
+        self.call_after_refresh(self._begin)
+
+    def _begin(self) -> None:
+        self.run_worker(self._source.run(self.tell), name="top feed")
+        self.run_worker(self._look(), name="top questions")
+
+    def on_resize(self, event: events.Resize) -> None:
+        """All anew, in the new size."""
+        self.view = looked(replace(self.view, size=Size(event.size)))
+        self._paint()
+
+    def tell(self, told: Told) -> None:
+        """An item; it is seen with the next frame."""
+        self.view = replace(self.view, picture=step(self.view.picture, told))
+        self._dirty = True
+        if self._recorder is not None:
+            self._record(self._recorder, told)
+
+    def begin_anew(self) -> None:
+        """Forget all that was told."""
+        self.view = replace(self.view, picture=Picture(), held=None)
+
+    def _record(self, recorder: Recorder, told: Told) -> None:
+        recorder.write(self.view.picture.now_ms, told)
+        if recorder.failure:
+            self._recorder = None
+            self.view = replace(self.view, badge=self.view.badge._replace(recording=False))
+            self._notice(recorder.failure)
+
+    def _frame(self) -> None:
+        source = self._source
+        if isinstance(source, Replayed):
+            source.frozen = self.view.held is not None
+            badge = self.view.badge._replace(replayed=source.where)
+            self._dirty |= badge != self.view.badge
+            self.view = replace(self.view, badge=badge)
+        if self._dirty:
+            self._dirty = False
+            self.view = looked(self.view)
+            self._paint()
+
+    def _paint(self) -> None:
+        self._sheet = sheet(self.view)
+        at = self._sheet.cursor
+        mark = None if at is None else (at, self._sheet.cursor_from, self._sheet.cursor_to)
+        # The default screen's, whatever lies over it.
+        for canvas in self.screen_stack[0].query("#sheet").results(Canvas):
+            canvas.show(self._sheet.lines, mark)
+
+    def _see(self, view: View) -> None:
+        """Another view, by a key: painted at once."""
+        asks = (view.here.place, view.here.tab) != (self.view.here.place, self.view.here.tab)
+        self.view = view
+        if asks:
+            self._asked_for.set()
+        self._paint()
+
+    async def _look(self) -> None:
+        """Asks what no watch tells of where one is, as soon as one is there, and now and then."""
+        while True:
+            self._asked_for.clear()
+            question, place = self.view.tab.question, self.view.here.place
+            if question is not None and self.view.held is None:
+                answer = await self._source.answer(place, question, self.view.picture)
+                self._answered(answer)
+            try:
+                async with asyncio.timeout(LOOK_S):
+                    await self._asked_for.wait()
+            except TimeoutError:
+                continue  # nothing else is looked at: the same once more
+
+    def _answered(self, answer: Answer) -> None:
+        if answer.place == self.view.here.place:
+            self.view = replace(self.view, answer=answer)
+            self._dirty = True
+
+    # Keys.
+
+    def on_key(self, event: events.Key) -> None:
+        """What no dialog and no prompt took."""
+        if len(self.screen_stack) > 1 or self._prompting:
+            return
+        name = event.key
+        if self.take(name):
+            event.stop()
+            event.prevent_default()
+
+    def take(self, key: str) -> bool:
+        """Do what a key does; tells whether it does anything."""
+        if key.isdecimal() and len(key) == 1:
+            self._see(tab_chosen(self.view, int(key) - 1))
+            return True
+        does = DOES.get(key, "")
+        if does in MOVES:
+            self._move(does)
+        elif does:
+            self._SPECIAL[does](self)
+        else:
+            action = action_of(key, self._spot)
+            if action is None:
+                return False
+            self._start(action)
+        return True
+
+    def _move(self, does: str) -> None:
+        spot = self.view.chosen
+        if does == "open" and spot is not None and isinstance(spot.row, ActionRow):
+            about, action = spot.row
+            self._see(MOVES["back"](self.view))
+            self._start(action, about)
+            return
+        if does == "actions" and self.view.badge.read_only:
+            self._notice("this dashboard is read-only")
+            return
+        self._see(MOVES[does](self.view))
+
+    @property
+    def _spot(self) -> Spot | None:
+        """What an action is about."""
+        if self.view.here.place.noun == "actions":
+            return self.view.spot
+        return self.view.chosen
+
+    def _command(self) -> None:
+        self._prompt(":", "", SuggestFromList(names(), case_sensitive=False))
+
+    def _filter(self) -> None:
+        self._before_prompt = self.view.here.wanted
+        self._prompt("/", self._before_prompt.text, None)
+
+    def _prompt(self, sign: str, value: str, suggester: SuggestFromList | None) -> None:
+        prompt = self.query_one("#prompt", Prompt)
+        self._prompting = sign
+        prompt.suggester = suggester
+        prompt.placeholder = (
+            "a screen: groups, topics, group NAME, ..."
+            if sign == ":"
+            else ("words, !word, lag>1000, state=idle")
+        )
+        prompt.value = value
+        prompt.cursor_position = len(value)
+        prompt.remove_class("-left").add_class("-open")
+        prompt.focus()
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """A filter is seen while it is typed."""
+        if self._prompting == "/" and event.input.id == "prompt":
+            self._see(filtered(self.view, event.value))
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """What was typed is done, unless the prompt was left."""
+        if event.input.id != "prompt" or not self._prompting:
+            return
+        sign, self._prompting = self._prompting, ""
+        left = event.input.has_class("-left")
+        event.input.remove_class("-open")
+        self.query_one("#sheet", Canvas).focus()
+        if left:
+            if sign == "/":
+                self._see(seen_by(self.view, replace(self.view.here, wanted=self._before_prompt)))
+        elif sign == ":":
+            self._go(event.value)
+
+    def _go(self, written: str) -> None:
+        if written.strip().lower() in QUITS:
+            self.exit()
+            return
+        if not written.strip():
+            return
+        named = place_named(written, self.view.seen)
+        if isinstance(named, Place):
+            self._see(started_at(self.view, named))
+        else:
+            self._notice(named)
+
+    def _notice(self, text: str) -> None:
+        self._see(replace(self.view, notice=text))
+        self.set_timer(NOTICE_S, lambda: self._silence(text), name="top notice")
+
+    def _silence(self, text: str) -> None:
+        if self.view.notice == text:
+            self._see(replace(self.view, notice=""))
+
+    def _show_command_line(self) -> None:
+        written = self.view.tab.command(self.view.here.place)
+        self._note(written)
+        self._notice(written)
+
+    def _note(self, written: str) -> None:
+        if written and written not in self.lines_noted:
+            self.lines_noted.append(written)
+
+    def _copy(self) -> None:
+        spot = self.view.chosen
+        text = (
+            spot.key
+            if spot is not None and spot.key
+            else self.view.tab.command(self.view.here.place)
+        )
+        self.copy_to_clipboard(text)
+        self._notice(f"copied: {text}")
+
+    def _turn_theme(self) -> None:
+        self.theme = THEMES["light" if self.theme == THEMES["dark"] else "dark"]
+
+    def _jump(self, direction: int) -> None:
+        if isinstance(self._source, Replayed):
+            self._source.jump(self.tell, direction)
+            self._frame()
+
+    def _hasten(self, factor: float) -> None:
+        if isinstance(self._source, Replayed):
+            self._source.hasten(factor)
+            self._frame()
+
+    def action_interrupt(self) -> None:
+        """Ctrl-C."""
+        self.exit(return_code=ExitCode.INTERRUPTED)
+
+    _SPECIAL: ClassVar[dict[str, Callable[["Dashboard"], None]]] = {
+        "command": _command,
+        "filter": _filter,
+        "command_line": _show_command_line,
+        "copy": _copy,
+        "theme": _turn_theme,
+        "quit": lambda self: self.exit(),
+        "jump_back": lambda self: self._jump(-1),
+        "jump_on": lambda self: self._jump(1),
+        "faster": lambda self: self._hasten(2),
+        "slower": lambda self: self._hasten(0.5),
+    }
+
+    # The mouse.
+
+    def on_click(self, event: events.Click) -> None:
+        """A row is chosen, and opened by another click; a header sorts."""
+        drawn = self._sheet
+        if drawn is None or len(self.screen_stack) > 1 or self._prompting:
+            return
+        if event.y == drawn.headers:
+            column = drawn.column_at(event.x)
+            if column is not None:
+                self._see(sorted_by(self.view, column.name))
+        elif 0 <= event.y - drawn.rows_from < drawn.rows and event.x < drawn.cursor_to:
+            self._see(chosen(self.view, self.view.here.first + event.y - drawn.rows_from))
+            if event.chain > 1:
+                self._move("open")
+
+    def on_mouse_scroll_down(self) -> None:
+        """A row down."""
+        self._see(MOVES["down"](self.view))
+
+    def on_mouse_scroll_up(self) -> None:
+        """A row up."""
+        self._see(MOVES["up"](self.view))
+
+    # Changes.
+
+    def _start(self, action: Action, spot: Spot | None = None) -> None:
+        spot = spot or self._spot
+        if spot is None:
+            return
+        if self.view.badge.read_only:
+            self._notice("this dashboard is read-only")
+            return
+        self.run_worker(
+            self._change(action, spot), name="top change", group="change", exclusive=True
+        )
+
+    async def _change(self, action: Action, spot: Spot) -> None:
+        """Ask, plan, ask again, apply, tell."""
+        typed = ""
+        if action.asks:
+            field = Asked("target", action.asks, action.suggests)
+            given = await self._ask(Question(action.title(spot), (), (field,), "Plan", enters=True))
+            if not given or not given["target"]:
+                return
+            typed = given["target"]
+        try:
+            await self._planned(action, spot, action.change(spot, typed))
+        except DssError as failure:
+            lines = [line(said(f"{failure.code}: {failure.message}", "bad"))]
+            if failure.hint_text:
+                lines.append(line(said(failure.hint_text)))
+            await self._ask(Question(action.title(spot), tuple(lines)))
+
+    async def _planned(self, action: Action, spot: Spot, change: "Change") -> None:
+        plan = await self._source.plan(change)
+        title = action.title(spot)
+        if plan.nothing_to_do:
+            await self._ask(Question(title, (line(said(f"nothing to do: {plan.summary}")),)))
+            return
+        must_be = action.severe(spot) if action.severe else ""
+        given = await self._ask(self._question(title, plan, change, must_be))
+        if given is None:
+            return
+        reason = given["reason"]
+        operation = await self._source.apply(plan, reason=reason, operation_id=str(uuid.uuid4()))
+        self._note(change_line(change, reason=reason))
+        undo = f"; undo: dssctl ops undo {operation.number}" if operation.undoable else ""
+        self._notice(f"operation {operation.number} {operation.kind}: {operation.state}{undo}")
+
+    def _question(
+        self, title: str, plan: "OperationPlan", change: "Change", must_be: str
+    ) -> Question:
+        columns, lines = self.view.size
+        width, height = min(106, columns * 9 // 10 - 4), max(4, lines - 12)
+        fields = [Asked("reason", "Reason, kept with the operation")]
+        if must_be:
+            fields.append(Asked("typed", f"Type {must_be} to agree", must_be=must_be))
+        return Question(
+            title,
+            tuple(plan_lines(plan, width, height, self.view.pen)),
+            tuple(fields),
+            "Run",
+            lambda typed: change_line(change, revision=plan.revision, reason=typed["reason"]),
+        )
+
+    async def _ask(self, question: Question) -> dict[str, str] | None:
+        plain = not self.view.glyphs.dots
+        return await self.push_screen_wait(Dialog(question, ascii_only=plain))

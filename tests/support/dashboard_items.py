@@ -1,0 +1,219 @@
+"""Items as a dashboard is told them: values of the client, made up.
+
+Invariant: the same each time: no clock, no chance.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from math import sin
+
+from dss_client import (
+    DaemonStatus,
+    Event,
+    Group,
+    Held,
+    Operation,
+    OperationPlan,
+    PeerHeld,
+    Rates,
+    SessionSummary,
+    StorageTopic,
+    Topic,
+    TopicSummary,
+    WatchedGrant,
+    WatchedLag,
+    WatchedMember,
+    WatchKey,
+    WatchUpdate,
+)
+from dss_client.answers import Fates
+from dss_client.changes import Change
+from dss_client.operation_values import StreamPlan
+from dss_client.watch import WatchedValue
+from dssctl.top.model.picture import (
+    Happened,
+    Listed,
+    Picture,
+    Stood,
+    Ticked,
+    Told,
+    Updated,
+    step,
+)
+
+NOW_MS = 1_795_320_403_000
+"""2026-11-22T03:46:43Z"""
+
+PAYMENTS = "payments-settle@payments/#"
+ORDERS = "orders-index@orders/#"
+
+
+def group(name: str, filter: str = "orders/#", **fields: object) -> Group:
+    """A group that is well, but for what is said."""
+    well = Group(
+        group_id=1, name=name, filter=filter, kind="shared", start="earliest",
+        created_at_ms=NOW_MS - 41 * 86_400_000, state="active", state_reason="", borrowers=2,
+        standby=0, streams=4, lag=0, lag_exact=True, oldest_unacked_us=None, leader_epoch=3,
+        ack_wait_ms=30_000, protocol="borrow", on_damage="pass", fates=Fates(91_204, 0, 0, 0, 0),
+        revision=7, paused=False, paused_until_ms=None, arrivals=Rates(0.0, 0.0),
+        acks=Rates(0.0, 0.0), drain_ms=None,
+    )  # fmt: skip
+    return replace(well, **fields)  # type: ignore[arg-type]
+
+
+def grant(of: str, stream: str, client: str = "c-03", **fields: object) -> WatchedGrant:
+    """A stream that is lent."""
+    state = "granted" if client else "free"
+    lent = WatchedGrant(of, stream, state, client, 5, NOW_MS - 323_000, "", "")
+    return replace(lent, **fields)  # type: ignore[arg-type]
+
+
+def lag(of: str, stream: str, behind: int, end: int = 90_000) -> WatchedLag:
+    """How far behind a group is."""
+    oldest_us = (NOW_MS - 842_000) * 1_000 if behind else None
+    return WatchedLag(of, stream, end - behind, end, behind, True, oldest_us)
+
+
+def member(of: str, client: str, streams: int = 2) -> WatchedMember:
+    """A member."""
+    return WatchedMember(of, client.encode().hex().ljust(32, "0"), client, streams, NOW_MS - 9_000)
+
+
+def session(client: str, state: str = "connected") -> SessionSummary:
+    """A session."""
+    peer = "unix: python, pid 41" if state == "connected" else ""
+    return SessionSummary(client, state, NOW_MS - 9_000, 300, 2, 0, "local:ana", peer)
+
+
+def operation(number: int, subject: str, **fields: object) -> Operation:
+    """An operation that is done."""
+    done = Operation(
+        number, f"id-{number}", "offsets.rewind", subject, "done", "rewind to -15m", "TKT-12",
+        "local:ana", "unix: dssctl, pid 77", NOW_MS - 120_000, NOW_MS - 118_000, 8, "{}", "", "",
+        "", 0, 0, True, "", 4, 0, (),
+    )  # fmt: skip
+    return replace(done, **fields)  # type: ignore[arg-type]
+
+
+def event(number: int, sentence: str, **fields: object) -> Event:
+    """An event."""
+    at_ms = NOW_MS - 60_000 + number * 1_000
+    told = Event(number, at_ms, "member.gone", "info", PAYMENTS, sentence, {}, 1, at_ms)
+    return replace(told, **fields)  # type: ignore[arg-type]
+
+
+def status(**fields: object) -> DaemonStatus:
+    """A daemon that serves."""
+    serving = DaemonStatus(
+        version="0.1.0", pid=4242, started_at_ms=NOW_MS - 1_051_200_000, data_dir="/var/lib/dssd",
+        listening=("unix:/run/dssd.sock",), state="serving", state_reason="", topics=2, streams=12,
+        groups=6, sessions=4, sessions_waiting=1, log_bytes=42 << 30, disk_free_bytes=311 << 30,
+        sqlite_version="3.45", boot_id="b", quarantined=(), unread_records_gone=0,
+        unread_losses=(), errors_in_a_day=0, operators_socket="",
+        held=Held(12, 4_096, 31, 4_096, 3 << 20, 256 << 20),
+        peers=(PeerHeld("pid 41", 1, 2, 1, 0),),
+    )  # fmt: skip
+    return replace(serving, **fields)  # type: ignore[arg-type]
+
+
+def topic(name: str, partitions: int, **fields: object) -> TopicSummary:
+    """A topic."""
+    storage = StorageTopic(1, 0, partitions, partitions, False, ())
+    described = Topic(
+        1, name, (f"{name}/#",), "block", "sync", 1, 0, (storage,), 604_800_000, None,
+        NOW_MS - 41 * 86_400_000, 1,
+    )  # fmt: skip
+    return replace(TopicSummary(described, 1_204_000, 9 << 30), **fields)  # type: ignore[arg-type]
+
+
+def key_of(value: WatchedValue) -> WatchKey:
+    """How a watch names a value."""
+    named = {
+        Group: ("groups", ""), WatchedMember: ("members", "borrower_id"),
+        WatchedGrant: ("grants", "stream"), WatchedLag: ("lags", "stream"),
+        Event: ("events", "number"), Operation: ("operations", "number"),
+        SessionSummary: ("sessions", "client_id"),
+    }  # fmt: skip
+    topic, name = named[type(value)]
+    if isinstance(value, Group):
+        return WatchKey(topic, f"{value.name}@{value.filter}", "")
+    return WatchKey(topic, getattr(value, "group", ""), str(getattr(value, name)))
+
+
+def update(*values: WatchedValue, anew: bool = False, complete: bool = True) -> Updated:
+    """What a watch tells."""
+    return Updated(WatchUpdate(anew, tuple((key_of(each), each) for each in values), (), complete))
+
+
+def after(items: Iterable[Told], picture: Picture | None = None) -> Picture:
+    """The picture that items make."""
+    picture = picture or Picture()
+    for item in items:
+        picture = step(picture, item)
+    return picture
+
+
+def busy(seconds: int = 90) -> list[Told]:
+    """A daemon in the middle of the day: one group lags more and more, one is paused, one idle."""
+    told: list[Told] = [
+        Happened((event(1, "billing was created", severity="info", subject="billing@orders/#"),)),
+        Stood(status()),
+        Listed((topic("orders", 8), topic("payments", 4))),
+        update(*_standing(), anew=True),
+    ]
+    for second in range(seconds):
+        told.append(Ticked(NOW_MS - (seconds - 1 - second) * 1_000))
+        told.append(update(*_groups_at(second, seconds)))
+    return told
+
+
+def _groups_at(second: int, of: int) -> list[Group]:
+    wave = sin(second / 9)
+    behind = 61_204 - (of - second) * 640
+    oldest_us = (NOW_MS - 842_000) * 1_000
+    return [
+        group("payments-settle", "payments/#", state="rebalancing", borrowers=3, lag=behind,
+              oldest_unacked_us=oldest_us, arrivals=Rates(2_100 + 90 * wave, 2_000.0),
+              acks=Rates(1_460 - 60 * wave, 1_900.0)),
+        group("orders-index", lag=19_811 - second * 31, streams=8, oldest_unacked_us=oldest_us,
+              arrivals=Rates(4_000 + 400 * wave, 4_000.0), acks=Rates(4_300 + 200 * wave, 4_100.0),
+              drain_ms=66_000),
+        group("audit-sink", lag=88, paused=True, oldest_unacked_us=oldest_us),
+    ]  # fmt: skip
+
+
+def _standing() -> list[WatchedValue]:
+    behind = [9_812, 8_740, 0, 42]
+    found: list[WatchedValue] = [
+        *_groups_at(0, 90),
+        group("billing", state="stalled", state_reason="its disk cannot be read", lag=61),
+        group("search-feed", arrivals=Rates(310, 300), acks=Rates(310, 300)),
+        group("ledger-tail", "payments/#", state="idle", borrowers=0, leader_epoch=0),
+        session("c-03"), session("c-17", "detached"), session("c-05"), session("ui"),
+        operation(1, ORDERS), operation(2, PAYMENTS, state="running", streams_waiting=3,
+                                        streams_done=1, kind="groups.rebalance", ended_at_ms=None),
+        event(2, "member c-17 is gone; its 4 streams go to others", severity="warning"),
+        event(3, "operation 2, groups.rebalance, was applied", code="operation.applied"),
+    ]  # fmt: skip
+    for number, each in enumerate(behind):
+        stream = f"payments/0/{number}"
+        found += [
+            grant(PAYMENTS, stream, ("c-03", "", "c-05", "c-05")[number]),
+            lag(PAYMENTS, stream, each),
+        ]
+    found += [grant(ORDERS, f"orders/0/{n}", "c-03") for n in range(8)]
+    found += [lag(ORDERS, f"orders/0/{n}", n * 700) for n in range(8)]
+    found += [member(PAYMENTS, "c-03", 1), member(PAYMENTS, "c-05"), member(ORDERS, "c-03", 8)]
+    return found
+
+
+def plan(change: Change, **fields: object) -> OperationPlan:
+    """What a rewind would do."""
+    made = OperationPlan(
+        change, "offsets.rewind", PAYMENTS, 7, "rewind to 2026-11-22T03:31:43Z",
+        tuple(StreamPlan(f"payments/0/{n}", 900, 600 - n, 300 + n, 0, True, False, "c-03")
+              for n in range(4)),
+        (), ("1206 records come again", "the order of a key is kept"), ("c-03", "c-05"), True, "",
+        NOW_MS + 86_400_000, False, NOW_MS,
+    )  # fmt: skip
+    return replace(made, **fields)  # type: ignore[arg-type]
