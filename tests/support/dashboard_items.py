@@ -54,6 +54,7 @@ def group(name: str, filter: str = "orders/#", **fields: object) -> Group:
         group_id=1, name=name, filter=filter, kind="shared", start="earliest",
         created_at_ms=NOW_MS - 41 * 86_400_000, state="active", state_reason="", borrowers=2,
         standby=0, streams=4, lag=0, lag_exact=True, oldest_unacked_us=None, leader_epoch=3,
+        leader_since_ms=NOW_MS - 60_000,
         ack_wait_ms=30_000, protocol="borrow", on_damage="pass", fates=Fates(91_204, 0, 0, 0, 0),
         revision=7, paused=False, paused_until_ms=None, arrivals=Rates(0.0, 0.0),
         acks=Rates(0.0, 0.0), drain_ms=None,
@@ -111,7 +112,9 @@ def status(**fields: object) -> DaemonStatus:
         sqlite_version="3.45", boot_id="b", quarantined=(), unread_records_gone=0,
         unread_losses=(), errors_in_a_day=0, operators_socket="",
         held=Held(12, 4_096, 31, 4_096, 3 << 20, 256 << 20),
-        peers=(PeerHeld("pid 41", 1, 2, 1, 0),),
+        peers=(PeerHeld("pid 41", 1, 2, 1, 0),), now_us=NOW_MS * 1_000,
+        disk_size_bytes=500 << 30, open_files=64, open_files_max=65_536, sessions_max=65_536,
+        producers=12, producers_max=250_000,
     )  # fmt: skip
     return replace(serving, **fields)  # type: ignore[arg-type]
 
