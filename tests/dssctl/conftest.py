@@ -2,7 +2,6 @@
 
 import shutil
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -13,6 +12,7 @@ import pytest
 
 from support.daemon_process import LISTENING
 from support.dssctl_call import Completed, call_dssctl
+from support.started_program import ProgramProcess
 
 START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 15.0
@@ -32,7 +32,7 @@ class Daemon:
     """A daemon process of this test module."""
 
     endpoint: str
-    process: subprocess.Popen[bytes]
+    process: ProgramProcess
 
     def dssctl(self, *arguments: str, stdin: bytes = b"") -> Completed:
         """Run one command against it."""
@@ -46,14 +46,8 @@ def daemon() -> Iterator[Daemon]:
     endpoint = f"unix:{folder}/s"
     log = folder / "log"
     with log.open("wb") as output:
-        process = subprocess.Popen(
-            [
-                *(sys.executable, "-m", "dssd", "serve"),
-                *("--data-dir", f"{folder}/d", "--listen", endpoint),
-            ],
-            stdout=output,
-            stderr=output,
-        )
+        serve = ("-m", "dssd", "serve", "--data-dir", f"{folder}/d", "--listen", endpoint)
+        process = ProgramProcess(serve, stdout=output, stderr=output)
     try:
         _wait_until_it_listens(process, log)
         yield Daemon(endpoint, process)
@@ -67,7 +61,7 @@ def daemon() -> Iterator[Daemon]:
         shutil.rmtree(folder)
 
 
-def _wait_until_it_listens(process: subprocess.Popen[bytes], log: Path) -> None:
+def _wait_until_it_listens(process: ProgramProcess, log: Path) -> None:
     deadline = time.monotonic() + START_TIMEOUT_S
     while time.monotonic() < deadline and process.poll() is None:
         if LISTENING in log.read_text():

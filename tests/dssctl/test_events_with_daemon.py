@@ -5,7 +5,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -18,6 +17,7 @@ from dssd.events.kinds import CONSUMER_SLOW, RETENTION_LOST, STREAM_READABLE
 from dssd.events.model import Event
 from support.daemon_process import STOP_S_MAX, short_directory
 from support.dssctl_call import Completed, call_dssctl
+from support.started_program import ProgramProcess
 from support.told_events import tell_in
 
 TOLD = (
@@ -40,20 +40,14 @@ class Seeded:
         self.endpoint = f"unix:{home / 's'}"
         self.at_ms = time.time_ns() // 1_000_000 - 7_200_000
         asyncio.run(tell_in(home / "d", self.at_ms, TOLD))
-        self.process = subprocess.Popen(
-            [
-                *(sys.executable, "-m", "dssd", "serve"),
-                *("--data-dir", str(home / "d"), "--listen", self.endpoint),
-            ],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-        )
+        serve = ("-m", "dssd", "serve", "--data-dir", str(home / "d"), "--listen", self.endpoint)
+        self.process = ProgramProcess(serve, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         assert self.process.stderr is not None
         while b" listening on " not in self.process.stderr.readline():
             assert self.process.poll() is None
 
     def command(self, *arguments: str) -> list[str]:
-        return [sys.executable, "-m", "dssctl", *self._line(arguments)]
+        return ["-m", "dssctl", *self._line(arguments)]
 
     def run(self, *arguments: str) -> Completed:
         return call_dssctl(*self._line(arguments))
@@ -158,7 +152,7 @@ def first_lines(stream: IO[bytes], count: int) -> list[bytes]:
 
 
 def test_following_prints_the_last_ones_and_ends_by_ctrl_c_with_130(seeded: Seeded) -> None:
-    following = subprocess.Popen(
+    following = ProgramProcess(
         seeded.command("-f", "-n", "2", "-o", "json"),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -176,7 +170,7 @@ def test_following_prints_the_last_ones_and_ends_by_ctrl_c_with_130(seeded: Seed
 def test_following_goes_on_over_a_restart_and_notes_it() -> None:
     with short_directory() as home:
         daemon = Seeded(home)
-        following = subprocess.Popen(
+        following = ProgramProcess(
             daemon.command("--follow", "-o", "name"),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
@@ -11,6 +10,7 @@ from typing import IO, Any, Protocol
 import pytest
 
 from support.dssctl_call import Completed
+from support.started_program import ProgramProcess
 
 STREAMS = 4
 _numbers = count(1)
@@ -46,14 +46,12 @@ def held(daemon: Daemon, group: str) -> dict[str, str]:
 
 
 @contextmanager
-def member(daemon: Daemon, group: str) -> Iterator["subprocess.Popen[bytes]"]:
+def member(daemon: Daemon, group: str) -> Iterator[ProgramProcess]:
     """A member that consumes, once it holds a stream."""
     before = {each["client_id"] for each in described(daemon, group)["members"]}
-    with subprocess.Popen(
-        [
-            *(sys.executable, "-m", "dssctl", "--endpoint", daemon.endpoint),
-            *("consume", f"{group}/#", "--group", group, "-o", "jsonl"),
-        ],
+    consume = ("consume", f"{group}/#", "--group", group, "-o", "jsonl")
+    with ProgramProcess(
+        ["-m", "dssctl", "--endpoint", daemon.endpoint, *consume],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     ) as process:

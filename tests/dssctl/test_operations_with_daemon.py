@@ -4,7 +4,6 @@ import asyncio
 import json
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -18,6 +17,7 @@ import dss_client
 from dss_core.errors import ExitCode
 from dssctl.settings import Format
 from support.dssctl_call import Completed, run_dssctl
+from support.started_program import ProgramProcess
 
 RECORDS = 20
 OPERATIONS_TRIED = 5
@@ -300,8 +300,8 @@ def frozen_holder(daemon: Daemon) -> Iterator[str]:
     """A group whose member holds its stream and stands still; half of it was acknowledged."""
     group = consumed(daemon, acked=RECORDS // 2)
     consume = ("consume", f"{group}/#", "-g", group, "-o", "jsonl")
-    with subprocess.Popen(
-        [sys.executable, "-m", "dssctl", "--endpoint", daemon.endpoint, *consume],
+    with ProgramProcess(
+        ["-m", "dssctl", "--endpoint", daemon.endpoint, *consume],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
     ) as member:

@@ -3,7 +3,6 @@
 import asyncio
 import os
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -16,6 +15,7 @@ from dss_core.errors import DssError, IllegalArgument, Unreachable
 from dssctl import connection
 from dssctl.config import configure
 from dssctl.settings import Settings
+from support.started_program import ProgramProcess
 
 TIMEOUT_S = 30.0
 
@@ -28,10 +28,10 @@ def folder() -> Iterator[Path]:
 
 
 @contextmanager
-def process(*arguments: str, wait_s: str = "20") -> Iterator["subprocess.Popen[bytes]"]:
+def process(*arguments: str, wait_s: str = "20") -> Iterator[ProgramProcess]:
     """A program of ours, ended in the end."""
-    started = subprocess.Popen(
-        [sys.executable, "-m", *arguments],
+    started = ProgramProcess(
+        ["-m", *arguments],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -48,7 +48,7 @@ def serving(folder: Path) -> Sequence[str]:
     return ("dssd", "serve", "--data-dir", f"{folder}/d", "--listen", f"unix:{folder}/s")
 
 
-def said_until(output: "subprocess.Popen[bytes]", words: bytes) -> bytes:
+def said_until(output: ProgramProcess, words: bytes) -> bytes:
     """Stderr, up to the line that has the words."""
     assert output.stderr is not None
     said = b""

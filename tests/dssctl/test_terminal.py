@@ -4,14 +4,13 @@ import json
 import re
 import signal
 import subprocess
-import sys
 from pathlib import Path
 from typing import Protocol
 
 import pexpect
 import pytest
 
-TIMEOUT_S = 20
+from support.terminal import AtTerminal
 
 
 class Daemon(Protocol):
@@ -22,24 +21,13 @@ class Daemon(Protocol):
     ) -> "subprocess.CompletedProcess[bytes]": ...
 
 
-def at_terminal(*arguments: str) -> "pexpect.spawn[str]":
-    """A command with a terminal of its own."""
-    return pexpect.spawn(
-        sys.executable,
-        ["-m", "dssctl", *arguments],
-        encoding="utf-8",
-        timeout=TIMEOUT_S,
-        dimensions=(24, 120),
-    )
-
-
-def exit_code(child: "pexpect.spawn[str]") -> int | None:
+def exit_code(child: AtTerminal) -> int | None:
     child.expect(pexpect.EOF)
     child.close()
     return child.exitstatus
 
 
-def printed(child: "pexpect.spawn[str]") -> str:
+def printed(child: AtTerminal) -> str:
     """What came since the last expectation."""
     return child.before or ""
 
@@ -49,7 +37,7 @@ def test_removing_asks_and_takes_yes_only_for_an_answer(
     answer: str, code: int, daemon: Daemon
 ) -> None:
     daemon.dssctl("topics", "create", "asked", "--if-not-exists")
-    child = at_terminal("--endpoint", daemon.endpoint, "topics", "rm", "asked")
+    child = AtTerminal("--endpoint", daemon.endpoint, "topics", "rm", "asked")
     child.expect_exact("UNDO")
     child.expect("remove asked: [^?]*: go ahead\\? \\[y/N\\] ")
     child.sendline(answer)
@@ -59,7 +47,7 @@ def test_removing_asks_and_takes_yes_only_for_an_answer(
 
 def test_a_closed_input_is_no_consent(daemon: Daemon) -> None:
     daemon.dssctl("topics", "create", "closed", "--if-not-exists")
-    child = at_terminal("--endpoint", daemon.endpoint, "topics", "rm", "closed")
+    child = AtTerminal("--endpoint", daemon.endpoint, "topics", "rm", "closed")
     child.expect_exact("[y/N]")
     child.sendeof()
     child.expect_exact("DSS1103")
@@ -68,7 +56,7 @@ def test_a_closed_input_is_no_consent(daemon: Daemon) -> None:
 
 def test_ctrl_c_at_a_question_ends_quietly_with_130(daemon: Daemon) -> None:
     daemon.dssctl("topics", "create", "left", "--if-not-exists")
-    child = at_terminal("--endpoint", daemon.endpoint, "topics", "rm", "left")
+    child = AtTerminal("--endpoint", daemon.endpoint, "topics", "rm", "left")
     child.expect_exact("[y/N]")
     child.sendintr()
     assert exit_code(child) == 130
@@ -78,16 +66,16 @@ def test_ctrl_c_at_a_question_ends_quietly_with_130(daemon: Daemon) -> None:
 
 @pytest.mark.parametrize("option", [("--no-input",), ("-o", "json")])
 def test_a_terminal_is_not_asked_either_when_told_so(option: tuple[str, ...]) -> None:
-    child = at_terminal("--endpoint", "unix:/nowhere/s", "groups", "rm", "g", *option)
+    child = AtTerminal("--endpoint", "unix:/nowhere/s", "groups", "rm", "g", *option)
     child.expect_exact("DSS1102")
     assert exit_code(child) == 2
 
 
 def test_colours_come_on_a_terminal_and_go_when_unwanted() -> None:
-    child = at_terminal("errors", "explain", "DSS2001")
+    child = AtTerminal("errors", "explain", "DSS2001")
     child.expect_exact("\x1b[1mCODE")
     assert exit_code(child) == 0
-    child = at_terminal("--color", "never", "errors", "explain", "DSS2001")
+    child = AtTerminal("--color", "never", "errors", "explain", "DSS2001")
     child.expect(pexpect.EOF)
     assert "\x1b" not in printed(child)
 
@@ -95,7 +83,7 @@ def test_colours_come_on_a_terminal_and_go_when_unwanted() -> None:
 def test_ctrl_c_ends_a_plain_read_with_130_and_without_a_traceback(daemon: Daemon) -> None:
     daemon.dssctl("topics", "create", "endless", "--if-not-exists")
     daemon.dssctl("produce", "endless", stdin=b"only\n")
-    child = at_terminal("--endpoint", daemon.endpoint, "consume", "endless/#")
+    child = AtTerminal("--endpoint", daemon.endpoint, "consume", "endless/#")
     child.expect_exact("only")
     child.sendintr()
     assert exit_code(child) == 130
@@ -107,7 +95,7 @@ def test_what_a_member_printed_before_ctrl_c_is_acknowledged(daemon: Daemon) -> 
     daemon.dssctl("topics", "create", "pressed", "--if-not-exists")
     daemon.dssctl("groups", "create", "pressers@pressed/#", "--start", "earliest")
     daemon.dssctl("produce", "pressed", stdin=b"first\nsecond\nthird\n")
-    child = at_terminal(
+    child = AtTerminal(
         *("--endpoint", daemon.endpoint, "consume", "pressed/#", "--group", "pressers")
     )
     child.expect_exact("third")
@@ -120,7 +108,7 @@ def test_what_a_member_printed_before_ctrl_c_is_acknowledged(daemon: Daemon) -> 
 
 def test_lines_typed_at_a_terminal_are_published_as_they_come(daemon: Daemon) -> None:
     daemon.dssctl("topics", "create", "typed", "--if-not-exists")
-    child = at_terminal("--endpoint", daemon.endpoint, "produce", "typed")
+    child = AtTerminal("--endpoint", daemon.endpoint, "produce", "typed")
     child.sendline("hello")
     read = daemon.dssctl("consume", "typed/#", "-n", "1", "-o", "jsonl")
     assert json.loads(read.stdout)["payload"] == "hello"
@@ -133,7 +121,7 @@ def test_a_file_is_published_under_a_progress_bar(daemon: Daemon, tmp_path: Path
     daemon.dssctl("topics", "create", "barred", "--if-not-exists")
     path = tmp_path / "input"
     path.write_bytes(b"line\n" * 1_000)
-    child = at_terminal("--endpoint", daemon.endpoint, "produce", "barred", str(path))
+    child = AtTerminal("--endpoint", daemon.endpoint, "produce", "barred", str(path))
     child.expect_exact("barred")
     child.expect_exact("5.0/5.0 kB")
     child.expect("RECORDS.*1000")
@@ -159,7 +147,7 @@ def test_a_plan_is_shown_before_it_is_asked_for_consent(
 ) -> None:
     consumed(daemon, f"planned{answer}")
     rewind = ("offsets", "rewind", f"planned{answer}", "--to", "earliest")
-    child = at_terminal("--endpoint", daemon.endpoint, "--color", "never", *rewind)
+    child = AtTerminal("--endpoint", daemon.endpoint, "--color", "never", *rewind)
     child.expect(r"STREAM +FLOOR +TARGET +AGAIN +PASSED +HOLDER")
     child.expect_exact("3 records come again")
     child.expect_exact("go ahead? [y/N] ")
@@ -175,14 +163,14 @@ def test_a_plan_is_shown_before_it_is_asked_for_consent(
 def test_ctrl_c_ends_the_waiting_and_not_the_operation(daemon: Daemon) -> None:
     consumed(daemon, "frozen")
     daemon.dssctl("produce", "frozen", stdin=b"4\n")
-    holder = at_terminal(
+    holder = AtTerminal(
         *("--endpoint", daemon.endpoint, "consume", "frozen/#", "--group", "frozen")
     )
     holder.expect("frozen/0/0 +3")
     holder.kill(signal.SIGSTOP)
     try:
         rewind = ("offsets", "rewind", "frozen", "--to", "earliest", "-y")
-        child = at_terminal("--endpoint", daemon.endpoint, "--color", "never", *rewind)
+        child = AtTerminal("--endpoint", daemon.endpoint, "--color", "never", *rewind)
         child.expect("operation ([0-9]+) .* 0/1 streams")
         assert isinstance(child.match, re.Match)
         number = child.match[1]

@@ -3,7 +3,6 @@
 import json
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO, Any, Protocol
@@ -16,6 +15,7 @@ from dss_client.groups import group_from_wire
 from dssctl.commands.watch import CHANGE_KIND, _Rows
 from support.daemon_process import STOP_S_MAX
 from support.dssctl_call import Completed, environment
+from support.started_program import ProgramProcess
 
 NOW_US = 1_795_000_000_000_000
 
@@ -29,8 +29,8 @@ class Daemon(Protocol):
 @contextmanager
 def following(daemon: Daemon, *arguments: str) -> Iterator[IO[bytes]]:
     """What a command prints until it is interrupted."""
-    command = (sys.executable, "-m", "dssctl", "--endpoint", daemon.endpoint, *arguments)
-    process = subprocess.Popen(
+    command = ("-m", "dssctl", "--endpoint", daemon.endpoint, *arguments)
+    process = ProgramProcess(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment()
     )
     assert process.stdout is not None

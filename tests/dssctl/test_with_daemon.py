@@ -6,13 +6,13 @@ import io
 import json
 import re
 import subprocess
-import sys
 from typing import Protocol
 
 import pytest
 
 from dssctl.settings import Format
 from support.proof_share import share
+from support.started_program import ProgramProcess
 
 FORMATS = sorted(set(Format) - {Format.TEMPLATE, Format.NONE, Format.HELP})
 """Those that show items as they are."""
@@ -367,8 +367,8 @@ def test_a_member_is_named_as_it_says_or_by_who_runs_it_where(daemon: Daemon) ->
     consume = ("consume", "who/#", "--group", "whose", "-n", "1", "-o", "jsonl")
     for number, (name, shown) in enumerate((("anna", r"anna"), (None, OWN_NAME))):
         named = () if name is None else ("--client-id", name)
-        process = subprocess.Popen(
-            [sys.executable, "-m", "dssctl", "--endpoint", daemon.endpoint, *consume, *named],
+        process = ProgramProcess(
+            ["-m", "dssctl", "--endpoint", daemon.endpoint, *consume, *named],
             stdout=subprocess.PIPE,
         )
         assert re.fullmatch(shown, holder(daemon, "whose", process))
@@ -380,7 +380,7 @@ def test_a_member_is_named_as_it_says_or_by_who_runs_it_where(daemon: Daemon) ->
 OWN_NAME = r"[\w.]+-[\w.]+-[0-9]+-dssctl-[0-9a-f]{6}"
 
 
-def holder(daemon: Daemon, group: str, process: "subprocess.Popen[bytes]") -> str:
+def holder(daemon: Daemon, group: str, process: ProgramProcess) -> str:
     """The client that holds the group's only stream, once there is one."""
     while process.poll() is None:
         (grant,) = items(daemon.dssctl("grants", "ls", "--group", group, "-o", "json"))
@@ -401,8 +401,8 @@ def test_what_a_reader_did_not_take_from_the_pipe_is_not_acknowledged(daemon: Da
     ok(daemon.dssctl("produce", "head", stdin=b"".join(b"%d\n" % each for each in range(100))))
     ok(daemon.dssctl("groups", "create", "few@head/#", "--start", "earliest"))
     consume = ("consume", "head/#", "--group", "few", "-o", "jsonl")
-    process = subprocess.Popen(
-        [sys.executable, "-m", "dssctl", "--endpoint", daemon.endpoint, *consume],
+    process = ProgramProcess(
+        ["-m", "dssctl", "--endpoint", daemon.endpoint, *consume],
         stdout=subprocess.PIPE,
     )
     shown = subprocess.run(["head", "-3"], stdin=process.stdout, capture_output=True, check=True)
@@ -420,15 +420,15 @@ def test_what_the_disk_does_not_take_is_not_acknowledged(daemon: Daemon) -> None
     ok(daemon.dssctl("groups", "create", "lost@full/#", "--start", "earliest"))
     consume = ("consume", "full/#", "--group", "lost")
     with open("/dev/full", "wb") as full:  # noqa: PTH123 - no file
-        done = subprocess.run(
-            [sys.executable, "-m", "dssctl", "--endpoint", daemon.endpoint, *consume],
+        process = ProgramProcess(
+            ["-m", "dssctl", "--endpoint", daemon.endpoint, *consume],
             stdout=full,
             stderr=subprocess.PIPE,
-            check=False,
         )
-    assert done.returncode == 74
-    assert done.stderr.startswith(b"error DSS1111: ")
-    assert b"Traceback" not in done.stderr
+        _, said = process.communicate(timeout=30)
+    assert process.returncode == 74
+    assert said.startswith(b"error DSS1111: ")
+    assert b"Traceback" not in said
     (grant,) = items(daemon.dssctl("grants", "ls", "--group", "lost", "-o", "json"))
     assert grant["floor"] == 0
 
@@ -451,8 +451,8 @@ def test_a_reader_that_has_enough_ends_a_consumer_with_141_and_loses_nothing(
     ok(daemon.dssctl("produce", "enough", stdin=b"1\n2\n"))
     ok(daemon.dssctl("groups", "create", "full@enough/#", "--start", "earliest"))
     consume = ("consume", "enough/#", "--group", "full", "-o", "jsonl")
-    process = subprocess.Popen(
-        [sys.executable, "-m", "dssctl", "--endpoint", daemon.endpoint, *consume],
+    process = ProgramProcess(
+        ["-m", "dssctl", "--endpoint", daemon.endpoint, *consume],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )

@@ -16,7 +16,7 @@ PARTITIONS = 4
 
 async def stop(daemon: DaemonProcess) -> None:
     """Gracefully, so that what waits to be committed is."""
-    assert await daemon.stop() == 0
+    assert await daemon.stop() == 0, daemon.said
 
 
 async def stray_rows(home: Path) -> list[tuple[str, int]]:

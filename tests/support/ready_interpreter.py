@@ -8,12 +8,14 @@ and it runs nothing of ours but imports; so a process that it forks is as one th
 its first line.
 """
 
+import fcntl
 import gc
 import json
 import os
 import runpy
 import socket
 import sys
+import termios
 from pathlib import Path
 from typing import Any
 
@@ -64,8 +66,13 @@ def _take_streams(streams: list[int]) -> None:
         os.close(descriptor)
 
 
-def run(arguments: list[str], environment: dict[str, str], directory: str) -> None:
+def run(
+    arguments: list[str], environment: dict[str, str], directory: str, *, terminal: bool
+) -> None:
     """Do what ``python ARGUMENTS`` does: ``-m MODULE ...`` or ``FILE ...``."""
+    if terminal:
+        os.setsid()
+        fcntl.ioctl(0, termios.TIOCSCTTY)
     os.chdir(directory)
     os.environ.clear()
     os.environ.update(environment)

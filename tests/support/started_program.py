@@ -21,12 +21,16 @@ import threading
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 READY = Path(__file__).with_name("ready_interpreter.py")
 PR_SET_CHILD_SUBREAPER = 36
 STDERR = 2
 LINE_BYTES_MAX = 1 << 16
+
+# Where `subprocess` has them among the arguments of what starts a process.
+ENVIRONMENT, ENDS = 5, slice(9, 15)
+NO_END = -1
 
 Pipe = Literal["stdin", "stdout", "stderr"]
 
@@ -39,10 +43,23 @@ class ReadyInterpreter:
         self._asked: socket.socket | None = None
 
     def start(
-        self, arguments: Sequence[str], environment: dict[str, str], streams: Sequence[int]
+        self,
+        arguments: Sequence[str],
+        environment: Mapping[str, str],
+        streams: Sequence[int],
+        *,
+        terminal: bool = False,
     ) -> int:
-        """Run ``python ARGUMENTS`` with these standard streams; the number of the process."""
-        start = {"arguments": arguments, "environment": environment, "directory": str(Path.cwd())}
+        """Run ``python ARGUMENTS`` with these standard streams; the number of the process.
+
+        ``terminal``: they are a terminal, which shall be its own.
+        """
+        start = {
+            "arguments": arguments,
+            "environment": dict(environment),
+            "directory": str(Path.cwd()),
+            "terminal": terminal,
+        }
         with self._lock:
             asked = self._asked = self._asked or _ready()
             # Children of children are those of this process only now: others are nobody's.
@@ -76,6 +93,19 @@ def _ready() -> socket.socket:
 def _adopt(adopt: bool) -> None:
     if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, int(adopt), 0, 0, 0):
         raise OSError(ctypes.get_errno(), "no subreaper")
+
+
+class ProgramProcess(subprocess.Popen[bytes]):
+    """`subprocess.Popen` of a program that is forked: its arguments are those of ``python``."""
+
+    def _execute_child(self, args: Sequence[str], *others: Any) -> None:  # noqa: ANN401
+        """What `subprocess` calls to start a process, once it has made its pipes."""
+        env, ends = others[ENVIRONMENT], others[ENDS]
+        theirs = (ends[0], ends[3], ends[5])
+        streams = [stream if end == NO_END else end for stream, end in enumerate(theirs)]
+        self.pid = INTERPRETER.start(args, os.environ if env is None else env, streams)
+        self._child_created = True
+        self._close_pipe_fds(*ends)  # type: ignore[attr-defined]
 
 
 class StartedProgram:
@@ -158,9 +188,7 @@ async def started(
         its[name], ours[name] = (reads, writes) if name == "stdin" else (writes, reads)
     variables = os.environ if environment is None else environment
     try:
-        pid = await asyncio.to_thread(
-            INTERPRETER.start, arguments, dict(variables), tuple(its.values())
-        )
+        pid = await asyncio.to_thread(INTERPRETER.start, arguments, variables, tuple(its.values()))
     finally:
         for descriptor in {nothing, *its.values()} - {STDERR}:
             os.close(descriptor)

@@ -2,11 +2,13 @@
 
 import os
 import signal
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from support.started_program import started
+from support.started_program import ProgramProcess, started
+from support.terminal import AtTerminal
 
 SAYS = """
 import os, sys
@@ -51,3 +53,21 @@ async def test_a_module_runs_by_its_name(program: str) -> None:
     out, _ = await asked.communicate()
     assert out.startswith(b"dssd ")
     assert asked.returncode == 0
+
+
+def test_it_can_be_had_without_an_event_loop(program: str, tmp_path: Path) -> None:
+    pipe, asked = subprocess.PIPE, os.environ | {"ASKED": "yes"}
+    with ProgramProcess([program, "a"], stdin=pipe, stdout=pipe, env=asked) as said:
+        out, _ = said.communicate(b"told\n")
+    assert out.decode() == f"['a'] {tmp_path} {os.getpid()} yes told\n\n"
+    assert said.returncode == 7
+    with ProgramProcess([program], stdin=pipe, stdout=pipe) as waiting:
+        waiting.send_signal(signal.SIGTERM)
+        assert waiting.wait() == -signal.SIGTERM
+
+
+def test_a_tool_has_a_terminal_of_a_known_size() -> None:
+    tool = AtTerminal("produce", "nowhere", "--help")
+    tool.expect("Usage: .*\r\n")
+    assert tool.getwinsize() == (24, 120)
+    tool.close()

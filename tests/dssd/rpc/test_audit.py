@@ -31,7 +31,11 @@ from support.daemon_process import short_directory
 Context = grpc.aio.ServicerContext[Any, Any]
 ME = f"local:{getpass.getuser()}"
 PROGRAM = Path("/proc/self/comm").read_text().strip()
-MY_AGENT = f"dss-client pid/{os.getpid()}"
+
+
+def my_agent() -> str:
+    """What the client calls this process."""
+    return f"dss-client pid/{os.getpid()}"
 
 
 class SetClock(Clock):
@@ -105,7 +109,7 @@ class Served:
 
 @asynccontextmanager
 async def serving(
-    act: Callable[[], Awaitable[None]], agent: str = MY_AGENT, *, tcp: bool = False
+    act: Callable[[], Awaitable[None]], agent: str | None = None, *, tcp: bool = False
 ) -> AsyncIterator[Served]:
     with short_directory() as directory:
         served = Served(directory / "s", SetClock())
@@ -124,7 +128,8 @@ async def serving(
         wanted: Address = TcpAddress("127.0.0.1", 0) if tcp else served.address
         [address] = server.bind([wanted])
         await server.start()
-        options = (("grpc.primary_user_agent", agent),)
+        said = my_agent() if agent is None else agent
+        options = (("grpc.primary_user_agent", said),)
         async with grpc.aio.insecure_channel(address.target, options=options) as channel:
             served.topics = topics_pb2_grpc.TopicsStub(channel)
             served.operations = operations_pb2_grpc.OperationsStub(channel)
