@@ -21,7 +21,7 @@ EXAMPLES = [
     for example in examples
     for line in example["run"].strip().splitlines()
 ]
-NEEDS_A_SHELL = ("|", " > ", "$", ";", "contexts", "config ")
+NEEDS_A_SHELL = ("|", " > ", "$", ";", "contexts", "dssctl config")
 """Or a configuration of its own, which commands in this process have not."""
 RECORDS = "".join(f"{each}\n" for each in range(8)).encode()
 MEMBER_S_MAX = 30.0
