@@ -161,3 +161,22 @@ SESSION_STALE_MS = 3_600_000
 
 OPERATION_RUNS_MS = 10 * 60_000
 """Leases end in seconds, so an operation that runs for longer waits for something odd."""
+
+BUNDLE_BYTES_MAX = 128 << 20
+"""Of a support bundle before it is packed: it is mailed, packed ten times smaller."""
+
+BUNDLE_ENTRY_BYTES_MAX = 32 << 20
+"""Of one file in it, so that no long list leaves room for nothing else."""
+
+BUNDLE_EVENTS = 2_000
+BUNDLE_OPERATIONS = 500
+"""The newest; what is older is hardly about what hurts now."""
+
+LOG_LINES = 5_000
+"""From the end of a log."""
+
+LOG_READ_BYTES = 4 << 20
+"""From the end of a file, to find so many lines in."""
+
+LOG_S_MAX = 15.0
+"""For the journal, which can be slow on a large one."""

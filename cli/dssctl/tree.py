@@ -43,6 +43,7 @@ COMMANDS = {
     "doctor": "What is wrong, from the client to the groups, and what helps.",
     "check": "One measurement against bounds, for Nagios and Prometheus.",
     "top": "The dashboard: all of a daemon as it changes, with keys.",
+    "support": "A bundle for whoever helps.",
     "daemon": "How the daemon is.",
     "contexts": "Named targets: list, use, add, edit, remove, validate.",
     "config": "What is configured, and where: show, set, unset.",
