@@ -180,3 +180,29 @@ LOG_READ_BYTES = 4 << 20
 
 LOG_S_MAX = 15.0
 """For the journal, which can be slow on a large one."""
+
+BENCH_RECORDS = 100_000
+"""Some seconds of work, enough for a rate that means something."""
+
+BENCH_FRAME_RECORDS = 500
+"""Handed over at once; half a usual frame of small records."""
+
+BENCH_FRAMES_OUT = 4
+"""Such hand-overs that wait for their answers at a time: what keeps a disk busy."""
+
+BENCH_SINGLE_RECORDS = 500
+BENCH_LATENCY_S = 5.0
+"""Of records one by one, at most."""
+
+BENCH_BYTES_MAX = 4 << 30
+BENCH_DISK_PART = 0.1
+"""What a bench may publish: no more than that, nor than this part of what is free."""
+
+BENCH_KEPT_MS = 3_600_000
+"""The retention of its topic, in case that nobody is left to remove it."""
+
+BENCH_CLEAN_UP_S = 15.0
+"""For removing topic and group at the end; a daemon that is gone cannot."""
+
+BENCH_SHOWN_EVERY_S = 0.2
+"""Between two looks at how far it is."""
