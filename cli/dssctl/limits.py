@@ -161,3 +161,48 @@ SESSION_STALE_MS = 3_600_000
 
 OPERATION_RUNS_MS = 10 * 60_000
 """Leases end in seconds, so an operation that runs for longer waits for something odd."""
+
+BUNDLE_BYTES_MAX = 128 << 20
+"""Of a support bundle before it is packed: it is mailed, packed ten times smaller."""
+
+BUNDLE_ENTRY_BYTES_MAX = 32 << 20
+"""Of one file in it, so that no long list leaves room for nothing else."""
+
+BUNDLE_EVENTS = 2_000
+BUNDLE_OPERATIONS = 500
+"""The newest; what is older is hardly about what hurts now."""
+
+LOG_LINES = 5_000
+"""From the end of a log."""
+
+LOG_READ_BYTES = 4 << 20
+"""From the end of a file, to find so many lines in."""
+
+LOG_S_MAX = 15.0
+"""For the journal, which can be slow on a large one."""
+
+BENCH_RECORDS = 100_000
+"""Some seconds of work, enough for a rate that means something."""
+
+BENCH_FRAME_RECORDS = 500
+"""Handed over at once; half a usual frame of small records."""
+
+BENCH_FRAMES_OUT = 4
+"""Such hand-overs that wait for their answers at a time: what keeps a disk busy."""
+
+BENCH_SINGLE_RECORDS = 500
+BENCH_LATENCY_S = 5.0
+"""Of records one by one, at most."""
+
+BENCH_BYTES_MAX = 4 << 30
+BENCH_DISK_PART = 0.1
+"""What a bench may publish: no more than that, nor than this part of what is free."""
+
+BENCH_KEPT_MS = 3_600_000
+"""The retention of its topic, in case that nobody is left to remove it."""
+
+BENCH_CLEAN_UP_S = 15.0
+"""For removing topic and group at the end; a daemon that is gone cannot."""
+
+BENCH_SHOWN_EVERY_S = 0.2
+"""Between two looks at how far it is."""

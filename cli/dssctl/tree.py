@@ -44,6 +44,8 @@ COMMANDS = {
     "doctor": "What is wrong, from the client to the groups, and what helps.",
     "check": "One measurement against bounds, for Nagios and Prometheus.",
     "top": "The dashboard: all of a daemon as it changes, with keys.",
+    "support": "A bundle for whoever helps.",
+    "bench": "How fast the daemon at hand is, seen from here.",
     "daemon": "How the daemon is.",
     "contexts": "Named targets: list, use, add, edit, remove, validate.",
     "config": "What is configured, and where: show, set, unset.",

@@ -7,7 +7,7 @@ Whether records are taken one by one, by `fetch` or by the batch may change at a
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
 from functools import partial
@@ -184,7 +184,7 @@ class Subscription:
                 # it would be skipped.
                 await self._breathe()
 
-    async def batches(self) -> "AsyncIterator[DeliveredBatch]":
+    async def batches(self) -> "AsyncGenerator[DeliveredBatch, None]":
         """What came, as columns; until `drain` or a final error.
 
         Raises:

@@ -110,4 +110,7 @@ REQUESTS = {
     "DSS1172": """dssctl wait waited for as long as it was to, and what it waited for did not come
         about; the message says how it stands. Nothing was changed by the waiting. See what keeps
         it, with dssctl groups stuck for one, or wait for longer.""",
+    "DSS1173": """dssctl bench publishes as fast as it can, for figures alone. A context that is
+        marked as protected is one where that would disturb somebody, so it is refused there
+        whatever else is said. Bench a daemon of its own, on the same kind of machine.""",
 }

@@ -462,3 +462,14 @@ class TaskLocked(DssError):
     hint = "It runs already. Where that is usual, give the schedule more time."
     grpc_status = "FAILED_PRECONDITION"
     exit_code = ExitCode.CONFLICT
+
+
+@registered
+class NotInProtectedContext(DssError):
+    """Raised by the tool: a load that is only for the purpose of it. Fields: command, context."""
+
+    code = "DSS1173"
+    sentence = "{command} loads a daemon for figures alone, and context {context} is protected."
+    hint = "Name a target that is for trying: --context NAME, or --no-context --endpoint ADDRESS"
+    grpc_status = "PERMISSION_DENIED"
+    exit_code = ExitCode.DENIED

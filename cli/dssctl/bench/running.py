@@ -1,0 +1,198 @@
+"""Running a bench: publish and deliver as fast as it goes, then one record after the other."""
+
+import asyncio
+import secrets
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing, asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from dss_core.errors import DssError, IllegalArgument
+from dssctl.bench.figures import Part
+from dssctl.connection import connected, in_time, require_daemon
+from dssctl.limits import (
+    BENCH_BYTES_MAX,
+    BENCH_CLEAN_UP_S,
+    BENCH_DISK_PART,
+    BENCH_FRAMES_OUT,
+    BENCH_KEPT_MS,
+    BENCH_LATENCY_S,
+    BENCH_SHOWN_EVERY_S,
+)
+from dssctl.settings import Settings
+
+if TYPE_CHECKING:
+    from dss_client import Client, Producer, Subscription
+
+Show = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is measured."""
+
+    records: int
+    size_bytes: int
+    frame_records: int
+    partitions: int
+    durability: str
+    single_records: int
+    """For latencies, one after the other."""
+    seconds: float
+    """For publishing, at most."""
+
+    @property
+    def bytes(self) -> int:
+        """Of all payloads."""
+        return self.records * self.size_bytes
+
+
+@dataclass(slots=True)
+class _Progress:
+    """How far a run is."""
+
+    published: int = 0
+    delivered: int = 0
+    all_published: bool = field(default=False)
+
+
+async def measured(settings: Settings, plan: Plan, show: Show) -> list[Part]:
+    """Run it.
+
+    Raises:
+        IllegalArgument: it would take too much of the disk.
+        DssError: the daemon is away, or refuses.
+    """
+    name = f"dssctl-bench-{secrets.token_hex(4)}"
+    async with connected(settings) as publisher, connected(settings) as consumer:
+        await require_daemon(publisher, settings)
+        await _require_room(publisher, settings, plan)
+        async with (
+            _own_topic(publisher, settings, name, plan),
+            publisher.producer(name) as producer,
+            consumer.subscribe(f"$share/{name}/{name}/#", start="earliest") as subscription,
+        ):
+            parts = await _at_full_speed(plan, producer, subscription, show)
+            return [*parts, *await _one_by_one(plan, producer, subscription)]
+
+
+async def _require_room(client: "Client", settings: Settings, plan: Plan) -> None:
+    status = await in_time(settings, client.daemon.status())
+    room = min(BENCH_BYTES_MAX, int(status.disk_free_bytes * BENCH_DISK_PART))
+    if plan.bytes > room:
+        rule = f"so much is published: {plan.bytes:,} bytes; {room:,} may be, here"
+        raise IllegalArgument(argument="--records times --size", rule=rule)
+
+
+@asynccontextmanager
+async def _own_topic(
+    client: "Client", settings: Settings, name: str, plan: Plan
+) -> AsyncIterator[None]:
+    """A topic and a group that are gone afterwards, also after Ctrl-C."""
+    try:
+        await in_time(
+            settings,
+            client.topics.create(
+                name,
+                partitions=plan.partitions,
+                durability=plan.durability,
+                # Where this process is killed, the records go soon by themselves.
+                retention_ms=BENCH_KEPT_MS,
+            ),
+        )
+        yield
+    finally:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(BENCH_CLEAN_UP_S):
+                with suppress(DssError):
+                    await client.groups.remove(f"{name}@{name}/#", if_exists=True)
+                await client.topics.remove(name, force=True, if_exists=True)
+
+
+async def _at_full_speed(
+    plan: Plan, producer: "Producer", subscription: "Subscription", show: Show
+) -> list[Part]:
+    progress = _Progress()
+    began = perf_counter()
+    async with asyncio.TaskGroup() as tasks:
+        delivering = tasks.create_task(
+            _deliver(progress, subscription), name="dssctl bench deliver"
+        )
+        shown = tasks.create_task(_show(plan, progress, show), name="dssctl bench show")
+        latencies = await _publish(plan, producer, progress)
+        took = perf_counter() - began
+        if progress.delivered >= progress.published:
+            delivering.cancel()
+        with suppress(asyncio.CancelledError):
+            await delivering
+        delivered_s = perf_counter() - began
+        shown.cancel()
+    size = progress.published * plan.size_bytes
+    return [
+        Part("publish", progress.published, took, size, tuple(latencies)),
+        Part("deliver", progress.delivered, delivered_s, progress.delivered * plan.size_bytes),
+    ]
+
+
+async def _publish(plan: Plan, producer: "Producer", progress: _Progress) -> list[float]:
+    """Frames, a few at a time; how long each took until it was stored."""
+    latencies: list[float] = []
+    out: deque[asyncio.Task[None]] = deque()
+    until = perf_counter() + plan.seconds
+
+    async def send(payloads: list[bytes]) -> None:
+        sent = perf_counter()
+        await producer.send_columns(payloads)
+        latencies.append(perf_counter() - sent)
+        progress.published += len(payloads)
+
+    async with asyncio.TaskGroup() as tasks:
+        left = plan.records
+        while left and perf_counter() < until:
+            count = min(plan.frame_records, left)
+            left -= count
+            payloads = [bytes(plan.size_bytes)] * count
+            out.append(tasks.create_task(send(payloads), name="dssctl bench frame"))
+            if len(out) >= BENCH_FRAMES_OUT:
+                await out.popleft()
+    progress.all_published = True
+    return latencies
+
+
+async def _deliver(progress: _Progress, subscription: "Subscription") -> None:
+    """Take and acknowledge until all that was published came."""
+    async with aclosing(subscription.batches()) as batches:
+        async for batch in batches:
+            await batch.ack()
+            progress.delivered += len(batch)
+            if progress.all_published and progress.delivered >= progress.published:
+                return
+
+
+async def _show(plan: Plan, progress: _Progress, show: Show) -> None:
+    while True:
+        show(progress.delivered, plan.records)
+        await asyncio.sleep(BENCH_SHOWN_EVERY_S)
+
+
+async def _one_by_one(plan: Plan, producer: "Producer", subscription: "Subscription") -> list[Part]:
+    """A record at a time: until it was stored, and until it was here."""
+    acks: list[float] = []
+    ends: list[float] = []
+    began = perf_counter()
+    async with aclosing(subscription.batches()) as batches:
+        while len(acks) < plan.single_records and perf_counter() - began < BENCH_LATENCY_S:
+            sent = perf_counter()
+            await producer.send(bytes(plan.size_bytes))
+            acks.append(perf_counter() - sent)
+            batch = await anext(batches)
+            ends.append(perf_counter() - sent)
+            await batch.ack()
+    took = perf_counter() - began
+    size = len(acks) * plan.size_bytes
+    return [
+        Part("ack", len(acks), took, size, tuple(acks)),
+        Part("end-to-end", len(ends), took, size, tuple(ends)),
+    ]

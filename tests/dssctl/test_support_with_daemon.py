@@ -1,0 +1,86 @@
+"""``dssctl support gather`` against a daemon process."""
+
+import json
+import stat
+import tarfile
+from pathlib import Path
+from typing import Any, Protocol
+
+import pytest
+
+from support.dssctl_call import Completed
+
+
+class Daemon(Protocol):
+    endpoint: str
+
+    def dssctl(self, *arguments: str, stdin: bytes = b"") -> Completed: ...
+
+
+def ok(done: Completed) -> bytes:
+    assert done.returncode == 0, done.stderr.decode()
+    return done.stdout
+
+
+def contents(path: Path) -> dict[str, str]:
+    with tarfile.open(path) as archive:
+        files = {each.name: archive.extractfile(each) for each in archive.getmembers()}
+        read = {name: file.read().decode() for name, file in files.items() if file is not None}
+    folder = path.name.removesuffix(".tar.gz")
+    return {name.removeprefix(f"{folder}/"): text for name, text in read.items()}
+
+
+@pytest.fixture(scope="module")
+def stocked(daemon: Daemon) -> Daemon:
+    """A topic with a record, and a group."""
+    ok(daemon.dssctl("topics", "create", "invoices"))
+    ok(daemon.dssctl("groups", "create", "billing@invoices/#", "--start", "earliest"))
+    ok(daemon.dssctl("produce", "invoices", "--key", "KEY-7", stdin=b"PAYLOAD-7\n"))
+    return daemon
+
+
+def test_a_bundle_tells_how_all_stands_and_has_no_payload(stocked: Daemon, tmp_path: Path) -> None:
+    path, log = tmp_path / "b.tar.gz", tmp_path / "dssd.log"
+    log.write_text("one\ntwo of invoices\n")
+    done = stocked.dssctl("support", "gather", str(path), "--log", str(log), "-o", "json")
+    item: dict[str, Any] = json.loads(ok(done))["item"]
+    assert item["bytes"] == path.stat().st_size
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    files = contents(path)
+    for name in ("status.json", "topics.jsonl", "doctor.jsonl", "versions.json", "process.txt"):
+        assert files[name]
+    assert json.loads(files["groups.jsonl"])["name"] == "billing"
+    assert files["logs/dssd.log"] == "one\ntwo of invoices\n"
+    manifest = json.loads(files["manifest.json"])
+    assert {each["name"] for each in manifest["entries"]} == files.keys() - {"manifest.json"}
+    assert not any("PAYLOAD-7" in text or "KEY-7" in text for text in files.values())
+
+
+def test_names_are_taken_out_where_that_is_wanted(stocked: Daemon, tmp_path: Path) -> None:
+    path, log = tmp_path / "b.tar.gz", tmp_path / "dssd.log"
+    log.write_text("billing@invoices/# moved\n")
+    gather = ("support", "gather", str(path), "--log", str(log), "--hide-names")
+    ok(stocked.dssctl(*gather))
+    files = contents(path)
+    assert not any("billing" in text or "invoices" in text for text in files.values())
+    group = json.loads(files["groups.jsonl"])
+    assert files["logs/dssd.log"] == f"{group['name']}@{group['filter']} moved\n"
+
+
+def test_a_file_that_is_there_stays_as_it_is(stocked: Daemon, tmp_path: Path) -> None:
+    path = tmp_path / "b.tar.gz"
+    path.write_bytes(b"mine")
+    done = stocked.dssctl("support", "gather", str(path))
+    assert done.returncode != 0
+    assert b"error DSS1151: " in done.stderr
+    assert path.read_bytes() == b"mine"
+
+
+def test_without_a_daemon_the_bundle_says_what_is_missing(stocked: Daemon, tmp_path: Path) -> None:
+    path = tmp_path / "b.tar.gz"
+    nowhere = ("--endpoint", "unix:/nowhere/s", "support", "gather", str(path))
+    assert b"MISSING" in ok(stocked.dssctl(*nowhere))
+    manifest = json.loads(contents(path)["manifest.json"])
+    missing = {each["name"]: each["why"] for each in manifest["missing"]}
+    assert missing["status.json"].startswith("DSS5001: ")
+    assert "daemon.reachable" in contents(path)["doctor.jsonl"]
