@@ -52,6 +52,11 @@ class TmuxTerminal:
         return self._tmux("capture-pane", "-p")
 
     @property
+    def printed(self) -> str:
+        """The screen, and what was scrolled out of it."""
+        return self._tmux("capture-pane", "-p", "-S", "-")
+
+    @property
     def exit_code(self) -> int | None:
         """Of the program, once it has ended."""
         told = self._tmux("list-panes", "-F", "#{pane_dead} #{pane_dead_status}").split()

@@ -53,7 +53,7 @@ async def test_it_shows_a_daemon_changes_it_and_outlives_it(folder: Path) -> Non
             screen.until("1 group paused", gone="away since")
         screen.keys("C-q")
         assert screen.ended() == 0
-        assert "dssctl groups pause 'billing@orders/#'" in screen.screen
+        assert "dssctl groups pause 'billing@orders/#'" in screen.printed
     picture = Picture()
     for _, told in recorded(path):
         picture = step(picture, told)
@@ -74,7 +74,7 @@ def look_around_and_pause(screen: TmuxTerminal) -> None:
     screen.typed("P")
     screen.until("Cancel", "dssctl groups pause --if-revision")
     screen.keys("Right", "Enter")
-    screen.until("1 group paused", "operation 1 groups.pause")
+    screen.until("1 group paused", "undo: dssctl ops undo")
 
 
 @pytest.mark.slow("a real terminal")
