@@ -42,7 +42,7 @@ from dssctl.top.model.picture import (
 )
 
 NOW_MS = 1_795_320_403_000
-"""2026-11-22T03:46:43Z"""
+"""2026-11-22T04:06:43Z"""
 
 PAYMENTS = "payments-settle@payments/#"
 ORDERS = "orders-index@orders/#"

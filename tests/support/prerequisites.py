@@ -1,5 +1,5 @@
 """What some proof needs of the machine: strace, a file system that can be mounted, tools
-of Prometheus and systemd.
+of Prometheus and systemd, tmux.
 
 Without it that proof is left out, and the end of the run says so. `DSS_PREREQUISITES` names what
 the machine is known to have; proof that is left out there all the same fails instead, so that CI
@@ -22,6 +22,7 @@ ZSH = "zsh"
 FISH = "fish"
 MANDOC = "mandoc"
 GROFF = "groff"
+TMUX = "tmux"
 PROMISED = "DSS_PREREQUISITES"
 LEFT_OUT = "proof left out: "
 """How the reason of every such skip begins."""

@@ -25,6 +25,9 @@ AWAY_MAX_S = 2.0
 SAMPLE_TICKS = 2
 """A trend is sampled every second tick: two minutes are sixty samples."""
 
+SAMPLES_A_MINUTE = round(60 / (TICK_S * SAMPLE_TICKS))
+"""How far back the change of a lag is told."""
+
 TREND_SAMPLES = 60
 """Of a group: as wide as a chart is usually drawn, and some 8 KB a busy group."""
 

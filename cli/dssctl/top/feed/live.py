@@ -6,7 +6,6 @@ is asked again until it is back, and nobody need press a key for that.
 
 import asyncio
 import logging
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, TypeVar
@@ -15,6 +14,7 @@ from dss_core.errors import DssError, TimedOut
 from dssctl.connection import connected
 from dssctl.settings import Settings
 from dssctl.top.feed.answers import answered
+from dssctl.top.feed.clock import wall_ms
 from dssctl.top.limits import (
     AWAY_FIRST_S,
     AWAY_MAX_S,
@@ -35,11 +35,6 @@ if TYPE_CHECKING:
     from dssctl.top.model.places import Place
 
 Given = TypeVar("Given")
-
-
-def wall_ms() -> int:
-    """The present."""
-    return time.time_ns() // 1_000_000
 
 
 class Live:
@@ -85,8 +80,9 @@ class Live:
         Raises:
             DssError: what stands against it.
         """
+        # It has a bound of its own, and outlives a lost connection within it.
         operations = self._connected().operations
-        return await in_time(operations.apply(plan, reason=reason, operation_id=operation_id))
+        return await operations.apply(plan, reason=reason, operation_id=operation_id)
 
     def _connected(self) -> "Client":
         assert self._client is not None, "asked before it ran"

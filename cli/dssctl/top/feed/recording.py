@@ -8,7 +8,7 @@ nothing else than the classes named here is ever made of it.
 import dataclasses
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -37,6 +37,7 @@ from dss_client.answers import Fates
 from dss_client.operation_values import OperatedStream
 from dss_core.errors import DocumentUnreadable, InputUnreadable, OutputUnwritable
 from dss_core.progress import Progress
+from dssctl.top.feed.clock import wall_ms
 from dssctl.top.limits import RECORDING_BYTES_MAX, RECORDING_LINE_BYTES_MAX
 from dssctl.top.model.picture import Happened, Listed, Lost, Stood, Ticked, Told, Updated
 
@@ -60,7 +61,7 @@ _CLASS = "_"
 class Recorder:
     """Writes items as they are told."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, clock_ms: Callable[[], int] = wall_ms) -> None:
         """Make the file, readable for its owner alone.
 
         Raises:
@@ -71,14 +72,15 @@ class Recorder:
         except OSError as failed:
             raise OutputUnwritable(reason=f"{path}: {failed.strerror}") from failed
         self._file = os.fdopen(descriptor, "wb")
+        self._clock_ms = clock_ms
         self._left = RECORDING_BYTES_MAX
         self.failure = ""
         """Why it wrote no further."""
         self._line({_HEADER: FORMAT})
 
-    def write(self, at_ms: int, told: Told) -> None:
+    def write(self, told: Told) -> None:
         """One item. What cannot be written ends the recording, not the dashboard."""
-        self._line({"at_ms": at_ms, "told": encoded(told)})
+        self._line({"at_ms": self._clock_ms(), "told": encoded(told)})
 
     def _line(self, document: object) -> None:
         if self.failure:

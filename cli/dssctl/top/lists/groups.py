@@ -8,7 +8,7 @@ from dss_core.times import text_of_span
 from dssctl.output.escape import escaped
 from dssctl.top.lists.listing import Column, Listing, Pen, Scene
 from dssctl.top.model.places import Ordering, Place
-from dssctl.top.model.trends import Trend, direction
+from dssctl.top.model.trends import Trend, change, direction
 from dssctl.top.paint import amounts
 from dssctl.top.paint.charts import bars
 from dssctl.top.paint.spans import Look
@@ -155,6 +155,11 @@ GROUPS: Listing[GroupRow] = Listing(
             "lag", "LAG", 9, lambda row: row.group.lag,
             lambda row, pen: lag_text(row.group, row.trend, pen), right=True,
             look=lambda row: "warn" if row.group.lag and direction(row.trend) > 0 else "",
+        ),
+        Column(
+            "change", "+/- 1m", 7, lambda row: change(row.trend),
+            lambda row, _pen: amounts.change(change(row.trend)), right=True, rank=3,
+            look=lambda row: "warn" if change(row.trend) > 0 else "dim",
         ),
         Column(
             "drain", "DRAIN", 7,

@@ -72,7 +72,7 @@ EVENTS: "Listing[Event]" = Listing(
         Column("code", "CODE", 18, lambda event: event.code,
             lambda event, _pen: escaped(event.code), rank=2, rises=True),
         Column("subject", "SUBJECT", 16, lambda event: event.subject,
-            lambda event, _pen: escaped(event.subject), rank=1, rises=True),
+            lambda event, _pen: escaped(event.subject), rank=1, grows=True, rises=True),
         Column("sentence", "WHAT HAPPENED", 24, lambda event: event.sentence,
             lambda event, _pen: escaped(event.sentence) + _times(event), grows=True, rises=True),
         Column("number", "NUMBER", 7, lambda event: event.number,

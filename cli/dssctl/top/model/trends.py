@@ -5,7 +5,7 @@ Invariant: samples are a fixed time apart, the newest last; what did not change 
 
 from typing import NamedTuple
 
-from dssctl.top.limits import TREND_SAMPLES
+from dssctl.top.limits import SAMPLES_A_MINUTE, TREND_SAMPLES
 
 
 class Sample(NamedTuple):
@@ -37,6 +37,13 @@ def summed(samples: "list[Sample]") -> Sample:
         arrivals += sample.arrivals
         acks += sample.acks
     return Sample(lag, arrivals, acks)
+
+
+def change(trend: Trend) -> int:
+    """By how much the lag rose over the last minute, or as much of it as was sampled."""
+    if not trend:
+        return 0
+    return trend[-1].lag - trend[max(0, len(trend) - 1 - SAMPLES_A_MINUTE)].lag
 
 
 def direction(trend: Trend) -> int:

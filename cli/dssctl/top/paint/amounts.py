@@ -24,6 +24,11 @@ def bounded(number: int, *, exact: bool) -> str:
     return count(number) if exact or not number else f"<={count(number)}"
 
 
+def change(number: int) -> str:
+    """By how much something rose, or fell."""
+    return "0" if not number else f"+{count(number)}" if number > 0 else count(number)
+
+
 def rate(number: float) -> str:
     """Records a second."""
     if not number:

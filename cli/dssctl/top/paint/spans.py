@@ -98,7 +98,7 @@ def boxed(
 ) -> tuple[Line, ...]:
     """Lines in a frame with a title, exactly so high and wide."""
     mark, inner = glyphs.more, width - 4
-    shown = fitted(title, min(width_of(title), width - 4), mark)
+    shown = fitted(title, min(width_of(title), width - 5), mark)
     rule = glyphs.across * (width - width_of(shown) - 5)
     top: Line = (
         Span(glyphs.corners[0] + glyphs.across + " ", "dim"),

@@ -114,8 +114,8 @@ def group(scene: Scene, width: int, height: int) -> Sequence[Line]:
     pen = scene.pen
     row = group_rows(scene).get(scene.place.group)
     if row is None:
-        gone = line(Span("this group is not there", "bad"))
-        return filled([gone], width, height, pen)
+        gone = "this group is not there" if scene.picture.complete else "waiting for the daemon"
+        return filled([line(Span(gone, "warn"))], width, height, pen)
     streams = list(stream_rows(scene).values())
     if width < LARGE_COLUMNS:
         left = width - _CHART_PLACES - 2

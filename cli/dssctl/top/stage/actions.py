@@ -91,7 +91,8 @@ def _client_of(spot: Spot) -> str:
 def _number_of(spot: Spot) -> int:
     if _is(spot.row, "Operation"):
         return int(spot.row.number)
-    return int(spot.place.name) if spot.place.noun == "operation" else 0
+    named = spot.place.name if spot.place.noun == "operation" else ""
+    return int(named) if named.isascii() and named.isdecimal() else 0
 
 
 def _topic_of(spot: Spot) -> str:

@@ -47,7 +47,8 @@ KEYS = (
     Key(("n",), "n", "later_records", "", "of a stream: the records behind these"),
     Key(("b",), "b", "earlier_records", "", "of a stream: the records before these"),
     Key(("question_mark", "f1"), "?", "help", "help", "this page"),
-    Key(("ctrl+q", "ctrl+c"), "ctrl+q", "quit", "", "end the dashboard"),
+    Key(("ctrl+q",), "ctrl+q", "quit", "", "end the dashboard"),
+    Key(("ctrl+c",), "ctrl+c", "interrupt", "", "end it, with exit code 130"),
 )
 
 REPLAY_KEYS = (

@@ -19,6 +19,7 @@ from dssctl.top.lists.listing import (
 )
 from dssctl.top.model.picture import Picture
 from dssctl.top.paint import frame
+from dssctl.top.paint.glyphs import Glyphs
 from dssctl.top.paint.spans import EMPTY, Line, Span, fitted, joined, line
 from dssctl.top.panels.blocks import box, facts_block
 from dssctl.top.stage.keys import KEYS
@@ -73,7 +74,7 @@ def sheet(view: View) -> Sheet:
     return Sheet(
         lines,
         cursor=rows_from + view.index - view.here.first if view.found.keys else None,
-        cursor_from=2,
+        cursor_from=1,
         cursor_to=view.list_width - 2,
         rows_from=rows_from,
         rows=max(0, shown),
@@ -118,24 +119,36 @@ def _listed(view: View) -> tuple[Sequence[Line], Layout]:
     if _has_headers(placed):
         lines.append(header_line(placed, here.ordering or listing.order, view.glyphs))
     keys = found.keys[here.first : here.first + view.rows_shown]
+    first_row = len(lines)
     lines += [row_line(placed, found.rows[key], pen) for key in keys]
     if not found.keys:
         lines.append(line(Span(_why_empty(view), "dim")))
     height = view.list_lines
     block = box(_title(view), lines, view.list_width, height, pen)
+    if keys:
+        # A row down from the frame's upper edge, and in the blank that every row begins with.
+        at = 1 + first_row + view.index - here.first
+        block[at] = _pointed(block[at], view.glyphs)
     if not view.beside_width:
         return block, placed
     return joined([block, _beside(view, height)]), placed
 
 
+def _pointed(row: Line, signs: Glyphs) -> Line:
+    """The chosen row, as its shape says it."""
+    return (Span(signs.box.down, "dim"), Span(signs.pointer, "accent"), *row[1:])
+
+
 def _why_empty(view: View) -> str:
+    if not view.seen.complete:
+        return "waiting for the daemon"
     if view.answer is not None and view.answer.failure:
         return escaped(view.answer.failure)
     if view.tab.question is not None and view.scene.answer is None:
         return "a recording has no daemon to ask" if view.badge.replayed else "asking the daemon"
     if view.found.of:
         return f"none of {view.found.of} is wanted: esc shows all"
-    return view.tab.listing.empty if view.seen.complete else "waiting for the daemon"
+    return view.tab.listing.empty
 
 
 def _title(view: View) -> Line:
@@ -182,9 +195,9 @@ def _hints(view: View) -> Line:
     ]
     if view.badge.read_only:
         pairs = [pair for pair in pairs if pair[1] != "actions"]
-    return frame.hints([*pairs, ("?", "help")], view.size[0], view.glyphs)
+    return frame.hints(pairs, view.size[0], view.glyphs)
 
 
 def _trail(view: View) -> Line:
     titles = [title_of(visit.place) for visit in view.way.visits]
-    return frame.trail(titles, "ctrl+q quit", view.size[0], view.glyphs)
+    return frame.trail(titles, "? help  ctrl+q quit", view.size[0], view.glyphs)

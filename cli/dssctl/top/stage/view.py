@@ -146,7 +146,20 @@ _LIST_LINES_MIN = FRAME_LINES + 4
 
 def looked(view: View) -> View:
     """The view with the rows of now, one of them chosen, and on the screen."""
+    view = _named_in_full(view)
     return settled(replace(view, found=shown(view.tab.listing, view.scene, view.here)))
+
+
+def _named_in_full(view: View) -> View:
+    """A group that was named before any was known has its whole name once it is."""
+    place, groups = view.here.place, view.seen.items.groups
+    if not place.group or "@" in place.group or place.group in groups:
+        return view
+    found = [key for key, group in groups.items() if group.name == place.group]
+    if len(found) != 1:
+        return view
+    here = replace(view.here, place=replace(place, group=found[0]))
+    return replace(view, way=view.way.seeing(here))
 
 
 def settled(view: View) -> View:

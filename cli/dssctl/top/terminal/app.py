@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual import events
 from textual.app import App, ComposeResult
+from textual.binding import Binding
 from textual.suggester import SuggestFromList
 from textual.widgets import Input
 
@@ -59,8 +60,22 @@ class Prompt(Input):
     def key_escape(self, event: events.Key) -> None:
         """Leaves it."""
         event.stop()
-        self.post_message(self.Submitted(self, ""))
+        self._leave()
+
+    def take(self, event: events.Key) -> None:
+        """A key that came before the focus did."""
+        if event.key == "escape":
+            self._leave()
+        elif event.key == "enter":
+            self.post_message(self.Submitted(self, self.value))
+        elif event.key == "backspace":
+            self.action_delete_left()
+        elif event.character is not None and event.is_printable:
+            self.insert_text_at_cursor(event.character)
+
+    def _leave(self) -> None:
         self.add_class("-left")
+        self.post_message(self.Submitted(self, ""))
 
 
 class Dashboard(App[None]):
@@ -77,7 +92,7 @@ class Dashboard(App[None]):
     }
     #prompt.-open { display: block; }
     """
-    BINDINGS: ClassVar = [("ctrl+c", "interrupt", "Quit")]
+    BINDINGS: ClassVar = [Binding("ctrl+c", "interrupt", "Quit", priority=True)]
 
     def __init__(
         self,
@@ -131,7 +146,7 @@ class Dashboard(App[None]):
         self.view = replace(self.view, picture=Picture(), held=None)
 
     def _record(self, recorder: Recorder, told: Told) -> None:
-        recorder.write(self.view.picture.now_ms, told)
+        recorder.write(told)
         if recorder.failure:
             self._recorder = None
             self.view = replace(self.view, badge=self.view.badge._replace(recording=False))
@@ -188,12 +203,15 @@ class Dashboard(App[None]):
 
     def on_key(self, event: events.Key) -> None:
         """What no dialog and no prompt took."""
-        if len(self.screen_stack) > 1 or self._prompting:
+        if len(self.screen_stack) > 1:
             return
-        name = event.key
-        if self.take(name):
-            event.stop()
-            event.prevent_default()
+        if self._prompting:
+            # Typed faster than the prompt could take the focus.
+            self.query_one("#prompt", Prompt).take(event)
+        elif not self.take(event.key):
+            return
+        event.stop()
+        event.prevent_default()
 
     def take(self, key: str) -> bool:
         """Do what a key does; tells whether it does anything."""
@@ -334,6 +352,7 @@ class Dashboard(App[None]):
         "copy": _copy,
         "theme": _turn_theme,
         "quit": lambda self: self.exit(),
+        "interrupt": action_interrupt,
         "jump_back": lambda self: self._jump(-1),
         "jump_on": lambda self: self._jump(1),
         "faster": lambda self: self._hasten(2),
@@ -392,6 +411,8 @@ class Dashboard(App[None]):
             lines = [line(said(f"{failure.code}: {failure.message}", "bad"))]
             if failure.hint_text:
                 lines.append(line(said(failure.hint_text)))
+            if not failure.definite:
+                lines.append(line("Whether it was applied is not known: see :operations"))
             await self._ask(Question(action.title(spot), tuple(lines)))
 
     async def _planned(self, action: Action, spot: Spot, change: "Change") -> None:

@@ -1,0 +1,104 @@
+"""The dashboard as it is seen: pictures of it, kept beside this file.
+
+`UPDATE_PICTURES=1 pytest tests/dssctl/top/test_snapshots.py` draws them anew; a change of one is
+looked at like any other change.
+"""
+
+import os
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+
+from dssctl.top.model.picture import Lost
+from dssctl.top.paint.frame import Badge
+from dssctl.top.paint.glyphs import ASCII, FULL, Glyphs
+from support.dashboard_items import NOW_MS, busy
+from support.played_dashboard import Played, Seen, played
+
+PICTURES = Path(__file__).parent / "pictures"
+SMALL, LARGE = (80, 24), (160, 45)
+UPDATE = "UPDATE_PICTURES"
+
+
+@dataclass(frozen=True, slots=True)
+class Shot:
+    """How a picture is taken."""
+
+    size: tuple[int, int] = SMALL
+    keys: tuple[str, ...] = ()
+    badge: Badge = field(default_factory=lambda: Badge("unix:/run/dssd.sock"))
+    theme: str = "dark"
+    glyphs: Glyphs = FULL
+    source: Callable[[], Played] = lambda: Played(busy())
+    no_color: bool = False
+
+
+def _away() -> Played:
+    return Played([*busy(), Lost(NOW_MS - 12_000, "No daemon answers at unix:/run/dssd.sock.")])
+
+
+def _groups(*keys: str) -> tuple[str, ...]:
+    return ("colon", *"groups", "enter", *keys)
+
+
+SHOTS = {
+    "pulse-small": Shot(),
+    "pulse-large": Shot(LARGE),
+    "pulse-large-light": Shot(LARGE, theme="light"),
+    "groups-small-filtered": Shot(keys=_groups("slash", *"lag>50", "enter", "down")),
+    "groups-large": Shot(LARGE, _groups()),
+    "group-small": Shot(keys=_groups("enter")),
+    "group-large": Shot(LARGE, _groups("enter")),
+    "group-small-ascii": Shot(keys=_groups("enter"), glyphs=ASCII),
+    "members-small-light": Shot(keys=_groups("enter", "2"), theme="light"),
+    "operations-small-no-color": Shot(keys=("colon", *"ops", "enter"), no_color=True),
+    "topics-small-read-only": Shot(
+        keys=("colon", *"topics", "enter"), badge=Badge("10.0.0.7:7070", read_only=True)
+    ),
+    "actions-small": Shot(keys=_groups("a")),
+    "confirm-small": Shot(keys=_groups("P")),
+    "confirm-large-typed": Shot(LARGE, _groups("X", "shift+tab", *"payments-settle")),
+    "ask-small": Shot(keys=_groups("W")),
+    "help-small": Shot(keys=("question_mark",)),
+    "away-small": Shot(source=_away),
+    "empty-small": Shot(source=lambda: Played([])),
+}
+
+
+@pytest.mark.parametrize("name", SHOTS)
+async def test_it_looks_as_it_did(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    shot = SHOTS[name]
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    if shot.no_color:
+        monkeypatch.setenv("NO_COLOR", "1")
+    async with played(shot.source(), shot.size, shot.badge, shot.theme, glyphs=shot.glyphs) as (
+        dashboard,
+        pilot,
+    ):
+        await taken(dashboard, pilot, shot.keys)
+        compare(name, plain(dashboard.export_screenshot(title="dssctl top")))
+
+
+async def taken(dashboard: Seen, pilot: Pilot[None], keys: tuple[str, ...]) -> None:
+    """Press the keys; then nothing moves any more."""
+    for key in keys:
+        await pilot.press(key)
+    await pilot.pause()
+
+
+def plain(svg: str) -> str:
+    """The picture without what differs from run to run: the id that all its names begin with."""
+    found = re.search(r'class="(terminal-\d+)-matrix"', svg)
+    return svg.replace(found[1], "terminal") if found else svg
+
+
+def compare(name: str, svg: str) -> None:
+    path = PICTURES / f"{name}.svg"
+    if os.environ.get(UPDATE):
+        PICTURES.mkdir(exist_ok=True)
+        path.write_text(svg)
+    assert path.read_text() == svg, f"{path} shows something else; if it should: {UPDATE}=1"

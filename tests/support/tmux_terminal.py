@@ -1,0 +1,96 @@
+"""A real terminal, kept by tmux: keys in, screen out.
+
+Invariant: its server is of its own and ends with the block; nothing is left behind.
+"""
+
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from support.prerequisites import TMUX, leave_out
+
+LOOK_AGAIN_S = 0.05
+SEEN_S_MAX = 30.0
+
+
+class TmuxTerminal:
+    """A terminal with a program in it. Built by `terminal`."""
+
+    def __init__(self, socket: Path) -> None:
+        self._socket = socket
+
+    def _tmux(self, *arguments: str, environment: Mapping[str, str] | None = None) -> str:
+        command = ("tmux", "-f", "/dev/null", "-S", str(self._socket), *arguments)
+        done = subprocess.run(command, capture_output=True, check=True, text=True, env=environment)
+        return done.stdout
+
+    def run(
+        self, command: Sequence[str], size: tuple[int, int], environment: Mapping[str, str]
+    ) -> None:
+        """Run a program; what it printed stays on the screen after its end."""
+        columns, lines = map(str, size)
+        self._tmux(
+            *("new-session", "-d", "-x", columns, "-y", lines, *command),
+            *(";", "set", "-g", "remain-on-exit", "on", ";", "set", "-s", "escape-time", "0"),
+            environment=environment,
+        )
+
+    def keys(self, *keys: str) -> None:
+        """Press keys, as tmux names them."""
+        self._tmux("send-keys", *keys)
+
+    def typed(self, text: str) -> None:
+        """Type a text, all of it at once."""
+        self._tmux("send-keys", "-l", text)
+
+    @property
+    def screen(self) -> str:
+        """What is on the screen."""
+        return self._tmux("capture-pane", "-p")
+
+    @property
+    def printed(self) -> str:
+        """The screen, and what was scrolled out of it."""
+        return self._tmux("capture-pane", "-p", "-S", "-")
+
+    @property
+    def exit_code(self) -> int | None:
+        """Of the program, once it has ended."""
+        told = self._tmux("list-panes", "-F", "#{pane_dead} #{pane_dead_status}").split()
+        return int(told[1]) if told[0] == "1" else None
+
+    def until(self, *texts: str, gone: str = "") -> str:
+        """The screen, once all of these are on it, and nothing that should be gone."""
+        last_at = time.monotonic() + SEEN_S_MAX
+        while True:
+            screen = self.screen
+            if all(text in screen for text in texts) and not (gone and gone in screen):
+                return screen
+            assert time.monotonic() < last_at, f"{texts} are not to be seen:\n{screen}"
+            time.sleep(LOOK_AGAIN_S)
+
+    def ended(self) -> int:
+        """The exit code of the program."""
+        last_at = time.monotonic() + SEEN_S_MAX
+        while (code := self.exit_code) is None:
+            assert time.monotonic() < last_at, f"it goes on:\n{self.screen}"
+            time.sleep(LOOK_AGAIN_S)
+        return code
+
+
+@contextmanager
+def terminal(folder: Path) -> Iterator[TmuxTerminal]:
+    """A terminal; where there is no tmux, the test is left out."""
+    if shutil.which("tmux") is None:
+        leave_out(TMUX, "there is no tmux")
+    folder.mkdir()
+    found = TmuxTerminal(folder / "tmux")
+    try:
+        yield found
+    finally:
+        subprocess.run(
+            ("tmux", "-S", str(folder / "tmux"), "kill-server"), capture_output=True, check=False
+        )
