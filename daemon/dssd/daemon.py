@@ -21,6 +21,7 @@ import sqlite3
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import NoReturn
 
 from dss_api.v1 import (
@@ -86,7 +87,7 @@ from dssd.schedules.definition_kinds import DefinitionKinds
 from dssd.schedules.schedules import Schedules
 from dssd.schedules.task_runs import TaskRuns
 from dssd.schedules.tasks.model import Tasks
-from dssd.schedules.tasks.registry import TaskParts, built_in
+from dssd.schedules.tasks.registry import built_in
 from dssd.service.heartbeat import Heartbeat
 from dssd.service.notify import ServiceManager
 from dssd.sessions.limits import SESSIONS_MAX
@@ -94,6 +95,7 @@ from dssd.sessions.sessions import Sessions
 from dssd.store.paging import scan_all
 from dssd.store.rows import StorageTopicRow
 from dssd.store.sqlite import SqliteStore
+from dssd.task_wiring import TaskWiring
 from dssd.topics.catalogue import Catalogue
 from dssd.topics.retention import RetentionSchedule
 from dssd.version import version
@@ -134,6 +136,8 @@ class _Parts:
     tasks: Tasks
     questions: Questions
     watches: Watches
+    wiring: TaskWiring
+    retention: RetentionSchedule
     unread: RetentionLosses
     gone: GoneStreams
 
@@ -213,7 +217,10 @@ class Daemon:
         )
         await stack.enter_async_context(sessions)
         book = await Book.open(store)
-        tasks = built_in(TaskParts(write_back=store.write_back))
+        wiring = TaskWiring(self._config, self._clock, events, groups)
+        unread = RetentionLosses(catalogue, groups, registry, self._clock, events.note)
+        retention = RetentionSchedule(catalogue, log, self._clock, unread)
+        tasks = built_in(wiring.parts(directory.path, store, log, catalogue, sessions, retention))
         task_runs = TaskRuns(tasks)
         kinds = operation_kinds(store, groups, registry, catalogue, log, sessions, self._clock)
         kinds = kinds.joined(task_runs.kinds())
@@ -233,7 +240,8 @@ class Daemon:
             self._clock,
             schedules.views,
         )
-        unread = RetentionLosses(catalogue, groups, registry, self._clock, events.note)
+        wiring.operations, wiring.overviews = operations, questions.overviews
+        wiring.schedules = schedules
         gone = GoneStreams(store, catalogue, groups)
         return _Parts(
             store,
@@ -248,6 +256,8 @@ class Daemon:
             tasks,
             questions,
             Watches(looks, events),
+            wiring,
+            retention,
             unread,
             gone,
         )
@@ -331,7 +341,6 @@ class Daemon:
         self, parts: _Parts, doors: Doors, tasks: asyncio.TaskGroup
     ) -> list[asyncio.Task[None]]:
         """What runs beside the calls until it is cancelled."""
-        retention = RetentionSchedule(parts.catalogue, parts.log, self._clock, parts.unread)
         ahead = RetentionAhead(
             parts.catalogue,
             parts.groups,
@@ -339,7 +348,7 @@ class Daemon:
             parts.log,
             self._clock,
             parts.events.note,
-            trusts_wall=retention.trusts_wall,
+            trusts_wall=parts.retention.trusts_wall,
         )
         pause_ends = PauseEnds(parts.store, parts.groups, parts.operations, self._clock)
         watches = [tasks.create_task(watch, name=name) for name, watch in doors.watches()]
@@ -347,11 +356,12 @@ class Daemon:
             *watches,
             tasks.create_task(self._watch_for_crash(), name="watch for a crash"),
             tasks.create_task(HeapUpkeep().run(), name="heap"),
-            tasks.create_task(retention.run(), name="retention"),
+            tasks.create_task(parts.retention.run(), name="retention"),
             tasks.create_task(ahead.run(), name="retention ahead"),
             tasks.create_task(parts.groups.keep(), name="keep groups"),
             tasks.create_task(parts.gone.run(), name="rows of removed topics"),
             tasks.create_task(pause_ends.run(), name="ends of pauses"),
+            tasks.create_task(parts.schedules.run(), name="schedules"),
             tasks.create_task(parts.questions.run(), name="samples for questions"),
             tasks.create_task(parts.watches.run(), name="looks for watchers"),
         ]
@@ -384,7 +394,8 @@ class Daemon:
         operations = OperationsServicer(parts.operations, parts.catalogue, peers)
         watch = WatchServicer(parts.watches)
         schedules = SchedulesServicer(parts.schedules, parts.tasks)
-        daemon = DaemonServicer(lambda: self._facts(parts, sessions))
+        parts.wiring.facts = partial(self._facts, parts, sessions)
+        daemon = DaemonServicer(parts.wiring.facts)
         reflected = []
         if self._config.reflection:
             from dssd.rpc import reflection

@@ -1,12 +1,17 @@
 """``dssctl schedules`` and ``dssctl tasks``, against a daemon process."""
 
+import asyncio
 import fcntl
 import json
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
 
+import dss_client
+from dss_client import WatchKey
+from dss_client.changes import CreateSchedule
 from support.dssctl_call import Completed
 
 
@@ -143,3 +148,49 @@ def test_tasks_are_listed_with_what_they_take(daemon: Daemon) -> None:
     listed = items(daemon.dssctl("tasks", "ls", "-o", "json"))
     assert "checkpoint" in {task["name"] for task in listed}
     assert "TASK" in ok(daemon.dssctl("tasks", "describe", "checkpoint"))
+
+
+@pytest.mark.parametrize(
+    ("task", "arguments", "said"),
+    [
+        ("scrub", ("--arg", "rate=1G"), "all of it is as it was written."),
+        ("retention", (), "0 segments went."),
+        ("sessions", (), "0 expired sessions went, "),
+        ("rebalance", (), ""),
+        ("lag-check", ("--arg", "max-lag=0"), "none is too far behind."),
+        ("snapshot", ("--arg", "keep=1"), "/support/snapshot-"),
+    ],
+)
+def test_every_task_can_be_run_by_hand(
+    daemon: Daemon, task: str, arguments: tuple[str, ...], said: str
+) -> None:
+    done = daemon.dssctl("tasks", "run", task, *arguments)
+    assert said in ok(done)
+    assert done.stderr == b""
+
+
+def test_a_snapshot_has_what_helps_and_no_record(daemon: Daemon) -> None:
+    ok(daemon.dssctl("topics", "create", "secret"))
+    ok(daemon.dssctl("produce", "secret", stdin=b"do not tell\n"))
+    output = ok(daemon.dssctl("tasks", "run", "snapshot"))
+    path = Path(output.splitlines()[-1].partition(", ")[0])
+    document = json.loads(path.read_text())
+    assert set(document) == {"daemon", "config", "groups", "schedules", "operations", "events"}
+    assert document["daemon"]["state"] == "serving"
+    assert "do not tell" not in path.read_text()
+
+
+def test_a_watch_tells_of_schedules(daemon: Daemon) -> None:
+    async def told() -> dss_client.Schedule:
+        async with dss_client.connect(endpoint=daemon.endpoint) as client:
+            await client.operations.apply(CreateSchedule("watched", "checkpoint", "@daily"))
+            async with aclosing(client.watch("schedules")) as watching:
+                async for update in watching:
+                    for key, value in update.changed:
+                        if key == WatchKey("schedules", "", "watched"):
+                            assert isinstance(value, dss_client.Schedule)
+                            return value
+        raise AssertionError("a watch does not end")
+
+    schedule = asyncio.run(told())
+    assert (schedule.cron, schedule.state) == ("@daily", "idle")

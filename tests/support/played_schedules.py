@@ -5,7 +5,7 @@ from pathlib import Path
 
 from dss_core.errors import TaskFailed
 from dssd.clock import Clock
-from dssd.operations.changes import CreateSchedule
+from dssd.operations.changes import CreateSchedule, Rebalance
 from dssd.operations.plans import KindTable
 from dssd.schedules.book import Book
 from dssd.schedules.definition_kinds import DefinitionKinds
@@ -13,7 +13,7 @@ from dssd.schedules.schedules import Schedules
 from dssd.schedules.task_runs import TaskRuns
 from dssd.schedules.tasks.model import Argument, Given, Say, Task, Tasks
 from dssd.store.port import Store
-from dssd.store.rows import ScheduleRunRow
+from dssd.store.rows import OperationRow, ScheduleRunRow
 from support.operated_groups import ANA, Works
 
 PATIENCE_S = 5.0
@@ -89,6 +89,14 @@ class ScheduledWorks(Works):
             self.plant.store, self._book, self.operations, self._runs, self.clock, self.told.append
         )
         await self._running.enter_async_context(self.schedules)
+        running = asyncio.create_task(self.schedules.run())
+        self._running.callback(running.cancel)
+
+    async def rebalanced(self, change: Rebalance) -> OperationRow | None:
+        """Apply it as the daemon's task does."""
+        if (await self.operations.plan(change)).nothing_to_do:
+            return None
+        return await self.apply(change)
 
     async def scheduled(self, cron: str = "0 * * * *", **rules: object) -> None:
         """Make the schedule ``s`` of the task ``work``."""

@@ -70,6 +70,11 @@ OPERATION_ENDED = EventKind(
     "What an operator changed is done, or failed, or was cancelled.",
     Repeats.KEPT,
 )
+LAG_HIGH = EventKind(
+    "lag.high",
+    Severity.WARNING,
+    "A lag check found a group farther behind than it is to be.",
+)
 SCHEDULE_FAILED = EventKind(
     "schedule.failed",
     Severity.ERROR,
@@ -120,6 +125,7 @@ KINDS = (
     FILE_QUARANTINED,
     OPERATION_APPLIED,
     OPERATION_ENDED,
+    LAG_HIGH,
     SCHEDULE_FAILED,
     SCHEDULE_RECOVERED,
     SCHEDULE_MISSED,

@@ -13,7 +13,7 @@ it must not know names, patterns, epochs or routing.
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -48,6 +48,7 @@ from dssd.log.settings import LogSettings, share_of_descriptors
 from dssd.log.topic_state import StorageTopicState, Stream
 from dssd.log.upkeep import clean_close
 from dssd.log.upkeep.housekeeper import Housekeeper
+from dssd.log.upkeep.scrub import Pace, Scrubbed, scrubbed
 from dssd.log.upkeep.trimmer import Trimmer
 from dssd.log.write.writer_thread import WriterThread
 from dssd.log.writer_messages import WriterTopic
@@ -417,6 +418,10 @@ class SegmentLog:
         """
         state = self._state(StreamId(storage_topic_id, 0))
         return await self._trimmer.expiring(state, retention_ms, retention_bytes, now_us)
+
+    def scrubbed(self, storage_topic_id: int, pace: Pace) -> AsyncGenerator[Scrubbed, None]:
+        """Read every sealed segment of a storage topic, and compare it with its checksums."""
+        return scrubbed(self._paths, self._store, storage_topic_id, pace)
 
     async def roll(self, storage_topic_id: int) -> bool:
         """Continue in a new segment file; False if the disk is too full for one.

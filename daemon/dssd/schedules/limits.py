@@ -93,3 +93,39 @@ PLANNED_TIMES = 3
 
 TIMES_DESCRIBED = 5
 """Due times that the description of a schedule names."""
+
+SCRUB_RATE = "16M"
+"""What a scrub reads in a second where nothing is said: a tenth of a slow disk, 1.4 TB a day."""
+
+DAMAGE_TOLD_MAX = 100
+"""Damaged places that one scrub tells as events; the rest is in its output and counted."""
+
+LAGGARDS_TOLD_MAX = 20
+"""Groups that one lag check tells as events, those that are behind most; the rest is counted."""
+
+ALERT_ATTEMPTS_MAX = 5
+"""How often an alert is tried, where a lag check asks for most."""
+
+ALERT_BACKOFF_S = 1.0
+"""Before an alert is tried again; doubles."""
+
+ALERT_TIMEOUT_S = 30.0
+"""One attempt of an alert: a pager that needs longer is down."""
+
+ALERT_OUTPUT_BYTES_MAX = 2_048
+"""What is read of what a hook says."""
+
+ALERT_REPLY_BYTES_MAX = 512
+"""What is read of the answer to an alert."""
+
+SNAPSHOTS_KEPT = 5
+"""Support snapshots in the data directory, where nothing is said."""
+
+SNAPSHOTS_KEPT_MAX = 100
+"""And at most: some 100 MB."""
+
+SNAPSHOT_EVENTS_MAX = 500
+"""The latest events that a snapshot has: two days of a daemon with trouble."""
+
+SNAPSHOT_OPERATIONS_MAX = 200
+"""The latest operations that it has, without their details."""

@@ -56,7 +56,7 @@ ORIGIN = "the daemon itself"
 
 
 class Schedules:
-    """Built by `open`. ``async with schedules:`` runs what is due; leaving it stops that."""
+    """Run `run` inside of ``async with schedules:``; leaving that interrupts what is under way."""
 
     def __init__(
         self,
@@ -81,15 +81,13 @@ class Schedules:
         """Attempts that somebody waits for to have an operation."""
         self._tasks = asyncio.TaskGroup()
         self._attempts: set[asyncio.Task[None]] = set()
-        self._looking: asyncio.Task[NoReturn] | None = None
 
     async def __aenter__(self) -> Self:
-        """Take up what the daemon before left, and look at the clock from now on."""
+        """Take up what the daemon before left."""
         await self._tasks.__aenter__()
         for row in self._book.rows():
             await self._take_up(row)
         self._book.watch(self._note_changed)
-        self._looking = self._tasks.create_task(self._look(), name="schedules")
         return self
 
     async def __aexit__(
@@ -99,7 +97,7 @@ class Schedules:
         trace: TracebackType | None,
     ) -> None:
         """Run nothing more; what is under way is interrupted."""
-        for task in (*self._attempts, *([self._looking] if self._looking else [])):
+        for task in self._attempts:
             task.cancel()
         await self._tasks.__aexit__(kind, error, trace)
 
@@ -178,7 +176,8 @@ class Schedules:
         at = self._now()
         self._lives[schedule_id] = begun(row, position.row if position else None, runs, at)
 
-    async def _look(self) -> NoReturn:
+    async def run(self) -> NoReturn:
+        """Look at the clock, again and again; run it as a task."""
         while True:
             self._changed.clear()
             rest_s = SCHEDULE_LOOK_S

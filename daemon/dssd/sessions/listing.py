@@ -49,6 +49,11 @@ class SessionCounts:
     detached: int
     subscriptions: int
 
+    @property
+    def kept(self) -> int:
+        """Of all of them the daemon keeps what is needed to resume."""
+        return self.connected + self.detached
+
 
 @dataclass(frozen=True, slots=True)
 class HeldRecord:

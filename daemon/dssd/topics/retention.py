@@ -56,6 +56,7 @@ class RetentionSchedule:
         self._clock = clock
         self._ahead_at_start_ms = self._wall_ahead_ms()
         self._trusts_wall = True
+        self._enforcing = asyncio.Lock()
 
     def trusts_wall(self) -> bool:
         """Whether records are deleted for their age now."""
@@ -69,6 +70,10 @@ class RetentionSchedule:
 
     async def enforce(self) -> int:
         """Enforce the retention of all topics once; returns how many segments went."""
+        async with self._enforcing:
+            return await self._enforced()
+
+    async def _enforced(self) -> int:
         dropped = 0
         self._check_wall()
         for topic in self._catalogue.topics():

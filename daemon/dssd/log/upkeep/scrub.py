@@ -1,0 +1,168 @@
+"""A scrub: reads what sealed segments hold, and compares it with its checksums.
+
+A run of frames has a checksum in the index, and the index has one of its own; so a flipped bit is
+found before anybody asks for the record, and while copies of it elsewhere are still there. Nothing
+is repaired or moved. What was known as damaged when the segment was sealed is in no run, and is not
+found again. Invariant: a byte counts as damaged only after it was read twice; a file that retention
+takes meanwhile is no damage. What is read at a time is bounded, and off the event loop.
+"""
+
+import asyncio
+import errno
+import os
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+import xxhash
+
+from dss_core.progress import Range
+from dssd.limits import READ_SPAN_BYTES_MAX
+from dssd.log.recovery import judge_segment
+from dssd.log.segment.file import (
+    HEADER_BYTES,
+    BadSegmentHeader,
+    SegmentId,
+    SegmentPaths,
+    check_header,
+)
+from dssd.log.segment.index_file import BadIndex
+from dssd.log.segment.rows import row_id
+from dssd.log.segment.run_index import Run
+from dssd.store.paging import scan_all
+from dssd.store.port import Store
+from dssd.store.rows import SegmentRow
+
+Pace = Callable[[int], Awaitable[None]]
+"""Waits before so many bytes are read."""
+
+
+@dataclass(slots=True)
+class Scrubbed:
+    """What was found in a segment."""
+
+    path: Path
+    bytes: int = 0
+    """That were read."""
+    damaged: dict[int, list[Range]] = field(default_factory=dict)
+    """Offsets that cannot be read, by partition."""
+    trouble: str = ""
+    """What is wrong with the file or its index as a whole."""
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether nothing was found."""
+        return not self.damaged and not self.trouble
+
+
+class _Placed(NamedTuple):
+    partition: int
+    run: Run
+
+
+async def scrubbed(
+    paths: SegmentPaths, store: Store, storage_topic_id: int, pace: Pace
+) -> AsyncGenerator[Scrubbed, None]:
+    """Every sealed segment of a storage topic, one after the other."""
+    rows = [found.row for found in await scan_all(store, SegmentRow, (storage_topic_id,))]
+    for row in rows:
+        if row.state == "active":
+            continue
+        found = await _of_segment(paths, row_id(row), pace)
+        if found.is_sound or await store.read(SegmentRow, tuple(row_id(row))) is not None:
+            yield found
+
+
+async def _of_segment(paths: SegmentPaths, segment: SegmentId, pace: Pace) -> Scrubbed:
+    found = Scrubbed(paths.segment(segment))
+    try:
+        placed = await asyncio.to_thread(_runs_of, paths, segment)
+        fd = os.open(found.path, os.O_RDONLY | os.O_CLOEXEC)
+    except BadIndex as bad:
+        found.trouble = f"its index: {bad}"
+        return found
+    except FileNotFoundError:
+        found.trouble = "the file is missing"
+        return found
+    try:
+        found.trouble = await asyncio.to_thread(_header_trouble, fd, segment)
+        for batch in _batches(placed):
+            size_bytes = sum(each.run.length for each in batch)
+            await pace(size_bytes)
+            for each in await asyncio.to_thread(_damaged_in, fd, batch):
+                _add(found.damaged.setdefault(each.partition, []), each.run)
+            found.bytes += size_bytes
+    finally:
+        os.close(fd)
+    return found
+
+
+def _runs_of(paths: SegmentPaths, segment: SegmentId) -> list[_Placed]:
+    """All runs, in the order of the file."""
+    summary = judge_segment.load_summary(paths, segment)
+    runs = judge_segment.load_runs(paths, segment, summary)
+    placed = [
+        _Placed(partition, run) for partition, own in runs.items() for run in own.slice(0, len(own))
+    ]
+    return sorted(placed, key=lambda each: each.run.position)
+
+
+def _header_trouble(fd: int, segment: SegmentId) -> str:
+    try:
+        check_header(_read(fd, HEADER_BYTES, 0), segment)
+    except BadSegmentHeader as bad:
+        return f"its header: {bad}"
+    return ""
+
+
+def _batches(placed: Sequence[_Placed]) -> Iterator[list[_Placed]]:
+    """Neighbours in the file, some together: at least one, else up to a bound."""
+    batch: list[_Placed] = []
+    size_bytes = 0
+    for each in placed:
+        if batch and size_bytes + each.run.length > READ_SPAN_BYTES_MAX:
+            yield batch
+            batch, size_bytes = [], 0
+        batch.append(each)
+        size_bytes += each.run.length
+    if batch:
+        yield batch
+
+
+def _damaged_in(fd: int, batch: Sequence[_Placed]) -> list[_Placed]:
+    """Those whose bytes are not what they were, also when they are read once more."""
+    start = batch[0].run.position
+    end = batch[-1].run.position + batch[-1].run.length
+    content = _read(fd, end - start, start)
+    suspect = [each for each in batch if not _is_whole(each.run, content, start)]
+    return [each for each in suspect if not _is_whole_on_disk(fd, each.run)]
+
+
+def _is_whole_on_disk(fd: int, run: Run) -> bool:
+    return _is_whole(run, _read(fd, run.length, run.position), run.position)
+
+
+def _is_whole(run: Run, content: bytes, start: int) -> bool:
+    at = run.position - start
+    with memoryview(content) as view:
+        piece = view[at : at + run.length]
+        return len(piece) == run.length and xxhash.xxh3_64_intdigest(piece) == run.checksum
+
+
+def _read(fd: int, size: int, position: int) -> bytes:
+    """What the file has there; nothing where the disk cannot read it."""
+    try:
+        return os.pread(fd, size, position)
+    except OSError as error:
+        if error.errno != errno.EIO:
+            raise
+        return b""
+
+
+def _add(ranges: list[Range], run: Run) -> None:
+    """Note the offsets of a run, joined with those before."""
+    if ranges and ranges[-1][1] == run.base:
+        ranges[-1] = (ranges[-1][0], run.end)
+    else:
+        ranges.append((run.base, run.end))

@@ -1,0 +1,123 @@
+"""The task ``lag-check``: groups that are too far behind are told, as events and by an alert.
+
+A run that finds one fails, so that its exit code says so where a system's own cron runs it.
+Invariant: a group counts as behind by what a list of groups shows of it.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any
+
+from dss_core.counted import counted
+from dss_core.errors import TaskFailed
+from dss_core.times import text_of_span
+from dssd.clock import Clock
+from dssd.events.kinds import LAG_HIGH
+from dssd.events.model import GROUP_FIELD, Event, Note
+from dssd.schedules.limits import ALERT_ATTEMPTS_MAX, LAGGARDS_TOLD_MAX
+from dssd.schedules.tasks import parsing
+from dssd.schedules.tasks.alert import Alerts, hook_name, url
+from dssd.schedules.tasks.model import Argument, Given, Say, Task
+
+NAME = "lag-check"
+_MOST = (1 << 63) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class GroupLag:
+    """How far behind a group is."""
+
+    name: str
+    """NAME@FILTER."""
+    lag: int
+    exact: bool
+    oldest_us: int | None
+    """Append time of the oldest record that it has not acknowledged."""
+
+
+Lags = Callable[[], Awaitable[Sequence[GroupLag]]]
+
+
+def lag_check(lags: Lags, alerts: Alerts, note: Note, clock: Clock) -> Task:
+    """The task, over what says how far behind groups are."""
+    return Task(
+        NAME,
+        "Look for groups that are too far behind; fail, tell and alert if there are any.",
+        _LagCheck(lags, alerts, note, clock).work,
+        (
+            Argument("groups", "Names, joined by commas; * for anything.", parsing.names, "*"),
+            Argument("max-lag", "Records that are too many.", parsing.number(0, _MOST), "10000"),
+            Argument("max-age", "Of the oldest such record: 15m.", parsing.span_ms),
+            Argument("hook", "A program in DATA-DIR/hooks, told by JSON on stdin.", hook_name),
+            Argument("url", "An address that JSON is sent to by POST.", url),
+            Argument("attempts", "Of an alert.", parsing.number(1, ALERT_ATTEMPTS_MAX), "3"),
+        ),
+        alone=False,
+    )
+
+
+class _LagCheck:
+    def __init__(self, lags: Lags, alerts: Alerts, note: Note, clock: Clock) -> None:
+        self._lags = lags
+        self._alerts = alerts
+        self._note = note
+        self._clock = clock
+
+    async def work(self, given: Given, say: Say) -> None:
+        looked_at = [each for each in await self._lags() if _is_meant(each, given["groups"])]
+        behind = [each for each in looked_at if self._is_behind(each, given)]
+        behind.sort(key=lambda each: -each.lag)
+        groups = counted(len(looked_at), "group")
+        if not behind:
+            say(f"{groups}: none is too far behind.")
+            return
+        for each in behind:
+            say(self._said(each))
+        for each in behind[:LAGGARDS_TOLD_MAX]:
+            fields = {GROUP_FIELD: each.name, "lag": str(each.lag)}
+            self._note(Event(LAG_HIGH, each.name, f"{self._said(each)}.", fields))
+        why = f"{len(behind)} of {groups} are too far behind: {behind[0].name} most."
+        await self._alert(given, behind, why, say)
+        raise TaskFailed(task=NAME, why=why)
+
+    async def _alert(self, given: Given, behind: Sequence[GroupLag], why: str, say: Say) -> None:
+        document = {
+            "kind": "LagAlert",
+            "at_ms": self._clock.wall_ms(),
+            "summary": why,
+            "groups": [self._document(each) for each in behind[:LAGGARDS_TOLD_MAX]],
+        }
+        attempts = given["attempts"] or 1
+        if given["hook"]:
+            await self._alerts.run_hook(given["hook"], document, attempts, say)
+        if given["url"]:
+            await self._alerts.post(given["url"], document, attempts, say)
+
+    def _is_behind(self, group: GroupLag, given: Given) -> bool:
+        most, oldest_ms = given["max-lag"], given["max-age"]
+        age_ms = self._age_ms(group)
+        too_old = oldest_ms is not None and age_ms is not None and age_ms > oldest_ms
+        return too_old or (most is not None and group.lag > most)
+
+    def _age_ms(self, group: GroupLag) -> int | None:
+        if group.oldest_us is None:
+            return None
+        return max(0, self._clock.wall_ms() - group.oldest_us // 1_000)
+
+    def _said(self, group: GroupLag) -> str:
+        age_ms = self._age_ms(group)
+        age = "" if age_ms is None else f", the oldest {text_of_span(age_ms)} old"
+        most = "" if group.exact else "at most "
+        return f"{group.name} is behind by {most}{counted(group.lag, 'record')}{age}"
+
+    def _document(self, group: GroupLag) -> dict[str, Any]:
+        age_ms = self._age_ms(group)
+        return {"group": group.name, "lag": group.lag, "exact": group.exact, "age_ms": age_ms}
+
+
+def _is_meant(group: GroupLag, patterns: Sequence[str]) -> bool:
+    short = group.name.partition("@")[0]
+    return any(
+        fnmatchcase(group.name, pattern) or fnmatchcase(short, pattern) for pattern in patterns
+    )

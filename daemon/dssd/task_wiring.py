@@ -1,0 +1,100 @@
+"""What tasks ask of the parts of a daemon, gathered in one place.
+
+Some of these parts are opened after the tasks are known: they are set before a task can run.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import asdict
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from dssd.clock import Clock
+from dssd.config import Config
+from dssd.events.events import Events
+from dssd.events.selection import Selection
+from dssd.leaders.groups import Groups
+from dssd.log.segment_log import SegmentLog
+from dssd.operations.changes import Rebalance
+from dssd.operations.operations import Caller, Operations
+from dssd.operations.plans import subject_of
+from dssd.questions.overviews import Overviews
+from dssd.schedules.limits import SNAPSHOT_EVENTS_MAX, SNAPSHOT_OPERATIONS_MAX
+from dssd.schedules.schedules import ORIGIN, Schedules
+from dssd.schedules.tasks.lag_check import GroupLag
+from dssd.schedules.tasks.registry import TaskParts
+from dssd.sessions.sessions import Sessions
+from dssd.store.rows import OperationRow
+from dssd.store.sqlite import SqliteStore
+from dssd.topics.catalogue import Catalogue
+from dssd.topics.retention import RetentionSchedule
+
+REBALANCER = Caller("task:rebalance", ORIGIN)
+
+
+class TaskWiring:
+    """Built once by the daemon, which sets the rest before it runs schedules or answers calls."""
+
+    operations: Operations
+    overviews: Overviews
+    schedules: Schedules
+    facts: Callable[[], Awaitable[Any]]
+    """How the daemon stands: a dataclass."""
+
+    def __init__(self, config: Config, clock: Clock, events: Events, groups: Groups) -> None:
+        self._config = config
+        self._clock = clock
+        self._events = events
+        self._groups = groups
+
+    def parts(
+        self,
+        data_dir: Path,
+        store: SqliteStore,
+        log: SegmentLog,
+        catalogue: Catalogue,
+        sessions: Sessions,
+        retention: RetentionSchedule,
+    ) -> TaskParts:
+        """As the registry of tasks takes them."""
+        return TaskParts(
+            data_dir=data_dir,
+            clock=self._clock,
+            note=self._events.note,
+            catalogue=catalogue,
+            write_back=store.write_back,
+            read_sealed=log.scrubbed,
+            enforce_retention=retention.enforce,
+            discard_expired=sessions.discard_expired,
+            sessions_kept=lambda: sessions.counts().kept,
+            groups=self._groups.groups,
+            change=self._rebalanced,
+            lags=self._lags,
+            gather=self._gathered,
+        )
+
+    async def _rebalanced(self, change: Rebalance) -> OperationRow | None:
+        if (await self.operations.plan(change)).nothing_to_do:
+            return None
+        row = await self.operations.apply(change, caller=REBALANCER)
+        return await self.operations.ended(row.number)
+
+    async def _lags(self) -> Sequence[GroupLag]:
+        return [
+            GroupLag(subject_of(each.group), each.lag, each.lag_exact, each.oldest_unacked_us)
+            for each in await self.overviews.all()
+        ]
+
+    async def _gathered(self) -> dict[str, Any]:
+        """All that a support snapshot has."""
+        last = self._events.last_number
+        events = await self._events.last_of(Selection(), last, SNAPSHOT_EVENTS_MAX)
+        operations = islice(self.operations.newest(), SNAPSHOT_OPERATIONS_MAX)
+        return {
+            "daemon": asdict(await self.facts()),
+            "config": asdict(self._config),
+            "groups": [asdict(each) for each in await self.overviews.all()],
+            "schedules": [asdict(view) for view in self.schedules.views()],
+            "operations": [asdict(row) for row in operations],
+            "events": [asdict(event) for event in events],
+        }
