@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import count
 
-from dss_core.errors import DiskFailed, DiskFull, Overloaded
+from dss_core.errors import DiskFailed, DiskFull, DssError, Overloaded
 from dssd.log.adopt.copied_frames import (
     Copy,
     Stamp,
@@ -41,7 +41,7 @@ from dssd.log.segment.file import SegmentId, SegmentPaths, name_published
 from dssd.log.segment.rows import INGESTED
 from dssd.log.settings import LogSettings
 from dssd.log.topic_state import Segment, StorageTopicState
-from dssd.log.upkeep.housekeeper import Housekeeper, Left
+from dssd.log.upkeep.housekeeper import Housekeeper
 from dssd.log.write.writer_thread import WriterThread
 from dssd.store.port import PreconditionFailed, Put, Store
 from dssd.store.uninterrupted import finished
@@ -88,13 +88,19 @@ class Adopter:
     ) -> Adopted:
         adoption = _Adoption(state, topic_epoch, publish, await self._copied(frames))
         try:
-            if not adoption.copy.frames:
-                return await self._publish_nothing(publish)
-            return await self._housekeeper.in_turn(partial(self._run, adoption))
-        finally:
+            if adoption.copy.frames:
+                return await self._housekeeper.in_turn(partial(self._run, adoption))
+            adopted = await self._publish_nothing(publish)
+        except Exception:
             if not adoption.may_be_published:
-                drop = partial(drop_copy, self._paths, adoption.copy, adoption.segment)
-                await asyncio.to_thread(drop)
+                await self._drop(adoption)
+            raise
+        await self._drop(adoption)
+        return adopted
+
+    async def _drop(self, adoption: "_Adoption") -> None:
+        drop = partial(drop_copy, self._paths, adoption.copy, adoption.segment)
+        await asyncio.to_thread(drop)
 
     async def _copied(self, frames: Frames) -> Copy:
         path = self._paths.copy(next(self._numbers))
@@ -119,16 +125,27 @@ class Adopter:
         state = adoption.state
         adoption.segment = SegmentId(state.storage_topic_id, await self._store.next_id())
         made = await self._housekeeper.make_file(state)
-        left: Left | None = None
         async with state.adopting:
             self._appender.hold(state)
             try:
                 left = await self._housekeeper.switch(state, made)
-                return await self._stored(adoption, adoption.segment)
+                adopted, failure = await self._stored_or_refused(adoption, adoption.segment)
             finally:
                 self._appender.release(state)
-                if left is not None:
-                    await self._housekeeper.settle_left(state, left)
+        await self._housekeeper.settle_left(state, left)
+        if failure is not None:
+            raise failure
+        assert adopted is not None
+        return adopted
+
+    async def _stored_or_refused(
+        self, adoption: "_Adoption", segment: SegmentId
+    ) -> tuple[Adopted | None, Exception | None]:
+        """What `_stored` gives, or what it raised: the file that was left is sealed either way."""
+        try:
+            return await self._stored(adoption, segment), None
+        except (DssError, OSError) as refused:
+            return None, refused
 
     async def _stored(self, adoption: "_Adoption", segment: SegmentId) -> Adopted:
         """Give the frames their offsets; store and show them."""
