@@ -7,7 +7,6 @@ Invariant: the caller holds the lock of the directory while this module reads.
 import sqlite3
 from collections import defaultdict
 from collections.abc import Callable
-from pathlib import Path
 
 from dssd.check.findings import Report
 from dssd.check.segments import TopicCheck, size_of
@@ -24,7 +23,7 @@ from dssd.log.segment.file import (
     SegmentPaths,
     parse_name,
 )
-from dssd.log.segment.rows import INGESTED, row_id
+from dssd.log.segment.rows import row_id
 from dssd.store.rows import (
     CeilingRow,
     GroupRow,
@@ -88,9 +87,7 @@ def _check_log(
     segments: dict[int, list[SegmentRow]] = defaultdict(list)
     for row in rows.all(SegmentRow):
         segments[row.storage_topic_id].append(row)
-    rows_of_segments = [row for own in segments.values() for row in own]
-    named = {row_id(row) for row in rows_of_segments}
-    published = {paths.unnamed(row_id(row)) for row in rows_of_segments if row.state == INGESTED}
+    named = {row_id(row) for own in segments.values() for row in own}
     clean = (paths.directory / CLEAN_MARKER).exists()
     ceilings: dict[int, dict[int, int]] = defaultdict(dict)
     for ceiling in rows.all(CeilingRow):
@@ -108,7 +105,7 @@ def _check_log(
         for row in left:
             path = paths.segment(row_id(row))
             report.note(path, "its topic was removed: the next start deletes it")
-    _check_strays(paths, named, published, report)
+    _check_strays(paths, named, report)
     return ends
 
 
@@ -119,21 +116,22 @@ def _check_names(rows: Rows, topics: dict[int, str], report: Report) -> None:
             report.damage(name, "no row reserves its name")
 
 
-def _check_strays(
-    paths: SegmentPaths, named: set[SegmentId], published: set[Path], report: Report
-) -> None:
+def _check_strays(paths: SegmentPaths, named: set[SegmentId], report: Report) -> None:
     if not paths.directory.is_dir():
         report.damage(paths.directory, "it is missing")
         return
     for path in sorted(paths.directory.iterdir()):
-        if path.name in (QUARANTINE, CLEAN_MARKER) or path in published:
+        if path.name in (QUARANTINE, CLEAN_MARKER):
             continue
+        segment = parse_name(path)
         if path.suffix == TEMPORARY_SUFFIX:
             report.note(path, "it never got its name: the next start deletes it")
-        elif parse_name(path) in named:
+        elif segment in named:
             continue
         elif path.suffix in CACHE_SUFFIXES:
             report.note(path, "it belongs to no segment: the next start deletes it")
+        elif segment is not None and paths.adopting(segment).exists():
+            report.note(path, "it was not published: the next start deletes it")
         else:
             report.damage(path, "no row names it: the next start sets it aside")
 

@@ -20,7 +20,7 @@ from dssd.log.segment.file import (
     check_header,
 )
 from dssd.log.segment.index_file import BadIndex, Summary
-from dssd.log.segment.rows import INGESTED, parse_ends, parse_starts, row_id
+from dssd.log.segment.rows import parse_ends, parse_starts, row_id
 from dssd.log.segment.run_index import Runs
 from dssd.log.sequences import Producers
 from dssd.log.settings import LogSettings
@@ -97,9 +97,7 @@ class TopicCheck:
             self._by_bytes(row, row.watermark_bytes, stop_at=row.watermark_bytes)
             return
         if not path.exists():
-            if row.state == INGESTED and self._paths.unnamed(segment).exists():
-                self._report.note(path, "it was published: the next start gives it its name")
-            elif not self._is_given_up(summary):
+            if not self._is_given_up(summary):
                 self._report.damage(path, "the file is missing")
         elif size < summary.segment_bytes:
             what = f"it has {size} bytes of the {summary.segment_bytes} that its index knows"

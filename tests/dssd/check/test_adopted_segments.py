@@ -48,14 +48,16 @@ def test_adopted_segments_are_whole(directory: Path, capsys: Capture) -> None:
     assert said.out.count("\n") <= 1, "at most the last bytes of the active file are noted"
 
 
-def test_one_that_lacks_its_name_is_noted_and_none_that_is_gone_is_missed(
+def test_one_that_was_not_published_is_noted_and_one_that_is_gone_is_missed(
     directory: Path, capsys: Capture
 ) -> None:
-    adopted = sorted((directory / "log").glob("*.seg"))[1]
-    unnamed = adopted.rename(f"{adopted}.tmp")
+    log = directory / "log"
+    adopted = sorted(log.glob("*.seg"))[1]
+    for suffix in ("seg", "adopting"):
+        (log / f"00000001-00000000000000ff.{suffix}").touch()
     assert main(["check", "--data-dir", str(directory)]) == ExitCode.OK
-    assert "it was published: the next start gives it its name" in capsys.readouterr().out
+    assert "it was not published: the next start deletes it" in capsys.readouterr().out
 
-    unnamed.unlink()
+    adopted.unlink()
     assert main(["check", "--data-dir", str(directory)]) == ExitCode.FAILED
     assert f"{adopted.name}: the file is missing" in capsys.readouterr().out

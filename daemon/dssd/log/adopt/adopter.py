@@ -8,13 +8,12 @@
     switch the writer          to that file, so all frames before are durable, and none is in it
     stamp the copy             with the ends of the streams, and a time; sync; index
     commit                     the segment's row, and what the caller publishes with it
-    name the file, show it     to readers; the writer goes on behind it
+    show it                    to readers; the writer goes on behind it
     ── appends go on ──
     seal the file that was left
 
 So segments rise in the order of their frames, as ever: the file that was left, the adopted one, the
-new one. A crash before the commit leaves a temporary file, which a start removes; one after it a
-file that lacks its name, which a start gives it.
+new one. A crash before the commit leaves a file that is marked, which a start removes.
 
 Invariant: readers see all of the frames or none. What the commit said is told to the writer and to
 readers before an append is taken, whoever is cancelled. This module must not know jobs.
@@ -32,12 +31,13 @@ from dssd.log.adopt.copied_frames import (
     Stamp,
     copy_frames,
     drop_copy,
+    settle,
     stamp_copy,
 )
 from dssd.log.appender import Appender
 from dssd.log.disk_errors import retry_reason
 from dssd.log.port import Adopted, Frames, Publish
-from dssd.log.segment.file import SegmentId, SegmentPaths, name_published
+from dssd.log.segment.file import SegmentId, SegmentPaths
 from dssd.log.segment.rows import INGESTED
 from dssd.log.settings import LogSettings
 from dssd.log.topic_state import Segment, StorageTopicState
@@ -160,10 +160,10 @@ class Adopter:
         own.frames = len(copy.frames)
         adopted = Adopted(stamped.ranges, time_us, len(copy.frames), copy.records, copy.size)
         await self._commit(adoption, own, adopted)
-        await asyncio.to_thread(name_published, self._paths, segment)
         moved = {partition: end for partition, (_, end) in stamped.ranges.items()}
         await self._writer.advance(segment.storage_topic_id, moved)
         self._appender.show_adopted(adoption.state, own)
+        await asyncio.to_thread(settle, self._paths, segment)
         return adopted
 
     async def _commit(self, adoption: "_Adoption", own: Segment, adopted: Adopted) -> None:
