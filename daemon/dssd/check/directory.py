@@ -123,12 +123,15 @@ def _check_strays(paths: SegmentPaths, named: set[SegmentId], report: Report) ->
     for path in sorted(paths.directory.iterdir()):
         if path.name in (QUARANTINE, CLEAN_MARKER):
             continue
+        segment = parse_name(path)
         if path.suffix == TEMPORARY_SUFFIX:
             report.note(path, "it never got its name: the next start deletes it")
-        elif parse_name(path) in named:
+        elif segment in named:
             continue
         elif path.suffix in CACHE_SUFFIXES:
             report.note(path, "it belongs to no segment: the next start deletes it")
+        elif segment is not None and paths.adopting(segment).exists():
+            report.note(path, "it was not published: the next start deletes it")
         else:
             report.damage(path, "no row names it: the next start sets it aside")
 

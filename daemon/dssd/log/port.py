@@ -94,6 +94,8 @@ class Expiring(NamedTuple):
     """The offsets, by stream."""
     bytes: int
     """Of whole files."""
+    held_bytes: int = 0
+    """Of those that stay for now, because somebody holds records in them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,3 +209,21 @@ class BulkLog(Log, Protocol):
             PreconditionFailed: nothing was stored, for a condition of ``publish`` did not hold.
             Exception: what ``frames`` raised; nothing was stored.
         """
+
+    async def hold(self, holder: int, ranges: Mapping[StreamId, Range]) -> list[Write]:
+        """Keep these records from retention and trims; returns what makes that durable.
+
+        It holds from now on; it holds over a restart once the writes are committed.
+
+        Raises:
+            OffsetOutOfRange, StreamNotFound: a part of them is not kept; nothing is held.
+        """
+
+    def release(self, holder: int) -> list[Write]:
+        """What ends the holds of a holder; they end here with `released`."""
+
+    def released(self, holder: int) -> None:
+        """Hold nothing for it any more: the writes of `release` are committed, or never were."""
+
+    def holders(self, storage_topic_id: int) -> set[int]:
+        """Who holds records of a storage topic."""

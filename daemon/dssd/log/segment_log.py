@@ -13,16 +13,17 @@ it must not know names, patterns, epochs or routing.
 import asyncio
 import threading
 import time
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
-from dss_core.errors import Stopping, StreamNotFound
+from dss_core.errors import OffsetOutOfRange, Stopping, StreamNotFound
 from dss_core.filters import TopicFilter
 from dss_core.ids import StreamId
 from dss_core.progress import Range
 from dssd.log.adopt.adopter import Adopter
 from dssd.log.appender import Appender
+from dssd.log.holds import Holds
 from dssd.log.measures import LogMeasures
 from dssd.log.port import (
     AboutToGo,
@@ -52,8 +53,9 @@ from dssd.log.upkeep.scrub import Pace, Scrubbed, scrubbed
 from dssd.log.upkeep.trimmer import Trimmer
 from dssd.log.write.writer_thread import WriterThread
 from dssd.log.writer_messages import WriterTopic
-from dssd.store.port import Store
-from dssd.store.rows import StorageTopicRow
+from dssd.store.paging import scan_all
+from dssd.store.port import Delete, Put, Store, Write
+from dssd.store.rows import HoldRow, StorageTopicRow
 
 
 def wall_us_now() -> int:
@@ -77,6 +79,7 @@ class SegmentLog:
         on_failure: Callable[[BaseException], None],
         wall_us: Callable[[], int],
         monotonic_us: Callable[[], int],
+        holds: Holds,
     ) -> None:
         self._paths = paths
         self._wall_us = wall_us
@@ -87,6 +90,7 @@ class SegmentLog:
         self._closing = False
         self._quarantined: list[tuple[Path, str]] = []
         self._topics: dict[int, StorageTopicState] = {}
+        self._holds = holds
         self._files = FileReader(share_of_descriptors(settings.descriptors_max))
         self._tail = TailCache(settings.tail_cache_bytes_max)
         self._writer = WriterThread(
@@ -130,18 +134,22 @@ class SegmentLog:
             housekeeper=self._housekeeper,
             index_gone=self._finder.forget,
             failed=self._fail,
+            holds=self._holds,
         )
-        self._adopter = Adopter(
-            paths=paths,
-            store=store,
+        self._adopter = self._new_adopter(settings)
+        self._reader = Reader(
+            paths, self._files, self._finder, self._tail, loop_us=settings.read_loop_us
+        )
+
+    def _new_adopter(self, settings: LogSettings) -> Adopter:
+        return Adopter(
+            paths=self._paths,
+            store=self._store,
             writer=self._writer,
             housekeeper=self._housekeeper,
             appender=self._appender,
             settings=settings,
             failed=self._fail,
-        )
-        self._reader = Reader(
-            paths, self._files, self._finder, self._tail, loop_us=settings.read_loop_us
         )
 
     @classmethod
@@ -168,7 +176,8 @@ class SegmentLog:
         settings = settings or LogSettings()
         paths = SegmentPaths(directory)
         recovered = await recover(paths, store, storage_topics, settings, wall_us)
-        log = cls(paths, store, settings, on_failure, wall_us, monotonic_us)
+        holds = Holds(found.row for found in await scan_all(store, HoldRow))
+        log = cls(paths, store, settings, on_failure, wall_us, monotonic_us, holds)
         log._quarantined += recovered.quarantined
         for state, topic in recovered.topics:
             log._topics[state.storage_topic_id] = state
@@ -254,6 +263,36 @@ class SegmentLog:
             raise Stopping
         state = self._state(StreamId(storage_topic_id, 0))
         return await self._adopter.adopt(state, frames, topic_epoch, publish)
+
+    async def hold(self, holder: int, ranges: Mapping[StreamId, Range]) -> list[Write]:
+        """Keep these records from retention and trims; returns what makes that durable.
+
+        Raises:
+            OffsetOutOfRange, StreamNotFound: a part of them is not kept; nothing is held.
+        """
+        by_topic: dict[int, dict[StreamId, Range]] = {}
+        for stream, range_ in ranges.items():
+            by_topic.setdefault(stream.storage_topic_id, {})[stream] = range_
+        rows: list[HoldRow] = []
+        try:
+            for own in by_topic.values():
+                rows += await self._trimmer.hold(self._state(next(iter(own))), holder, own)
+        except (OffsetOutOfRange, StreamNotFound):
+            self._holds.remove(holder)
+            raise
+        return [Put(row) for row in rows]
+
+    def release(self, holder: int) -> list[Write]:
+        """What ends the holds of a holder in the store."""
+        return [Delete(HoldRow, key) for key in self._holds.rows_of(holder)]
+
+    def released(self, holder: int) -> None:
+        """Hold nothing for it any more."""
+        self._holds.remove(holder)
+
+    def holders(self, storage_topic_id: int) -> set[int]:
+        """Who holds records of a storage topic."""
+        return self._holds.holders(storage_topic_id)
 
     def producers_begin_us(self, storage_topic_id: int) -> int:
         """A time for the ids of producers that begin now: later than of any that was forgotten."""

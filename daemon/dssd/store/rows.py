@@ -95,6 +95,90 @@ class CeilingRow(Row):
 
 
 @dataclass(frozen=True, slots=True)
+class HoldRow(Row):
+    """Records that retention leaves where they are, until their holder has read them."""
+
+    KEY = ("holder", "storage_topic_id", "partition")
+    TABLE = "holds"
+    holder: int
+    """The id of a job."""
+    storage_topic_id: int
+    partition: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class JobRow(Row):
+    """A bulk job: what it is, how it stands, and which epoch of its drivers counts."""
+
+    KEY = ("job_id",)
+    TABLE = "jobs"
+    job_id: int
+    name: str
+    kind: str
+    """replay, export, backfill or audit."""
+    engine: str
+    """Which engine its driver is; the daemon does not look at it."""
+    state: str
+    """ready, running, paused, done, failed or cancelled."""
+    spec: str
+    """What was asked for, resolved: JSON."""
+    source_topic_id: int
+    """0 where it reads no topic."""
+    target_topic_id: int
+    """0 where it writes to none."""
+    target_storage_topic_id: int
+    chunks: int
+    committed: int
+    """Chunks that were published; the next one has this number."""
+    records: int
+    """That were published."""
+    bytes: int
+    epoch: int
+    """Rises with each driver that takes the job; a lower one publishes nothing."""
+    driver: str
+    """Who took it last, in its own words."""
+    progress: str
+    """What the driver said last of itself: JSON."""
+    created_at_ms: int
+    ended_at_ms: int | None
+    failure: str
+    """Why it failed or was cancelled; empty where it did not."""
+    revision: int
+    """Rises with each operation on it."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobNameRow(Row):
+    """Reserves the name of a job."""
+
+    KEY = ("name",)
+    TABLE = "job_names"
+    name: str
+    job_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkRow(Row):
+    """A part of a job that is published at once."""
+
+    KEY = ("job_id", "chunk")
+    TABLE = "chunks"
+    job_id: int
+    chunk: int
+    input: str
+    """What it reads: JSON."""
+    records_planned: int
+    bytes_planned: int
+    epoch: int
+    """Of the driver that published it; 0: it is not published."""
+    result: str
+    """What was answered to that driver: JSON; empty until then."""
+    published_at_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class GroupRow(Row):
     """A group. A private subscription is a group of kind exclusive, owned by its session."""
 
@@ -449,6 +533,10 @@ KINDS: tuple[type[Row], ...] = (
     StorageTopicRow,
     SegmentRow,
     CeilingRow,
+    HoldRow,
+    JobRow,
+    JobNameRow,
+    ChunkRow,
     GroupRow,
     GroupNameRow,
     LeaderRow,

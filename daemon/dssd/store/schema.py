@@ -25,6 +25,7 @@ from dssd.store.checksums import (
     stored_of,
 )
 from dssd.store.integrity import SEAL_SQL, SEQUENCES, VERSION, VERSIONS, fill
+from dssd.store.job_tables import add_jobs
 from dssd.store.keys import KEY_GETTERS
 from dssd.store.port import Key, Versioned
 from dssd.store.rows import KINDS, Row
@@ -259,6 +260,7 @@ MIGRATIONS: Sequence[Migration] = (
     add_events,
     add_operations,
     add_schedules,
+    add_jobs,
 )
 """``MIGRATIONS[n]`` makes format n + 2 of format n + 1. One that changes the columns or the rows of
 a table ends with `dssd.store.integrity.fill` of that table."""

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from dss_core.errors import (
     DiskFull,
+    DssError,
     Overloaded,
     ProducerForgotten,
     SequenceGap,
@@ -21,9 +22,11 @@ from dss_core.errors import (
 )
 from dss_core.ids import StreamId
 from dss_core.limits import PRODUCER_WINDOW_SEQUENCES
+from dss_core.producer_ids import NO_PRODUCER
 from dss_core.progress import Range
 from dss_sim.log.acts import (
     Act,
+    Adopt,
     MakeTopic,
     Probe,
     ReadBack,
@@ -52,11 +55,12 @@ from dss_sim.log.ledger import (
     Place,
     SealAsked,
     Sealed,
+    SentTogether,
 )
 from dss_sim.log.new_frame import append_of, id_in, id_of, new_frame
 from dss_sim.log.power_cycle import PowerCycle
 from dss_sim.log.retention_rules import files_of, left_wrongly, taken_wrongly
-from dss_sim.log.rules import name_of, stamped_at
+from dss_sim.log.rules import TOPIC_EPOCH, name_of, stamped_at
 from dss_sim.log.stream_contents import frames_of
 from dss_sim.ordering_keys import OrderingKeys, keys_of_stream
 from dss_sim.power_loss.promises import (
@@ -67,7 +71,7 @@ from dss_sim.power_loss.promises import (
     TrimAsked,
     Trimmed,
 )
-from dssd.log.port import Appended
+from dssd.log.port import Appended, Publication
 from dssd.log.segment_log import SegmentLog
 from dssd.store.port import PreconditionFailed, Put, VersionIs
 from dssd.store.rows import StorageTopicRow
@@ -128,6 +132,8 @@ class ActRunner:
                 self._cycle.tell(RemovalAsked(topic.name))
                 await self._catalogue.remove(topic.name)
                 self._cycle.tell(TopicRemoved(topic.name))
+            case Adopt():
+                await self._adopt(topic, act)
             case Roll():
                 await self._log.roll(number)
             case Seal():
@@ -370,6 +376,34 @@ class ActRunner:
         if not allowed:
             self._broken("answers", f"{frame} was refused: {error!r}")
         self._cycle.tell(FrameRefused(frame.number, why))
+
+    async def _adopt(self, topic: Topic, act: Adopt) -> None:
+        """Frames that come at once; they are durable, whatever their topic promises."""
+        ledger, frames = self._cycle.ledger, list[Frame]()
+        for sending in act.sendings:
+            stream = _stream_of(topic, sending.partition)
+            number = len(ledger.frames)
+            of_stream = keys_of_stream(stream.partition, topic.producing.partitions)
+            keys = self._keys.of_frame(of_stream, number, sending.records)
+            frames.append(new_frame(number, stream, 0, sending, keys, NO_PRODUCER))
+            self._cycle.tell(FrameSent(frames[-1]))
+        self._cycle.tell(SentTogether(tuple(frame.number for frame in frames)))
+        try:
+            adopted = await self._log.adopt(
+                topic.producing.storage_topic_id,
+                lambda: [frame.content for frame in frames],
+                topic_epoch=TOPIC_EPOCH,
+                publish=lambda _: Publication(),
+            )
+        except DssError as refused:
+            for frame in frames:
+                self._refused(frame, refused)
+            return
+        bases = {partition: start for partition, (start, _) in adopted.ranges.items()}
+        for frame in frames:
+            base = bases[frame.stream.partition]
+            self._note_stored(frame, Place(base, adopted.append_time_us))
+            bases[frame.stream.partition] += frame.records
 
     def _is_one_before_missing(self, frame: Frame) -> bool:
         ledger = self._cycle.ledger

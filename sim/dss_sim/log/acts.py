@@ -56,6 +56,14 @@ class Send:
 
 
 @dataclass(frozen=True, slots=True)
+class Adopt:
+    """Frames of one topic that come all at once, of no producer."""
+
+    topic: int
+    sendings: tuple[Sending, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Repeat:
     """A frame that was answered is sent again."""
 
@@ -179,6 +187,7 @@ Act = (
     MakeTopic
     | RemoveTopic
     | Send
+    | Adopt
     | Repeat
     | Roll
     | Seal
@@ -224,6 +233,8 @@ class Plan:
 ACTS = (5, 60)
 JUMPS_FROM = 1_000
 """The first number of a jump: acts keep theirs, whatever their clock does."""
+ADOPTS_FROM = 100_000
+"""The first number of an adoption, for the same reason."""
 READ_LOOP_US = 60_000_000
 """So long that no read ends because of the clock."""
 KINDS = ("send", "make", "repeat", "roll", "seal", "trim", "retain", "read", "remove", "wait")
@@ -236,8 +247,8 @@ ROTTEN = 0.3
 """The share of these that have bit rot."""
 
 
-def planned(seed: int) -> Plan:
-    """The plan of a seed."""
+def drawn(seed: int) -> Plan:
+    """What the seed itself draws: its plan without adoptions."""
     chance = Random(seed)
     draws = _Draws(chance)
     acts: list[Act] = [draws.topic()]

@@ -77,6 +77,13 @@ class FrameSent:
 
 
 @dataclass(frozen=True, slots=True)
+class SentTogether:
+    """These frames come all at once, or none of them does."""
+
+    numbers: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class FrameStored:
     """It is there: an append was answered so, or somebody has read it."""
 
@@ -155,6 +162,7 @@ Fact = (
     | TrimAsked
     | Trimmed
     | FrameSent
+    | SentTogether
     | FrameStored
     | FrameRefused
     | FrameHit
@@ -184,6 +192,8 @@ class Ledger:
     """Those of them that the power may have taken: their topic answers before a sync."""
     asked: Counter[int] = field(default_factory=Counter)
     """How often a frame was sent and not refused: several sendings may be under way."""
+    together: list[tuple[int, ...]] = field(default_factory=list)
+    """Frames that are all there, or none is."""
     refused: dict[int, str] = field(default_factory=dict)
     """Frames that are not there, and why."""
     hit: set[int] = field(default_factory=set)
@@ -225,7 +235,7 @@ class Ledger:
                 self._learn_topic(fact)
             case TrimAsked() | Trimmed():
                 self._learn_start(fact)
-            case FrameSent() | FrameStored() | FrameRefused() | FrameHit():
+            case FrameSent() | SentTogether() | FrameStored() | FrameRefused() | FrameHit():
                 self._learn_frame(fact)
             case EndSeen(stream, end):
                 self.ends_min[stream] = max(end, self.ends_min.get(stream, 0))
@@ -262,8 +272,12 @@ class Ledger:
         stream = StreamId(fact.storage_topic_id, fact.partition)
         starts[stream] = max(fact.offset, starts.get(stream, 0))
 
-    def _learn_frame(self, fact: FrameSent | FrameStored | FrameRefused | FrameHit) -> None:
+    def _learn_frame(
+        self, fact: FrameSent | SentTogether | FrameStored | FrameRefused | FrameHit
+    ) -> None:
         match fact:
+            case SentTogether(numbers):
+                self.together.append(numbers)
             case FrameSent(frame):
                 if frame.number not in self.frames:
                     self.sent[frame.stream, frame.producer].append(frame.number)

@@ -30,6 +30,7 @@ from dss_sim.log.rules import (
     Violation,
     judged,
     report_violations,
+    together_violations,
     topic_violations,
 )
 from dss_sim.log.stream_contents import StreamFound, read_streams
@@ -211,6 +212,7 @@ class Life:
         names = [topic.name for topic in self._catalogue.topics()]
         self.reports = [reason for _, reason in self._log.quarantined()]
         self.violations += judged(found, cycle.ledger)
+        self.violations += together_violations(found, cycle.ledger)
         self.violations += topic_violations(names, cycle.ledger)
         self.violations += report_violations(self.reports, cycle.ledger)
         self._judge_strays()

@@ -3,6 +3,7 @@
 ========  ==========================================================================================
 acked     what was answered as stored is there, in its place, byte for byte
 keys      a record is read with the key with which it was sent, and without one if it had none
+together  frames that were adopted at once are all there, or none is
 once      nothing is there twice, and no two records have one offset
 whole     every frame is whole and was sent; none was refused, and none was given up by a start
 order     the frames of a producer lie in the order of their sequences
@@ -64,6 +65,23 @@ def judged(found: Mapping[StreamId, StreamFound], ledger: Ledger) -> Iterator[Vi
     for stream, one in found.items():
         for rule, text in _Stream(stream, one, ledger, bodies).violations():
             yield Violation(rule, f"{name_of(stream)}: {text}")
+
+
+def together_violations(
+    found: Mapping[StreamId, StreamFound], ledger: Ledger
+) -> Iterator[Violation]:
+    """What came in part, of frames that came at once. Trimmed streams and bit rot tell nothing."""
+    if ledger.rotten:
+        return
+    bodies = {(stream, frame.body) for stream, one in found.items() for frame in one.frames}
+    for numbers in ledger.together:
+        frames = [ledger.frames[number] for number in numbers]
+        known = [
+            one for one in frames if one.stream in found and not ledger.starts_max.get(one.stream)
+        ]
+        there = [one for one in known if (one.stream, one.body) in bodies]
+        if there and len(there) < len(known):
+            yield Violation("together", f"of {known} only {there} are there")
 
 
 def name_of(stream: StreamId) -> str:

@@ -10,7 +10,8 @@ from hashlib import blake2b
 from pathlib import Path
 from random import Random
 
-from dss_sim.log.acts import Kill, Numbered, Plan, PowerLoss, Probe, Stop, planned
+from dss_sim.log.acts import Kill, Numbered, Plan, PowerLoss, Probe, Stop
+from dss_sim.log.adoptions import planned
 from dss_sim.log.clock import Clock, ClockDraws
 from dss_sim.log.life import Life
 from dss_sim.log.power_cycle import PowerCycle

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from dss_sim.groups.shrinking import minimised
-from dss_sim.log.acts import Act, Numbered, Send, Together
+from dss_sim.log.acts import Act, Adopt, Numbered, Send, Together
 from dss_sim.log.run import Outcome, run
 
 RUNS_MAX = 250
@@ -58,3 +58,5 @@ def _simpler(act: Act) -> Iterator[Act]:
         case Send(sendings) if len(sendings) > 1:
             yield from (Send((one,)) for one in sendings)
             yield from (Send(sendings[:at] + sendings[at + 1 :]) for at in range(len(sendings)))
+        case Adopt(topic, sendings) if len(sendings) > 1:
+            yield from (Adopt(topic, (one,)) for one in sendings)

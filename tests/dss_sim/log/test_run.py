@@ -23,8 +23,8 @@ from dss_sim.log.acts import (
     Sending,
     Stop,
     Trim,
-    planned,
 )
+from dss_sim.log.adoptions import planned
 from dss_sim.log.faults import NEEDS_ROOM, SYNCS
 from dss_sim.log.run import Outcome, run, run_seed
 from dss_sim.log.shrinking import shrunk

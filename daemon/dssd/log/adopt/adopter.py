@@ -8,13 +8,12 @@
     switch the writer          to that file, so all frames before are durable, and none is in it
     stamp the copy             with the ends of the streams, and a time; sync; index
     commit                     the segment's row, and what the caller publishes with it
-    name the file, show it     to readers; the writer goes on behind it
+    show it                    to readers; the writer goes on behind it
     ── appends go on ──
     seal the file that was left
 
 So segments rise in the order of their frames, as ever: the file that was left, the adopted one, the
-new one. A crash before the commit leaves a temporary file, which a start removes; one after it a
-file that lacks its name, which a start gives it.
+new one. A crash before the commit leaves a file that is marked, which a start removes.
 
 Invariant: readers see all of the frames or none. What the commit said is told to the writer and to
 readers before an append is taken, whoever is cancelled. This module must not know jobs.
@@ -26,22 +25,23 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import count
 
-from dss_core.errors import DiskFailed, DiskFull, Overloaded
+from dss_core.errors import DiskFailed, DiskFull, DssError, Overloaded
 from dssd.log.adopt.copied_frames import (
     Copy,
     Stamp,
     copy_frames,
     drop_copy,
+    settle,
     stamp_copy,
 )
 from dssd.log.appender import Appender
 from dssd.log.disk_errors import retry_reason
 from dssd.log.port import Adopted, Frames, Publish
-from dssd.log.segment.file import SegmentId, SegmentPaths, name_published
+from dssd.log.segment.file import SegmentId, SegmentPaths
 from dssd.log.segment.rows import INGESTED
 from dssd.log.settings import LogSettings
 from dssd.log.topic_state import Segment, StorageTopicState
-from dssd.log.upkeep.housekeeper import Housekeeper, Left
+from dssd.log.upkeep.housekeeper import Housekeeper
 from dssd.log.write.writer_thread import WriterThread
 from dssd.store.port import PreconditionFailed, Put, Store
 from dssd.store.uninterrupted import finished
@@ -88,13 +88,19 @@ class Adopter:
     ) -> Adopted:
         adoption = _Adoption(state, topic_epoch, publish, await self._copied(frames))
         try:
-            if not adoption.copy.frames:
-                return await self._publish_nothing(publish)
-            return await self._housekeeper.in_turn(partial(self._run, adoption))
-        finally:
+            if adoption.copy.frames:
+                return await self._housekeeper.in_turn(partial(self._run, adoption))
+            adopted = await self._publish_nothing(publish)
+        except Exception:
             if not adoption.may_be_published:
-                drop = partial(drop_copy, self._paths, adoption.copy, adoption.segment)
-                await asyncio.to_thread(drop)
+                await self._drop(adoption)
+            raise
+        await self._drop(adoption)
+        return adopted
+
+    async def _drop(self, adoption: "_Adoption") -> None:
+        drop = partial(drop_copy, self._paths, adoption.copy, adoption.segment)
+        await asyncio.to_thread(drop)
 
     async def _copied(self, frames: Frames) -> Copy:
         path = self._paths.copy(next(self._numbers))
@@ -119,16 +125,27 @@ class Adopter:
         state = adoption.state
         adoption.segment = SegmentId(state.storage_topic_id, await self._store.next_id())
         made = await self._housekeeper.make_file(state)
-        left: Left | None = None
         async with state.adopting:
             self._appender.hold(state)
             try:
                 left = await self._housekeeper.switch(state, made)
-                return await self._stored(adoption, adoption.segment)
+                adopted, failure = await self._stored_or_refused(adoption, adoption.segment)
             finally:
                 self._appender.release(state)
-                if left is not None:
-                    await self._housekeeper.settle_left(state, left)
+        await self._housekeeper.settle_left(state, left)
+        if failure is not None:
+            raise failure
+        assert adopted is not None
+        return adopted
+
+    async def _stored_or_refused(
+        self, adoption: "_Adoption", segment: SegmentId
+    ) -> tuple[Adopted | None, Exception | None]:
+        """What `_stored` gives, or what it raised: the file that was left is sealed either way."""
+        try:
+            return await self._stored(adoption, segment), None
+        except (DssError, OSError) as refused:
+            return None, refused
 
     async def _stored(self, adoption: "_Adoption", segment: SegmentId) -> Adopted:
         """Give the frames their offsets; store and show them."""
@@ -143,10 +160,10 @@ class Adopter:
         own.frames = len(copy.frames)
         adopted = Adopted(stamped.ranges, time_us, len(copy.frames), copy.records, copy.size)
         await self._commit(adoption, own, adopted)
-        await asyncio.to_thread(name_published, self._paths, segment)
         moved = {partition: end for partition, (_, end) in stamped.ranges.items()}
         await self._writer.advance(segment.storage_topic_id, moved)
         self._appender.show_adopted(adoption.state, own)
+        await asyncio.to_thread(settle, self._paths, segment)
         return adopted
 
     async def _commit(self, adoption: "_Adoption", own: Segment, adopted: Adopted) -> None:

@@ -3,15 +3,16 @@
 ::
 
     copy:   copy-N.tmp           head and frames, not stamped, durable
-    stamp:  the same, stamped    ─▶ TOPIC-SEGMENT.seg.tmp, its index beside it, all durable
-    name:   TOPIC-SEGMENT.seg    only once the store has its row
+    stamp:  the same, stamped    ─▶ TOPIC-SEGMENT.seg, its index and a mark beside it, durable
+    settle: without the mark     once the store has its row
 
 The copy may take long, and holds nobody up. What comes after it is short: of a page of frames only
 the stamps are written again.
 
-Invariant: a file that was not published keeps its temporary name, so a start removes it. A file
-that was published is whole and durable under one of its two names. Blocking; this module must not
-know why offsets and times are as they are.
+Invariant: a file whose row is committed is whole and durable. One that was not published has a
+temporary name, or the mark beside it, so a start removes it; if the power goes in between, it may
+find one without the mark, and sets it aside. Blocking; this module must not know why offsets and
+times are as they are.
 """
 
 import os
@@ -37,6 +38,8 @@ from dssd.log.segment.file import (
 )
 from dssd.log.segment.index_file import Summary
 from dssd.log.segment.run_index import OpenRun, Run, Runs, StreamRuns
+
+_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 
 
 class _Copied(NamedTuple):
@@ -87,7 +90,7 @@ def copy_frames(path: Path, frames: Callable[[], Iterable[bytes]]) -> Copy:
         OSError: the disk refused; no file remains.
     """
     copy = Copy(path)
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    fd = os.open(path, _NEW_FILE, 0o600)
     try:
         _write(fd, copy, frames())
         os.fsync(fd)
@@ -128,10 +131,10 @@ def stamp_copy(paths: SegmentPaths, copy: Copy, stamp: Stamp, run_bytes_max: int
         os.fdatasync(fd)
     finally:
         os.close(fd)
-    unnamed = paths.unnamed(stamp.segment)
-    copy.path.rename(unnamed)
-    copy.path = unnamed
-    # It syncs the directory for both.
+    os.close(os.open(paths.adopting(stamp.segment), _NEW_FILE, 0o600))
+    copy.path.rename(paths.segment(stamp.segment))
+    copy.path = paths.segment(stamp.segment)
+    # It syncs the directory for all three.
     judge_segment.write_index(paths, stamp.segment, copy.size, runs, len(copy.frames))
     summary = judge_segment.load_summary(paths, stamp.segment)
     extents = {partition: entry.extent for partition, entry in summary.streams.items()}
@@ -169,3 +172,10 @@ def drop_copy(paths: SegmentPaths, copy: Copy, segment: SegmentId | None) -> Non
         copy.path.unlink(missing_ok=True)
         if segment is not None:
             paths.index(segment).unlink(missing_ok=True)
+            paths.adopting(segment).unlink(missing_ok=True)
+
+
+def settle(paths: SegmentPaths, segment: SegmentId) -> None:
+    """Remove the mark of a segment whose row is committed; if the disk does not, a start does."""
+    with suppress(OSError):
+        paths.adopting(segment).unlink(missing_ok=True)

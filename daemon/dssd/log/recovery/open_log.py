@@ -7,7 +7,7 @@ directory; `recovery.topic` recovers one storage topic.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +17,7 @@ from dssd.log.disk_errors import is_full
 from dssd.log.recovery.topic import TopicRecovery
 from dssd.log.resume import clean_marker
 from dssd.log.segment.file import (
+    ADOPTING_SUFFIX,
     CACHE_SUFFIXES,
     MARKS_SUFFIX,
     QUARANTINE,
@@ -68,6 +69,8 @@ async def recover(
     rows = await all_segment_rows(store)
     known = {row.storage_topic_id for row in storage_topics}
     ceilings = await all_ceilings(store)
+    every = {row_id(row) for own in rows.values() for row in own}
+    await asyncio.to_thread(_remove_unpublished, paths, every)
     for storage_topic_id in rows.keys() - known:
         await remove_if_room(paths, store, [row_id(row) for row in rows[storage_topic_id]])
     for storage_topic_id in ceilings.keys() - known:
@@ -90,6 +93,20 @@ async def _forget(store: Store, storage_topic_id: int, ceilings: Mapping[int, in
     """Delete ceilings; on a full disk the next start does it."""
     with suppress(DiskFull):
         await remove_ceilings(store, storage_topic_id, ceilings)
+
+
+def _remove_unpublished(paths: SegmentPaths, named: Container[SegmentId]) -> None:
+    """Of a crash: remove the copies that no row names, and all marks.
+
+    Raises:
+        OSError: the disk refused.
+    """
+    for mark in sorted(paths.directory.glob(f"*{ADOPTING_SUFFIX}")):
+        segment = parse_name(mark)
+        if segment is not None and segment not in named:
+            paths.segment(segment).unlink(missing_ok=True)
+            paths.index(segment).unlink(missing_ok=True)
+        mark.unlink()
 
 
 def _quarantine_strays(

@@ -34,10 +34,9 @@ from dssd.log.segment.file import (
     SegmentId,
     SegmentPaths,
     SegmentWriter,
-    name_published,
 )
 from dssd.log.segment.index_file import BadIndex
-from dssd.log.segment.rows import INGESTED, parse_ends, parse_starts, remove_if_room, row_id
+from dssd.log.segment.rows import parse_ends, parse_starts, remove_if_room, row_id
 from dssd.log.sequences import Producers, SnapshotPosition, forgotten_before
 from dssd.log.settings import LogSettings
 from dssd.log.topic_state import Segment, StorageTopicState, Stream
@@ -208,8 +207,6 @@ class TopicRecovery:
     async def _sealed(self, row: SegmentRow) -> None:
         segment_id = row_id(row)
         path = self._paths.segment(segment_id)
-        if row.state == INGESTED:
-            await asyncio.to_thread(name_published, self._paths, segment_id)
         try:
             summary = await asyncio.to_thread(judge_segment.load_summary, self._paths, segment_id)
         except BadIndex as error:

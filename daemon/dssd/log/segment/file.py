@@ -43,6 +43,7 @@ PRODUCERS_SUFFIX = ".prod"
 MARKS_SUFFIX = ".marks"
 CACHE_SUFFIXES = (INDEX_SUFFIX, PRODUCERS_SUFFIX, MARKS_SUFFIX)
 """Of files that are made anew from the frames when they are gone."""
+ADOPTING_SUFFIX = ".adopting"
 TEMPORARY_SUFFIX = ".tmp"
 QUARANTINE = "quarantine"
 
@@ -68,9 +69,9 @@ class SegmentPaths:
         """The file of frames."""
         return self.directory / (_stem(segment) + SEGMENT_SUFFIX)
 
-    def unnamed(self, segment: SegmentId) -> Path:
-        """The same file before it has its name."""
-        return self.directory / (_stem(segment) + SEGMENT_SUFFIX + TEMPORARY_SUFFIX)
+    def adopting(self, segment: SegmentId) -> Path:
+        """Says that the segment is a copy of adopted frames, and nothing if no row names it."""
+        return self.directory / (_stem(segment) + ADOPTING_SUFFIX)
 
     def copy(self, number: int) -> Path:
         """A file that may become a segment; removed at a start."""
@@ -290,20 +291,6 @@ def write_durably(path: Path, pieces: Iterable[bytes]) -> int:
         raise
     sync_directory(path.parent)
     return size
-
-
-def name_published(paths: SegmentPaths, segment: SegmentId) -> bool:
-    """Give a published file its final name, unless it has it; False if it is missing.
-
-    Raises:
-        OSError: the disk refused.
-    """
-    try:
-        paths.unnamed(segment).rename(paths.segment(segment))
-    except FileNotFoundError:
-        return paths.segment(segment).exists()
-    sync_directory(paths.directory)
-    return True
 
 
 def write_back(path: Path) -> None:

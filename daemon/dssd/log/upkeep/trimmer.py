@@ -8,11 +8,12 @@ import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from dss_core.errors import DiskFailed
+from dss_core.errors import DiskFailed, OffsetOutOfRange
 from dss_core.ids import StreamId
 from dss_core.progress import Range
 from dssd.limits import TRIM_ATTEMPTS_MAX
 from dssd.log.disk_errors import retry_reason
+from dssd.log.holds import Holds
 from dssd.log.port import AboutToGo, Expiring
 from dssd.log.read.file_reader import FileReader
 from dssd.log.segment.file import SegmentId, SegmentPaths
@@ -24,7 +25,7 @@ from dssd.log.write.writer_thread import WriterThread
 from dssd.loop_yield import LoopTurn
 from dssd.store.paging import scan_all
 from dssd.store.port import PreconditionFailed, Put, Store, Versioned, VersionIs
-from dssd.store.rows import StorageTopicRow
+from dssd.store.rows import HoldRow, StorageTopicRow
 
 
 class Trimmer:
@@ -40,6 +41,7 @@ class Trimmer:
         housekeeper: Housekeeper,
         index_gone: Callable[[SegmentId], None],
         failed: Callable[[BaseException], None],
+        holds: Holds,
     ) -> None:
         self._paths = paths
         self._store = store
@@ -48,6 +50,7 @@ class Trimmer:
         self._housekeeper = housekeeper
         self._index_gone = index_gone
         self._failed = failed
+        self._holds = holds
         self._row_keys: dict[int, tuple[int, int]] = {}
 
     async def trim(self, state: StorageTopicState, offsets: Mapping[int, int]) -> None:
@@ -63,8 +66,9 @@ class Trimmer:
         """As `trim`; returns how many segments were removed."""
         raised = {
             partition: min(offset, state.streams[partition].end)
-            for partition, offset in offsets.items()
-            if offset > state.streams[partition].start
+            for partition, asked in offsets.items()
+            if (offset := self._holds.limited(state.storage_topic_id, partition, asked))
+            > state.streams[partition].start
         }
         if raised and not await self._store_starts(state, raised):
             return 0
@@ -165,6 +169,7 @@ class Trimmer:
                 retention_bytes=retention_bytes,
                 now_us=now_us,
             )
+            count = _up_to_held(sealed[:count], self._holds)
             offsets = await _ends_of([segment for segment, _ in sealed[:count]])
             going = _going(state, offsets)
             if going and about_to_go is not None:
@@ -186,9 +191,32 @@ class Trimmer:
             retention_bytes=retention_bytes,
             now_us=now_us,
         )
-        going = ages[:count]
+        free = _up_to_held(ages[:count], self._holds)
+        going, held = ages[:free], ages[free:count]
         ranges = _going(state, await _ends_of([segment for segment, _ in going]))
-        return Expiring(ranges, sum(age.bytes for _, age in going))
+        return Expiring(
+            ranges, sum(age.bytes for _, age in going), sum(age.bytes for _, age in held)
+        )
+
+    async def hold(
+        self, state: StorageTopicState, holder: int, ranges: Mapping[StreamId, Range]
+    ) -> list[HoldRow]:
+        """Let nothing of these ranges be taken from now on; returns the rows to be committed.
+
+        Raises:
+            OffsetOutOfRange: a part of them is gone already, or was never there.
+        """
+        async with state.trimming:
+            for stream, (start, end) in ranges.items():
+                one = state.streams[stream.partition]
+                if start < one.start or end > one.end:
+                    raise OffsetOutOfRange(
+                        stream=f"{stream.storage_topic_id}:{stream.partition}",
+                        offset=start if start < one.start else end,
+                        start=one.start,
+                        end=one.end,
+                    )
+            return self._holds.add(holder, ranges)
 
     async def remove(self, state: StorageTopicState) -> None:
         """Delete all files and rows of a storage topic."""
@@ -217,6 +245,12 @@ class Trimmer:
                 reason = DiskFailed(reason=f"{error.strerror} while removing segments")
                 self._failed(reason)
             raise reason from error
+
+
+def _up_to_held(going: Sequence[tuple[Segment, SegmentAge]], holds: Holds) -> int:
+    """How many of these segments may go: none behind one that somebody holds."""
+    held = (number for number, (segment, _) in enumerate(going) if holds.on(segment))
+    return next(held, len(going))
 
 
 async def _ages_of(segments: Sequence[Segment]) -> list[tuple[Segment, SegmentAge]]:

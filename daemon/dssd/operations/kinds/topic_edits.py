@@ -194,13 +194,14 @@ class TopicEdits(Unstoppable):
         for stream, (start, end) in going.items():
             await turn.give_way()
             records += self._log.count(stream, start, end)[0]
+        held = _held_sentences(sum(part.held_bytes for part in parts))
         if not records:
-            return ["Retention takes nothing of what is there now."]
+            return ["Retention takes nothing of what is there now.", *held]
         size_bytes = sum(part.bytes for part in parts)
         what = f"{counted(records, 'record')}, {counted(size_bytes, 'byte')}"
         gone = f"Retention takes {what}, within a minute"
         told = f"{gone}; once it has, an undo does not bring them back."
-        return [told, *_unread_sentences(await self._unread(edited, going))]
+        return [told, *held, *_unread_sentences(await self._unread(edited, going))]
 
     async def _unread(
         self, edited: Topic, going: Mapping[StreamId, Range]
@@ -249,6 +250,13 @@ def _of_topic(change: EditTopic) -> Fields:
         },
         [name for name in ("retention_ms", "retention_bytes") if getattr(change, f"no_{name}")],
     )
+
+
+def _held_sentences(held_bytes: int) -> Sequence[str]:
+    if not held_bytes:
+        return ()
+    size = counted(held_bytes, "byte")
+    return (f"{size} more stay until the jobs have ended that still read them.",)
 
 
 def _unread_sentences(unread: list[tuple[int, str]]) -> Sequence[str]:

@@ -3,7 +3,6 @@
 import asyncio
 import errno
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -114,7 +113,8 @@ async def test_a_condition_that_does_not_hold_publishes_nothing_and_leaves_no_fi
     await bench.reopen()
     assert await bench.payloads() == {0: b"a0", 1: b"a1"}
     assert "ingested" not in await states(bench)
-    assert not any(name.endswith(".tmp") for name in files(bench))
+    assert not any(name.endswith((".tmp", ".adopting")) for name in files(bench))
+    assert len([name for name in files(bench) if name.endswith(".seg")]) == 2
 
 
 async def test_frames_that_fail_on_the_way_publish_nothing(bench: Bench) -> None:
@@ -209,27 +209,28 @@ async def test_a_cancelled_caller_leaves_all_of_it_or_nothing(bench: Bench) -> N
     assert not any(name.endswith(".tmp") for name in files(bench))
 
 
-async def test_a_published_file_that_lacks_its_name_gets_it_at_the_next_start(
-    bench: Bench,
-) -> None:
+async def test_a_mark_beside_a_published_segment_goes_at_the_next_start(bench: Bench) -> None:
     await adopt(bench, staged(b"a0", b"a1"))
     await bench.crash()
     (row,) = [row for row in await bench.rows() if row.state == "ingested"]
-    (path,) = bench.directory.glob(f"*-{row.segment_id:016x}.seg")
-    path.rename(Path(f"{path}.tmp"))
+    mark = bench.directory / f"{TOPIC:08x}-{row.segment_id:016x}.adopting"
+    assert not mark.exists()
+    mark.touch()
 
     await bench.open()
 
     assert await bench.payloads() == {0: b"a0", 1: b"a1"}
+    assert not mark.exists()
 
 
 async def test_a_copy_that_was_not_published_is_gone_after_a_restart(bench: Bench) -> None:
     await bench.put(b"a0")
     await bench.crash()
     (bench.directory / "copy-0.tmp").write_bytes(b"x")
-    (bench.directory / "00000007-00000000000000ff.seg.tmp").write_bytes(b"x")
+    for suffix in ("seg", "idx", "adopting"):
+        (bench.directory / f"00000007-00000000000000ff.{suffix}").write_bytes(b"x")
     await bench.open()
-    assert not any(name.endswith(".tmp") for name in files(bench))
+    assert not any(name.endswith(".tmp") or "ff." in name for name in files(bench))
     assert bench.reasons() == []
 
 
