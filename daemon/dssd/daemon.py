@@ -192,18 +192,7 @@ class Daemon:
     async def _open(self, directory: DataDirectory, stack: AsyncExitStack) -> _Parts:
         store = await SqliteStore.open(directory.store_path, on_failure=self._hooks.failed)
         stack.push_async_callback(store.close)
-        storage_topics = [found.row for found in await scan_all(store, StorageTopicRow)]
-        try:
-            log = await SegmentLog.open(
-                directory.log_path,
-                store,
-                storage_topics=storage_topics,
-                on_failure=self._hooks.failed,
-            )
-        except OSError as error:
-            if error.errno in (errno.ENOSPC, errno.EDQUOT):
-                raise DiskFull from error
-            raise DiskFailed(reason=f"log: {error}") from error
+        log = await self._open_log(directory, store)
         stack.push_async_callback(log.close)
         catalogue = await Catalogue.open(store, log, wall_ms=self._clock.wall_ms)
         events = await Events.open(store, self._clock)
@@ -261,6 +250,20 @@ class Daemon:
             unread,
             gone,
         )
+
+    async def _open_log(self, directory: DataDirectory, store: SqliteStore) -> SegmentLog:
+        storage_topics = [found.row for found in await scan_all(store, StorageTopicRow)]
+        try:
+            return await SegmentLog.open(
+                directory.log_path,
+                store,
+                storage_topics=storage_topics,
+                on_failure=self._hooks.failed,
+            )
+        except OSError as error:
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                raise DiskFull from error
+            raise DiskFailed(reason=f"log: {error}") from error
 
     def _note_quarantined(self, events: Events, directory: DataDirectory, log: SegmentLog) -> None:
         for path, reason in log.quarantined():

@@ -13,7 +13,8 @@ from dssd.schedules.schedules import Schedules
 from dssd.schedules.task_runs import TaskRuns
 from dssd.schedules.tasks.model import Argument, Given, Say, Task, Tasks
 from dssd.store.port import Store
-from dssd.store.rows import OperationRow, ScheduleRunRow
+from dssd.store.rows import OperationRow
+from dssd.store.schedule_rows import ScheduleRunRow
 from support.operated_groups import ANA, Works
 
 PATIENCE_S = 5.0

@@ -14,7 +14,7 @@ from dssd.schedules.limits import PREVIEWED_MAX, TIMES_DESCRIBED
 from dssd.schedules.schedules import Schedules
 from dssd.schedules.tasks.model import Task, Tasks
 from dssd.schedules.views import ScheduleView
-from dssd.store.rows import ScheduleRunRow
+from dssd.store.schedule_rows import ScheduleRunRow
 
 Context = grpc.aio.ServicerContext[Any, Any]
 

@@ -11,7 +11,7 @@ from dss_core.errors import ScheduleExists, ScheduleNotFound, TooManySchedules
 from dssd.schedules.limits import SCHEDULES_MAX
 from dssd.store.paging import scan_all
 from dssd.store.port import Store
-from dssd.store.rows import ScheduleRow
+from dssd.store.schedule_rows import ScheduleRow
 
 Changed = Callable[[ScheduleRow, bool], None]
 """Told of a row, and whether it was removed."""

@@ -33,7 +33,8 @@ from dssd.schedules.limits import PLANNED_TIMES
 from dssd.schedules.tasks.model import Tasks
 from dssd.store.paging import scan_all
 from dssd.store.port import Absent, Delete, Put, Store, VersionIs, Write
-from dssd.store.rows import OperationRow, SchedulePositionRow, ScheduleRow, ScheduleRunRow
+from dssd.store.rows import OperationRow
+from dssd.store.schedule_rows import SchedulePositionRow, ScheduleRow, ScheduleRunRow
 
 SCHEDULE_ID = "schedule_id"
 """In ``before`` of an operation: one made anew under its name is another."""

@@ -30,7 +30,7 @@ from dssd.schedules.limits import (
     RUN_TIMEOUT_MS_MIN,
 )
 from dssd.schedules.tasks.model import Tasks
-from dssd.store.rows import ScheduleRow
+from dssd.store.schedule_rows import ScheduleRow
 
 FIELDS = (
     "cron", "time_zone", "jitter_ms", "overlap", "catch_up_ms", "timeout_ms", "retries",

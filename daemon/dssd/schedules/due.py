@@ -9,7 +9,7 @@ import xxhash
 from dssd.machines.scheduling.machine import Due
 from dssd.schedules.cron import FireTimes
 from dssd.schedules.limits import DUE_LISTED_MAX
-from dssd.store.rows import ScheduleRow
+from dssd.store.schedule_rows import ScheduleRow
 
 
 def delay_ms(row: ScheduleRow, at_ms: int) -> int:

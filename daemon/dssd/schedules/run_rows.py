@@ -22,7 +22,7 @@ from dssd.machines.scheduling.machine import (
 )
 from dssd.schedules.limits import RUNS_KEPT_MAX
 from dssd.store.port import Delete, Put, Write
-from dssd.store.rows import ScheduleRunRow
+from dssd.store.schedule_rows import ScheduleRunRow
 
 QUEUED, RUNNING, RETRYING, SKIPPED = "queued", "running", "retrying", "skipped"
 UNENDED = frozenset({QUEUED, RUNNING, RETRYING})

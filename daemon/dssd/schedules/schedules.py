@@ -49,7 +49,8 @@ from dssd.schedules.telling import Telling
 from dssd.schedules.views import ScheduleView, view_of
 from dssd.store.paging import scan_all
 from dssd.store.port import Put, Store
-from dssd.store.rows import OperationRow, SchedulePositionRow, ScheduleRow, ScheduleRunRow
+from dssd.store.rows import OperationRow
+from dssd.store.schedule_rows import SchedulePositionRow, ScheduleRow, ScheduleRunRow
 from dssd.store.uninterrupted import finished
 
 ORIGIN = "the daemon itself"

@@ -6,7 +6,7 @@ Invariant: a view is the same value until something of its schedule changed.
 from dataclasses import dataclass
 
 from dssd.schedules.live import Live
-from dssd.store.rows import ScheduleRow, ScheduleRunRow
+from dssd.store.schedule_rows import ScheduleRow, ScheduleRunRow
 
 PAUSED, IDLE = "paused", "idle"
 

@@ -6,15 +6,9 @@ values are encoded by the module that owns the kind. Times end in ``_ms`` (wall 
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
 
-
-class Row:
-    """A kind of row. Leaves are frozen dataclasses with slots."""
-
-    __slots__ = ()
-    KEY: ClassVar[tuple[str, ...]]
-    TABLE: ClassVar[str]
+from dssd.store.row import Row as Row
+from dssd.store.schedule_rows import SchedulePositionRow, ScheduleRow, ScheduleRunRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -407,75 +401,6 @@ class BanRow(Row):
     until_ms: int
     number: int
     """Of the operation."""
-
-
-@dataclass(frozen=True, slots=True)
-class ScheduleRow(Row):
-    """A task that the daemon runs by the clock. Operators write it, and nobody else."""
-
-    KEY = ("name",)
-    TABLE = "schedules"
-    name: str
-    schedule_id: int
-    """One that is made anew under the name is another."""
-    task: str
-    arguments: str
-    """Of the task: a JSON object of strings."""
-    cron: str
-    time_zone: str
-    jitter_ms: int
-    overlap: str
-    """skip, queue or allow."""
-    catch_up_ms: int
-    timeout_ms: int
-    retries: int
-    backoff_ms: int
-    paused: bool
-    since_ms: int
-    """Due times up to it do not count: it was made, changed or resumed then."""
-    created_at_ms: int
-    revision: int = 0
-    """Rises with each edit."""
-
-
-@dataclass(frozen=True, slots=True)
-class SchedulePositionRow(Row):
-    """How far the due times of a schedule are decided."""
-
-    KEY = ("schedule_id",)
-    TABLE = "schedule_positions"
-    schedule_id: int
-    cursor_ms: int
-    last_run: int
-    """The number of its newest run."""
-
-
-@dataclass(frozen=True, slots=True)
-class ScheduleRunRow(Row):
-    """A run of a schedule, or due times that were not run."""
-
-    KEY = ("schedule_id", "run")
-    TABLE = "schedule_runs"
-    schedule_id: int
-    run: int
-    due_ms: int
-    cause: str
-    """cron, catch-up or operator."""
-    state: str
-    """queued, running, retrying, done, failed, timed-out, interrupted or skipped."""
-    attempt: int
-    started_at_ms: int | None
-    ended_at_ms: int | None
-    retry_at_ms: int | None
-    """When the next attempt begins."""
-    operation: int
-    """Of the latest attempt; 0: none."""
-    output: str
-    """What it said, as far as it is kept."""
-    failure: str
-    """Why it failed, or was skipped; empty where it did not."""
-    count: int
-    """Of due times that it stands for."""
 
 
 @dataclass(frozen=True, slots=True)

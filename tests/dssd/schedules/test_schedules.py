@@ -14,7 +14,7 @@ from dssd.operations.changes import (
     RunTask,
     Undo,
 )
-from dssd.store.rows import ScheduleRunRow
+from dssd.store.schedule_rows import ScheduleRunRow
 from support.played_schedules import HOUR_MS, SUNDAY_NOON_MS, ScheduledWorks
 
 
