@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dss_core import arrow_layout
-from dss_core.arrow_routing import hashes_of, partitions_of
+from dss_core.arrow_routing import hashes_or_null, partitions_of
 from dss_core.columns import Columns
 from dss_core.filters import check_subject
 from dss_core.limits import SUBJECT_BYTES_SHARED_MAX
-from dss_core.routing import Router, key_hash
+from dss_core.routing import Router
 from dss_core.rows_layout import Headers
 
 Indexed = tuple[list[str], pa.UInt16Array]
@@ -75,9 +75,7 @@ def _hashes(columns: Columns, key: pa.BinaryArray) -> pa.UInt64Array:
     if key.null_count == len(key):
         return pa.nulls(len(key), pa.uint64())
     keys = columns.keys if isinstance(columns.keys, list) else key.to_pylist()
-    if key.null_count == 0:
-        return hashes_of(keys)
-    return pa.array([None if one is None else key_hash(one) for one in keys], pa.uint64())
+    return hashes_or_null(keys)
 
 
 def _headers(headers: "Sequence[Headers | None] | pa.Array | None", records: int) -> pa.Array:

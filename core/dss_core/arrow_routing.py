@@ -10,12 +10,13 @@ from collections.abc import Sequence
 from functools import lru_cache
 from itertools import repeat
 from sys import byteorder
+from typing import cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from xxhash import xxh64_digest
 
-from dss_core.routing import HASH_SEED, Router
+from dss_core.routing import HASH_SEED, Router, key_hash
 
 
 def hashes_of(keys: Sequence[bytes]) -> pa.UInt64Array:
@@ -24,6 +25,13 @@ def hashes_of(keys: Sequence[bytes]) -> pa.UInt64Array:
     if byteorder == "little":  # digests are big endian
         hashes.byteswap()
     return pa.Array.from_buffers(pa.uint64(), len(keys), [None, pa.py_buffer(hashes)])
+
+
+def hashes_or_null(keys: Sequence[bytes | None]) -> pa.UInt64Array:
+    """`key_hash` of keys; null where there is none."""
+    if None not in keys:
+        return hashes_of(cast("Sequence[bytes]", keys))
+    return pa.array([None if key is None else key_hash(key) for key in keys], pa.uint64())
 
 
 def partitions_of(

@@ -27,6 +27,9 @@ SCHEMA = pa.schema(
         pa.field("append_time_us", pa.int64()),
     ]
 )
+KEY_HASH = pa.field("key_hash", pa.uint64())
+"""A further column for who routes records."""
+
 _VALUES_SCHEMA = pa.schema([SCHEMA.field(name) for name in _VALUES])
 
 
@@ -50,7 +53,10 @@ def values_of_batch(batch: pa.RecordBatch, names: tuple[str, ...]) -> pa.RecordB
 
 
 def table_of(
-    summaries: Sequence[Summary], values: Iterable[pa.RecordBatch], kept: list[Range] | None
+    summaries: Sequence[Summary],
+    values: Iterable[pa.RecordBatch],
+    key_hashes: Sequence[pa.UInt64Array] | None,
+    kept: list[Range] | None,
 ) -> pa.Table:
     """The table of consecutive frames; ``kept`` are the rows to keep, None for all."""
     table = pa.Table.from_batches(values, schema=_VALUES_SCHEMA)
@@ -58,6 +64,8 @@ def table_of(
     times = [_append_times(time_us, records) for *_, records, _, time_us in summaries]
     table = table.add_column(0, SCHEMA.field("offset"), pa.chunked_array(offsets, pa.uint64()))
     table = table.append_column(SCHEMA.field("append_time_us"), pa.chunked_array(times, pa.int64()))
+    if key_hashes is not None:
+        table = table.append_column(KEY_HASH, pa.chunked_array(key_hashes, pa.uint64()))
     if kept is None:
         return table
     slices = [table.slice(start, end - start) for start, end in kept]

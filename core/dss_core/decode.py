@@ -53,6 +53,12 @@ class _RowsPart:
 
         return arrow_tables.values_of_rows(self._read())
 
+    def key_hashes(self) -> "pa.UInt64Array":
+        """The routing hashes of the keys."""
+        from dss_core.arrow_routing import hashes_or_null
+
+        return hashes_or_null(self._read().keys)
+
     def _read(self) -> RowColumns:
         if self._columns is None:
             self._columns = rows_layout.read(self._frames, self._summaries)
@@ -84,6 +90,10 @@ class _ArrowPart:
         from dss_core import arrow_tables
 
         return arrow_tables.values_of_batch(self._read(), self._names)
+
+    def key_hashes(self) -> "pa.UInt64Array":
+        """The routing hashes of the keys."""
+        return self._read().column("key_hash")
 
     def _read(self) -> "pa.RecordBatch":
         if self._batch is None:
@@ -192,10 +202,11 @@ class DecodedBatch:
             self._cached[name] = column
         return column
 
-    def to_arrow(self) -> "pa.Table":
+    def to_arrow(self, *, key_hashes: bool = False) -> "pa.Table":
         """The records as a table, without copying payloads that came in the arrow layout.
 
-        Columns: offset, subject, key, payload, headers, timestamp_us, append_time_us.
+        Columns: offset, subject, key, payload, headers, timestamp_us, append_time_us; with
+        ``key_hashes`` also key_hash, by which records are routed.
 
         Raises:
             FrameCorrupt: a frame cannot be read.
@@ -203,7 +214,8 @@ class DecodedBatch:
         from dss_core import arrow_tables
 
         values = [part.values() for part in self._parts]
-        return arrow_tables.table_of(self._summaries, values, self._kept)
+        hashes = [part.key_hashes() for part in self._parts] if key_hashes else None
+        return arrow_tables.table_of(self._summaries, values, hashes, self._kept)
 
 
 def _parts(frames: bytes, summaries: list[Summary]) -> "list[_RowsPart | _ArrowPart]":

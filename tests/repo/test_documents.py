@@ -22,7 +22,8 @@ PAGES = sorted(
 )
 
 FOLDERS = (
-    "bench", "cli", "client", "core", "daemon", "docs", "examples", "proto", "scripts", "sim",
+    "bench", "bulk", "cli", "client", "core", "daemon", "docs", "examples", "proto", "scripts",
+    "sim",
     "tests",
 )  # fmt: skip
 PACKAGES = {

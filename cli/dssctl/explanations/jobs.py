@@ -29,4 +29,12 @@ JOBS = {
         A driver that commits another number has the manifest of another job.""",
     "DSS7013": """The job has failed or was cancelled. What it had published by then stays
         published, chunk by chunk; the rest was not.""",
+    "DSS7014": """A folder of exports belongs to one topic, and each run adds a part of it, so that
+        nothing is there twice. This folder says that it holds something else, or another export
+        published meanwhile. Nothing of it was changed.""",
+    "DSS7015": """A backfill looks at all of its files before anything is published: they are to
+        be readable, to have the columns that were named, and all the same types. One is not so.""",
+    "DSS7016": """A row makes no record where its key is missing though one is needed, its subject
+        breaks a rule, or it is too large. Without a side file for such rows the job ends at the
+        first chunk that has one, and nothing of this chunk is published.""",
 }

@@ -147,3 +147,36 @@ class JobNotDone(DssError):
     hint = "See what it did: dssctl jobs describe {job}"
     grpc_status = "ABORTED"
     exit_code = ExitCode.FAILED
+
+
+@registered
+class ExportBroken(DssError):
+    """Raised by a driver. Fields: folder, reason."""
+
+    code = "DSS7014"
+    sentence = "{folder} cannot be exported to: {reason}."
+    hint = "Export to a folder of its own, one for each topic."
+    grpc_status = "FAILED_PRECONDITION"
+    exit_code = ExitCode.CONFLICT
+
+
+@registered
+class InputRefused(DssError):
+    """A file of a backfill is not what it should be. Fields: file, reason."""
+
+    code = "DSS7015"
+    sentence = "The file {file} cannot be backfilled: {reason}."
+    hint = "Nothing was published. Look at its columns with --dry-run."
+    grpc_status = "INVALID_ARGUMENT"
+    exit_code = ExitCode.USAGE
+
+
+@registered
+class RowsRefused(DssError):
+    """Rows of a backfill make no records. Fields: rows, file, row, reason."""
+
+    code = "DSS7016"
+    sentence = "{rows} rows make no records; the first is row {row} of {file}: {reason}."
+    hint = "Mend the input, or let such rows go to a side file: --rejects FILE"
+    grpc_status = "INVALID_ARGUMENT"
+    exit_code = ExitCode.FAILED

@@ -1,0 +1,208 @@
+"""Exports: records as Parquet files by date and hour, which a reader sees a whole run at a time.
+
+::
+
+    TARGET/
+      _dss_export.json                     what was exported: the runs, and where each stream ended
+      run=000001/                          appears at once, by one rename
+        date=2026-11-22/hour=05/
+          part-00000012-0.parquet          chunk 12; its records of this hour, in their order
+      .run=000002.export-9/                being written; readers pass over names with a dot
+
+Date and hour are of the time of appending, in UTC. Columns: stream, offset, subject, key, payload,
+headers, time, append_time.
+
+Invariant: what stands below ``run=`` never changes. A driver that is replaced writes each file
+anew under the same name, and the rename comes last, so a run is there whole or not at all.
+"""
+
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from dss_bulk.limits import EXPORT_ROWS_PER_GROUP
+from dss_core.errors import ExportBroken
+
+MANIFEST = "_dss_export.json"
+HEADERS = pa.list_(
+    pa.struct([pa.field("name", pa.utf8(), nullable=False), pa.field("value", pa.binary())])
+)
+"""A list rather than a map: names may be repeated, which maps of other readers forbid."""
+
+_TIME = pa.timestamp("us", tz="UTC")
+SCHEMA = pa.schema(
+    [
+        pa.field("stream", pa.utf8(), nullable=False),
+        pa.field("offset", pa.int64(), nullable=False),
+        pa.field("subject", pa.utf8(), nullable=False),
+        pa.field("key", pa.binary()),
+        pa.field("payload", pa.binary(), nullable=False),
+        pa.field("headers", HEADERS, nullable=False),
+        pa.field("time", _TIME, nullable=False),
+        pa.field("append_time", _TIME, nullable=False),
+    ]
+)
+_HOUR_US = 3_600_000_000
+_FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ExportState:
+    """What a target folder holds."""
+
+    topic: str
+    topic_id: int
+    runs: int
+    ends: Mapping[str, int]
+    """By stream: the offset after the last that was exported."""
+
+
+def exported(table: pa.Table, stream: str) -> pa.Table:
+    """The records of a stream as rows of a file."""
+    records = table.num_rows
+    columns = [
+        pa.repeat(pa.scalar(stream), records),
+        table["offset"].cast(pa.int64()),
+        table["subject"],
+        table["key"],
+        table["payload"],
+        _header_lists(table["headers"]),
+        table["timestamp_us"].cast(_TIME),
+        table["append_time_us"].cast(_TIME),
+    ]
+    return pa.Table.from_arrays(columns, schema=SCHEMA)
+
+
+def _header_lists(headers: pa.ChunkedArray) -> pa.ChunkedArray:
+    chunks = []
+    for chunk in headers.chunks:
+        whole = pa.concat_arrays([chunk])
+        pairs = [whole.keys, whole.items]
+        entries = pa.StructArray.from_arrays(pairs, fields=list(HEADERS.value_type))
+        chunks.append(pa.ListArray.from_arrays(whole.offsets, entries, type=HEADERS))
+    return pa.chunked_array(chunks, HEADERS)
+
+
+def by_hour(table: pa.Table) -> Iterator[tuple[str, pa.Table]]:
+    """Rows by the folder they belong to, ``date=…/hour=…``, each hour's in their order."""
+    hours = pc.divide(table["append_time"].cast(pa.int64()), _HOUR_US)
+    for hour in sorted(pc.unique(hours).to_pylist()):
+        when = datetime.fromtimestamp(hour * 3_600, UTC)
+        folder = f"date={when:%Y-%m-%d}/hour={when:%H}"
+        yield folder, table.filter(pc.equal(hours, hour))
+
+
+class ExportRun:
+    """One run of one job into a folder."""
+
+    def __init__(self, target: Path, topic: str, topic_id: int, job: str) -> None:
+        self._target = target
+        self._topic, self._topic_id = topic, topic_id
+        state = state_of(target)
+        if state is not None and (state.topic, state.topic_id) != (topic, topic_id):
+            raise ExportBroken(
+                folder=target, reason=f"it holds topic {state.topic} (id {state.topic_id})"
+            )
+        self._before = state
+        self.number = 1 if state is None else state.runs + 1
+        self.folder = target / f"run={self.number:06d}"
+        self._unfinished = target / f".{self.folder.name}.{job}"
+
+    def write_chunk(self, chunk: int, parts: Iterator[tuple[str, pa.Table]]) -> int:
+        """Write the rows of a chunk, given by stream; how many there were.
+
+        Raises:
+            OSError: they cannot be written.
+        """
+        tables = [exported(table, stream) for stream, table in parts if table.num_rows]
+        if not tables:
+            return 0
+        whole = pa.concat_tables(tables)
+        for folder, rows in by_hour(whole):
+            self._write(self._unfinished / folder / f"part-{chunk:08d}.parquet", rows)
+        return int(whole.num_rows)
+
+    def publish(self, ends: Mapping[str, int]) -> None:
+        """Make the run readable, and note where the next one begins.
+
+        Repeated after a kill in its middle it goes on where it was.
+
+        Raises:
+            ExportBroken: another export was quicker.
+            OSError: the folder cannot be changed.
+        """
+        if self._unfinished.exists():
+            if self.folder.exists():
+                reason = f"another export has published {self.folder.name} meanwhile"
+                raise ExportBroken(folder=self._target, reason=reason)
+            _sync_tree(self._unfinished)
+            self._unfinished.rename(self.folder)
+        self._note(ends)
+
+    def discard(self) -> None:
+        """Remove what was written and not published."""
+        shutil.rmtree(self._unfinished, ignore_errors=True)
+
+    def _write(self, path: Path, rows: pa.Table) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = path.with_suffix(".part")
+        pq.write_table(rows, unfinished, compression="zstd", row_group_size=EXPORT_ROWS_PER_GROUP)
+        unfinished.rename(path)
+
+    def _note(self, ends: Mapping[str, int]) -> None:
+        before = {} if self._before is None else dict(self._before.ends)
+        said = {
+            "format": _FORMAT,
+            "topic": self._topic,
+            "topic_id": self._topic_id,
+            "runs": self.number if self.folder.exists() else self.number - 1,
+            "ends": {**before, **ends},
+        }
+        unfinished = self._target / f".{MANIFEST}"
+        self._target.mkdir(parents=True, exist_ok=True)
+        with unfinished.open("w") as file:
+            json.dump(said, file, indent=1)
+            file.flush()
+            os.fsync(file.fileno())
+        unfinished.rename(self._target / MANIFEST)
+        _sync(self._target)
+
+
+def state_of(target: Path) -> ExportState | None:
+    """What a folder says of itself; None where nothing was exported to it.
+
+    Raises:
+        ExportBroken: it holds something else.
+    """
+    path = target / MANIFEST
+    try:
+        said = json.loads(path.read_text())
+        if said["format"] != _FORMAT:
+            raise ExportBroken(folder=target, reason=f"its format is {said['format']}")
+        return ExportState(said["topic"], said["topic_id"], said["runs"], said["ends"])
+    except FileNotFoundError:
+        return None
+    except (ValueError, KeyError, TypeError) as error:
+        raise ExportBroken(folder=target, reason=f"{MANIFEST} cannot be read") from error
+
+
+def _sync_tree(folder: Path) -> None:
+    for path in folder.rglob("*"):
+        _sync(path)
+    _sync(folder)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

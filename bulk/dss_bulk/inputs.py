@@ -1,0 +1,190 @@
+"""The files of a backfill: Parquet, CSV and JSON lines as one sequence of rows.
+
+Their order is their own, file after file, or that of the order columns; chunks are runs of it, so
+what a chunk holds follows from the files alone. Sizes and times of the files are kept in the
+manifest and looked at again, because a file that changed would shift every row behind.
+
+Invariant: all files have the same columns of the same types; a row is named by file and number.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple, Self, TypeVar
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.json
+import pyarrow.parquet as pq
+
+from dss_bulk.limits import BACKFILL_ROWS_PER_BATCH
+from dss_bulk.rows import RowRule
+from dss_core.errors import InputRefused
+
+FORMATS = {
+    ".parquet": "parquet",
+    ".csv": "csv",
+    ".jsonl": "json",
+    ".ndjson": "json",
+    ".json": "json",
+}
+"""By the end of a file's name."""
+
+Read = TypeVar("Read")
+
+
+class InputFile(NamedTuple):
+    """A file as it was when the job was planned."""
+
+    path: str
+    bytes: int
+    modified_ns: int
+    rows: int
+
+
+class Inputs:
+    """The files of a backfill as one sequence of rows, counted from 0."""
+
+    def __init__(self, files: Sequence[InputFile], rule: RowRule) -> None:
+        self.files = tuple(files)
+        self._rule = rule
+        self._sorted: pa.Table | None = None
+        self._last: tuple[int, pa.Table] | None = None
+        """The file that was read last: chunk after chunk takes its rows from it."""
+
+    @classmethod
+    def looked_at(cls, paths: Sequence[Path], rule: RowRule) -> Self:
+        """Look at every file.
+
+        Raises:
+            InputRefused: one cannot be read, has other columns or types than the first, or lacks
+                a column that is named.
+        """
+        files: list[InputFile] = []
+        schema: pa.Schema | None = None
+        for path in paths:
+            own, rows = _schema_and_rows(path)
+            _require_columns(path, own, rule)
+            if schema is not None and not own.equals(schema):
+                raise InputRefused(file=path, reason=_difference(schema, own))
+            schema = own
+            stat = path.stat()
+            files.append(InputFile(str(path.resolve()), stat.st_size, stat.st_mtime_ns, rows))
+        return cls(files, rule)
+
+    @property
+    def rows(self) -> int:
+        """Of all files."""
+        return sum(file.rows for file in self.files)
+
+    def require_unchanged(self) -> None:
+        """Make sure that the rows are those of the plan.
+
+        Raises:
+            InputRefused: a file was changed, or is gone.
+        """
+        for file in self.files:
+            try:
+                stat = Path(file.path).stat()
+            except OSError as error:
+                raise InputRefused(file=file.path, reason=error.strerror) from error
+            if (stat.st_size, stat.st_mtime_ns) != (file.bytes, file.modified_ns):
+                raise InputRefused(file=file.path, reason="it was changed since the job was made")
+
+    def batches(self, start: int, end: int) -> Iterator[pa.Table]:
+        """Rows of the one order, with the columns ``__file`` and ``__row`` that say whence.
+
+        Raises:
+            InputRefused: a file cannot be read.
+        """
+        if self._rule.order:
+            if self._sorted is None:
+                self._sorted = self._in_order()
+            yield from _cut(self._sorted.slice(start, end - start))
+            return
+        first = 0
+        for number, file in enumerate(self.files):
+            low, high = max(start, first), min(end, first + file.rows)
+            if low < high:
+                yield from _cut(self._read(number).slice(low - first, high - low))
+            first += file.rows
+
+    def _in_order(self) -> pa.Table:
+        whole = pa.concat_tables([self._read(number) for number in range(len(self.files))])
+        keys = [(name, "ascending") for name in (*self._rule.order, "__file", "__row")]
+        return whole.sort_by(keys)
+
+    def _read(self, number: int) -> pa.Table:
+        if self._last is not None and self._last[0] == number:
+            return self._last[1]
+        path = Path(self.files[number].path)
+        table = _reading(path, _read_whole)
+        if table.num_rows != self.files[number].rows:
+            raise InputRefused(file=path, reason="it has other rows than when the job was made")
+        rows = pa.array(range(table.num_rows), pa.int64())
+        files = pa.repeat(pa.scalar(number, pa.int32()), table.num_rows)
+        table = table.append_column("__file", files).append_column("__row", rows)
+        self._last = (number, table)
+        return table
+
+
+def _schema_and_rows(path: Path) -> tuple[pa.Schema, int]:
+    if _format(path) == "parquet":
+        return _reading(path, _parquet_head)
+    table = _reading(path, _read_whole)
+    return table.schema, table.num_rows
+
+
+def _parquet_head(path: Path) -> tuple[pa.Schema, int]:
+    with pq.ParquetFile(path) as file:
+        return file.schema_arrow.remove_metadata(), file.metadata.num_rows
+
+
+def _read_whole(path: Path) -> pa.Table:
+    match _format(path):
+        case "parquet":
+            return pq.read_table(path, partitioning=None).replace_schema_metadata()
+        case "csv":
+            return pa.csv.read_csv(path)
+        case _:
+            return pa.json.read_json(path)
+
+
+def _reading(path: Path, read: Callable[[Path], Read]) -> Read:
+    try:
+        return read(path)
+    except OSError as error:
+        raise InputRefused(file=path, reason=error.strerror or str(error)) from error
+    except (pa.ArrowException, ValueError) as error:
+        reason = str(error).splitlines()[0]
+        raise InputRefused(file=path, reason=f"it cannot be read ({reason})") from error
+
+
+def _format(path: Path) -> str:
+    found = FORMATS.get(path.suffix.lower())
+    if found is None:
+        names = ", ".join(FORMATS)
+        raise InputRefused(file=path, reason=f"its name ends with none of {names}")
+    return found
+
+
+def _require_columns(path: Path, schema: pa.Schema, rule: RowRule) -> None:
+    for name in rule.columns:
+        if name not in schema.names:
+            raise InputRefused(
+                file=path, reason=f"it has no column {name}, but {', '.join(schema.names)}"
+            )
+
+
+def _difference(first: pa.Schema, other: pa.Schema) -> str:
+    for name in first.names:
+        if name not in other.names:
+            return f"it has no column {name}, which the first file has"
+        if first.field(name).type != other.field(name).type:
+            return f"{name} is {other.field(name).type}, and {first.field(name).type} in the first"
+    more = next((name for name in other.names if name not in first.names), None)
+    return "its columns are in another order" if more is None else f"the first file has no {more}"
+
+
+def _cut(table: pa.Table) -> Iterator[pa.Table]:
+    for at in range(0, table.num_rows, BACKFILL_ROWS_PER_BATCH):
+        yield table.slice(at, BACKFILL_ROWS_PER_BATCH)

@@ -1,0 +1,17 @@
+"""Every bound of the drivers of bulk jobs, with its unit last and its reason."""
+
+STAGED_BATCH_BYTES = 32 << 20
+"""Records gathered before they are routed and written: each partition gets frames of the usual
+size, and memory stays flat however large the chunk is."""
+
+EXPORT_ROWS_PER_GROUP = 131_072
+"""Rows of a row group of Parquet: readers prune by them, and larger ones compress little better."""
+
+BACKFILL_ROWS_PER_BATCH = 65_536
+"""Rows read and made into records at once."""
+
+REJECTS_MAX = 100_000
+"""Rejected rows of one job; a job with more of them has the wrong options."""
+
+AUDIT_EXAMPLES_MAX = 20
+"""Of each kind of finding; the rest is counted."""

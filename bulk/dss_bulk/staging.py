@@ -1,0 +1,99 @@
+"""Tables of records as staged files: routed, in the order of each key, cut into frames.
+
+Invariant: of each partition the records keep the order in which they were added, so the order of
+each key too. What is written follows from what is added alone: keyless records go round-robin from
+the number of the chunk, so a chunk that is staged again gives the same records at the same places.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import pyarrow as pa
+
+from dss_bulk.limits import STAGED_BATCH_BYTES
+from dss_bulk.tables import columns_of
+from dss_core.build import partition_columns
+from dss_core.routing import Router
+from dss_core.staged import StagedFile, StagedFor, StagedWriter
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """How the topic that is written is routed."""
+
+    router: Router
+    partitions: int
+    factor: int
+
+
+class Staging:
+    """One staged file of a chunk. Leaving its context by an error removes what was written."""
+
+    def __init__(self, directory: Path, staged_for: StagedFor, target: Target) -> None:
+        self._writer = StagedWriter(directory, staged_for)
+        self._target = target
+        self._gathered: list[pa.Table] = []
+        self._gathered_bytes = 0
+        self._keyless = staged_for.chunk
+
+    def __enter__(self) -> Self:
+        """The staging."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Remove the file unless it was finished."""
+        self._writer.discard()
+
+    @property
+    def records(self) -> int:
+        """How many records were added."""
+        return self._writer.records + sum(int(table.num_rows) for table in self._gathered)
+
+    def add(self, table: pa.Table) -> None:
+        """Take records in; they go behind those that were added before.
+
+        Raises:
+            RecordTooLarge, IllegalSubject, IllegalArgument: a record breaks a rule.
+        """
+        if not table.num_rows:
+            return
+        self._gathered.append(table)
+        self._gathered_bytes += table.nbytes
+        if self._gathered_bytes >= STAGED_BATCH_BYTES:
+            self._write()
+
+    def finish(self) -> StagedFile | None:
+        """Write the rest and give the file its name; None where there was no record.
+
+        Raises:
+            RecordTooLarge, IllegalSubject, IllegalArgument: a record breaks a rule.
+        """
+        self._write()
+        if not self._writer.records:
+            return None
+        return self._writer.finish()
+
+    def _write(self) -> None:
+        if not self._gathered:
+            return
+        table = pa.concat_tables(self._gathered).unify_dictionaries().combine_chunks()
+        self._gathered, self._gathered_bytes = [], 0
+        columns = columns_of(table)
+        target = self._target
+        routed = partition_columns(
+            columns,
+            target.router,
+            target.partitions,
+            target.factor,
+            keyless_start=self._keyless,
+        )
+        self._keyless += table["key"].null_count
+        for partition, own in routed.items():
+            self._writer.add(own, partition)

@@ -1,0 +1,93 @@
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+
+from dss_bulk.inputs import Inputs
+from dss_bulk.rows import RowRule
+from dss_core.errors import InputRefused
+
+RULE = RowRule("t", "k")
+
+
+def parquet(path: Path, **columns: object) -> Path:
+    pq.write_table(pa.table(columns), path)
+    return path
+
+
+def values(inputs: Inputs, start: int, end: int, column: str = "k") -> list[object]:
+    return [value for table in inputs.batches(start, end) for value in table[column].to_pylist()]
+
+
+def test_rows_of_all_files_are_one_sequence(tmp_path: Path) -> None:
+    one = parquet(tmp_path / "1.parquet", k=["a", "b", "c"])
+    two = parquet(tmp_path / "2.parquet", k=["d", "e"])
+    inputs = Inputs.looked_at([one, two], RULE)
+    assert inputs.rows == 5
+    assert values(inputs, 0, 5) == ["a", "b", "c", "d", "e"]
+    assert values(inputs, 2, 4) == ["c", "d"]
+    assert values(inputs, 2, 4, "__file") == [0, 1]
+    assert values(inputs, 2, 4, "__row") == [2, 0]
+    assert values(inputs, 5, 5) == []
+
+
+def test_order_columns_sort_over_all_files_and_ties_keep_their_places(tmp_path: Path) -> None:
+    one = parquet(tmp_path / "1.parquet", k=["a", "b"], at=[2, 1])
+    two = parquet(tmp_path / "2.parquet", k=["c", "d"], at=[1, 0])
+    inputs = Inputs.looked_at([one, two], RowRule("t", "k", order=("at",)))
+    assert values(inputs, 0, 4) == ["d", "b", "c", "a"]
+    assert values(inputs, 1, 3) == ["b", "c"]
+
+
+@pytest.mark.parametrize("name", ["x.csv", "x.jsonl"])
+def test_csv_and_json_lines_are_read_alike(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.write_text("k,n\na,1\nb,2\n" if name == "x.csv" else '{"k":"a","n":1}\n{"k":"b","n":2}\n')
+    inputs = Inputs.looked_at([path], RULE)
+    assert values(inputs, 0, 2) == ["a", "b"]
+    assert values(inputs, 0, 2, "n") == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        ({"k": ["a"], "n": [1.5]}, "n is double, and int64 in the first"),
+        ({"k": ["a"]}, "it has no column n"),
+        ({"k": ["a"], "n": [1], "m": [1]}, "the first file has no m"),
+        ({"n": [1], "k": ["a"]}, "another order"),
+    ],
+)
+def test_files_with_other_columns_than_the_first_are_refused(
+    tmp_path: Path, other: dict[str, object], said: str
+) -> None:
+    one = parquet(tmp_path / "1.parquet", k=["a"], n=[1])
+    two = parquet(tmp_path / "2.parquet", **other)
+    with pytest.raises(InputRefused, match=said):
+        Inputs.looked_at([one, two], RULE)
+
+
+def test_a_column_that_is_not_there_is_told_with_those_that_are(tmp_path: Path) -> None:
+    with pytest.raises(InputRefused, match="no column k, but a, b"):
+        Inputs.looked_at([parquet(tmp_path / "1.parquet", a=[1], b=[2])], RULE)
+
+
+@pytest.mark.parametrize("name", ["broken.parquet", "absent.parquet", "x.txt"])
+def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path, name: str) -> None:
+    if name == "broken.parquet":
+        (tmp_path / name).write_bytes(b"PAR1 not really")
+    with pytest.raises(InputRefused, match=name):
+        Inputs.looked_at([tmp_path / name], RULE)
+
+
+def test_a_file_that_changed_since_the_plan_is_refused(tmp_path: Path) -> None:
+    path = parquet(tmp_path / "1.parquet", k=["a"])
+    inputs = Inputs(Inputs.looked_at([path], RULE).files, RULE)
+    inputs.require_unchanged()
+    parquet(path, k=["a", "b"])
+    with pytest.raises(InputRefused, match="changed"):
+        inputs.require_unchanged()
+    path.unlink()
+    with pytest.raises(InputRefused):
+        inputs.require_unchanged()

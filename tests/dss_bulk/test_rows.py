@@ -1,0 +1,79 @@
+import json
+from datetime import UTC, date, datetime
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+
+from dss_bulk.rows import Reject, RowRule, records_of
+from dss_core.errors import IllegalArgument
+from dss_core.limits import RECORD_BYTES_MAX
+from dss_core.routing import key_hash
+
+FILES = ["/in/a.parquet"]
+NOW_US = 5
+
+
+def rows_of(**columns: object) -> pa.Table:
+    table = pa.table(columns)
+    count = table.num_rows
+    table = table.append_column("__file", pa.array([0] * count, pa.int32()))
+    return table.append_column("__row", pa.array(range(count), pa.int64()))
+
+
+def test_a_row_becomes_a_record_with_key_subject_time_and_all_columns_as_json() -> None:
+    rows = rows_of(
+        origin=["EWR", "JFK"],
+        tail=["N1", None],
+        at=[datetime(2013, 1, 1, 5, tzinfo=UTC), None],
+        delay=[2.5, None],
+    )
+    rule = RowRule("flights", "tail", "keyless", "flights/{origin}", "at")
+    made = records_of(rows, FILES, rule, NOW_US)
+    assert made.rejects == []
+    table = made.records
+    assert table["subject"].to_pylist() == ["flights/EWR", "flights/JFK"]
+    assert table["key"].to_pylist() == [b"N1", None]
+    assert table["key_hash"].to_pylist() == [key_hash(b"N1"), None]
+    assert table["timestamp_us"].to_pylist() == [1_357_016_400_000_000, NOW_US]
+    first = json.loads(table["payload"].to_pylist()[0])
+    assert first == {"origin": "EWR", "tail": "N1", "at": "2013-01-01T05:00:00+00:00", "delay": 2.5}
+
+
+def test_one_column_may_be_the_payload_and_subjects_may_be_the_topics_name() -> None:
+    made = records_of(rows_of(body=["x", None]), FILES, RowRule("t", payload="body"), NOW_US)
+    assert made.records["payload"].to_pylist() == [b"x", b""]
+    assert made.records["subject"].to_pylist() == ["t", "t"]
+    assert made.records["key"].null_count == 2
+
+
+def test_values_that_json_does_not_know_have_a_text() -> None:
+    rows = rows_of(day=[date(2013, 1, 2)], price=[Decimal("1.50")], raw=[b"\xff"])
+    (payload,) = records_of(rows, FILES, RowRule("t"), NOW_US).records["payload"].to_pylist()
+    assert json.loads(payload) == {"day": "2013-01-02", "price": "1.50", "raw": "ff"}
+
+
+def test_a_row_that_makes_no_record_is_rejected_with_its_number_and_its_reason() -> None:
+    rows = rows_of(
+        key=["a", None, "b", "c"],
+        where=["x", "x", "+", "y"],
+        body=["1", "2", "3", "z" * (RECORD_BYTES_MAX + 1)],
+    )
+    rule = RowRule("t", "key", "refuse", "t/{where}", None, "body")
+    made = records_of(rows, FILES, rule, NOW_US)
+    assert made.records["key"].to_pylist() == [b"a"]
+    assert [reject.row for reject in made.rejects] == [1, 2, 3]
+    assert made.rejects[0] == Reject(FILES[0], 1, "its key key is null")
+    assert "wildcard" in made.rejects[1].reason
+    assert "bytes" in made.rejects[2].reason
+
+
+def test_a_time_column_of_text_is_refused() -> None:
+    with pytest.raises(IllegalArgument, match="time column"):
+        records_of(rows_of(at=["yesterday"]), FILES, RowRule("t", time="at"), 0)
+
+
+def test_a_rule_survives_the_manifest() -> None:
+    rule = RowRule("t", "k", "keyless", "t/{a}", "at", "body", ("at", "k"))
+    assert RowRule.from_json(rule.to_json()) == rule
+    assert set(rule.columns) == {"k", "a", "at", "body"}
