@@ -6,7 +6,7 @@ Invariant: an item has the fields that stand here, and no others; a test holds r
 
 from collections.abc import Mapping
 
-from dssctl.fields import daemon, describing, groups, operations, tool, topics
+from dssctl.fields import daemon, describing, groups, operations, schedules, tool, topics
 from dssctl.fields.model import COMPARED_AS, Field, Fields, Type
 
 __all__ = ["COMPARED_AS", "FIELDS_OF_KINDS", "Field", "Fields", "Type", "fields_of"]
@@ -44,6 +44,14 @@ FIELDS_OF_KINDS: Mapping[str, Fields] = {
     "Membership": daemon.MEMBERSHIP,
     "HeldStream": daemon.HELD_STREAM,
     "Waited": daemon.WAITED,
+    "Look": daemon.LOOK,
+    "Schedule": schedules.SCHEDULE,
+    "ScheduleRun": schedules.RUN,
+    "DueTime": schedules.DUE_TIME,
+    "Task": schedules.TASK,
+    "TaskArgument": schedules.TASK_ARGUMENT,
+    "Finding": schedules.FINDING,
+    "Check": schedules.CHECK,
     "Event": daemon.EVENT,
     "EventLine": describing.EVENT_LINE,
     "OperationLine": describing.OPERATION_LINE,

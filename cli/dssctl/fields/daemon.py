@@ -45,6 +45,13 @@ STATUS: Fields = (
     items("peers", "PeerHeld", "A few peers, those that hold most."),
 )
 
+LOOK: Fields = (
+    *(field for field in STATUS if field.name != "groups"),
+    items("groups", "Group", "Those that need a look first."),
+    items("operations", "Operation", "The last ones."),
+    items("events", "Event", "The last ones."),
+)
+
 QUARANTINED_FILE: Fields = (
     text("file", "Where it is now."),
     text("reason", "Why it was set aside."),
