@@ -69,6 +69,7 @@ proto: $(READY) ## regenerate the gRPC stubs
 docs: $(READY) ## write completions and manual pages anew, after a change of a command line
 	$(BIN)/python scripts/gen_completions.py
 	$(BIN)/python scripts/gen_manuals.py
+	$(BIN)/python scripts/gen_schemas.py
 
 bench: $(READY) ## measure against the targets, with baselines, into bench/results.json
 	$(BIN)/python bench/run.py

@@ -58,6 +58,10 @@ class CommandNode:
     parameters: tuple[Parameter, ...]
     children: tuple["CommandNode", ...]
     hidden: bool
+    impact: str
+    """``read``, ``write`` or ``destructive``; of a noun, nothing."""
+    prints: tuple[str, ...]
+    """The kinds of its items, as in JSON."""
 
     @property
     def path(self) -> str:
@@ -87,6 +91,14 @@ def command_tree() -> CommandNode:
     return tree_of(root(), PROGRAM)
 
 
+def command_kinds() -> Iterator[Any]:
+    """The kinds of all that commands print, as their classes name them."""
+    program = root()
+    for noun in (program.get_command(None, name) for name in program.list_commands(None)):
+        for command in getattr(noun, "commands", {"": noun}).values():
+            yield from getattr(command, "kinds", ())
+
+
 def tree_of(
     command: Any,  # noqa: ANN401 -- Typer's private types
     program: str,
@@ -109,6 +121,8 @@ def tree_of(
             for name in names
         ),
         hidden=bool(command.hidden),
+        impact=str(getattr(command, "impact", "")),
+        prints=tuple(dict.fromkeys(kind.name for kind in getattr(command, "kinds", ()))),
     )
 
 

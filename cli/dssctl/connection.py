@@ -6,13 +6,14 @@ nobody listens at may belong to a daemon that is being started, and is tried aga
 gRPC and asyncio are loaded here, when a command really talks to the daemon.
 """
 
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, TypeVar
 
-from dss_core.errors import TimedOut, Unreachable
+from dss_core.errors import DssError, ExitCode, TimedOut, Unreachable
 from dssctl.limits import CONNECT_PAUSE_S
 from dssctl.settings import Settings
+from dssctl.suggesting import suggest
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
@@ -38,12 +39,24 @@ def ask(settings: Settings, question: Callable[["Client"], Awaitable[Answer]]) -
         if reserve is not None:
             # A daemon that was killed leaves its socket there.
             with suppress(Unreachable):
-                async with connect(endpoint=reserve) as client:
+                async with connect(endpoint=reserve) as client, suggestions(settings, client):
                     return await in_time(settings, question(client))
-        async with connected(settings) as client:
+        async with connected(settings) as client, suggestions(settings, client):
             return await _answered(settings, client, question)
 
     return asyncio.run(connected_question())
+
+
+@asynccontextmanager
+async def suggestions(settings: Settings, client: "Client") -> AsyncIterator[None]:
+    """Say of a name that is not there which may have been meant."""
+    try:
+        yield
+    except DssError as failure:
+        if failure.exit_code is ExitCode.NOT_FOUND:
+            with suppress(TimedOut):
+                await in_time(settings, suggest(client, failure))
+        raise
 
 
 def connected(

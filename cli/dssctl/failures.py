@@ -45,8 +45,8 @@ def report(failure: BaseException, settings: Settings) -> None:
     if settings.coloured(sys.stderr):
         label = f"\x1b[1;31m{label}\x1b[0m"
     sys.stderr.write(f"{label} {escaped(condition.message)}\n")
-    if condition.hint_text:
-        sys.stderr.write(f"hint: {escaped(condition.hint_text)}\n")
+    if hint := _hint_of(condition):
+        sys.stderr.write(f"hint: {escaped(hint)}\n")
 
 
 def _is_request_for_help(failure: BaseException) -> bool:
@@ -61,13 +61,18 @@ def _wrong_usage(failure: BaseException) -> DssError:
     return WrongUsage(reason=reason, command=command)
 
 
+def _hint_of(condition: DssError) -> str:
+    """What to do next, after what may have been meant."""
+    return " ".join([*getattr(condition, "__notes__", ()), condition.hint_text]).strip()
+
+
 def _as_json(condition: DssError) -> str:
     document = {
         "apiVersion": API_VERSION,
         "kind": "Error",
         "code": condition.code,
         "message": condition.message,
-        "hint": condition.hint_text,
+        "hint": _hint_of(condition),
         "fields": condition.fields,
         "definite": condition.definite,
     }

@@ -14,7 +14,7 @@ from dss_core.errors import DssError, ExitCode, OutputUnwritable, WrongUsage
 from dssctl.failures import exit_code_for, report
 from dssctl.output.checked import checked_output, give_up
 from dssctl.settings import Settings
-from dssctl.tree import root
+from dssctl.tree import HelpJsonWanted, root
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -43,6 +43,11 @@ def _invoked(arguments: Sequence[str], settings: Settings) -> int:
             returned = context.command.invoke(context)
     except typer.Exit as requested:
         return requested.exit_code
+    except HelpJsonWanted as wanted:
+        from dssctl.help_json import help_json  # it imports every command
+
+        sys.stdout.write(help_json(wanted.words) + "\n")
+        return ExitCode.OK
     except OutputUnwritable:
         raise
     except (DssError, typer.TyperException, KeyboardInterrupt) as failure:

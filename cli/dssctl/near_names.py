@@ -14,4 +14,6 @@ def near_names(name: str, known: Iterable[str]) -> list[str]:
 
     lowered = {each.lower(): each for each in known}
     found = get_close_matches(name.lower(), lowered, NEAR_NAMES_MAX, cutoff=0.6)
+    # Who writes `op` more likely means `ops` than `topics`.
+    found.sort(key=lambda each: not each.startswith(name.lower()))
     return [lowered[each] for each in found]

@@ -77,7 +77,9 @@ class Selection:
         limit = self._limit
         if limit is None or len(found) <= limit:
             return found
-        self._note_left_out(limit, len(found))
+        bounded = self.wanted.at_most is not None and len(items) <= limit + 1
+        there = "there are more" if bounded else f"there are {len(found)}"
+        note(self._settings, f"{limit} are shown, and {there}: --limit {2 * limit} shows more")
         from_end = self._rules.newest_last and self._order is None
         return found[-limit:] if from_end else found[:limit]
 
@@ -88,11 +90,6 @@ class Selection:
         if self._settings.format in {Format.TEMPLATE, Format.NAME}:
             return item
         return only_columns(self.kind, item)
-
-    def _note_left_out(self, limit: int, found: int) -> None:
-        bounded = self.wanted.at_most is not None
-        there = "there are more" if bounded else f"there are {found}"
-        note(self._settings, f"{limit} are shown, and {there}: --limit {2 * limit} shows more")
 
     def _types(self, kind: Kind) -> Mapping[str, FieldType]:
         types = {field.name: COMPARED_AS[field.type] for field in kind.fields

@@ -5,7 +5,7 @@ the table below and imports none of them. Invariant: every command and every nou
 global option, so each may stand anywhere; the last one counts.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from importlib import import_module
 from typing import Any, ClassVar, cast
 
@@ -17,6 +17,7 @@ from dssctl.config import put as put_key
 from dssctl.config.keys import OUTPUTS
 from dssctl.impact import Impact, require_may_change
 from dssctl.limits import CALL_TIMEOUT_S, OPERATION_WAIT_S
+from dssctl.near_names import near_names
 from dssctl.output.model import Kind
 from dssctl.settings import Format, Settings
 
@@ -47,11 +48,22 @@ COMMANDS = {
     "contexts": "Named targets: list, use, add, edit, remove, validate.",
     "config": "What is configured, and where: show, set, unset.",
     "errors": "What an error code means.",
+    "explain": "What the fields of items mean.",
     "completion": "The script with which a shell completes all this.",
     "man": "The manual.",
     "version": "The version of this program.",
 }
 """Every command of the first level, in the order of the help, each in the module of its name."""
+
+
+COMMAND_ALIASES = {
+    **{name.removesuffix("s"): name for name in COMMANDS if name.endswith("s")},
+    "operation": "ops",
+    "operations": "ops",
+}
+"""Words that people try first: nouns in the singular."""
+
+VERB_ALIASES = {"list": "ls", "delete": "rm", "remove": "rm"}
 
 
 def settings_of(context: typer.Context) -> Settings:
@@ -160,10 +172,24 @@ class Noun(TyperGroup):
         attributes["context_settings"] = {**_CONTEXT, **(attributes.get("context_settings") or {})}
         super().__init__(**attributes)
 
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ANN401 -- Typer's private types
+        """Find a verb, by another usual word for it too; where there is none, say which is near."""
+        args = [_meant(args[0], VERB_ALIASES, self.commands, ctx), *args[1:]]
+        return super().resolve_command(ctx, args)
+
     def format_options(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 -- Typer's private types
         """Write verbs, then options, the global ones apart."""
         self.format_commands(ctx, formatter)
         _format_options(self, ctx, formatter)
+
+
+def _meant(word: str, aliases: Mapping[str, str], known: Collection[str], ctx: Any) -> str:  # noqa: ANN401 -- Typer's private types
+    """The command that a word names; aliases are in no help, and no beginning of a word counts."""
+    name = word if word in known else aliases.get(word, word)
+    if name not in known and not word.startswith("-"):
+        near = " or ".join(f"'{each}'" for each in near_names(word, known))
+        ctx.fail(f"No such command '{word}'.{f' Did you mean {near}?' if near else ''}")
+    return name
 
 
 class Root(TyperGroup):
@@ -183,15 +209,8 @@ class Root(TyperGroup):
         return command
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ANN401 -- Typer's private types
-        """Find a command; where there is none, say which one may be meant, topics for topic."""
-        if args[0] not in COMMANDS:
-            from difflib import get_close_matches
-
-            close = get_close_matches(args[0], COMMANDS)
-            close.sort(key=lambda name: not name.startswith(args[0]))
-            near = " or ".join(f"'{name}'" for name in close)
-            meant = f" Did you mean {near}?" if near else ""
-            ctx.fail(f"No such command '{args[0]}'.{meant}")
+        """Find a command, in the singular too; where there is none, say which one is near."""
+        args = [_meant(args[0], COMMAND_ALIASES, COMMANDS, ctx), *args[1:]]
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 -- Typer's private types
@@ -233,6 +252,36 @@ class SettingsOption(TyperOption):
             self._put(ctx.find_root().obj, value)
         except ValueError as problem:
             raise typer.BadParameter(str(problem), ctx=ctx, param=self) from problem
+
+
+class HelpJsonOption(TyperOption):
+    """Tells a program what it stands beside, before anything else is looked at."""
+
+    section = "Global options"
+
+    def __init__(self) -> None:
+        super().__init__(
+            param_decls=["--help-json"],
+            callback=lambda ctx, _option, value: _ask_for_help_json(ctx, value),
+            expose_value=False,
+            is_flag=True,
+            is_eager=True,
+            default=False,
+            help="The command, or all below it, as JSON: options, impact, what it prints.",
+        )
+
+
+def _ask_for_help_json(ctx: Any, wanted: bool) -> None:  # noqa: ANN401 -- Typer's private types
+    if wanted:
+        raise HelpJsonWanted(tuple(ctx.command_path.split()[1:]))
+
+
+class HelpJsonWanted(Exception):
+    """The command line asks for a part of the tree, which is known as a whole above here."""
+
+    def __init__(self, words: tuple[str, ...]) -> None:
+        super().__init__(*words)
+        self.words = words
 
 
 class KeyOption(SettingsOption):
@@ -319,6 +368,7 @@ def _global_options() -> list[Any]:
             multiple=True,
             help="Any key of dssctl config show; repeatable.",
         ),
+        HelpJsonOption(),
     ]
 
 

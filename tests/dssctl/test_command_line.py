@@ -99,16 +99,6 @@ def test_every_code_has_a_paragraph_of_its_own() -> None:
     assert [each for each in paragraphs if each.count(". ") < 1 or not each.endswith(".")] == []
 
 
-@pytest.mark.parametrize(
-    ("written", "meant"),
-    [("topic", "topics"), ("group", "groups"), ("op", "ops"), ("session", "sessions")],
-)
-def test_a_singular_noun_suggests_the_plural(written: str, meant: str, dssctl: Run) -> None:
-    done = dssctl(written, "ls")
-    assert done.returncode == 2
-    assert f"No such command '{written}'. Did you mean '{meant}'" in done.stderr.decode()
-
-
 def test_a_code_that_is_not_there_is_told_so(dssctl: Run) -> None:
     said = dssctl("errors", "explain", "9999").stderr.decode()
     assert "There is no such code: 9999." in said

@@ -11,7 +11,11 @@ REPO = Path(__file__).resolve().parents[2]
 
 @pytest.mark.parametrize(
     ("script", "folder"),
-    [("gen_completions.py", "cli/dssctl/completions"), ("gen_manuals.py", "cli/dssctl/man")],
+    [
+        ("gen_completions.py", "cli/dssctl/completions"),
+        ("gen_manuals.py", "cli/dssctl/man"),
+        ("gen_schemas.py", "cli/dssctl/schemas"),
+    ],
 )
 def test_generated_files_are_fresh(script: str, folder: str, tmp_path: Path) -> None:
     subprocess.run([sys.executable, str(REPO / "scripts" / script), str(tmp_path)], check=True)

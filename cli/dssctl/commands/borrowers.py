@@ -57,18 +57,16 @@ def list_borrowers(
 def describe(context: typer.Context, group: GroupName, borrower: BorrowerName) -> None:
     """Show a member, and the streams that it holds."""
     settings = settings_of(context)
-    description = ask(settings, lambda client: client.groups.describe(group))
-    for item in _members(description):
-        if borrower in {item["borrower_id"], item["client_id"]}:
-            held = [
-                grant_item(grant)
-                for grant in description.grants
-                if grant.client_id == item["client_id"]
-            ]
-            sections = [Section("grants", GROUP_GRANT_KIND)]
-            show_one(settings, MEMBER_KIND, {**item, "grants": held}, sections)
-            return
-    raise BorrowerNotFound(group=group, borrower=borrower)
+
+    async def member(client: "Client") -> Item:
+        description = await client.groups.describe(group)
+        for item in _members(description):
+            if borrower in {item["borrower_id"], item["client_id"]}:
+                held = (each for each in description.grants if each.client_id == item["client_id"])
+                return {**item, "grants": [grant_item(each) for each in held]}
+        raise BorrowerNotFound(group=group, borrower=borrower)
+
+    show_one(settings, MEMBER_KIND, ask(settings, member), [Section("grants", GROUP_GRANT_KIND)])
 
 
 @app.command(cls=Changing)

@@ -115,7 +115,7 @@ def _edit(change: "Callable[[Document], None]") -> None:
         edit_configuration(change)
     except IllegalConfig as refused:
         reason = f"{refused.fields['reason']}."
-        raise WrongUsage(reason=reason, command="dssctl config show -o wide") from refused
+        raise WrongUsage(reason=reason, command="dssctl config") from refused
 
 
 def _parts(context: typer.Context, key: str) -> list[str]:

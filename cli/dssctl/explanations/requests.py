@@ -95,6 +95,9 @@ REQUESTS = {
         config path prints where the file is.""",
     "DSS1125": """A context of that name is there already, and adding never replaces one. Nothing
         was changed. Edit it, remove it, or choose another name.""",
+    "DSS1126": """dssctl explain knows the types of items, as kind in JSON has them, and their
+        fields. What was asked for is neither. Write group, group.lag or lag; without an argument
+        it lists all.""",
     "DSS1141": """A list was asked for with a filter or an order that cannot be read: an unknown
         field, a number or a span that is none, or a comparison of texts. Nothing was listed,
         because a list that leaves out the wrong things misleads. Join conditions by commas and

@@ -28,7 +28,7 @@ _RATES = (
 )
 
 GROUP: Fields = (
-    text("group_id", "Its number, never given again."),
+    number("group_id", "Its number, never given again."),
     text("name", "Its name; unique together with the filter."),
     text("filter", "The subjects that it reads, with + for one level and # for all below."),
     text("kind", "shared, queue, or exclusive: of one session."),

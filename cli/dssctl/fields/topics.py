@@ -17,7 +17,7 @@ from dssctl.fields.model import (
 )
 
 TOPIC: Fields = (
-    text("topic_id", "Its number, never given again."),
+    number("topic_id", "Its number, never given again."),
     text("name", "Its name."),
     number("partitions", "Streams of its newest storage topic."),
     texts("patterns", "The subjects that it owns."),

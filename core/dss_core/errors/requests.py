@@ -382,6 +382,17 @@ class ContextExists(DssError):
 
 
 @registered
+class NothingToExplain(DssError):
+    """Neither a type nor a field. Fields: what, near (a sentence and a blank, or nothing)."""
+
+    code = "DSS1126"
+    sentence = "There is no type and no field {what}."
+    hint = "{near}List them: dssctl explain"
+    grpc_status = "NOT_FOUND"
+    exit_code = ExitCode.USAGE
+
+
+@registered
 class FilterUnreadable(DssError):
     """A filter or an order of a list. Fields: filter, problem, fields (those that there are)."""
 
