@@ -32,9 +32,11 @@ def contents(path: Path) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def stocked(daemon: Daemon) -> Daemon:
-    """A topic with a record, and a group."""
+    """A topic with a record, a group, and a topic that only events still name."""
     ok(daemon.dssctl("topics", "create", "invoices"))
     ok(daemon.dssctl("groups", "create", "billing@invoices/#", "--start", "earliest"))
+    ok(daemon.dssctl("topics", "create", "vanished"))
+    ok(daemon.dssctl("topics", "rm", "vanished", "-y"))
     ok(daemon.dssctl("produce", "invoices", "--key", "KEY-7", stdin=b"PAYLOAD-7\n"))
     return daemon
 
@@ -62,7 +64,9 @@ def test_names_are_taken_out_where_that_is_wanted(stocked: Daemon, tmp_path: Pat
     gather = ("support", "gather", str(path), "--log", str(log), "--hide-names")
     ok(stocked.dssctl(*gather))
     files = contents(path)
-    assert not any("billing" in text or "invoices" in text for text in files.values())
+    for name in ("billing", "invoices", "vanished"):
+        assert not any(name in text for text in files.values())
+    assert "call.done" in files["events.jsonl"]
     group = json.loads(files["groups.jsonl"])
     assert files["logs/dssd.log"] == f"{group['name']}@{group['filter']} moved\n"
 

@@ -30,15 +30,21 @@ class Status(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """What is measured, how its bounds are written, and which way is bad."""
+    """What is measured, how its bounds are written and told, and which way is bad."""
 
     name: str
-    """``records``, ``milliseconds``: the end of a metric's name."""
+    """``records``, ``seconds``: the end of a metric's name, in the unit that Prometheus wants."""
     read: Callable[[str], float]
     shown: Callable[[float], str]
     low_is_bad: bool = False
     tells_bound: bool = True
     """Whether the bound adds anything to the value, for a person."""
+    metric_factor: float = 1.0
+    """From a value to that of the metric."""
+    performance_factor: float = 1.0
+    """The same for Nagios."""
+    performance_unit: str = ""
+    """As Nagios writes it."""
 
 
 def count_of(text: str) -> float:
@@ -81,14 +87,28 @@ def _count_shown(value: float) -> str:
 RECORDS = Unit("records", count_of, _count_shown)
 MEMBERS = Unit("members", count_of, _count_shown, low_is_bad=True)
 STREAMS = Unit("streams", count_of, _count_shown)
-AGE = Unit("milliseconds", span_ms_of, lambda value: text_of_span(int(value)))
+AGE = Unit(
+    "seconds",
+    span_ms_of,
+    lambda value: text_of_span(int(value)),
+    metric_factor=0.001,
+    performance_unit="ms",
+)
 FREE_BYTES = Unit(
-    "bytes",
+    "free_bytes",
     lambda text: float(size_bytes(text)),
     lambda value: bytes_text(int(value)),
     low_is_bad=True,
+    performance_unit="B",
 )
-FREE_SHARE = Unit("share", share_of, lambda value: f"{value * 100:.1f}%", low_is_bad=True)
+FREE_SHARE = Unit(
+    "free_ratio",
+    share_of,
+    lambda value: f"{value * 100:.1f}%",
+    low_is_bad=True,
+    performance_factor=100,
+    performance_unit="%",
+)
 
 
 def presence(shown: str) -> Unit:

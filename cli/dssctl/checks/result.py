@@ -102,7 +102,7 @@ def prometheus(result: Result) -> Iterator[str]:
         yield f"# TYPE {name} gauge"
         for each in _of(name, result):
             label = f'{{of="{_escaped(each.label)}"}}' if each.label else ""
-            yield f"{name}{label} {each.value:g}"
+            yield f"{name}{label} {_digits(each.value * each.bounds.unit.metric_factor)}"
 
 
 def _of(name: str, result: Result) -> Sequence[Measured]:
@@ -118,10 +118,22 @@ def _escaped(label: str) -> str:
 
 
 def _performance(check: str, measured: Measured) -> str:
+    """A value with its bounds: ``3:`` is one below which it is bad."""
     label = (measured.label or check).replace("'", "''").replace("=", "_")
+    unit = measured.bounds.unit
+    behind = ":" if unit.low_is_bad else ""
     bounds = (measured.bounds.warn, measured.bounds.crit)
-    limits = ";".join("" if bound is None else f"{bound:g}" for bound in bounds)
-    return f"'{label}'={measured.value:g};{limits}"
+    limits = ";".join(
+        "" if bound is None else f"{_digits(bound * unit.performance_factor)}{behind}"
+        for bound in bounds
+    )
+    value = _digits(measured.value * unit.performance_factor)
+    return f"'{label}'={value}{unit.performance_unit};{limits}"
+
+
+def _digits(value: float) -> str:
+    """A number without an exponent, and no more digits than it needs."""
+    return f"{value:.6f}".rstrip("0").rstrip(".")
 
 
 def _badness(measured: Measured) -> float:

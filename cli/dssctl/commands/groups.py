@@ -22,7 +22,6 @@ from dssctl.group_questions import (
 )
 from dssctl.listing import list_items, listing
 from dssctl.output import Column, Instant, Item, Kind, Section, show_one
-from dssctl.pages.group_page import group_look, show_group
 from dssctl.quantities import moment_ms
 from dssctl.removal import accepting, showing_removal
 from dssctl.selection import ListRules, Wanted
@@ -182,6 +181,8 @@ def create(
 @app.command(cls=showing(GROUP_KIND))
 def describe(context: typer.Context, group: GroupName) -> None:
     """Show whether a group is healthy, what it is doing, and what to do next."""
+    from dssctl.pages.group_page import group_look, show_group
+
     settings = settings_of(context)
     look = ask(settings, lambda client: group_look(client, group))
     grants = sorted(look.description.grants, key=lambda grant: -grant.lag)

@@ -9,7 +9,6 @@ from dssctl.changing import Changing, carry_out
 from dssctl.connection import ask
 from dssctl.listing import list_items, listing
 from dssctl.output import Column, Instant, Item, Kind
-from dssctl.pages.session_page import session_look, show_session
 from dssctl.selection import ListRules, Wanted
 from dssctl.tree import noun, settings_of, showing
 
@@ -57,6 +56,8 @@ def describe(
     client: Annotated[str, typer.Argument(metavar="CLIENT", help="The id of its client.")],
 ) -> None:
     """Show whether a session is healthy, of which groups it is a member, what it holds."""
+    from dssctl.pages.session_page import session_look, show_session
+
     settings = settings_of(context)
     look = ask(settings, lambda connected: session_look(connected, client))
     show_session(settings, SESSION_KIND, session_item(look.session), look)

@@ -13,7 +13,6 @@ from dssctl.connection import ask
 from dssctl.listing import list_items, listing
 from dssctl.output import Column, Instant, Item, Kind, Section, show_one
 from dssctl.output.model import size
-from dssctl.pages.topic_page import show_topic, topic_look
 from dssctl.quantities import size_bytes
 from dssctl.removal import accepting, showing_removal
 from dssctl.selection import ListRules, Wanted
@@ -129,6 +128,8 @@ def create(
 @app.command(cls=showing(TOPIC_KIND))
 def describe(context: typer.Context, name: TopicName) -> None:
     """Show whether a topic is healthy, who reads it, and what it keeps."""
+    from dssctl.pages.topic_page import show_topic, topic_look
+
     settings = settings_of(context)
     look = ask(settings, lambda client: topic_look(client, name))
     topic = look.topic

@@ -6,7 +6,16 @@ Invariant: an item has the fields that stand here, and no others; a test holds r
 
 from collections.abc import Mapping
 
-from dssctl.fields import daemon, describing, groups, operations, schedules, tool, topics
+from dssctl.fields import (
+    daemon,
+    describing,
+    groups,
+    health,
+    operations,
+    schedules,
+    tool,
+    topics,
+)
 from dssctl.fields.model import COMPARED_AS, Field, Fields, Type
 
 __all__ = ["COMPARED_AS", "FIELDS_OF_KINDS", "Field", "Fields", "Type", "fields_of"]
@@ -57,6 +66,10 @@ FIELDS_OF_KINDS: Mapping[str, Fields] = {
     "OperationLine": describing.OPERATION_LINE,
     "Call": daemon.CALL,
     "Change": daemon.CHANGE,
+    "SupportBundle": health.SUPPORT_BUNDLE,
+    "SupportEntry": health.SUPPORT_ENTRY,
+    "SupportMissing": health.SUPPORT_MISSING,
+    "BenchPart": health.BENCH_PART,
     "ErrorCode": tool.ERROR_CODE,
     "Version": tool.VERSION,
     "Context": tool.CONTEXT,

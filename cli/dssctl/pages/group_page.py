@@ -115,7 +115,8 @@ def _waiting(group: "Group") -> str:
 def _cell_doing(item: Item, _now_us: int) -> str:
     members, standby = item["borrowers"], item["standby"]
     waiting = f", {standby} of them without a stream" if standby else ""
-    return f"{item['state']}: {members} members{waiting}, {item['streams']} streams"
+    they = f"{counted(int(str(members)), 'member')}{waiting}"
+    return f"{item['state']}: {they}, {counted(int(str(item['streams'])), 'stream')}"
 
 
 def _cell_lag(item: Item, now_us: int) -> str:

@@ -105,7 +105,7 @@ READER_KIND = Kind(
 
 
 def _cell_kept(item: Item, _now_us: int) -> str:
-    return f"{item['records']} records, {size('bytes')(item, 0)}"
+    return f"{counted(int(str(item['records'])), 'record')}, {size('bytes')(item, 0)}"
 
 
 def _cell_retention(item: Item, _now_us: int) -> str:

@@ -15,12 +15,12 @@ from dssctl.records.payloads import Decoding, payload_cell, payload_fields
 _PLACE = (
     Column("stream", "STREAM", width=14),
     Column("offset", "OFFSET", right=True, width=8),
-    Column("appended_at", "AGE", right=True, width=7),
+    Column("appended_at", "AGE", right=True, width=27),
     text_column("subject", width=18),
     *bytes_columns("key", width=12),
 )
 _FACTS = (
-    Column("timestamp", "SENT", right=True, width=7, wide=True),
+    Column("timestamp", "SENT", right=True, width=27, wide=True),
     Column("headers", "HEADERS", width=12, wide=True, cell=shown_headers),
     Column("payload_bytes", "BYTES", right=True, width=7, wide=True),
     Column("decoded_as", "AS", width=4, wide=True),

@@ -21,16 +21,17 @@ Tell = Callable[[StreamDamaged], None]
 
 
 class Found(NamedTuple):
-    """A record; sorts by when it was appended."""
+    """A record; sorts by when it was appended, as exactly as that is known."""
 
     append_time_us: int
-    stream: str
+    """Of its frame: all of a frame, and those of others in one group commit, have the same."""
+    timestamp_us: int
     offset: int
+    stream: str
     subject: str
     key: bytes | None
     payload: bytes
     headers: tuple[tuple[str, bytes], ...]
-    timestamp_us: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,8 +158,13 @@ async def _batches(
         return
     # Retention may have taken the first one since: the earliest is what is left.
     start = "earliest" if span.start <= span.kept_from else f"={span.start}"
+
+    def on_damage(damage: StreamDamaged) -> None:
+        look.damage = look.damage or damage
+        tell(damage)
+
     reader = client.read(
-        subject, stream=span.stream, start=start, records_max=records_max, on_damage=tell
+        subject, stream=span.stream, start=start, records_max=records_max, on_damage=on_damage
     )
     at = span.start
     try:
@@ -170,8 +176,8 @@ async def _batches(
                 yield batch
                 if at >= span.end:
                     return
-    except StreamDamaged as damage:
-        look.damage = look.damage or damage
+    except StreamDamaged:
+        pass  # it was told above
     if records_max is None:
         look.looked += max(span.end - at, 0)
 

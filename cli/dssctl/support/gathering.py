@@ -5,6 +5,7 @@ import getpass
 import json
 import os
 import platform
+import re
 import subprocess
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -36,9 +37,10 @@ if TYPE_CHECKING:
     from dss_client import DaemonStatus
 
 _NAMED_FIELDS = frozenset(
-    {"name", "group", "filter", "topic", "client_id", "patterns", "principal", "subject"}
+    {"name", "group", "filter", "topic", "client_id", "client", "patterns", "principal", "subject"}
 )
-_NAMED_IN = frozenset({"topics.jsonl", "groups.jsonl", "grants.jsonl", "sessions.jsonl"})
+_PROSE = re.compile(r"[:,] ")
+"""In what tells of a peer: the names in it stand elsewhere, too."""
 STEPS = len(ASKED) + 6
 
 
@@ -56,8 +58,8 @@ class _Answers:
 
     def names(self) -> Iterator[str]:
         """Every name that the answers speak of."""
-        for file in _NAMED_IN:
-            yield from _names_in(plain(self.found.get(file)))
+        for answer in self.found.values():
+            yield from _names_in(plain(answer))
 
 
 def gather(
@@ -188,7 +190,7 @@ def _names_in(value: object, key: str = "") -> Iterator[str]:
         case list():
             for inner in value:
                 yield from _names_in(inner, key)
-        case str() if key in _NAMED_FIELDS:
+        case str() if key in _NAMED_FIELDS and not _PROSE.search(value):
             yield value
 
 

@@ -12,7 +12,8 @@ SECRET = re.compile(r"key|token|secret|passw|credential|auth", re.IGNORECASE)
 LEFT_OUT = "(left out)"
 
 _INSIDE_A_NAME = "A-Za-z0-9._-"
-_WILDCARDS = frozenset({"+", "#", ""})
+_NEVER = frozenset({"+", "#", "", "local", "loopback", "dssctl", "dssd"})
+"""Wildcards, and words that say nothing of anybody."""
 
 
 class Redaction:
@@ -20,7 +21,12 @@ class Redaction:
 
     def __init__(self, names: Iterable[str] = ()) -> None:
         """With the names to be hidden; a path or a filter hides each of its levels."""
-        levels = {level for name in names for level in re.split(r"[/@, ]", name)} - _WILDCARDS
+        levels = {
+            level
+            for name in names
+            for level in re.split(r"[/@:, ]", name)
+            if level not in _NEVER and not level.isdecimal()
+        }
         # Longest first, so that no name is replaced inside another.
         ordered = sorted(levels, key=lambda level: (-len(level), level))
         self._words = {level: f"name-{number}" for number, level in enumerate(ordered, 1)}

@@ -1,6 +1,6 @@
 """Results of checks as Nagios and Prometheus read them."""
 
-from dssctl.checks.bounds import RECORDS, Bounds, Status
+from dssctl.checks.bounds import AGE, FREE_SHARE, RECORDS, Bounds, Status
 from dssctl.checks.result import Measured, Result, nagios, prometheus
 
 BOUNDS = Bounds(RECORDS, 1_000, 50_000)
@@ -30,6 +30,22 @@ def test_prometheus_gets_the_status_and_each_value() -> None:
         'dss_check_lag_records{of="billing@orders/#"} 61204',
         'dss_check_lag_records{of="o\'brien@a=b"} 5',
         'dss_check_lag_records{of="late@x|y"} 70000',
+    ]
+
+
+def test_what_must_not_fall_below_a_bound_is_written_as_nagios_has_it() -> None:
+    free = Measured("free of /d", 0.28752, Bounds(FREE_SHARE, 0.1, 0.03))
+    assert nagios(Result("disk", (free,))) == (
+        "OK: disk: free of /d 28.8% | 'free of /d'=28.752%;10:;3:"
+    )
+    assert list(prometheus(Result("disk", (free,))))[-1] == (
+        'dss_check_disk_free_ratio{of="free of /d"} 0.28752'
+    )
+    age = Measured("g@#", 90_000, Bounds(AGE, 60_000))
+    assert nagios(Result("oldest", (age,))).endswith("| 'g@#'=90000ms;60000;")
+    assert list(prometheus(Result("oldest", (age,))))[-2:] == [
+        "# TYPE dss_check_oldest_seconds gauge",
+        'dss_check_oldest_seconds{of="g@#"} 90',
     ]
 
 

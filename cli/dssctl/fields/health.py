@@ -1,0 +1,36 @@
+"""Fields of bundles for whoever helps, and of benches."""
+
+from dssctl.fields.model import Fields, items, number, rate, size, text, truth
+
+SUPPORT_BUNDLE: Fields = (
+    text("file", "Where it is."),
+    size("bytes", "How large it is."),
+    truth("names_hidden", "Whether names were taken out."),
+    items("entries", "SupportEntry", "What is in it."),
+    items("missing", "SupportMissing", "What could not be had."),
+)
+
+SUPPORT_ENTRY: Fields = (
+    text("name", "Of the file in the bundle."),
+    text("what", "What it tells."),
+    size("bytes", "How long it is."),
+    text("sha256", "Of its content."),
+    truth("cut", "Whether its end is left out, because it is too long."),
+)
+
+SUPPORT_MISSING: Fields = (
+    text("name", "Of the file that is not in the bundle."),
+    text("why", "Why it is not."),
+)
+
+BENCH_PART: Fields = (
+    text("part", "publish, deliver, ack or end-to-end."),
+    number("records", "How many."),
+    number("seconds", "How long that took."),
+    rate("records_per_s", "Records a second."),
+    number("bytes_per_s", "Bytes of payload a second."),
+    number("p50_ms", "Half took no longer; milliseconds.", optional=True),
+    number("p90_ms", "Nine of ten took no longer; milliseconds.", optional=True),
+    number("p99_ms", "All but a hundredth took no longer; milliseconds.", optional=True),
+    number("max_ms", "The longest; milliseconds.", optional=True),
+)
