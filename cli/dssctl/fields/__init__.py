@@ -6,7 +6,7 @@ Invariant: an item has the fields that stand here, and no others; a test holds r
 
 from collections.abc import Mapping
 
-from dssctl.fields import daemon, describing, groups, operations, tool, topics
+from dssctl.fields import daemon, describing, groups, operations, schedules, tool, topics
 from dssctl.fields.model import COMPARED_AS, Field, Fields, Type
 
 __all__ = ["COMPARED_AS", "FIELDS_OF_KINDS", "Field", "Fields", "Type", "fields_of"]
@@ -36,6 +36,11 @@ FIELDS_OF_KINDS: Mapping[str, Fields] = {
     "Operation": operations.OPERATION,
     "OperatedStream": operations.OPERATED_STREAM,
     "Removal": operations.REMOVAL,
+    "Schedule": schedules.SCHEDULE,
+    "ScheduleRun": schedules.RUN,
+    "DueTime": schedules.DUE_TIME,
+    "Task": schedules.TASK,
+    "TaskArgument": schedules.TASK_ARGUMENT,
     "DaemonStatus": daemon.STATUS,
     "QuarantinedFile": daemon.QUARANTINED_FILE,
     "UnreadLoss": daemon.UNREAD_LOSS,
