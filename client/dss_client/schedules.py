@@ -159,7 +159,7 @@ class Schedules:
         reply = await self._connection.answer(call)
         return tuple(DueTime(each.at_ms, each.local, each.delay_ms) for each in reply.times)
 
-    async def trigger(self, name: str) -> ScheduleRun:
+    async def trigger(self, name: str, *, reason: str = "") -> ScheduleRun:
         """Run it now, whether it is paused or not; returns once the run has its operation.
 
         Raises:
@@ -168,7 +168,7 @@ class Schedules:
         """
         from dss_api.v1 import schedules_pb2
 
-        request = schedules_pb2.TriggerScheduleRequest(name=name)
+        request = schedules_pb2.TriggerScheduleRequest(name=name, reason=reason)
         call = self._connection.schedules.Trigger(request, timeout=CALL_TIMEOUT_S)
         return run_from_wire(await self._connection.answer(call))
 

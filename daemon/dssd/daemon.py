@@ -121,6 +121,32 @@ class Hooks:
 
 
 @dataclass(frozen=True, slots=True)
+class _Data:
+    """What was opened below the operations."""
+
+    directory: DataDirectory
+    store: SqliteStore
+    log: SegmentLog
+    catalogue: Catalogue
+    events: Events
+    groups: Groups
+    registry: Registry
+    sessions: Sessions
+
+
+@dataclass(frozen=True, slots=True)
+class _Steering:
+    """What changes things."""
+
+    operations: Operations
+    schedules: Schedules
+    tasks: Tasks
+    wiring: TaskWiring
+    retention: RetentionSchedule
+    unread: RetentionLosses
+
+
+@dataclass(frozen=True, slots=True)
 class _Parts:
     """All that was opened, below the server."""
 
@@ -132,13 +158,9 @@ class _Parts:
     registry: Registry
     sessions: Sessions
     operations: Operations
-    schedules: Schedules
-    tasks: Tasks
+    steering: _Steering
     questions: Questions
     watches: Watches
-    wiring: TaskWiring
-    retention: RetentionSchedule
-    unread: RetentionLosses
     gone: GoneStreams
 
 
@@ -205,20 +227,12 @@ class Daemon:
             store, catalogue, log, groups, registry, self._clock, events=events
         )
         await stack.enter_async_context(sessions)
-        book = await Book.open(store)
-        wiring = TaskWiring(self._config, self._clock, events, groups)
-        unread = RetentionLosses(catalogue, groups, registry, self._clock, events.note)
-        retention = RetentionSchedule(catalogue, log, self._clock, unread)
-        tasks = built_in(wiring.parts(directory.path, store, log, catalogue, sessions, retention))
-        task_runs = TaskRuns(tasks)
-        kinds = operation_kinds(store, groups, registry, catalogue, log, sessions, self._clock)
-        kinds = kinds.joined(task_runs.kinds())
-        kinds = kinds.joined(DefinitionKinds(store, book, tasks, self._clock).kinds())
-        operations = await Operations.open(store, groups, registry, self._clock, kinds, events.note)
-        await stack.enter_async_context(operations)
-        schedules = Schedules(store, book, operations, task_runs, self._clock, events.note)
-        await stack.enter_async_context(schedules)
+        steering = await self._open_steering(
+            _Data(directory, store, log, catalogue, events, groups, registry, sessions), stack
+        )
+        operations = steering.operations
         questions = Questions(groups, registry, catalogue, log, sessions, operations, self._clock)
+        steering.wiring.overviews = questions.overviews
         looks = Looks(
             groups,
             registry,
@@ -227,10 +241,8 @@ class Daemon:
             operations,
             sessions,
             self._clock,
-            schedules.views,
+            steering.schedules.views,
         )
-        wiring.operations, wiring.overviews = operations, questions.overviews
-        wiring.schedules = schedules
         gone = GoneStreams(store, catalogue, groups)
         return _Parts(
             store,
@@ -241,13 +253,9 @@ class Daemon:
             registry,
             sessions,
             operations,
-            schedules,
-            tasks,
+            steering,
             questions,
             Watches(looks, events),
-            wiring,
-            retention,
-            unread,
             gone,
         )
 
@@ -264,6 +272,29 @@ class Daemon:
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
                 raise DiskFull from error
             raise DiskFailed(reason=f"log: {error}") from error
+
+    async def _open_steering(self, data: "_Data", stack: AsyncExitStack) -> "_Steering":
+        """Open what changes things: by an operator's word, and by the clock."""
+        store, note = data.store, data.events.note
+        book = await Book.open(store)
+        wiring = TaskWiring(self._config, self._clock, data.events, data.groups)
+        unread = RetentionLosses(data.catalogue, data.groups, data.registry, self._clock, note)
+        retention = RetentionSchedule(data.catalogue, data.log, self._clock, unread)
+        path = data.directory.path
+        tasks = built_in(
+            wiring.parts(path, store, data.log, data.catalogue, data.sessions, retention)
+        )
+        task_runs = TaskRuns(tasks)
+        parts = (store, data.groups, data.registry)
+        kinds = operation_kinds(*parts, data.catalogue, data.log, data.sessions, self._clock)
+        kinds = kinds.joined(task_runs.kinds())
+        kinds = kinds.joined(DefinitionKinds(store, book, tasks, self._clock).kinds())
+        operations = await Operations.open(*parts, self._clock, kinds, note)
+        await stack.enter_async_context(operations)
+        schedules = Schedules(store, book, operations, task_runs, self._clock, note)
+        await stack.enter_async_context(schedules)
+        wiring.operations, wiring.schedules = operations, schedules
+        return _Steering(operations, schedules, tasks, wiring, retention, unread)
 
     def _note_quarantined(self, events: Events, directory: DataDirectory, log: SegmentLog) -> None:
         for path, reason in log.quarantined():
@@ -324,7 +355,7 @@ class Daemon:
             events=parts.events,
             sessions=parts.sessions,
             overviews=parts.questions.overviews,
-            unread=parts.unread,
+            unread=parts.steering.unread,
             loop_delay=delay,
             clock=self._clock,
             data_dir=self._config.data_dir,
@@ -351,7 +382,7 @@ class Daemon:
             parts.log,
             self._clock,
             parts.events.note,
-            trusts_wall=parts.retention.trusts_wall,
+            trusts_wall=parts.steering.retention.trusts_wall,
         )
         pause_ends = PauseEnds(parts.store, parts.groups, parts.operations, self._clock)
         watches = [tasks.create_task(watch, name=name) for name, watch in doors.watches()]
@@ -359,12 +390,12 @@ class Daemon:
             *watches,
             tasks.create_task(self._watch_for_crash(), name="watch for a crash"),
             tasks.create_task(HeapUpkeep().run(), name="heap"),
-            tasks.create_task(parts.retention.run(), name="retention"),
+            tasks.create_task(parts.steering.retention.run(), name="retention"),
             tasks.create_task(ahead.run(), name="retention ahead"),
             tasks.create_task(parts.groups.keep(), name="keep groups"),
             tasks.create_task(parts.gone.run(), name="rows of removed topics"),
             tasks.create_task(pause_ends.run(), name="ends of pauses"),
-            tasks.create_task(parts.schedules.run(), name="schedules"),
+            tasks.create_task(parts.steering.schedules.run(), name="schedules"),
             tasks.create_task(parts.questions.run(), name="samples for questions"),
             tasks.create_task(parts.watches.run(), name="looks for watchers"),
         ]
@@ -396,9 +427,9 @@ class Daemon:
         events = EventsServicer(parts.events)
         operations = OperationsServicer(parts.operations, parts.catalogue, peers)
         watch = WatchServicer(parts.watches)
-        schedules = SchedulesServicer(parts.schedules, parts.tasks)
-        parts.wiring.facts = partial(self._facts, parts, sessions)
-        daemon = DaemonServicer(parts.wiring.facts)
+        schedules = SchedulesServicer(parts.steering.schedules, parts.steering.tasks)
+        parts.steering.wiring.facts = partial(self._facts, parts, sessions)
+        daemon = DaemonServicer(parts.steering.wiring.facts)
         reflected = []
         if self._config.reflection:
             from dssd.rpc import reflection
@@ -453,8 +484,8 @@ class Daemon:
             sqlite_version=sqlite3.sqlite_version,
             boot_id=self._boot_id.hex(),
             quarantined=tuple((str(path), reason) for path, reason in parts.log.quarantined()),
-            unread_records_gone=parts.unread.records,
-            unread_losses=tuple(parts.unread.losses()[-limits.UNREAD_LOSSES_SHOWN_MAX :]),
+            unread_records_gone=parts.steering.unread.records,
+            unread_losses=tuple(parts.steering.unread.losses()[-limits.UNREAD_LOSSES_SHOWN_MAX :]),
             errors_in_a_day=parts.events.errors_since(self._clock.wall_ms() - ERRORS_SHOWN_MS),
             operators_socket=doors.operators_socket,
             held=doors.held(parts.sessions.held_bytes),

@@ -58,13 +58,14 @@ def test_a_schedule_is_made_shown_run_changed_paused_and_removed(daemon: Daemon)
     listed = ok(dssctl("schedules", "ls")).splitlines()
     assert listed[0].split() == ["NAME", "TASK", "CRON", "STATE", "NEXT-IN", "LAST"]
     assert listed[1].startswith("nightly  checkpoint  0 3 * * * (Europe/Berlin)  idle")
-    triggered = ok(dssctl("schedules", "trigger", "nightly"))
+    triggered = ok(dssctl("schedules", "trigger", "nightly", "--reason", "TKT-2"))
     assert "STATE    done" in triggered
     assert "of the write-ahead log were written back." in triggered
     run = ended_run(daemon, "nightly")
     assert (run["run"], run["state"], run["cause"], run["attempt"]) == (1, "done", "operator", 1)
     [operation] = items(dssctl("ops", "show", str(run["operation"]), "-o", "json"))
     assert operation["principal"] == "schedule:nightly"
+    assert operation["reason"].endswith(": TKT-2")
     last = ok(dssctl("schedules", "runs", "nightly", "--last"))
     assert last.splitlines()[-1] == run["output"][0]
     edited = dssctl("schedules", "edit", "nightly", "--jitter", "5m", "-y")

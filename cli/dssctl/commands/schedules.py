@@ -6,26 +6,31 @@ import typer
 
 from dss_core.errors import ScheduleNotFound
 from dss_core.times import parse_span_ms
-from dssctl.changing import Changing, carry_out
+from dssctl.changing import Changing, Removing, Writing, carry_out
 from dssctl.connection import ask
+from dssctl.impact import require_reason
 from dssctl.limits import RUNS_DESCRIBED
-from dssctl.output import Instant, Section, note, show_list, show_one
+from dssctl.listing import list_items, listing
+from dssctl.output import Instant, Item, Section, note, show_list, show_one
 from dssctl.removal import accepting, showing_removal
 from dssctl.schedule_items import (
     DUE_KIND,
     RUN_KIND,
     SCHEDULE_KIND,
+    TASK_RUN_KIND,
     due_item,
     run_item,
     schedule_item,
     show_task_run,
 )
+from dssctl.selection import ListRules, Wanted
+from dssctl.settings import Settings
 from dssctl.task_arguments import ARGUMENT_HELP, given_arguments
-from dssctl.tree import Command, noun, settings_of
+from dssctl.tree import noun, settings_of, showing
 from dssctl.waiting import require_done, wait_for_end
 
 if TYPE_CHECKING:
-    from dss_client import Schedule
+    from dss_client import Client
 
 app = noun("schedules")
 
@@ -75,14 +80,14 @@ TaskGiven = Annotated[
 ]
 
 
-@app.command("ls", cls=Command)
+@app.command("ls", cls=listing(SCHEDULE_KIND, ListRules(remembered="schedules")))
 def list_schedules(context: typer.Context) -> None:
     """List schedules: what they run, when next, how the last run ended."""
-    settings = settings_of(context)
-    schedules = ask(settings, lambda client: client.schedules.list())
-    show_list(settings, SCHEDULE_KIND, [schedule_item(each) for each in schedules])
-    if not schedules:
-        note(settings, "there is no schedule; make one: dssctl schedules create --help")
+
+    async def schedules(client: "Client", _wanted: Wanted) -> list[Item]:
+        return [schedule_item(each) for each in await client.schedules.list()]
+
+    list_items(context, schedules)
 
 
 @app.command(cls=Changing)
@@ -126,7 +131,7 @@ def create(
     )
 
 
-@app.command(cls=Command)
+@app.command(cls=showing(SCHEDULE_KIND, RUN_KIND))
 def describe(context: typer.Context, name: Name) -> None:
     """Show a schedule, when it is due, and its latest runs."""
     settings = settings_of(context)
@@ -183,7 +188,7 @@ def edit(
     carry_out(context, edited)
 
 
-@app.command("rm", cls=Changing)
+@app.command("rm", cls=Removing)
 def remove(
     context: typer.Context,
     name: Name,
@@ -212,17 +217,20 @@ def resume(context: typer.Context, name: Name) -> None:
     carry_out(context, ResumeSchedule(name))
 
 
-@app.command(cls=Command)
+@app.command(cls=showing(TASK_RUN_KIND, RUN_KIND, command=Writing))
 def trigger(
     context: typer.Context,
     name: Name,
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why; kept with the operation.")] = "",
     wait: Annotated[
         bool, typer.Option("--wait/--no-wait", help="Wait for the end of the run.")
     ] = True,
 ) -> None:
     """Run a schedule's task now, though it is paused; its next due time stays."""
     settings = settings_of(context)
-    run = ask(settings, lambda client: client.schedules.trigger(name))
+    settings.change.reason = reason
+    require_reason(settings, context.command_path)
+    run = ask(settings, lambda client: client.schedules.trigger(name, reason=reason))
     if not run.operation:
         show_one(settings, RUN_KIND, run_item(run))
         note(settings, f"see what becomes of it: dssctl schedules runs {name}")
@@ -234,7 +242,7 @@ def trigger(
     require_done(operation)
 
 
-@app.command(cls=Command)
+@app.command(cls=showing(DUE_KIND))
 def preview(
     context: typer.Context,
     name: Annotated[
@@ -259,7 +267,7 @@ def preview(
     show_list(settings, DUE_KIND, [due_item(each) for each in due])
 
 
-@app.command(cls=Command)
+@app.command(cls=listing(RUN_KIND))
 def runs(
     context: typer.Context,
     name: Name,
@@ -268,18 +276,18 @@ def runs(
     ] = False,
 ) -> None:
     """List the runs that are kept, the newest first."""
-    settings = settings_of(context)
-    found = ask(settings, lambda client: client.schedules.describe(name))
     if last:
-        _show_last(context, found.schedule)
+        _show_last(settings_of(context), name)
         return
-    show_list(settings, RUN_KIND, [run_item(run) for run in found.runs])
-    if not found.runs:
-        note(settings, "it has not run yet")
+
+    async def found(client: "Client", _wanted: Wanted) -> list[Item]:
+        return [run_item(run) for run in (await client.schedules.describe(name)).runs]
+
+    list_items(context, found)
 
 
-def _show_last(context: typer.Context, schedule: "Schedule") -> None:
-    settings = settings_of(context)
+def _show_last(settings: Settings, name: str) -> None:
+    schedule = ask(settings, lambda client: client.schedules.describe(name)).schedule
     if schedule.last is None:
         note(settings, "no run of it has ended yet")
         return

@@ -6,7 +6,7 @@ its exit code says how the run ended.
 
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,24 +14,31 @@ from dss_core.errors import TaskNotFound
 from dss_core.times import parse_span_ms
 from dssctl.changing import Changing, carry_out
 from dssctl.connection import ask
+from dssctl.listing import list_items, listing
 from dssctl.locked import locked
-from dssctl.output import Section, show_list, show_one
-from dssctl.schedule_items import ARGUMENT_KIND, TASK_KIND, show_task_run, task_item
+from dssctl.output import Item, Section, show_one
+from dssctl.schedule_items import ARGUMENT_KIND, TASK_KIND, TASK_RUN_KIND, show_task_run, task_item
+from dssctl.selection import Wanted
 from dssctl.task_arguments import ARGUMENT_HELP, given_arguments
-from dssctl.tree import Command, noun, settings_of
+from dssctl.tree import noun, settings_of, showing
+
+if TYPE_CHECKING:
+    from dss_client import Client
 
 app = noun("tasks")
 
 
-@app.command("ls", cls=Command)
+@app.command("ls", cls=listing(TASK_KIND))
 def list_tasks(context: typer.Context) -> None:
     """List the tasks that there are."""
-    settings = settings_of(context)
-    tasks = ask(settings, lambda client: client.schedules.tasks())
-    show_list(settings, TASK_KIND, [task_item(task) for task in tasks])
+
+    async def tasks(client: "Client", _wanted: Wanted) -> list[Item]:
+        return [task_item(task) for task in await client.schedules.tasks()]
+
+    list_items(context, tasks)
 
 
-@app.command(cls=Command)
+@app.command(cls=showing(TASK_KIND, ARGUMENT_KIND))
 def describe(
     context: typer.Context,
     name: Annotated[str, typer.Argument(metavar="TASK", help="Its name.")],
@@ -46,7 +53,7 @@ def describe(
     show_one(settings, TASK_KIND, task_item(task), sections)
 
 
-@app.command(cls=Changing)
+@app.command(cls=showing(TASK_RUN_KIND, command=Changing))
 def run(
     context: typer.Context,
     task: Annotated[str, typer.Argument(metavar="TASK", help="See dssctl tasks ls.")],

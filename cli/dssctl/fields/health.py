@@ -1,6 +1,20 @@
-"""Fields of bundles for whoever helps, and of benches."""
+"""Fields of findings, checks, bundles for whoever helps, and benches."""
 
-from dssctl.fields.model import Fields, items, number, rate, size, text, truth
+from dssctl.fields.model import (
+    Field,
+    Fields,
+    Type,
+    anything,
+    items,
+    moment,
+    number,
+    rate,
+    size,
+    span,
+    text,
+    texts,
+    truth,
+)
 
 SUPPORT_BUNDLE: Fields = (
     text("file", "Where it is."),
@@ -33,4 +47,19 @@ BENCH_PART: Fields = (
     number("p90_ms", "Nine of ten took no longer; milliseconds.", optional=True),
     number("p99_ms", "All but a hundredth took no longer; milliseconds.", optional=True),
     number("max_ms", "The longest; milliseconds.", optional=True),
+)
+
+FINDING: Fields = (
+    text("level", "ok, warning or problem."),
+    text("check", "What was looked at."),
+    text("text", "What was found."),
+    text("remedy", "What helps.", optional=True),
+)
+
+CHECK: Fields = (
+    text("check", "What was measured."),
+    text("status", "OK, WARNING, CRITICAL or UNKNOWN."),
+    number("exit_code", "0, 1, 2 or 3, as Nagios has it."),
+    text("text", "What was found."),
+    anything("measures", "Each value with its bounds.", absent=True),
 )

@@ -62,6 +62,7 @@ OPERATION: Fields = (
     number("streams_done", "Streams that are done."),
     number("streams_waiting", "Streams that are not."),
     items("streams", "OperatedStream", "Its streams; of a single one only."),
+    texts("output", "What a task said; where one was run.", absent=True),
 )
 
 OPERATED_STREAM: Fields = (

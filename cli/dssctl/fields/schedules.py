@@ -1,4 +1,4 @@
-"""Fields of schedules, their runs and tasks, and of findings and checks."""
+"""Fields of schedules, their runs, and tasks."""
 
 from dssctl.fields.model import (
     Field,
@@ -14,75 +14,60 @@ from dssctl.fields.model import (
     truth,
 )
 
-RUN: Fields = (
-    number("run", "Its number, under the schedule."),
-    text("state", "running, queued, retrying, done, failed, timed-out, interrupted or skipped."),
-    text("cause", "Why it ran: it was due, caught up, or triggered."),
-    moment("due_at", "When it was due."),
-    moment("started_at", "When it began.", optional=True),
-    moment("ended_at", "When it ended.", optional=True),
-    span("took_ms", "How long it took.", optional=True, fades=True),
-    moment("retry_at", "When it is tried again.", optional=True),
-    number("attempt", "Which attempt it is.", optional=True),
-    number("operation", "The operation that it is.", optional=True),
-    text("failure", "Why it failed.", optional=True),
-    number("count", "Runs that this line stands for."),
-    texts("output", "What it said, line by line."),
-)
-
 SCHEDULE: Fields = (
     text("name", "Its name."),
     text("task", "What it runs."),
-    anything("arguments", "What the task is told, by name."),
-    text("cron", "When, as cron has it."),
-    text("time_zone", "Of the clock that it goes by."),
-    text("state", "waiting, paused, or that of the run under way."),
-    truth("paused", "Whether it runs nothing because an operator said so."),
-    moment("next_at", "When it is due next.", optional=True),
+    anything("arguments", "What the task is given."),
+    text("cron", "When: minute, hour, day, month, day of the week."),
+    text("time_zone", "Whose clock that is."),
+    text("state", "running, retrying or queued while a run has not ended; else paused or idle."),
+    truth("paused", "Whether due times pass without a run."),
+    moment("next_at", "When the next run is due, its jitter included.", optional=True),
     items("unended", "ScheduleRun", "Runs that have not ended."),
-    Field("last", Type.FIELDS, "The last run that ended, as under runs.", optional=True),
-    span("jitter_ms", "Up to so much later than due, at random."),
-    text("overlap", "skip, queue or allow: what becomes of a run while another goes on."),
-    span("catch_up_ms", "A run that was missed for no longer is made up for."),
-    span("timeout_ms", "A run is ended after so long."),
-    number("retries", "How often a failed run is tried again."),
-    span("backoff_ms", "Before the first of these; then twice as long each."),
-    moment("created_at", "When it was created."),
-    number("revision", "How often operators changed it; --if-revision compares it."),
-    texts("due_next", "When it is due next; of describe only.", absent=True),
-    items("runs", "ScheduleRun", "The last runs; of describe only.", absent=True),
+    Field("last", Type.FIELDS, "The newest run that ended, as a ScheduleRun.", optional=True),
+    span("jitter_ms", "A run begins later by up to so much."),
+    text("overlap", "While a run has not ended: skip, queue or allow."),
+    span("catch_up_ms", "How late a run may begin."),
+    span("timeout_ms", "After it an attempt is stopped."),
+    number("retries", "Further attempts of a run that failed."),
+    span("backoff_ms", "Before the first of them; doubles."),
+    moment("created_at", "When it was made."),
+    number("revision", "Rises with each change."),
+    texts("due_next", "The next due times; of describe only.", absent=True),
+    items("runs", "ScheduleRun", "The latest runs; of describe only.", absent=True),
+)
+
+RUN: Fields = (
+    number("run", "Its number, from one on."),
+    text("state", "queued, running, retrying, done, failed, timed-out, interrupted or skipped."),
+    text("cause", "cron, catch-up or operator."),
+    moment("due_at", "When it was due."),
+    moment("started_at", "When its first attempt began.", optional=True),
+    moment("ended_at", "When it ended.", optional=True),
+    span("took_ms", "From its beginning to its end.", optional=True),
+    moment("retry_at", "When the next attempt begins.", optional=True),
+    number("attempt", "Which attempt it is or was.", optional=True),
+    number("operation", "The operation of that attempt.", optional=True),
+    text("failure", "Why it failed, or was skipped.", optional=True),
+    number("count", "Due times that it stands for."),
+    texts("output", "What it said, as far as it is kept."),
 )
 
 DUE_TIME: Fields = (
-    moment("at", "When."),
-    text("local", "That in the schedule's time zone."),
-    span("delay_ms", "Jitter, of that.", optional=True),
+    moment("at", "When it is due."),
+    text("local", "The same on the clock of the time zone."),
+    span("delay_ms", "How much later the run begins, by the jitter."),
 )
 
 TASK: Fields = (
     text("name", "Its name."),
     text("meaning", "What it does."),
-    truth("alone", "Whether it must not run twice at once."),
-    items("arguments", "TaskArgument", "What it may be told."),
+    truth("alone", "Whether a second run beside the first is refused."),
+    items("arguments", "TaskArgument", "What it may be given."),
 )
 
 TASK_ARGUMENT: Fields = (
     text("name", "Its name."),
-    text("meaning", "What it says."),
-    text("default", "Where it is not given.", optional=True),
-)
-
-FINDING: Fields = (
-    text("level", "ok, warning or problem."),
-    text("check", "What was looked at."),
-    text("text", "What was found."),
-    text("remedy", "What helps.", optional=True),
-)
-
-CHECK: Fields = (
-    text("check", "What was measured."),
-    text("status", "OK, WARNING, CRITICAL or UNKNOWN."),
-    number("exit_code", "0, 1, 2 or 3, as Nagios has it."),
-    text("text", "What was found."),
-    anything("measures", "Each value with its bounds.", absent=True),
+    text("meaning", "What it is."),
+    text("default", "What it is where it is not given.", optional=True),
 )

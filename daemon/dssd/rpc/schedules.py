@@ -72,7 +72,7 @@ class SchedulesServicer(schedules_pb2_grpc.SchedulesServicer):
         self, request: schedules_pb2.TriggerScheduleRequest, context: Context
     ) -> schedules_pb2.ScheduleRun:
         """Run a schedule now."""
-        return run_message(await self._schedules.trigger(request.name))
+        return run_message(await self._schedules.trigger(request.name, request.reason))
 
     async def Tasks(
         self, request: schedules_pb2.ListTasksRequest, context: Context

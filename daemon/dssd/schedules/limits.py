@@ -129,3 +129,7 @@ SNAPSHOT_EVENTS_MAX = 500
 
 SNAPSHOT_OPERATIONS_MAX = 200
 """The latest operations that it has, without their details."""
+
+TRIGGER_REASON_BYTES_MAX = 800
+"""Of an operator's reason for a run: beside the run and its due time it fits into that of an
+operation."""

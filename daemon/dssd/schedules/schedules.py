@@ -15,7 +15,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import NoReturn, Self
 
-from dss_core.errors import DiskFull, DssError, ScheduleBusy, ScheduleNotFound
+from dss_core.errors import DiskFull, DssError, IllegalArgument, ScheduleBusy, ScheduleNotFound
 from dss_core.times import text_of_ms, text_of_span
 from dssd.clock import Clock
 from dssd.events.model import Note
@@ -41,6 +41,7 @@ from dssd.schedules.limits import (
     SCHEDULE_LOOK_S,
     SCHEDULE_LOOK_S_MIN,
     SCHEDULE_RETRY_S,
+    TRIGGER_REASON_BYTES_MAX,
 )
 from dssd.schedules.live import Live, begun
 from dssd.schedules.run_rows import NOTHING_SAID, Said
@@ -130,16 +131,20 @@ class Schedules:
         found = await scan_all(self._store, ScheduleRunRow, (schedule_id,))
         return [each.row for each in reversed(found)]
 
-    async def trigger(self, name: str) -> ScheduleRunRow:
+    async def trigger(self, name: str, reason: str = "") -> ScheduleRunRow:
         """Run it now, whether it is paused or not; returns once the run has its operation.
 
         Raises:
+            IllegalArgument: the reason is too long.
             ScheduleNotFound: there is none.
             ScheduleBusy: it has a run that has not ended, and none may run beside it.
             DssError: it cannot be stored.
         """
+        if len(reason.encode()) > TRIGGER_REASON_BYTES_MAX:
+            rule = f"it has at most {TRIGGER_REASON_BYTES_MAX} bytes"
+            raise IllegalArgument(argument="this reason", rule=rule)
         live = self._live(name)
-        effects = await self._feed(live, Triggered(self._now()))
+        effects = await self._feed(live, Triggered(self._now(), reason))
         refused = next((each for each in effects if isinstance(each, Refuse)), None)
         if refused is not None:
             raise ScheduleBusy(schedule=name, run=refused.run)
@@ -283,11 +288,12 @@ class Schedules:
     async def _operated(self, live: Live, what: Run) -> OperationRow:
         """The operation of an attempt, once it has ended."""
         attempt = f", attempt {what.attempt}" if what.attempt > 1 else ""
+        why = f": {what.reason}" if what.reason else ""
         arguments = tuple(sorted(arguments_of(live.row).items()))
         row = await self._operations.apply(
             RunTask(live.row.task, arguments),
             caller=Caller(f"{SCHEDULE_PREFIX}{live.row.name}", ORIGIN),
-            reason=f"run {what.run}, due at {text_of_ms(what.due_ms)}{attempt}",
+            reason=f"run {what.run}, due at {text_of_ms(what.due_ms)}{attempt}{why}",
         )
         live.operations[what.run] = row.number
         if what.run in live.stopped:

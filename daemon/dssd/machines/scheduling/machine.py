@@ -109,6 +109,8 @@ class Run:
     due_ms: int
     cause: Cause
     attempt: int = 1
+    reason: str = ""
+    """Of the operator who wanted it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +170,7 @@ class Triggered:
     """An operator wants a run now."""
 
     at: Moment
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,7 +268,7 @@ def step(state: State, given: Input) -> tuple[State, list[Effect]]:
         case Looked():
             state = _look(state, given, effects.append)
         case Triggered():
-            state = _triggered(state, given.at, effects.append)
+            state = _triggered(state, given, effects.append)
         case Ended():
             state = _ended(state, given, effects.append)
         case Defined():
@@ -343,19 +346,22 @@ def _decide(state: State, given: Looked, emit: _Emit) -> State:
     if too_late:
         return state
     cause = Cause.CRON if late_ms <= SCHEDULE_LATE_MS else Cause.CATCH_UP
+    run = Run(state.last_run + 1, latest, cause)
     if _may_begin(state):
-        return _begin_new(state, latest, cause, given.at, emit)
+        return _begin(replace(state, last_run=run.run), run, given.at, emit)
     if state.rules.overlap is Overlap.QUEUE and state.queued is None:
-        return _queue_new(state, latest, cause, emit)
+        return _queue(state, run, emit)
     why = Why.QUEUE_FULL if state.queued is not None else Why.BUSY
     return _skip(state, latest, 1, why, emit)
 
 
-def _triggered(state: State, at: Moment, emit: _Emit) -> State:
+def _triggered(state: State, given: Triggered, emit: _Emit) -> State:
+    at = given.at
+    run = Run(state.last_run + 1, at.wall_ms, Cause.OPERATOR, reason=given.reason)
     if _may_begin(state):
-        return _begin_new(state, at.wall_ms, Cause.OPERATOR, at, emit)
+        return _begin(replace(state, last_run=run.run), run, at, emit)
     if state.rules.overlap is Overlap.QUEUE and state.queued is None and not state.paused:
-        return _queue_new(state, at.wall_ms, Cause.OPERATOR, emit)
+        return _queue(state, run, emit)
     emit(Refuse(_oldest(state)))
     return state
 
@@ -403,19 +409,13 @@ def _may_begin(state: State) -> bool:
     return under_way == 0
 
 
-def _begin_new(state: State, due_ms: int, cause: Cause, at: Moment, emit: _Emit) -> State:
-    run = Run(state.last_run + 1, due_ms, cause)
-    return _begin(replace(state, last_run=run.run), run, at, emit)
-
-
 def _begin(state: State, what: Run, at: Moment, emit: _Emit) -> State:
     emit(Begin(what))
     running = Running(what, at.now_ms + state.rules.timeout_ms)
     return replace(state, running=(*state.running, running))
 
 
-def _queue_new(state: State, due_ms: int, cause: Cause, emit: _Emit) -> State:
-    run = Run(state.last_run + 1, due_ms, cause)
+def _queue(state: State, run: Run, emit: _Emit) -> State:
     emit(Queue(run))
     return replace(state, last_run=run.run, queued=run)
 
