@@ -1,18 +1,13 @@
 """Fields of findings, checks, bundles for whoever helps, and benches."""
 
 from dssctl.fields.model import (
-    Field,
     Fields,
-    Type,
     anything,
     items,
-    moment,
     number,
     rate,
     size,
-    span,
     text,
-    texts,
     truth,
 )
 
