@@ -54,7 +54,9 @@ SHARING = {
     str(TESTS / path)
     for path in (
         "dss_client/test_conformance.py",
+        "dss_sim/mutants/test_mutants.py",
         "dss_sim/test_scale.py",
+        "dss_sim/test_small_limits.py",
         "dssctl/test_events_with_daemon.py",
         "dssctl/test_members_with_daemon.py",
         "dssctl/test_operations_with_daemon.py",
@@ -69,6 +71,7 @@ SHARING = {
         "scenarios/test_crash_images.py",
         "scenarios/test_hostile_numbers.py",
         "scenarios/test_hostile_peers.py",
+        "support/test_forked_run.py",
     )
 }
 """Files whose tests share what takes long to make."""

@@ -40,11 +40,17 @@ class PipeReader:
             # A reader that waits answers at once; only for a slow one the loop is worth asking.
             events = self._writable.poll(PIPE_LOOK_MS)
             if events and events[0][1] & (select.POLLERR | select.POLLHUP):
-                raise BrokenPipeError
+                self._check_left()
+                return
             if not events:
                 await self._writable_again()
             elif self._waiting_bytes():
                 await asyncio.sleep(PIPE_PAUSE_S)
+
+    def _check_left(self) -> None:
+        """The reader is gone; it may have taken everything just before."""
+        if self._waiting_bytes():
+            raise BrokenPipeError
 
     def _waiting_bytes(self) -> int:
         answer = fcntl.ioctl(self._descriptor, termios.FIONREAD, bytes(4))

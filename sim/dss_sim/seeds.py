@@ -5,7 +5,6 @@ leaves it, so a million seeds take no more memory than one. Knows no simulator.
 """
 
 import argparse
-import gc
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -17,6 +16,8 @@ from time import perf_counter
 from typing import NamedTuple
 
 from rich.progress import Progress
+
+from dss_sim.garbage import frozen_heap
 
 TWICE_EVERY = 100
 """One seed of so many is run twice: a run that does not repeat proves nothing."""
@@ -112,13 +113,8 @@ def forked(jobs: int, prepare: Callable[[], object] = _nothing) -> Iterator[Proc
     They collect nothing of what it has: the end of an object may wait for a thread, as that of a
     gRPC channel does, and threads are not copied.
     """
-    gc.collect()
-    gc.freeze()
-    try:
-        with ProcessPoolExecutor(jobs, initializer=prepare) as pool:
-            yield pool
-    finally:
-        gc.unfreeze()
+    with frozen_heap(), ProcessPoolExecutor(jobs, initializer=prepare) as pool:
+        yield pool
 
 
 def _judged(judge: Judge, seed: int) -> tuple[int, int, bool]:

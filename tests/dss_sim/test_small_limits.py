@@ -3,9 +3,9 @@
 import ast
 from collections import Counter
 from dataclasses import replace
+from functools import cache
 from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
@@ -32,28 +32,32 @@ ROOTS = [Path(str(package.__file__)).parent for package in (dssd, dss_sim)]
 SEEDS = 2_000
 
 
-def modules_that_look_up(name: str) -> list[ModuleType]:
-    found = []
+@cache
+def users() -> dict[str, list[str]]:
+    """The modules that look up each limit."""
+    found: dict[str, list[str]] = {limit.name: [] for limit in (*MACHINES, *SHELLS)}
     for root in ROOTS:
         for path in root.rglob("*.py"):
-            if name in (text := path.read_text()) and looks_up(text, name):
-                parts = path.relative_to(root.parent).with_suffix("").parts
-                found.append(import_module(".".join(parts)))
+            text = path.read_text()
+            if any(name in text for name in found):
+                module = ".".join(path.relative_to(root.parent).with_suffix("").parts)
+                for name in names_looked_up(text) & found.keys():
+                    found[name].append(module)
     return found
 
 
-def looks_up(text: str, name: str) -> bool:
+def names_looked_up(text: str) -> set[str]:
     nodes = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)]
-    return any(node.id == name and isinstance(node.ctx, ast.Load) for node in nodes)
+    return {node.id for node in nodes if isinstance(node.ctx, ast.Load)}
 
 
 @pytest.mark.parametrize("limit", [*MACHINES, *SHELLS], ids=lambda limit: limit.name)
 def test_every_module_that_looks_a_limit_up_has_the_small_value(limit: Limit) -> None:
-    users = modules_that_look_up(limit.name)
-    assert users
+    modules = [import_module(name) for name in users()[limit.name]]
+    assert modules
     with made_small((SmallLimit(limit.name, limit.least),)):
-        assert {vars(module)[limit.name] for module in users} == {limit.least}
-    assert {vars(module)[limit.name] for module in users} != {limit.least}
+        assert {vars(module)[limit.name] for module in modules} == {limit.least}
+    assert {vars(module)[limit.name] for module in modules} != {limit.least}
 
 
 def test_a_fifth_of_the_seeds_has_small_limits_and_every_limit_is_small_in_some() -> None:

@@ -1,5 +1,6 @@
 import asyncio
 import os
+import select
 from collections.abc import Iterator
 from contextlib import suppress
 
@@ -47,6 +48,30 @@ async def test_what_a_reader_that_went_left_in_the_pipe_is_not_taken(pipe: Pipe)
     os.close(reading)
     with pytest.raises(BrokenPipeError):
         await PipeReader(writing).taken()
+
+
+class LastMoment:
+    """A poll before which the reader takes everything and goes."""
+
+    def __init__(self, pipe: Pipe) -> None:
+        self._reading, self._writing = pipe
+
+    def poll(self, _patience_ms: int) -> list[tuple[int, int]]:
+        os.read(self._reading, 100)
+        os.close(self._reading)
+        asked = select.poll()
+        asked.register(self._writing, select.POLLOUT)
+        return asked.poll(0)
+
+
+async def test_what_a_reader_took_at_the_last_moment_is_taken(
+    pipe: Pipe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, writing = pipe
+    os.write(writing, b"record\n")
+    reader = PipeReader(writing)
+    monkeypatch.setattr(reader, "_writable", LastMoment(pipe))
+    await reader.taken()
 
 
 async def test_a_file_has_what_was_written() -> None:

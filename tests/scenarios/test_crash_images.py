@@ -39,11 +39,11 @@ RECOVERIES = share(1, 60)
 RECOVERY_SHARE = min(1.0, 4 * SHARE)
 THOROUGH_EVERY = 8
 """Of how many starts one goes on to write, stops, and starts again."""
-BLIND_STEPS, BLIND_SHARE = 400, 0.1
+BLIND_STEPS, BLIND_SHARE = 400, share(0.01, 0.1)
 """Of a disk that ignores syncs, how much is looked at: ever more is pending on it."""
-FLIPS = share(30, 60)
+FLIPS = share(15, 60)
 TRIES = 5
-STORE_FLIPS = share(50, 2_000)
+STORE_FLIPS = share(25, 2_000)
 STORE = "data/store.sqlite"
 STORE_LOG = "data/store.sqlite-wal"
 REFUSALS = tuple(

@@ -115,6 +115,7 @@ STEPS: Sequence[Step] = (
         f"{LOG}/recovery/test_flips_over_restart.py",
         "tests/dss_core/test_frame_corruption.py",
         f"{STORE}/test_integrity.py",
+        f"{STORE}/test_wal_damage.py",
     ),
     _tests(
         "laws of formats and machines",

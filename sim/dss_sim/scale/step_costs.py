@@ -16,6 +16,7 @@ from time import thread_time_ns
 
 from dss_core.ids import StreamId
 from dss_core.progress import Progress
+from dss_sim.garbage import frozen_heap
 from dssd.limits import COLLECT_AFTER_OBJECTS, COLLECT_ALL_AFTER, COLLECT_MIDDLE_AFTER
 from dssd.machines.leader.events import (
     Committed,
@@ -204,14 +205,12 @@ def measured(streams: int, members: int, rounds: int) -> Costs:
 @contextmanager
 def _collecting_seldom() -> Iterator[None]:
     before = gc.get_threshold()
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(COLLECT_AFTER_OBJECTS, COLLECT_MIDDLE_AFTER, COLLECT_ALL_AFTER)
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)
-        gc.unfreeze()
+    with frozen_heap():
+        gc.set_threshold(COLLECT_AFTER_OBJECTS, COLLECT_MIDDLE_AFTER, COLLECT_ALL_AFTER)
+        try:
+            yield
+        finally:
+            gc.set_threshold(*before)
 
 
 def _measure_round(streams: int, members: int, spent: defaultdict[str, list[int]]) -> None:

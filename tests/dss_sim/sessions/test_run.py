@@ -62,7 +62,7 @@ def test_a_seed_runs_twice_to_the_same_history(seed: int) -> None:
 
 
 def test_a_seed_runs_to_the_same_history_in_another_process() -> None:
-    seeds = share(2, 5)
+    seeds = share(1, 5)
     program = (
         "from hashlib import sha256; from dss_sim.sessions.run import run_seed;"
         "told = [repr(run_seed(seed).history).encode() for seed in range(" + str(seeds) + ")];"
@@ -81,7 +81,7 @@ def test_a_seed_runs_to_the_same_history_in_another_process() -> None:
 
 
 def test_seeds_differ_in_what_happens() -> None:
-    kinds = Counter(timed.kind for seed in range(300) for timed in plan_of(seed).timed)
+    kinds = Counter(timed.kind for seed in range(share(60, 300)) for timed in plan_of(seed).timed)
     wanted = {"vanish", "intrude", "crash_at_step", "crash_at_expiry", "fill_disk", "wall", "stop"}
     assert wanted <= kinds.keys()
     histories = [run_seed(seed).history for seed in range(share(4, 40))]

@@ -1,10 +1,11 @@
 """A connection whose peer takes nothing is cut; nobody else's is."""
 
 import os
+import select
 import socket
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,8 @@ from dssd.events.model import Event, unheard
 from dssd.limits import CLOG_LOOKS_MAX
 from dssd.rpc.slow_consumers import SlowConsumerWatch
 
+SETTLED_S = 0.05
+"""A kernel that is busy moves what was written within that time."""
 Listening = Callable[[], AbstractContextManager[tuple[socket.socket, Address]]]
 
 
@@ -50,12 +53,11 @@ def connection(listener: socket.socket) -> Iterator[tuple[socket.socket, socket.
 
 
 def fill(own: socket.socket) -> None:
-    """Write until the socket takes no more."""
-    try:
-        while True:
-            own.send(bytes(1_000))
-    except BlockingIOError:
-        return
+    """Write until the socket takes no more, also once the kernel has brought it to the peer."""
+    while select.select([], [own], [], SETTLED_S)[1]:
+        with suppress(BlockingIOError):
+            while True:
+                own.send(bytes(1_000))
 
 
 def is_cut(own: socket.socket) -> bool:

@@ -12,6 +12,7 @@ from dssd.store.port import Put
 from dssd.store.rows import TopicNameRow
 from dssd.store.sqlite import SqliteStore
 from dssd.store.wal_damage import damage_in
+from support.proof_share import share
 
 HEADER_BYTES = 32
 FRAME_BYTES = 24 + 4_096
@@ -68,8 +69,8 @@ def test_a_flipped_bit_before_the_last_two_commits_is_always_found(tmp_path: Pat
     ]
     positions = [
         *range(8, HEADER_BYTES),
-        *heads,
-        *(chance.randrange(8, ends[-3]) for _ in range(300)),
+        *heads[:: share(5, 1)],
+        *(chance.randrange(8, ends[-3]) for _ in range(share(60, 300))),
     ]
     for position in positions:
         changed = flipped(log, position, chance.randrange(8))
