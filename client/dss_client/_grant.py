@@ -10,7 +10,7 @@ and what `Subscription.run` handed out while an earlier record still waited ther
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from dss_core.errors import DssError, GrantNotHeld, OutcomeUnknown
 from dss_core.progress import Range, Ranges, clipped, complement, normalised, total
@@ -57,6 +57,22 @@ class GrantReport:
         ]
 
 
+class Unsettled(NamedTuple):
+    """What of a grant was not settled at one moment."""
+
+    held: Ranges
+    refused: frozenset[int]
+
+    def among(self, ranges: Ranges) -> set[int]:
+        """Those of these offsets."""
+        offsets = {
+            at for part in _without(ranges, _without(ranges, self.held)) for at in range(*part)
+        }
+        if self.refused:
+            offsets.update(at for part in ranges for at in range(*part) if at in self.refused)
+        return offsets
+
+
 class HeldGrant:
     """A stream lent to one subscription of this client.
 
@@ -66,6 +82,8 @@ class HeldGrant:
 
     __slots__ = (
         "_again",
+        "_awaited",
+        "_copies",
         "_early",
         "_handing_out",
         "_held",
@@ -140,6 +158,11 @@ class HeldGrant:
         """Handed out since the last report while something before it waited."""
         self._again: list[Range] = []
         """Handed out since the last report, and before."""
+        self._copies: set[int] = set()
+        """Taken and not handed out; they came while the hand-out before was not settled. Bounded
+        by the credit given to the daemon."""
+        self._awaited: list[Ranges] = []
+        """Acknowledged, and somebody waits for that to be durable."""
         self._waiters: list[asyncio.Future[None]] = []
         self._held: Ranges = ()
         self._refused: set[int] = set()
@@ -170,12 +193,25 @@ class HeldGrant:
             for low, high in ranges:
                 self._refused.difference_update(range(low, high))
 
-    def take(self, ranges: Ranges) -> None:
-        """Ranges of offsets that came, in order, are now handed out one by one by `hand_out`."""
+    def unsettled(self) -> Unsettled:
+        """What was handed out, and is not known to be settled."""
+        self._sum_up()
+        held = self._held
+        if self._awaited:
+            held = normalised((*held, *(each for ranges in self._awaited for each in ranges)))
+        return Unsettled(held, frozenset(self._refused))
+
+    def take(self, ranges: Ranges, unsettled: Unsettled | None = None) -> None:
+        """Ranges of offsets that came, in order, are now handed out one by one by `hand_out`.
+
+        ``unsettled`` is from when they came, if perhaps they came again.
+        """
         self._sum_up()
         # What lies below was handed out before, and does not keep the frontier back.
         fresh = clipped(ranges, self.frontier, _EVERY_OFFSET)
         self._waiting = normalised((*self._waiting, *fresh)) if self._waiting else fresh
+        if unsettled is not None:
+            self._copies |= unsettled.among(ranges)
 
     def hand_out(self, offset: int) -> None:
         """One record of those taken goes to the user now, in any order."""
@@ -184,6 +220,12 @@ class HeldGrant:
         self._handing_out.append(offset)
         if self._refused:
             self._refused.discard(offset)
+        if self._copies:
+            self._copies.discard(offset)
+
+    def acked_meanwhile(self, offset: int) -> bool:
+        """Whether one of those taken was acknowledged as it had been handed out before."""
+        return offset in self._copies and self.has_acked(offset)
 
     def seen_below(self) -> int:
         """Every offset that was handed out lies below it."""
@@ -275,12 +317,15 @@ class HeldGrant:
             OutcomeUnknown: the connection or the grant ended before the answer came.
         """
         acked_before = self._reported_any(ranges)
+        self._awaited.append(ranges)
         try:
             await self._answered()
         except GrantNotHeld:
             if acked_before:
                 raise OutcomeUnknown from None
             raise
+        finally:
+            self._awaited.remove(ranges)
 
     async def _answered(self) -> None:
         if self.over:

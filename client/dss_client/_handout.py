@@ -30,6 +30,7 @@ class Handout:
         "_mask",
         "_noted_end",
         "_rows",
+        "_unsettled",
         "acked",
         "attempt",
         "grant",
@@ -66,6 +67,7 @@ class Handout:
         self._rows: Iterator[DeliveredRecord] | None = None
         self._ahead: DeliveredRecord | None = None
         """Taken from the rows, and put back."""
+        self._unsettled = grant.unsettled() if redelivered else None
 
     @property
     def stream(self) -> str:
@@ -124,7 +126,8 @@ class Handout:
         """The records not yet handed out; `HeldGrant.hand_out` now tells of each by itself."""
         rows = self.rows()
         self.note(self.last_offset + 1)
-        self.grant.take(clipped(self.ranges, self.last_offset + 1, _EVERY_OFFSET))
+        left = clipped(self.ranges, self.last_offset + 1, _EVERY_OFFSET)
+        self.grant.take(left, self._unsettled)
         self._noted_end = _EVERY_OFFSET
         return rows
 
@@ -152,10 +155,12 @@ class Handout:
         self._frames = b""
 
     def _without_handed(self) -> "Handout":
-        return Handout(
+        rest = Handout(
             self.grant,
             self._frames,
             (*self._mask, (self.decoded.base_offset, self.last_offset + 1)),
             redelivered=self.redelivered_below == _EVERY_OFFSET,
             attempt=self.attempt,
         )
+        rest._unsettled = self._unsettled
+        return rest

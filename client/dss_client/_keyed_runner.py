@@ -195,6 +195,9 @@ class KeyedRunner:
         if self._paused:
             self._left.append(record)
             return
+        if grant.acked_meanwhile(record.offset):
+            chain.handled(record)
+            return
         grant.hand_out(record.offset)
         try:
             await self._handler(record)

@@ -212,6 +212,27 @@ def test_what_was_taken_and_not_handed_out_is_not_held() -> None:
     assert grant.has_acked(15)
 
 
+def test_what_comes_again_is_known_as_acked_only_if_it_was_unsettled_as_it_came() -> None:
+    def acked_meanwhile() -> list[int]:
+        return [offset for offset in range(10, 14) if grant.acked_meanwhile(offset)]
+
+    grant = grant_of()
+    grant.take(((10, 14),))
+    for offset in (10, 11, 13):
+        grant.hand_out(offset)
+    grant.nak(((10, 11),), 0)
+    news_of(grant)
+    came = grant.unsettled()
+    grant.ack(((10, 12),))
+    grant.take(((10, 14),), came)
+    # 12 has waited since before and was never handed out, and 13 is not acknowledged.
+    assert acked_meanwhile() == [10, 11]
+    news_of(grant)
+    assert acked_meanwhile() == [10, 11]
+    grant.hand_out(11)
+    assert acked_meanwhile() == [10]
+
+
 def test_who_waits_for_a_refused_record_is_told_when_it_is_acked_after_all() -> None:
     grant = grant_of()
     told: list[bool] = []

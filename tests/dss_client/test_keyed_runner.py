@@ -277,7 +277,10 @@ async def test_what_the_handler_refused_itself_comes_again_before_its_followers(
     assert naks(news(grant)) == [0]
 
 
-async def test_a_record_that_comes_again_while_it_is_handled_is_handled_behind_that() -> None:
+@pytest.mark.parametrize("refused", [False, True])
+async def test_a_record_that_comes_again_while_it_is_handled_is_handled_again_if_it_was_refused(
+    refused: bool,
+) -> None:
     grant = grant_of()
     handled: list[tuple[int, int]] = []
     go_on = asyncio.Event()
@@ -286,16 +289,49 @@ async def test_a_record_that_comes_again_while_it_is_handled_is_handled_behind_t
         handled.append((record.offset, record.attempt))
         if len(handled) == 1:
             await go_on.wait()
-
-    first, again = taken(grant, 0, b"a", b"a"), taken(grant, 0, b"a", again=True)
+            if refused:
+                raise ValueError
 
     async def arriving() -> AsyncIterator[DeliveredRecord]:
-        for record in (*first, *again):
+        for record in taken(grant, 0, b"a", b"a"):
+            yield record
+        await until(lambda: handled)
+        for record in taken(grant, 0, b"a", again=True):
             yield record
         go_on.set()
 
     await run(handle, arriving(), concurrency=2)
-    assert handled == [(0, 1), (1, 1), (0, 2)]
+    again = [(0, 2), (1, 1)] if refused else [(1, 1)]
+    assert handled == [(0, 1), *again]
+
+
+async def test_what_came_again_is_not_handled_once_the_ack_of_before_is_durable() -> None:
+    grant = grant_of()
+    handled: list[tuple[int, int]] = []
+    waiting: list[asyncio.Future[None]] = []
+
+    async def handle(record: DeliveredRecord) -> None:
+        handled.append((record.offset, record.attempt))
+
+    def tokened(waiters: list[asyncio.Future[None]]) -> int:
+        waiting.extend(waiters)
+        return 1
+
+    async def arriving() -> AsyncIterator[DeliveredRecord]:
+        (record,) = taken(grant, 0, None)
+        yield record
+        await until(lambda: grant.acked)
+        durable = asyncio.ensure_future(record.ack(sync=True))
+        await asyncio.sleep(0)
+        assert grant.report(tokened) is not None
+        # It was sent before the daemon had the ack, and comes before the daemon's answer.
+        (again,) = taken(grant, 0, None, again=True)
+        waiting[0].set_result(None)
+        await durable
+        yield again
+
+    await run(handle, arriving(), concurrency=2)
+    assert handled == [(0, 1)]
 
 
 async def test_a_handler_that_something_cancelled_is_refused_and_its_worker_goes_on() -> None:

@@ -10,6 +10,7 @@ from dss_sim.mutants.in_log import IN_LOG
 from dss_sim.mutants.in_moves import IN_MOVES
 from dss_sim.mutants.in_operations import IN_OPERATIONS
 from dss_sim.mutants.in_pauses import IN_PAUSES
+from dss_sim.mutants.in_runs import IN_RUNS
 from dss_sim.mutants.in_sessions import IN_SESSIONS
 
 GROUPS = (
@@ -22,6 +23,7 @@ GROUPS = (
     IN_LOG,
     IN_DISK,
     IN_SESSIONS,
+    IN_RUNS,
     IN_PAUSES,
     IN_OPERATIONS,
 )

@@ -9,11 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+import dss_client
 import dssd
 from dss_sim.mutants.anchors import replaced
 from dss_sim.mutants.symbols import NotPlantable, symbols_of
 
 PACKAGE = Path(dssd.__file__).parent
+CLIENT = Path(dss_client.__file__).parent
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +26,7 @@ class Mutant:
     stands_for: str
     """The mistake that somebody could make, or made."""
     symbol: str
-    """What it is in: the end of a dotted path, as much as is unique in the package."""
+    """What it is in: the end of a dotted path, as much as is unique in its package."""
     before: str
     """What it replaces there: an expression, or statements that follow each other."""
     after: str
@@ -32,13 +34,20 @@ class Mutant:
     judge: str = "dss_sim.groups.run"
     """The simulator that is to find it: a module whose ``run_seed`` gives the run of a seed, with
     the first ``violation`` or None, which names its ``invariant``."""
+    in_client: bool = False
+    """Whether it is in the client library; else it is in the daemon."""
+
+    @property
+    def package(self) -> Path:
+        """The folder of the package that it is in."""
+        return CLIENT if self.in_client else PACKAGE
 
 
 class Mutated(NamedTuple):
     """A file with the change of a mutant."""
 
     file: Path
-    """Below the package."""
+    """Below its package."""
     module: ast.Module
 
     def source(self) -> str:
@@ -53,11 +62,12 @@ def planted(mutant: Mutant, folder: Path) -> None:
         NotPlantable: it is not clear what the mutant changes.
     """
     changed = mutated(mutant)
-    copy = folder / PACKAGE.name
+    package = mutant.package
+    copy = folder / package.name
     # Compiled files are taken along, for they cost more than the seeds of most mutants; that of
     # the changed file is not, or a write within the same second would not be noticed.
     stale = shutil.ignore_patterns(f"{changed.file.stem}.*.pyc")
-    shutil.copytree(PACKAGE, copy, ignore=stale)
+    shutil.copytree(package, copy, ignore=stale)
     (copy / changed.file).write_text(changed.source())
 
 
@@ -68,7 +78,7 @@ def mutated(mutant: Mutant) -> Mutated:
         NotPlantable: it is not clear what the mutant changes.
     """
     try:
-        symbol = symbols_of(PACKAGE).find(mutant.symbol)
+        symbol = symbols_of(mutant.package).find(mutant.symbol)
         return Mutated(symbol.file, replaced(symbol, mutant.before, mutant.after))
     except NotPlantable as error:
         raise NotPlantable(f"{mutant.name}: {error}") from error

@@ -1,6 +1,6 @@
 """Seeds on a copy of the package, until one fails: what a mutant's own process does.
 
-``python -m dss_sim.mutants.trial FOLDER JUDGE SEEDS_MAX FIRST...`` prints, as JSON,
+``python -m dss_sim.mutants.trial FOLDER PACKAGE JUDGE SEEDS_MAX FIRST...`` prints, as JSON,
 for each first seed how many seeds it took and which invariant did not hold, or null.
 """
 
@@ -10,8 +10,6 @@ import sys
 from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
-
-import dssd
 
 
 class Found(NamedTuple):
@@ -35,9 +33,10 @@ def found(judge: str, first: int, seeds_max: int) -> Found | None:
 
 def main(arguments: list[str]) -> int:
     """Search from each first seed."""
-    folder, judge, seeds_max, *firsts = arguments
-    if not Path(dssd.__file__).is_relative_to(folder):
-        sys.stderr.write(f"{dssd.__file__} is not the copy in {folder}\n")
+    folder, package, judge, seeds_max, *firsts = arguments
+    file = import_module(package).__file__
+    if file is None or not Path(file).is_relative_to(folder):
+        sys.stderr.write(f"{file} is not the copy in {folder}\n")
         return 2
     # What a daemon warns of is what a simulator does to it.
     logging.disable(logging.CRITICAL)

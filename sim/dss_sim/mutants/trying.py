@@ -1,6 +1,6 @@
 """Trying mutants: each in a process of its own, several at a time.
 
-Invariant: a process runs the copy and nothing else of `dssd`, which it checks itself.
+Invariant: a process runs the copy and nothing else of the mutant's package, which it checks itself.
 """
 
 import json
@@ -63,7 +63,8 @@ def tried(
     with TemporaryDirectory(prefix="dss-mutant-") as name:
         folder = Path(name).resolve()
         planted(mutant, folder)
-        asked = [str(folder), mutant.judge, str(seeds_max), *map(str, firsts)]
+        package = mutant.package.name
+        asked = [str(folder), package, mutant.judge, str(seeds_max), *map(str, firsts)]
         command = [sys.executable, "-m", trial.__name__, *asked]
         # The current directory comes before everything in a process started with -m. All but the
         # copy is found where this process found it, so that the judge is its own.

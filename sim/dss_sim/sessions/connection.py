@@ -1,5 +1,7 @@
 """One connection of a client: one call of Attach, and what it is told on it."""
 
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from dss_api.v1 import sessions_pb2
@@ -18,25 +20,25 @@ class Surroundings(Protocol):
 
     timeline: Timeline
 
-    def connected(self, connection: "Connection") -> Call | None:
+    def connected(self, connection: "Link") -> Call | None:
         """A call to the daemon; None where none listens."""
 
-    def cut(self, connection: "Connection", noticed_us: int) -> None:
+    def cut(self, connection: "Link", noticed_us: int) -> None:
         """A client is gone without a word; the daemon's transport knows later."""
 
-    def left(self, connection: "Connection") -> None:
+    def left(self, connection: "Link") -> None:
         """A client is gone, which the daemon may not know yet."""
 
     def tell(self, event: Event) -> None:
         """Something that everybody can see happened."""
 
-    def opened(self, connection: "Connection", item: sessions_pb2.Opened) -> None:
+    def opened(self, connection: "Link", item: sessions_pb2.Opened) -> None:
         """A connection has its session."""
 
-    def refused(self, connection: "Connection", item: sessions_pb2.SessionError) -> None:
+    def refused(self, connection: "Link", item: sessions_pb2.SessionError) -> None:
         """A connection was told of an error."""
 
-    def closed(self, connection: "Connection") -> None:
+    def closed(self, connection: "Link") -> None:
         """The daemon ended a connection that the client did not leave."""
 
     def unsubscribes(self, session_id: bytes, subscription: int) -> None:
@@ -46,17 +48,41 @@ class Surroundings(Protocol):
         """Which group a subscription stands for."""
 
 
-class Connection:
-    """One call of Attach, from the client's side."""
+class Owner(Protocol):
+    """Whose a connection is, as the judges know it."""
+
+    name: str
+    """The client id."""
+    session_id: bytes
+    """Of the session that it was told of last."""
+    sure: set[int]
+    """Subscriptions that the daemon confirmed in this session and nobody asked to end since."""
+    asked: set[int]
+    """Those that this session may have."""
+
+    @property
+    def connections(self) -> "Sequence[Link]":
+        """All that there were, the newest last."""
+
+
+class Link(ABC):
+    """One call of Attach, from the client's side; what hears it is another's affair."""
 
     def __init__(
-        self, client: "Client", name: str, opening: sessions_pb2.Open, *, local: bool
+        self,
+        client: Owner,
+        world: Surroundings,
+        name: str,
+        opening: sessions_pb2.Open,
+        *,
+        local: bool,
     ) -> None:
         self.client = client
+        self.world = world
         self.name = name
         self.opening = opening
         self.local = local
-        self.begun_us = client.world.timeline.now_us
+        self.begun_us = world.timeline.now_us
         self.left_us: int | None = None
         """When the client left it, or was cut off."""
         self.session_id = b""
@@ -68,10 +94,6 @@ class Connection:
         """What it subscribed to, by number: as the history names groups."""
         self.unsubscribed: dict[int, bool] = {}
         """Numbers that it left, and whether the session surely had them."""
-        world = client.world
-        self.consumer = Consumer(
-            self.name, client.habits, world.timeline, client.chance, say=self.say, tell=world.tell
-        )
 
     @property
     def over_us(self) -> int | None:
@@ -97,14 +119,41 @@ class Connection:
     def leave(self, *, politely: bool) -> None:
         """Go away: half-closing the call, or without a word."""
         if self.left_us is None:
-            self.left_us = self.client.world.timeline.now_us
-            self.client.world.left(self)
-        self.consumer.go()
+            self.left_us = self.world.timeline.now_us
+            self.world.left(self)
         assert self.call is not None
         if politely:
             self.call.finish()
         else:
             self.call.cut()
+
+    @abstractmethod
+    def take(self, message: sessions_pb2.SessionDown) -> None:
+        """The daemon says something."""
+
+    @abstractmethod
+    def ended(self) -> None:
+        """The daemon ended the call, or is gone."""
+
+
+class Connection(Link):
+    """The call of a client that the world plays itself."""
+
+    client: "Client"
+
+    def __init__(
+        self, client: "Client", name: str, opening: sessions_pb2.Open, *, local: bool
+    ) -> None:
+        world = client.world
+        super().__init__(client, world, name, opening, local=local)
+        self.consumer = Consumer(
+            self.name, client.habits, world.timeline, client.chance, say=self.say, tell=world.tell
+        )
+
+    def leave(self, *, politely: bool) -> None:
+        """Go away: half-closing the call, or without a word."""
+        super().leave(politely=politely)
+        self.consumer.go()
 
     def take(self, message: sessions_pb2.SessionDown) -> None:
         """The daemon says something."""

@@ -5,10 +5,11 @@ Each seed enables its own subset of faults at its own intensities. Everything th
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
 from dss_sim.groups.plan import Timed
+from dss_sim.sessions.program_plan import ProgramPlan, programs_of, timed_of
 from dss_sim.small_limits import MACHINES, SHELLS, SmallLimit, small_limits
 from dssd.machines.leader.timing import LeaderTiming
 
@@ -18,6 +19,8 @@ LOAD_US = 2 * SECOND_US
 FAULTS_US = 24 * SECOND_US
 """Then any fault may strike."""
 
+SESSIONS_MAX = 1 << 16
+"""More than a run has."""
 EXPIRIES_S = (0, 5, 14, 30)
 """Below the grace, a little above it, and long enough to span restarts and jumps."""
 JUMPS_MS = (30_000, 3_600_000, 24 * 3_600_000)
@@ -52,6 +55,8 @@ FAULTS: Mapping[str, int] = {
 }
 """What the machine and the daemon's process suffer. A stop is a clean one."""
 
+CALM_SHARE = 0.08
+"""The share of runs in which nothing goes wrong."""
 PAUSED_SHARE = 0.4
 """The share of runs in which operators pause groups."""
 PAUSES_MAX = 4
@@ -116,12 +121,30 @@ class Plan:
     """Long loops give way to others at any round."""
     limits: tuple[SmallLimit, ...] = ()
     """Bounds of the daemon that are small in it."""
+    programs: tuple[ProgramPlan, ...] = ()
+    """Beside the clients; none where the number of sessions is bounded."""
 
 
 def plan_of(seed: int) -> Plan:
     """The plan of a seed."""
+    plan = plan_without_programs(seed)
+    calm = _is_calm(seed)
+    programs = programs_of(seed, calm=calm)
+    if not programs or plan.sessions_max < SESSIONS_MAX:
+        return plan
+    timed = [*plan.timed, *timed_of(seed, LOAD_US, LOAD_US + FAULTS_US, calm=calm)]
+    timed.sort(key=lambda each: each.at_us)
+    return replace(plan, programs=programs, timed=tuple(timed))
+
+
+def _is_calm(seed: int) -> bool:
+    return Random(f"{seed}/plan").random() < CALM_SHARE
+
+
+def plan_without_programs(seed: int) -> Plan:
+    """The part of it that does not know of programs."""
     chance = Random(f"{seed}/plan")
-    calm = chance.random() < 0.08
+    calm = chance.random() < CALM_SHARE
     topics = chance.choice((1, 1, 2))
     clients = chance.randint(1, 4)
     menus = [_menu(chance, topics) for _ in range(clients)]
@@ -136,7 +159,7 @@ def plan_of(seed: int) -> Plan:
             revoke_deadline_ms=chance.choice((800, 3_000, 10_000)),
             idle_ms=chance.choice((1_500, 30_000)),
         ),
-        sessions_max=chance.choice((1 << 16, 1 << 16, clients + 1, max(2, clients - 1))),
+        sessions_max=chance.choice((SESSIONS_MAX, SESSIONS_MAX, clients + 1, max(2, clients - 1))),
         credit_records=chance.choice((4, 30, 4_000)),
         turns=chance.random() < 0.3,
         limits=small_limits(seed, (*MACHINES, *SHELLS)),

@@ -34,7 +34,7 @@ from dss_core.errors import (
 from dss_core.limits import SESSION_GRACE_S
 from dss_sim.groups.checker import Violation
 from dss_sim.sessions.clocks import Wall
-from dss_sim.sessions.connection import Connection
+from dss_sim.sessions.connection import Link
 from dss_sim.sessions.timeline import Timeline
 from dssd.leaders.declarations import EXCLUSIVE
 from dssd.limits import SESSION_FAREWELL_S
@@ -71,7 +71,7 @@ class _Session:
     since_us: int
     """When the row with this session id was made."""
     attached_us: int
-    connection: Connection | None
+    connection: Link | None
     """None where a life before opened it."""
     subscriptions: dict[int, SubscriptionRow] = field(default_factory=dict)
 
@@ -96,7 +96,7 @@ class Rules:
         self._max = sessions_max
         self._sessions: dict[str, _Session] = {}
         self._used: set[bytes] = set()
-        self._expected: dict[Connection, _Expected] = {}
+        self._expected: dict[Link, _Expected] = {}
         self._groups: dict[int, GroupRow] = {}
         self._tombstones: set[tuple[str, str]] = set()
         self._full_us = -1
@@ -114,7 +114,7 @@ class Rules:
 
     # Commits
 
-    def committed(self, writes: Sequence[Write], asker: Connection | None) -> None:
+    def committed(self, writes: Sequence[Write], asker: Link | None) -> None:
         """A commit took effect."""
         groups = [
             write.row
@@ -139,7 +139,7 @@ class Rules:
         for held in self._sessions.values():
             held.connection = None
 
-    def _put(self, row: Row, asker: Connection | None) -> None:
+    def _put(self, row: Row, asker: Link | None) -> None:
         match row:
             case SessionRow():
                 self._session_put(row, asker)
@@ -148,7 +148,7 @@ class Rules:
             case GroupRow():
                 self._group_put(row, asker)
 
-    def _gone(self, write: Delete, asker: Connection | None) -> int | None:
+    def _gone(self, write: Delete, asker: Link | None) -> int | None:
         """A row is deleted; returns the group that a client's subscription stood for."""
         if write.kind is SessionRow:
             self._session_gone(str(write.key[0]))
@@ -162,7 +162,7 @@ class Rules:
         if row.destroyed_at_ms is not None:
             self._tombstones.add((row.name, row.filter))
 
-    def _session_put(self, row: SessionRow, asker: Connection | None) -> None:
+    def _session_put(self, row: SessionRow, asker: Link | None) -> None:
         held = self._sessions.get(row.client_id)
         if row.disconnected_at_ms is not None:
             self._left(row, held)
@@ -257,12 +257,12 @@ class Rules:
         session_id = held.row.session_id
         return any(group.session_id == session_id for group in self._groups.values())
 
-    def _subscription_put(self, row: SubscriptionRow, asker: Connection | None) -> None:
+    def _subscription_put(self, row: SubscriptionRow, asker: Link | None) -> None:
         held = self._newest(row.session_id, asker, row)
         held.subscriptions[row.subscription] = row
         self.group_ids[row.session_id, row.subscription] = row.group_id
 
-    def _subscription_gone(self, write: Delete, asker: Connection | None) -> int | None:
+    def _subscription_gone(self, write: Delete, asker: Link | None) -> int | None:
         session_id, number = write.key
         assert isinstance(session_id, bytes)
         assert isinstance(number, int)
@@ -281,9 +281,7 @@ class Rules:
             raise Violation("S9", f"{asker.name} is not the newest connection: {row} removed")
         return row.group_id
 
-    def _newest(
-        self, session_id: bytes, asker: Connection | None, row: SubscriptionRow
-    ) -> _Session:
+    def _newest(self, session_id: bytes, asker: Link | None, row: SubscriptionRow) -> _Session:
         held = self._by_id(session_id)
         if held is None:
             raise Violation("S9", f"the session of {row} is not there")
@@ -296,7 +294,7 @@ class Rules:
         found = (each for each in self._sessions.values() if each.row.session_id == session_id)
         return next(found, None)
 
-    def _group_put(self, row: GroupRow, asker: Connection | None) -> None:
+    def _group_put(self, row: GroupRow, asker: Link | None) -> None:
         self._groups[row.group_id] = row
         key = (row.name, row.filter)
         if asker is not None and key in self._tombstones:
@@ -346,7 +344,7 @@ class Rules:
 
     # Words
 
-    def opened(self, connection: Connection, item: sessions_pb2.Opened) -> None:
+    def opened(self, connection: Link, item: sessions_pb2.Opened) -> None:
         """A client was told that its session is open."""
         expected = self._expected.get(connection)
         if expected is None:
@@ -359,7 +357,7 @@ class Rules:
         if expected.present:
             self._check_subscriptions(connection, expected)
 
-    def _check_subscriptions(self, connection: Connection, expected: _Expected) -> None:
+    def _check_subscriptions(self, connection: Link, expected: _Expected) -> None:
         client = connection.client
         session_id = expected.row.session_id
         if session_id != client.session_id:
@@ -377,7 +375,7 @@ class Rules:
         if lost or more:
             raise Violation("S15", f"{connection.name} lost {lost} and never asked for {more}")
 
-    def refused(self, connection: Connection, item: sessions_pb2.SessionError) -> None:
+    def refused(self, connection: Link, item: sessions_pb2.SessionError) -> None:
         """A client was told of an error."""
         match item.error.code:
             case PermissionDenied.code:
@@ -392,17 +390,17 @@ class Rules:
                 if connection.unsubscribed.get(item.subscription, False):
                     self._check_left(connection, item.subscription)
 
-    def _denied(self, connection: Connection) -> None:
+    def _denied(self, connection: Link) -> None:
         held = self._known_since(connection)
         if held is not None and held.row.principal == connection.principal:
             raise Violation("S16", f"{connection.name} is the owner of {held.row}")
 
-    def _not_found(self, connection: Connection) -> None:
+    def _not_found(self, connection: Link) -> None:
         held = self._known_since(connection)
         if held is not None:
             raise Violation("S13", f"{connection.name}: {held.row} is there")
 
-    def _taken_over(self, connection: Connection) -> None:
+    def _taken_over(self, connection: Link) -> None:
         held = self._sessions.get(connection.client.name)
         if held is not None and held.connection is connection:
             raise Violation("F11", f"{connection.name} is the newest: {held.row}")
@@ -414,24 +412,24 @@ class Rules:
         if held is None and self._gone_us.get(connection.client.name, 0) < connection.begun_us:
             raise Violation("F11", f"{connection.name}: nobody else has its client id")
 
-    def _known_since(self, connection: Connection) -> _Session | None:
+    def _known_since(self, connection: Link) -> _Session | None:
         """The session of the client, if it has been there since the connection began."""
         held = self._sessions.get(connection.client.name)
         return held if held is not None and held.since_us < connection.begun_us else None
 
-    def _turned_away(self, connection: Connection) -> None:
+    def _turned_away(self, connection: Link) -> None:
         most = len(self._sessions) + self._lives.coming()
         if self._full_us < connection.begun_us and most < self._max:
             raise Violation("F12", f"{connection.name} is refused, and there is room")
 
-    def _check_left(self, connection: Connection, number: int) -> None:
+    def _check_left(self, connection: Link, number: int) -> None:
         group_id = self.group_ids[connection.session_id, number]
         if group_id in self._groups:
             raise Violation("S15", f"{connection.name} had {number}, and was told that it has not")
 
     # The end
 
-    def check_newest(self, connection: Connection) -> None:
+    def check_newest(self, connection: Link) -> None:
         """A while after a connection was opened: no older one of its client is served."""
         for older in connection.client.connections:
             if older is connection:
@@ -439,7 +437,7 @@ class Rules:
             if older.is_live and older.session_id:
                 raise Violation("F11", f"{older.name} lives on beside {connection.name}")
 
-    def check_left(self, connection: Connection) -> None:
+    def check_left(self, connection: Link) -> None:
         """A while after a client was gone: that is written down."""
         held = self._sessions.get(connection.client.name)
         if held is None or held.connection is not connection:

@@ -21,6 +21,7 @@ from dss_sim.groups.history import Ended, Event
 from dss_sim.groups.plan import Timed
 from dss_sim.groups.shrinking import minimised
 from dss_sim.sessions.client import Client
+from dss_sim.sessions.library_call import library_surroundings
 from dss_sim.sessions.orphans import check_orphans
 from dss_sim.sessions.plan import (
     FAULTS_US,
@@ -31,6 +32,7 @@ from dss_sim.sessions.plan import (
     plan_of,
     shared_filters,
 )
+from dss_sim.sessions.program_plan import RUN_FILTER
 from dss_sim.sessions.timed_events import happen
 from dss_sim.sessions.world import World
 from dss_sim.small_limits import SmallLimit, loses, made_small
@@ -73,7 +75,7 @@ def run(plan: Plan, transcript: Callable[[int, str, object], None] | None = None
             transcript(0, "plan", limit)
     violation: Violation | None = None
     trace = ""
-    with _surroundings(plan) as heard:
+    with _surroundings(plan) as heard, library_surroundings(plan.seed, world.timeline):
         try:
             _live(world)
             _check_warnings(heard)
@@ -82,8 +84,8 @@ def run(plan: Plan, transcript: Callable[[int, str, object], None] | None = None
         except Exception as raised:  # noqa: BLE001 - I19: what raises is what is looked for
             violation = Violation("I19", f"it raised {raised!r}")
             trace = traceback.format_exc()
-        for life in world.lives:
-            life.loop.dispose()
+        for loop in world.loops():
+            loop.dispose()
     return Outcome(plan, world.timeline.steps, tuple(world.history), violation, trace)
 
 
@@ -121,6 +123,7 @@ def _live(world: World) -> None:
     world.start()
     _until(world, START_WITHIN_US, lambda: world.serving is not None, "L2", lambda: "no start")
     world.create_topics()
+    world.begin_programs()
     for timed in world.plan.timed:
         world.timeline.after(timed.at_us, partial(happen, world, timed))
     world.pass_time(LOAD_US + FAULTS_US)
@@ -144,12 +147,14 @@ def _heal(world: World) -> None:
     sweeper = _sweeper(world)
     for client in world.clients:
         client.behave()
+    for program in world.programs:
+        program.behave()
     world.clients.append(sweeper)
 
 
 def _sweeper(world: World) -> Client:
     """One who joins every shared group, so that none is without members in the end."""
-    menu = shared_filters(len(world.plan.partitions))
+    menu = (*shared_filters(len(world.plan.partitions)), RUN_FILTER)
     plan = ClientPlan(0, True, False, Habits(), menu, 0)
     return Client(world, "sweeper", plan, world.chance("sweeper"))
 
@@ -172,7 +177,7 @@ def _is_settled(world: World) -> bool:
         # The others end by themselves, unless a clock that was set back makes that take days.
         if group.paused and (jumps or group.paused_until_ms is None):
             world.operate(ResumeGroup(subject_of(group)))
-    staying = [client for client in world.clients if client.staying]
+    staying = world.staying()
     if not all(client.is_settled for client in staying) or world.serving is None:
         return False
     connected = {client.session_id for client in staying}
@@ -180,7 +185,7 @@ def _is_settled(world: World) -> bool:
 
 
 def _unsettled(world: World) -> str:
-    staying = [client for client in world.clients if client.staying]
+    staying = world.staying()
     waiting = [client.described() for client in staying if not client.is_settled]
     connected = {client.session_id for client in staying}
     lasting = [row for key, row in world.rules.live.items() if key not in connected]
@@ -196,7 +201,7 @@ def _end(world: World) -> None:
     assert life is not None
     check_orphans(world.disk, life.groups.groups())
     counts = life.sessions.counts()
-    staying = sum(client.staying for client in world.clients)
+    staying = len(world.staying())
     if (counts.connected, counts.detached) != (staying, 0):
         raise Violation("S13", f"{staying} clients are connected: {counts}")
     gc.collect()

@@ -22,6 +22,7 @@ from dss_sim.sessions.connection import Connection
 from dss_sim.sessions.consumer import Up
 from dss_sim.sessions.edits import edit_at_once
 from dss_sim.sessions.plan import JUMPS_MS, SECOND_US, shared_filters
+from dss_sim.sessions.program_events import OF_PROGRAMS
 from dss_sim.sessions.world import World
 from dssd.leaders.declarations import EXCLUSIVE
 from dssd.leaders.takeover import LEASE
@@ -405,4 +406,5 @@ KINDS: Mapping[str, Callable[[World, Timed, Random], None]] = {
     "clean_on_full_disk": _clean_on_full_disk,
     "fill_disk_at_expiry": _fill_disk_at_expiry,
     "stop": _stop,
+    **OF_PROGRAMS,
 }

@@ -74,7 +74,7 @@ class Timeline:
 
 def _run(handle: asyncio.Handle) -> None:
     loop = handle._loop  # type: ignore[attr-defined] # a handle knows its loop; the stub does not
-    if handle.cancelled() or loop.abandoned:
+    if handle.cancelled() or loop.abandoned or loop.keeps(handle):
         return
     events._set_running_loop(loop)
     try:
@@ -104,11 +104,35 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         """What asyncio gave to the exception handler: errors that no caller took."""
         self._timeline = timeline
         self._left: list[asyncio.Task[Any]] = []
+        self._kept: list[asyncio.Handle] | None = None
+        """What came due while the process stands still; None while it runs."""
 
     def abandon(self) -> None:
         """The process is gone: none of its tasks runs on."""
         self.abandoned = True
         self._left = self.pending()
+
+    @property
+    def stands_still(self) -> bool:
+        """Whether the process is frozen."""
+        return self._kept is not None
+
+    def freeze(self) -> None:
+        """The process stands still between two steps; its timers come due all the same."""
+        self._kept = self._kept or []
+
+    def thaw(self) -> None:
+        """It goes on, with all that came due."""
+        kept, self._kept = self._kept or [], None
+        for handle in kept:
+            self._timeline.soon(handle)
+
+    def keeps(self, handle: asyncio.Handle) -> bool:
+        """Whether a step has to wait, for the process stands still."""
+        if self._kept is None:
+            return False
+        self._kept.append(handle)
+        return True
 
     def pending(self) -> list[asyncio.Task[Any]]:
         """Tasks that are not done, by name."""

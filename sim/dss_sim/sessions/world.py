@@ -27,17 +27,19 @@ from dss_sim.ordering_keys import text_of
 from dss_sim.sessions.call import Call
 from dss_sim.sessions.client import NOTICED_US, Client
 from dss_sim.sessions.clocks import LifeClock, Wall
-from dss_sim.sessions.connection import Connection
+from dss_sim.sessions.connection import Link
 from dss_sim.sessions.edits import EditRules
 from dss_sim.sessions.life import Life
 from dss_sim.sessions.memory_log import Records
 from dss_sim.sessions.pause_rules import PauseRules
 from dss_sim.sessions.plan import Plan
+from dss_sim.sessions.program import ACK_WAIT_S, Program
 from dss_sim.sessions.rules import Rules
+from dss_sim.sessions.run_rules import Handled, RunRules
 from dss_sim.sessions.slow_store import Disk
-from dss_sim.sessions.timeline import Deadlock, Timeline
+from dss_sim.sessions.timeline import Deadlock, Timeline, VirtualLoop
 from dssd.leaders.progress_columns import progress_of
-from dssd.limits import SESSION_OPEN_WAIT_S, STOP_HARD_S
+from dssd.limits import ACK_WAIT_GRAIN_MS, SESSION_OPEN_WAIT_S, STOP_HARD_S
 from dssd.operations.changes import Change
 from dssd.operations.operations import Caller
 from dssd.store.port import Delete, Put, Write
@@ -68,6 +70,7 @@ class World:
         self.rules = Rules(self.timeline, self.wall, self, plan.sessions_max)
         self.pauses = PauseRules()
         self.edits = EditRules()
+        self.runs = RunRules(int(ACK_WAIT_S * 1e6) - ACK_WAIT_GRAIN_MS * 1_000)
         self.history: list[Event] = []
         self.transcript: Callable[[int, str, object], None] | None = None
         self.lives: list[Life] = []
@@ -83,6 +86,15 @@ class World:
         ]
         for client in self.clients:
             client.credit_records = plan.credit_records
+        self.programs = [
+            Program(self, f"p{at}", each, self.chance(f"program {at}"))
+            for at, each in enumerate(plan.programs)
+        ]
+        for program in self.programs:
+            program.credit_records = plan.credit_records
+            program.refuses_for_long = all(timed.kind != "wall" for timed in plan.timed)
+        self._found: Violation | None = None
+        """By those who cannot raise it."""
         self._groups: dict[int, str] = {}
         self._restarts = self.chance("restarts")
         self._network = self.chance("network")
@@ -116,6 +128,8 @@ class World:
             self.timeline.step()
         except Deadlock:
             raise Violation("L2", "nothing will ever happen again") from None
+        if self._found is not None:
+            raise self._found
         life = self.life
         if life is None:
             return
@@ -132,6 +146,12 @@ class World:
         self.timeline.after(span_us, lambda: None)
         while self.timeline.now_us < until_us:
             self.step()
+        self._check_processes()
+
+    def _check_processes(self) -> None:
+        for process in (each for program in self.programs for each in program.processes):
+            if process.loop.complaints:
+                raise Violation("I19", str(process.loop.complaints))
 
     # The daemon
 
@@ -199,7 +219,7 @@ class World:
 
     # Clients
 
-    def connected(self, connection: Connection) -> Call | None:
+    def connected(self, connection: Link) -> Call | None:
         """A call to the daemon; None where none listens."""
         life = self.serving
         if life is None:
@@ -224,7 +244,7 @@ class World:
         life = self.life
         return 0 if life is None else len(life.calls)
 
-    def cut(self, connection: Connection, noticed_us: int) -> None:
+    def cut(self, connection: Link, noticed_us: int) -> None:
         """A client is gone without a word; the daemon's transport knows later."""
         call, life = connection.call, self.life
         if call is None or not connection.is_live or life is None:
@@ -238,7 +258,7 @@ class World:
 
         self.timeline.after(noticed_us, notice)
 
-    def left(self, connection: Connection) -> None:
+    def left(self, connection: Link) -> None:
         """A client is gone, which the daemon may not know yet."""
         life, left_us = self.life, self.timeline.now_us
 
@@ -254,11 +274,11 @@ class World:
         disk = self.disk
         return not disk.full and not disk.slow and disk.trouble_us < at_us
 
-    def _check_answered(self, connection: Connection, life: Life) -> None:
+    def _check_answered(self, connection: Link, life: Life) -> None:
         if connection.is_live and not connection.answered and self.life is life:
             raise Violation("L7", f"{connection.name} was not answered")
 
-    def opened(self, connection: Connection, item: sessions_pb2.Opened) -> None:
+    def opened(self, connection: Link, item: sessions_pb2.Opened) -> None:
         """A client was told that its session is open."""
         self._said(connection.name, item)
         self.rules.opened(connection, item)
@@ -277,12 +297,12 @@ class World:
 
         self.timeline.after(OLDER_ENDS_US, check)
 
-    def refused(self, connection: Connection, item: sessions_pb2.SessionError) -> None:
+    def refused(self, connection: Link, item: sessions_pb2.SessionError) -> None:
         """A client was told of an error."""
         self._said(connection.name, item)
         self.rules.refused(connection, item)
 
-    def closed(self, connection: Connection) -> None:
+    def closed(self, connection: Link) -> None:
         """The daemon ended a connection that its client did not leave."""
         self._said(connection.name, f"is ended {connection.told}")
         call, life = connection.call, self.life
@@ -330,6 +350,37 @@ class World:
         if life is not None:
             life.run(_applied(life, change), "operate")
 
+    # Programs
+
+    def staying(self) -> list[Client | Program]:
+        """All who want to be connected."""
+        everybody: list[Client | Program] = [*self.clients, *self.programs]
+        return [each for each in everybody if each.staying]
+
+    def loops(self) -> list[VirtualLoop]:
+        """Those of all processes that there were."""
+        processes = [each.loop for program in self.programs for each in program.processes]
+        return [*(life.loop for life in self.lives), *processes]
+
+    def begin_programs(self) -> None:
+        """All programs begin."""
+        for program in self.programs:
+            program.begin()
+
+    def run_began(self, handled: Handled, *, redelivered: bool) -> None:
+        """A handler of `run` is called. It would take a violation for a failure of its own."""
+        line, now_us = handled.line, self.timeline.now_us
+        place = (line.group, line.stream, handled.offset, line.member, line.grant_epoch)
+        try:
+            self.tell(HandedOut(now_us, *place, handled.attempt, redelivered, line.key))
+            self.runs.begun(handled, now_us)
+        except Violation as found:
+            self._found = self._found or found
+
+    def fail(self, why: str) -> None:
+        """A process raised what it must not."""
+        self._found = self._found or Violation("I19", why)
+
     # What everybody sees
 
     def disturb(self, what: str) -> None:
@@ -351,7 +402,7 @@ class World:
     def _committed(self, writes: Sequence[Write], asker: object) -> None:
         call = asker if isinstance(asker, Call) else None
         connection = None if call is None else call.owner
-        assert connection is None or isinstance(connection, Connection)
+        assert connection is None or isinstance(connection, Link)
         for write in writes:
             self._said(connection.name if connection else "commit", write)
         self.rules.committed(writes, connection)
@@ -392,7 +443,8 @@ class World:
             for row in rows
             if isinstance(row, ProgressRow)
         )
-        self.tell(Declared(self.timeline.now_us, name, starts, 0))
+        by_key = bool(self.programs)
+        self.tell(Declared(self.timeline.now_us, name, starts, 0, by_key))
 
     def _tell_progress(self, row: ProgressRow, grant_epoch: int) -> None:
         stream = self.names[StreamId(row.storage_topic_id, row.partition)]

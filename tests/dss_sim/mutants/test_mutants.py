@@ -97,7 +97,7 @@ def test_a_copy_that_does_not_run_is_an_error() -> None:
 def test_a_process_that_imports_another_package_than_the_copy_is_an_error(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main([str(tmp_path), "dss_sim.groups.run", "1", "0"]) == 2
+    assert main([str(tmp_path), "dssd", "dss_sim.groups.run", "1", "0"]) == 2
     assert "is not the copy" in capsys.readouterr().err
 
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from dss_sim.mutants.in_runs import IN_RUNS
 from dss_sim.mutants.in_sessions import IN_SESSIONS, JUDGE
 from dss_sim.mutants.trying import tried
 from support.proof_share import share
@@ -26,4 +27,4 @@ def test_a_seeded_bug_is_found_by_the_first_seeds(name: str) -> None:
 
 
 def test_all_of_them_are_judged_by_this_simulator() -> None:
-    assert {mutant.judge for mutant in IN_SESSIONS} == {JUDGE}
+    assert {mutant.judge for mutant in (*IN_SESSIONS, *IN_RUNS)} == {JUDGE}

@@ -9,11 +9,12 @@ from dataclasses import replace
 
 import pytest
 
-from dss_sim.groups.history import Disturbed, Ended, Event, HandedOut
+from dss_sim.groups.history import Disturbed, Ended, Event, HandedOut, Nakked
 from dss_sim.groups.transcript import Transcript
 from dss_sim.seeds import outcomes
 from dss_sim.sessions.__main__ import SIMULATOR, described
-from dss_sim.sessions.plan import plan_of
+from dss_sim.sessions.plan import plan_of, plan_without_programs
+from dss_sim.sessions.program_plan import OF_PROGRAMS
 from dss_sim.sessions.run import Outcome, run, run_seed, shrunk
 from dssd.sessions import sessions
 from dssd.store.rows import SessionRow
@@ -40,6 +41,10 @@ ONCE_FAILED = {
 }
 """Seeds that found a defect of ours, and the defect. Their plans may have changed since."""
 
+ONCE_FAILED_WITH_PROGRAMS = {
+    13: "`run` handed out what came again though the ack of before was durable by then",
+}
+
 
 @pytest.mark.slow("many seeds")
 @pytest.mark.parametrize("first", range(0, SEEDS, AT_A_TIME))
@@ -50,8 +55,19 @@ def test_every_invariant_holds_in_seed_after_seed(first: int) -> None:
 
 @pytest.mark.parametrize("seed", list(ONCE_FAILED)[:: share(3, 1)])
 def test_seeds_that_once_failed_hold(seed: int) -> None:
-    # As they were found: with the limits that the daemon has.
-    assert run(replace(plan_of(seed), limits=())).violation is None
+    # As they were found: with the limits that the daemon has, and without programs.
+    assert run(replace(plan_without_programs(seed), limits=())).violation is None
+
+
+@pytest.mark.parametrize("seed", list(ONCE_FAILED_WITH_PROGRAMS)[:: share(2, 1)])
+def test_seeds_whose_programs_once_failed_hold(seed: int) -> None:
+    outcome = run_seed(seed)
+    assert outcome.violation is None
+    programs = {f"p{at}" for at, _ in enumerate(plan_of(seed).programs)}
+    told = [event for event in outcome.history if isinstance(event, HandedOut | Nakked)]
+    theirs = Counter(type(each) for each in told if each.member.partition(".")[0] in programs)
+    assert theirs[HandedOut] > 50
+    assert theirs[Nakked] > 0
 
 
 @pytest.mark.parametrize("seed", range(share(1, 12)))
@@ -83,6 +99,7 @@ def test_a_seed_runs_to_the_same_history_in_another_process() -> None:
 def test_seeds_differ_in_what_happens() -> None:
     kinds = Counter(timed.kind for seed in range(share(60, 300)) for timed in plan_of(seed).timed)
     wanted = {"vanish", "intrude", "crash_at_step", "crash_at_expiry", "fill_disk", "wall", "stop"}
+    wanted |= OF_PROGRAMS.keys()
     assert wanted <= kinds.keys()
     histories = [run_seed(seed).history for seed in range(share(4, 40))]
     disturbed = [

@@ -51,6 +51,24 @@ def test_timeouts_locks_and_cancellation_work_as_everywhere() -> None:
     run_to_the_end(timeline, loop.create_task(held()))
 
 
+def test_a_process_that_stands_still_takes_no_step_and_then_all_that_came_due_in_order() -> None:
+    timeline = Timeline()
+    loop, other = made(timeline), made(timeline)
+    told: list[str] = []
+    loop.call_later(1, told.append, "first")
+    loop.call_later(2, told.append, "second")
+    other.call_later(3, told.append, "of another process")
+    loop.freeze()
+    while not told:
+        timeline.step()
+    assert (told, loop.stands_still) == (["of another process"], True)
+    loop.thaw()
+    for _ in range(2):
+        timeline.step()
+    assert told == ["of another process", "first", "second"]
+    assert loop.time() > 3
+
+
 def test_a_timer_comes_while_others_wait_for_their_turn() -> None:
     timeline = Timeline()
     loop = made(timeline)

@@ -1,0 +1,188 @@
+"""One process of a program: the client library's own session, subscriptions and `run`.
+
+It has an event loop of its own. It may be killed between two steps or in a handler, and then
+nothing of it runs on; it may stand still; and it ends by itself where its session fails.
+
+Invariant: nothing of the library is played here but its channel; a process ends once.
+"""
+
+import asyncio
+import traceback
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any, cast
+
+from dss_client._session_options import SessionOptions
+from dss_client.session import Session
+from dss_client.subscription import Subscription
+from dss_core.errors import DssError, GroupDestroyed
+from dss_sim.sessions.handlers import Handler
+from dss_sim.sessions.library_call import LibraryCall, LibraryChannel, LibraryLink
+from dss_sim.sessions.timeline import VirtualLoop
+
+if TYPE_CHECKING:
+    from dss_client._connection import Connection
+    from dss_sim.sessions.program import Program
+
+HEARD_US = (0, 8_000)
+"""How long a process that goes on takes to hear what came in meanwhile."""
+
+
+class Process:
+    """Begins at once."""
+
+    def __init__(self, program: "Program") -> None:
+        self.program = program
+        # What it lacks of a loop, files and sockets, nobody asks for here.
+        self.loop = VirtualLoop(program.world.timeline)  # type: ignore[abstract]
+        self.links: dict[int, LibraryLink] = {}
+        """By grant: on which call it was lent."""
+        self.ended_by = ""
+        """The conditions that ended it."""
+        self._channel = LibraryChannel(self)
+        self._subscriptions: dict[str, Subscription] = {}
+        self._runs: dict[str, asyncio.Task[None]] = {}
+        self._retires = False
+        self._is_parted = False
+        """The way to the daemon broke, and the library has not heard of it."""
+        self._root = self.loop.create_task(self._main(), name=program.name)
+        self._root.add_done_callback(self._over)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it is gone."""
+        return self.loop.abandoned or self._root.done()
+
+    @property
+    def link(self) -> LibraryLink | None:
+        """Its newest call that it can use."""
+        calls: list[LibraryCall] = self._channel.calls
+        link = calls[-1].link if calls else None
+        return link if link is not None and link.is_live else None
+
+    def has_all(self, filters: set[str]) -> bool:
+        """Whether the daemon has given it these subscriptions, and no other."""
+        link = self.link
+        return (
+            link is not None
+            and not self.loop.stands_still
+            and self._subscriptions.keys() == filters
+            and {each.number for each in self._subscriptions.values()} == link.groups.keys()
+        )
+
+    # What happens to it
+
+    def die(self, noticed_us: int = 0) -> None:
+        """It is killed, here and now."""
+        self.loop.abandon()
+        if self.link is not None:
+            self.program.world.cut(self.link, noticed_us)
+        self.program.ended(self)
+
+    def stand_still(self) -> None:
+        """Until `go_on`."""
+        self.loop.freeze()
+        if self.link is not None and self.link.call is not None:
+            self.link.call.delay()
+
+    def go_on(self) -> None:
+        """It stood still. What came due meanwhile goes first, then what the transport has heard."""
+        if self.loop.stands_still:
+            self.loop.thaw()
+            heard_us = self.program.chance.randint(*HEARD_US)
+            self.program.world.timeline.after(heard_us, self._hear)
+
+    def _hear(self) -> None:
+        if self.loop.stands_still:
+            return
+        for call in self._channel.calls:
+            if call.link is not None and call.link.call is not None:
+                call.link.call.thaw()
+        if self._is_parted:
+            self._is_parted = False
+            self._channel.calls[-1].lose()
+
+    def part(self, noticed_us: int) -> None:
+        """The way to the daemon breaks, which both know sooner or later."""
+        link = self.link
+        if link is not None:
+            self.program.world.cut(link, noticed_us)
+            self._is_parted = True
+            self._hear()
+
+    def run_anew(self) -> None:
+        """Its runs are cancelled, and others begin on the same subscriptions."""
+        for run in self._runs.values():
+            run.cancel()
+
+    def retire(self) -> None:
+        """It is told to end: what is being handled is finished first."""
+        self._retires = True
+        for filter_, subscription in self._subscriptions.items():
+            self.loop.create_task(subscription.drain(), name=f"drain {filter_}")
+
+    # What it does
+
+    def _over(self, root: "asyncio.Task[None]") -> None:
+        error = None if root.cancelled() else root.exception()
+        if error is not None and not self.loop.abandoned:
+            self.program.world.fail("".join(traceback.format_exception(error)))
+        self.program.ended(self)
+
+    async def _main(self) -> None:
+        try:
+            await self._live()
+        except* DssError as conditions:
+            self.ended_by = str(conditions.exceptions)
+
+    async def _live(self) -> None:
+        async with asyncio.TaskGroup() as tasks:
+
+            def spawn(work: Coroutine[Any, Any, None], name: str) -> "asyncio.Task[None]":
+                return tasks.create_task(work, name=name)
+
+            session = Session(cast("Connection", self._channel), self._options(), spawn=spawn)
+            session.start()
+            uses = [
+                tasks.create_task(self._use(session, filter_), name=f"use {filter_}")
+                for filter_ in sorted(self.program.filters)
+            ]
+            if uses:
+                await asyncio.wait(uses)
+            await session.close()
+
+    def _options(self) -> SessionOptions:
+        program = self.program
+        return SessionOptions(
+            client_id=program.name,
+            clean_start=not program.connections,
+            session_expiry_s=program.plan.expiry_s,
+            credit_records=program.credit_records,
+        )
+
+    async def _use(self, session: Session, filter_: str) -> None:
+        async def opened() -> Session:
+            return session
+
+        subscription = Subscription(opened, self.program.options_of(filter_))
+        self._subscriptions[filter_] = subscription
+        try:
+            async with subscription:
+                while not self._retires:
+                    await self._run(filter_, subscription)
+        except GroupDestroyed:
+            self.program.filters.discard(filter_)
+        finally:
+            del self._subscriptions[filter_]
+
+    async def _run(self, filter_: str, subscription: Subscription) -> None:
+        """Run until it is cancelled, or until the records end."""
+        concurrency = self.program.plan.concurrency
+        running = subscription.run(Handler(self).handle, concurrency=concurrency)
+        run = self._runs[filter_] = self.loop.create_task(running, name=f"run {filter_}")
+        try:
+            await asyncio.wait([run])
+        finally:
+            run.cancel()
+            await asyncio.wait([run])
+        if not run.cancelled():
+            run.result()
