@@ -4,6 +4,7 @@ Invariant: the state of the machine and the rows are those that were committed t
 here waits or writes: `Schedules` does.
 """
 
+import asyncio
 from dataclasses import dataclass, field
 
 from dssd.machines.scheduling import machine
@@ -36,8 +37,8 @@ class Live:
     """Of the attempts under way: by run, the number of the operation."""
     attempts: set[int] = field(default_factory=set)
     """Runs that this daemon has begun an attempt of."""
-    stopped: set[int] = field(default_factory=set)
-    """Runs that were told to stop."""
+    stops: dict[int, asyncio.Event] = field(default_factory=dict)
+    """Of the attempts under way: set once a run is told to stop."""
     failing_told_ms: int | None = None
     """When it was told last that it fails, monotonic; None while it does not."""
     _next: tuple[int, int, Due | None] | None = None

@@ -15,7 +15,14 @@ from dataclasses import replace
 from types import TracebackType
 from typing import NoReturn, Self
 
-from dss_core.errors import DiskFull, DssError, IllegalArgument, ScheduleBusy, ScheduleNotFound
+from dss_core.errors import (
+    DiskFull,
+    DssError,
+    IllegalArgument,
+    OperationInProgress,
+    ScheduleBusy,
+    ScheduleNotFound,
+)
 from dss_core.times import text_of_ms, text_of_span
 from dssd.clock import Clock
 from dssd.events.model import Note
@@ -244,13 +251,14 @@ class Schedules:
             case Begin(what):
                 key = live.row.schedule_id, what.run
                 live.attempts.add(what.run)
+                live.stops[what.run] = asyncio.Event()
                 self._begun[key] = asyncio.get_running_loop().create_future()
                 name = f"run {what.run} of {live.row.name}"
                 attempt = self._tasks.create_task(self._attempt(live, what), name=name)
                 self._attempts.add(attempt)
                 attempt.add_done_callback(self._attempts.discard)
             case Stop(what):
-                live.stopped.add(what.run)
+                live.stops[what.run].set()
                 self._stop(live, what.run)
             case _:  # the rest is kept, and nothing more
                 pass
@@ -273,9 +281,8 @@ class Schedules:
         finally:
             live.operations.pop(what.run, None)
             self._release(live, what)
-        if what.run in live.stopped:
-            live.stopped.discard(what.run)
-            outcome = Outcome.TIMED_OUT if outcome is not Outcome.DONE else outcome
+        if live.stops.pop(what.run).is_set() and outcome is not Outcome.DONE:
+            outcome = Outcome.TIMED_OUT
         while True:
             try:
                 live.attempts.discard(what.run)
@@ -287,20 +294,49 @@ class Schedules:
 
     async def _operated(self, live: Live, what: Run) -> OperationRow:
         """The operation of an attempt, once it has ended."""
-        attempt = f", attempt {what.attempt}" if what.attempt > 1 else ""
-        why = f": {what.reason}" if what.reason else ""
-        arguments = tuple(sorted(arguments_of(live.row).items()))
-        row = await self._operations.apply(
-            RunTask(live.row.task, arguments),
-            caller=Caller(f"{SCHEDULE_PREFIX}{live.row.name}", ORIGIN),
-            reason=f"run {what.run}, due at {text_of_ms(what.due_ms)}{attempt}{why}",
-        )
+        row = await self._applied(live, what)
         live.operations[what.run] = row.number
-        if what.run in live.stopped:
+        if live.stops[what.run].is_set():
             self._stop(live, what.run)
         await self._note_operation(live, what, row.number)
         self._release(live, what)
         return await self._operations.ended(row.number)
+
+    async def _applied(self, live: Live, what: Run) -> OperationRow:
+        """The operation of an attempt, once it is applied: after one that runs the same task.
+
+        Raises:
+            OperationInProgress: that took too long.
+            DssError: it cannot be applied.
+        """
+        while True:
+            try:
+                return await self._apply(live, what)
+            except OperationInProgress as other:
+                self._release(live, what)
+                if not await self._awaited(live, what, int(other.fields["number"])):
+                    raise
+
+    async def _awaited(self, live: Live, what: Run, number: int) -> bool:
+        """Whether an operation ended before the run was told to stop."""
+        stopped = live.stops[what.run]
+        async with asyncio.TaskGroup() as waits:
+            ended = waits.create_task(self._operations.ended(number), name=f"end of {number}")
+            stop = waits.create_task(stopped.wait(), name=f"stop of run {what.run}")
+            await asyncio.wait({ended, stop}, return_when=asyncio.FIRST_COMPLETED)
+            ended.cancel()
+            stop.cancel()
+        return not stopped.is_set()
+
+    async def _apply(self, live: Live, what: Run) -> OperationRow:
+        attempt = f", attempt {what.attempt}" if what.attempt > 1 else ""
+        why = f": {what.reason}" if what.reason else ""
+        arguments = tuple(sorted(arguments_of(live.row).items()))
+        return await self._operations.apply(
+            RunTask(live.row.task, arguments),
+            caller=Caller(f"{SCHEDULE_PREFIX}{live.row.name}", ORIGIN),
+            reason=f"run {what.run}, due at {text_of_ms(what.due_ms)}{attempt}{why}",
+        )
 
     async def _note_operation(self, live: Live, what: Run, number: int) -> None:
         async with self._deciding:

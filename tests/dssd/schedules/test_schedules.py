@@ -291,14 +291,28 @@ async def test_a_schedule_that_is_removed_takes_its_history_and_lets_its_run_end
     assert await works.runs() == []
 
 
-async def test_a_run_beside_one_that_an_operator_began_fails_and_names_it(
-    works: ScheduledWorks,
-) -> None:
+async def test_a_run_waits_for_another_one_of_its_task(works: ScheduledWorks) -> None:
     await works.scheduled()
     works.work.gate.clear()
     row = await works.operations.apply(RunTask("work"), caller=works.ana)
     works.pass_(60)
-    [run] = await works.states("failed")
+    await works.states("running")
+    works.work.gate.set()
+    await works.ended(row.number)
+    [run] = await works.states("done")
+    assert run.operation > row.number
+
+
+async def test_a_run_waits_no_longer_for_another_one_than_it_may_take(
+    works: ScheduledWorks,
+) -> None:
+    await works.scheduled(timeout_ms=60_000)
+    works.work.gate.clear()
+    row = await works.operations.apply(RunTask("work"), caller=works.ana)
+    works.pass_(60)
+    await works.states("running")
+    works.pass_(2)
+    [run] = await works.states("timed-out")
     assert run.failure == f"Operation {row.number}, tasks.run, is still running on task/work."
     works.work.gate.set()
     await works.ended(row.number)
