@@ -69,7 +69,13 @@ from dss_core.errors.not_found import (
     StreamNotRead,
     TopicNotFound,
 )
-from dss_core.errors.programs import FileUnwritable
+from dss_core.errors.programs import (
+    FileUnwritable,
+    LibraryMissing,
+    OpenedBeforeFork,
+    ProcessEnds,
+    WouldWaitForItself,
+)
 from dss_core.errors.publishing import (
     ProducerForgotten,
     PublishedInPart,
@@ -174,6 +180,7 @@ __all__ = [
     "IllegalTime",
     "InputUnreadable",
     "KeyNotFound",
+    "LibraryMissing",
     "LogUnreadable",
     "MessageUnreadable",
     "NoRoomToStart",
@@ -187,6 +194,7 @@ __all__ = [
     "OffsetNotWritten",
     "OffsetOutOfRange",
     "OffsetsDoNotFit",
+    "OpenedBeforeFork",
     "OperationEnded",
     "OperationGoesOn",
     "OperationIdReused",
@@ -197,6 +205,7 @@ __all__ = [
     "OutputUnwritable",
     "Overloaded",
     "PermissionDenied",
+    "ProcessEnds",
     "ProducerForgotten",
     "PublishedInPart",
     "QueueNotDeclared",
@@ -231,6 +240,7 @@ __all__ = [
     "Unreachable",
     "VersionMoved",
     "WatchTooOld",
+    "WouldWaitForItself",
     "WrongUsage",
     "from_wire",
     "registered",
