@@ -66,10 +66,11 @@ check: lint types contracts test ## the whole gate: lint, strict types, import c
 proto: $(READY) ## regenerate the gRPC stubs
 	$(BIN)/python scripts/gen_proto.py
 
-docs: $(READY) ## write completions and manual pages anew, after a change of a command line
+docs: $(READY) ## write completions, manual pages and the synchronous client's twins anew
 	$(BIN)/python scripts/gen_completions.py
 	$(BIN)/python scripts/gen_manuals.py
 	$(BIN)/python scripts/gen_schemas.py
+	$(BIN)/python scripts/gen_sync.py
 
 bench: $(READY) ## measure against the targets, with baselines, into bench/results.json
 	$(BIN)/python bench/run.py

@@ -24,7 +24,7 @@ from dss_client.schedules import Schedules
 from dss_client.sessions import Sessions
 from dss_client.topics import Topics
 from dss_core.errors import IllegalArgument
-from dss_core.filters import SubscriptionFilter, check_name
+from dss_core.filters import check_name
 from dss_core.limits import SESSION_EXPIRY_S_MAX
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ class Client:
         """
         from dss_client.producer import Producer
 
-        return Producer(self._connection, topic, spawn=self._spawn, buffer_bytes=buffer_bytes)
+        return Producer(self._connection, topic, spawn=self.spawn, buffer_bytes=buffer_bytes)
 
     def subscribe(
         self,
@@ -174,10 +174,10 @@ class Client:
         """
         from dss_client.subscription import Subscription, SubscriptionOptions
 
-        parsed = SubscriptionFilter.parse(filter)
-        shared = parsed.group is not None
-        options = SubscriptionOptions(parsed.text, shared, start, ack_wait, on_grant, on_revoke)
-        return Subscription(self._opened_session, options)
+        options = SubscriptionOptions.of(
+            filter, start=start, ack_wait=ack_wait, on_grant=on_grant, on_revoke=on_revoke
+        )
+        return Subscription(self.opened_session, options)
 
     def read(
         self,
@@ -237,13 +237,15 @@ class Client:
 
         return watch(self._connection, topics, groups, all=all)
 
-    async def _opened_session(self) -> "Session":
+    async def opened_session(self) -> "Session":
+        """The one of this client, which begins here; for its subscriptions."""
         from dss_client.session import Session
 
         if self._session is None or self._session.never_opened:
-            self._session = Session(self._connection, self._options, spawn=self._spawn)
+            self._session = Session(self._connection, self._options, spawn=self.spawn)
             self._session.start()
         return self._session
 
-    def _spawn(self, work: Coroutine[Any, Any, None], name: str) -> "asyncio.Task[None]":
+    def spawn(self, work: Coroutine[Any, Any, None], name: str) -> "asyncio.Task[None]":
+        """Begin a task of the client, which ends with it."""
         return self._tasks.create_task(work, name=name)

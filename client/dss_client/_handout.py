@@ -24,7 +24,6 @@ class Handout:
     """Frames of one grant, decoded when the first record is taken."""
 
     __slots__ = (
-        "_ahead",
         "_decoded",
         "_frames",
         "_mask",
@@ -32,12 +31,15 @@ class Handout:
         "_rows",
         "_unsettled",
         "acked",
+        "ahead",
         "attempt",
         "grant",
+        "kind",
         "last_offset",
         "ranges",
         "redelivered_below",
         "stopped",
+        "taker",
     )
 
     def __init__(
@@ -54,6 +56,10 @@ class Handout:
         self.attempt = attempt
         self.acked = grant.acked
         """Where `DeliveredRecord.ack` leaves its offset; the grant's own list."""
+        self.kind = DeliveredRecord
+        """Of the records that are made of it."""
+        self.taker: object = None
+        """What records of another kind leave their acks with."""
         self.last_offset = -1
         """Of the last record handed out or taken; -1 before the first."""
         self.stopped = False
@@ -65,7 +71,7 @@ class Handout:
         self._noted_end = 0
         self._decoded: DecodedBatch | None = None
         self._rows: Iterator[DeliveredRecord] | None = None
-        self._ahead: DeliveredRecord | None = None
+        self.ahead: DeliveredRecord | None = None
         """Taken from the rows, and put back."""
         self._unsettled = grant.unsettled() if redelivered else None
 
@@ -92,16 +98,21 @@ class Handout:
 
     def rows(self) -> Iterator[DeliveredRecord]:
         """The records not yet taken; every caller shares them, and takes one at once."""
+        rows = self.rows_behind()
+        if self.ahead is None:
+            return rows
+        ahead, self.ahead = self.ahead, None
+        return chain((ahead,), rows)
+
+    def rows_behind(self) -> Iterator[DeliveredRecord]:
+        """The records not yet taken behind the one that was put back, if any was."""
         if self._rows is None:
-            self._rows = rows_of(DeliveredRecord, self, self.decoded)
-        if self._ahead is None:
-            return self._rows
-        ahead, self._ahead = self._ahead, None
-        return chain((ahead,), self._rows)
+            self._rows = rows_of(self.kind, self, self.decoded)
+        return self._rows
 
     def put_back(self, record: DeliveredRecord) -> None:
         """The record that was just taken is not handed out yet; it comes first again."""
-        self._ahead = record
+        self.ahead = record
 
     @property
     def left(self) -> int:
@@ -151,7 +162,7 @@ class Handout:
         """Every record is handed out: drop the frames, keep only what the records share."""
         self._decoded = None
         self._rows = None
-        self._ahead = None
+        self.ahead = None
         self._frames = b""
 
     def _without_handed(self) -> "Handout":

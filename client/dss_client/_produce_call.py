@@ -95,6 +95,11 @@ class ProduceCall:
         await asyncio.wait([self._task])
         self._fail(self._failed or OutcomeUnknown())
 
+    @property
+    def failed(self) -> DssError | None:
+        """Why nothing can be published any more."""
+        return self._failed
+
     # Taking records in.
 
     def begin(self, partition: int, subject: str) -> PendingFrame:

@@ -93,3 +93,12 @@ OWN_NAME_RANDOM_BYTES = 3
 
 GROUPS_PAGE = 500
 """Groups in one answer of a list: some 200 KiB."""
+
+LEFT_ACKS_S = 0.002
+"""Acks that threads left are looked for this often while any come; as long as records gather."""
+
+CLOSE_AT_EXIT_S = 5.0
+"""For the loop's thread to end with the process, once its clients are closed."""
+
+OUTBOX_OF_BUFFER = 0.25
+"""Of a producer's buffer: what threads may have handed over and the loop has not taken yet."""

@@ -6,11 +6,11 @@ written by `dss_client._produce_call.ProduceCall`. Invariant: what `send_nowait`
 else to the next `flush`. What is held unacknowledged is bounded by bytes.
 """
 
-from collections.abc import Generator, Mapping, Sequence, Sized
+from collections.abc import Callable, Generator, Mapping, Sequence, Sized
 from datetime import datetime
 from time import time_ns
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypedDict, TypeVar, Unpack
 
 from dss_client._frame_queue import Ack, PendingFrame
 from dss_client._start_point import time_us
@@ -32,8 +32,10 @@ from dss_core.limits import (
 if TYPE_CHECKING:
     from dss_client._connection import Connection
     from dss_client._produce_call import ProduceCall
+    from dss_client._routes import Routes
     from dss_core.columns import Columns
 
+Handle = TypeVar("Handle")
 BytesLike = bytes | bytearray | memoryview
 HeadersArgument = Mapping[str, bytes | str] | Sequence[tuple[str, bytes | str]]
 
@@ -88,81 +90,31 @@ class Delivery:
         return self._frame.outcome_of(self._row).__await__()
 
 
-class Producer:
-    """Made by `Client.producer`; open inside its ``async with`` block."""
+class Gathers(Protocol):
+    """Where a record goes once it is known to break no rule that can be seen here."""
 
-    def __init__(
-        self,
-        connection: "Connection",
-        topic: str,
-        *,
-        spawn: Spawn,
-        buffer_bytes: int = PRODUCER_BUFFER_BYTES,
-    ) -> None:
-        self.topic = topic
-        self._connection = connection
-        self._spawn = spawn
-        self._buffer_bytes = buffer_bytes
-        self._call: ProduceCall
+    routes: "Routes"
+    room_bytes: int
+    open_frames: list[PendingFrame | None]
 
-    async def __aenter__(self) -> Self:
-        """Describe the topic and start sending.
+    def begin(self, partition: int, subject: str) -> PendingFrame:
+        """An open frame for a partition that has none; its first record has the subject."""
 
-        Raises:
-            TopicNotFound: there is none of this name.
-            Unreachable: no daemon answers.
-        """
-        from dss_client._produce_call import ProduceCall
-        from dss_client.topics import Topics
+    def close(self, partition: int) -> None:
+        """The open frame of the partition takes no further record."""
 
-        topic = await Topics(self._connection).describe(self.topic)
-        self._call = ProduceCall(self._connection, topic, buffer_bytes=self._buffer_bytes)
-        self._call.start(self._spawn)
-        return self
+    def refuse_unless_empty(self) -> None:
+        """Let a record into an empty buffer only, however large it is."""
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Flush, then stop; after an exception, stop without waiting.
 
-        Raises:
-            DssError: something failed that nobody was told about.
-        """
-        try:
-            if error is None:
-                await self.flush()
-        finally:
-            await self._call.stop()
+class Sender(Generic[Handle]):
+    """Gathers records in frames of their streams."""
 
-    async def send(self, payload: bytes, **fields: Unpack[RecordFields]) -> Ack:
-        """Publish one record and wait until it is stored.
+    topic: str
+    into: Gathers
 
-        Args:
-            payload: what it says.
-            fields: its `RecordFields`.
-
-        Raises:
-            DssError: it was not stored; `OutcomeUnknown` where nobody knows.
-        """
-        delivery = await self.enqueue(payload, **fields)
-        return await delivery
-
-    async def enqueue(self, payload: bytes, **fields: Unpack[RecordFields]) -> Delivery:
-        """Hand over one record, waiting for room in the buffer, not for its storage.
-
-        Raises:
-            DssError: the record breaks a rule, or nothing can be published any more.
-        """
-        if self._call.crowded:
-            await self._call.pause()
-        while True:
-            try:
-                return self.send_nowait(payload, **fields)
-            except BufferFull:
-                await self._call.room()
+    def __init__(self, handle: Callable[[PendingFrame, int], Handle]) -> None:
+        self._handle = handle
 
     def send_nowait(
         self,
@@ -172,7 +124,7 @@ class Producer:
         subject: str | None = None,
         headers: HeadersArgument | None = None,
         timestamp: datetime | None = None,
-    ) -> Delivery:
+    ) -> Handle:
         """Hand over one record, with its `RecordFields`, without waiting.
 
         The handle tells what became of it.
@@ -181,7 +133,7 @@ class Producer:
             BufferFull: await something first, `flush` for example, or use `enqueue`.
             DssError: the record breaks a rule, or nothing can be published any more.
         """
-        call = self._call
+        call = self.into
         routes = call.routes
         size_bytes = len(payload) + RECORD_OVERHEAD_BYTES
         if key is None:
@@ -220,7 +172,87 @@ class Producer:
         frame.size_bytes += size_bytes
         if frame.size_bytes >= FRAME_BYTES_USUAL:
             call.close(partition)
-        return Delivery(frame, row)
+        return self._handle(frame, row)
+
+
+class Producer(Sender[Delivery]):
+    """Made by `Client.producer`; open inside its ``async with`` block."""
+
+    def __init__(
+        self,
+        connection: "Connection",
+        topic: str,
+        *,
+        spawn: Spawn,
+        buffer_bytes: int = PRODUCER_BUFFER_BYTES,
+    ) -> None:
+        super().__init__(Delivery)
+        self.topic = topic
+        self._connection = connection
+        self._spawn = spawn
+        self._buffer_bytes = buffer_bytes
+        self.call: ProduceCall
+
+    async def __aenter__(self) -> Self:
+        """Describe the topic and start sending.
+
+        Raises:
+            TopicNotFound: there is none of this name.
+            Unreachable: no daemon answers.
+        """
+        from dss_client._produce_call import ProduceCall
+        from dss_client.topics import Topics
+
+        topic = await Topics(self._connection).describe(self.topic)
+        self.into = self.call = ProduceCall(
+            self._connection, topic, buffer_bytes=self._buffer_bytes
+        )
+        self.call.start(self._spawn)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Flush, then stop; after an exception, stop without waiting.
+
+        Raises:
+            DssError: something failed that nobody was told about.
+        """
+        try:
+            if error is None:
+                await self.flush()
+        finally:
+            await self.call.stop()
+
+    async def send(self, payload: bytes, **fields: Unpack[RecordFields]) -> Ack:
+        """Publish one record and wait until it is stored.
+
+        Args:
+            payload: what it says.
+            fields: its `RecordFields`.
+
+        Raises:
+            DssError: it was not stored; `OutcomeUnknown` where nobody knows.
+        """
+        delivery = await self.enqueue(payload, **fields)
+        return await delivery
+
+    async def enqueue(self, payload: bytes, **fields: Unpack[RecordFields]) -> Delivery:
+        """Hand over one record, waiting for room in the buffer, not for its storage.
+
+        Raises:
+            DssError: the record breaks a rule, or nothing can be published any more.
+        """
+        if self.call.crowded:
+            await self.call.pause()
+        while True:
+            try:
+                return self.send_nowait(payload, **fields)
+            except BufferFull:
+                await self.call.room()
 
     async def send_columns(
         self,
@@ -251,12 +283,12 @@ class Producer:
         frames: list[PendingFrame] = []
         for start in range(0, whole.records, COLUMNS_SLICE_RECORDS_MAX):
             piece = whole.cut(start, min(start + COLUMNS_SLICE_RECORDS_MAX, whole.records))
-            routes = self._call.routes
+            routes = self.call.routes
             for partition, frame in routes.frames(piece):
-                await self._call.room_for(frame.size_bytes)
-                self._call.add(routes, partition, frame)
+                await self.call.room_for(frame.size_bytes)
+                self.call.add(routes, partition, frame)
                 frames.append(frame)
-            await self._call.pause()
+            await self.call.pause()
         for frame in frames:
             frame.awaited = True
         return [ack for frame in frames for ack in await frame.outcomes()]
@@ -267,7 +299,7 @@ class Producer:
         Raises:
             DssError: something failed since the last flush, and nobody awaited it.
         """
-        await self._call.flush()
+        await self.call.flush()
 
     def _columns(
         self,
@@ -293,7 +325,7 @@ class Producer:
         _check_bytes("payloads", payloads, _BYTES)
         if keys is not None:
             _check_bytes("keys", keys, _BYTES_OR_NONE)
-        self._call.routes.admit_all((subjects,) if isinstance(subjects, str) else subjects)
+        self.call.routes.admit_all((subjects,) if isinstance(subjects, str) else subjects)
         return Columns(
             payloads=payloads,
             keys=keys,

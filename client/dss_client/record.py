@@ -90,8 +90,8 @@ class Record:
         return f"<{type(self).__name__} {self.stream}@{self.offset} {self.subject!r}>"
 
 
-class DeliveredRecord(Record):
-    """A record that a subscription handed out, to be acknowledged."""
+class HandedOutRecord(Record):
+    """A record that a subscription handed out, whichever way it is acknowledged."""
 
     __slots__ = ()
     _source: DeliveredSource
@@ -137,6 +137,12 @@ class DeliveredRecord(Record):
         # That it came again counts from when it was handed out.
         source.note(self.offset + 1)
         return source.grant.has_refused(self.offset)
+
+
+class DeliveredRecord(HandedOutRecord):
+    """A record that a subscription handed out, to be acknowledged."""
+
+    __slots__ = ()
 
     async def ack(self, *, sync: bool = False) -> None:
         """Done with it. Returns when handed over; with ``sync``, when durable.
@@ -230,15 +236,11 @@ class Batch:
         return f"<{type(self).__name__} {self.stream} of {len(self)}>"
 
 
-class DeliveredBatch(Batch):
-    """A batch that a subscription handed out, to be acknowledged as one."""
+class HandedOutBatch(Batch):
+    """A batch that a subscription handed out, whichever way it is acknowledged."""
 
     __slots__ = ()
     _source: DeliveredSource
-
-    def __iter__(self) -> Iterator[DeliveredRecord]:
-        """Its records, one by one."""
-        return rows_of(DeliveredRecord, self._source, self._decoded)
 
     @property
     def redelivered(self) -> bool:
@@ -249,6 +251,16 @@ class DeliveredBatch(Batch):
     def attempt(self) -> int:
         """How often it is known to have been handed out, this time included."""
         return self._source.attempt
+
+
+class DeliveredBatch(HandedOutBatch):
+    """A batch that a subscription handed out, to be acknowledged as one."""
+
+    __slots__ = ()
+
+    def __iter__(self) -> Iterator[DeliveredRecord]:
+        """Its records, one by one."""
+        return rows_of(DeliveredRecord, self._source, self._decoded)
 
     async def ack(self, *, sync: bool = False) -> None:
         """Done with all of it. Returns when handed over; with ``sync``, when durable.
@@ -272,9 +284,9 @@ class DeliveredBatch(Batch):
         self._source.grant.in_progress(self._source.ranges)
 
 
-def grant_behind(record: DeliveredRecord) -> "HeldGrant":
-    """The grant that a record came under; for the client itself."""
-    return record._source.grant
+def grant_behind(handed_out: HandedOutRecord | HandedOutBatch) -> "HeldGrant":
+    """The grant that a record or a batch came under; for the client itself."""
+    return handed_out._source.grant
 
 
 def rows_of(kind: type[Kind], source: Source, decoded: "DecodedBatch") -> Iterator[Kind]:

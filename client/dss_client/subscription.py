@@ -14,12 +14,13 @@ from functools import partial
 from itertools import islice
 from time import monotonic
 from types import TracebackType
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from dss_client._runs import Runs
 from dss_client._start_point import Start
 from dss_client.limits import ENDED_GRANTS_MAX, FLUSH_RECORDS, YIELD_EVERY_S
 from dss_core.errors import DssError
+from dss_core.filters import SubscriptionFilter
 from dss_core.progress import total
 
 if TYPE_CHECKING:
@@ -50,6 +51,16 @@ class SubscriptionOptions:
     ack_wait: float | None = None
     on_grant: Callable[[GrantNotice], None] | None = None
     on_revoke: Callable[[GrantNotice], None] | None = None
+
+    @classmethod
+    def of(cls, filter: str, **given: Any) -> Self:  # noqa: ANN401 -- as its fields
+        """Of what `Client.subscribe` is given.
+
+        Raises:
+            IllegalFilter, QueueWithoutGroup, IllegalName: the filter breaks a rule.
+        """
+        parsed = SubscriptionFilter.parse(filter)
+        return cls(parsed.text, parsed.group is not None, **given)
 
 
 class Keeper(Protocol):
@@ -177,12 +188,16 @@ class Subscription:
                 yield record
                 if handout.stopped:
                     break
-            if handout.stopped or handout.last_offset + 1 >= handout.end:
-                self._finish(handout)
-            else:
-                # Nothing is awaited while a record is taken and not handed out: cancelled there,
-                # it would be skipped.
-                await self._breathe()
+            # Nothing is awaited while a record is taken and not handed out: cancelled there, it
+            # would be skipped.
+            await self._after(handout)
+
+    async def _after(self, handout: "Handout") -> None:
+        """Some of a piece was handed out; perhaps all of it."""
+        if handout.stopped or handout.last_offset + 1 >= handout.end:
+            self._finish(handout)
+        else:
+            await self._breathe()
 
     async def batches(self) -> "AsyncGenerator[DeliveredBatch, None]":
         """What came, as columns; until `drain` or a final error.

@@ -254,9 +254,9 @@ async def test_a_refused_frame_fails_alone(daemon: MemoryDaemon) -> None:
     daemon.refuse = [DiskFull()]
     async with client_of(daemon) as client, client.producer("t") as producer:
         first = producer.send_nowait(b"first", key=b"k")
-        producer._call.close(partition(b"k"))
+        producer.call.close(partition(b"k"))
         second = producer.send_nowait(b"second", key=b"k")
-        producer._call.close(partition(b"k"))
+        producer.call.close(partition(b"k"))
         with pytest.raises(DiskFull):
             await first
         assert (await second).offset == 0

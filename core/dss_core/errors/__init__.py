@@ -95,7 +95,13 @@ from dss_core.errors.not_found import (
     TaskNotFound,
     TopicNotFound,
 )
-from dss_core.errors.programs import FileUnwritable
+from dss_core.errors.programs import (
+    FileUnwritable,
+    LibraryMissing,
+    OpenedBeforeFork,
+    ProcessEnds,
+    WouldWaitForItself,
+)
 from dss_core.errors.publishing import (
     ProducerForgotten,
     PublishedInPart,
@@ -229,6 +235,7 @@ __all__ = [
     "JobNotFound",
     "JobNotInState",
     "KeyNotFound",
+    "LibraryMissing",
     "LogUnreadable",
     "MessageUnreadable",
     "NameNotConfirmed",
@@ -245,6 +252,7 @@ __all__ = [
     "OffsetNotWritten",
     "OffsetOutOfRange",
     "OffsetsDoNotFit",
+    "OpenedBeforeFork",
     "OperationEnded",
     "OperationGoesOn",
     "OperationIdReused",
@@ -256,6 +264,7 @@ __all__ = [
     "Overloaded",
     "PatternTooSlow",
     "PermissionDenied",
+    "ProcessEnds",
     "ProducerForgotten",
     "PublishedInPart",
     "QueueNotDeclared",
@@ -304,6 +313,7 @@ __all__ = [
     "Unreachable",
     "VersionMoved",
     "WatchTooOld",
+    "WouldWaitForItself",
     "WrongUsage",
     "from_wire",
     "registered",

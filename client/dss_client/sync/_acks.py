@@ -1,0 +1,58 @@
+"""Acks on their way from the user's threads to the grant, which lives in the loop.
+
+The first ack wakes the loop; while acks come, the loop looks for them at its own pace, so that
+an ack costs the user an append. Invariant: an ack that was left here reaches its grant, in order;
+`deliver`, called in the loop, brings all that were left before.
+"""
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+from dss_client.limits import LEFT_ACKS_S
+
+if TYPE_CHECKING:
+    from dss_client._grant import HeldGrant
+    from dss_client.sync._portal import Portal
+
+
+class AckBox:
+    """Of one grant."""
+
+    __slots__ = ("_grant", "awake", "offsets", "portal")
+
+    def __init__(self, portal: "Portal", grant: "HeldGrant") -> None:
+        self.portal = portal
+        self.offsets: deque[int] = deque()  # bounded by the credit given to the daemon
+        """Left by any thread; nothing but `append` is theirs."""
+        self.awake = False
+        """The loop looks here again by itself."""
+        self._grant = grant
+
+    def wake(self) -> None:
+        """Have the loop look here.
+
+        Raises:
+            OpenedBeforeFork: the grant belongs to the process that this one was forked from.
+        """
+        self.awake = True
+        self.portal.soon(self._look)
+
+    def _look(self) -> None:
+        if self.offsets:
+            self.deliver()
+            self.portal.later(LEFT_ACKS_S, self._look)
+            return
+        self.awake = False
+        # Left in between: nobody was woken for it.
+        self.deliver()
+
+    def deliver(self) -> None:
+        """Bring all to the grant; in the loop only."""
+        offsets = self.offsets
+        if not offsets:
+            return
+        grant = self._grant
+        if not grant.acked:
+            grant.touch()
+        # Others append meanwhile, which is no matter at the other end.
+        grant.acked.extend([offsets.popleft() for _ in range(len(offsets))])

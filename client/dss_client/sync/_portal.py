@@ -1,0 +1,181 @@
+"""The one event loop behind every synchronous client of this process, in a thread of its own.
+
+It begins with the first client and ends with the process, after it has closed the clients that are
+still open. Invariants: what belongs to the loop is touched in its thread only, through a `Portal`;
+a call from another thread waits for its end, and ends early only together with what it awaits. A
+`fork` leaves the thread behind: in the child, whatever was opened before is refused with a reason.
+"""
+
+import asyncio
+import atexit
+import os
+import threading
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
+
+from dss_client.limits import CLOSE_AT_EXIT_S
+from dss_core.errors import OpenedBeforeFork, ProcessEnds, WouldWaitForItself
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+Answer = TypeVar("Answer")
+Given = ParamSpec("Given")
+
+
+class Portal:
+    """The way into the loop. There is one a process; `portal` gives it."""
+
+    def __init__(self) -> None:
+        self.forked_from = 0
+        """The process that it was left behind in; 0 where that is this one."""
+        self._ended = False
+        self._closers: dict[object, Callable[[], None]] = {}
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run_loop, name="dss loop", daemon=True)
+        self._thread.start()
+
+    @property
+    def in_use(self) -> bool:
+        """Whether a client is open."""
+        return bool(self._closers)
+
+    def run(self, work: Coroutine[Any, Any, Answer]) -> Answer:
+        """Await something in the loop, and wait for it here; Ctrl-C cancels it.
+
+        Raises:
+            OpenedBeforeFork: the loop belongs to the process that this one was forked from.
+            WouldWaitForItself: this is the loop's own thread, as in `on_grant`.
+            ProcessEnds: it does, and has closed all clients.
+        """
+        try:
+            self.check()
+        except BaseException:
+            work.close()
+            raise
+        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return future.result()
+        except BaseException:
+            # Of the work itself, it is done already.
+            future.cancel()
+            raise
+
+    def call(
+        self, function: Callable[Given, Answer], *args: Given.args, **kwargs: Given.kwargs
+    ) -> Answer:
+        """Call a function in the loop's thread; raises as `run` does."""
+
+        async def called() -> Answer:
+            return function(*args, **kwargs)
+
+        return self.run(called())
+
+    def soon(self, function: Callable[[], None]) -> None:
+        """Have a function called in the loop's thread, and wait for nothing.
+
+        Raises:
+            OpenedBeforeFork: the loop belongs to the process that this one was forked from.
+        """
+        self.check_process()
+        self._loop.call_soon_threadsafe(function)
+
+    def later(self, delay_s: float, function: Callable[[], None]) -> None:
+        """The same after a while; in the loop's thread only."""
+        self._loop.call_later(delay_s, function)
+
+    def begin(self, work: Coroutine[Any, Any, None], name: str) -> "asyncio.Task[None]":
+        """Begin a task; in the loop's thread only."""
+        return self._loop.create_task(work, name=name)
+
+    def iterate(self, items: "AsyncGenerator[Answer, None]") -> Iterator[Answer]:
+        """Items one by one, each awaited in the loop."""
+        try:
+            while (item := self.run(_next_of(items))) is not _END:
+                yield cast("Answer", item)
+        finally:
+            # Perhaps thrown away late: then there is nobody left to close it for.
+            if not (self.forked_from or self._ended):
+                self.run(items.aclose())
+
+    def check(self) -> None:
+        """See that waiting for the loop would end; raises as `run` does."""
+        self.check_process()
+        if self._ended:
+            raise ProcessEnds
+        if threading.current_thread() is self._thread:
+            raise WouldWaitForItself
+
+    def check_process(self) -> None:
+        """See that the loop runs in this process; raises as `soon` does."""
+        if self.forked_from:
+            raise OpenedBeforeFork(process=self.forked_from)
+
+    def opened(self, client: object, close: Callable[[], None]) -> None:
+        """A client is open, and is to be closed at the end of the process."""
+        self._closers[client] = close
+
+    def closed(self, client: object) -> None:
+        """It is no longer."""
+        self._closers.pop(client, None)
+
+    def end(self) -> None:
+        """Close what is open; nothing can be called behind it."""
+        for close in list(self._closers.values()):
+            # There is nobody left to be told.
+            with suppress(Exception):
+                close()
+        self._ended = True
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(CLOSE_AT_EXIT_S)
+
+    def _run_loop(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        self._loop.run_forever()
+
+
+async def _next_of(items: "AsyncGenerator[Answer, None]") -> "Answer | object":
+    return await anext(items, _END)
+
+
+_END = object()
+_lock = threading.Lock()
+_portal: Portal | None = None
+
+
+def portal() -> Portal:
+    """The one of this process, which begins here.
+
+    Raises:
+        OpenedBeforeFork: a client was open when this process was forked, so gRPC cannot be used.
+    """
+    global _portal
+    with _lock:
+        if _portal is None:
+            _portal = Portal()
+            atexit.register(partial(_end, _portal))
+        elif _portal.forked_from:
+            raise OpenedBeforeFork(process=_portal.forked_from)
+        return _portal
+
+
+def _end(ended: Portal) -> None:
+    if not ended.forked_from:
+        ended.end()
+
+
+def _left_behind() -> None:
+    """This is the child of a fork: there is no such thread here."""
+    global _portal, _lock
+    _lock = threading.Lock()
+    if _portal is not None:
+        _portal.forked_from = os.getppid()
+        if not _portal.in_use:
+            # gRPC had nothing open, so this process may begin anew.
+            _portal = None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_left_behind)

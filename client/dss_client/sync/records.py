@@ -1,0 +1,139 @@
+"""Records and batches that a thread acknowledges, without a loop of its own.
+
+Invariant: they are those of `dss_client.record` in all but the ways to settle them, which here
+return when the same is true as there.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Protocol, TypeVar, cast
+
+from dss_client.record import DeliveredBatch as AsyncBatch
+from dss_client.record import DeliveredRecord as AsyncRecord
+from dss_client.record import (
+    DeliveredSource,
+    HandedOutBatch,
+    HandedOutRecord,
+    rows_of,
+)
+
+if TYPE_CHECKING:
+    from dss_client._handout import Handout
+    from dss_client.sync._acks import AckBox
+
+Kind = TypeVar("Kind", bound=HandedOutRecord)
+
+
+class Source(DeliveredSource, Protocol):
+    """What a record shares with the others that came with it."""
+
+    taker: "AckBox"
+
+
+class DeliveredRecord(HandedOutRecord):
+    """A record that a subscription handed out, to be acknowledged."""
+
+    __slots__ = ()
+    _source: Source
+
+    @property
+    def acked(self) -> bool:
+        """Whether it was acknowledged, perhaps when it was handed out before."""
+        return self._settled(_acked)
+
+    @property
+    def refused(self) -> bool:
+        """Whether it was refused, and is still to come again."""
+        return self._settled(_refused)
+
+    def ack(self, *, sync: bool = False) -> None:
+        """Done with it. Returns when handed over; with ``sync``, when durable.
+
+        Raises:
+            GrantNotHeld: with ``sync``: its stream was taken back before, so it does not count.
+            OutcomeUnknown: with ``sync``: the connection or the loan of its stream ended before
+                the answer came. If the ack did not count, it comes again, marked.
+        """
+        taker = self._source.taker
+        if sync:
+            taker.portal.call(taker.deliver)
+            taker.portal.run(as_kind(AsyncRecord, self).ack(sync=True))
+            return
+        taker.offsets.append(self.offset)
+        if not taker.awake:
+            taker.wake()
+
+    def nak(self, delay: float | None = None) -> None:
+        """Refuse it: it comes again after ``delay`` seconds, or the daemon's own back-off."""
+        taker = self._source.taker
+        taker.portal.call(taker.deliver)
+        taker.portal.run(as_kind(AsyncRecord, self).nak(delay))
+
+    def in_progress(self) -> None:
+        """Work on it goes on: its ack wait begins anew."""
+        self._source.taker.portal.run(as_kind(AsyncRecord, self).in_progress())
+
+    def _settled(self, question: "Callable[[AsyncRecord], bool]") -> bool:
+        taker = self._source.taker
+        taker.portal.call(taker.deliver)
+        return taker.portal.call(question, as_kind(AsyncRecord, self))
+
+
+class DeliveredBatch(HandedOutBatch):
+    """A batch that a subscription handed out, to be acknowledged as one."""
+
+    __slots__ = ()
+    _source: Source
+
+    def __iter__(self) -> Iterator[DeliveredRecord]:
+        """Its records, one by one."""
+        return rows_of(DeliveredRecord, self._source, self._decoded)
+
+    def ack(self, *, sync: bool = False) -> None:
+        """Done with all of it. Returns when handed over; with ``sync``, when durable.
+
+        Raises:
+            GrantNotHeld: with ``sync``: its stream was taken back before, so it does not count.
+            OutcomeUnknown: with ``sync``: the connection or the loan of its stream ended before
+                the answer came. If the ack did not count, it comes again, marked.
+        """
+        self._source.taker.portal.run(self._in_the_loop.ack(sync=sync))
+
+    def nak(self, delay: float | None = None) -> None:
+        """Refuse all of it: it comes again after ``delay`` seconds, or the daemon's back-off."""
+        self._source.taker.portal.run(self._in_the_loop.nak(delay))
+
+    def in_progress(self) -> None:
+        """Work on it goes on: its ack wait begins anew."""
+        self._source.taker.portal.run(self._in_the_loop.in_progress())
+
+    @property
+    def _in_the_loop(self) -> AsyncBatch:
+        return AsyncBatch(self._source, self._decoded)
+
+
+def as_kind(kind: type[Kind], record: HandedOutRecord) -> Kind:
+    """The same record, to be settled in another way."""
+    other = kind()
+    other._source = record._source
+    other.offset = record.offset
+    other.subject = record.subject
+    other.key = record.key
+    other.payload = record.payload
+    other.headers = record.headers
+    other.timestamp_us = record.timestamp_us
+    return other
+
+
+def batch_for_threads(batch: AsyncBatch, taker: "AckBox") -> DeliveredBatch:
+    """The same batch, to be settled from any thread."""
+    source = cast("Handout", batch._source)
+    source.taker = taker
+    return DeliveredBatch(source, batch._decoded)
+
+
+def _acked(record: AsyncRecord) -> bool:
+    return record.acked
+
+
+def _refused(record: AsyncRecord) -> bool:
+    return record.refused

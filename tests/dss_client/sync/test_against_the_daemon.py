@@ -1,0 +1,235 @@
+"""The client without asyncio against a real daemon."""
+
+import threading
+from collections import Counter, defaultdict
+from concurrent.futures import ThreadPoolExecutor
+from itertools import chain, islice
+
+import pytest
+
+import dss_client
+from dss_client.changes import PauseGroup
+from dss_client.sync import Client, DeliveredRecord
+from dss_core.errors import (
+    BufferFull,
+    IllegalArgument,
+    SubjectOutsideTopic,
+    TopicExists,
+    TopicNotFound,
+    WouldWaitForItself,
+)
+
+
+def published(client: Client, topic: str, count: int) -> list[bytes]:
+    payloads = [b"%d" % number for number in range(count)]
+    with client.producer(topic) as producer:
+        for payload in payloads:
+            producer.enqueue(payload, key=b"%d" % (len(payload) % 7))
+    return payloads
+
+
+def test_topics_and_groups_are_administered(client: Client, topic: str) -> None:
+    with pytest.raises(TopicExists):
+        client.topics.create(topic, partitions=2)
+    client.groups.create(f"$share/g/{topic}/#", start="earliest")
+    assert client.groups.describe(f"g@{topic}/#").group.state == "idle"
+    assert client.daemon.status().state == "serving"
+    client.operations.apply(PauseGroup(f"g@{topic}/#"))
+    assert next(iter(client.operations.list(subject=f"g@{topic}/#", latest=1))).kind
+
+
+def test_a_record_is_stored_when_its_delivery_says_so(client: Client, topic: str) -> None:
+    with client.producer(topic) as producer:
+        ack = producer.send(b"a", key=b"k")
+        deliveries = [producer.enqueue(b"b", key=b"k"), producer.send_nowait(b"c", key=b"k")]
+        assert [each.wait().offset for each in deliveries] == [ack.offset + 1, ack.offset + 2]
+        assert all(each.done() for each in deliveries)
+        acks = producer.send_columns([b"d", b"e"], keys=[b"k", b"k"])
+        assert [(each.offset, each.records) for each in acks] == [(ack.offset + 3, 2)]
+    assert [record.payload for record in client.read(f"{topic}/#")] == [
+        b"a",
+        b"b",
+        b"c",
+        b"d",
+        b"e",
+    ]
+
+
+def test_what_is_wrong_with_a_record_is_said_where_it_is_handed_over(
+    client: Client, topic: str
+) -> None:
+    with client.producer(topic) as producer:
+        with pytest.raises(SubjectOutsideTopic):
+            producer.enqueue(b"x", subject="elsewhere/1")
+        with pytest.raises(IllegalArgument):
+            producer.send_nowait("text")  # type: ignore[arg-type]
+    with pytest.raises(TopicNotFound), client.producer("nowhere"):
+        pass
+
+
+def test_what_a_producer_holds_is_bounded(client: Client, topic: str) -> None:
+    with client.producer(topic, buffer_bytes=64 << 10) as producer:
+        with pytest.raises(BufferFull):
+            any(producer.send_nowait(b"x" * 1_000) is None for _ in range(1_000))
+        for _ in range(200):
+            producer.enqueue(b"y" * 1_000)
+        producer.flush()
+    assert sum(1 for record in client.read(f"{topic}/#") if record.payload[:1] == b"y") == 200
+
+
+def test_records_come_one_by_one_and_are_acknowledged(client: Client, topic: str) -> None:
+    payloads = published(client, topic, 3_000)
+    with client.subscribe(f"$share/g/{topic}/#", start="earliest") as subscription:
+        taken = []
+        for record in subscription:
+            record.ack()
+            taken.append(record.payload)
+            if len(taken) == len(payloads):
+                break
+        subscription.drain()
+        assert list(subscription) == []
+    assert sorted(taken) == sorted(payloads)
+    (group,) = client.groups.list(filter=f"filter={topic}/#")
+    assert group.lag == 0
+
+
+def test_an_iteration_that_is_left_goes_on_where_it_was(client: Client, topic: str) -> None:
+    published(client, topic, 500)
+    with client.subscribe(f"$share/g/{topic}/#", start="earliest") as subscription:
+        seen: Counter[tuple[str, int]] = Counter()
+        while sum(seen.values()) < 500:
+            for record in islice(subscription, 70):
+                seen[record.stream, record.offset] += 1
+                assert not record.redelivered
+                if sum(seen.values()) == 500:
+                    break
+        assert set(seen.values()) == {1}
+
+
+def test_a_record_knows_whether_it_is_settled_and_a_refused_one_comes_again(
+    client: Client, topic: str
+) -> None:
+    published(client, topic, 1)
+    with client.subscribe(f"$share/g/{topic}/#", start="earliest") as subscription:
+        records = iter(subscription)
+        first = next(records)
+        assert not first.acked
+        first.in_progress()
+        first.nak(delay=0)
+        assert first.refused
+        again = next(records)
+        assert (again.offset, again.redelivered, again.attempt) == (first.offset, True, 2)
+        again.ack(sync=True)
+        assert again.acked
+
+
+def test_batches_and_fetches_hand_out_the_same_records(client: Client, topic: str) -> None:
+    payloads = published(client, topic, 2_000)
+    with client.subscribe(f"$share/g/{topic}/#", start="earliest") as subscription:
+        taken = []
+        for record in subscription.fetch(10, timeout=30):
+            record.ack()
+            taken.append(record.payload)
+        for batch in subscription.batches():
+            taken += batch.payloads
+            assert [record.offset for record in batch] == list(batch.offsets)
+            batch.ack(sync=True)
+            if len(taken) == len(payloads):
+                break
+        assert subscription.fetch(1, timeout=0) == []
+    assert sorted(taken) == sorted(payloads)
+
+
+def test_handlers_run_in_threads_and_keep_the_order_of_a_key(client: Client, topic: str) -> None:
+    published(client, topic, 400)
+    handled: dict[bytes | None, list[int]] = defaultdict(list)
+    threads = set()
+    failed: set[int] = set()
+    with client.subscribe(f"$share/g/{topic}/#", start="earliest") as subscription:
+
+        def handle(record: DeliveredRecord) -> None:
+            threads.add(threading.current_thread().name)
+            number = int(record.payload)
+            if number % 100 == 50 and number not in failed:
+                failed.add(number)
+                record.nak(delay=0)
+                return
+            handled[record.key].append(number)
+            if sum(map(len, handled.values())) == 400:
+                subscription.drain()
+
+        subscription.run(handle, concurrency=4)
+    assert all(numbers == sorted(numbers) for numbers in handled.values())
+    assert len(failed) == 4
+    assert threads
+    assert all(name.startswith("dss handler") for name in threads)
+
+
+def test_several_threads_share_a_subscription_and_a_producer(client: Client, topic: str) -> None:
+    count, threads = 4_000, 4
+    with client.producer(topic) as producer, ThreadPoolExecutor(threads) as pool:
+        for _ in pool.map(lambda number: producer.enqueue(b"%d" % number), range(count)):
+            pass
+    lock, left = threading.Lock(), [count]
+    with client.subscribe(f"$share/g/{topic}/#", start="earliest") as subscription:
+
+        def take() -> list[bytes]:
+            mine = []
+            for record in subscription:
+                record.ack()
+                mine.append(record.payload)
+                with lock:
+                    left[0] -= 1
+                    if not left[0]:
+                        subscription.drain()
+            return mine
+
+        with ThreadPoolExecutor(threads) as pool:
+            taken = [each.result() for each in [pool.submit(take) for _ in range(threads)]]
+    assert sorted(chain(*taken)) == sorted(b"%d" % number for number in range(count))
+
+
+def test_a_pause_stops_the_hand_out_at_once(client: Client, topic: str) -> None:
+    published(client, topic, 1_000)
+    with client.subscribe(f"$share/g/{topic}/#", start="earliest") as subscription:
+        records = iter(subscription)
+        first = next(records)
+        client.operations.apply(PauseGroup(f"g@{topic}/#"))
+        operation = client.operations.list(subject=f"g@{topic}/#", latest=1)[0]
+        client.operations.ended(operation.number)
+        assert subscription.state == "paused"
+        assert subscription.fetch(1, timeout=0.05) == []
+        first.ack(sync=True)
+
+
+def test_a_callback_that_calls_the_client_is_told_that_it_would_wait_for_itself(
+    client: Client, topic: str
+) -> None:
+    noted = []
+
+    def asks(_notice: object) -> None:
+        try:
+            client.topics.list()
+        except WouldWaitForItself as error:
+            noted.append(error)
+
+    published(client, topic, 1)
+    with client.subscribe(f"$share/g/{topic}/#", start="earliest", on_grant=asks) as subscription:
+        next(iter(subscription)).ack()
+    assert noted
+
+
+def test_a_watch_and_a_read_are_iterated_over(client: Client, topic: str) -> None:
+    payloads = published(client, topic, 10)
+    first = next(client.watch("groups"))
+    assert first.anew
+    reader = client.read(f"{topic}/#")
+    assert sum(map(len, reader.batches())) == len(payloads)
+    assert sorted(reader.streams) == [f"{topic}/0/0", f"{topic}/0/1"]
+    assert [record.payload for record in client.read(f"{topic}/#", records_max=0)] == []
+
+
+def test_a_closed_client_may_be_closed_again(endpoint: str) -> None:
+    client = dss_client.sync.connect(endpoint=endpoint)
+    client.close()
+    client.close()
