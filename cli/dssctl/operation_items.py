@@ -5,6 +5,7 @@ Invariant: an item has the same fields wherever it is printed; only the columns 
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dss_core.counted import counted
@@ -42,9 +43,12 @@ def _target(item: Item, _now_us: int) -> str:
 
 def _undo_of_plan(item: Item, _now_us: int) -> str:
     until = item["undoable_until"]
+    if item["nothing_to_do"]:
+        return "there is nothing to do"
     if not item["undoable"]:
-        return f"no: {item['not_undoable_because']}"
-    return f"until {until.rfc3339()}" if isinstance(until, Instant) else "yes"
+        return f"this cannot be undone: {item['not_undoable_because']}"
+    whole = until.us // 1_000_000 * 1_000_000 if isinstance(until, Instant) else None
+    return "yes" if whole is None else f"possible until {Instant(whole).rfc3339()}"
 
 
 def _undo_of_operation(item: Item, _now_us: int) -> str:
@@ -100,13 +104,13 @@ def _at(field: str, header: str) -> "Column":
 PLAN_KIND = Kind(
     "OperationPlan",
     (
-        Column("kind", "KIND"),
-        Column("subject", "SUBJECT"),
-        Column("revision", "REVISION"),
-        Column("summary", "SUMMARY"),
+        Column("summary", "PLAN"),
         Column("members", "MEMBERS"),
         Column("undoable", "UNDO", cell=_undo_of_plan),
-        _at("planned_at", "PLANNED"),
+        Column("revision", "REVISION"),
+        Column("kind", "KIND", only_csv=True),
+        Column("subject", "SUBJECT", only_csv=True),
+        replace(_at("planned_at", "PLANNED"), only_csv=True),
     ),
     lambda item: str(item["subject"]),
 )

@@ -7,6 +7,7 @@ importing this package costs no gRPC and no pyarrow, and no wire message is part
 from dss_client import changes
 from dss_client._client import Client, connect
 from dss_client._endpoint import operators_endpoint
+from dss_client._running import run
 from dss_client.answers import (
     Looked,
     Rates,
@@ -103,4 +104,5 @@ __all__ = [
     "changes",
     "connect",
     "operators_endpoint",
+    "run",
 ]

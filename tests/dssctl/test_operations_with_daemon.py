@@ -147,7 +147,7 @@ def test_plans_and_operations_have_every_format(output: Format, daemon: Daemon) 
     for operation in (ok(done), listed, shown):
         assert number in operation
     if output is not Format.NAME:
-        assert all("offsets.rewind" in each for each in (planned, ok(done), listed, shown))
+        assert all("rewind" in each for each in (planned, ok(done), listed, shown))
 
 
 def test_a_plan_in_a_file_is_applied_once_and_only_while_nothing_moved(

@@ -251,7 +251,7 @@ def test_a_filter_that_meets_no_topic_is_noted(daemon: Daemon) -> None:
     for command in ("consume", "ordres/#", "--no-follow"), ("groups", "create", "o@ordres/#"):
         done = daemon.dssctl(*command)
         ok(done)
-        assert done.stderr == b"note: no topic matches ordres/# yet\n"
+        assert done.stderr.startswith(b"note: no topic matches ordres/# yet\n")
 
 
 @pytest.mark.parametrize("foreign", ["orders.>", "orders/*", "orders.*.eu"])

@@ -48,6 +48,11 @@ def rate(field: str) -> Cell:
     return cell
 
 
+def rounded(rate: float) -> float:
+    """A rate without digits that mean nothing: 4.6e-05 records a second are none."""
+    return round(rate, 3)
+
+
 IN_A_GROUP = (
     Column("stream", "STREAM"),
     Column("state", "STATE", styles=STREAM_STATE_STYLES),
@@ -152,9 +157,9 @@ def grant_item(grant: "Grant") -> Item:
         "damaged": grant.fates.damaged,
         "moved": grant.fates.moved,
         "pinned_to": grant.pinned_to or None,
-        "arrivals_1m": grant.arrivals.minute,
-        "arrivals_5m": grant.arrivals.five_minutes,
-        "acks_1m": grant.acks.minute,
-        "acks_5m": grant.acks.five_minutes,
+        "arrivals_1m": rounded(grant.arrivals.minute),
+        "arrivals_5m": rounded(grant.arrivals.five_minutes),
+        "acks_1m": rounded(grant.acks.minute),
+        "acks_5m": rounded(grant.acks.five_minutes),
         "damaged_ranges": [list(each) for each in grant.damaged],
     }

@@ -1,17 +1,20 @@
 """``dssctl groups``: the shared subscriptions."""
 
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dss_core.counted import counted
 from dss_core.errors import GroupMisspelt, GroupNotFound
 from dss_core.times import parse_span_ms, text_of_span
 from dssctl.advice import note_unmatched
 from dssctl.arguments import GroupName
 from dssctl.changing import Changing, Removing, Writing, carry_out
-from dssctl.commands.grants import GROUP_GRANT_KIND, grant_item, rate, shown_lag
+from dssctl.commands.grants import GROUP_GRANT_KIND, grant_item, rate, rounded, shown_lag
 from dssctl.confirm import confirm_name_if_protected
 from dssctl.connection import ask
+from dssctl.creation import show_created
 from dssctl.group_questions import (
     STANDING_KIND,
     STUCK_KIND,
@@ -21,7 +24,7 @@ from dssctl.group_questions import (
     why,
 )
 from dssctl.listing import list_items, listing
-from dssctl.output import Column, Instant, Item, Kind, Section, show_one
+from dssctl.output import Column, Instant, Item, Kind, Section
 from dssctl.quantities import moment_ms
 from dssctl.removal import accepting, showing_removal
 from dssctl.selection import ListRules, Wanted
@@ -48,7 +51,7 @@ def _paused_until(item: Item, _now_us: int) -> str:
     until = item["paused_until"]
     if isinstance(until, Instant):
         return until.rfc3339()
-    return "resumed" if item["paused"] else "-"
+    return "no end" if item["paused"] else "-"
 
 
 GROUP_KIND = Kind(
@@ -175,7 +178,8 @@ def create(
             on_damage=on_damage,
         )
 
-    show_one(settings, GROUP_KIND, group_item(ask(settings, look_and_create)))
+    item = group_item(ask(settings, look_and_create))
+    show_created(settings, GROUP_KIND, item, _sentence(item), _next_command(item))
 
 
 @app.command(cls=showing(GROUP_KIND))
@@ -272,6 +276,18 @@ def remove(
         carry_out(context, RemoveGroup(group), showing_removal(group))
 
 
+def _sentence(group: Item) -> str:
+    lag = f"{'' if group['lag_exact'] else 'at most '}{counted(int(str(group['lag'])), 'record')}"
+    return (
+        f"The group {group['name']}@{group['filter']} is there: it reads "
+        f"{counted(int(str(group['streams'])), 'stream')} from {group['start']} on, {lag} to go."
+    )
+
+
+def _next_command(group: Item) -> str:
+    return f"dssctl consume {quote(str(group['filter']))} --group {group['name']}"
+
+
 def subscription_filter(group: str) -> str:
     """The filter that names a group on the wire, from either spelling of the command line.
 
@@ -317,10 +333,10 @@ def group_item(group: "Group") -> Item:
         "paused": group.paused,
         "paused_until": Instant.of_ms(until_ms) if until_ms is not None else None,
         "created_at": Instant.of_ms(group.created_at_ms),
-        "arrivals_1m": group.arrivals.minute,
-        "arrivals_5m": group.arrivals.five_minutes,
-        "acks_1m": group.acks.minute,
-        "acks_5m": group.acks.five_minutes,
+        "arrivals_1m": rounded(group.arrivals.minute),
+        "arrivals_5m": rounded(group.arrivals.five_minutes),
+        "acks_1m": rounded(group.acks.minute),
+        "acks_5m": rounded(group.acks.five_minutes),
         "drain_ms": group.drain_ms,
         "leader_since": Instant.of_ms(since_ms) if since_ms is not None else None,
     }
@@ -335,6 +351,6 @@ def borrower_item(borrower: "Borrower") -> Item:
         "standby": borrower.standby,
         "connected_at": Instant.of_ms(borrower.connected_at_ms),
         "lag": borrower.lag,
-        "acks_1m": borrower.acks.minute,
-        "acks_5m": borrower.acks.five_minutes,
+        "acks_1m": rounded(borrower.acks.minute),
+        "acks_5m": rounded(borrower.acks.five_minutes),
     }

@@ -4,14 +4,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dss_core.counted import counted
 from dss_core.errors import TopicNotFound
 from dss_core.times import parse_span_ms, text_of_span
 from dssctl.arguments import TopicName
 from dssctl.changing import Changing, Removing, Writing, carry_out
 from dssctl.confirm import confirm_name_if_protected
 from dssctl.connection import ask
+from dssctl.creation import show_created
 from dssctl.listing import list_items, listing
-from dssctl.output import Column, Instant, Item, Kind, Section, show_one
+from dssctl.output import Column, Instant, Item, Kind, Section
 from dssctl.output.model import size
 from dssctl.quantities import size_bytes
 from dssctl.removal import accepting, showing_removal
@@ -122,7 +124,8 @@ def create(
             if_not_exists=if_not_exists,
         ),
     )
-    show_one(settings, CREATED_KIND, _item(topic))
+    told = f"dssctl produce {name}, and a line of text for each record"
+    show_created(settings, CREATED_KIND, _item(topic), _sentence(topic), told)
 
 
 @app.command(cls=showing(TOPIC_KIND))
@@ -218,6 +221,18 @@ def _item(topic: "Topic") -> Item:
         "created_at": Instant.of_ms(topic.created_at_ms),
         "revision": topic.revision,
     }
+
+
+def _sentence(topic: "Topic") -> str:
+    kept = "for ever"
+    if topic.retention_ms is not None:
+        kept = f"for {text_of_span(topic.retention_ms)}"
+    if topic.retention_bytes is not None:
+        kept += f", {topic.retention_bytes:,} bytes at most"
+    return (
+        f"The topic {topic.name} is there: {counted(topic.partitions, 'partition')}, durability "
+        f"{topic.durability}, records kept {kept}."
+    )
 
 
 def _streams(topic: "Topic", storage: "StorageTopic") -> list[Item]:

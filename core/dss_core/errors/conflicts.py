@@ -113,8 +113,11 @@ class OffsetOutOfRange(DssError):
     """Fields: offset, start, end, stream."""
 
     code = "DSS2015"
-    sentence = "Offset {offset} is outside {start}..{end} of stream {stream}."
-    hint = "Start at earliest, at a time, or inside the range."
+    sentence = (
+        "Offset {offset} is outside of stream {stream}, whose records begin at {start} and end "
+        "before {end}."
+    )
+    hint = "Start at earliest, at a time, or at an offset from {start} to {end}."
     grpc_status = "OUT_OF_RANGE"
     exit_code = ExitCode.USAGE
 

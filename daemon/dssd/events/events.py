@@ -161,7 +161,8 @@ class Events:
         now_ms, wall_ms = self._clock.now_ms(), self._clock.wall_ms()
         found = self._folds.find(event, now_ms)
         if found is None:
-            said = _on_one_line(f"{event.kind.code} {event.subject}: {event.sentence}")
+            about = f"{event.subject}: " if event.subject else ""
+            said = _on_one_line(f"{about}{event.sentence}")
             _LOG.log(
                 _LEVELS[event.kind.severity],
                 "%s",

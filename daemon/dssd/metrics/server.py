@@ -28,6 +28,13 @@ from dssd.metrics.limits import POLL_S, REQUEST_S_MAX, SCRAPE_S_MAX, SCRAPES_WAI
 from dssd.metrics.readings import Readings
 from dssd.metrics.table import TABLE
 
+METRICS_PATH = "/metrics"
+
+_PAGE = (
+    "<!doctype html><title>dssd</title><h1>dssd</h1>"
+    f'<p>Metrics for Prometheus are at <a href="{METRICS_PATH}">{METRICS_PATH}</a>.</p>\n'
+).encode()
+
 Answer = concurrent.futures.Future[Readings]
 
 
@@ -93,12 +100,21 @@ class MetricsServer:
         raise _NoAnswer
 
     def _served(self, environ: dict[str, object], start: Callable[..., object]) -> Iterable[bytes]:
+        if environ["PATH_INFO"] != METRICS_PATH:
+            return _elsewhere(environ["PATH_INFO"], start)
         try:
             served: Iterable[bytes] = self._app(environ, start)
         except _NoAnswer:
             start("503 Service Unavailable", [("Content-Type", "text/plain")])
             return [b"the event loop of the daemon did not answer in time\n"]
         return served
+
+
+def _elsewhere(path: object, start: Callable[..., object]) -> Iterable[bytes]:
+    """What a person sees who looks at the port; scrapes of another path are told where it is."""
+    status = "200 OK" if path == "/" else "404 Not Found"
+    start(status, [("Content-Type", "text/html; charset=utf-8")])
+    return [_PAGE]
 
 
 class _NoAnswer(Exception):

@@ -129,7 +129,7 @@ async def test_an_event_is_one_line_of_the_log_whatever_a_client_is_called(
     await events.tell(slow("c\nFAKE line"))
     await events.tell(slow("c\nFAKE line"))
     assert [record.getMessage() for record in caplog.records] == [
-        "consumer.slow c\\x0aFAKE line: It stopped reading."
+        "c\\x0aFAKE line: It stopped reading."
     ]
     assert caplog.records[0].levelno == logging.WARNING
 

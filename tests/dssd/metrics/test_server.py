@@ -14,10 +14,10 @@ from dssd.metrics.server import MetricsServer
 ANY_PORT = TcpAddress("127.0.0.1", 0)
 
 
-def scraped(address: TcpAddress) -> tuple[int, str]:
+def scraped(address: TcpAddress, path: str = "/metrics") -> tuple[int, str]:
     connection = HTTPConnection(address.host, address.port, timeout=10)
     with closing(connection):
-        connection.request("GET", "/metrics")
+        connection.request("GET", path)
         with connection.getresponse() as answer:
             return answer.status, answer.read().decode()
 
@@ -46,6 +46,15 @@ async def test_a_scrape_shows_what_is_read_at_that_time() -> None:
     assert "\ndss_topics 7.0\n" in text
     assert "# HELP dss_topics Topics." in text
     assert "\nprocess_resident_memory_bytes " in text
+
+
+@pytest.mark.parametrize(("path", "expected"), [("/", 200), ("/metric", 404)])
+async def test_another_path_says_where_the_metrics_are(path: str, expected: int) -> None:
+    async with serving(MetricsServer(topics)) as address:
+        status, text = await asyncio.to_thread(scraped, address, path)
+    assert status == expected
+    assert 'href="/metrics"' in text
+    assert "dss_topics" not in text
 
 
 async def test_an_address_that_is_taken_is_refused_before_anything_is_served() -> None:

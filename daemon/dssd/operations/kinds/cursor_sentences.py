@@ -6,6 +6,7 @@ Invariant: numbers only from the plan of each stream. This module does not know 
 from collections.abc import Iterator, Sequence
 
 from dss_core.counted import counted
+from dssd.operations.kinds.clients_named import they
 from dssd.operations.plans import StreamPlan, subject_of
 from dssd.store.rows import GroupRow
 
@@ -14,11 +15,17 @@ def summary_of(kind: str, group: GroupRow, touched: int, streams: Sequence[Strea
     """What the operation does, in a line."""
     again, passed = sum(each.again for each in streams), sum(each.passed for each in streams)
     if not touched:
-        return f"{kind} of {subject_of(group)}: nothing would change"
+        return f"{_verb(kind)} {subject_of(group)}: nothing would change"
     return (
-        f"{kind} of {subject_of(group)}: {touched} of {counted(len(streams), 'stream')}, "
-        f"{counted(again, 'record')} again, {passed:,} passed over"
+        f"{_verb(kind)} {subject_of(group)}: {touched} of {counted(len(streams), 'stream')}; "
+        f"{counted(again, 'record comes', 'records come')} again, {passed:,} passed over"
     )
+
+
+def _verb(kind: str) -> str:
+    """``rewind`` of offsets.rewind; a skip of single records says so."""
+    noun, _, verb = kind.partition(".")
+    return f"{verb} records of" if noun == "records" else verb
 
 
 def effects_of(streams: Sequence[StreamPlan], members: Sequence[str]) -> Iterator[str]:
@@ -35,8 +42,9 @@ def effects_of(streams: Sequence[StreamPlan], members: Sequence[str]) -> Iterato
         yield f"{most}{over} passed over, and handed to no member of the group."
     if members:
         yield (
-            f"{', '.join(members)} give back their streams of these and get them again; they stay "
-            "connected. What they have out is settled first, or comes again."
+            f"{they(members, 'gives', 'give')} these streams back and "
+            f"{'gets' if len(members) == 1 else 'get'} them anew, without being disconnected. What "
+            "is out of them is settled first, or comes again."
         )
     for each in streams:
         if each.clamped:

@@ -198,7 +198,7 @@ def _planned(change: Evict, live: Membership, member: MemberView) -> Plan:
         kind=EVICT,
         subject=live.subject,
         revision=live.group.revision,
-        summary=f"{EVICT} of {name} from {live.subject}: "
+        summary=f"evict {name} from {live.subject}: "
         f"{counted(len(owned), 'stream goes', 'streams go')} to others",
         group=live.group,
         effects=_effects(change, name, len(owned), others),

@@ -31,6 +31,7 @@ from dssd.operations.changes import (
     Undo,
 )
 from dssd.operations.history import CANCELLED
+from dssd.operations.kinds.clients_named import named
 from dssd.operations.kinds.members import Membership, id_of, membership
 from dssd.operations.limits import MOVES_A_PLAN_MAX
 from dssd.operations.plans import Begun, Made, Plan, subject_of
@@ -196,7 +197,7 @@ class HandOvers:
             replace(change, moves=moves),
             live,
             moves,
-            f"{REBALANCE} of {live.subject}: {_count(moves)} hands",
+            f"rebalance {live.subject}: {_count(moves)} hands",
             nothing_to_do=not moves,
             effects=(
                 f"{_count(moves)} hands, each in order.{more}",
@@ -222,7 +223,7 @@ def _plan_transfer(change: TransferGrant, live: Membership) -> Plan:
     stays = giver is not None and giver.session_id == taker.session_id
     finished = stream.view.state == StreamState.FINISHED.value
     moves = () if stays or finished else (live.move(stream, giver, taker),)
-    what = f"{TRANSFER} of {stream.name} in {live.subject} to {taker.client_id}"
+    what = f"transfer {stream.name} of {live.subject} to {taker.client_id}"
     if finished:
         what += ": it is finished"
     resolved = TransferGrant(change.group, change.stream, id_of(taker))
@@ -240,7 +241,7 @@ def _plan_revoke(change: RevokeGrant, live: Membership) -> Plan:
     stream = live.stream(change.stream)
     giver = live.owner(stream)
     if giver is None:
-        what = f"{REVOKE} of {stream.name} in {live.subject}: nobody has it"
+        what = f"revoke {stream.name} of {live.subject}: nobody has it"
         return _planned(change, live, (), what, nothing_to_do=True)
     others = [each for each in live.staying if each.session_id != giver.session_id]
     if not others:
@@ -249,7 +250,7 @@ def _plan_revoke(change: RevokeGrant, live: Membership) -> Plan:
     taker = min(others, key=lambda each: (owned[each.borrower_id], each.borrower_id))
     moves = (live.move(stream, giver, taker),)
     what = (
-        f"{REVOKE} of {stream.name} in {live.subject} from {giver.client_id}: "
+        f"revoke {stream.name} of {live.subject} from {giver.client_id}: "
         f"{taker.client_id} has the fewest streams and gets it"
     )
     return _planned(
@@ -315,7 +316,7 @@ def _costs(moves: Sequence[StreamMove]) -> Iterable[str]:
     givers = sorted({move.from_client_id for move in moves} - {""})
     if givers:
         yield (
-            f"{', '.join(givers)} may settle what is out for {REVOKE_DEADLINE_MS // 1_000} s; the "
+            f"{named(givers)} may settle what is out for {REVOKE_DEADLINE_MS // 1_000} s; the "
             "rest comes again, marked as redelivered. Nothing that was acknowledged comes again."
         )
     if moves:

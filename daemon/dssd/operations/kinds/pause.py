@@ -21,6 +21,7 @@ from dssd.leaders.registry import Registry
 from dssd.machines.leader.events import CancelPause, Instruction
 from dssd.machines.leader.events import PauseGroup as PauseGroupNow
 from dssd.operations.changes import PauseGroup, ResumeGroup, Undo
+from dssd.operations.kinds.clients_named import they
 from dssd.operations.limits import PAUSE_MS_MAX
 from dssd.operations.plans import EVERYTHING, Begun, Made, Plan, StreamPlan, subject_of
 from dssd.store.rows import GroupRow, OperationRow
@@ -198,8 +199,8 @@ def _effects(group: GroupRow, wanted: _Pause, members: tuple[str, ...]) -> Itera
 def _effects_of_pause(members: tuple[str, ...]) -> Iterator[str]:
     if members:
         yield (
-            f"{', '.join(members)} keep their streams and hand out nothing new, not even what "
-            "waits in the client. What is out may be acknowledged."
+            f"{they(members, 'keeps its', 'keep their')} streams. Nothing new is handed out, not "
+            "even what waits in a client. What is out may be acknowledged."
         )
         yield "It is done when each of them has confirmed that, or is gone."
     yield (
@@ -211,7 +212,7 @@ def _effects_of_pause(members: tuple[str, ...]) -> Iterator[str]:
 def _effects_of_resume(members: tuple[str, ...]) -> Iterator[str]:
     if members:
         yield (
-            f"{', '.join(members)} hand out again, each from where it stopped; what expired "
-            "meanwhile comes again, marked as redelivered."
+            f"{they(members, 'goes', 'go')} on, each from where it stopped; what expired meanwhile "
+            "comes again, marked as redelivered."
         )
     yield "Records of a key come in the order in which they would have come."

@@ -20,8 +20,9 @@ from dssd.leaders.topic_readers import readers_of
 from dssd.log.port import Log
 from dssd.loop_yield import LoopTurn
 from dssd.operations.changes import RemoveGroup, RemoveTopic
+from dssd.operations.kinds.clients_named import they
 from dssd.operations.kinds.final import Final
-from dssd.operations.limits import GROUPS_NAMED_MAX, MEMBERS_NAMED_MAX
+from dssd.operations.limits import GROUPS_NAMED_MAX
 from dssd.operations.plans import Begun, Plan, subject_of
 from dssd.store.rows import GroupRow, OperationRow
 from dssd.topics.catalogue import Catalogue, Topic
@@ -48,7 +49,8 @@ class GroupRemovals(Final):
         streams = counted(len(survey.streams), "stream")
         effects = [f"Its progress in {streams} goes, with a lag of {lag}."]
         if members:
-            effects.append(f"{named(members)} are told that it was removed, and get nothing more.")
+            told = they(members, "is told", "are told")
+            effects.append(f"{told} that it was removed; nothing more is handed out.")
         effects.append("Who subscribes to it later is refused until it is created again.")
         return Plan(
             change=RemoveGroup(name),
@@ -187,10 +189,3 @@ def _told_of(readers: list[_Reader]) -> list[str]:
     if len(readers) > GROUPS_NAMED_MAX:
         told.append(f"{len(readers) - GROUPS_NAMED_MAX} more groups read it.")
     return told
-
-
-def named(clients: list[str]) -> str:
-    """Some clients by name, the rest by number."""
-    shown = ", ".join(clients[:MEMBERS_NAMED_MAX])
-    more = len(clients) - MEMBERS_NAMED_MAX
-    return f"{shown} and {more} more" if more > 0 else shown
