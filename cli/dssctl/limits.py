@@ -206,3 +206,6 @@ BENCH_CLEAN_UP_S = 15.0
 
 BENCH_SHOWN_EVERY_S = 0.2
 """Between two looks at how far it is."""
+
+SCHEDULE_LATE_MS = 10 * 60_000
+"""A run that is due begins within its jitter, minutes at most."""

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         Event,
         Group,
         Operation,
+        Schedule,
         SessionSummary,
         Stuck,
         TopicSummary,
@@ -55,6 +56,7 @@ class Facts:
     events: "tuple[Event, ...]" = ()
     """Warnings and errors of the last day, the oldest first."""
     running: "tuple[Operation, ...]" = ()
+    schedules: "tuple[Schedule, ...]" = ()
     failed: dict[str, DssError] = field(default_factory=dict)
     """By question."""
 
@@ -113,6 +115,7 @@ async def _ask_the_rest(client: "Client", settings: Settings, facts: Facts) -> N
         facts.stuck,
         facts.sessions,
         facts.running,
+        facts.schedules,
         facts.events,
     ) = await asyncio.gather(
         asked("topics", client.topics.list),
@@ -120,6 +123,7 @@ async def _ask_the_rest(client: "Client", settings: Settings, facts: Facts) -> N
         asked("stuck", client.groups.stuck),
         asked("sessions", client.sessions.list),
         asked("operations", lambda: client.operations.list(state="running")),
+        asked("schedules", client.schedules.list),
         asked("events", lambda: _events(client)),
     )
 

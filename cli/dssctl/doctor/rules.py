@@ -19,6 +19,7 @@ from dssctl.limits import (
     NEAR_BOUND_PART,
     OPEN_FILES_MIN,
     OPERATION_RUNS_MS,
+    SCHEDULE_LATE_MS,
     SESSION_STALE_MS,
     STUCK_TOLD,
 )
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from dss_client import DaemonStatus
 
 Rule = Callable[[Facts], Iterator[Finding]]
+_RUN_WENT_WRONG = frozenset({"failed", "timed-out", "interrupted"})
 _DAMAGE = frozenset({"records.passed", "stream.damaged", "stream.unreadable"})
 
 
@@ -269,6 +271,24 @@ def _operations(facts: Facts) -> Iterator[Finding]:
         yield fine("operations.running", "no operation runs for long")
 
 
+def _schedules(facts: Facts) -> Iterator[Finding]:
+    now_ms = facts.now_us // 1_000
+    bad = False
+    for each in facts.schedules:
+        runs = f"dssctl schedules runs {each.name}"
+        if each.last is not None and each.last.state in _RUN_WENT_WRONG:
+            bad = True
+            text = f"The last run of {each.name} is {each.last.state}: {each.last.failure}"
+            yield problem("schedules.last-run", text, runs)
+        late_ms = 0 if each.next_at_ms is None else now_ms - each.next_at_ms
+        if each.state == "idle" and late_ms > SCHEDULE_LATE_MS:
+            bad = True
+            text = f"{each.name} is due since {text_of_span(late_ms)} and does not run."
+            yield warning("schedules.late", text, f"dssctl schedules trigger {each.name}; {runs}")
+    if facts.schedules and not bad:
+        yield fine("schedules.last-run", f"{counted(len(facts.schedules), 'schedule')} went well")
+
+
 def _errors(facts: Facts) -> Iterator[Finding]:
     errors = [
         each for each in facts.events if each.severity == "error" and each.code not in _DAMAGE
@@ -304,4 +324,5 @@ _RULES: tuple[Rule, ...] = (
     _behind,
     _sessions,
     _operations,
+    _schedules,
 )

@@ -61,6 +61,7 @@ FIELDS_OF_KINDS: Mapping[str, Fields] = {
     "TaskArgument": schedules.TASK_ARGUMENT,
     "Finding": health.FINDING,
     "Check": health.CHECK,
+    "Measured": health.MEASURED,
     "Event": daemon.EVENT,
     "EventLine": describing.EVENT_LINE,
     "OperationLine": describing.OPERATION_LINE,

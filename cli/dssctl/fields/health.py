@@ -1,14 +1,30 @@
-"""Fields of findings, checks, bundles for whoever helps, and benches."""
+"""Fields of what tells whether all is well: the doctor, checks, bundles, benches."""
 
-from dssctl.fields.model import (
-    Fields,
-    anything,
-    items,
-    number,
-    rate,
-    size,
-    text,
-    truth,
+from dssctl.fields.model import Fields, items, number, rate, size, text, truth
+
+FINDING: Fields = (
+    text("level", "ok, warning or problem."),
+    text("check", "What was looked at; it keeps its meaning."),
+    text("text", "What was found."),
+    text("remedy", "What helps.", optional=True),
+)
+
+CHECK: Fields = (
+    text("check", "What was checked: lag for one."),
+    text("status", "ok, warning, critical or unknown."),
+    number("exit_code", "0, 1, 2 or 3, as Nagios has it."),
+    text("text", "The worst that was found, in a sentence."),
+    items("measured", "Measured", "Each value with its bounds."),
+)
+
+MEASURED: Fields = (
+    text("label", "Of what: a group for one.", optional=True),
+    number("value", "What was measured: records, members, streams, milliseconds, bytes, a share."),
+    text("unit", "What ends the name of its metric."),
+    number("warn", "From where on it is a warning.", optional=True),
+    number("crit", "From where on it is critical.", optional=True),
+    text("status", "ok, warning or critical."),
+    text("note", "Why, where that is known.", optional=True),
 )
 
 SUPPORT_BUNDLE: Fields = (
@@ -42,19 +58,4 @@ BENCH_PART: Fields = (
     number("p90_ms", "Nine of ten took no longer; milliseconds.", optional=True),
     number("p99_ms", "All but a hundredth took no longer; milliseconds.", optional=True),
     number("max_ms", "The longest; milliseconds.", optional=True),
-)
-
-FINDING: Fields = (
-    text("level", "ok, warning or problem."),
-    text("check", "What was looked at."),
-    text("text", "What was found."),
-    text("remedy", "What helps.", optional=True),
-)
-
-CHECK: Fields = (
-    text("check", "What was measured."),
-    text("status", "OK, WARNING, CRITICAL or UNKNOWN."),
-    number("exit_code", "0, 1, 2 or 3, as Nagios has it."),
-    text("text", "What was found."),
-    anything("measures", "Each value with its bounds.", absent=True),
 )

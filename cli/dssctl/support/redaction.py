@@ -10,6 +10,14 @@ from collections.abc import Iterable, Mapping, Sequence
 SECRET = re.compile(r"key|token|secret|passw|credential|auth", re.IGNORECASE)
 """In the name of a variable or a setting: its value is never told."""
 LEFT_OUT = "(left out)"
+_URL = re.compile(r"(\b[a-z][a-z0-9+.-]{1,15}://)[^\s\"'\\]+")
+"""Addresses hold passwords and tokens."""
+_SAID = re.compile(
+    r"(\b(?:bearer|basic|token|passw(?:or)?d|secret|api[-_]?key)\b[\"'\\]*[:= ]\s*[\"'\\]*)"
+    r"(?!\()[^\s\"'\\]+",
+    re.IGNORECASE,
+)
+"""What follows such a word in a command or a log."""
 
 _INSIDE_A_NAME = "A-Za-z0-9._-"
 _NEVER = frozenset({"+", "#", "", "local", "loopback", "dssctl", "dssd"})
@@ -35,7 +43,8 @@ class Redaction:
         self._names = re.compile(f"(?<!{around})(?:{choices})(?!{around})") if ordered else None
 
     def text(self, text: str) -> str:
-        """A text without the names."""
+        """A text without secrets, and without the names."""
+        text = _SAID.sub(rf"\1{LEFT_OUT}", _URL.sub(rf"\1{LEFT_OUT}", text))
         if self._names is None:
             return text
         return self._names.sub(lambda found: self._words[found[0]], text)

@@ -51,6 +51,7 @@ ASKED = (
     Asked("grants.jsonl", "streams of groups", lambda client: client.grants.list()),
     Asked("stuck.jsonl", "what does not move", lambda client: client.groups.stuck()),
     Asked("sessions.jsonl", "sessions of clients", lambda client: client.sessions.list()),
+    Asked("schedules.jsonl", "schedules", lambda client: client.schedules.list()),
     Asked(
         "operations.jsonl",
         f"the newest {BUNDLE_OPERATIONS} operations",

@@ -5,7 +5,17 @@ from dataclasses import replace
 
 import pytest
 
-from dss_client import DaemonStatus, Event, Held, Quarantined, SessionSummary, Stuck, UnreadLoss
+from dss_client import (
+    DaemonStatus,
+    Event,
+    Held,
+    Quarantined,
+    Schedule,
+    ScheduleRun,
+    SessionSummary,
+    Stuck,
+    UnreadLoss,
+)
 from dss_client.answers import Reason
 from dss_core.errors import Unreachable
 from dssctl import VERSION
@@ -160,3 +170,17 @@ def test_a_question_that_failed_is_a_finding_of_its_own() -> None:
     (found,) = trouble(given)
     assert found.check == "daemon.answers"
     assert found.text.startswith("groups could not be asked for: DSS")
+
+
+def test_a_schedule_whose_last_run_went_wrong_or_that_is_late_is_named() -> None:
+    run = ScheduleRun(3, NOW_MS, "cron", "failed", 1, NOW_MS, NOW_MS, None, 0, "", "No room.", 1)
+    schedule = Schedule(
+        *("scrub", "scrub", {}, "0 3 * * *", "UTC", 0, "skip", 0, 0, 0, 0, False, 0, 1),
+        *("idle", NOW_MS - 3_600_000, (), run),
+    )
+    given = facts()
+    given.schedules = (schedule, replace(schedule, name="fine", next_at_ms=None, last=None))
+    failed, late = trouble(given)
+    assert (failed.check, failed.level.value) == ("schedules.last-run", "problem")
+    assert failed.text == "The last run of scrub is failed: No room."
+    assert (late.check, late.level.value) == ("schedules.late", "warning")

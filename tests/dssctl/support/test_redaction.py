@@ -25,5 +25,18 @@ def test_objects_keep_their_keys_and_lose_names_and_secrets() -> None:
     }
 
 
+def test_addresses_and_what_is_said_to_be_secret_go_from_every_text() -> None:
+    redaction = Redaction()
+    hook = """curl -H 'Authorization: Bearer abc.def' https://u:p@hooks.example/T0?k=1 -d x"""
+    assert redaction.text(hook) == (
+        f"curl -H 'Authorization: Bearer {LEFT_OUT}' https://{LEFT_OUT} -d x"
+    )
+    change = '{"arguments": {"token": "t-1", "password":"p"}}'
+    assert redaction.text(change) == (
+        f'{{"arguments": {{"token": "{LEFT_OUT}", "password":"{LEFT_OUT}"}}}}'
+    )
+    assert redaction.text("unix:/d/s has 3 tokens") == "unix:/d/s has 3 tokens"
+
+
 def test_without_names_to_hide_texts_stay() -> None:
     assert Redaction().text("orders/#") == "orders/#"
