@@ -18,6 +18,7 @@ from dss_client._start_point import Start
 from dss_client.daemon import Daemon
 from dss_client.events import Events
 from dss_client.groups import Grants, Groups
+from dss_client.jobs import Jobs
 from dss_client.limits import PRODUCER_BUFFER_BYTES
 from dss_client.operations import Operations
 from dss_client.sessions import Sessions
@@ -83,6 +84,7 @@ class Client:
     grants: Grants
     daemon: Daemon
     events: Events
+    jobs: Jobs
     operations: Operations
     sessions: Sessions
 
@@ -107,6 +109,7 @@ class Client:
         self.grants = Grants(self._connection)
         self.daemon = Daemon(self._connection)
         self.events = Events(self._connection)
+        self.jobs = Jobs(self._connection)
         self.operations = Operations(self._connection)
         self.sessions = Sessions(self._connection)
         await self._tasks.__aenter__()

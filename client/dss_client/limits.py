@@ -93,3 +93,15 @@ OWN_NAME_RANDOM_BYTES = 3
 
 GROUPS_PAGE = 500
 """Groups in one answer of a list: some 200 KiB."""
+
+JOB_LOOK_S = 0.5
+"""How often it is looked whether a job has ended, or is paused no more."""
+
+JOB_RENEWALS_A_LEASE = 4
+"""Two that are lost leave time for a third."""
+
+COMMIT_RETRIES_S = 600.0
+"""How long a daemon may be away before the driver of a job gives a commit up: a restart after a
+crash, or a disk that was full."""
+
+COMMIT_RETRY_REST_S = 0.5

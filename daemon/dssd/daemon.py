@@ -27,6 +27,7 @@ from dss_api.v1 import (
     daemon_pb2_grpc,
     events_pb2_grpc,
     groups_pb2_grpc,
+    jobs_pb2_grpc,
     log_pb2_grpc,
     operations_pb2_grpc,
     sessions_pb2_grpc,
@@ -47,6 +48,8 @@ from dssd.events.kinds import FILE_QUARANTINED
 from dssd.events.limits import ERRORS_SHOWN_MS
 from dssd.events.model import Event
 from dssd.heap_upkeep import HeapUpkeep
+from dssd.jobs.jobs import Jobs
+from dssd.jobs.staging import Staging
 from dssd.leaders.gone_streams import GoneStreams
 from dssd.leaders.groups import Groups
 from dssd.leaders.registry import BOOT_ID_BYTES, Registry
@@ -71,6 +74,7 @@ from dssd.rpc.errors import told
 from dssd.rpc.events import EventsServicer
 from dssd.rpc.greediest_peers import greediest
 from dssd.rpc.groups import GrantsServicer, GroupsServicer
+from dssd.rpc.jobs import JobsServicer
 from dssd.rpc.log import LogServicer
 from dssd.rpc.operations import OperationsServicer
 from dssd.rpc.server import Capacity, Register
@@ -119,6 +123,7 @@ class _Parts:
     groups: Groups
     registry: Registry
     sessions: Sessions
+    jobs: Jobs
     operations: Operations
     questions: Questions
     watches: Watches
@@ -200,14 +205,12 @@ class Daemon:
             store, catalogue, log, groups, registry, self._clock, events=events
         )
         await stack.enter_async_context(sessions)
-        operations = await Operations.open(
-            store,
-            groups,
-            registry,
-            self._clock,
-            operation_kinds(store, groups, registry, catalogue, log, sessions, self._clock),
-            events.note,
+        staging = Staging(directory.staging_path)
+        jobs = await Jobs.open(store, catalogue, log, staging, self._clock, events.note)
+        kinds = operation_kinds(
+            store, groups, registry, catalogue, log, sessions, jobs, self._clock
         )
+        operations = await Operations.open(store, groups, registry, self._clock, kinds, events.note)
         await stack.enter_async_context(operations)
         questions = Questions(groups, registry, catalogue, log, sessions, operations, self._clock)
         looks = Looks(
@@ -223,6 +226,7 @@ class Daemon:
             groups,
             registry,
             sessions,
+            jobs,
             operations,
             questions,
             Watches(looks, events),
@@ -332,6 +336,7 @@ class Daemon:
             tasks.create_task(pause_ends.run(), name="ends of pauses"),
             tasks.create_task(parts.questions.run(), name="samples for questions"),
             tasks.create_task(parts.watches.run(), name="looks for watchers"),
+            tasks.create_task(parts.jobs.run(), name="leases of jobs"),
         ]
 
     async def _end_calls(self, doors: Doors, log_servicer: LogServicer, parts: _Parts) -> None:
@@ -361,6 +366,7 @@ class Daemon:
         events = EventsServicer(parts.events)
         operations = OperationsServicer(parts.operations, parts.catalogue, peers)
         watch = WatchServicer(parts.watches)
+        jobs = JobsServicer(parts.jobs)
         daemon = DaemonServicer(lambda: self._facts(parts, sessions))
         reflected = []
         if self._config.reflection:
@@ -378,6 +384,7 @@ class Daemon:
             lambda server: events_pb2_grpc.add_EventsServicer_to_server(events, server),
             lambda server: operations_pb2_grpc.add_OperationsServicer_to_server(operations, server),
             lambda server: watch_pb2_grpc.add_WatchServicer_to_server(watch, server),
+            lambda server: jobs_pb2_grpc.add_JobsServicer_to_server(jobs, server),
         ]
 
     def _crash(self, error: BaseException) -> None:

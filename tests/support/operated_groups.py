@@ -21,6 +21,7 @@ from dssd.operations.operations import Caller, Operations
 from dssd.sessions.sessions import Sessions
 from dssd.store.port import Store
 from dssd.store.rows import GroupRow, OperationRow
+from support.bulk_jobs import opened_jobs
 
 ANA = Caller("local:ana", "unix:")
 
@@ -44,7 +45,10 @@ class Works:
             plant.store, plant.catalogue, plant.log, plant.groups, plant.registry, plant.clock
         )
         await self._running.enter_async_context(self.sessions)
-        kinds = operation_kinds(*parts, plant.catalogue, plant.log, self.sessions, plant.clock)
+        jobs = await opened_jobs(plant)
+        kinds = operation_kinds(
+            *parts, plant.catalogue, plant.log, self.sessions, jobs, plant.clock
+        )
         self.operations = await Operations.open(*parts, plant.clock, kinds, self.told.append)
         await self._running.enter_async_context(self.operations)
 

@@ -58,6 +58,9 @@ def changed() -> bool:
 def _changing(action: str, asked: operations_pb2.Change) -> Asked:
     kind = asked.WhichOneof("change") or "nothing"
     change = getattr(asked, kind, None)
-    subjects = (getattr(change, name, "") for name in ("group", "topic", "client_id", "number"))
+    subjects = (
+        getattr(change, name, "")
+        for name in ("group", "topic", "job", "name", "client_id", "number")
+    )
     subject = next((str(each) for each in subjects if each), "")
     return Asked(f"{action} {kind.replace('_', ' ')} to", subject)

@@ -41,6 +41,7 @@ from dssd.operations.changes import (
     Undo,
 )
 from dssd.rpc import simple_changes
+from dssd.rpc.job_changes import JOB_DECODERS, JOB_ENCODERS
 
 _DIRECTIONS = {
     operations_pb2.CURSOR_DIRECTION_REWIND: Direction.REWIND,
@@ -266,6 +267,7 @@ _DECODERS: Mapping[str, Callable[[Any], Change]] = {
     "evict": _evict,
     "pause_group": _pause_group,
     "resume_group": _resume_group,
+    **JOB_DECODERS,
 }
 
 _ENCODERS: Mapping[type[Change], Callable[[Any], tuple[str, Any]]] = {
@@ -284,4 +286,5 @@ _ENCODERS: Mapping[type[Change], Callable[[Any], tuple[str, Any]]] = {
     Evict: _evict_message,
     PauseGroup: _pause_group_message,
     ResumeGroup: _resume_group_message,
+    **JOB_ENCODERS,
 }
