@@ -11,11 +11,14 @@ from typing import Any
 from google.protobuf import json_format
 from google.protobuf.message import Message
 
+from dss_api.v1 import jobs_pb2
 from dss_api.v1 import operations_pb2 as pb
 from dss_client._start_point import time_us
 from dss_client.changes import (
+    CancelJob,
     Change,
     CloseSession,
+    CreateJob,
     CreateSchedule,
     EditGroup,
     EditSchedule,
@@ -24,12 +27,15 @@ from dss_client.changes import (
     ImportOffsets,
     MoveCursors,
     PauseGroup,
+    PauseJob,
     PauseSchedule,
     Rebalance,
     RemoveGroup,
+    RemoveJob,
     RemoveSchedule,
     RemoveTopic,
     ResumeGroup,
+    ResumeJob,
     ResumeSchedule,
     RevokeGrant,
     RunTask,
@@ -41,6 +47,8 @@ from dss_client.changes import (
     Undo,
 )
 from dss_client.groups import on_damage_from_wire, on_damage_to_wire
+from dss_client.job_values import JobInput
+from dss_client.jobs import source_range_from_wire
 from dss_client.offsets import offsets_from_wire, offsets_to_wire
 from dss_core.errors import IllegalArgument
 
@@ -67,6 +75,10 @@ _PLAIN: Mapping[type[Change], str] = {
     RemoveSchedule: "remove_schedule",
     PauseSchedule: "pause_schedule",
     ResumeSchedule: "resume_schedule",
+    PauseJob: "pause_job",
+    ResumeJob: "resume_job",
+    CancelJob: "cancel_job",
+    RemoveJob: "remove_job",
 }
 """Changes whose fields the wire has under the same names, and their own name there."""
 _MS = timedelta(milliseconds=1)
@@ -120,10 +132,31 @@ def _encoded(change: Change) -> pb.Change:
             damage = on_damage_to_wire(on_damage)
             edit = pb.EditGroup(group=group, ack_wait_ms=ack_wait_ms, on_damage=damage)
             return pb.Change(edit_group=edit)
+        case CreateJob():
+            return pb.Change(create_job=_created_job(change))
         case _:
             values = {field.name: getattr(change, field.name) for field in fields(change)}
             message: dict[str, Any] = {_PLAIN[type(change)]: values}
             return pb.Change(**message)
+
+
+def _created_job(change: CreateJob) -> pb.CreateJob:
+    plain = {field.name: getattr(change, field.name) for field in fields(change)}
+    inputs = [
+        pb.JobInput(text=each.text, records=each.records, bytes=each.bytes)
+        for each in change.inputs
+    ]
+    ranges = [
+        jobs_pb2.SourceRange(
+            stream=each.stream,
+            storage_topic_id=each.storage_topic_id,
+            partition=each.partition,
+            start=each.start,
+            end=each.end,
+        )
+        for each in change.ranges
+    ]
+    return pb.CreateJob(**{**plain, "inputs": inputs, "ranges": ranges})
 
 
 def _moved_cursors(change: MoveCursors) -> pb.MoveCursors:
@@ -322,6 +355,26 @@ def _edit_schedule(edit: pb.EditSchedule) -> EditSchedule:
     )
 
 
+def _create_job(created: pb.CreateJob) -> CreateJob:
+    return CreateJob(
+        name=created.name,
+        kind=created.kind,
+        engine=created.engine,
+        source=created.source,
+        start_us=_number(created, "start_us"),
+        end_us=_number(created, "end_us"),
+        filter=created.filter,
+        target=created.target,
+        rate_bytes_s=created.rate_bytes_s,
+        chunk_bytes=created.chunk_bytes,
+        hops_max=created.hops_max,
+        allow_loop=created.allow_loop,
+        params=created.params,
+        inputs=tuple(JobInput(each.text, each.records, each.bytes) for each in created.inputs),
+        ranges=tuple(map(source_range_from_wire, created.ranges)),
+    )
+
+
 _DECODERS: Mapping[str, Callable[[pb.Change], Change]] = {
     "move_cursors": lambda change: _move_cursors(change.move_cursors),
     "import_offsets": lambda change: _import_offsets(change.import_offsets),
@@ -350,4 +403,9 @@ _DECODERS: Mapping[str, Callable[[pb.Change], Change]] = {
     "remove_schedule": lambda change: RemoveSchedule(change.remove_schedule.schedule),
     "pause_schedule": lambda change: PauseSchedule(change.pause_schedule.schedule),
     "resume_schedule": lambda change: ResumeSchedule(change.resume_schedule.schedule),
+    "create_job": lambda change: _create_job(change.create_job),
+    "pause_job": lambda change: PauseJob(change.pause_job.job),
+    "resume_job": lambda change: ResumeJob(change.resume_job.job),
+    "cancel_job": lambda change: CancelJob(change.cancel_job.job),
+    "remove_job": lambda change: RemoveJob(change.remove_job.job),
 }

@@ -18,6 +18,7 @@ from dss_client._start_point import Start
 from dss_client.daemon import Daemon
 from dss_client.events import Events
 from dss_client.groups import Grants, Groups
+from dss_client.jobs import Jobs
 from dss_client.limits import PRODUCER_BUFFER_BYTES
 from dss_client.operations import Operations
 from dss_client.schedules import Schedules
@@ -84,6 +85,7 @@ class Client:
     grants: Grants
     daemon: Daemon
     events: Events
+    jobs: Jobs
     operations: Operations
     sessions: Sessions
     schedules: Schedules
@@ -109,6 +111,7 @@ class Client:
         self.grants = Grants(self._connection)
         self.daemon = Daemon(self._connection)
         self.events = Events(self._connection)
+        self.jobs = Jobs(self._connection)
         self.operations = Operations(self._connection)
         self.sessions = Sessions(self._connection)
         self.schedules = Schedules(self._connection)

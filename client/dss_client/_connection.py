@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         daemon_pb2_grpc,
         events_pb2_grpc,
         groups_pb2_grpc,
+        jobs_pb2_grpc,
         log_pb2_grpc,
         operations_pb2_grpc,
         schedules_pb2_grpc,
@@ -127,6 +128,13 @@ class Connection:
         from dss_api.v1.events_pb2_grpc import EventsStub
 
         return EventsStub(self._channel)
+
+    @cached_property
+    def jobs(self) -> "jobs_pb2_grpc.JobsStub":
+        """Stub of the service Jobs."""
+        from dss_api.v1.jobs_pb2_grpc import JobsStub
+
+        return JobsStub(self._channel)
 
     @cached_property
     def operations(self) -> "operations_pb2_grpc.OperationsStub":

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TypeAlias
 
+from dss_client.job_values import JobInput, SourceRange
 from dss_client.offsets import StreamOffsets
 
 Target: TypeAlias = str | int | datetime
@@ -253,6 +254,65 @@ class ResumeSchedule:
     schedule: str
 
 
+@dataclass(frozen=True, slots=True)
+class CreateJob:
+    """Makes a bulk job: its manifest, and what it holds."""
+
+    name: str
+    kind: str
+    """``replay``, ``export``, ``backfill`` or ``audit``."""
+    engine: str = "local"
+    source: str = ""
+    """A topic; empty where it reads none."""
+    start_us: int | None = None
+    """Append times; all that is kept where they are absent."""
+    end_us: int | None = None
+    filter: str = ""
+    target: str = ""
+    rate_bytes_s: int = 0
+    """0: as much as comes."""
+    chunk_bytes: int = 0
+    """The usual size where 0."""
+    hops_max: int = 0
+    """The usual number where 0."""
+    allow_loop: bool = False
+    """Although it writes to the topic that it reads."""
+    params: str = ""
+    """What its driver is told besides: JSON."""
+    inputs: tuple[JobInput, ...] = ()
+    """The chunks of a job that reads no topic."""
+    ranges: tuple[SourceRange, ...] = ()
+    """Resolved by a plan: then the times are ignored."""
+
+
+@dataclass(frozen=True, slots=True)
+class PauseJob:
+    """Lets a job publish nothing more until it is resumed."""
+
+    job: str
+
+
+@dataclass(frozen=True, slots=True)
+class ResumeJob:
+    """Ends a pause."""
+
+    job: str
+
+
+@dataclass(frozen=True, slots=True)
+class CancelJob:
+    """Ends a job; what it published stays."""
+
+    job: str
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveJob:
+    """Forgets a job that has ended, with its manifest."""
+
+    job: str
+
+
 Change: TypeAlias = (
     MoveCursors
     | ImportOffsets
@@ -275,4 +335,9 @@ Change: TypeAlias = (
     | RemoveSchedule
     | PauseSchedule
     | ResumeSchedule
+    | CreateJob
+    | PauseJob
+    | ResumeJob
+    | CancelJob
+    | RemoveJob
 )

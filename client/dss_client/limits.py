@@ -102,3 +102,15 @@ CLOSE_AT_EXIT_S = 5.0
 
 OUTBOX_OF_BUFFER = 0.25
 """Of a producer's buffer: what threads may have handed over and the loop has not taken yet."""
+
+JOB_LOOK_S = 0.5
+"""How often it is looked whether a job has ended, or is paused no more."""
+
+JOB_RENEWALS_A_LEASE = 4
+"""Two that are lost leave time for a third."""
+
+COMMIT_RETRIES_S = 600.0
+"""How long a daemon may be away before the driver of a job gives a commit up: a restart after a
+crash, or a disk that was full."""
+
+COMMIT_RETRY_REST_S = 0.5

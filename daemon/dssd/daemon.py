@@ -28,6 +28,7 @@ from dss_api.v1 import (
     daemon_pb2_grpc,
     events_pb2_grpc,
     groups_pb2_grpc,
+    jobs_pb2_grpc,
     log_pb2_grpc,
     operations_pb2_grpc,
     schedules_pb2_grpc,
@@ -49,6 +50,8 @@ from dssd.events.kinds import FILE_QUARANTINED
 from dssd.events.limits import ERRORS_SHOWN_MS
 from dssd.events.model import Event
 from dssd.heap_upkeep import HeapUpkeep
+from dssd.jobs.jobs import Jobs
+from dssd.jobs.staging import Staging
 from dssd.leaders.gone_streams import GoneStreams
 from dssd.leaders.groups import Groups
 from dssd.leaders.registry import BOOT_ID_BYTES, Registry
@@ -74,6 +77,7 @@ from dssd.rpc.errors import told
 from dssd.rpc.events import EventsServicer
 from dssd.rpc.greediest_peers import greediest
 from dssd.rpc.groups import GrantsServicer, GroupsServicer
+from dssd.rpc.jobs import JobsServicer
 from dssd.rpc.log import LogServicer
 from dssd.rpc.operations import OperationsServicer
 from dssd.rpc.schedules import SchedulesServicer
@@ -132,6 +136,7 @@ class _Data:
     groups: Groups
     registry: Registry
     sessions: Sessions
+    jobs: Jobs
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +162,7 @@ class _Parts:
     groups: Groups
     registry: Registry
     sessions: Sessions
+    jobs: Jobs
     operations: Operations
     steering: _Steering
     questions: Questions
@@ -227,8 +233,10 @@ class Daemon:
             store, catalogue, log, groups, registry, self._clock, events=events
         )
         await stack.enter_async_context(sessions)
+        staging = Staging(directory.staging_path)
+        jobs = await Jobs.open(store, catalogue, log, staging, self._clock, events.note)
         steering = await self._open_steering(
-            _Data(directory, store, log, catalogue, events, groups, registry, sessions), stack
+            _Data(directory, store, log, catalogue, events, groups, registry, sessions, jobs), stack
         )
         operations = steering.operations
         questions = Questions(groups, registry, catalogue, log, sessions, operations, self._clock)
@@ -252,6 +260,7 @@ class Daemon:
             groups,
             registry,
             sessions,
+            jobs,
             operations,
             steering,
             questions,
@@ -286,7 +295,9 @@ class Daemon:
         )
         task_runs = TaskRuns(tasks)
         parts = (store, data.groups, data.registry)
-        kinds = operation_kinds(*parts, data.catalogue, data.log, data.sessions, self._clock)
+        kinds = operation_kinds(
+            *parts, data.catalogue, data.log, data.sessions, data.jobs, self._clock
+        )
         kinds = kinds.joined(task_runs.kinds())
         kinds = kinds.joined(DefinitionKinds(store, book, tasks, self._clock).kinds())
         operations = await Operations.open(*parts, self._clock, kinds, note)
@@ -398,6 +409,7 @@ class Daemon:
             tasks.create_task(parts.steering.schedules.run(), name="schedules"),
             tasks.create_task(parts.questions.run(), name="samples for questions"),
             tasks.create_task(parts.watches.run(), name="looks for watchers"),
+            tasks.create_task(parts.jobs.run(), name="leases of jobs"),
         ]
 
     async def _end_calls(self, doors: Doors, log_servicer: LogServicer, parts: _Parts) -> None:
@@ -429,6 +441,7 @@ class Daemon:
         watch = WatchServicer(parts.watches)
         schedules = SchedulesServicer(parts.steering.schedules, parts.steering.tasks)
         parts.steering.wiring.facts = partial(self._facts, parts, sessions)
+        jobs = JobsServicer(parts.jobs)
         daemon = DaemonServicer(parts.steering.wiring.facts)
         reflected = []
         if self._config.reflection:
@@ -447,6 +460,7 @@ class Daemon:
             lambda server: operations_pb2_grpc.add_OperationsServicer_to_server(operations, server),
             lambda server: watch_pb2_grpc.add_WatchServicer_to_server(watch, server),
             lambda server: schedules_pb2_grpc.add_SchedulesServicer_to_server(schedules, server),
+            lambda server: jobs_pb2_grpc.add_JobsServicer_to_server(jobs, server),
         ]
 
     def _crash(self, error: BaseException) -> None:

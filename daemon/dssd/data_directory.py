@@ -8,7 +8,8 @@
     ├── dssd.sock   where it listens by default
     ├── ops.sock    where it listens for operators
     ├── store.sqlite (+ -wal, -shm)
-    └── log/        segment files
+    ├── log/        segment files
+    └── staging/    what drivers of bulk jobs write
 
 Invariant: an open directory is locked, and this version knows its format. A directory that holds
 other files never becomes a data directory.
@@ -39,6 +40,7 @@ FORMAT = 1
 
 STORE_NAME = "store.sqlite"
 LOG_NAME = "log"
+STAGING_NAME = "staging"
 
 _FORMAT_PREFIX = "dssd data directory, format "
 
@@ -109,6 +111,11 @@ class DataDirectory:
     def log_path(self) -> Path:
         """The directory of segment files."""
         return self.path / LOG_NAME
+
+    @property
+    def staging_path(self) -> Path:
+        """Where drivers of bulk jobs write; not there until one does."""
+        return self.path / STAGING_NAME
 
     def __enter__(self) -> Self:
         """The directory; its lock is held already."""

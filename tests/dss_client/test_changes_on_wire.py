@@ -8,6 +8,7 @@ import pytest
 from dss_api.v1 import operations_pb2
 from dss_client import changes
 from dss_client._changes_on_wire import change_from_wire, change_to_wire
+from dss_client.job_values import JobInput, SourceRange
 from dss_client.offsets import StreamOffsets
 from dss_client.operations import change_of, document_of
 from dss_core.errors import DssError, IllegalArgument, IllegalTime
@@ -58,6 +59,24 @@ EVERY_KIND: tuple[changes.Change, ...] = (
     changes.RemoveSchedule("s"),
     changes.PauseSchedule("s"),
     changes.ResumeSchedule("s"),
+    changes.CreateJob("j", "replay", source="orders", target="copies", start_us=0, end_us=9),
+    changes.CreateJob("j", "backfill", "spark", target="copies", inputs=(JobInput("f", 1, 2),)),
+    changes.CreateJob(
+        "j",
+        "export",
+        source="orders",
+        filter="orders/+",
+        rate_bytes_s=1,
+        chunk_bytes=2,
+        hops_max=3,
+        allow_loop=True,
+        params="{}",
+        ranges=(SourceRange("orders/0/1", 4, 1, 5, 6),),
+    ),
+    changes.PauseJob("j"),
+    changes.ResumeJob("j"),
+    changes.CancelJob("j"),
+    changes.RemoveJob("j"),
 )
 
 

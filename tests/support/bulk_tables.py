@@ -30,4 +30,6 @@ def table_of(
         "append_time_us": append_times_us or range(100, 100 + records),
     }
     arrays = [pa.array(list(columns[field.name]), field.type) for field in list(RECORDS)[:-1]]
-    return pa.Table.from_arrays([*arrays, hashes_or_null(list(columns["key"]))], schema=RECORDS)
+    return pa.Table.from_arrays(
+        [*arrays, hashes_or_null(list(keys or [b"k"] * records))], schema=RECORDS
+    )

@@ -22,6 +22,7 @@ from dssd.operations.plans import KindTable
 from dssd.sessions.sessions import Sessions
 from dssd.store.port import Store
 from dssd.store.rows import GroupRow, OperationRow
+from support.bulk_jobs import opened_jobs
 
 ANA = Caller("local:ana", "unix:")
 
@@ -53,7 +54,8 @@ class Works:
         """What operations there are."""
         plant = self.plant
         parts = (plant.store, plant.groups, plant.registry)
-        return operation_kinds(*parts, plant.catalogue, plant.log, self.sessions, plant.clock)
+        jobs = await opened_jobs(plant)
+        return operation_kinds(*parts, plant.catalogue, plant.log, self.sessions, jobs, plant.clock)
 
     async def stop(self) -> None:
         """Close everything but the store."""

@@ -109,19 +109,13 @@ async def _ask_the_rest(client: "Client", settings: Settings, facts: Facts) -> N
             facts.failed[question] = failure
             return ()
 
-    (
-        facts.topics,
-        facts.groups,
-        facts.stuck,
-        facts.sessions,
-        facts.running,
-        facts.schedules,
-        facts.events,
-    ) = await asyncio.gather(
+    facts.topics, facts.groups, facts.stuck, facts.sessions = await asyncio.gather(
         asked("topics", client.topics.list),
         asked("groups", client.groups.list),
         asked("stuck", client.groups.stuck),
         asked("sessions", client.sessions.list),
+    )
+    facts.running, facts.schedules, facts.events = await asyncio.gather(
         asked("operations", lambda: client.operations.list(state="running")),
         asked("schedules", client.schedules.list),
         asked("events", lambda: _events(client)),

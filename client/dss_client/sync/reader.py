@@ -4,14 +4,12 @@ Invariant: as in the loop; a batch is fetched there and taken apart here.
 """
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from dss_client.reader import Reader as AsyncReader
 from dss_client.record import Batch, Record
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
     from dss_client.sync._portal import Portal
 
 
@@ -44,4 +42,4 @@ class Reader:
             StreamDamaged: all the rest came; these were the first records that cannot be read.
             DssError: the daemon refuses; or the connection was lost, and this does not follow.
         """
-        return self._portal.iterate(cast("AsyncGenerator[Batch, None]", self._reader.batches()))
+        return self._portal.iterate(self._reader.batches())

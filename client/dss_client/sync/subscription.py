@@ -16,7 +16,6 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self, cast
 
 from dss_client.limits import FLUSH_RECORDS
-from dss_client.record import DeliveredBatch as AsyncBatch
 from dss_client.record import DeliveredRecord as AsyncRecord
 from dss_client.record import grant_behind
 from dss_client.subscription import Subscription as AsyncSubscription
@@ -62,7 +61,7 @@ class Pieces(AsyncSubscription):
 
     async def batches_for_threads(self) -> AsyncGenerator[DeliveredBatch, None]:
         """What came, as columns."""
-        async with aclosing(cast("AsyncGenerator[AsyncBatch, None]", self.batches())) as batches:
+        async with aclosing(self.batches()) as batches:
             async for batch in batches:
                 yield batch_for_threads(batch, self.box_of(grant_behind(batch)))
 

@@ -112,6 +112,28 @@ EVENTS_DROPPED = EventKind(
     Repeats.KEPT,
 )
 
+JOB_TAKEN = EventKind(
+    "job.taken",
+    Severity.INFO,
+    "A driver took a bulk job, and goes on with it.",
+)
+JOB_SILENT = EventKind(
+    "job.silent",
+    Severity.WARNING,
+    "The driver of a bulk job was not heard for longer than its lease.",
+)
+JOB_ENDED = EventKind(
+    "job.ended",
+    Severity.INFO,
+    "A bulk job published all of its chunks.",
+)
+JOB_FAILED = EventKind(
+    "job.failed",
+    Severity.ERROR,
+    "The driver of a bulk job gave it up.",
+    Repeats.KEPT,
+)
+
 KINDS = (
     STREAM_DAMAGED,
     STREAM_UNREADABLE,
@@ -132,4 +154,8 @@ KINDS = (
     CALL_DONE,
     CALL_REFUSED,
     EVENTS_DROPPED,
+    JOB_TAKEN,
+    JOB_SILENT,
+    JOB_ENDED,
+    JOB_FAILED,
 )

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 
 from dss_core.progress import Progress
+from dssd.jobs.model import JobInput, SourceRange
 
 
 class Direction(StrEnum):
@@ -310,6 +311,62 @@ class ResumeSchedule:
     schedule: str
 
 
+@dataclass(frozen=True, slots=True)
+class CreateJob:
+    """Makes a bulk job: its manifest, and what it holds."""
+
+    name: str
+    kind: str
+    """replay, export, backfill or audit."""
+    engine: str = "local"
+    source: str = ""
+    """A topic."""
+    start_us: int | None = None
+    """Append times; all that is kept where they are None."""
+    end_us: int | None = None
+    filter: str = ""
+    target: str = ""
+    rate_bytes_s: int = 0
+    chunk_bytes: int = 0
+    """What a chunk reads; the usual size where 0."""
+    hops_max: int = 0
+    allow_loop: bool = False
+    params: str = ""
+    """What its driver is told besides: JSON."""
+    inputs: tuple[JobInput, ...] = ()
+    """The chunks of a job that reads no topic."""
+    ranges: tuple[SourceRange, ...] = ()
+    """Resolved: the times say nothing then."""
+
+
+@dataclass(frozen=True, slots=True)
+class PauseJob:
+    """Lets a job publish nothing more."""
+
+    job: str
+
+
+@dataclass(frozen=True, slots=True)
+class ResumeJob:
+    """Ends a pause."""
+
+    job: str
+
+
+@dataclass(frozen=True, slots=True)
+class CancelJob:
+    """Ends a job; what it published stays."""
+
+    job: str
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveJob:
+    """Forgets a job that has ended, with its manifest."""
+
+    job: str
+
+
 Change = (
     MoveCursors
     | ImportOffsets
@@ -332,6 +389,11 @@ Change = (
     | RemoveSchedule
     | PauseSchedule
     | ResumeSchedule
+    | CreateJob
+    | PauseJob
+    | ResumeJob
+    | CancelJob
+    | RemoveJob
 )
 
 

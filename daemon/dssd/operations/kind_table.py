@@ -1,20 +1,29 @@
 """Every kind of operation that this daemon knows, in one table."""
 
+from typing import Protocol
+
 from dssd.clock import Clock
+from dssd.jobs.jobs import Jobs
 from dssd.leaders.groups import Groups
 from dssd.leaders.registry import Registry
+from dssd.log.port import BulkLog
 from dssd.operations.changes import (
+    CancelJob,
     CloseSession,
+    CreateJob,
     EditGroup,
     EditTopic,
     Evict,
     ImportOffsets,
     MoveCursors,
     PauseGroup,
+    PauseJob,
     Rebalance,
     RemoveGroup,
+    RemoveJob,
     RemoveTopic,
     ResumeGroup,
+    ResumeJob,
     RevokeGrant,
     SkipRecords,
     TransferGrant,
@@ -23,6 +32,7 @@ from dssd.operations.kinds.cursors import CursorMoves
 from dssd.operations.kinds.eviction import Evictions
 from dssd.operations.kinds.group_edits import GroupEdits
 from dssd.operations.kinds.hand_over import HandOvers
+from dssd.operations.kinds.jobs import JobCreations, JobEdits, JobRemovals
 from dssd.operations.kinds.pause import PAUSE, RESUME, Pauses
 from dssd.operations.kinds.removals import GroupRemovals, TopicRemovals
 from dssd.operations.kinds.sessions import SessionClosures
@@ -33,13 +43,18 @@ from dssd.store.port import Store
 from dssd.topics.catalogue import Catalogue
 
 
+class ChangedLog(EditedLog, BulkLog, Protocol):
+    """What all kinds together ask of the log."""
+
+
 def operation_kinds(
     store: Store,
     groups: Groups,
     registry: Registry,
     catalogue: Catalogue,
-    log: EditedLog,
+    log: ChangedLog,
     sessions: Sessions,
+    jobs: Jobs,
     clock: Clock,
 ) -> KindTable:
     """The table, over the daemon's parts."""
@@ -52,6 +67,9 @@ def operation_kinds(
     hand_overs = HandOvers(store, groups, registry)
     evictions = Evictions(store, groups, registry, clock)
     pauses = Pauses(groups, registry, clock)
+    creations = JobCreations(jobs, catalogue, log, store, clock)
+    job_edits = JobEdits(jobs, log, store, clock)
+    job_removals = JobRemovals(jobs, store)
     return KindTable(
         by_change={
             MoveCursors: cursors,
@@ -68,6 +86,11 @@ def operation_kinds(
             Evict: evictions,
             PauseGroup: pauses,
             ResumeGroup: pauses,
+            CreateJob: creations,
+            PauseJob: job_edits,
+            ResumeJob: job_edits,
+            CancelJob: job_edits,
+            RemoveJob: job_removals,
         },
         by_name={
             "offsets": cursors,
@@ -82,5 +105,8 @@ def operation_kinds(
             "borrowers": evictions,
             PAUSE: pauses,
             RESUME: pauses,
+            "jobs": job_edits,
+            "jobs.create": creations,
+            "jobs.rm": job_removals,
         },
     )

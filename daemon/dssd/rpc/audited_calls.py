@@ -64,7 +64,7 @@ def _changing(action: str, asked: operations_pb2.Change) -> Asked:
     change = getattr(asked, kind, None)
     subjects = (
         getattr(change, name, "")
-        for name in ("group", "topic", "client_id", "number", "schedule", "task")
+        for name in ("group", "topic", "job", "name", "client_id", "number", "schedule", "task")
     )
     subject = next((str(each) for each in subjects if each), "")
     return Asked(f"{action} {kind.replace('_', ' ')} to", subject)

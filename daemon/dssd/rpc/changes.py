@@ -41,6 +41,7 @@ from dssd.operations.changes import (
     Undo,
 )
 from dssd.rpc import simple_changes
+from dssd.rpc.job_changes import JOB_DECODERS, JOB_ENCODERS
 from dssd.rpc.schedule_changes import SCHEDULE_DECODERS, SCHEDULE_ENCODERS
 
 _DIRECTIONS = {
@@ -268,6 +269,7 @@ _DECODERS: Mapping[str, Callable[[Any], Change]] = {
     "pause_group": _pause_group,
     "resume_group": _resume_group,
     **SCHEDULE_DECODERS,
+    **JOB_DECODERS,
 }
 
 _ENCODERS: Mapping[type[Change], Callable[[Any], tuple[str, Any]]] = {
@@ -287,4 +289,5 @@ _ENCODERS: Mapping[type[Change], Callable[[Any], tuple[str, Any]]] = {
     PauseGroup: _pause_group_message,
     ResumeGroup: _resume_group_message,
     **SCHEDULE_ENCODERS,
+    **JOB_ENCODERS,
 }

@@ -77,3 +77,6 @@ HANDSHAKE_TIMEOUT_MS = 5_000
 
 GROUPS_LISTED_MAX = 5_000
 """In one answer: some two megabytes; a caller asks on behind it."""
+
+CHUNKS_REPLY_BYTES = 1 << 20
+"""What the chunks of a job in one answer take, roughly: a quarter of a message."""

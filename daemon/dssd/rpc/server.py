@@ -55,6 +55,7 @@ SERVICES = (
     "dss_api.v1.Operations",
     "dss_api.v1.Watch",
     "dss_api.v1.Schedules",
+    "dss_api.v1.Jobs",
 )
 """Those whose health is told, beside that of the whole, which has the empty name."""
 

@@ -104,7 +104,7 @@ class HoldRow(Row):
 
 @dataclass(frozen=True, slots=True)
 class JobRow(Row):
-    """A bulk job: what it is, how it stands, and which epoch of its drivers counts."""
+    """A bulk job: what it is, and how it stands. Operators change it, and its end."""
 
     KEY = ("job_id",)
     TABLE = "jobs"
@@ -115,7 +115,7 @@ class JobRow(Row):
     engine: str
     """Which engine its driver is; the daemon does not look at it."""
     state: str
-    """ready, running, paused, done, failed or cancelled."""
+    """active, paused, done, failed or cancelled."""
     spec: str
     """What was asked for, resolved: JSON."""
     source_topic_id: int
@@ -124,8 +124,25 @@ class JobRow(Row):
     """0 where it writes to none."""
     target_storage_topic_id: int
     chunks: int
-    committed: int
-    """Chunks that were published; the next one has this number."""
+    rate_bytes_s: int
+    """How much may be published a second; 0: as much as comes."""
+    created_at_ms: int
+    ended_at_ms: int | None
+    failure: str
+    """Why it failed or was cancelled; empty where it did not."""
+    revision: int
+    """Rises with each operation on it."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobProgressRow(Row):
+    """How far a job came, and which epoch of its drivers counts. Its drivers change it."""
+
+    KEY = ("job_id",)
+    TABLE = "job_progress"
+    job_id: int
+    published: int
+    """Chunks; the next one has this number."""
     records: int
     """That were published."""
     bytes: int
@@ -133,14 +150,6 @@ class JobRow(Row):
     """Rises with each driver that takes the job; a lower one publishes nothing."""
     driver: str
     """Who took it last, in its own words."""
-    progress: str
-    """What the driver said last of itself: JSON."""
-    created_at_ms: int
-    ended_at_ms: int | None
-    failure: str
-    """Why it failed or was cancelled; empty where it did not."""
-    revision: int
-    """Rises with each operation on it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -460,6 +469,7 @@ KINDS: tuple[type[Row], ...] = (
     CeilingRow,
     HoldRow,
     JobRow,
+    JobProgressRow,
     JobNameRow,
     ChunkRow,
     GroupRow,

@@ -5,6 +5,7 @@ isort:skip_file
 
 from collections import abc as _abc
 from dss_api.v1 import groups_pb2 as _groups_pb2
+from dss_api.v1 import jobs_pb2 as _jobs_pb2
 from dss_api.v1 import types_pb2 as _types_pb2
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
@@ -71,6 +72,11 @@ class Change(_message.Message):
     REMOVE_SCHEDULE_FIELD_NUMBER: _builtins.int
     PAUSE_SCHEDULE_FIELD_NUMBER: _builtins.int
     RESUME_SCHEDULE_FIELD_NUMBER: _builtins.int
+    CREATE_JOB_FIELD_NUMBER: _builtins.int
+    PAUSE_JOB_FIELD_NUMBER: _builtins.int
+    RESUME_JOB_FIELD_NUMBER: _builtins.int
+    CANCEL_JOB_FIELD_NUMBER: _builtins.int
+    REMOVE_JOB_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def move_cursors(self) -> Global___MoveCursors: ...
     @_builtins.property
@@ -113,6 +119,16 @@ class Change(_message.Message):
     def pause_schedule(self) -> Global___PauseSchedule: ...
     @_builtins.property
     def resume_schedule(self) -> Global___ResumeSchedule: ...
+    @_builtins.property
+    def create_job(self) -> Global___CreateJob: ...
+    @_builtins.property
+    def pause_job(self) -> Global___PauseJob: ...
+    @_builtins.property
+    def resume_job(self) -> Global___ResumeJob: ...
+    @_builtins.property
+    def cancel_job(self) -> Global___CancelJob: ...
+    @_builtins.property
+    def remove_job(self) -> Global___RemoveJob: ...
     def __init__(
         self,
         *,
@@ -137,12 +153,17 @@ class Change(_message.Message):
         remove_schedule: Global___RemoveSchedule | None = ...,
         pause_schedule: Global___PauseSchedule | None = ...,
         resume_schedule: Global___ResumeSchedule | None = ...,
+        create_job: Global___CreateJob | None = ...,
+        pause_job: Global___PauseJob | None = ...,
+        resume_job: Global___ResumeJob | None = ...,
+        cancel_job: Global___CancelJob | None = ...,
+        remove_job: Global___RemoveJob | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["change", b"change", "close_session", b"close_session", "create_schedule", b"create_schedule", "edit_group", b"edit_group", "edit_schedule", b"edit_schedule", "edit_topic", b"edit_topic", "evict", b"evict", "import_offsets", b"import_offsets", "move_cursors", b"move_cursors", "pause_group", b"pause_group", "pause_schedule", b"pause_schedule", "rebalance", b"rebalance", "remove_group", b"remove_group", "remove_schedule", b"remove_schedule", "remove_topic", b"remove_topic", "resume_group", b"resume_group", "resume_schedule", b"resume_schedule", "revoke_grant", b"revoke_grant", "run_task", b"run_task", "skip_records", b"skip_records", "transfer_grant", b"transfer_grant", "undo", b"undo"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["cancel_job", b"cancel_job", "change", b"change", "close_session", b"close_session", "create_job", b"create_job", "create_schedule", b"create_schedule", "edit_group", b"edit_group", "edit_schedule", b"edit_schedule", "edit_topic", b"edit_topic", "evict", b"evict", "import_offsets", b"import_offsets", "move_cursors", b"move_cursors", "pause_group", b"pause_group", "pause_job", b"pause_job", "pause_schedule", b"pause_schedule", "rebalance", b"rebalance", "remove_group", b"remove_group", "remove_job", b"remove_job", "remove_schedule", b"remove_schedule", "remove_topic", b"remove_topic", "resume_group", b"resume_group", "resume_job", b"resume_job", "resume_schedule", b"resume_schedule", "revoke_grant", b"revoke_grant", "run_task", b"run_task", "skip_records", b"skip_records", "transfer_grant", b"transfer_grant", "undo", b"undo"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["change", b"change", "close_session", b"close_session", "create_schedule", b"create_schedule", "edit_group", b"edit_group", "edit_schedule", b"edit_schedule", "edit_topic", b"edit_topic", "evict", b"evict", "import_offsets", b"import_offsets", "move_cursors", b"move_cursors", "pause_group", b"pause_group", "pause_schedule", b"pause_schedule", "rebalance", b"rebalance", "remove_group", b"remove_group", "remove_schedule", b"remove_schedule", "remove_topic", b"remove_topic", "resume_group", b"resume_group", "resume_schedule", b"resume_schedule", "revoke_grant", b"revoke_grant", "run_task", b"run_task", "skip_records", b"skip_records", "transfer_grant", b"transfer_grant", "undo", b"undo"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cancel_job", b"cancel_job", "change", b"change", "close_session", b"close_session", "create_job", b"create_job", "create_schedule", b"create_schedule", "edit_group", b"edit_group", "edit_schedule", b"edit_schedule", "edit_topic", b"edit_topic", "evict", b"evict", "import_offsets", b"import_offsets", "move_cursors", b"move_cursors", "pause_group", b"pause_group", "pause_job", b"pause_job", "pause_schedule", b"pause_schedule", "rebalance", b"rebalance", "remove_group", b"remove_group", "remove_job", b"remove_job", "remove_schedule", b"remove_schedule", "remove_topic", b"remove_topic", "resume_group", b"resume_group", "resume_job", b"resume_job", "resume_schedule", b"resume_schedule", "revoke_grant", b"revoke_grant", "run_task", b"run_task", "skip_records", b"skip_records", "transfer_grant", b"transfer_grant", "undo", b"undo"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_change: _TypeAlias = _typing.Literal["move_cursors", "import_offsets", "skip_records", "undo", "pause_group", "resume_group", "rebalance", "evict", "transfer_grant", "revoke_grant", "edit_group", "remove_group", "edit_topic", "remove_topic", "close_session", "run_task", "create_schedule", "edit_schedule", "remove_schedule", "pause_schedule", "resume_schedule"]  # noqa: Y015
+    _WhichOneofReturnType_change: _TypeAlias = _typing.Literal["move_cursors", "import_offsets", "skip_records", "undo", "pause_group", "resume_group", "rebalance", "evict", "transfer_grant", "revoke_grant", "edit_group", "remove_group", "edit_topic", "remove_topic", "close_session", "run_task", "create_schedule", "edit_schedule", "remove_schedule", "pause_schedule", "resume_schedule", "create_job", "pause_job", "resume_job", "cancel_job", "remove_job"]  # noqa: Y015
     _WhichOneofArgType_change: _TypeAlias = _typing.Literal["change", b"change"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_change) -> _WhichOneofReturnType_change | None: ...
 
@@ -951,6 +972,190 @@ class ResumeSchedule(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ResumeSchedule: _TypeAlias = ResumeSchedule  # noqa: Y015
+
+@_typing.final
+class CreateJob(_message.Message):
+    """Makes a bulk job: its manifest, and what it holds."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    KIND_FIELD_NUMBER: _builtins.int
+    ENGINE_FIELD_NUMBER: _builtins.int
+    SOURCE_FIELD_NUMBER: _builtins.int
+    START_US_FIELD_NUMBER: _builtins.int
+    END_US_FIELD_NUMBER: _builtins.int
+    FILTER_FIELD_NUMBER: _builtins.int
+    TARGET_FIELD_NUMBER: _builtins.int
+    RATE_BYTES_S_FIELD_NUMBER: _builtins.int
+    CHUNK_BYTES_FIELD_NUMBER: _builtins.int
+    HOPS_MAX_FIELD_NUMBER: _builtins.int
+    ALLOW_LOOP_FIELD_NUMBER: _builtins.int
+    PARAMS_FIELD_NUMBER: _builtins.int
+    INPUTS_FIELD_NUMBER: _builtins.int
+    RANGES_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    kind: _builtins.str
+    """replay, export, backfill or audit"""
+    engine: _builtins.str
+    source: _builtins.str
+    """a topic; empty where it reads none"""
+    start_us: _builtins.int
+    """append times; all that is kept where absent"""
+    end_us: _builtins.int
+    filter: _builtins.str
+    target: _builtins.str
+    rate_bytes_s: _builtins.int
+    """0: as much as comes"""
+    chunk_bytes: _builtins.int
+    """the usual size where 0"""
+    hops_max: _builtins.int
+    """the usual number where 0"""
+    allow_loop: _builtins.bool
+    params: _builtins.str
+    """what its driver is told besides: JSON"""
+    @_builtins.property
+    def inputs(self) -> _containers.RepeatedCompositeFieldContainer[Global___JobInput]:
+        """the chunks of a job that reads no topic"""
+
+    @_builtins.property
+    def ranges(self) -> _containers.RepeatedCompositeFieldContainer[_jobs_pb2.SourceRange]:
+        """resolved: the times are ignored"""
+
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        kind: _builtins.str = ...,
+        engine: _builtins.str = ...,
+        source: _builtins.str = ...,
+        start_us: _builtins.int | None = ...,
+        end_us: _builtins.int | None = ...,
+        filter: _builtins.str = ...,
+        target: _builtins.str = ...,
+        rate_bytes_s: _builtins.int = ...,
+        chunk_bytes: _builtins.int = ...,
+        hops_max: _builtins.int = ...,
+        allow_loop: _builtins.bool = ...,
+        params: _builtins.str = ...,
+        inputs: _abc.Iterable[Global___JobInput] | None = ...,
+        ranges: _abc.Iterable[_jobs_pb2.SourceRange] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_end_us", b"_end_us", "_start_us", b"_start_us", "end_us", b"end_us", "start_us", b"start_us"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_end_us", b"_end_us", "_start_us", b"_start_us", "allow_loop", b"allow_loop", "chunk_bytes", b"chunk_bytes", "end_us", b"end_us", "engine", b"engine", "filter", b"filter", "hops_max", b"hops_max", "inputs", b"inputs", "kind", b"kind", "name", b"name", "params", b"params", "ranges", b"ranges", "rate_bytes_s", b"rate_bytes_s", "source", b"source", "start_us", b"start_us", "target", b"target"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__end_us: _TypeAlias = _typing.Literal["end_us"]  # noqa: Y015
+    _WhichOneofArgType__end_us: _TypeAlias = _typing.Literal["_end_us", b"_end_us"]  # noqa: Y015
+    _WhichOneofReturnType__start_us: _TypeAlias = _typing.Literal["start_us"]  # noqa: Y015
+    _WhichOneofArgType__start_us: _TypeAlias = _typing.Literal["_start_us", b"_start_us"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__end_us) -> _WhichOneofReturnType__end_us | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__start_us) -> _WhichOneofReturnType__start_us | None: ...
+
+Global___CreateJob: _TypeAlias = CreateJob  # noqa: Y015
+
+@_typing.final
+class JobInput(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TEXT_FIELD_NUMBER: _builtins.int
+    RECORDS_FIELD_NUMBER: _builtins.int
+    BYTES_FIELD_NUMBER: _builtins.int
+    text: _builtins.str
+    records: _builtins.int
+    bytes: _builtins.int
+    def __init__(
+        self,
+        *,
+        text: _builtins.str = ...,
+        records: _builtins.int = ...,
+        bytes: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bytes", b"bytes", "records", b"records", "text", b"text"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___JobInput: _TypeAlias = JobInput  # noqa: Y015
+
+@_typing.final
+class PauseJob(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    JOB_FIELD_NUMBER: _builtins.int
+    job: _builtins.str
+    def __init__(
+        self,
+        *,
+        job: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["job", b"job"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PauseJob: _TypeAlias = PauseJob  # noqa: Y015
+
+@_typing.final
+class ResumeJob(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    JOB_FIELD_NUMBER: _builtins.int
+    job: _builtins.str
+    def __init__(
+        self,
+        *,
+        job: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["job", b"job"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ResumeJob: _TypeAlias = ResumeJob  # noqa: Y015
+
+@_typing.final
+class CancelJob(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    JOB_FIELD_NUMBER: _builtins.int
+    job: _builtins.str
+    def __init__(
+        self,
+        *,
+        job: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["job", b"job"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CancelJob: _TypeAlias = CancelJob  # noqa: Y015
+
+@_typing.final
+class RemoveJob(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    JOB_FIELD_NUMBER: _builtins.int
+    job: _builtins.str
+    def __init__(
+        self,
+        *,
+        job: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["job", b"job"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RemoveJob: _TypeAlias = RemoveJob  # noqa: Y015
 
 @_typing.final
 class PlanRequest(_message.Message):

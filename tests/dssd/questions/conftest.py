@@ -9,6 +9,7 @@ from dssd.operations.kind_table import operation_kinds
 from dssd.operations.operations import Operations
 from dssd.questions.questions import Questions
 from dssd.store.memory import MemoryStore
+from support.bulk_jobs import opened_jobs
 
 
 @pytest.fixture
@@ -28,7 +29,8 @@ async def operations(hall: Hall) -> AsyncIterator[Operations]:
     """What operators change of the same parts."""
     plant = hall.plant
     parts = (plant.store, plant.groups, plant.registry)
-    kinds = operation_kinds(*parts, plant.catalogue, plant.log, hall.sessions, plant.clock)
+    jobs = await opened_jobs(plant)
+    kinds = operation_kinds(*parts, plant.catalogue, plant.log, hall.sessions, jobs, plant.clock)
     opened = await Operations.open(*parts, plant.clock, kinds, lambda _event: None)
     async with opened:
         yield opened

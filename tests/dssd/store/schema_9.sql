@@ -76,16 +76,22 @@ CREATE TABLE "jobs" (
    "target_topic_id" INTEGER NOT NULL,
    "target_storage_topic_id" INTEGER NOT NULL,
    "chunks" INTEGER NOT NULL,
-   "committed" INTEGER NOT NULL,
-   "records" INTEGER NOT NULL,
-   "bytes" INTEGER NOT NULL,
-   "epoch" INTEGER NOT NULL,
-   "driver" TEXT NOT NULL,
-   "progress" TEXT NOT NULL,
+   "rate_bytes_s" INTEGER NOT NULL,
    "created_at_ms" INTEGER NOT NULL,
    "ended_at_ms" INTEGER,
    "failure" TEXT NOT NULL,
    "revision" INTEGER NOT NULL,
+   "version" INTEGER NOT NULL,
+   "checksum" INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE "job_progress" (
+   "job_id" INTEGER PRIMARY KEY NOT NULL,
+   "published" INTEGER NOT NULL,
+   "records" INTEGER NOT NULL,
+   "bytes" INTEGER NOT NULL,
+   "epoch" INTEGER NOT NULL,
+   "driver" TEXT NOT NULL,
    "version" INTEGER NOT NULL,
    "checksum" INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;

@@ -1,0 +1,125 @@
+"""What bulk jobs are to programs. Invariant: values alone; no wire message, no connection."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from dss_core.routing import Router
+from dss_core.staged import StagedFor
+
+
+@dataclass(frozen=True, slots=True)
+class SourceRange:
+    """A part of a stream that a job reads."""
+
+    stream: str
+    storage_topic_id: int
+    partition: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class JobInput:
+    """What a planner says that a chunk is, where no topic is read."""
+
+    text: str
+    records: int = 0
+    """At most."""
+    bytes: int = 0
+    """About."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A job as it stands."""
+
+    job_id: int
+    name: str
+    kind: str
+    """``replay``, ``export``, ``backfill`` or ``audit``."""
+    engine: str
+    state: str
+    """``active``, ``paused``, ``done``, ``failed`` or ``cancelled``."""
+    source: str
+    target: str
+    filter: str
+    hops_max: int
+    params: str
+    """What its driver is told besides; empty in a list."""
+    rate_bytes_s: int
+    chunks: int
+    published: int
+    """Chunks."""
+    records: int
+    """That were published."""
+    bytes: int
+    epoch: int
+    driver: str
+    driver_lives: bool
+    said: str
+    """What its driver said last of itself."""
+    said_at_ms: int | None
+    created_at_ms: int
+    ended_at_ms: int | None
+    failure: str
+    revision: int
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing of it goes on."""
+        return self.state in ("done", "failed", "cancelled")
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkResult:
+    """What became of a chunk that was published."""
+
+    ranges: dict[int, tuple[int, int]]
+    """By partition of the target: the offsets of its records."""
+    records: int
+    bytes: int
+    append_time_us: int
+    output: str
+
+
+@dataclass(frozen=True, slots=True)
+class JobChunk:
+    """A chunk of a manifest."""
+
+    number: int
+    ranges: tuple[SourceRange, ...]
+    input: str
+    records_planned: int
+    bytes_planned: int
+    result: ChunkResult | None
+    """None until it is published."""
+    published_at_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class JobTarget:
+    """Where the records of a job go."""
+
+    topic: str
+    storage_topic_id: int
+    partitions: int
+    factor: int
+    router: Router
+    patterns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Granted:
+    """What a driver was given."""
+
+    job: Job
+    lease_ms: int
+    staging: Path
+    """Where it stages files."""
+    target: JobTarget | None
+    """None where the job writes to no topic."""
+
+    def staged_for(self, chunk: int) -> StagedFor:
+        """What the head of a staged file of a chunk says."""
+        assert self.target is not None, "the job writes to no topic"
+        return StagedFor(self.job.job_id, chunk, self.target.storage_topic_id)

@@ -1,0 +1,327 @@
+"""Bulk jobs: looked at, waited for, and driven; they are made and changed as operations.
+
+    async with client.jobs.drive("replay-7", driver="local engine") as lease:
+        async for chunk in lease.open_chunks():
+            ...                                   # stage files in lease.granted.staging
+            await lease.commit(chunk.number, files)
+
+Invariant: values in, frozen values out; no wire message leaves this module. A commit whose answer
+was lost is repeated: the daemon answers it once, whatever became of the first one.
+"""
+
+import asyncio
+import secrets
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dss_client.job_values import ChunkResult, Granted, Job, JobChunk, JobTarget, SourceRange
+from dss_client.limits import (
+    CALL_TIMEOUT_S,
+    COMMIT_RETRIES_S,
+    COMMIT_RETRY_REST_S,
+    JOB_LOOK_S,
+    JOB_RENEWALS_A_LEASE,
+)
+from dss_core.errors import JobNotDone, JobNotInState, OutcomeUnknown
+from dss_core.routing import Router
+from dss_core.staged import StagedFile
+
+if TYPE_CHECKING:
+    from dss_api.v1 import jobs_pb2
+    from dss_client._connection import Connection
+
+TOKEN_BYTES = 16
+PAUSED = "paused"
+
+
+class Jobs:
+    """Reached as ``client.jobs``."""
+
+    def __init__(self, connection: "Connection") -> None:
+        self._connection = connection
+
+    async def list(self) -> list[Job]:
+        """All jobs, the oldest first.
+
+        Raises:
+            Unreachable: the daemon does not answer.
+        """
+        from dss_api.v1 import jobs_pb2
+
+        call = self._connection.jobs.List(jobs_pb2.ListJobsRequest(), timeout=CALL_TIMEOUT_S)
+        return [_job(each) for each in (await self._connection.answer(call)).jobs]
+
+    async def get(self, job: str) -> Job:
+        """One job, by its name or number.
+
+        Raises:
+            JobNotFound: there is none.
+        """
+        from dss_api.v1 import jobs_pb2
+
+        call = self._connection.jobs.Get(jobs_pb2.GetJobRequest(job=job), timeout=CALL_TIMEOUT_S)
+        return _job(await self._connection.answer(call))
+
+    async def chunks(self, job: str, *, after: int | None = None) -> AsyncIterator[JobChunk]:
+        """The manifest of a job, in order; with ``after``, what comes behind that number.
+
+        Raises:
+            JobNotFound: there is none.
+        """
+        from dss_api.v1 import jobs_pb2
+
+        while True:
+            request = jobs_pb2.ListChunksRequest(job=job, after=after)
+            call = self._connection.jobs.ListChunks(request, timeout=CALL_TIMEOUT_S)
+            found = (await self._connection.answer(call)).chunks
+            if not found:
+                return
+            for each in found:
+                yield _chunk(each)
+            after = found[-1].chunk
+
+    async def ended(self, job: str) -> Job:
+        """Wait until a job has ended; returns it as done.
+
+        Raises:
+            JobNotFound: there is none.
+            JobNotDone: it failed, or was cancelled.
+        """
+        while True:
+            found = await self.get(job)
+            if found.state == "done":
+                return found
+            if found.has_ended:
+                reason = found.failure or "no reason was given"
+                raise JobNotDone(job=found.name, state=found.state, reason=reason)
+            await asyncio.sleep(JOB_LOOK_S)
+
+    @asynccontextmanager
+    async def drive(self, job: str, *, driver: str) -> "AsyncGenerator[Lease, None]":
+        """Take a job, and keep its lease while the block runs.
+
+        Args:
+            job: its name or number.
+            driver: who drives it, for people: engine, host, process.
+
+        Raises:
+            JobNotFound, JobNotInState: it cannot be driven.
+            JobLeased: another driver works on it.
+        """
+        lease = Lease(self._connection, await self._acquire(job, driver))
+        renewing = asyncio.create_task(lease.renew_again_and_again(), name=f"lease of job {job}")
+        try:
+            yield lease
+        finally:
+            renewing.cancel()
+            with suppress(asyncio.CancelledError):
+                await renewing
+
+    async def _acquire(self, job: str, driver: str) -> Granted:
+        from dss_api.v1 import jobs_pb2
+
+        token = secrets.token_bytes(TOKEN_BYTES)
+        request = jobs_pb2.AcquireJobRequest(job=job, driver=driver, token=token)
+        try:
+            call = self._connection.jobs.Acquire(request, timeout=CALL_TIMEOUT_S)
+            return _granted(await self._connection.answer(call))
+        except OutcomeUnknown:
+            # With the same token it is answered as the first call was.
+            call = self._connection.jobs.Acquire(
+                request, timeout=CALL_TIMEOUT_S, wait_for_ready=True
+            )
+            return _granted(await self._connection.answer(call))
+
+
+class Lease:
+    """A job that this process drives; made by `Jobs.drive`."""
+
+    def __init__(self, connection: "Connection", granted: Granted) -> None:
+        self._connection = connection
+        self.granted = granted
+        self.job = granted.job
+        """As it stood when the daemon was heard last."""
+        self.said = ""
+        """What is told to operators with the next renewal; to be set by the driver."""
+        self.lost: Exception | None = None
+        """Why the driver has to stop, once it has."""
+
+    @property
+    def epoch(self) -> int:
+        """The number of this driver."""
+        return self.granted.job.epoch
+
+    async def open_chunks(self) -> AsyncIterator[JobChunk]:
+        """The chunks that are not published, in order."""
+        jobs = Jobs(self._connection)
+        first = self.job.published
+        async for chunk in jobs.chunks(str(self.job.job_id), after=first - 1 if first else None):
+            yield chunk
+
+    async def commit(
+        self, chunk: int, files: Sequence[StagedFile] = (), *, output: str = ""
+    ) -> ChunkResult:
+        """Publish a chunk, once; waits while the job is paused, and over a restart of the daemon.
+
+        Args:
+            chunk: its number.
+            files: what was staged for it, in the order of the records.
+            output: what is kept of a chunk that was written elsewhere.
+
+        Raises:
+            JobFenced: another driver has the job.
+            JobNotInState: the job has ended.
+            StagedFileRefused: a file is not as it should be; nothing was published.
+            OutcomeUnknown, Unreachable: the daemon was away for too long.
+        """
+        from dss_api.v1 import jobs_pb2
+
+        staged = [
+            jobs_pb2.StagedFile(name=file.name, bytes=file.bytes, records=file.records)
+            for file in files
+        ]
+        request = jobs_pb2.CommitIngestRequest(
+            job=str(self.job.job_id), chunk=chunk, epoch=self.epoch, files=staged, output=output
+        )
+        while True:
+            try:
+                return await self._committed(request)
+            except JobNotInState as refused:
+                if refused.fields["state"] != PAUSED:
+                    raise
+            await asyncio.sleep(JOB_LOOK_S)
+
+    async def _committed(self, request: "jobs_pb2.CommitIngestRequest") -> ChunkResult:
+        from dss_client._connection import PASSING
+
+        loop = asyncio.get_running_loop()
+        ends_s = loop.time() + COMMIT_RETRIES_S
+        while True:
+            call = self._connection.jobs.Commit(request, wait_for_ready=True)
+            try:
+                return _result(await self._connection.answer(call))
+            except (OutcomeUnknown, *PASSING):
+                if loop.time() >= ends_s:
+                    raise
+            await asyncio.sleep(COMMIT_RETRY_REST_S)
+
+    async def give_up(self, reason: str) -> None:
+        """End the job as failed: it cannot be done.
+
+        Raises:
+            JobFenced, JobNotInState: it is not this driver's any more.
+        """
+        from dss_api.v1 import jobs_pb2
+
+        request = jobs_pb2.GiveUpJobRequest(
+            job=str(self.job.job_id), epoch=self.epoch, reason=reason
+        )
+        call = self._connection.jobs.GiveUp(request, timeout=CALL_TIMEOUT_S)
+        self.job = _job(await self._connection.answer(call))
+
+    async def renew_again_and_again(self) -> None:
+        """Keep the lease until the daemon refuses it; then `lost` says why."""
+        from dss_client._connection import PASSING
+        from dss_core.errors import DssError
+
+        every_s = self.granted.lease_ms / 1_000 / JOB_RENEWALS_A_LEASE
+        while True:
+            await asyncio.sleep(every_s)
+            try:
+                await self.renew()
+            except (OutcomeUnknown, *PASSING):
+                continue
+            except DssError as refused:
+                self.lost = refused
+                return
+
+    async def renew(self) -> Job:
+        """Keep the lease once, and see how the job stands.
+
+        Raises:
+            JobFenced, JobNotInState, JobNotFound: the driver has to stop.
+        """
+        from dss_api.v1 import jobs_pb2
+
+        request = jobs_pb2.RenewJobRequest(
+            job=str(self.job.job_id), epoch=self.epoch, said=self.said
+        )
+        call = self._connection.jobs.Renew(request, timeout=CALL_TIMEOUT_S)
+        self.job = _job(await self._connection.answer(call))
+        return self.job
+
+
+_STATES = ("", "active", PAUSED, "done", "failed", "cancelled")
+_ROUTERS = {0: Router.BLOCK, 1: Router.BLOCK, 2: Router.RANGE}
+
+
+def _job(message: "jobs_pb2.Job") -> Job:
+    return Job(
+        job_id=message.job_id,
+        name=message.name,
+        kind=message.kind,
+        engine=message.engine,
+        state=_STATES[message.state] if message.state < len(_STATES) else "",
+        source=message.source,
+        target=message.target,
+        filter=message.filter,
+        hops_max=message.hops_max,
+        params=message.params,
+        rate_bytes_s=message.rate_bytes_s,
+        chunks=message.chunks,
+        published=message.published,
+        records=message.records,
+        bytes=message.bytes,
+        epoch=message.epoch,
+        driver=message.driver,
+        driver_lives=message.driver_lives,
+        said=message.said,
+        said_at_ms=message.said_at_ms if message.HasField("said_at_ms") else None,
+        created_at_ms=message.created_at_ms,
+        ended_at_ms=message.ended_at_ms if message.HasField("ended_at_ms") else None,
+        failure=message.failure,
+        revision=message.revision,
+    )
+
+
+def _chunk(message: "jobs_pb2.Chunk") -> JobChunk:
+    return JobChunk(
+        number=message.chunk,
+        ranges=tuple(source_range_from_wire(each) for each in message.ranges),
+        input=message.input,
+        records_planned=message.records_planned,
+        bytes_planned=message.bytes_planned,
+        result=_result(message.result) if message.HasField("result") else None,
+        published_at_ms=message.published_at_ms if message.HasField("published_at_ms") else None,
+    )
+
+
+def source_range_from_wire(message: "jobs_pb2.SourceRange") -> SourceRange:
+    """A part of a stream that is read."""
+    return SourceRange(
+        message.stream, message.storage_topic_id, message.partition, message.start, message.end
+    )
+
+
+def _result(message: "jobs_pb2.ChunkResult") -> ChunkResult:
+    ranges = {each.partition: (each.start, each.end) for each in message.ranges}
+    return ChunkResult(
+        ranges, message.records, message.bytes, message.append_time_us, message.output
+    )
+
+
+def _granted(message: "jobs_pb2.JobLease") -> Granted:
+    target = None
+    if message.HasField("target"):
+        wire = message.target
+        target = JobTarget(
+            topic=wire.topic,
+            storage_topic_id=wire.storage_topic_id,
+            partitions=wire.partitions,
+            factor=wire.factor,
+            router=_ROUTERS[wire.router],
+            patterns=tuple(wire.patterns),
+        )
+    return Granted(_job(message.job), message.lease_ms, Path(message.staging), target)

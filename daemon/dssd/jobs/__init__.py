@@ -1,0 +1,1 @@
+"""Bulk jobs: manifests of chunks, their drivers, and how chunks are published."""

@@ -1,0 +1,43 @@
+"""What is checked of a frame that a driver staged: all that is checked of one from a producer.
+
+Invariant: a frame that passes belongs to the stream that it names, and its subjects to its topic.
+One that comes from a thread: this module touches nothing that others change.
+"""
+
+from dss_core.errors import SubjectOutsideTopic
+from dss_core.frame import Verified, verify_routing
+from dss_core.staged import BadStagedFile
+from dssd.limits import HASH_KEYS_ONE_FRAME_IN
+from dssd.topics.model import StorageTopic, Topic
+
+
+class FrameCheck:
+    """Of the target of one job."""
+
+    def __init__(self, topic: Topic, part: StorageTopic) -> None:
+        self._topic = topic
+        self._part = part
+        self._known: set[bytes] = set()
+
+    def __call__(self, verified: Verified, before: int) -> None:
+        """Check a frame, which so many came before.
+
+        Raises:
+            BadStagedFile, SubjectOutsideTopic, FrameMisrouted, FrameCorrupt: it does not pass.
+        """
+        partition, part = verified.header.partition, self._part
+        if partition >= part.partitions:
+            raise BadStagedFile(f"a frame is for partition {partition} of {part.partitions}")
+        if verified.subject_table not in self._known:
+            self._check_subjects(verified.subjects)
+            self._known.add(verified.subject_table)
+        hash_keys = before % HASH_KEYS_ONE_FRAME_IN == 0
+        router = self._topic.router
+        verify_routing(verified, router, part.partitions, part.factor, hash_keys=hash_keys)
+
+    def _check_subjects(self, subjects: tuple[str, ...]) -> None:
+        topic = self._topic
+        for subject in subjects:
+            if not any(pattern.matches(subject) for pattern in topic.patterns):
+                patterns = ", ".join(str(pattern) for pattern in topic.patterns)
+                raise SubjectOutsideTopic(subject=subject, topic=topic.name, patterns=patterns)

@@ -1,0 +1,135 @@
+"""The staging area: where drivers write, what is read from there, and what is swept.
+
+::
+
+    DATA/staging/JOB/EPOCH/CHUNK-ATTEMPT.staged      ids and epochs in hexadecimal digits
+
+Invariant: no name comes from a user; a name that a driver gives is that of a staged file, and
+nothing else. Whatever no running job's newest epoch may still need is swept, at each start and as
+soon as it is of no use. Blocking.
+"""
+
+import logging
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dss_core.errors import DssError, StagedFileRefused
+from dss_core.frame import Verified, examine
+from dss_core.producer_ids import NO_PRODUCER
+from dss_core.staged import (
+    STAGED_SUFFIX,
+    UNFINISHED_SUFFIX,
+    BadStagedFile,
+    StagedFile,
+    StagedFor,
+    chunk_of_name,
+    staged_frames,
+)
+
+_LOG = logging.getLogger(__name__)
+
+Check = Callable[[Verified, int], None]
+"""Checks one frame, given how many came before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Staging:
+    """The area below one directory."""
+
+    directory: Path
+
+    def of_epoch(self, job_id: int, epoch: int) -> Path:
+        """Where the driver of an epoch writes."""
+        return self._of_job(job_id) / f"{epoch:08x}"
+
+    def _of_job(self, job_id: int) -> Path:
+        return self.directory / f"{job_id:016x}"
+
+    def prepare(self, job_id: int, epoch: int) -> Path:
+        """Make the directory of an epoch, and sweep those below it.
+
+        Raises:
+            OSError: the disk refused.
+        """
+        made = self.of_epoch(job_id, epoch)
+        made.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for other in self._of_job(job_id).iterdir():
+            if other.name < made.name:
+                _remove(other)
+        return made
+
+    def sweep_chunk(self, job_id: int, epoch: int, chunk: int) -> None:
+        """Remove what was staged for a chunk."""
+        folder = self.of_epoch(job_id, epoch)
+        for path in list(folder.glob(f"{chunk:08x}-*")) if folder.is_dir() else ():
+            if path.suffix in (STAGED_SUFFIX, UNFINISHED_SUFFIX):
+                _remove(path)
+
+    def sweep_job(self, job_id: int) -> None:
+        """Remove all that was staged for a job."""
+        _remove(self._of_job(job_id))
+
+    def sweep(self, epochs: Mapping[int, int]) -> None:
+        """Remove whatever is not of these jobs, by id, or of another epoch than theirs."""
+        if not self.directory.is_dir():
+            return
+        kept = {self.of_epoch(job_id, epoch) for job_id, epoch in epochs.items() if epoch}
+        for job in self.directory.iterdir():
+            if not any(path.parent == job for path in kept):
+                _remove(job)
+                continue
+            for epoch in job.iterdir():
+                if epoch not in kept:
+                    _remove(epoch)
+
+
+def checked_frames(
+    folder: Path, job: str, files: Sequence[StagedFile], staged_for: StagedFor, check: Check
+) -> Iterator[bytes]:
+    """The frames of staged files, each checked as one from a producer is.
+
+    Raises:
+        StagedFileRefused: a file is missing, or something in it is not as it should be.
+    """
+    seen = 0
+    for file in files:
+        try:
+            for verified in _verified(folder, file, staged_for):
+                check(verified, seen)
+                seen += 1
+                yield verified.frame
+        except (BadStagedFile, DssError) as bad:
+            raise StagedFileRefused(job=job, file=file.name[:80], reason=bad) from bad
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise StagedFileRefused(job=job, file=file.name[:80], reason=reason) from error
+
+
+def _verified(folder: Path, file: StagedFile, staged_for: StagedFor) -> Iterator[Verified]:
+    """The frames of a file, each by itself as it should be, and as many records as it was said."""
+    if chunk_of_name(file.name) != staged_for.chunk:
+        raise BadStagedFile(f"its name is not that of a file for chunk {staged_for.chunk}")
+    records = 0
+    for frame in staged_frames(folder / file.name, staged_for, file.bytes):
+        verified = examine(frame)
+        if verified.header.producer_id != NO_PRODUCER or verified.header.sequence:
+            raise BadStagedFile("a frame in it has a producer")
+        records += verified.header.records
+        yield verified
+    if records != file.records:
+        raise BadStagedFile(f"it has {records:,} records, not {file.records:,}")
+
+
+def _remove(path: Path) -> None:
+    """Remove a file or directory; what the disk does not remove is told, and tried at a start."""
+    try:
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        _LOG.warning("%s is swept later: %s", path, error, extra={"event": "staging.left"})

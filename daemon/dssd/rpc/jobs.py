@@ -1,0 +1,171 @@
+"""The servicer of `Jobs`: decodes, asks the jobs, encodes."""
+
+from typing import Any
+
+import grpc.aio
+
+from dss_api.v1 import jobs_pb2, jobs_pb2_grpc, topics_pb2
+from dss_core.errors import IllegalArgument
+from dss_core.limits import CHUNK_FILES_MAX
+from dss_core.routing import Router
+from dss_core.staged import StagedFile
+from dssd.jobs.jobs import Chunk, Granting, Jobs, JobView
+from dssd.jobs.limits import CHUNKS_LISTED_MAX
+from dssd.jobs.model import ChunkInput, ChunkResult, Spec
+from dssd.rpc.job_changes import source_range_message
+from dssd.rpc.limits import CHUNKS_REPLY_BYTES
+from dssd.store.rows import ChunkRow
+from dssd.topics.model import StorageTopic, Topic
+
+Context = grpc.aio.ServicerContext[Any, Any]
+
+_STATES = {
+    "active": jobs_pb2.JOB_STATE_ACTIVE,
+    "paused": jobs_pb2.JOB_STATE_PAUSED,
+    "done": jobs_pb2.JOB_STATE_DONE,
+    "failed": jobs_pb2.JOB_STATE_FAILED,
+    "cancelled": jobs_pb2.JOB_STATE_CANCELLED,
+}
+_ROUTERS = {Router.BLOCK: topics_pb2.ROUTER_BLOCK, Router.RANGE: topics_pb2.ROUTER_RANGE}
+
+
+class JobsServicer(jobs_pb2_grpc.JobsServicer):
+    """Serves drivers of bulk jobs, and whoever looks at them."""
+
+    def __init__(self, jobs: Jobs) -> None:
+        self._jobs = jobs
+
+    async def List(
+        self, request: jobs_pb2.ListJobsRequest, context: Context
+    ) -> jobs_pb2.ListJobsReply:
+        """All jobs, the oldest first; without what their drivers are told besides."""
+        return jobs_pb2.ListJobsReply(jobs=map(listed_job_message, self._jobs.all()))
+
+    async def Get(self, request: jobs_pb2.GetJobRequest, context: Context) -> jobs_pb2.Job:
+        """One job."""
+        return job_message(self._jobs.get(request.job))
+
+    async def ListChunks(
+        self, request: jobs_pb2.ListChunksRequest, context: Context
+    ) -> jobs_pb2.ListChunksReply:
+        """Chunks of a job, as many as one message holds."""
+        limit = min(request.limit or CHUNKS_LISTED_MAX, CHUNKS_LISTED_MAX)
+        after = request.after if request.HasField("after") else -1
+        reply = jobs_pb2.ListChunksReply()
+        size = 0
+        for row in await self._jobs.chunks(request.job, after, limit):
+            size += len(row.input) + len(row.result)
+            if size > CHUNKS_REPLY_BYTES and reply.chunks:
+                break
+            reply.chunks.append(_chunk_message(row))
+        return reply
+
+    async def Acquire(
+        self, request: jobs_pb2.AcquireJobRequest, context: Context
+    ) -> jobs_pb2.JobLease:
+        """Give a job to a driver."""
+        granted = await self._jobs.acquire(request.job, request.driver, request.token)
+        return _lease_message(granted, self._jobs.get(granted.row.name))
+
+    async def Renew(self, request: jobs_pb2.RenewJobRequest, context: Context) -> jobs_pb2.Job:
+        """Keep a driver's lease."""
+        return job_message(self._jobs.renew(request.job, request.epoch, request.said))
+
+    async def Commit(
+        self, request: jobs_pb2.CommitIngestRequest, context: Context
+    ) -> jobs_pb2.ChunkResult:
+        """Publish a chunk."""
+        if len(request.files) > CHUNK_FILES_MAX:
+            rule = f"a chunk has at most {CHUNK_FILES_MAX:,}"
+            raise IllegalArgument(argument=f"{len(request.files):,} files", rule=rule)
+        files = tuple(StagedFile(each.name, each.bytes, each.records) for each in request.files)
+        chunk = Chunk(request.chunk, request.epoch, files, request.output)
+        return _result_message(await self._jobs.commit(request.job, chunk))
+
+    async def GiveUp(self, request: jobs_pb2.GiveUpJobRequest, context: Context) -> jobs_pb2.Job:
+        """End a job as failed."""
+        return job_message(await self._jobs.give_up(request.job, request.epoch, request.reason))
+
+
+def listed_job_message(view: JobView) -> jobs_pb2.Job:
+    """A job in a list."""
+    row, progress = view.row, view.progress
+    spec = Spec.from_json(row.spec)
+    return jobs_pb2.Job(
+        job_id=row.job_id,
+        name=row.name,
+        kind=row.kind,
+        engine=row.engine,
+        state=_STATES[row.state],
+        source=spec.source,
+        target=spec.target,
+        filter=spec.filter,
+        hops_max=spec.hops_max,
+        rate_bytes_s=row.rate_bytes_s,
+        chunks=row.chunks,
+        published=progress.published,
+        records=progress.records,
+        bytes=progress.bytes,
+        epoch=progress.epoch,
+        driver=progress.driver,
+        driver_lives=view.driver_lives,
+        said=view.said,
+        said_at_ms=view.said_at_ms,
+        created_at_ms=row.created_at_ms,
+        ended_at_ms=row.ended_at_ms,
+        failure=row.failure,
+        revision=row.revision,
+    )
+
+
+def job_message(view: JobView) -> jobs_pb2.Job:
+    """A job with all that is known of it."""
+    message = listed_job_message(view)
+    message.params = Spec.from_json(view.row.spec).params
+    return message
+
+
+def _chunk_message(row: ChunkRow) -> jobs_pb2.Chunk:
+    read = ChunkInput.from_json(row.input)
+    result = _result_message(ChunkResult.from_json(row.result)) if row.result else None
+    return jobs_pb2.Chunk(
+        chunk=row.chunk,
+        ranges=map(source_range_message, read.ranges),
+        input=read.text,
+        records_planned=row.records_planned,
+        bytes_planned=row.bytes_planned,
+        result=result,
+        published_at_ms=row.published_at_ms,
+    )
+
+
+def _result_message(result: ChunkResult) -> jobs_pb2.ChunkResult:
+    ranges = [
+        jobs_pb2.TargetRange(partition=partition, start=start, end=end)
+        for partition, (start, end) in sorted(result.ranges.items())
+    ]
+    return jobs_pb2.ChunkResult(
+        ranges=ranges,
+        records=result.records,
+        bytes=result.bytes,
+        append_time_us=result.append_time_us,
+        output=result.output,
+    )
+
+
+def _lease_message(granted: Granting, view: JobView) -> jobs_pb2.JobLease:
+    target = None if granted.target is None else _target_message(*granted.target)
+    return jobs_pb2.JobLease(
+        job=job_message(view), lease_ms=granted.lease_ms, staging=granted.staging, target=target
+    )
+
+
+def _target_message(topic: Topic, part: StorageTopic) -> jobs_pb2.JobTarget:
+    return jobs_pb2.JobTarget(
+        topic=topic.name,
+        storage_topic_id=part.storage_topic_id,
+        partitions=part.partitions,
+        factor=part.factor,
+        router=_ROUTERS[topic.router],
+        patterns=[str(pattern) for pattern in topic.patterns],
+    )

@@ -1,0 +1,275 @@
+"""Bulk jobs on a real daemon: every record exactly once, whatever is killed or said twice."""
+
+import asyncio
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import dss_client
+from dss_client import Client
+from dss_client.changes import (
+    CancelJob,
+    CreateJob,
+    EditTopic,
+    PauseJob,
+    RemoveJob,
+    ResumeJob,
+)
+from dss_client.job_values import Job
+from dss_client.record import Record
+from dss_core.columns import Columns
+from dss_core.errors import (
+    CopyLoop,
+    JobExists,
+    JobLeased,
+    JobNotDone,
+    JobNotFound,
+    JobNotInState,
+    OutcomeUnknown,
+    StagedFileRefused,
+    Unreachable,
+)
+from dss_core.origin import ORIGIN
+from dss_core.staged import StagedFile, StagedWriter
+from support.bulk_jobs import read_chunk, replay, staged
+from support.daemon_process import running, short_directory
+from support.revived_daemon import RevivedDaemon, revived
+
+PATIENCE_S = 60.0
+RECORDS = 3_000
+KEYS = 40
+SUBJECT = "copies/again"
+
+
+@pytest.fixture
+async def home() -> AsyncIterator[Path]:
+    with short_directory() as directory:
+        yield directory
+
+
+@pytest.fixture
+async def client(home: Path) -> AsyncIterator[Client]:
+    """Of a daemon with a topic of records, and one for copies of twice the partitions."""
+    endpoint = f"unix:{home / 's'}"
+    async with (
+        running("--data-dir", str(home / "d"), "--listen", endpoint),
+        dss_client.connect(endpoint=endpoint) as connected,
+    ):
+        await fill(connected)
+        yield connected
+
+
+async def fill(client: Client) -> None:
+    await client.topics.create("orders", partitions=2)
+    await client.topics.create("copies", partitions=4)
+    async with client.producer("orders") as producer:
+        for number in range(RECORDS):
+            producer.send_nowait(b"%d" % number + b"." * 400, key=b"k%d" % (number % KEYS))
+        await producer.flush()
+
+
+async def make(client: Client, name: str = "again", **options: object) -> None:
+    made = CreateJob(name, "replay", source="orders", target="copies", chunk_bytes=128 << 10)
+    change = replace(made, **options)  # type: ignore[arg-type] # each is of its field
+    await client.operations.apply(await client.operations.plan(change), reason="a test")
+
+
+async def copies(client: Client) -> list[Record]:
+    return [record async for record in client.read("copies/#")]
+
+
+def check_copies(found: list[Record]) -> None:
+    """Each record once, and those of a key in their order."""
+    numbers = [int(record.payload.split(b".")[0]) for record in found]
+    assert Counter(numbers) == Counter(range(RECORDS))
+    origins = Counter(record.header(ORIGIN) for record in found)
+    assert max(origins.values()) == 1
+    by_key: defaultdict[bytes, list[int]] = defaultdict(list)
+    for record in found:
+        assert record.key is not None
+        by_key[record.key].append(int(record.payload.split(b".")[0]))
+    assert all(own == sorted(own) for own in by_key.values())
+
+
+def staged_left(home: Path) -> list[Path]:
+    return [path for path in (home / "d" / "staging").rglob("*") if path.is_file()]
+
+
+async def until_swept(home: Path) -> None:
+    while staged_left(home):  # noqa: ASYNC110 - a directory tells nobody
+        await asyncio.sleep(0.02)
+
+
+async def test_a_replay_copies_each_record_once_and_keeps_the_order_of_keys(
+    client: Client, home: Path
+) -> None:
+    async with asyncio.timeout(PATIENCE_S):
+        plan = await client.operations.plan(
+            CreateJob("again", "replay", source="orders", target="copies")
+        )
+        assert any("order" in effect for effect in plan.effects)
+        await make(client)
+        job = await client.jobs.get("again")
+        assert (job.state, job.published, job.driver_lives) == ("active", 0, False)
+
+        assert await replay(client, "again", subject=SUBJECT) == job.chunks > 3
+
+        done = await client.jobs.ended("again")
+        assert (done.records, done.published) == (RECORDS, job.chunks)
+        check_copies(await copies(client))
+        await until_swept(home)
+        results = [chunk.result async for chunk in client.jobs.chunks("again")]
+        assert sum(each.records for each in results if each) == RECORDS
+        await client.operations.apply(RemoveJob("again"))
+        with pytest.raises(JobNotFound):
+            await client.jobs.get("again")
+
+
+async def test_a_commit_that_is_repeated_is_answered_as_before(client: Client) -> None:
+    async with asyncio.timeout(PATIENCE_S):
+        await make(client)
+        async with client.jobs.drive("again", driver="one") as lease:
+            chunk = await anext(lease.open_chunks())
+            file = staged(lease, chunk.number, await read_chunk(client, chunk), SUBJECT)
+            first, joined = await asyncio.gather(
+                lease.commit(chunk.number, [file]), lease.commit(chunk.number, [file])
+            )
+            assert first == joined == await lease.commit(chunk.number, [file])
+            with pytest.raises(JobNotInState, match="before chunk 1"):
+                await lease.commit(2, [])
+        assert len(await copies(client)) == first.records
+
+
+async def test_a_second_driver_waits_for_the_first(client: Client) -> None:
+    await make(client)
+    async with client.jobs.drive("again", driver="one"):
+        with pytest.raises(JobLeased, match="The driver one works on job again"):
+            async with client.jobs.drive("again", driver="two"):
+                pass
+
+
+async def test_what_is_staged_wrongly_is_refused_and_nothing_is_published(
+    client: Client,
+) -> None:
+    async with asyncio.timeout(PATIENCE_S):
+        await make(client)
+        async with client.jobs.drive("again", driver="one") as lease:
+            for subject, partition, key in (
+                ("foreign/subject", 0, None),
+                (SUBJECT, 3, b"k0"),
+                (SUBJECT, 9, None),
+            ):
+                with StagedWriter(lease.granted.staging, lease.granted.staged_for(0)) as writer:
+                    writer.add(Columns([b"x"], [key], subject, None, 1), partition)
+                    file = writer.finish()
+                with pytest.raises(StagedFileRefused):
+                    await lease.commit(0, [file])
+            for wrong in (
+                StagedFile("../../store.sqlite", 1, 1),
+                StagedFile(file.name, file.bytes + 1, 1),
+                StagedFile(file.name, file.bytes, 2),
+                StagedFile("00000000-" + "0" * 16 + ".staged", 100, 1),
+            ):
+                with pytest.raises(StagedFileRefused):
+                    await lease.commit(0, [wrong])
+        assert await copies(client) == []
+        assert (await client.jobs.get("again")).published == 0
+
+
+async def test_a_paused_job_publishes_once_it_is_resumed(client: Client) -> None:
+    async with asyncio.timeout(PATIENCE_S):
+        await make(client)
+        await client.operations.apply(PauseJob("again"))
+        driving = asyncio.create_task(replay(client, "again", subject=SUBJECT))
+        while not (await client.jobs.get("again")).driver_lives:  # noqa: ASYNC110 - nobody tells
+            await asyncio.sleep(0.02)
+        assert (await client.jobs.get("again")).published == 0
+        await client.operations.apply(ResumeJob("again"))
+        await driving
+        check_copies(await copies(client))
+
+
+async def test_a_cancelled_job_keeps_what_it_published_and_leaves_no_file(
+    client: Client, home: Path
+) -> None:
+    async with asyncio.timeout(PATIENCE_S):
+        await make(client)
+        async with client.jobs.drive("again", driver="one") as lease:
+            chunks = [chunk async for chunk in lease.open_chunks()]
+            for chunk in chunks[:2]:
+                file = staged(lease, chunk.number, await read_chunk(client, chunk), SUBJECT)
+                if chunk.number == 1:
+                    await client.operations.apply(CancelJob("again"), reason="enough")
+                    with pytest.raises(JobNotInState, match="cancelled"):
+                        await lease.commit(chunk.number, [file])
+                else:
+                    await lease.commit(chunk.number, [file])
+        with pytest.raises(JobNotDone, match="enough"):
+            await client.jobs.ended("again")
+        await until_swept(home)
+        assert len(await copies(client)) == chunks[0].records_planned
+
+
+async def test_a_rate_bounds_what_is_published_a_second(client: Client) -> None:
+    async with asyncio.timeout(PATIENCE_S):
+        await make(client, rate_bytes_s=1 << 20)
+        loop = asyncio.get_running_loop()
+        began_s = loop.time()
+        await replay(client, "again", subject=SUBJECT)
+        done = await client.jobs.ended("again")
+        took_s = loop.time() - began_s
+        assert done.bytes / (1 << 20) * 0.8 - 0.3 < took_s, "the last chunk waits for nobody"
+
+
+async def test_what_cannot_be_made_is_said_and_leaves_nothing(client: Client) -> None:
+    with pytest.raises(CopyLoop, match="would write to orders"):
+        await client.operations.plan(CreateJob("loop", "replay", source="orders", target="orders"))
+    await make(client)
+    with pytest.raises(JobExists):
+        await client.operations.plan(CreateJob("again", "replay", source="orders", target="copies"))
+    assert [job.name for job in await client.jobs.list()] == ["again"]
+
+
+async def test_retention_waits_for_a_job_and_its_plan_says_so(client: Client) -> None:
+    async with asyncio.timeout(PATIENCE_S):
+        await make(client)
+        plan = await client.operations.plan(EditTopic("orders", retention_ms=1))
+        assert any("stay until the jobs have ended" in effect for effect in plan.effects)
+        await client.operations.apply(plan)
+        assert await replay(client, "again", subject=SUBJECT) > 3
+        check_copies(await copies(client))
+
+
+async def test_a_daemon_that_is_killed_again_and_again_doubles_and_loses_nothing() -> None:
+    async with (
+        asyncio.timeout(PATIENCE_S * 2),
+        revived() as daemon,
+        dss_client.connect(endpoint=daemon.endpoint) as client,
+    ):
+        await fill(client)
+        await make(client)
+        deaths = asyncio.create_task(die(daemon, times=4))
+        while (await looked(client)).state != "done":
+            try:
+                await replay(client, "again", subject=SUBJECT)
+            except (Unreachable, OutcomeUnknown):
+                await asyncio.sleep(0.05)
+        await deaths
+        check_copies(await copies(client))
+
+
+async def die(daemon: RevivedDaemon, *, times: int) -> None:
+    for _ in range(times):
+        await asyncio.sleep(0.35)
+        await daemon.revive()
+
+
+async def looked(client: Client) -> Job:
+    while True:
+        try:
+            return await client.jobs.get("again")
+        except (Unreachable, OutcomeUnknown):
+            await asyncio.sleep(0.05)
