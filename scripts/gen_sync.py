@@ -101,8 +101,13 @@ def _twins() -> Iterator[str]:
         yield "        self._portal = portal"
         yield "        self._twin = twin"
         for method in found.body:
-            if isinstance(method, ast.AsyncFunctionDef) and not method.name.startswith("_"):
+            if isinstance(method, ast.AsyncFunctionDef) and _is_twinned(method):
                 yield from _method(method)
+
+
+def _is_twinned(method: ast.AsyncFunctionDef) -> bool:
+    """Not what is entered with ``async with``: who drives a job has a loop of its own."""
+    return not method.name.startswith("_") and not method.decorator_list
 
 
 def _documentation(node: ast.ClassDef | ast.AsyncFunctionDef) -> str:

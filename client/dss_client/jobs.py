@@ -11,7 +11,7 @@ was lost is repeated: the daemon answers it once, whatever became of the first o
 
 import asyncio
 import secrets
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -64,7 +64,7 @@ class Jobs:
         call = self._connection.jobs.Get(jobs_pb2.GetJobRequest(job=job), timeout=CALL_TIMEOUT_S)
         return _job(await self._connection.answer(call))
 
-    async def chunks(self, job: str, *, after: int | None = None) -> AsyncIterator[JobChunk]:
+    async def chunks(self, job: str, *, after: int | None = None) -> AsyncGenerator[JobChunk, None]:
         """The manifest of a job, in order; with ``after``, what comes behind that number.
 
         Raises:
@@ -153,7 +153,7 @@ class Lease:
         """The number of this driver."""
         return self.granted.job.epoch
 
-    async def open_chunks(self) -> AsyncIterator[JobChunk]:
+    async def open_chunks(self) -> AsyncGenerator[JobChunk, None]:
         """The chunks that are not published, in order."""
         jobs = Jobs(self._connection)
         first = self.job.published
