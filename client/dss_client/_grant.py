@@ -65,9 +65,8 @@ class Unsettled(NamedTuple):
 
     def among(self, ranges: Ranges) -> set[int]:
         """Those of these offsets."""
-        offsets = {
-            at for part in _without(ranges, _without(ranges, self.held)) for at in range(*part)
-        }
+        held = (part for low, high in ranges for part in clipped(self.held, low, high))
+        offsets = {at for part in held for at in range(*part)}
         if self.refused:
             offsets.update(at for part in ranges for at in range(*part) if at in self.refused)
         return offsets

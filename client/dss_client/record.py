@@ -162,8 +162,13 @@ class DeliveredRecord(HandedOutRecord):
             await source.grant.settled(((self.offset, self.offset + 1),))
 
     async def nak(self, delay: float | None = None) -> None:
-        """Refuse it: it comes again after ``delay`` seconds, or the daemon's own back-off."""
-        self._source.grant.nak(((self.offset, self.offset + 1),), delay)
+        """Refuse it: it comes again after ``delay`` seconds, or the daemon's own back-off.
+
+        What is acknowledged stays so.
+        """
+        grant = self._source.grant
+        if grant.over or not self.acked:
+            grant.nak(((self.offset, self.offset + 1),), delay)
 
     async def in_progress(self) -> None:
         """Work on it goes on: its ack wait begins anew."""

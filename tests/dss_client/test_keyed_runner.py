@@ -236,6 +236,19 @@ async def test_what_was_acked_before_the_handler_raised_holds_nobody_up() -> Non
     assert runner._chains == {}
 
 
+async def test_what_is_refused_behind_its_ack_stays_acked_and_holds_nobody_up() -> None:
+    grant = grant_of()
+
+    async def handle(record: DeliveredRecord) -> None:
+        if record.offset == 0:
+            await record.ack()
+            assert news(grant).acked == ((0, 1),)
+            await record.nak()
+
+    runner = await run(handle, coming(taken(grant, 0, b"a", b"a")), concurrency=2)
+    assert (naks(news(grant)), runner._chains) == ([], {})
+
+
 async def test_followers_go_on_when_a_refused_record_is_acked_after_all() -> None:
     grant = grant_of()
     first, second = records = taken(grant, 0, b"a", b"a")

@@ -45,6 +45,7 @@ class Handler:
             self._nak,
             self._nak_and_raise,
             self._nak_and_ack,
+            self._ack_and_nak,
             self._be_cancelled,
         )
 
@@ -137,6 +138,11 @@ class Handler:
         await self._nak(record, handled)
         await asyncio.sleep(self._program.chance.uniform(*QUICK_S))
         await self._ack(record, handled, sync=True)
+
+    async def _ack_and_nak(self, record: DeliveredRecord, handled: Handled) -> None:
+        """Too late: what is acknowledged is done with."""
+        await self._ack(record, handled, sync=True)
+        await record.nak()
 
     async def _be_cancelled(self, record: DeliveredRecord, handled: Handled) -> None:
         """Something that it awaited was cancelled."""

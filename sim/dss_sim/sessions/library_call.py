@@ -40,6 +40,8 @@ class LibraryLink(Link):
         self._process = process
         self._library = call
         self._program = program
+        self.lent: dict[int, tuple[int, str]] = {}
+        """What it may hand out: by grant its subscription and the stream."""
 
     def says(self, message: Up) -> None:
         """The library says something."""
@@ -74,12 +76,19 @@ class LibraryLink(Link):
             case "unsubscribed":
                 self._gone(message.unsubscribed.subscription)
             case "granted":
-                self._process.links[message.granted.grant] = self
+                granted = message.granted
+                self._process.links[granted.grant] = self
+                self.lent[granted.grant] = granted.subscription, granted.stream
+            case "revoke":
+                self.lent.pop(message.revoke.grant, None)
+            case "revoked":
+                self.lent.pop(message.revoked.grant, None)
             case "error":
                 self._refused(message.error)
 
     def _refused(self, item: sessions_pb2.SessionError) -> None:
         self.world.refused(self, item)
+        self.lent.pop(item.grant, None)
         if item.subscription and not item.grant:
             self.unsubscribed.pop(item.subscription, None)
             if item.error.code in (NotSubscribed.code, GroupDestroyed.code):

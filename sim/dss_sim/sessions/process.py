@@ -8,7 +8,7 @@ Invariant: nothing of the library is played here but its channel; a process ends
 
 import asyncio
 import traceback
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
 from typing import TYPE_CHECKING, Any, cast
 
 from dss_client._session_options import SessionOptions
@@ -17,6 +17,7 @@ from dss_client.subscription import Subscription
 from dss_core.errors import DssError, GroupDestroyed
 from dss_sim.sessions.handlers import Handler
 from dss_sim.sessions.library_call import LibraryCall, LibraryChannel, LibraryLink
+from dss_sim.sessions.run_turns import Turn
 from dss_sim.sessions.timeline import VirtualLoop
 
 if TYPE_CHECKING:
@@ -68,6 +69,17 @@ class Process:
             and self._subscriptions.keys() == filters
             and {each.number for each in self._subscriptions.values()} == link.groups.keys()
         )
+
+    def turns(self) -> Iterator[Turn]:
+        """The streams of its runs that nothing holds up."""
+        link, runs = self.link, self.program.world.runs
+        if link is None or self.loop.stands_still:
+            return
+        paused = {each.number for each in self._subscriptions.values() if each.state == "paused"}
+        for subscription, stream in link.lent.values():
+            group = link.groups.get(subscription)
+            if group and subscription not in paused and not runs.is_busy(link.name, group):
+                yield Turn(link.name, group, stream)
 
     # What happens to it
 

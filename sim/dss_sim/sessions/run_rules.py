@@ -73,6 +73,14 @@ class RunRules:
                 raise Violation("K2", f"{earlier} are to come again, at {now_us}: {handled}")
         known.busy[offset] = now_us
 
+    def is_busy(self, member: str, group: str) -> bool:
+        """Whether a run has anything at work, or to come again."""
+        return any(
+            known.busy or known.refused
+            for line, known in self._lines.items()
+            if (line.member, line.group) == (member, group)
+        )
+
     def ended(self, handled: Handled) -> None:
         """The handler returned, or was cancelled."""
         self._lines[handled.line].busy.pop(handled.offset, None)

@@ -36,16 +36,18 @@ from dss_sim.sessions.plan import Plan
 from dss_sim.sessions.program import ACK_WAIT_S, Program
 from dss_sim.sessions.rules import Rules
 from dss_sim.sessions.run_rules import Handled, RunRules
+from dss_sim.sessions.run_turns import RunTurns
 from dss_sim.sessions.slow_store import Disk
 from dss_sim.sessions.timeline import Deadlock, Timeline, VirtualLoop
 from dssd.leaders.progress_columns import progress_of
-from dssd.limits import ACK_WAIT_GRAIN_MS, SESSION_OPEN_WAIT_S, STOP_HARD_S
+from dssd.limits import ACK_WAIT_GRAIN_MS, ISOLATE_AFTER_DOUBTS, SESSION_OPEN_WAIT_S, STOP_HARD_S
 from dssd.operations.changes import Change
 from dssd.operations.operations import Caller
 from dssd.store.port import Delete, Put, Write
 from dssd.store.rows import GrantRow, GroupRow, LeaderRow, ProgressRow
 from dssd.topics.catalogue import NewTopic
 
+LOOK_AT_TURNS_US = 500_000
 RESTART_US = (150_000, 4_000_000)
 OPEN_WITHIN_US = int(SESSION_OPEN_WAIT_S * 1e6) + 6_000_000
 OLDER_ENDS_US = 3_000_000
@@ -93,6 +95,9 @@ class World:
         for program in self.programs:
             program.credit_records = plan.credit_records
             program.refuses_for_long = all(timed.kind != "wall" for timed in plan.timed)
+        self.turns = RunTurns()
+        self._killed = 0
+        """How many processes of programs were killed."""
         self._found: Violation | None = None
         """By those who cannot raise it."""
         self._groups: dict[int, str] = {}
@@ -366,6 +371,17 @@ class World:
         """All programs begin."""
         for program in self.programs:
             program.begin()
+        if self.programs:
+            self._look_at_turns()
+
+    def _look_at_turns(self) -> None:
+        """Where bounds are small a record may wait; so it may once it killed several."""
+        strict = not self.plan.limits and self._killed < ISOLATE_AFTER_DOUBTS
+        is_well = not self.disk.full and not self.disk.slow and self.serving is not None
+        processes = [each.process for each in self.programs] if strict and is_well else []
+        free = [turn for process in processes if process is not None for turn in process.turns()]
+        self.turns.look(free, self.timeline.now_us)
+        self.timeline.after(LOOK_AT_TURNS_US, self._look_at_turns)
 
     def run_began(self, handled: Handled, *, redelivered: bool) -> None:
         """A handler of `run` is called. It would take a violation for a failure of its own."""
@@ -385,6 +401,7 @@ class World:
 
     def disturb(self, what: str) -> None:
         """Something is done that may make records come twice."""
+        self._killed += what == "kill_client"
         self.tell(Disturbed(self.timeline.now_us, what))
 
     def tell(self, event: Event) -> None:
@@ -392,6 +409,7 @@ class World:
         self.history.append(event)
         self._said("", event)
         self.checker.take(event)
+        self.turns.take(event)
         if isinstance(event, HandedOut):
             self.pauses.handed_out(event, int(event.group.rpartition("#")[2]))
 
