@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, TypeVar
 from dss_core.errors import DssError, ExitCode, TimedOut, Unreachable
 from dssctl.limits import CONNECT_PAUSE_S
 from dssctl.settings import Settings
-from dssctl.suggesting import suggest
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
@@ -54,6 +53,8 @@ async def suggestions(settings: Settings, client: "Client") -> AsyncIterator[Non
         yield
     except DssError as failure:
         if failure.exit_code is ExitCode.NOT_FOUND:
+            from dssctl.suggesting import suggest
+
             with suppress(TimedOut):
                 await in_time(settings, suggest(client, failure))
         raise

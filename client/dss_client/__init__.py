@@ -4,48 +4,53 @@
 importing this package costs no gRPC and no pyarrow, and no wire message is part of its API.
 """
 
-from dss_client import changes
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from dss_client._client import Client, connect
 from dss_client._endpoint import operators_endpoint
 from dss_client._running import run
-from dss_client.answers import (
-    Looked,
-    Rates,
-    Reason,
-    RecordStanding,
-    ScanFound,
-    StreamSums,
-    Stuck,
-    WhyAnswer,
-)
-from dss_client.daemon import DaemonStatus, Held, PeerHeld, Quarantined, UnreadLoss
-from dss_client.events import Event, EventPage
-from dss_client.groups import Borrower, Grant, Group, GroupDescription
-from dss_client.offsets import GroupOffsets, StreamOffsets
-from dss_client.operation_values import Operation, OperationPlan
-from dss_client.producer import Ack, Delivery, Producer, RecordFields
-from dss_client.reader import Reader
-from dss_client.record import Batch, DeliveredBatch, DeliveredRecord, Record
-from dss_client.schedules import (
-    DueTime,
-    Schedule,
-    ScheduleDescription,
-    ScheduleRun,
-    Task,
-    TaskArgument,
-)
-from dss_client.sessions import SessionSummary
-from dss_client.subscription import GrantNotice, Subscription
-from dss_client.topics import StorageTopic, StreamBounds, Topic, TopicSummary
-from dss_client.watch import (
-    WatchedGrant,
-    WatchedLag,
-    WatchedMember,
-    WatchedValue,
-    WatchKey,
-    WatchUpdate,
-)
 from dss_core.errors import DssError
+
+if TYPE_CHECKING:
+    from dss_client import changes
+    from dss_client.answers import (
+        Looked,
+        Rates,
+        Reason,
+        RecordStanding,
+        ScanFound,
+        StreamSums,
+        Stuck,
+        WhyAnswer,
+    )
+    from dss_client.daemon import DaemonStatus, Held, PeerHeld, Quarantined, UnreadLoss
+    from dss_client.events import Event, EventPage
+    from dss_client.groups import Borrower, Grant, Group, GroupDescription
+    from dss_client.offsets import GroupOffsets, StreamOffsets
+    from dss_client.operation_values import Operation, OperationPlan
+    from dss_client.producer import Ack, Delivery, Producer, RecordFields
+    from dss_client.reader import Reader
+    from dss_client.record import Batch, DeliveredBatch, DeliveredRecord, Record
+    from dss_client.schedules import (
+        DueTime,
+        Schedule,
+        ScheduleDescription,
+        ScheduleRun,
+        Task,
+        TaskArgument,
+    )
+    from dss_client.sessions import SessionSummary
+    from dss_client.subscription import GrantNotice, Subscription
+    from dss_client.topics import StorageTopic, StreamBounds, Topic, TopicSummary
+    from dss_client.watch import (
+        WatchedGrant,
+        WatchedLag,
+        WatchedMember,
+        WatchedValue,
+        WatchKey,
+        WatchUpdate,
+    )
 
 __all__ = [
     "Ack",
@@ -106,3 +111,76 @@ __all__ = [
     "operators_endpoint",
     "run",
 ]
+
+_PLACES = {
+    "Looked": "answers",
+    "Rates": "answers",
+    "Reason": "answers",
+    "RecordStanding": "answers",
+    "ScanFound": "answers",
+    "StreamSums": "answers",
+    "Stuck": "answers",
+    "WhyAnswer": "answers",
+    "DaemonStatus": "daemon",
+    "Held": "daemon",
+    "PeerHeld": "daemon",
+    "Quarantined": "daemon",
+    "UnreadLoss": "daemon",
+    "Event": "events",
+    "EventPage": "events",
+    "Borrower": "groups",
+    "Grant": "groups",
+    "Group": "groups",
+    "GroupDescription": "groups",
+    "GroupOffsets": "offsets",
+    "StreamOffsets": "offsets",
+    "Operation": "operation_values",
+    "OperationPlan": "operation_values",
+    "Ack": "producer",
+    "Delivery": "producer",
+    "Producer": "producer",
+    "RecordFields": "producer",
+    "Reader": "reader",
+    "Batch": "record",
+    "DeliveredBatch": "record",
+    "DeliveredRecord": "record",
+    "Record": "record",
+    "DueTime": "schedules",
+    "Schedule": "schedules",
+    "ScheduleDescription": "schedules",
+    "ScheduleRun": "schedules",
+    "Task": "schedules",
+    "TaskArgument": "schedules",
+    "SessionSummary": "sessions",
+    "GrantNotice": "subscription",
+    "Subscription": "subscription",
+    "StorageTopic": "topics",
+    "StreamBounds": "topics",
+    "Topic": "topics",
+    "TopicSummary": "topics",
+    "WatchedGrant": "watch",
+    "WatchedLag": "watch",
+    "WatchedMember": "watch",
+    "WatchedValue": "watch",
+    "WatchKey": "watch",
+    "WatchUpdate": "watch",
+}
+"""Of each value that is looked up when it is first used, the module. All of them together take as
+long as gRPC: who only lists groups is spared them."""
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        """A value of the API, or a module of it."""
+        if name == "changes":
+            return import_module("dss_client.changes")
+        if name not in _PLACES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = getattr(import_module(f"dss_client.{_PLACES[name]}"), name)
+        globals()[name] = value
+        return value
+
+
+def __dir__() -> list[str]:
+    """Every name of the API."""
+    return sorted({*globals(), *__all__})

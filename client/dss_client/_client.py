@@ -8,6 +8,7 @@ with the first subscription; administration never loads them.
 import asyncio
 import os
 from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from importlib import import_module
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -15,15 +16,7 @@ from dss_client._endpoint import Endpoint, resolve
 from dss_client._own_name import own_name
 from dss_client._session_options import SessionOptions
 from dss_client._start_point import Start
-from dss_client.daemon import Daemon
-from dss_client.events import Events
-from dss_client.groups import Grants, Groups
-from dss_client.jobs import Jobs
 from dss_client.limits import PRODUCER_BUFFER_BYTES
-from dss_client.operations import Operations
-from dss_client.schedules import Schedules
-from dss_client.sessions import Sessions
-from dss_client.topics import Topics
 from dss_core.errors import IllegalArgument
 from dss_core.filters import check_name
 from dss_core.limits import SESSION_EXPIRY_S_MAX
@@ -32,10 +25,18 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from dss_client._connection import Connection
+    from dss_client.daemon import Daemon
+    from dss_client.events import Events
+    from dss_client.groups import Grants, Groups
+    from dss_client.jobs import Jobs
+    from dss_client.operations import Operations
     from dss_client.producer import Producer
     from dss_client.reader import Reader
+    from dss_client.schedules import Schedules
     from dss_client.session import Session
+    from dss_client.sessions import Sessions
     from dss_client.subscription import GrantNotice, Subscription
+    from dss_client.topics import Topics
     from dss_client.watch import WatchUpdate
     from dss_core.errors import StreamDamaged
 
@@ -77,18 +78,33 @@ def connect(
     return Client(resolve(endpoint), options)
 
 
+_PARTS = {
+    "topics": "topics",
+    "groups": "groups",
+    "grants": "groups",
+    "daemon": "daemon",
+    "events": "events",
+    "jobs": "jobs",
+    "operations": "operations",
+    "sessions": "sessions",
+    "schedules": "schedules",
+}
+"""Of each part of the administration, the module. Their values take as long to make as gRPC to
+load: who lists groups is spared the others."""
+
+
 class Client:
     """One daemon, seen from here. Made by `connect`; open inside its ``async with`` block."""
 
-    topics: Topics
-    groups: Groups
-    grants: Grants
-    daemon: Daemon
-    events: Events
-    jobs: Jobs
-    operations: Operations
-    sessions: Sessions
-    schedules: Schedules
+    topics: "Topics"
+    groups: "Groups"
+    grants: "Grants"
+    daemon: "Daemon"
+    events: "Events"
+    jobs: "Jobs"
+    operations: "Operations"
+    sessions: "Sessions"
+    schedules: "Schedules"
 
     def __init__(self, endpoint: Endpoint, options: SessionOptions) -> None:
         self.endpoint = endpoint.text
@@ -106,17 +122,20 @@ class Client:
         from dss_client._connection import Connection
 
         self._connection = Connection(self._endpoint)
-        self.topics = Topics(self._connection)
-        self.groups = Groups(self._connection)
-        self.grants = Grants(self._connection)
-        self.daemon = Daemon(self._connection)
-        self.events = Events(self._connection)
-        self.jobs = Jobs(self._connection)
-        self.operations = Operations(self._connection)
-        self.sessions = Sessions(self._connection)
-        self.schedules = Schedules(self._connection)
         await self._tasks.__aenter__()
         return self
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            """A part of the administration, made when it is first used."""
+            if name not in _PARTS or "_connection" not in vars(self):
+                kind = type(self).__name__
+                raise AttributeError(f"{kind!r} object has no attribute {name!r}; is it open?")
+            module = import_module(f"dss_client.{_PARTS[name]}")
+            part = getattr(module, name.capitalize())(self._connection)
+            setattr(self, name, part)
+            return part
 
     async def __aexit__(
         self,

@@ -22,7 +22,7 @@ def modules_after(*arguments: str) -> set[str]:
         capture_output=True,
         check=True,
         text=True,
-        env=os.environ | {"DSSCTL_CONNECT_WAIT": "0"},
+        env=os.environ | {"DSSCTL_CONNECT_WAIT": "0", "DSSCTL_CONFIG": os.devnull},
     )
     return set(done.stderr.rpartition("MODULES ")[2].split())
 
@@ -68,6 +68,13 @@ def test_an_administration_command_loads_no_pyarrow_and_no_rich() -> None:
     loaded = modules_after("--endpoint", "unix:/nowhere/s", "groups", "ls")
     assert "grpc" in loaded
     assert not loaded & {"pyarrow", "rich.console", "yaml", "platformdirs"}
+
+
+def test_a_list_that_is_shown_as_it_comes_loads_no_grammar_and_no_fields() -> None:
+    nobody = ("--endpoint", "unix:/nowhere/s", "groups", "ls")
+    seldom = {"dssctl.fields", "dss_core.conditions", "tomllib", "tomlkit", "shlex"}
+    assert not modules_after(*nobody) & seldom
+    assert {"dssctl.fields"} <= modules_after("errors", "ls", "--filter", "code=DSS2001")
 
 
 def test_yaml_is_loaded_where_it_is_asked_for() -> None:

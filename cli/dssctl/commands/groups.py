@@ -1,6 +1,5 @@
 """``dssctl groups``: the shared subscriptions."""
 
-from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -285,6 +284,8 @@ def _sentence(group: Item) -> str:
 
 
 def _next_command(group: Item) -> str:
+    from shlex import quote
+
     return f"dssctl consume {quote(str(group['filter']))} --group {group['name']}"
 
 

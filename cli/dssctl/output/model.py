@@ -7,13 +7,15 @@ is constant; everything that a format needs to know about an item stands in its 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from dssctl.fields import Fields, fields_of
 from dssctl.limits import MOMENT_COLUMNS
 from dssctl.output.escape import escaped
 from dssctl.output.instants import Instant
 from dssctl.settings import TimeStyle
+
+if TYPE_CHECKING:
+    from dssctl.fields import Fields
 
 Value: TypeAlias = "bool | int | float | str | Instant | Sequence[Value] | Item | None"
 Item: TypeAlias = Mapping[str, Value]
@@ -72,8 +74,10 @@ class Kind:
     """What ``-o name`` prints: an item's name, as other commands take it."""
 
     @property
-    def fields(self) -> Fields:
+    def fields(self) -> "Fields":
         """What its items have."""
+        from dssctl.fields import fields_of  # some hundreds of sentences, seldom wanted
+
         return fields_of(self.name)
 
 
