@@ -172,6 +172,7 @@ class Client:
         stream: str | None = None,
         records_max: int | None = None,
         on_damage: "Callable[[StreamDamaged], None] | None" = None,
+        progress: bool = False,
     ) -> Reader:
         """Records of every topic that the filter meets, without a group and without acks.
 
@@ -189,6 +190,7 @@ class Client:
             stream=stream,
             records_max=records_max,
             on_damage=on_damage,
+            progress=progress,
         )
         return Reader(self._portal, reader)
 
