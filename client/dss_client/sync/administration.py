@@ -24,6 +24,8 @@ from dss_client.groups import Groups as AsyncGroups
 from dss_client.offsets import GroupOffsets
 from dss_client.operation_values import Operation, OperationPlan
 from dss_client.operations import Operations as AsyncOperations
+from dss_client.schedules import DueTime, Schedule, ScheduleDescription, ScheduleRun, Task
+from dss_client.schedules import Schedules as AsyncSchedules
 from dss_client.sessions import Sessions as AsyncSessions
 from dss_client.sessions import SessionSummary
 from dss_client.topics import Topic, TopicSummary
@@ -505,3 +507,48 @@ class Sessions:
     def list(self) -> tuple[SessionSummary, ...]:
         """Every session, by client id."""
         return self._portal.run(self._twin.list())
+
+
+class Schedules:
+    """The schedules of a daemon; reached as ``client.schedules``."""
+
+    def __init__(self, portal: "Portal", twin: AsyncSchedules) -> None:
+        self._portal = portal
+        self._twin = twin
+
+    def list(self) -> tuple[Schedule, ...]:
+        """Every schedule, by name."""
+        return self._portal.run(self._twin.list())
+
+    def describe(self, name: str) -> ScheduleDescription:
+        """One schedule, when it is due, and its runs.
+
+        Raises:
+            ScheduleNotFound: there is none of this name.
+        """
+        return self._portal.run(self._twin.describe(name))
+
+    def preview(
+        self, name: str = "", *, cron: str = "", time_zone: str = "", count: int = 5
+    ) -> tuple[DueTime, ...]:
+        """When a schedule is due next, or else a cron expression in a time zone.
+
+        Raises:
+            ScheduleNotFound, IllegalCron, IllegalTimeZone, IllegalArgument: it cannot be said.
+        """
+        return self._portal.run(
+            self._twin.preview(name, cron=cron, time_zone=time_zone, count=count)
+        )
+
+    def trigger(self, name: str, *, reason: str = "") -> ScheduleRun:
+        """Run it now, whether it is paused or not; returns once the run has its operation.
+
+        Raises:
+            ScheduleNotFound: there is none of this name.
+            ScheduleBusy: it has a run that has not ended, and none may run beside it.
+        """
+        return self._portal.run(self._twin.trigger(name, reason=reason))
+
+    def tasks(self) -> tuple[Task, ...]:
+        """What the daemon can do by the clock, by name."""
+        return self._portal.run(self._twin.tasks())
