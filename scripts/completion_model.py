@@ -9,8 +9,11 @@ from dataclasses import dataclass
 
 from dss_core.errors import REGISTRY
 from dssctl.command_tree import CommandNode, Parameter
+from dssctl.config import KEYS
+from dssctl.config.document import COLOURS
 from dssctl.operation_items import STATES
-from dssctl.settings import Colour, Format
+from dssctl.settings import Colour, Format, TimeStyle
+from dssctl.tree import COMMANDS
 
 NOTHING = "-"
 """A value that only the user knows."""
@@ -29,6 +32,7 @@ LIVE_VALUES = {
     "NUMBER": "ops",
     "CONTEXT": "contexts",
     "SCHEDULE": "schedules",
+    "TASK": "tasks",
 }
 """By what stands for the value in the help."""
 FILE_VALUES = ("FILE", "PLAN")
@@ -37,6 +41,12 @@ FLAGS = {
     "--topic": LIVE + "topics",
     "--color": WORDS + " ".join(Colour),
     "--output": WORDS + " ".join(Format),
+    "--default-output": WORDS + " ".join(Format),
+    "--time": WORDS + " ".join(TimeStyle),
+    "--context": LIVE + "contexts",
+    "--colour": WORDS + " ".join(COLOURS),
+    "--theme": WORDS + "dark light",
+    "--overlap": WORDS + "skip queue allow",
     "--durability": WORDS + "sync os",
     "--router": WORDS + "block range",
     "--protocol": WORDS + "borrow lease",
@@ -48,10 +58,17 @@ FLAGS = {
 ARGUMENTS = {
     "CODE": WORDS + " ".join(sorted(REGISTRY)),
     "KIND": WORDS + "groups members grants lags events operations sessions",
+    "KEY": WORDS + " ".join(KEYS),
+    "PAGE": WORDS + " ".join(("dssctl", *COMMANDS, "dssd", "dssd.toml", "errors.7")),
+    "SCREEN": WORDS + "groups topics sessions leaders schedules operations events group",
 }
 """Of arguments whose values are few and fixed, by what stands for them."""
 NAMED_ANEW = ("create", "add")
 """Verbs whose first argument is a name that must not be there yet."""
+
+EVERYWHERE = "Global options"
+SHARED = ("How it is changed", "What is listed")
+"""Sections of the help that many commands have alike."""
 
 ABOUT_CHARS_MAX = 72
 """Of a description: a line of a terminal, beside the word."""
@@ -83,8 +100,8 @@ class Place:
     children: tuple[Word, ...]
     flags: tuple[Flag, ...]
     """Its own."""
-    changes: bool
-    """It has the options of commands that change something."""
+    shared: tuple[str, ...]
+    """The sections of which it has all that there is."""
     arguments: tuple[str, ...]
     """What completes each."""
     repeats: bool
@@ -93,27 +110,30 @@ class Place:
 
 def places(tree: CommandNode) -> Iterator[Place]:
     """Every place of the tree, the root first."""
-    children = tuple(Word(each.words[-1], about(each.summary)) for each in shown(tree.children))
-    own = [each for each in tree.options if each.section == "Options"]
+    return _places(tree, {title: tree.fullest(title) for title in SHARED})
+
+
+def _places(node: CommandNode, fullest: dict[str, tuple[Parameter, ...]]) -> Iterator[Place]:
+    shared = tuple(title for title in SHARED if node.takes_all_of(fullest[title]))
+    own = [each for each in node.options if each.section not in (*shared, EVERYWHERE)]
     yield Place(
-        path=" ".join(tree.words),
-        children=children,
+        path=" ".join(node.words),
+        children=tuple(Word(each.words[-1], about(each.summary)) for each in shown(node.children)),
         flags=tuple(flag for each in own for flag in flags_of(each)),
-        changes=any(each.section == "How it is changed" for each in tree.options),
-        arguments=tuple(source_of(each, tree.words) or NOTHING for each in tree.arguments),
-        repeats=any(each.repeated for each in tree.arguments),
+        shared=shared,
+        arguments=tuple(source_of(each, node.words) or NOTHING for each in node.arguments),
+        repeats=any(each.repeated for each in node.arguments),
     )
-    for child in tree.children:
-        yield from places(child)
+    for child in node.children:
+        yield from _places(child, fullest)
 
 
-def shared_flags(tree: CommandNode, section: str) -> tuple[Flag, ...]:
-    """The options of a section, which are the same wherever it stands."""
-    for node in tree.commands():
-        found = [each for each in node.options if each.section == section]
-        if found:
-            return tuple(flag for each in found for flag in flags_of(each))
-    return ()
+def shared_flags(tree: CommandNode) -> dict[str, tuple[Flag, ...]]:
+    """The flags of each section that many commands share, and of the one that all have."""
+    return {
+        title: tuple(flag for each in tree.fullest(title) for flag in flags_of(each))
+        for title in (EVERYWHERE, *SHARED)
+    }
 
 
 def flags_of(option: Parameter) -> Iterator[Flag]:

@@ -7,27 +7,31 @@ Invariant: nothing that comes from outside is run by a shell: names are data, cu
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 
-from completion_model import Flag, Place, Word, places, shared_flags
+from completion_model import EVERYWHERE, SHARED, Flag, Place, Word, places, shared_flags
 
 from dssctl.command_tree import CommandNode
 
 HERE = Path(__file__).resolve().parent
 FILES = {"bash": "dssctl", "zsh": "_dssctl", "fish": "dssctl.fish"}
 """As each shell looks for them."""
-SHARED = ("Global options", "How it is changed")
+NAMES = {EVERYWHERE: "everywhere", SHARED[0]: "changing", SHARED[1]: "listing"}
+"""What each shared section is called in the scripts."""
+
+Shared = Mapping[str, Sequence[Flag]]
 
 
 def scripts(tree: CommandNode) -> dict[str, str]:
     """Each script by the name of its file."""
     found = tuple(places(tree))
-    everywhere, changing = (shared_flags(tree, section) for section in SHARED)
+    shared = {NAMES[title]: flags for title, flags in shared_flags(tree).items()}
     texts = {
-        "bash": _bash(found, everywhere, changing),
-        "zsh": _zsh(found, everywhere, changing),
-        "fish": _fish(found, everywhere, changing),
+        "bash": _bash(found, shared),
+        "zsh": _zsh(found, shared),
+        "fish": _fish(found, shared),
     }
     return {FILES[shell]: _filled(shell, text) for shell, text in texts.items()}
 
@@ -40,9 +44,7 @@ def _filled(shell: str, table: Iterable[str]) -> str:
 # bash: words only.
 
 
-def _bash(
-    found: Sequence[Place], everywhere: Sequence[Flag], changing: Sequence[Flag]
-) -> Iterator[str]:
+def _bash(found: Sequence[Place], shared: Shared) -> Iterator[str]:
     yield "_dssctl_at()"
     yield "{"
     yield "    case $1 in"
@@ -51,8 +53,8 @@ def _bash(
         if place.children:
             yield f"            children='{_texts(place.children)}'"
         yield f"            flags='{_texts(place.flags)}'"
-        if place.changes:
-            yield '            flags+=" $_dssctl_changing"'
+        for title in place.shared:
+            yield f'            flags+=" $_dssctl_{NAMES[title]}"'
         if place.arguments:
             yield f"            arguments=({' '.join(map(_quoted, place.arguments))})"
         if place.repeats:
@@ -61,14 +63,14 @@ def _bash(
     yield "    esac"
     yield "}"
     yield ""
-    yield f"_dssctl_everywhere='{_texts(everywhere)}'"
-    yield f"_dssctl_changing='{_texts(changing)}'"
+    for name, flags in shared.items():
+        yield f"_dssctl_{name}='{_texts(flags)}'"
     yield ""
     yield "_dssctl_value()"
     yield "{"
     yield "    source="
     yield "    case $1:$2 in"
-    for pattern, source in _values(found, everywhere, changing, path=_quoted, any_path="*"):
+    for pattern, source in _values(found, shared, path=_quoted, any_path="*"):
         yield f"        {pattern}) source={_quoted(source)} ;;"
     yield "    esac"
     yield "}"
@@ -80,14 +82,13 @@ def _texts(words: Iterable[Word | Flag]) -> str:
 
 def _values(
     found: Sequence[Place],
-    everywhere: Sequence[Flag],
-    changing: Sequence[Flag],
+    shared: Shared,
     *,
     path: Callable[[str], str],
     any_path: str,
 ) -> Iterator[tuple[str, str]]:
     """Patterns of a path and a flag that has a value, and its source."""
-    for flag in (*everywhere, *changing):
+    for flag in chain(*shared.values()):
         if flag.source is not None:
             yield f"{any_path}:{flag.text}", flag.source
     for place in found:
@@ -99,9 +100,7 @@ def _values(
 # zsh: words with descriptions behind a colon.
 
 
-def _zsh(
-    found: Sequence[Place], everywhere: Sequence[Flag], changing: Sequence[Flag]
-) -> Iterator[str]:
+def _zsh(found: Sequence[Place], shared: Shared) -> Iterator[str]:
     yield "_dssctl_at() {"
     yield "    case $1 in"
     for place in found:
@@ -109,21 +108,21 @@ def _zsh(
         if place.children:
             yield f"            children=({_described(place.children)})"
         yield f"            flags=({_described(place.flags)})"
-        if place.changes:
-            yield f"            flags+=({_described(changing)})"
+        for title in place.shared:
+            yield f"            flags+=({_described(shared[NAMES[title]])})"
         if place.arguments:
             yield f"            arguments=({' '.join(map(_quoted, place.arguments))})"
         if place.repeats:
             yield "            repeats=1"
         yield "            ;;"
     yield "    esac"
-    yield f"    flags+=({_described(everywhere)})"
+    yield f"    flags+=({_described(shared['everywhere'])})"
     yield "}"
     yield ""
     yield "_dssctl_value() {"
     yield "    source="
     yield "    case $1:$2 in"
-    for pattern, source in _values(found, everywhere, changing, path=_quoted, any_path="*"):
+    for pattern, source in _values(found, shared, path=_quoted, any_path="*"):
         yield f"        {pattern}) source={_quoted(source)} ;;"
     yield "    esac"
     yield "}"
@@ -138,9 +137,7 @@ def _described(words: Iterable[Word | Flag]) -> str:
 # fish: words with descriptions behind a tab, a line each.
 
 
-def _fish(
-    found: Sequence[Place], everywhere: Sequence[Flag], changing: Sequence[Flag]
-) -> Iterator[str]:
+def _fish(found: Sequence[Place], shared: Shared) -> Iterator[str]:
     yield "function __dssctl_children"
     yield "    switch $argv[1]"
     for place in found:
@@ -154,9 +151,11 @@ def _fish(
     yield "    switch $argv[1]"
     for place in found:
         yield f"        case {_fish_quoted(place.path)}"
-        yield from _fish_lines((*place.flags, *(changing if place.changes else ())))
+        yield from _fish_lines(place.flags)
+        for title in place.shared:
+            yield from _fish_lines(shared[NAMES[title]])
     yield "    end"
-    yield from (line[4:] for line in _fish_lines(everywhere))
+    yield from (line[4:] for line in _fish_lines(shared["everywhere"]))
     yield "end"
     yield ""
     yield "function __dssctl_argument"
@@ -173,7 +172,7 @@ def _fish(
     yield ""
     yield "function __dssctl_value"
     yield '    switch "$argv[1]:$argv[2]"'
-    for pattern, source in _values(found, everywhere, changing, path=str, any_path="*"):
+    for pattern, source in _values(found, shared, path=str, any_path="*"):
         yield f"        case {_fish_quoted(pattern)}"
         yield f"            echo {_fish_quoted(source)}"
     yield "    end"

@@ -20,7 +20,9 @@ DATE = "2026-11-22"
 """Of this version; a page that is made again is the same."""
 
 EXAMPLES = Path(__file__).resolve().parent / "manual_examples.toml"
-GLOBAL, CHANGING = "Global options", "How it is changed"
+GLOBAL = "Global options"
+SHARED = {"How it is changed": "that change something", "What is listed": "that list"}
+"""Sections that many commands have alike: which commands these are."""
 ERRORS = ("dssctl-errors", 7)
 
 
@@ -58,9 +60,11 @@ def _program_page(tree: CommandNode, examples: Mapping[str, list[dict[str, objec
         page.item(f"\\fBdssctl\\-{child.words[0]}\\fR(1)", child.summary)
     page.heading("global options")
     page.paragraph("They may stand anywhere on the line; the last one counts.")
-    _options(page, _section_anywhere(tree, GLOBAL))
-    page.heading("options of commands that change something")
-    _options(page, _section_anywhere(tree, CHANGING))
+    _options(page, tree.section("Options"))
+    _options(page, tree.fullest(GLOBAL))
+    for title, which in SHARED.items():
+        page.heading(f"options of commands {which}")
+        _options(page, tree.fullest(title))
     _table(page, "exit status", facts.EXIT_STATUS)
     _table(page, "environment", facts.ENVIRONMENT)
     _table(page, "files", facts.FILES)
@@ -79,7 +83,7 @@ def _noun_page(
     page.heading("description")
     page.paragraph(noun.summary)
     for command in _leaves(noun):
-        _command(page, command)
+        _command(page, command, tree)
     page.heading("exit status")
     page.paragraph("See dssctl(1).")
     _examples(page, examples[noun.words[0]])
@@ -87,7 +91,7 @@ def _noun_page(
     return page
 
 
-def _command(page: Page, command: CommandNode) -> None:
+def _command(page: Page, command: CommandNode, tree: CommandNode) -> None:
     """A command with what it takes; alone on its page it needs no heading of its own."""
     if len(command.words) > 1:
         page.subheading(" ".join((command.program, *command.words)))
@@ -97,15 +101,24 @@ def _command(page: Page, command: CommandNode) -> None:
             page.paragraph(paragraph)
     for argument in command.arguments:
         page.item(italic(argument.value or ""), argument.help)
-    _options(page, [each for each in command.options if each.section == "Options"])
-    if any(each.section == CHANGING for each in command.options):
-        page.paragraph("It also takes the options of commands that change something: dssctl(1).")
+    _options(page, [each for each in command.section("Options") if not _is_help(each)])
+    for title, which in SHARED.items():
+        fullest = tree.fullest(title)
+        if fullest and command.takes_all_of(fullest):
+            page.paragraph(f"It also takes the options of commands {which}: dssctl(1).")
+        else:
+            _options(page, command.section(title))
 
 
 def _options(page: Page, options: Sequence[Parameter]) -> None:
     for option in options:
-        if not option.hidden and "--help" not in option.flags:
+        if not option.hidden:
             page.item(_tag(option), option.help + _more(option))
+
+
+def _is_help(option: Parameter) -> bool:
+    """Whether every command has it, to tell of itself."""
+    return any(flag.startswith("--help") for flag in option.flags)
 
 
 def _tag(option: Parameter) -> str:
@@ -144,7 +157,7 @@ def _daemon_page(tree: CommandNode) -> Page:
         "One daemon holds one data directory. `dssctl` steers it."
     )
     for command in tree.commands():
-        _command(page, command)
+        _command(page, command, tree)
     _table(page, "exit status", facts.DAEMON_EXIT_STATUS)
     _table(page, "environment", facts.DAEMON_ENVIRONMENT)
     _table(page, "files", facts.DAEMON_FILES)
@@ -203,15 +216,6 @@ def _examples(page: Page, examples: Sequence[Mapping[str, object]]) -> None:
     page.heading("examples")
     for example in examples:
         page.example(str(example["about"]), str(example["run"]).strip().splitlines())
-
-
-def _section_anywhere(tree: CommandNode, section: str) -> list[Parameter]:
-    """The options of a section, which are the same wherever it stands."""
-    for command in tree.commands():
-        found = [each for each in command.options if each.section == section]
-        if found:
-            return found
-    return []
 
 
 def _leaves(noun: CommandNode) -> Iterator[CommandNode]:

@@ -78,6 +78,18 @@ class CommandNode:
         """What is known by its flag."""
         return tuple(each for each in self.parameters if not each.is_argument)
 
+    def section(self, title: str) -> tuple[Parameter, ...]:
+        """The parameters of a section of the help."""
+        return tuple(each for each in self.parameters if each.section == title)
+
+    def fullest(self, title: str) -> tuple[Parameter, ...]:
+        """A section as it is at most, below this one: of what many commands take alike."""
+        return max((each.section(title) for each in self.commands()), key=len)
+
+    def takes_all_of(self, parameters: tuple[Parameter, ...]) -> bool:
+        """Whether it takes everything that stands in a section at most."""
+        return {each.flags for each in parameters} <= {each.flags for each in self.parameters}
+
     def commands(self) -> Iterator["CommandNode"]:
         """This one where it has no verbs, else those below it, in the order of the help."""
         if not self.children:
@@ -151,7 +163,8 @@ def _short_first(flag: str) -> bool:
 
 def _value_name(parameter: Any) -> str:  # noqa: ANN401 -- Typer's private types
     """Without the marks of what may be absent or repeated."""
-    return str(parameter.metavar or _type_name(parameter).upper()).strip("[].")
+    name = str(parameter.metavar or _type_name(parameter).upper()).removesuffix("...")
+    return name[1:-1] if name.startswith("[") and name.endswith("]") else name
 
 
 def _type_name(parameter: Any) -> str:  # noqa: ANN401 -- Typer's private types

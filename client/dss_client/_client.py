@@ -211,6 +211,7 @@ class Client:
         stream: str | None = None,
         records_max: int | None = None,
         on_damage: "Callable[[StreamDamaged], None] | None" = None,
+        progress: bool = False,
     ) -> "Reader":
         """Records of every topic that the filter meets, without a group and without acks.
 
@@ -224,6 +225,8 @@ class Client:
         Records that are damaged are passed over and not counted. ``on_damage`` is called with each
         range of them at once, else a warning is logged; the first one is raised at the end.
 
+        With ``progress`` a bar on stderr shows a person how far it is, in a notebook too.
+
         Raises:
             IllegalFilter, IllegalTime, IllegalArgument: an argument breaks its rule.
         """
@@ -232,7 +235,7 @@ class Client:
         request = read_request(
             filter, start=start, end=end, follow=follow, stream=stream, records_max=records_max
         )
-        return Reader(self._connection, request, on_damage)
+        return Reader(self._connection, request, on_damage, progress=progress)
 
     def watch(
         self, *topics: str, groups: "Sequence[str]" = (), all: bool = False

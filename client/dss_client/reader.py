@@ -62,9 +62,12 @@ class Reader:
         connection: "Connection",
         request: "log_pb2.ReadRequest",
         on_damage: "OnDamage | None" = None,
+        *,
+        progress: bool = False,
     ) -> None:
         self._connection = connection
         self._request = request
+        self._shows_progress = progress
         self._on_damage = on_damage or _logged
         self.streams: tuple[str, ...] = ()
         """Every stream that is read, once the first answers came."""
@@ -92,7 +95,28 @@ class Reader:
         Raises:
             StreamDamaged: all the rest came; these were the first records that cannot be read.
             DssError: the daemon refuses; or the connection was lost, and this does not follow.
+            LibraryMissing: a progress bar is wanted, and there is no rich.
         """
+        async with aclosing(self._shown() if self._shows_progress else self._batches()) as batches:
+            async for batch in batches:
+                yield batch
+
+    async def _shown(self) -> AsyncGenerator[Batch, None]:
+        """The batches, with a bar that shows how far they are."""
+        from dss_client._reading_bar import ReadingBar
+
+        bar = await ReadingBar.begun(self._connection, self._request)
+        complete = False
+        try:
+            async with aclosing(self._batches()) as batches:
+                async for batch in batches:
+                    bar.advance(batch)
+                    yield batch
+            complete = True
+        finally:
+            bar.end(complete=complete)
+
+    async def _batches(self) -> AsyncGenerator[Batch, None]:
         from dss_client._backoff import Backoff
         from dss_client._connection import PASSING
 

@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 if TYPE_CHECKING:
+    import pandas as pd
     import pyarrow as pa
 
     from dss_client._grant import HeldGrant
@@ -232,9 +233,22 @@ class Batch:
         """When the daemon stored them, microseconds since 1970."""
         return self._decoded.append_times_us
 
-    def to_arrow(self) -> "pa.RecordBatch | pa.Table":
-        """The columns as Arrow, without a copy where the frames are Arrow."""
+    def to_arrow(self) -> "pa.Table":
+        """The columns as Arrow, without a copy where the frames are Arrow.
+
+        They are offset, subject, key, payload, headers, timestamp_us and append_time_us.
+        """
         return self._decoded.to_arrow()
+
+    def to_pandas(self) -> "pd.DataFrame":
+        """The same as a frame of pandas, with times of UTC: timestamp and append_time.
+
+        Raises:
+            LibraryMissing: there is no pandas.
+        """
+        from dss_client._pandas_frame import frame_of
+
+        return frame_of(self.to_arrow())
 
     def __repr__(self) -> str:
         """For people."""

@@ -86,7 +86,9 @@ def _configured_since(path: str) -> bool:
         home = os.path.join(os.path.expanduser("~"), ".config")  # noqa: PTH111, PTH118
     try:
         configured = os.stat(os.environ.get("DSSCTL_CONFIG") or f"{home}/dssctl/config.toml")  # noqa: PTH116
-        return configured.st_mtime_ns > os.stat(path).st_mtime_ns  # noqa: PTH116
+        # A device stands for no file.
+        is_file = configured.st_mode & 0o170000 == 0o100000
+        return is_file and configured.st_mtime_ns > os.stat(path).st_mtime_ns  # noqa: PTH116
     except OSError:
         return False
 

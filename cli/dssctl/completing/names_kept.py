@@ -23,6 +23,7 @@ LISTED_BY = {
     "ops": ("ops", "ls"),
     "contexts": ("contexts", "ls"),
     "schedules": ("schedules", "ls"),
+    "tasks": ("tasks", "ls"),
 }
 """Each kind of name, and the command that shows them and so keeps them."""
 

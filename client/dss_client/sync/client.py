@@ -20,6 +20,7 @@ from dss_client.sync.administration import (
     Grants,
     Groups,
     Operations,
+    Schedules,
     Sessions,
     Topics,
 )
@@ -72,6 +73,7 @@ class Client:
     events: Events
     operations: Operations
     sessions: Sessions
+    schedules: Schedules
 
     def __init__(self, client: _client.Client) -> None:
         self.endpoint = client.endpoint
@@ -88,6 +90,7 @@ class Client:
         self.events = Events(self._portal, client.events)
         self.operations = Operations(self._portal, client.operations)
         self.sessions = Sessions(self._portal, client.sessions)
+        self.schedules = Schedules(self._portal, client.schedules)
 
     async def _open(self) -> None:
         opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -172,6 +175,7 @@ class Client:
         stream: str | None = None,
         records_max: int | None = None,
         on_damage: "Callable[[StreamDamaged], None] | None" = None,
+        progress: bool = False,
     ) -> Reader:
         """Records of every topic that the filter meets, without a group and without acks.
 
@@ -189,6 +193,7 @@ class Client:
             stream=stream,
             records_max=records_max,
             on_damage=on_damage,
+            progress=progress,
         )
         return Reader(self._portal, reader)
 

@@ -27,7 +27,7 @@ COMPLETED = [
     ("dssctl groups pause --dry", "dssctl groups pause --dry-run"),
     ("dssctl groups ls --color ne", "dssctl groups ls --color never"),
     ("dssctl groups ls --output=ya", "dssctl groups ls --output=yaml"),
-    ("dssctl -o json --no-input top", "dssctl -o json --no-input topics"),
+    ("dssctl -o json --no-input topi", "dssctl -o json --no-input topics"),
     ("dssctl grants transfer audit orders/0/", "dssctl grants transfer audit orders/0/3"),
     ("dssctl grants transfer audit orders/0/3 --to ann", "... --to anna-1"),
     ("dssctl ops show 1", "dssctl ops show 12"),

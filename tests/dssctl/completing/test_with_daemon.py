@@ -1,6 +1,5 @@
 """Completion with a real daemon: lists leave names, and a first question fetches them."""
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import Protocol
 import pytest
 
 from dssctl.completing import answering
-from support.dssctl_call import Completed
+from support.dssctl_call import Completed, environment
 
 
 class Daemon(Protocol):
@@ -34,7 +33,7 @@ def daemon_complete(endpoint: str, kind: str, prefix: str) -> "subprocess.Comple
         capture_output=True,
         check=True,
         text=True,
-        env=os.environ,
+        env=environment(),
     )
     assert done.stderr == ""
     return done
