@@ -69,7 +69,7 @@ _NAME, _TASK, _CRON, _STATE, _NEXT, _LAST = (
     Column("name", "NAME"),
     Column("task", "TASK"),
     Column("cron", "CRON", cell=_cron),
-    Column("state", "STATE", styles={"paused": "yellow", **_RUN_STYLES}),
+    Column("state", "STATE", styles={"paused": "yellow", "broken": "bold red", **_RUN_STYLES}),
     _ahead("next_at", "NEXT-IN"),
     Column("last", "LAST", cell=_last),
 )
