@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -16,7 +17,7 @@ from dssd.operations.changes import (
     RunTask,
     Undo,
 )
-from dssd.store.port import Put
+from dssd.store.port import Precondition, Put, Write
 from dssd.store.schedule_rows import ScheduleRunRow
 from support.played_schedules import HOUR_MS, SUNDAY_NOON_MS, ScheduledWorks
 
@@ -180,16 +181,28 @@ async def test_a_run_that_has_ended_cannot_be_cancelled(works: ScheduledWorks) -
         await works.operations.cancel(row.number, caller=works.ana)
 
 
-async def test_a_schedule_that_is_removed_while_others_are_looked_at_harms_none(
-    works: ScheduledWorks,
+async def test_a_schedule_that_is_removed_while_another_is_decided_about_harms_none(
+    works: ScheduledWorks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in "abc":
-        await works.apply(CreateSchedule(name, "work", "0 * * * *"))
-    works.pass_(60)
-    await asyncio.gather(*(works.apply(RemoveSchedule(name)) for name in "abc"))
     await works.scheduled()
+    await works.apply(CreateSchedule("t", "work", "0 * * * *"))
+    store, held = works.plant.store, asyncio.Event()
+    commit, deciding = store.commit, asyncio.Event()
+
+    async def slow(writes: Sequence[Write], *more: Sequence[Precondition]) -> list[int]:
+        if any(isinstance(each, Put) and isinstance(each.row, ScheduleRunRow) for each in writes):
+            deciding.set()
+            await held.wait()
+        return await commit(writes, *more)
+
+    monkeypatch.setattr(store, "commit", slow)
     works.pass_(60)
+    await deciding.wait()
+    await works.apply(RemoveSchedule("t"))
+    held.set()
     await works.states("done")
+    works.pass_(60)
+    await works.states("done", "done")
 
 
 async def test_a_schedule_that_goes_on_failing_is_told_once_an_hour_and_when_it_works_again(
