@@ -6,7 +6,7 @@ Invariant: an item has the same fields wherever it is printed; only the columns 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from dss_core.times import text_of_span
+from dss_core.times import text_of_ms, text_of_span
 from dssctl.operation_items import APPLIED_KIND, operation_item
 from dssctl.output import Column, Instant, Item, Kind, Section, show_one
 from dssctl.settings import Settings
@@ -48,7 +48,7 @@ def _ahead(field: str, header: str) -> Column:
 def _at(field: str, header: str, *, wide: bool = False) -> Column:
     def cell(item: Item, _now_us: int) -> str:
         value = item[field]
-        return value.rfc3339() if isinstance(value, Instant) else "-"
+        return text_of_ms(value.us // 1_000) if isinstance(value, Instant) else "-"
 
     return Column(field, header, cell=cell, wide=wide)
 
@@ -69,7 +69,7 @@ _NAME, _TASK, _CRON, _STATE, _NEXT, _LAST = (
     Column("name", "NAME"),
     Column("task", "TASK"),
     Column("cron", "CRON", cell=_cron),
-    Column("state", "STATE", styles={"paused": "yellow", **_RUN_STYLES}),
+    Column("state", "STATE", styles={"paused": "yellow", "broken": "bold red", **_RUN_STYLES}),
     _ahead("next_at", "NEXT-IN"),
     Column("last", "LAST", cell=_last),
 )
@@ -115,6 +115,13 @@ TASK_RUN_KIND = Kind(
     APPLIED_KIND.identity,
 )
 """An operation that ran a task: it has no streams."""
+
+RUN_ALONE_KIND = Kind(
+    "ScheduleRun",
+    tuple(column for column in RUN_KIND.columns if column.field != "output"),
+    RUN_KIND.identity,
+)
+"""One run, whose output stands below it."""
 
 DUE_KIND = Kind(
     "DueTime",

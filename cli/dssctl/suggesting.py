@@ -11,8 +11,10 @@ from dss_core.errors import (
     BorrowerNotFound,
     DssError,
     GroupNotFound,
+    ScheduleNotFound,
     SessionNotFound,
     StreamNotFound,
+    TaskNotFound,
     TopicNotFound,
 )
 from dssctl.near_names import near_names
@@ -66,11 +68,21 @@ async def _streams(client: "Client", failure: DssError) -> list[str]:
     ]
 
 
+async def _schedules(client: "Client", _failure: DssError) -> list[str]:
+    return [each.name for each in await client.schedules.list()]
+
+
+async def _tasks(client: "Client", _failure: DssError) -> list[str]:
+    return [each.name for each in await client.schedules.tasks()]
+
+
 _KNOWN: dict[type[DssError], tuple[str, Names]] = {
     TopicNotFound: ("topic", _topics),
     GroupNotFound: ("group", _groups),
     BorrowerNotFound: ("borrower", _members),
     SessionNotFound: ("client_id", _sessions),
     StreamNotFound: ("stream", _streams),
+    ScheduleNotFound: ("schedule", _schedules),
+    TaskNotFound: ("task", _tasks),
 }
 """By condition, the field that has the name, and the names that there are."""

@@ -24,8 +24,8 @@ class ScheduleRun:
     cause: str
     """``cron``, ``catch-up`` or ``operator``."""
     state: str
-    """``queued``, ``running``, ``retrying``, ``done``, ``failed``, ``timed-out``, ``interrupted``
-    or ``skipped``."""
+    """``queued``, ``running``, ``retrying``, ``done``, ``failed``, ``timed-out``, ``interrupted``,
+    ``cancelled`` or ``skipped``."""
     attempt: int
     started_at_ms: int | None
     ended_at_ms: int | None
@@ -60,9 +60,10 @@ class Schedule:
     created_at_ms: int
     revision: int
     state: str
-    """``running``, ``retrying``, ``queued``, ``paused`` or ``idle``."""
+    """``running``, ``retrying``, ``queued``, ``paused``, ``idle``, or ``broken`` where this machine
+    does not know its time zone."""
     next_at_ms: int | None
-    """None where it is paused."""
+    """None where it is paused or broken."""
     unended: tuple[ScheduleRun, ...]
     last: ScheduleRun | None
     """The newest run that ended."""

@@ -130,7 +130,8 @@ def test_a_task_that_is_run_says_its_output_and_nothing_else(daemon: Daemon) -> 
     done = daemon.dssctl("tasks", "run", "checkpoint")
     assert ok(done).splitlines()[-1].endswith("of the write-ahead log were written back.")
     assert done.stderr == b""
-    refused(daemon.dssctl("tasks", "run", "nothing"), 5, "DSS2063")
+    said = refused(daemon.dssctl("tasks", "run", "scrup"), 5, "DSS2063")
+    assert "Did you mean scrub?" in said
 
 
 def test_a_task_is_not_run_while_another_process_holds_its_lock(

@@ -43,6 +43,9 @@ def busy(daemon: Daemon) -> Iterator[Daemon]:
     line = json.loads(member.stdout.readline())
     require("Record", line)
     daemon.dssctl("offsets", "skip", "idle", "--by", "1", "-y", "--reason", "tried")
+    scheduled = ("--cron", "@daily", "--task", "scrub", "--arg", "rate=1G")
+    daemon.dssctl("schedules", "create", "nightly", *scheduled)
+    daemon.dssctl("schedules", "trigger", "nightly")
     yield daemon
     member.send_signal(signal.SIGINT)
     member.communicate(timeout=STOP_S_MAX)
@@ -78,6 +81,14 @@ def documents(done: Completed) -> dict[str, Any]:
         ("sessions ls", "SessionList"),
         ("sessions describe anna", "Session"),
         ("offsets export billing", "GroupOffsets"),
+        ("schedules ls", "ScheduleList"),
+        ("schedules describe nightly", "Schedule"),
+        ("schedules runs nightly", "ScheduleRunList"),
+        ("schedules preview nightly", "DueTimeList"),
+        ("tasks ls", "TaskList"),
+        ("tasks describe scrub", "Task"),
+        ("tasks run checkpoint", "Operation"),
+        ("schedules edit nightly --retries 1 --dry-run", "OperationPlan"),
         ("ops ls", "OperationList"),
         ("ops show NEWEST", "Operation"),
         ("records peek orders", "StoredRecordList"),

@@ -15,6 +15,7 @@ from dssctl.output import Instant, Item, Section, note, show_list, show_one
 from dssctl.removal import accepting, showing_removal
 from dssctl.schedule_items import (
     DUE_KIND,
+    RUN_ALONE_KIND,
     RUN_KIND,
     SCHEDULE_KIND,
     TASK_RUN_KIND,
@@ -292,7 +293,7 @@ def _show_last(settings: Settings, name: str) -> None:
         note(settings, "no run of it has ended yet")
         return
     sections = [Section("output")] if schedule.last.output else []
-    show_one(settings, RUN_KIND, run_item(schedule.last), sections)
+    show_one(settings, RUN_ALONE_KIND, run_item(schedule.last), sections)
 
 
 def _span_ms(text: str | None) -> int | None:

@@ -20,7 +20,7 @@ SCHEDULE: Fields = (
     anything("arguments", "What the task is given."),
     text("cron", "When: minute, hour, day, month, day of the week."),
     text("time_zone", "Whose clock that is."),
-    text("state", "running, retrying or queued while a run has not ended; else paused or idle."),
+    text("state", "running, retrying, queued; else paused, idle, or broken: its zone is gone."),
     truth("paused", "Whether due times pass without a run."),
     moment("next_at", "When the next run is due, its jitter included.", optional=True),
     items("unended", "ScheduleRun", "Runs that have not ended."),
@@ -39,7 +39,7 @@ SCHEDULE: Fields = (
 
 RUN: Fields = (
     number("run", "Its number, from one on."),
-    text("state", "queued, running, retrying, done, failed, timed-out, interrupted or skipped."),
+    text("state", "queued, running, retrying, or done, failed, timed-out, cancelled and so on."),
     text("cause", "cron, catch-up or operator."),
     moment("due_at", "When it was due."),
     moment("started_at", "When its first attempt began.", optional=True),

@@ -23,7 +23,7 @@ from dssd.leaders.takeover import CANCELLING
 from dssd.limits import FULL_DISK_RETRY_S
 from dssd.operations.history import CANCELLED, DONE, FAILED, SCHEDULE_PREFIX, History
 from dssd.operations.limits import OPERATIONS_TRIM_EVERY_S
-from dssd.operations.plans import Begun, KindTable, Made, Worked
+from dssd.operations.plans import Begun, Cancellation, KindTable, Made, Worked
 from dssd.store.port import Store
 from dssd.store.rows import GroupRow, MadeMoveRow, OperationRow
 
@@ -111,6 +111,13 @@ class Following:
             self._works.pop(row.number, None)
         self._concluded.put_nowait((row.number, worked))
 
+    def give_up(self, row: OperationRow, cancellation: Cancellation) -> None:
+        """Have the rest of an operation stopped."""
+        if callable(cancellation):
+            cancellation()
+        else:
+            self._registry.instruct(row.group_id, cancellation)
+
     def ring(self) -> None:
         """Something of an operation was done."""
         moved, self.moved = self.moved, asyncio.Event()
@@ -127,7 +134,7 @@ class Following:
         self.follow(row, begun)
         cancellation = kind.cancellation(row) if row.state == CANCELLING else None
         if cancellation is not None:
-            self._registry.instruct(row.group_id, cancellation)
+            self.give_up(row, cancellation)
 
     async def _note_ends(self) -> NoReturn:
         while True:

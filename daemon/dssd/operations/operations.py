@@ -47,7 +47,6 @@ from dssd.events.model import Event, Note
 from dssd.leaders.groups import Groups
 from dssd.leaders.registry import Registry
 from dssd.leaders.takeover import CANCELLING
-from dssd.machines.leader.events import Instruction
 from dssd.operations.changes import Change, Undo, to_json
 from dssd.operations.following import Following, fields_of, is_told
 from dssd.operations.history import (
@@ -62,7 +61,7 @@ from dssd.operations.limits import (
     OPERATION_WATCH_REST_S,
     REASON_BYTES_MAX,
 )
-from dssd.operations.plans import Begun, KindTable, Plan, done_or_undone
+from dssd.operations.plans import Begun, Cancellation, KindTable, Plan, done_or_undone
 from dssd.store.port import Precondition, PreconditionFailed, Put, Store, VersionIs, Write
 from dssd.store.rows import GroupRow, MadeMoveRow, OperationRow, PendingMoveRow
 from dssd.store.uninterrupted import finished
@@ -276,21 +275,23 @@ class Operations:
             row = self._history.get(number)
             if row.state not in UNENDED:
                 raise OperationEnded(number=number, kind=row.kind, state=row.state)
-            instruction = self._kinds.of_operation(row).cancellation(row)
-            if instruction is None:
+            cancellation = self._kinds.of_operation(row).cancellation(row)
+            if cancellation is None:
                 raise NotCancellable(number=number, kind=row.kind)
             # A caller that goes away must not leave it committed and no leader told.
-            cancelling = self._cancel(row, why, instruction)
+            cancelling = self._cancel(row, why, cancellation)
             return await finished(cancelling, name=f"cancel operation {number}")
 
-    async def _cancel(self, row: OperationRow, why: str, instruction: Instruction) -> OperationRow:
+    async def _cancel(
+        self, row: OperationRow, why: str, cancellation: Cancellation
+    ) -> OperationRow:
         cancelling = await self._history.change(
             row.number, lambda known: replace(known, state=CANCELLING, failure=why)
         )
         if cancelling is None:
             ended = self._history.get(row.number)
             raise OperationEnded(number=ended.number, kind=ended.kind, state=ended.state)
-        self._registry.instruct(row.group_id, instruction)
+        self._following.give_up(row, cancellation)
         return cancelling
 
     # Applying

@@ -23,6 +23,10 @@ EVERYTHING: Container[str] = _Everything()
 """All kinds of operations: for what must not wait for any."""
 
 
+Cancellation = Instruction | Callable[[], None]
+"""What stops the rest of an operation: the leader of its group is told, or it is called."""
+
+
 @dataclass(frozen=True, slots=True)
 class StreamPlan:
     """What becomes of a stream."""
@@ -138,7 +142,7 @@ class Kind(Protocol):
     async def resumed(self, row: OperationRow) -> Begun:
         """What is left to do of an operation that was running when the daemon ended."""
 
-    def cancellation(self, row: OperationRow) -> Instruction | None:
+    def cancellation(self, row: OperationRow) -> Cancellation | None:
         """What stops the rest of it; None where nothing does."""
 
     async def made(self, row: OperationRow) -> Made:

@@ -1,5 +1,6 @@
 """The servicer of `Schedules`: decodes, asks the schedules, encodes."""
 
+from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
@@ -39,10 +40,12 @@ class SchedulesServicer(schedules_pb2_grpc.SchedulesServicer):
         """How one stands, when it is due, and its runs."""
         view = self._schedules.view(request.name)
         runs = await self._schedules.runs(request.name)
-        due = times_of(view.row).following(self._schedules.now_ms())
+        due: Iterator[int] = iter(())
+        if view.next_ms is not None:
+            due = times_of(view.row).following(self._schedules.now_ms())
         return schedules_pb2.ScheduleDescription(
             schedule=schedule_message(view),
-            next_ms=islice(due, 0 if view.row.paused else TIMES_DESCRIBED),
+            next_ms=islice(due, TIMES_DESCRIBED),
             runs=map(run_message, runs),
         )
 

@@ -33,6 +33,14 @@ class Book:
         """All of them, by name."""
         return [self._by_name[name] for name in sorted(self._by_name)]
 
+    def names(self) -> list[str]:
+        """All names, sorted."""
+        return sorted(self._by_name)
+
+    def find(self, name: str) -> ScheduleRow | None:
+        """The schedule of that name, if there is one."""
+        return self._by_name.get(name)
+
     def get(self, name: str) -> ScheduleRow:
         """The schedule of that name.
 

@@ -93,7 +93,7 @@ class FireTimes:
     def local(self, at_ms: int) -> str:
         """What the clock shows at an instant: RFC 3339 with the offset, whole seconds."""
         at = datetime.fromtimestamp(at_ms // 1_000, UTC).astimezone(self._zone)
-        return at.isoformat()
+        return at.isoformat().replace("+00:00", "Z")
 
     def _next(self, after: datetime) -> datetime | None:
         wall = after.replace(tzinfo=None, fold=0)

@@ -13,7 +13,7 @@ from typing import Any
 
 from dss_core.counted import counted
 from dss_core.errors import IllegalArgument, NotUndoable, ScheduleNotFound
-from dss_core.times import text_of_ms, text_of_span
+from dss_core.times import text_of_span
 from dssd.clock import Clock
 from dssd.operations.changes import (
     Change,
@@ -157,8 +157,9 @@ class DefinitionKinds(Unstoppable):
         )
 
     def _next_times(self, row: ScheduleRow) -> str:
-        due = islice(times_of(row).following(self._clock.wall_ms()), PLANNED_TIMES)
-        return f"It is due at {', '.join(map(text_of_ms, due))}, and so on."
+        times = times_of(row)
+        due = islice(times.following(self._clock.wall_ms()), PLANNED_TIMES)
+        return f"It is due at {', '.join(map(times.local, due))}, and so on."
 
     # Edits, pauses, resumes
 

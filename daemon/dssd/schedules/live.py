@@ -7,6 +7,7 @@ here waits or writes: `Schedules` does.
 import asyncio
 from dataclasses import dataclass, field
 
+from dss_core.errors import DssError
 from dssd.machines.scheduling import machine
 from dssd.machines.scheduling.limits import SCHEDULE_CLOCK_BACK_MS, SCHEDULE_RETRY_MS_MAX
 from dssd.machines.scheduling.machine import (
@@ -20,6 +21,7 @@ from dssd.machines.scheduling.machine import (
     Run,
     State,
 )
+from dssd.schedules.cron import FireTimes
 from dssd.schedules.definitions import rules_of, times_of
 from dssd.schedules.due import come, next_due
 from dssd.schedules.run_rows import QUEUED, RETRYING, RUNNING, RunRows
@@ -48,7 +50,8 @@ class Live:
         """The first due time that is not decided."""
         cursor_ms = self.state.cursor_ms
         if self._next is None or self._next[:2] != (cursor_ms, self.row.revision):
-            due = next_due(self.row, times_of(self.row), cursor_ms)
+            times = self._times()
+            due = None if times is None else next_due(self.row, times, cursor_ms)
             self._next = cursor_ms, self.row.revision, due
         return self._next[2]
 
@@ -79,8 +82,22 @@ class Live:
 
     def looked(self, at: Moment) -> Looked:
         """What there is to decide."""
-        due, more = come(self.row, times_of(self.row), self.state.cursor_ms, at.wall_ms)
+        times = self._times()
+        if times is None:
+            return Looked(at)
+        due, more = come(self.row, times, self.state.cursor_ms, at.wall_ms)
         return Looked(at, due, more)
+
+    def broken(self) -> str:
+        """Why it has no due times on this machine, where it was made on another; or empty."""
+        try:
+            times_of(self.row)
+        except DssError as gone:
+            return gone.message
+        return ""
+
+    def _times(self) -> FireTimes | None:
+        return None if self.broken() else times_of(self.row)
 
     def defined(self, at: Moment) -> Defined:
         """The definition, as the machine takes it."""

@@ -40,7 +40,7 @@ from dssd.machines.scheduling.machine import (
     step,
 )
 from dssd.operations.changes import RunTask
-from dssd.operations.history import DONE, SCHEDULE_PREFIX
+from dssd.operations.history import CANCELLED, DONE, SCHEDULE_PREFIX
 from dssd.operations.operations import Caller, Operations
 from dssd.schedules.book import Book
 from dssd.schedules.definitions import arguments_of
@@ -187,7 +187,9 @@ class Schedules:
         found = await scan_all(self._store, ScheduleRunRow, (schedule_id,))
         runs = [each.row for each in found]
         at = self._now()
-        self._lives[schedule_id] = begun(row, position.row if position else None, runs, at)
+        live = begun(row, position.row if position else None, runs, at)
+        self._lives[schedule_id] = live
+        self._telling.tell_broken(live)
 
     async def run(self) -> NoReturn:
         """Look at the clock, again and again; run it as a task."""
@@ -195,8 +197,8 @@ class Schedules:
             self._changed.clear()
             rest_s = SCHEDULE_LOOK_S
             try:
-                for row in self._book.rows():
-                    await self._look_at(row)
+                for name in self._book.names():
+                    await self._look_at(name)
             except DiskFull:
                 rest_s = SCHEDULE_RETRY_S
             with suppress(TimeoutError):
@@ -211,8 +213,11 @@ class Schedules:
             return SCHEDULE_LOOK_S
         return max(SCHEDULE_LOOK_S_MIN, nearest_ms / 1_000)
 
-    async def _look_at(self, row: ScheduleRow) -> None:
-        live = self._live(row.name)
+    async def _look_at(self, name: str) -> None:
+        row = self._book.find(name)
+        if row is None:  # it was removed while others were looked at
+            return
+        live = self._live(name)
         if live.row is not row:
             live.row = row
             await self._feed(live, live.defined(self._now()))
@@ -364,4 +369,4 @@ def _said(ended: OperationRow) -> Said:
 
 
 def _outcome(ended: OperationRow) -> Outcome:
-    return Outcome.DONE if ended.state == DONE else Outcome.FAILED
+    return {DONE: Outcome.DONE, CANCELLED: Outcome.CANCELLED}.get(ended.state, Outcome.FAILED)

@@ -6,14 +6,14 @@ module does not know of schedules.
 """
 
 import asyncio
-from contextlib import suppress
+from collections.abc import Callable
 from functools import partial
 
 from dss_core.errors import DssError, IllegalArgument
 from dss_core.times import text_of_span
 from dssd.operations.changes import RunTask
 from dssd.operations.kinds.final import Final
-from dssd.operations.plans import EVERYTHING, Begun, KindTable, Plan, Worked
+from dssd.operations.plans import EVERYTHING, Begun, KindTable, Made, Plan, Worked
 from dssd.schedules.limits import RUN_TIMEOUT_MS_MAX, RUN_TIMEOUT_MS_MIN, TASK_STOP_S
 from dssd.schedules.run_output import RunOutput
 from dssd.schedules.tasks.model import Given, Say, Task, Tasks
@@ -36,7 +36,9 @@ class TaskRuns(Final):
         self._under_way: dict[int, asyncio.Task[None]] = {}
         """By the number of the operation."""
         self._stopped: dict[int, str] = {}
-        """Why those that were told to stop were."""
+        """Why those that were told to stop were; empty where an operator cancelled them."""
+        self._given_up: set[int] = set()
+        """Operations that were cancelled before their work was done."""
 
     def kinds(self) -> KindTable:
         """As operations look kinds up."""
@@ -80,6 +82,19 @@ class TaskRuns(Final):
         task = self._tasks.get(change.task)
         return Begun(work=partial(self._work, task, change, number))
 
+    def cancellation(self, row: OperationRow) -> Callable[[], None] | None:
+        """What stops the task; None where it has ended."""
+        if row.number not in self._under_way:
+            return None
+        return partial(self.stop, row.number, "")
+
+    async def made(self, row: OperationRow) -> Made:
+        """All of it, or nothing that could be counted."""
+        if row.number not in self._given_up:
+            return Made(1, 1)
+        self._given_up.discard(row.number)
+        return Made(0, 1)
+
     async def resumed(self, row: OperationRow) -> Begun:
         """It is not begun again: whoever wants it to be asks for it."""
         return Begun(work=_interrupted)
@@ -105,17 +120,18 @@ class TaskRuns(Final):
         if not done:
             self.stop(number, f"it took longer than {text_of_span(timeout_ms)}")
             await asyncio.wait({running}, timeout=TASK_STOP_S)
-        if number in self._stopped and not running.done():
-            return self._stopped[number]
-        if number in self._stopped:
-            with suppress(asyncio.CancelledError, DssError):
-                running.result()
+        if not running.done():
             return self._stopped[number]
         try:
             running.result()
         except DssError as failed:
-            return failed.message
-        return ""
+            return self._stopped.get(number) or failed.message
+        except asyncio.CancelledError:
+            why = self._stopped.get(number, "it was cancelled")
+            if not why:
+                self._given_up.add(number)
+            return why
+        return self._stopped.get(number, "")
 
 
 async def _run(task: Task, given: Given, say: Say) -> None:

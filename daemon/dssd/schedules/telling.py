@@ -27,12 +27,21 @@ class Telling:
         match effect:
             case Finish(what, Outcome.DONE):
                 self._recovered(live, what.run)
+            case Finish(_, Outcome.CANCELLED):
+                pass  # who cancelled it knows, and the operation says who
             case Finish(what, outcome):
                 self._failed(live, what.run, outcome, said)
             case Skip(_, due_ms, count, Why.LATE, more):
                 self._missed(live, due_ms, count, more=more)
             case _:
                 pass
+
+    def tell_broken(self, live: Live) -> None:
+        """Tell of a schedule that has no due times any more."""
+        why = live.broken()
+        if why:
+            sentence = f"The schedule {live.row.name} is not run: {why}"
+            self._tell(SCHEDULE_FAILED, live, sentence, {"task": live.row.task})
 
     def _failed(self, live: Live, run: int, outcome: Outcome, said: Said) -> None:
         now_ms, told_ms = self._clock.now_ms(), live.failing_told_ms

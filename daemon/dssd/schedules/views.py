@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from dssd.schedules.live import Live
 from dssd.store.schedule_rows import ScheduleRow, ScheduleRunRow
 
-PAUSED, IDLE = "paused", "idle"
+PAUSED, IDLE, BROKEN = "paused", "idle", "broken"
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +17,7 @@ class ScheduleView:
 
     row: ScheduleRow
     state: str
-    """running, retrying or queued where a run has not ended; else paused or idle."""
+    """running, retrying or queued where a run has not ended; else paused, broken or idle."""
     next_ms: int | None
     """When the next run is due, its delay included; None while it is paused."""
     unended: tuple[ScheduleRunRow, ...]
@@ -34,7 +34,7 @@ def view_of(live: Live) -> ScheduleView:
     due = None if live.row.paused else live.next_due()
     return ScheduleView(
         row=live.row,
-        state=busy or (PAUSED if live.row.paused else IDLE),
+        state=busy or (PAUSED if live.row.paused else BROKEN if live.broken() else IDLE),
         next_ms=None if due is None else sum(due),
         unended=tuple(runs.unended[run] for run in sorted(runs.unended)),
         last=runs.last,

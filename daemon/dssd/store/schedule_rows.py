@@ -58,7 +58,7 @@ class ScheduleRunRow(Row):
     cause: str
     """cron, catch-up or operator."""
     state: str
-    """queued, running, retrying, done, failed, timed-out, interrupted or skipped."""
+    """queued, running, retrying, done, failed, timed-out, interrupted, cancelled or skipped."""
     attempt: int
     started_at_ms: int | None
     ended_at_ms: int | None

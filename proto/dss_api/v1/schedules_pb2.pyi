@@ -118,9 +118,9 @@ class Schedule(_message.Message):
     created_at_ms: _builtins.int
     revision: _builtins.int
     state: _builtins.str
-    """running, retrying, queued, paused or idle"""
+    """running, retrying, queued, paused, broken or idle"""
     next_at_ms: _builtins.int
-    """absent: paused, or never"""
+    """absent: paused, or broken"""
     @_builtins.property
     def arguments(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]: ...
     @_builtins.property
@@ -186,7 +186,7 @@ class ScheduleRun(_message.Message):
     state: _builtins.str
     """queued, running, retrying, done, failed, timed-out,"""
     attempt: _builtins.int
-    """interrupted or skipped"""
+    """interrupted, cancelled or skipped"""
     started_at_ms: _builtins.int
     ended_at_ms: _builtins.int
     retry_at_ms: _builtins.int

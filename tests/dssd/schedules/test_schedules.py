@@ -2,11 +2,14 @@
 
 import asyncio
 import json
+from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
-from dss_core.errors import DiskFull, NotUndoable, ScheduleBusy, ScheduleNotFound
+from dss_core.errors import DiskFull, NotUndoable, OperationEnded, ScheduleBusy, ScheduleNotFound
 from dssd.operations.changes import (
+    CreateSchedule,
     EditSchedule,
     PauseSchedule,
     RemoveSchedule,
@@ -14,6 +17,7 @@ from dssd.operations.changes import (
     RunTask,
     Undo,
 )
+from dssd.store.port import Precondition, Put, Write
 from dssd.store.schedule_rows import ScheduleRunRow
 from support.played_schedules import HOUR_MS, SUNDAY_NOON_MS, ScheduledWorks
 
@@ -156,6 +160,49 @@ async def test_a_run_that_takes_too_long_is_stopped_and_told(works: ScheduledWor
     assert works.work.stopped == 1
     [told] = works.events("schedule.failed")
     assert told == "Run 1 of the schedule s, work, took too long: it took longer than 1m00s."
+
+
+async def test_a_run_that_an_operator_cancels_is_stopped_for_good(works: ScheduledWorks) -> None:
+    await works.scheduled(retries=3)
+    works.work.gate.clear()
+    run = await works.schedules.trigger("s")
+    await works.operations.cancel(run.operation, caller=works.ana, reason="too loud")
+    [run] = await works.states("cancelled")
+    assert run.failure == "local:ana cancelled it: too loud"
+    assert run.output == "it begins for the 1. time"
+    assert works.work.stopped == 1
+    assert (await works.operations.whole(run.operation)).state == "cancelled"
+    assert works.events("schedule.failed") == []
+
+
+async def test_a_run_that_has_ended_cannot_be_cancelled(works: ScheduledWorks) -> None:
+    row = await works.apply(RunTask("work"))
+    with pytest.raises(OperationEnded):
+        await works.operations.cancel(row.number, caller=works.ana)
+
+
+async def test_a_schedule_that_is_removed_while_another_is_decided_about_harms_none(
+    works: ScheduledWorks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await works.scheduled()
+    await works.apply(CreateSchedule("t", "work", "0 * * * *"))
+    store, held = works.plant.store, asyncio.Event()
+    commit, deciding = store.commit, asyncio.Event()
+
+    async def slow(writes: Sequence[Write], *more: Sequence[Precondition]) -> list[int]:
+        if any(isinstance(each, Put) and isinstance(each.row, ScheduleRunRow) for each in writes):
+            deciding.set()
+            await held.wait()
+        return await commit(writes, *more)
+
+    monkeypatch.setattr(store, "commit", slow)
+    works.pass_(60)
+    await deciding.wait()
+    await works.apply(RemoveSchedule("t"))
+    held.set()
+    await works.states("done")
+    works.pass_(60)
+    await works.states("done", "done")
 
 
 async def test_a_schedule_that_goes_on_failing_is_told_once_an_hour_and_when_it_works_again(
@@ -337,6 +384,25 @@ async def test_what_a_full_disk_does_not_take_is_decided_later(
     monkeypatch.setattr(store, "commit", commit)
     [run] = await works.states("done")
     assert run.cause == "cron"
+
+
+async def test_a_schedule_whose_time_zone_the_machine_does_not_know_harms_nobody(
+    works: ScheduledWorks,
+) -> None:
+    await works.scheduled()
+    row = replace(works.schedules.view("s").row, name="moved", time_zone="Mars/Phobos")
+    row = replace(row, schedule_id=row.schedule_id + 1_000)
+    await works.plant.store.commit([Put(row)])
+    await works.restart()
+    view = works.schedules.view("moved")
+    assert (view.state, view.next_ms) == ("broken", None)
+    assert works.events("schedule.failed") == [
+        "The schedule moved is not run: There is no time zone Mars/Phobos."
+    ]
+    works.pass_(60)
+    await works.states("done")
+    await works.apply(EditSchedule("moved", time_zone="UTC"))
+    assert works.schedules.view("moved").row.time_zone == "UTC"
 
 
 async def test_only_so_many_runs_are_kept(

@@ -110,7 +110,10 @@ async def test_a_hook_gets_the_groups_as_json_and_no_shell(lag: LagWorks) -> Non
 async def test_a_hook_that_fails_is_tried_again_a_bounded_number_of_times(lag: LagWorks) -> None:
     lag.hook("page", f"echo x >> {lag.hooks}/tries; exit 3")
     said = await run(lag.task, hook="page", attempts="2")
-    assert said[-1] == "failed: the hook page could not be told: it ended with 3."
+    assert said[-1] == (
+        "failed: 2 of 3 groups are too far behind: audit@orders/# most. "
+        "And the hook page could not be told: it ended with 3."
+    )
     assert (lag.hooks / "tries").read_text() == "x\nx\n"
 
 
@@ -209,6 +212,13 @@ async def test_an_alert_is_sent_again_until_it_is_answered(lag: LagWorks) -> Non
         f"{address} was told.",
     ]
     assert [json.loads(each)["kind"] for each in got] == ["LagAlert"] * 3
+
+
+async def test_an_address_is_told_though_the_hook_fails(lag: LagWorks) -> None:
+    with answering(200) as (address, got):
+        said = await run(lag.task, url=address, hook="gone")
+    assert len(got) == 1
+    assert "And there is no hook" in said[-1]
 
 
 async def test_an_alert_that_nobody_takes_is_said(lag: LagWorks) -> None:

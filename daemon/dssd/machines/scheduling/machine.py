@@ -9,7 +9,7 @@
         │  due, busy, overlap skip         │ failed, attempts left
         ├─────────────► skipped            ├──────────► retrying ──► running
         │  due, too late                   │ failed, none left
-        └─────────────► missed             └──────────► failed, timed out, interrupted
+        └─────────────► missed             └──────────► failed, timed out, interrupted, cancelled
 
 Due times come from outside, and so does the time. Due times and the catch-up window are wall clock;
 timeouts and the pauses between attempts are monotonic, so setting the clock moves neither of them.
@@ -58,6 +58,8 @@ class Outcome(StrEnum):
     TIMED_OUT = "timed-out"
     INTERRUPTED = "interrupted"
     """The daemon ended while it ran."""
+    CANCELLED = "cancelled"
+    """An operator stopped it."""
 
 
 class Why(StrEnum):
@@ -372,7 +374,8 @@ def _ended(state: State, given: Ended, emit: _Emit) -> State:
         return state
     running = tuple(each for each in state.running if each.what.run != given.run)
     state = replace(state, running=running)
-    again = given.outcome is not Outcome.DONE and ended.attempt <= state.rules.retries
+    for_good = given.outcome in (Outcome.DONE, Outcome.CANCELLED)
+    again = not for_good and ended.attempt <= state.rules.retries
     if not again or state.paused:
         emit(Finish(ended, given.outcome))
         return state

@@ -3,15 +3,14 @@
 from typing import NoReturn
 
 from dss_core.errors import NotUndoable
-from dssd.machines.leader.events import Instruction
-from dssd.operations.plans import Begun, Made, Plan
+from dssd.operations.plans import Begun, Cancellation, Made, Plan
 from dssd.store.rows import OperationRow
 
 
 class Unstoppable:
     """The part of a kind that is about stopping, where nothing of it waits."""
 
-    def cancellation(self, row: OperationRow) -> Instruction | None:
+    def cancellation(self, row: OperationRow) -> Cancellation | None:
         """It cannot be stopped."""
         return None
 

@@ -10,6 +10,7 @@ import asyncio
 import http.client
 import json
 import os
+import signal
 import stat
 import urllib.error
 import urllib.request
@@ -18,7 +19,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from dss_core.errors import IllegalArgument, TaskFailed
+from dss_core.errors import IllegalArgument
 from dss_core.filters import check_name
 from dssd.schedules.limits import (
     ALERT_BACKOFF_S,
@@ -56,6 +57,10 @@ def url(written: str) -> str:
     return written
 
 
+class AlertFailed(Exception):
+    """Nobody was told, for a reason that is its text."""
+
+
 class Alerts:
     """Tells others."""
 
@@ -66,7 +71,7 @@ class Alerts:
         """Run a program with the document on its standard input.
 
         Raises:
-            TaskFailed: it did not succeed in any attempt, or may not be run.
+            AlertFailed: it did not succeed in any attempt, or may not be run.
         """
         path = self._checked(name)
 
@@ -79,7 +84,7 @@ class Alerts:
         """Send the document by an HTTP POST.
 
         Raises:
-            TaskFailed: no attempt was answered by a 2xx status.
+            AlertFailed: no attempt was answered by a 2xx status.
         """
         content = json.dumps(document).encode()
 
@@ -93,13 +98,11 @@ class Alerts:
         try:
             found = path.stat()
         except OSError as missing:
-            why = f"there is no hook {path}: {missing.strerror}."
-            raise TaskFailed(task="alert", why=why) from missing
+            raise AlertFailed(f"there is no hook {path}: {missing.strerror}") from missing
         if found.st_uid not in (0, os.getuid()) or found.st_mode & stat.S_IWOTH:
-            why = f"{path} belongs to somebody else, or everybody may write it."
-            raise TaskFailed(task="alert", why=why)
+            raise AlertFailed(f"{path} belongs to somebody else, or everybody may write it")
         if not stat.S_ISREG(found.st_mode) or not os.access(path, os.X_OK):
-            raise TaskFailed(task="alert", why=f"{path} is no program.")
+            raise AlertFailed(f"{path} is no program")
         return path
 
 
@@ -114,7 +117,7 @@ async def _tried(what: str, once: Callable[[], Awaitable[str]], attempts: int, s
             say(f"{what} was told.")
             return
         say(f"attempt {attempt + 1} of {attempts}, {what}: {trouble}")
-    raise TaskFailed(task="alert", why=f"{what} could not be told: {trouble}.")
+    raise AlertFailed(f"{what} could not be told: {trouble}")
 
 
 async def _executed(path: Path, content: bytes, say: Say) -> str:
@@ -162,7 +165,7 @@ async def _ended(process: asyncio.subprocess.Process) -> None:
     """Leave nothing of it running: what it started is of its session too."""
     if process.returncode is None:
         with suppress(ProcessLookupError):
-            os.killpg(process.pid, 9)
+            os.killpg(process.pid, signal.SIGKILL)
         await process.wait()
 
 

@@ -17,7 +17,7 @@ from dssd.events.kinds import LAG_HIGH
 from dssd.events.model import GROUP_FIELD, Event, Note
 from dssd.schedules.limits import ALERT_ATTEMPTS_MAX, LAGGARDS_TOLD_MAX
 from dssd.schedules.tasks import parsing
-from dssd.schedules.tasks.alert import Alerts, hook_name, url
+from dssd.schedules.tasks.alert import AlertFailed, Alerts, hook_name, url
 from dssd.schedules.tasks.model import Argument, Given, Say, Task
 
 NAME = "lag-check"
@@ -78,21 +78,28 @@ class _LagCheck:
             fields = {GROUP_FIELD: each.name, "lag": str(each.lag)}
             self._note(Event(LAG_HIGH, each.name, f"{self._said(each)}.", fields))
         why = f"{len(behind)} of {groups} are too far behind: {behind[0].name} most."
-        await self._alert(given, behind, why, say)
-        raise TaskFailed(task=NAME, why=why)
+        untold = await self._alert(given, behind, why, say)
+        raise TaskFailed(task=NAME, why=" ".join([why, *untold]))
 
-    async def _alert(self, given: Given, behind: Sequence[GroupLag], why: str, say: Say) -> None:
+    async def _alert(
+        self, given: Given, behind: Sequence[GroupLag], why: str, say: Say
+    ) -> list[str]:
+        """Tell who is to be told, each whether or not the other could be; who could not."""
         document = {
             "kind": "LagAlert",
             "at_ms": self._clock.wall_ms(),
             "summary": why,
             "groups": [self._document(each) for each in behind[:LAGGARDS_TOLD_MAX]],
         }
-        attempts = given["attempts"] or 1
-        if given["hook"]:
-            await self._alerts.run_hook(given["hook"], document, attempts, say)
-        if given["url"]:
-            await self._alerts.post(given["url"], document, attempts, say)
+        told = {"hook": self._alerts.run_hook, "url": self._alerts.post}
+        untold: list[str] = []
+        for name, tell in told.items():
+            try:
+                if given[name]:
+                    await tell(given[name], document, given["attempts"] or 1, say)
+            except AlertFailed as failed:
+                untold.append(f"And {failed}.")
+        return untold
 
     def _is_behind(self, group: GroupLag, given: Given) -> bool:
         most, oldest_ms = given["max-lag"], given["max-age"]
