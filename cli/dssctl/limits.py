@@ -209,3 +209,7 @@ BENCH_SHOWN_EVERY_S = 0.2
 
 SCHEDULE_LATE_MS = 10 * 60_000
 """A run that is due begins within its jitter, minutes at most."""
+
+STREAMS_AT_ONCE = 16
+"""Streams of a topic that are looked at together; one after the other the way to the daemon and
+back would count a thousand times."""

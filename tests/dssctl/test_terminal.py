@@ -182,3 +182,26 @@ def test_ctrl_c_ends_the_waiting_and_not_the_operation(daemon: Daemon) -> None:
         holder.close()
     waited = daemon.dssctl("ops", "wait", number, "-o", "json")
     assert json.loads(waited.stdout)["item"]["state"] == "done"
+
+
+def test_a_wait_shows_how_it_stands_and_ends_quietly_at_ctrl_c(daemon: Daemon) -> None:
+    daemon.dssctl("topics", "create", "awaited")
+    daemon.dssctl("groups", "create", "waiting@awaited/#", "--start", "earliest")
+    daemon.dssctl("produce", "awaited", stdin=b"\x1b[2J\n")
+    child = AtTerminal("--endpoint", daemon.endpoint, "wait", "group/waiting", "--for", "lag=0")
+    child.expect_exact("lag is 1")
+    child.sendintr()
+    assert exit_code(child) == 130
+    assert "Traceback" not in printed(child)
+
+
+def test_found_records_are_safe_to_print_and_stand_before_the_end_of_the_search(
+    daemon: Daemon,
+) -> None:
+    daemon.dssctl("topics", "create", "searched")
+    daemon.dssctl("produce", "searched", stdin=b"\x1b[2Jgone\n")
+    child = AtTerminal("--endpoint", daemon.endpoint, "records", "find", "searched", "--match", "g")
+    child.expect_exact("\\x1b[2Jgone")
+    child.expect_exact("note: looked at 1 of 1 offsets, 1 match")
+    assert exit_code(child) == 0
+    assert "\x1b[2J" not in printed(child)

@@ -31,6 +31,7 @@ WORDS = {
 }
 """Short for a comparison."""
 GONE, EXISTS, ENDED = "gone", "exists", "ended"
+MOVING = "moving"
 
 _COMPARISON = re.compile(r"([a-z-]+)(>=|<=|!=|=|>|<)(.+)")
 _OPERATORS: dict[str, Callable[[int, int], bool]] = {
@@ -102,7 +103,8 @@ def _condition(kind: str, written: str) -> Condition:
     field, comparison, value = found.groups()
     if field in TEXTS[kind] and comparison in ("=", "!="):
         return Condition(written, field, comparison, value)
-    if field in SPANS.get(kind, ()):
+    if field in SPANS.get(kind, ()) and comparison in ("<", "<="):
+        # An age that only grows is no change that a watch tells of.
         return Condition(written, field, comparison, parse_span_ms(value))
     if field in NUMBERS[kind] and value.isascii() and value.isdigit():
         return Condition(written, field, comparison, int(value))
@@ -112,5 +114,6 @@ def _condition(kind: str, written: str) -> Condition:
 def _unknown(kind: str, written: str) -> IllegalArgument:
     words = ", ".join((*WORDS[kind], EXISTS, GONE) if kind != "daemon" else WORDS[kind])
     counted = " or ".join(f"{field}=N" for field in NUMBERS[kind])
-    rule = f"of a {kind} it is {counted} (also > >= < <= !=), state=WORD, or one of {words}"
+    spans = "".join(f", {field}<5m" for field in SPANS.get(kind, ()))
+    rule = f"of a {kind} it is {counted} (also > >= < <= !=){spans}, state=WORD, or one of {words}"
     return IllegalArgument(argument=f"the condition {written!r}", rule=rule)

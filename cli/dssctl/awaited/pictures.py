@@ -11,7 +11,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 from dss_core.errors import DssError, GroupNotFound, TimedOut, Unreachable
-from dssctl.awaited.conditions import EXISTS, GONE, Condition, Picture
+from dssctl.awaited.conditions import EXISTS, GONE, MOVING, Condition, Picture
 from dssctl.limits import DAEMON_LOOK_S, DAEMON_LOOK_TIMEOUT_S
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Pictures = AsyncGenerator[Picture | None, None]
 
-_MOVING = ("granting", "revoking", "revoked")
+_CHANGING_HANDS = ("granting", "revoking", "revoked")
 
 
 async def group_pictures(
@@ -39,7 +39,9 @@ async def group_pictures(
         if not may_be_gone:
             raise
     seen: dict[WatchKey, WatchedValue] = {}
-    async with aclosing(client.watch("groups", "grants", groups=[name], all=True)) as watched:
+    # A group of thousands of streams is told in a line, unless they are asked for.
+    streams = ("grants",) if any(each.field == MOVING for each in conditions) else ()
+    async with aclosing(client.watch("groups", *streams, groups=[name], all=True)) as watched:
         async for update in watched:
             _apply(seen, update)
             if not update.complete:
@@ -75,7 +77,7 @@ def _of_group(group: "Group", seen: "dict[WatchKey, WatchedValue]") -> Picture:
     from dss_client import WatchedGrant
 
     states = [value.state for value in seen.values() if isinstance(value, WatchedGrant)]
-    moving = sum(state in _MOVING for state in states)
+    moving = sum(state in _CHANGING_HANDS for state in states)
     if group.borrowers:
         moving += states.count("free")
     oldest_us = group.oldest_unacked_us
@@ -85,7 +87,7 @@ def _of_group(group: "Group", seen: "dict[WatchKey, WatchedValue]") -> Picture:
         "members": group.borrowers,
         "standby": group.standby,
         "streams": group.streams,
-        "moving": moving,
+        MOVING: moving if states else None,
         "oldest": age_ms,
         "state": group.state,
     }

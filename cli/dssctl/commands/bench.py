@@ -71,9 +71,9 @@ def bench(
         ),
     ] = BENCH_FRAME_RECORDS,
     partitions: Annotated[
-        int, typer.Option(min=1, max=PARTITIONS_MAX, help="Streams of the topic.")
+        int, typer.Option(metavar="N", min=1, max=PARTITIONS_MAX, help="Streams of the topic.")
     ] = 1,
-    durability: Annotated[str, typer.Option(help="sync or os.")] = "sync",
+    durability: Annotated[str, typer.Option(metavar="HOW", help="sync or os.")] = "sync",
     single: Annotated[
         int, typer.Option(metavar="N", min=0, help="Records one by one, for latencies.")
     ] = BENCH_SINGLE_RECORDS,

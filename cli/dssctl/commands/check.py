@@ -74,18 +74,17 @@ Groups = Annotated[
     list[str] | None,
     typer.Option("-g", "--group", metavar="GROUP", help="NAME or NAME@FILTER; all where absent."),
 ]
-_HELP = "Exit with {code} from there on, {example}."
 
 
-def _option(code: int, example: str) -> Any:  # noqa: ANN401 -- Typer's own
-    return typer.Option(metavar="BOUND", help=_HELP.format(code=code, example=example))
+def _option(code: int, bound: str) -> Any:  # noqa: ANN401 -- Typer's own
+    return typer.Option(metavar="BOUND", help=f"Exit with {code} {bound}.")
 
 
 @app.command(cls=Checking)
 def lag(
     context: typer.Context,
-    warn: Annotated[str | None, _option(1, "1k")] = None,
-    crit: Annotated[str | None, _option(2, "50k")] = None,
+    warn: Annotated[str | None, _option(1, "from so many on: 1k")] = None,
+    crit: Annotated[str | None, _option(2, "from so many on: 50k")] = None,
     group: Groups = None,
 ) -> None:
     """Check how many records groups have not acknowledged."""
@@ -97,8 +96,8 @@ def lag(
 @app.command(cls=Checking)
 def oldest(
     context: typer.Context,
-    warn: Annotated[str | None, _option(1, "5m")] = None,
-    crit: Annotated[str | None, _option(2, "1h")] = None,
+    warn: Annotated[str | None, _option(1, "from this age on: 5m")] = None,
+    crit: Annotated[str | None, _option(2, "from this age on: 1h")] = None,
     group: Groups = None,
 ) -> None:
     """Check how old the oldest record is that groups have not acknowledged."""
@@ -113,8 +112,8 @@ def oldest(
 @app.command(cls=Checking)
 def members(
     context: typer.Context,
-    warn: Annotated[str | None, _option(1, "below 3")] = None,
-    crit: Annotated[str | None, _option(2, "below 1")] = None,
+    warn: Annotated[str | None, _option(1, "where there are fewer: 3")] = None,
+    crit: Annotated[str | None, _option(2, "where there are fewer: 1")] = None,
     group: Groups = None,
 ) -> None:
     """Check that groups have enough members."""
@@ -125,8 +124,8 @@ def members(
 @app.command(cls=Checking)
 def stuck(
     context: typer.Context,
-    warn: Annotated[str | None, _option(1, "1 stream or group that does not move")] = None,
-    crit: Annotated[str, _option(2, "1, as where absent")] = "1",
+    warn: Annotated[str | None, _option(1, "where so many do not move: 1")] = None,
+    crit: Annotated[str, _option(2, "where so many do not move: 1, as where absent")] = "1",
     group: Groups = None,
 ) -> None:
     """Check that no group and no stream stands still though it has records."""
@@ -135,6 +134,8 @@ def stuck(
     async def look(client: "Client") -> Result:
         names: list[str | None] = list(group) if group else [None]
         found = [each for name in names for each in await client.groups.stuck(name)]
+        # As for the alert DssGroupStuck: who paused it knows of it.
+        found = [each for each in found if each.reason.code != "paused"]
         note = f"{found[0].group}: {found[0].reason.sentence}" if found else ""
         return Result("stuck", (Measured("", len(found), bounds, note),))
 
@@ -144,8 +145,8 @@ def stuck(
 @app.command(cls=Checking)
 def disk(
     context: typer.Context,
-    warn: Annotated[str, _option(1, "below 10% or 20G")] = "10%",
-    crit: Annotated[str, _option(2, "below 3% or 5G")] = "3%",
+    warn: Annotated[str, _option(1, "where less is free: 10%, as where absent, or 20G")] = "10%",
+    crit: Annotated[str, _option(2, "where less is free: 3%, as where absent, or 5G")] = "3%",
 ) -> None:
     """Check how much of the daemon's disk is free."""
     as_share = warn.endswith("%")
@@ -165,8 +166,8 @@ def disk(
 @app.command(cls=Checking)
 def daemon(
     context: typer.Context,
-    warn: Annotated[str | None, _option(1, "where an answer takes 100ms")] = None,
-    crit: Annotated[str | None, _option(2, "1s")] = None,
+    warn: Annotated[str | None, _option(1, "where an answer takes so long: 100ms")] = None,
+    crit: Annotated[str | None, _option(2, "where an answer takes so long: 1s")] = None,
 ) -> None:
     """Check that the daemon serves, and how fast it answers; unreachable is critical."""
     bounds = bounds_of(AGE, warn, crit)

@@ -50,6 +50,7 @@ def peek(
         typer.Option(
             "-n",
             "--number",
+            metavar="N",
             min=1,
             max=RECORDS_PEEKED_MAX,
             help="So many at most, with --offset or --at.",
@@ -74,7 +75,7 @@ def find(
         int | None, typer.Option(metavar="N", min=0, help="Of one stream: only from there on.")
     ] = None,
     key: Annotated[
-        str | None, typer.Option(metavar="KEY", help="Of this key; reads its partition only.")
+        str | None, typer.Option(metavar="KEY", help="With this key; reads its partition only.")
     ] = None,
     match: Annotated[
         str | None,
@@ -93,7 +94,7 @@ def find(
     ] = None,
     until: Annotated[str | None, typer.Option(metavar="TIME", help="Appended before then.")] = None,
     number: Annotated[
-        int, typer.Option("-n", "--number", min=1, help="Stop after so many.")
+        int, typer.Option("-n", "--number", metavar="N", min=1, help="Stop after so many.")
     ] = RECORDS_FOUND,
     look_at: Annotated[
         int, typer.Option("--look-at", metavar="N", min=1, help="Look at so many at most.")

@@ -49,7 +49,9 @@ def gather(
     ] = None,
     hide_names: Annotated[
         bool,
-        typer.Option("--hide-names", help="Of topics, groups, clients, users, hosts, too."),
+        typer.Option(
+            "--hide-names", help="Take out names of topics, groups, clients, users, hosts."
+        ),
     ] = False,
     log: Annotated[
         list[Path] | None,

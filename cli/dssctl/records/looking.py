@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dss_core.errors import StreamDamaged
 from dssctl.records.patterns import Pattern, bounded
-from dssctl.records.places import Span, first_record
+from dssctl.records.places import Span, at_once, first_record
 
 if TYPE_CHECKING:
     from dss_client import Batch, Client
@@ -91,25 +91,36 @@ class Look:
 async def newest(client: "Client", look: Look, count: int, tell: Tell) -> list[Found]:
     """The last so many records by when they were appended, the oldest of them first."""
     best: list[Found] = []
-    for span in look.spans:
-        tail = await _tail(client, span, count)
-        async with aclosing(_batches(client, tail, None, look, tell)) as batches:
+
+    async def take(span: Span) -> bool:
+        any_came = False
+        async with aclosing(_batches(client, span, None, look, tell)) as batches:
             async for batch in batches:
-                for row in range(len(batch)):
-                    (heapq.heappush if len(best) < count else heapq.heappushpop)(
-                        best, _found(batch, row)
-                    )
+                any_came = True
+                best.extend(_found(batch, row) for row in range(len(batch)))
+                best[:] = heapq.nlargest(count, best)
+        return any_came
+
+    async def look_at(span: Span) -> None:
+        tail = replace(span, start=max(span.end - count, span.start))
+        if not await take(tail) and tail.start > span.start:
+            await take(await _before_gap(client, span, tail.start, count))
+
+    await at_once(look.spans, look_at)
     return sorted(best)
 
 
 async def first(client: "Client", look: Look, count: int, tell: Tell) -> list[Found]:
     """The first so many records by when they were appended."""
     best: list[Found] = []
-    for span in look.spans:
+
+    async def look_at(span: Span) -> None:
         async with aclosing(_batches(client, span, None, look, tell, count)) as batches:
             async for batch in batches:
-                best += (_found(batch, row) for row in range(len(batch)))
-        best = heapq.nsmallest(count, best)
+                best.extend(_found(batch, row) for row in range(len(batch)))
+                best[:] = heapq.nsmallest(count, best)
+
+    await at_once(look.spans, look_at)
     return best
 
 
@@ -182,13 +193,9 @@ async def _batches(
         look.looked += max(span.end - at, 0)
 
 
-async def _tail(client: "Client", span: Span, count: int) -> Span:
-    """The end of a span with its last so many records, or some more."""
-    start = max(span.end - count, span.start)
-    if start == span.start or await first_record(client, span.stream, f"={start}") is not None:
-        return replace(span, start=start)
-    # The end is a gap: nothing was written there. The last record lies before it.
-    low, high = span.start, start
+async def _before_gap(client: "Client", span: Span, gap: int, count: int) -> Span:
+    """The last so many records of a span that has none from the offset on: behind a kill."""
+    low, high = span.start, gap
     while low + 1 < high:
         middle = (low + high) // 2
         if await first_record(client, span.stream, f"={middle}") is None:

@@ -3,6 +3,8 @@
 Invariant: a span lies inside what its stream kept when the topic was described.
 """
 
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -11,6 +13,7 @@ from dss_core.errors import OffsetNotWritten, StreamDamaged, StreamNotFound
 from dss_core.ids import StreamName
 from dss_core.routing import Router, key_hash, partition_of
 from dss_core.times import Moment, parse_time, text_of_us
+from dssctl.limits import STREAMS_AT_ONCE
 
 if TYPE_CHECKING:
     from dss_client import Client, Topic
@@ -94,15 +97,44 @@ def from_offset(span: Span, offset: int) -> Span:
     return replace(span, start=max(offset, span.start))
 
 
-async def between(client: "Client", span: Span, since: str | None, until: str | None) -> Span:
-    """What of the span was appended at the first time or later, and before the other.
+async def at_once(spans: Sequence[Span], look_at: Callable[[Span], Awaitable[None]]) -> None:
+    """Look at some of the spans at a time, and at none that is empty.
+
+    Raises:
+        DssError: one look failed; the others end.
+    """
+    left = [span for span in reversed(spans) if span.length]
+
+    async def look_on() -> None:
+        while left:
+            await look_at(left.pop())
+
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            for number in range(min(STREAMS_AT_ONCE, len(left))):
+                tasks.create_task(look_on(), name=f"dssctl look {number}")
+    except BaseExceptionGroup as failed:
+        # One condition is told; the others are of the same trouble.
+        raise failed.exceptions[0] from failed
+
+
+async def between(
+    client: "Client", spans: Sequence[Span], since: str | None, until: str | None
+) -> list[Span]:
+    """What of the spans was appended at the first time or later, and before the other.
 
     Raises:
         IllegalTime: one is none.
     """
-    start = span.start if since is None else await _first_at(client, span, since)
-    end = span.end if until is None else await _first_at(client, span, until)
-    return replace(span, start=start, end=end)
+    found: dict[str, Span] = {}
+
+    async def look_at(span: Span) -> None:
+        start = span.start if since is None else await _first_at(client, span, since)
+        end = span.end if until is None else await _first_at(client, span, until)
+        found[span.stream] = replace(span, start=start, end=end)
+
+    await at_once(spans, look_at)
+    return [found[span.stream] for span in spans if span.stream in found]
 
 
 def resolved(time: str | None, now_us: int) -> str | None:

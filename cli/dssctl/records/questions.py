@@ -87,7 +87,7 @@ async def _peeked(settings: Settings, asked: Peek) -> tuple[list[Found], Look]:
             spans = [from_offset(_only(spans, "--offset"), asked.offset)]
         if asked.at is not None:
             at = resolved(asked.at, settings.clock_us())
-            spans = [await between(client, span, at, None) for span in spans]
+            spans = await between(client, spans, at, None)
         look = Look(spans)
         if asked.offset is not None or asked.at is not None:
             looked = first(client, look, asked.number, tell)
@@ -175,7 +175,7 @@ class _Search:
             spans = [from_offset(_only(spans, "--offset"), asked.offset)]
         if since is None and until is None:
             return spans
-        return [await between(client, span, since, until) for span in spans]
+        return await between(client, spans, since, until)
 
     def tell_end(self) -> None:
         """Say how much was looked at, and how to go on where that was not all."""

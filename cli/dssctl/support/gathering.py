@@ -50,6 +50,7 @@ class _Answers:
 
     found: dict[str, object] = field(default_factory=dict)
     missing: dict[str, str] = field(default_factory=dict)
+    endpoint: str = ""
 
     @property
     def status(self) -> "DaemonStatus | None":
@@ -120,6 +121,7 @@ class _Steps:
 async def _asked(settings: Settings, steps: _Steps) -> _Answers:
     answers = _Answers()
     async with connected(settings) as client:
+        answers.endpoint = client.endpoint
         try:
             await require_daemon(client, settings)
         except DssError as absent:
@@ -156,6 +158,8 @@ def _write_local(
     def of_daemon() -> list[str]:
         if status is None:
             raise ProcessLookupError("the daemon did not say which process it is")
+        if not answers.endpoint.startswith("unix:"):
+            raise ProcessLookupError("the daemon runs elsewhere, as far as is known")
         return process(status.pid)
 
     local: list[tuple[str, str, Callable[[], Iterable[str]]]] = [
