@@ -3,6 +3,14 @@
 FRAME_S = 0.1
 """Between two paintings of what changed: ten a second look alive, and leave time for keys."""
 
+FEED_REST_S = 0.02
+FEED_REST_ITEM_S = 0.000_04
+"""Nothing is read so long after an update of the watch, and so much longer for each item in it:
+twice what making an item takes, so that two thirds of the time are left for keys."""
+
+FRAME_REST = 3
+"""After a frame there is none for so many times as long as it took."""
+
 TICK_S = 1.0
 """Between two ticks of the clock that is shown; ages are in seconds."""
 

@@ -20,6 +20,8 @@ from dssctl.top.limits import (
     AWAY_MAX_S,
     CALL_S,
     EVENTS_BEFORE,
+    FEED_REST_ITEM_S,
+    FEED_REST_S,
     STATUS_S,
     TICK_S,
     TOPICS_S,
@@ -28,13 +30,24 @@ from dssctl.top.model.answers import Answer, Question
 from dssctl.top.model.picture import Happened, Listed, Lost, Stood, Ticked, Updated
 
 if TYPE_CHECKING:
-    from dss_client import Client, Operation, OperationPlan
+    from dss_client import Client, Operation, OperationPlan, WatchUpdate
     from dss_client.changes import Change
     from dssctl.top.feed.source import Tell
     from dssctl.top.model.picture import Picture
     from dssctl.top.model.places import Place
 
 Given = TypeVar("Given")
+
+
+def rest_s(update: "WatchUpdate") -> float:
+    """How long to read nothing more: who presses keys comes first.
+
+    The daemon tells a watcher that is slow less often, and then the latest. What comes anew is
+    wanted at once.
+    """
+    if update.anew or not update.complete:
+        return 0
+    return FEED_REST_S + len(update.changed) * FEED_REST_ITEM_S
 
 
 class Live:
@@ -102,6 +115,7 @@ class Live:
                 async for update in client.watch(all=self._private):
                     self._refused, pause_s = "", AWAY_FIRST_S
                     tell(Updated(update))
+                    await asyncio.sleep(rest_s(update))
             except DssError as failure:
                 self._refused = failure.message
             self._look.set()
