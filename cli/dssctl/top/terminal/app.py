@@ -426,6 +426,8 @@ class Dashboard(App[None]):
             await self._ask(Question(title, (line(said(f"nothing to do: {plan.summary}")),)))
             return
         must_be = action.severe(spot) if action.severe else ""
+        if self.view.badge.protected:
+            must_be = must_be or plan.subject
         given = await self._ask(self._question(title, plan, change, must_be))
         if given is None:
             return
@@ -440,7 +442,8 @@ class Dashboard(App[None]):
     ) -> Question:
         columns, lines = self.view.size
         width, height = min(106, columns * 9 // 10 - 4), max(4, lines - 12)
-        fields = [Asked("reason", "Reason, kept with the operation")]
+        needed = self.view.badge.protected
+        fields = [Asked("reason", "Reason, kept with the operation", needed=needed)]
         if must_be:
             fields.append(Asked("typed", f"Type {must_be} to agree", must_be=must_be))
         return Question(
