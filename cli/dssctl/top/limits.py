@@ -17,8 +17,8 @@ TICK_S = 1.0
 STATUS_S = 1.0
 """Between two questions after the daemon itself: a loss is noticed within this."""
 
-TOPICS_S = 5.0
-"""Between two lists of topics, which no watch tells of."""
+LISTS_S = 5.0
+"""Between two lists of topics and schedules, which no watch tells of."""
 
 LOOK_S = 2.0
 """Between two looks at what is open and no watch tells of: what is out, why the floor stands."""

@@ -14,10 +14,12 @@ from dss_client.changes import (
     Evict,
     MoveCursors,
     PauseGroup,
+    PauseSchedule,
     Rebalance,
     RemoveGroup,
     RemoveTopic,
     ResumeGroup,
+    ResumeSchedule,
     RevokeGrant,
     SkipRecords,
     TransferGrant,
@@ -50,6 +52,8 @@ CHANGES: list[Change] = [
     ResumeGroup(ODD),
     Rebalance(PAYMENTS),
     Rebalance(PAYMENTS, 4),
+    PauseSchedule("night-scrub"),
+    ResumeSchedule("night-scrub"),
     RemoveGroup(ODD),
     RemoveTopic("payments", force=True),
     CloseSession("-client"),
@@ -57,7 +61,17 @@ CHANGES: list[Change] = [
     TransferGrant(PAYMENTS, "payments/0/1", "c 3"),
     RevokeGrant(PAYMENTS, "payments/0/1"),
 ]
-COMMANDS = ("borrowers", "grants", "groups", "offsets", "ops", "records", "sessions", "topics")
+COMMANDS = (
+    "borrowers",
+    "grants",
+    "groups",
+    "offsets",
+    "ops",
+    "records",
+    "schedules",
+    "sessions",
+    "topics",
+)
 
 
 def made_by(line: str) -> tuple[Change, Settings]:
@@ -91,6 +105,7 @@ def test_a_line_makes_exactly_the_change(change: Change) -> None:
 def test_every_action_has_a_line(viewed: Viewed) -> None:
     shown = set()
     places = [
+        Place("schedules"),
         Place("groups"), Place("group", group=PAYMENTS), Place("topics"), Place("sessions"),
         Place("operations"), Place("record", group=ORDERS, stream="orders/0/0", offset=3),
     ]  # fmt: skip

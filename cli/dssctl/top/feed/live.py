@@ -22,9 +22,9 @@ from dssctl.top.limits import (
     EVENTS_BEFORE,
     FEED_REST_ITEM_S,
     FEED_REST_S,
+    LISTS_S,
     STATUS_S,
     TICK_S,
-    TOPICS_S,
 )
 from dssctl.top.model.answers import Answer, Question
 from dssctl.top.model.picture import Happened, Listed, Lost, Stood, Ticked, Updated
@@ -69,7 +69,7 @@ class Live:
             tasks.create_task(self._ticks(tell), name="top clock")
             tasks.create_task(self._watch(client, tell), name="top watch")
             tasks.create_task(self._status(client, tell), name="top status")
-            tasks.create_task(self._topics(client, tell), name="top topics")
+            tasks.create_task(self._lists(client, tell), name="top lists")
 
     async def answer(self, place: "Place", question: Question, picture: "Picture") -> Answer:
         """What no watch tells of a place."""
@@ -134,12 +134,13 @@ class Live:
                 async with asyncio.timeout(STATUS_S):
                     await self._look.wait()
 
-    async def _topics(self, client: "Client", tell: "Tell") -> None:
+    async def _lists(self, client: "Client", tell: "Tell") -> None:
         while True:
             # That the daemon is away is told by its status.
             with suppress(DssError):
-                tell(Listed(await in_time(client.topics.list())))
-            await asyncio.sleep(TOPICS_S)
+                topics = await in_time(client.topics.list())
+                tell(Listed(topics, await in_time(client.schedules.list())))
+            await asyncio.sleep(LISTS_S)
 
     @asynccontextmanager
     async def _heard(self) -> AsyncIterator[None]:
