@@ -18,6 +18,7 @@ import questions
 import refusals
 import rewind
 import scrapes
+import top
 import watched
 from processes import Daemon, run_program, running_daemon, started_program, within
 from results import RESULTS, Row, write
@@ -89,6 +90,11 @@ def rows() -> dict[str, Row]:
         "why_offset": Row("why, an offset at a million records of lag", "ms", "<= 50"),
         "why_key": Row("  a key with open records", "ms", "<= 50"),
         "why_absent": Row("  a key that no record has", "ms", "<= 50"),
+        "key_still": Row("top, a key, 2,000 groups that stand still, p50", "ms", ""),
+        "key": Row("top, a key, 2,000 groups that change 10 times a second, p50", "ms", "<= 50"),
+        "key99": Row("  the same, p99", "ms", ""),
+        "key_cpu": Row("  its processor time until then, p50", "ms", ""),
+        "painted": Row("top, its first paint", "ms", "<= 400", "python -c pass", ""),
         "plain": Row("consume, by record, beside 200 idle groups", million, "baseline"),
         "watched": Row("  while a dashboard watches all", million, "", UNWATCHED, ">= 0.97"),
     }
@@ -238,6 +244,17 @@ async def scrapes_round(table: dict[str, Row]) -> None:
     table["scrape_cost"].add(cost_ms)
 
 
+async def top_round(table: dict[str, Row]) -> None:
+    still = await asyncio.to_thread(top.answered, 0)
+    busy = await asyncio.to_thread(top.answered, top.PER_SECOND)
+    started = await asyncio.to_thread(top.started)
+    table["key_still"].add(still.p50_ms)
+    table["key"].add(busy.p50_ms)
+    table["key99"].add(busy.p99_ms)
+    table["key_cpu"].add(busy.cpu_p50_ms)
+    table["painted"].add(started.painted_ms, started.python_ms)
+
+
 async def watched_round(table: dict[str, Row]) -> None:
     async with running_daemon() as daemon:
         await fresh_topic(daemon)
@@ -263,6 +280,7 @@ PARTS = {
     "questions": questions_round,
     "scrapes": scrapes_round,
     "watched": watched_round,
+    "top": top_round,
 }
 
 

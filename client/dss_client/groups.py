@@ -5,6 +5,7 @@ Invariant: values in, frozen values out; no wire message leaves this module.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
 from dss_client._start_point import Start, start_to_wire
@@ -405,6 +406,10 @@ def on_damage_to_wire(name: str | None) -> "groups_pb2.OnDamage.ValueType":
     return choices[name]
 
 
+# A watch decodes thousands of groups a second: the words of an enum are looked up once.
+
+
+@cache
 def on_damage_from_wire(choice: "groups_pb2.OnDamage.ValueType") -> str:
     """What becomes of damaged records, as the word for it."""
     from dss_api.v1 import groups_pb2
@@ -412,15 +417,27 @@ def on_damage_from_wire(choice: "groups_pb2.OnDamage.ValueType") -> str:
     return groups_pb2.OnDamage.Name(choice).removeprefix("ON_DAMAGE_").lower()
 
 
-def group_from_wire(group: "groups_pb2.Group") -> Group:
-    """A group as a value of our own."""
+@cache
+def _kind_from_wire(kind: "groups_pb2.GroupKind.ValueType") -> str:
     from dss_api.v1 import groups_pb2
 
+    return groups_pb2.GroupKind.Name(kind).removeprefix("GROUP_KIND_").lower()
+
+
+@cache
+def _protocol_from_wire(protocol: "groups_pb2.GroupProtocol.ValueType") -> str:
+    from dss_api.v1 import groups_pb2
+
+    return groups_pb2.GroupProtocol.Name(protocol).removeprefix("GROUP_PROTOCOL_").lower()
+
+
+def group_from_wire(group: "groups_pb2.Group") -> Group:
+    """A group as a value of our own."""
     return Group(
         group_id=group.group_id,
         name=group.name,
         filter=group.filter,
-        kind=groups_pb2.GroupKind.Name(group.kind).removeprefix("GROUP_KIND_").lower(),
+        kind=_kind_from_wire(group.kind),
         start=group.start,
         created_at_ms=group.created_at_ms,
         state=group.state,
@@ -435,9 +452,7 @@ def group_from_wire(group: "groups_pb2.Group") -> Group:
         ),
         leader_epoch=group.leader_epoch,
         ack_wait_ms=group.ack_wait_ms,
-        protocol=groups_pb2.GroupProtocol.Name(group.protocol)
-        .removeprefix("GROUP_PROTOCOL_")
-        .lower(),
+        protocol=_protocol_from_wire(group.protocol),
         on_damage=on_damage_from_wire(group.on_damage),
         fates=fates_from_wire(group.fates),
         revision=group.revision,

@@ -29,6 +29,7 @@ from dss_client import (
 from dss_client.answers import Fates
 from dss_client.changes import Change
 from dss_client.operation_values import StreamPlan
+from dss_client.schedules import Schedule, ScheduleRun
 from dss_client.watch import WatchedValue
 from dssctl.top.model.picture import (
     Happened,
@@ -129,6 +130,19 @@ def topic(name: str, partitions: int, **fields: object) -> TopicSummary:
     return replace(TopicSummary(described, 1_204_000, 9 << 30), **fields)  # type: ignore[arg-type]
 
 
+def schedule(name: str, **fields: object) -> Schedule:
+    """A schedule whose last run was done."""
+    last = ScheduleRun(
+        3, NOW_MS - 3_600_000, "cron", "done", 1, NOW_MS - 3_600_000, NOW_MS - 3_598_000, None, 4,
+        "12 files, none damaged", "", 1,
+    )  # fmt: skip
+    nightly = Schedule(
+        name, "scrub", {}, "0 3 * * *", "UTC", 0, "skip", 3_600_000, 600_000, 2, 30_000, False,
+        NOW_MS, 1, "idle", NOW_MS + 777_000, (), last,
+    )  # fmt: skip
+    return replace(nightly, **fields)  # type: ignore[arg-type]
+
+
 def key_of(value: WatchedValue) -> WatchKey:
     """How a watch names a value."""
     named = {
@@ -161,7 +175,10 @@ def busy(seconds: int = 90) -> list[Told]:
     told: list[Told] = [
         Happened((event(1, "billing was created", severity="info", subject="billing@orders/#"),)),
         Stood(status()),
-        Listed((topic("orders", 8), topic("payments", 4))),
+        Listed(
+            (topic("orders", 8), topic("payments", 4)),
+            (schedule("night-scrub"), schedule("lag", paused=True, state="paused")),
+        ),
         update(*_standing(), anew=True),
     ]
     for second in range(seconds):

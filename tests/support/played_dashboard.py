@@ -61,6 +61,7 @@ class Seen(Dashboard):
 
     def now(self) -> None:
         """Show all that was told."""
+        self._next_frame_s = 0.0
         self._frame()
 
     @property

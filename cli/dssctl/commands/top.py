@@ -34,9 +34,6 @@ def top(
         list[str] | None,
         typer.Argument(metavar="[SCREEN]...", help="groups, topics, group NAME, ...; see ? in it."),
     ] = None,
-    read_only: Annotated[
-        bool, typer.Option("--read-only", help="Look only: nothing can be changed.")
-    ] = False,
     every: Annotated[
         bool, typer.Option("-a", "--all", help="Private subscriptions of sessions too.")
     ] = False,
@@ -67,7 +64,7 @@ def top(
         return
     from dssctl.top.run import Options, show
 
-    options = Options(" ".join(screen or ()), read_only, every, ascii_only, theme, record, replay)
+    options = Options(" ".join(screen or ()), every, ascii_only, theme, record, replay)
     exit_code = show(settings, options)
     if exit_code:
         raise typer.Exit(exit_code)

@@ -3,14 +3,22 @@
 FRAME_S = 0.1
 """Between two paintings of what changed: ten a second look alive, and leave time for keys."""
 
+FEED_REST_S = 0.02
+FEED_REST_ITEM_S = 0.000_04
+"""Nothing is read so long after an update of the watch, and so much longer for each item in it:
+twice what making an item takes, so that two thirds of the time are left for keys."""
+
+FRAME_REST = 3
+"""After a frame there is none for so many times as long as it took."""
+
 TICK_S = 1.0
 """Between two ticks of the clock that is shown; ages are in seconds."""
 
 STATUS_S = 1.0
 """Between two questions after the daemon itself: a loss is noticed within this."""
 
-TOPICS_S = 5.0
-"""Between two lists of topics, which no watch tells of."""
+LISTS_S = 5.0
+"""Between two lists of topics and schedules, which no watch tells of."""
 
 LOOK_S = 2.0
 """Between two looks at what is open and no watch tells of: what is out, why the floor stands."""

@@ -28,7 +28,6 @@ class Options:
     """What the command was told."""
 
     screen: str = ""
-    read_only: bool = False
     private: bool = False
     ascii_only: bool = False
     theme: str = "dark"
@@ -80,11 +79,18 @@ def first_view(settings: Settings, options: Options) -> View:
         way = Way.starting(place) if place.noun == "pulse" else way.into(place)
     badge = Badge(
         _endpoint(settings) if options.replay is None else options.replay,
-        read_only=options.read_only or options.replay is not None,
+        read_only=options.replay is not None or _is_read_only(settings),
+        context="" if settings.context is None else settings.context.name,
+        protected=settings.context is not None and settings.context.protected,
         recording=options.record is not None,
         replayed="" if options.replay is None else "...",
     )
     return View(badge, glyphs=glyphs(ascii_only=options.ascii_only), way=way)
+
+
+def _is_read_only(settings: Settings) -> bool:
+    """Whether this invocation, or its context, refuses changes."""
+    return settings.read_only or (settings.context is not None and settings.context.read_only)
 
 
 def _place(written: str) -> Place:

@@ -147,6 +147,20 @@ async def test_a_read_only_dashboard_changes_nothing(source: Played) -> None:
     assert source.planned == []
 
 
+async def test_a_protected_context_wants_a_reason_and_the_name(source: Played) -> None:
+    badge = Badge("x", context="prod", protected=True)
+    async with played(source, (160, 45), badge) as (dashboard, pilot):
+        assert "prod  PROTECTED" in dashboard.texts[0]
+        await pilot.press("P")
+        agree = dashboard.screen.query_one("#agree", Button)
+        dashboard.screen.query_one("#typed", Input).value = PAYMENTS
+        await pilot.pause()
+        assert agree.disabled
+        dashboard.screen.query_one("#reason", Input).value = "TKT-7"
+        await pilot.pause()
+        assert not agree.disabled
+
+
 async def test_the_command_line_of_what_is_seen_is_shown_and_kept_for_the_end(
     source: Played,
 ) -> None:

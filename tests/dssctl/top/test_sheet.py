@@ -117,9 +117,9 @@ def test_a_large_terminal_shows_the_chosen_row_beside_the_list(viewed: Viewed) -
 
 def test_the_heat_map_tells_streams_apart_by_their_signs(viewed: Viewed) -> None:
     lines = texts(viewed(Place("group", group=PAYMENTS)))
-    assert any(line.startswith("payments/0    ▒○·░") for line in lines)
+    assert any(line.startswith(" payments/0    ▒○·░") for line in lines)
     lines = texts(viewed(Place("group", group=ORDERS), glyphs=ASCII))
-    assert any(line.startswith("orders/0      .+++++++") for line in lines)
+    assert any(line.startswith(" orders/0      .+++++++") for line in lines)
 
 
 def test_a_column_is_found_by_where_its_header_stands(viewed: Viewed) -> None:

@@ -20,6 +20,7 @@ from support.dashboard_items import NOW_MS, busy
 from support.played_dashboard import Played, Seen, played
 
 PICTURES = Path(__file__).parent / "pictures"
+DOCUMENTS = Path(__file__).resolve().parents[3] / "docs/pictures"
 SMALL, LARGE = (80, 24), (160, 45)
 UPDATE = "UPDATE_PICTURES"
 
@@ -56,6 +57,7 @@ SHOTS = {
     "group-small-ascii": Shot(keys=_groups("enter"), glyphs=ASCII),
     "members-small-light": Shot(keys=_groups("enter", "2"), theme="light"),
     "operations-small-no-color": Shot(keys=("colon", *"ops", "enter"), no_color=True),
+    "schedules-small": Shot(keys=("colon", *"schedules", "enter")),
     "topics-small-read-only": Shot(
         keys=("colon", *"topics", "enter"), badge=Badge("10.0.0.7:7070", read_only=True)
     ),
@@ -91,9 +93,14 @@ async def taken(dashboard: Seen, pilot: Pilot[None], keys: tuple[str, ...]) -> N
 
 
 def plain(svg: str) -> str:
-    """The picture without what differs from run to run: the id that all its names begin with."""
+    """The picture without fonts from elsewhere, and the id of each run in all its names."""
     found = re.search(r'class="(terminal-\d+)-matrix"', svg)
+    svg = re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL)
     return svg.replace(found[1], "terminal") if found else svg
+
+
+SHOWN = {"pulse-large": "top-large.svg", "group-small": "top-small.svg"}
+"""In the README."""
 
 
 def compare(name: str, svg: str) -> None:
@@ -101,4 +108,8 @@ def compare(name: str, svg: str) -> None:
     if os.environ.get(UPDATE):
         PICTURES.mkdir(exist_ok=True)
         path.write_text(svg)
+    if name in SHOWN and os.environ.get(UPDATE):
+        (DOCUMENTS / SHOWN[name]).write_text(svg)
+    if name in SHOWN:
+        assert (DOCUMENTS / SHOWN[name]).read_text() == svg, f"{SHOWN[name]} is an older one"
     assert path.read_text() == svg, f"{path} shows something else; if it should: {UPDATE}=1"

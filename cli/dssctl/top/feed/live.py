@@ -20,21 +20,34 @@ from dssctl.top.limits import (
     AWAY_MAX_S,
     CALL_S,
     EVENTS_BEFORE,
+    FEED_REST_ITEM_S,
+    FEED_REST_S,
+    LISTS_S,
     STATUS_S,
     TICK_S,
-    TOPICS_S,
 )
 from dssctl.top.model.answers import Answer, Question
 from dssctl.top.model.picture import Happened, Listed, Lost, Stood, Ticked, Updated
 
 if TYPE_CHECKING:
-    from dss_client import Client, Operation, OperationPlan
+    from dss_client import Client, Operation, OperationPlan, WatchUpdate
     from dss_client.changes import Change
     from dssctl.top.feed.source import Tell
     from dssctl.top.model.picture import Picture
     from dssctl.top.model.places import Place
 
 Given = TypeVar("Given")
+
+
+def rest_s(update: "WatchUpdate") -> float:
+    """How long to read nothing more: who presses keys comes first.
+
+    The daemon tells a watcher that is slow less often, and then the latest. What comes anew is
+    wanted at once.
+    """
+    if update.anew or not update.complete:
+        return 0
+    return FEED_REST_S + len(update.changed) * FEED_REST_ITEM_S
 
 
 class Live:
@@ -56,7 +69,7 @@ class Live:
             tasks.create_task(self._ticks(tell), name="top clock")
             tasks.create_task(self._watch(client, tell), name="top watch")
             tasks.create_task(self._status(client, tell), name="top status")
-            tasks.create_task(self._topics(client, tell), name="top topics")
+            tasks.create_task(self._lists(client, tell), name="top lists")
 
     async def answer(self, place: "Place", question: Question, picture: "Picture") -> Answer:
         """What no watch tells of a place."""
@@ -102,6 +115,7 @@ class Live:
                 async for update in client.watch(all=self._private):
                     self._refused, pause_s = "", AWAY_FIRST_S
                     tell(Updated(update))
+                    await asyncio.sleep(rest_s(update))
             except DssError as failure:
                 self._refused = failure.message
             self._look.set()
@@ -120,12 +134,13 @@ class Live:
                 async with asyncio.timeout(STATUS_S):
                     await self._look.wait()
 
-    async def _topics(self, client: "Client", tell: "Tell") -> None:
+    async def _lists(self, client: "Client", tell: "Tell") -> None:
         while True:
             # That the daemon is away is told by its status.
             with suppress(DssError):
-                tell(Listed(await in_time(client.topics.list())))
-            await asyncio.sleep(TOPICS_S)
+                topics = await in_time(client.topics.list())
+                tell(Listed(topics, await in_time(client.schedules.list())))
+            await asyncio.sleep(LISTS_S)
 
     @asynccontextmanager
     async def _heard(self) -> AsyncIterator[None]:

@@ -35,6 +35,7 @@ from dss_client import (
 )
 from dss_client.answers import Fates
 from dss_client.operation_values import OperatedStream
+from dss_client.schedules import Schedule, ScheduleRun
 from dss_core.errors import DocumentUnreadable, InputUnreadable, OutputUnwritable
 from dss_core.progress import Progress
 from dssctl.top.feed.clock import wall_ms
@@ -47,7 +48,8 @@ _CLASSES: Mapping[str, Any] = {
     each.__name__: each
     for each in (
         DaemonStatus, Event, Fates, Group, Happened, Held, Listed, Lost, OperatedStream, Operation,
-        PeerHeld, Progress, Quarantined, Rates, SessionSummary, Stood, StorageTopic, StreamBounds,
+        PeerHeld, Progress, Quarantined, Rates, Schedule, ScheduleRun, SessionSummary,
+        Stood, StorageTopic, StreamBounds,
         Ticked, Topic, TopicSummary, UnreadLoss, Updated, WatchKey, WatchUpdate, WatchedGrant,
         WatchedLag, WatchedMember,
     )

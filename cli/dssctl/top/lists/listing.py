@@ -135,6 +135,8 @@ class Layout(NamedTuple):
 
     columns: tuple[tuple[Column[Any], int], ...]
     width: int
+    fills: bool
+    """Whether the columns take exactly that width."""
 
 
 def layout(listing: Listing[Any], width: int) -> Layout:
@@ -152,7 +154,8 @@ def layout(listing: Listing[Any], width: int) -> Layout:
     for column in columns:
         more = share + (rest if growing and column is growing[0] else 0) if column.grows else 0
         placed.append((column, column.width + more))
-    return Layout(tuple(placed), width)
+    taken = sum(wide for _, wide in placed) + COLUMN_GAP * (len(placed) - 1)
+    return Layout(tuple(placed), width, taken == width)
 
 
 def _needed(columns: Sequence[Column[Any]]) -> int:
@@ -182,8 +185,12 @@ def row_line(placed: Layout, row: object, pen: Pen) -> Line:
         text = cell(column.text(row, pen), width, pen.glyphs.more, right=column.right)
         spans.append(Span(text, column.look(row)))
         if index < len(placed.columns) - 1:
-            spans.append(Span(" " * COLUMN_GAP))
-    return fitted(spans, placed.width, pen.glyphs.more)
+            spans.append(_GAP)
+    # Cells are as wide as their columns: most rows need not be measured.
+    return tuple(spans) if placed.fills else fitted(spans, placed.width, pen.glyphs.more)
+
+
+_GAP = Span(" " * COLUMN_GAP)
 
 
 def column_at(placed: Layout, x: int) -> Column[Any] | None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         Event,
         Group,
         Operation,
+        Schedule,
         SessionSummary,
         TopicSummary,
         WatchedGrant,
@@ -68,6 +69,7 @@ class Picture:
     """The newest last."""
     status: "DaemonStatus | None" = None
     topics: "Mapping[str, TopicSummary]" = field(default_factory=dict)
+    schedules: "Mapping[str, Schedule]" = field(default_factory=dict)
     trends: Mapping[str, Trend] = field(default_factory=dict)
     """Of groups."""
     total: Trend = ()
@@ -96,9 +98,10 @@ class Stood:
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """The topics that there are."""
+    """The topics that there are, and the schedules."""
 
     topics: "tuple[TopicSummary, ...]"
+    schedules: "tuple[Schedule, ...]" = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +131,10 @@ def step(picture: Picture, told: Told) -> Picture:
             return replace(picture, events=_with_events(picture.events, events))
         case Stood(status):
             return replace(picture, status=status, away=None)
-        case Listed(topics):
-            return replace(picture, topics={each.topic.name: each for each in topics})
+        case Listed(topics, schedules):
+            by_name = {each.topic.name: each for each in topics}
+            scheduled = {each.name: each for each in schedules}
+            return replace(picture, topics=by_name, schedules=scheduled)
         case Lost(at_ms, reason):
             since_ms = picture.away.since_ms if picture.away else at_ms
             return replace(picture, away=Away(since_ms, reason))

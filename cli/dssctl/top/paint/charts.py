@@ -16,14 +16,19 @@ _DOTS_ACROSS = 2
 
 
 def bars(values: Sequence[float], width: int, glyphs: Glyphs) -> str:
-    """The newest values as a line of bars, the newest at the right; higher than nothing is seen."""
+    """The newest values as a line of bars, the newest at the right.
+
+    Where they differ little, the upper half of a bar is what they differ by: a line of bars tells
+    which way it goes; how much that is stands beside it.
+    """
     shown = values[-width:] if width > 0 else ()
-    top = max(shown, default=0)
+    top, low = max(shown, default=0), min(shown, default=0)
+    low = max(0, 2 * low - top) if low < top else 0
     levels = glyphs.bars
     steps = len(levels) - 1
 
     def bar(value: float) -> str:
-        return levels[max(1, round(value / top * steps)) if value > 0 else 1]
+        return levels[max(1, round((value - low) / (top - low) * steps)) if value > 0 else 1]
 
     return "".join(map(bar, shown)).rjust(max(0, width))
 

@@ -24,7 +24,11 @@ class Badge(NamedTuple):
     """How this dashboard is run."""
 
     endpoint: str
+    context: str = ""
+    """The named target; empty where there is none."""
     read_only: bool = False
+    protected: bool = False
+    """A change wants a reason, and the name of what is changed."""
     frozen: bool = False
     """What is shown stands still."""
     recording: bool = False
@@ -51,8 +55,12 @@ def _who(picture: Picture, badge: Badge, glyphs: Glyphs) -> Line:
     if badge.replayed:
         spans += [Span("RECORDING ", "warn"), f"{badge.replayed}  "]
     spans.append(Span(f"dssd {escaped(status.version)}  " if status else "dssd  ", "strong"))
+    if badge.context:
+        spans += [Span(escaped(badge.context), "accent"), "  "]
     if badge.read_only:
         spans += [Span("READ-ONLY", "warn"), "  "]
+    elif badge.protected:
+        spans += [Span("PROTECTED", "warn"), "  "]
     if badge.frozen:
         spans += [Span("FROZEN", "warn"), "  "]
     if badge.recording:

@@ -82,6 +82,11 @@ def rows_block(listing: Listing[Any], scene: Scene, width: int, height: int) -> 
     return filled(lines, width, height, scene.pen)
 
 
+def indented(lines: Sequence[Line]) -> list[Line]:
+    """Lines with a blank on either side, as what stands above and below them has."""
+    return [(Span(" "), *each, Span(" ")) for each in lines]
+
+
 def box(title: Line, lines: Sequence[Line], width: int, height: int, pen: Pen) -> list[Line]:
     """A block in a frame."""
     return list(boxed(title, lines, width, height, pen.glyphs.box))

@@ -60,7 +60,7 @@ def legend(pen: Pen) -> Line:
     signs = pen.glyphs.heat
     some, many = amounts.count(HEAT_SOME), amounts.count(HEAT_MANY)
     text = (
-        f"{signs[0]} 0  {signs[1]} 1+  {signs[2]} {some}+  {signs[3]} {many}+  "
-        f"{pen.glyphs.free} unread  {pen.glyphs.bad} stalled"
+        f"{signs[0]} 0 {signs[1]} 1+ {signs[2]} {some}+ {signs[3]} {many}+ "
+        f"{pen.glyphs.free} unread {pen.glyphs.bad} stalled"
     )
     return line(Span(text, "dim"))

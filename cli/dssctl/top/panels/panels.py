@@ -30,6 +30,7 @@ from dssctl.top.panels.blocks import (
     facts_block,
     facts_in_two,
     filled,
+    indented,
     lag_block,
     rates_block,
     rows_block,
@@ -47,14 +48,12 @@ def pulse(scene: Scene, width: int, height: int) -> Sequence[Line]:
     """The daemon as a whole: rates, lag, and what it holds."""
     total, pen = scene.picture.total, scene.pen
     if width < LARGE_COLUMNS:
-        left = (width - 2) // 2
-        return joined(
-            [
-                rates_block(total, left, height, pen),
-                lag_block(total, width - 2 - left, height, pen),
-            ],
-            "  ",
-        )
+        left = (width - 4) // 2
+        blocks = [
+            rates_block(total, left, height, pen),
+            lag_block(total, width - 4 - left, height, pen),
+        ]
+        return indented(joined(blocks, "  "))
     third = width // 3
     rest = width - 2 * third
     return joined(
@@ -118,16 +117,14 @@ def group(scene: Scene, width: int, height: int) -> Sequence[Line]:
         return filled([line(Span(gone, "warn"))], width, height, pen)
     streams = list(stream_rows(scene).values())
     if width < LARGE_COLUMNS:
-        left = width - _CHART_PLACES - 2
+        left = width - _CHART_PLACES - 4
         facts = _group_lines(row, pen)
         heated = heat_lines(streams, left, height - len(facts), pen)
-        return joined(
-            [
-                filled([*facts, *heated], left, height, pen),
-                rates_block(row.trend, _CHART_PLACES, height, pen),
-            ],
-            "  ",
-        )
+        blocks = [
+            filled([*facts, *heated], left, height, pen),
+            rates_block(row.trend, _CHART_PLACES, height, pen),
+        ]
+        return indented(joined(blocks, "  "))
     third = width // 3
     rest = width - 2 * third
     inner = height - 2
@@ -165,9 +162,9 @@ def stream(scene: Scene, width: int, height: int) -> Sequence[Line]:
     row = stream_rows(scene).get(scene.place.stream) if scene.place.group else None
     if row is None:
         facts = [("stream", escaped(scene.place.stream)), ("group", "read without one")]
-        return facts_block(facts, width, height, scene.pen)
+        return indented(facts_block(facts, width - 2, height, scene.pen))
     facts_of_stream = [("group", escaped(row.group)), *facts_of(STREAMS, row, scene.pen)]
-    return facts_in_two(facts_of_stream, width, height, scene.pen)
+    return indented(facts_in_two(facts_of_stream, width - 2, height, scene.pen))
 
 
 def topic(scene: Scene, width: int, height: int) -> Sequence[Line]:
@@ -175,4 +172,4 @@ def topic(scene: Scene, width: int, height: int) -> Sequence[Line]:
     row = scene.picture.topics.get(scene.place.name)
     if row is None:
         return filled([line(Span("this topic is not there", "bad"))], width, height, scene.pen)
-    return facts_in_two(facts_of(TOPICS, row, scene.pen), width, height, scene.pen)
+    return indented(facts_in_two(facts_of(TOPICS, row, scene.pen), width - 2, height, scene.pen))

@@ -140,6 +140,17 @@ def _pause(spot: Spot, _typed: str) -> "Change":
     return ResumeGroup(spot.group) if spot.paused else PauseGroup(spot.group)
 
 
+def _schedule_of(spot: Spot) -> str:
+    return str(spot.row.name) if _is(spot.row, "Schedule") else ""
+
+
+def _pause_schedule(spot: Spot, _typed: str) -> "Change":
+    from dss_client.changes import PauseSchedule, ResumeSchedule
+
+    name = _schedule_of(spot)
+    return ResumeSchedule(name) if spot.row.paused else PauseSchedule(name)
+
+
 def _rebalance(spot: Spot, _typed: str) -> "Change":
     from dss_client.changes import Rebalance
 
@@ -201,6 +212,10 @@ ACTION_TABLE = (
     Action(
         "P", lambda spot: f"{'Resume' if spot.paused else 'Pause'} {spot.group}",
         "pause or resume the group", _has_group, _pause,
+    ),
+    Action(
+        "P", lambda spot: f"{'Resume' if spot.row.paused else 'Pause'} {_schedule_of(spot)}",
+        "pause or resume the schedule", lambda spot: bool(_schedule_of(spot)), _pause_schedule,
     ),
     Action(
         "R", lambda spot: f"Rebalance {spot.group}", "spread the streams evenly over the members",

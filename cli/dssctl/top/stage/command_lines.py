@@ -120,6 +120,10 @@ def _of_rest(change: "Change") -> _Words | None:
             return ("topics", "rm"), ("--force",) if force else (), (topic,)
         case changes.CloseSession(client_id):
             return ("sessions", "close"), (), (client_id,)
+        case changes.PauseSchedule(schedule):
+            return ("schedules", "pause"), (), (schedule,)
+        case changes.ResumeSchedule(schedule):
+            return ("schedules", "resume"), (), (schedule,)
         case _:
             return None
 

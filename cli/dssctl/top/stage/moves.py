@@ -71,7 +71,9 @@ def _opened(view: View) -> View:
     if spot is None or spot.row is None:
         return view
     place = view.tab.listing.opens(spot.place, spot.key, spot.row)
-    return view if place is None else gone_to(view, place)
+    if place is not None:
+        return gone_to(view, place)
+    return view if view.tab.listing.facts is None else _described(view)
 
 
 def _back(view: View) -> View:

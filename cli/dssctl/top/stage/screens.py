@@ -13,6 +13,7 @@ from dssctl.top.lists.details import EVENT, FACTS, OPERATION, RECORD, RECORDS, S
 from dssctl.top.lists.groups import GROUPS, LEADERS
 from dssctl.top.lists.history import EVENTS, OPERATIONS
 from dssctl.top.lists.listing import Listing
+from dssctl.top.lists.schedules import SCHEDULES
 from dssctl.top.lists.streams import MEMBERS, OUT, STREAMS
 from dssctl.top.model.answers import Question
 from dssctl.top.model.places import Place
@@ -101,7 +102,8 @@ _TABLE = (
         "session", "Session", (Tab(SESSION, plain("sessions ls")),), ("client",),
         beside=False, argument="name",
     ),
-    Screen("leaders", "Leaders", (Tab(LEADERS, plain("groups ls -o wide")),), ("l",)),
+    Screen("schedules", "Schedules", (Tab(SCHEDULES, plain("schedules ls")),), ("cron",)),
+    Screen("leaders", "Leaders", (Tab(LEADERS, plain("leaders ls")),), ("l",)),
     Screen("operations", "Operations", (Tab(OPERATIONS, operations_line),), ("ops", "o")),
     Screen(
         "operation", "Operation",

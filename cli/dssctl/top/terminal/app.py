@@ -9,6 +9,7 @@ import asyncio
 import uuid
 from collections.abc import Callable
 from dataclasses import replace
+from time import perf_counter
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import events
@@ -21,7 +22,7 @@ from dss_core.errors import DssError, ExitCode
 from dssctl.top.feed.recording import Recorder
 from dssctl.top.feed.replay import Replayed
 from dssctl.top.feed.source import Source
-from dssctl.top.limits import FRAME_S, LOOK_S, NOTICE_S
+from dssctl.top.limits import FRAME_REST, FRAME_S, LOOK_S, NOTICE_S
 from dssctl.top.model.answers import Answer
 from dssctl.top.model.picture import Picture, Told, step
 from dssctl.top.model.places import Place
@@ -110,6 +111,7 @@ class Dashboard(App[None]):
         self._source = source
         self._recorder = recorder
         self._dirty = False
+        self._next_frame_s = 0.0
         self._sheet: Sheet | None = None
         self._prompting = ""
         self._before_prompt = EVERYTHING
@@ -159,10 +161,12 @@ class Dashboard(App[None]):
             badge = self.view.badge._replace(replayed=source.where)
             self._dirty |= badge != self.view.badge
             self.view = replace(self.view, badge=badge)
-        if self._dirty:
+        began_s = perf_counter()
+        if self._dirty and began_s >= self._next_frame_s:
             self._dirty = False
             self.view = looked(self.view)
             self._paint()
+            self._next_frame_s = began_s + (perf_counter() - began_s) * (1 + FRAME_REST)
 
     def _paint(self) -> None:
         self._sheet = sheet(self.view)
@@ -422,6 +426,8 @@ class Dashboard(App[None]):
             await self._ask(Question(title, (line(said(f"nothing to do: {plan.summary}")),)))
             return
         must_be = action.severe(spot) if action.severe else ""
+        if self.view.badge.protected:
+            must_be = must_be or plan.subject
         given = await self._ask(self._question(title, plan, change, must_be))
         if given is None:
             return
@@ -436,7 +442,8 @@ class Dashboard(App[None]):
     ) -> Question:
         columns, lines = self.view.size
         width, height = min(106, columns * 9 // 10 - 4), max(4, lines - 12)
-        fields = [Asked("reason", "Reason, kept with the operation")]
+        needed = self.view.badge.protected
+        fields = [Asked("reason", "Reason, kept with the operation", needed=needed)]
         if must_be:
             fields.append(Asked("typed", f"Type {must_be} to agree", must_be=must_be))
         return Question(

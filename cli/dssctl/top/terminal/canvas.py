@@ -31,13 +31,14 @@ class Canvas(Widget, can_focus=True):
     Canvas > .canvas--good { color: $text-success; }
     Canvas > .canvas--warn { color: $text-warning; }
     Canvas > .canvas--bad { color: $text-error; text-style: bold; }
-    Canvas > .canvas--accent { color: $text-accent; }
+    Canvas > .canvas--accent { color: $text-primary; }
     Canvas > .canvas--key { color: $text-primary; text-style: bold; }
     Canvas > .canvas--chosen { background: $primary 40%; text-style: bold; }
     """
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
+        self._styles: dict[str, Style] = {}
         self._lines: tuple[Line, ...] = ()
         self._chosen: tuple[int, int, int] | None = None
         """The line of the chosen row, and between which columns it is."""
@@ -59,25 +60,35 @@ class Canvas(Widget, can_focus=True):
 
     def render_line(self, y: int) -> Strip:
         """One line, as Textual wants it."""
-        base = self.rich_style
+        style = self._styles.get
         spans = self._lines[y] if y < len(self._lines) else EMPTY
-        segments = [Segment(span.text, base + self._style(span.look)) for span in spans]
+        segments = [Segment(text, style(look) or self._style(look)) for text, look in spans]
+        base = self._style("")
         strip = Strip(segments).adjust_cell_length(self.size.width, base)
         if self._chosen is None or self._chosen[0] != y:
             return strip
         _, start, end = self._chosen
         before, row, after = strip.divide((start, end, self.size.width))
         # Put over it, so that the row is seen whatever its cells look like.
-        mark = self.get_component_rich_style("canvas--chosen", partial=False)
+        mark = self.get_component_rich_style("canvas--chosen")
         over = Style(bgcolor=mark.bgcolor, bold=True)
         marked = Strip([Segment(text, (style or base) + over) for text, style, _ in row])
         return Strip.join((before, marked, after))
 
+    def notify_style_update(self) -> None:
+        """The theme is another one."""
+        self._styles.clear()
+        super().notify_style_update()
+
     def _style(self, look: str) -> Style:
-        if not look:
-            return Style.null()
-        found = self.get_component_rich_style(f"canvas--{look}", partial=False)
-        return Style(color=found.color, bold=found.bold)
+        """How a look is drawn, in the theme of now."""
+        if look not in self._styles:
+            style = self.rich_style
+            if look:
+                found = self.get_component_rich_style(f"canvas--{look}")
+                style += Style(color=found.color, bold=found.bold)
+            self._styles[look] = style
+        return self._styles[look]
 
 
 def changed(before: Line, now: Line) -> tuple[int, int]:

@@ -27,6 +27,12 @@ class Asked:
     value: str = ""
     must_be: str = ""
     """Nothing else agrees; anything does where it is empty."""
+    needed: bool = False
+    """Whether something must be typed."""
+
+    def agrees(self, typed: str) -> bool:
+        """Whether what was typed will do."""
+        return typed == self.must_be if self.must_be else bool(typed) or not self.needed
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +141,7 @@ class Dialog(ModalScreen[dict[str, str] | None]):
 
     def _allow(self) -> None:
         typed = self.typed()
-        right = all(each.must_be in ("", typed[each.name]) for each in self._question.fields)
+        right = all(each.agrees(typed[each.name]) for each in self._question.fields)
         for button in self.query("#agree").results(Button):
             button.disabled = not right
 

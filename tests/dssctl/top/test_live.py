@@ -1,0 +1,135 @@
+"""A real daemon as the source of a dashboard."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Protocol
+
+import pytest
+
+import dss_client
+from dss_client.changes import PauseGroup
+from dss_core.errors import GroupNotFound
+from dssctl.settings import Settings
+from dssctl.top.feed.live import Live, rest_s
+from dssctl.top.model.answers import Answer, Question
+from dssctl.top.model.picture import Picture, Told, step
+from dssctl.top.model.places import Place
+from support.dashboard_items import group, update
+
+SOON_S = 20.0
+GROUP = "billing@orders/#"
+
+
+class Daemon(Protocol):
+    endpoint: str
+
+
+@dataclass
+class Watched:
+    """A source, and the picture of what it told."""
+
+    live: Live
+    picture: Picture
+
+    def __post_init__(self) -> None:
+        self._told = asyncio.Event()
+
+    def tell(self, told: Told) -> None:
+        self.picture = step(self.picture, told)
+        self._told.set()
+
+    async def until(self, holds: Callable[[Picture], bool]) -> Picture:
+        async with asyncio.timeout(SOON_S):
+            while not holds(self.picture):
+                self._told.clear()
+                await self._told.wait()
+        return self.picture
+
+    async def asked(self, question: Question, **place: str | int) -> Answer:
+        about = Place("group", **place)  # type: ignore[arg-type]
+        return await self.live.answer(about, question, self.picture)
+
+
+@asynccontextmanager
+async def watched(endpoint: str) -> AsyncIterator[Watched]:
+    found = Watched(Live(Settings(endpoint=endpoint), private=False), Picture())
+    running = asyncio.create_task(found.live.run(found.tell), name="feed")
+    try:
+        yield found
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+
+async def filled(endpoint: str) -> None:
+    async with dss_client.connect(endpoint=endpoint) as client:
+        await client.topics.create("orders", partitions=1, if_not_exists=True)
+        await client.groups.create("$share/billing/orders/#", start="earliest", if_not_exists=True)
+        async with client.producer("orders") as producer:
+            for number in range(3):
+                await producer.send(b"%d" % number, key=b"ada")
+
+
+async def test_a_daemon_is_pictured_asked_and_changed(daemon: Daemon) -> None:
+    await filled(daemon.endpoint)
+    async with watched(daemon.endpoint) as seen:
+        lagging = await seen.until(
+            lambda picture: picture.complete and picture.items.groups[GROUP].lag == 3
+        )
+        assert lagging.items.lags[GROUP]["orders/0/0"].lag == 3
+        known = await seen.until(lambda picture: bool(picture.status and picture.topics))
+        assert known.status is not None
+        assert known.status.state == "serving"
+        assert "orders" in known.topics
+        assert any(each.code == "call.done" for each in known.events)
+
+        out = await seen.asked("out", group=GROUP)
+        assert [(each.stream, each.waiting) for each in out.sums] == [("orders/0/0", 3)]
+        assert [each.offset for each in out.standings] == [0]
+        page = await seen.asked("stream", group=GROUP, stream="orders/0/0")
+        assert [each.payload for each in page.records] == [b"0", b"1", b"2"]
+        assert page.standings[0].reason.code == "no-members"
+        one = await seen.asked("record", group=GROUP, stream="orders/0/0", offset=1)
+        assert [each.payload for each in one.records] == [b"1"]
+        topic = await seen.asked("topic", name="orders")
+        assert topic.topic is not None
+        assert topic.topic.storage_topics[0].streams[0].end == 3
+        gone = await seen.asked("topic", name="nothing")
+        assert "nothing" in gone.failure
+
+        plan = await seen.live.plan(PauseGroup(GROUP))
+        operation = await seen.live.apply(plan, reason="a test", operation_id="once")
+        paused = await seen.until(lambda picture: picture.items.groups[GROUP].paused)
+        assert paused.items.operations[str(operation.number)].reason == "a test"
+        with pytest.raises(GroupNotFound):
+            await seen.live.plan(PauseGroup("nobody"))
+
+
+async def test_a_page_of_records_that_retention_took_begins_with_what_is_kept(
+    daemon: Daemon,
+) -> None:
+    await filled(daemon.endpoint)
+    async with watched(daemon.endpoint) as seen:
+        await seen.until(lambda picture: picture.complete)
+        beyond = await seen.asked("stream", stream="orders/0/0", offset=1_000_000)
+        assert beyond.records[0].offset == 0
+
+
+async def test_a_daemon_that_is_not_there_is_told_as_away_and_asked_again() -> None:
+    async with watched("unix:/nowhere/s") as seen:
+        lost = await seen.until(lambda picture: picture.away is not None)
+        assert lost.away is not None
+        assert "/nowhere/s" in lost.away.reason
+        ticks = lost.ticks
+        later = await seen.until(lambda picture: picture.ticks > ticks)
+        assert later.away is not None
+        assert later.away.since_ms == lost.away.since_ms
+
+
+def test_a_feed_rests_the_longer_the_more_was_told_and_not_while_all_comes_anew() -> None:
+    few, many = update(group("a")).update, update(*(group(str(n)) for n in range(1_000))).update
+    assert 0 < rest_s(few) < rest_s(many)
+    assert rest_s(update(group("a"), anew=True).update) == 0
+    assert rest_s(update(group("a"), complete=False).update) == 0
