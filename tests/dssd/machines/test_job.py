@@ -184,15 +184,14 @@ def test_of_drivers_that_race_each_chunk_is_published_once_and_in_turn(seed: int
     waiting: list[Effect] = []
     while len(published) < 4:
         now_ms += chance.choice((100, 4_000, 16_000))
-        given: Input = chance.choice(
-            [
-                Acquire(bytes([chance.randrange(1, 4)]), now_ms),
-                Commit(chance.randrange(4), chance.randrange(stored_epoch + 1)),
-                Commit(state.published, stored_epoch),
-                Tick(now_ms),
-                EpochNotStored(),
-            ]
-        )
+        choices: list[Input] = [
+            Acquire(bytes([chance.randrange(1, 4)]), now_ms),
+            Commit(chance.randrange(4), chance.randrange(stored_epoch + 1)),
+            Commit(state.published, stored_epoch),
+            Tick(now_ms),
+            EpochNotStored(),
+        ]
+        given = chance.choice(choices)
         if waiting and chance.random() < 0.6:
             match waiting.pop(chance.randrange(len(waiting))):
                 case TakeEpoch(epoch):
