@@ -70,6 +70,7 @@ docs: $(READY) ## write completions, manual pages and the synchronous client's t
 	$(BIN)/python scripts/gen_completions.py
 	$(BIN)/python scripts/gen_manuals.py
 	$(BIN)/python scripts/gen_schemas.py
+	$(BIN)/python scripts/gen_golden.py
 	$(BIN)/python scripts/gen_sync.py
 
 bench: $(READY) ## measure against the targets, with baselines, into bench/results.json

@@ -37,13 +37,15 @@ def generate(folder: Path) -> None:
 def _administered() -> Iterator[tuple[str, ast.Module, ast.ClassDef]]:
     """Classes that a client has as attributes, by their annotations: module, its tree, class."""
     annotated = [
-        node.annotation.id
+        node.annotation.value
         for node in _class_named(_tree("_client"), "Client").body
-        if isinstance(node, ast.AnnAssign) and isinstance(node.annotation, ast.Name)
+        if isinstance(node, ast.AnnAssign)
+        and isinstance(node.annotation, ast.Constant)
+        and isinstance(node.annotation.value, str)
     ]
     homes = {
         alias.name: node.module
-        for node in _tree("_client").body
+        for node in ast.walk(_tree("_client"))
         if isinstance(node, ast.ImportFrom) and node.module is not None
         for alias in node.names
     }

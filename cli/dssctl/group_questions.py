@@ -8,13 +8,15 @@ from dss_core.errors import ExitCode
 from dss_core.times import parse_span_ms, text_of_span
 from dssctl.arguments import GroupName
 from dssctl.connection import ask
+from dssctl.listing import list_items
 from dssctl.output import Column, Instant, Item, Kind, note, show_list
 from dssctl.progress import scanning
+from dssctl.selection import Wanted
 from dssctl.settings import Format, Settings
 from dssctl.tree import settings_of
 
 if TYPE_CHECKING:
-    from dss_client import Reason, RecordStanding, StreamSums, Stuck
+    from dss_client import Client, Reason, RecordStanding, StreamSums, Stuck
 
 _WARNING = {"no-members": "yellow", "paused": "yellow", "free": "yellow", "capped": "bold red"}
 REASON_STYLES = {"unreadable": "bold red", "damage-ahead": "bold red", **_WARNING}
@@ -77,11 +79,16 @@ def stuck(
     ] = None,
 ) -> None:
     """List groups and streams that do not move though they have records, and why."""
-    settings = settings_of(context)
     after_s = None if after is None else parse_span_ms(after) / 1_000
-    found = ask(settings, lambda client: client.groups.stuck(group, after=after_s))
-    show_list(settings, STUCK_KIND, [stuck_item(each) for each in found])
-    _note_commands(settings, [each.reason.command for each in found])
+    commands: list[str] = []
+
+    async def found(client: "Client", _wanted: Wanted) -> list[Item]:
+        each_stuck = await client.groups.stuck(group, after=after_s)
+        commands[:] = [each.reason.command for each in each_stuck]
+        return [stuck_item(each) for each in each_stuck]
+
+    list_items(context, found)
+    _note_commands(settings_of(context), commands)
 
 
 def why(

@@ -121,8 +121,8 @@ DAEMON_LOOK_TIMEOUT_S = 2.0
 """For one of them: a daemon that starts takes calls before it answers them."""
 RUNS_DESCRIBED = 10
 """Runs that the description of a schedule shows; `schedules runs` has all that are kept."""
-MOMENT_COLUMNS = 24
-"""Reserved for a moment of milliseconds, 2026-11-20T08:00:00.123Z."""
+MOMENT_COLUMNS = 27
+"""Reserved for a moment with a fraction of a second, 2026-11-20T08:00:00.123000Z."""
 
 WATCH_SCREEN_MARGIN = 2
 """Lines of a terminal that a watched list leaves: its heading, and where the cursor is."""

@@ -64,6 +64,22 @@ def test_ctrl_c_at_a_question_ends_quietly_with_130(daemon: Daemon) -> None:
     assert daemon.dssctl("topics", "describe", "left").returncode == 0
 
 
+@pytest.mark.parametrize(("typed", "code"), [("guarded", 0), ("yes", 8)])
+def test_a_protected_context_wants_the_name_typed(
+    typed: str, code: int, daemon: Daemon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    daemon.dssctl("topics", "create", "guarded", "--if-not-exists")
+    config = tmp_path / "config.toml"
+    config.write_text(f'[contexts.prod]\nendpoint = "{daemon.endpoint}"\nprotected = true\n')
+    monkeypatch.setenv("DSSCTL_CONFIG", str(config))
+    child = AtTerminal("-c", "prod", "topics", "rm", "guarded", "--reason", "T-1", "-y")
+    child.expect_exact("this cannot be undone")
+    child.expect_exact("Type guarded to go ahead: ")
+    child.sendline(typed)
+    assert exit_code(child) == code
+    assert daemon.dssctl("topics", "describe", "guarded").returncode == (5 if code == 0 else 0)
+
+
 @pytest.mark.parametrize("option", [("--no-input",), ("-o", "json")])
 def test_a_terminal_is_not_asked_either_when_told_so(option: tuple[str, ...]) -> None:
     child = AtTerminal("--endpoint", "unix:/nowhere/s", "groups", "rm", "g", *option)

@@ -15,6 +15,7 @@ REPO = Path(__file__).resolve().parents[2]
         ("gen_completions.py", "cli/dssctl/completions", True),
         ("gen_manuals.py", "cli/dssctl/man", True),
         ("gen_schemas.py", "cli/dssctl/schemas", True),
+        ("gen_golden.py", "tests/dssctl/golden", True),
         ("gen_sync.py", "client/dss_client/sync", False),
     ],
 )

@@ -9,7 +9,7 @@ import typer
 from dss_core.errors import IllegalConfig, WrongUsage
 from dssctl.config import KEYS, Configuration, Context, resolved
 from dssctl.config.document import config_path, read_configuration
-from dssctl.config.keys import truth
+from dssctl.config.keys import did_you_mean, truth
 from dssctl.config.resolving import context_in_use
 from dssctl.output import Column, Item, Kind, note, show_list
 from dssctl.settings import Settings
@@ -81,6 +81,8 @@ def set_value(
     from dssctl.config.editing import table_of
 
     *tables, name = _parts(context, key)
+    if tables[:1] == ["defaults"]:
+        _require_command(context, tables[1])
 
     def change(document: "Document") -> None:
         table_of(document, *tables)[name] = _typed(name, value)
@@ -116,6 +118,16 @@ def _edit(change: "Callable[[Document], None]") -> None:
     except IllegalConfig as refused:
         reason = f"{refused.fields['reason']}."
         raise WrongUsage(reason=reason, command="dssctl config") from refused
+
+
+def _require_command(context: typer.Context, name: str) -> None:
+    """A default of a command that is not there would be of no use, and nobody would notice."""
+    from dssctl.command_tree import command_tree  # it imports every command
+
+    known = [" ".join(each.words) for each in command_tree().commands()]
+    if name not in known:
+        near = did_you_mean(name, known)
+        raise typer.BadParameter(f"there is no command '{name}'.{near}", ctx=context)
 
 
 def _parts(context: typer.Context, key: str) -> list[str]:

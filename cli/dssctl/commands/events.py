@@ -66,6 +66,7 @@ def events(
         int | None,
         typer.Option(
             "-n",
+            "--limit",
             "--number",
             min=0,
             help="Of those that are kept, only the last so many. All where absent; with -f and "

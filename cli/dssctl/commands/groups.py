@@ -198,7 +198,7 @@ def describe(context: typer.Context, group: GroupName) -> None:
 
 
 app.command(cls=showing(STANDING_KIND))(why)
-app.command(cls=showing(STUCK_KIND))(stuck)
+app.command(cls=listing(STUCK_KIND))(stuck)
 app.command(cls=showing(VERIFIED_KIND))(verify)
 
 

@@ -8,6 +8,7 @@ import typer
 from dssctl.commands.events import event_item
 from dssctl.commands.groups import group_item
 from dssctl.commands.sessions import session_item
+from dssctl.limits import MOMENT_COLUMNS
 from dssctl.operation_items import operation_item
 from dssctl.output import Column, Instant, Item, Kind
 from dssctl.schedule_items import schedule_item
@@ -55,7 +56,7 @@ def _identity(item: Item) -> str:
 CHANGE_KIND = Kind(
     "Change",
     (
-        Column("at", "AT", width=24),
+        Column("at", "AT", width=MOMENT_COLUMNS),
         Column("topic", "TOPIC", width=10),
         Column("change", "CHANGE", width=6, styles={"gone": "yellow", ANEW: "bold yellow"}),
         Column("group", "GROUP", width=20),

@@ -19,6 +19,7 @@ from dss_client.sync.administration import (
     Events,
     Grants,
     Groups,
+    Jobs,
     Operations,
     Schedules,
     Sessions,
@@ -74,6 +75,7 @@ class Client:
     operations: Operations
     sessions: Sessions
     schedules: Schedules
+    jobs: Jobs
 
     def __init__(self, client: _client.Client) -> None:
         self.endpoint = client.endpoint
@@ -91,6 +93,7 @@ class Client:
         self.operations = Operations(self._portal, client.operations)
         self.sessions = Sessions(self._portal, client.sessions)
         self.schedules = Schedules(self._portal, client.schedules)
+        self.jobs = Jobs(self._portal, client.jobs)
 
     async def _open(self) -> None:
         opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()

@@ -102,6 +102,7 @@ def test_a_prompt_is_coloured_for_the_shell_and_marks_what_is_guarded(run: Run) 
         (("config", "set", "outptu", "json"), 2),
         (("config", "set", "output", "xml"), 2),
         (("config", "set", "contexts.prod", "x"), 2),
+        (("config", "set", "defaults.gruops ls.sort", "lag"), 2),
         (("config", "set", "contexts.prod.color", "red"), 2),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else str(value),
