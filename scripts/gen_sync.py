@@ -36,14 +36,16 @@ def generate(folder: Path) -> None:
 
 def _administered() -> Iterator[tuple[str, ast.Module, ast.ClassDef]]:
     """Classes that a client has as attributes, by their annotations: module, its tree, class."""
+    # The annotations are texts, and the imports for the type checker alone: parts load when used.
     annotated = [
-        node.annotation.id
+        ast.literal_eval(node.annotation)
         for node in _class_named(_tree("_client"), "Client").body
-        if isinstance(node, ast.AnnAssign) and isinstance(node.annotation, ast.Name)
+        if isinstance(node, ast.AnnAssign)
     ]
+    assert annotated, "a client has parts"
     homes = {
         alias.name: node.module
-        for node in _tree("_client").body
+        for node in ast.walk(_tree("_client"))
         if isinstance(node, ast.ImportFrom) and node.module is not None
         for alias in node.names
     }

@@ -3,7 +3,595 @@
 Invariant: each method is that of the class of the same name in `dss_client`, awaited in the loop.
 """
 
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
+from dss_client._start_point import Start
+from dss_client.answers import (
+    StreamSums,
+    Stuck,
+    WhyAnswer,
+)
+from dss_client.changes import Change, Target
+from dss_client.daemon import Daemon as AsyncDaemon
+from dss_client.daemon import DaemonStatus
+from dss_client.events import Event, EventPage
+from dss_client.events import Events as AsyncEvents
+from dss_client.groups import Grant, Group, GroupDescription
+from dss_client.groups import Grants as AsyncGrants
+from dss_client.groups import Groups as AsyncGroups
+from dss_client.job_values import Job, JobChunk
+from dss_client.jobs import Jobs as AsyncJobs
+from dss_client.offsets import GroupOffsets
+from dss_client.operation_values import Operation, OperationPlan
+from dss_client.operations import Operations as AsyncOperations
+from dss_client.schedules import DueTime, Schedule, ScheduleDescription, ScheduleRun, Task
+from dss_client.schedules import Schedules as AsyncSchedules
+from dss_client.sessions import Sessions as AsyncSessions
+from dss_client.sessions import SessionSummary
+from dss_client.topics import Topic, TopicSummary
+from dss_client.topics import Topics as AsyncTopics
+
 if TYPE_CHECKING:
-    pass
+    from dss_client.sync._portal import Portal
+
+
+class Topics:
+    """Administration of topics; reached as ``client.topics``."""
+
+    def __init__(self, portal: "Portal", twin: AsyncTopics) -> None:
+        self._portal = portal
+        self._twin = twin
+
+    def create(
+        self,
+        name: str,
+        *,
+        partitions: int,
+        factor: int | None = None,
+        router: str = "block",
+        patterns: Sequence[str] = (),
+        durability: str = "sync",
+        retention_ms: int | None = None,
+        retention_bytes: int | None = None,
+        if_not_exists: bool = False,
+    ) -> Topic:
+        """Create a topic, or describe it where it exists already and that is allowed.
+
+        Raises:
+            TopicExists: and ``if_not_exists`` was not given.
+            TopicsOverlap: another topic owns some of the subjects.
+            IllegalName, IllegalFilter, IllegalArgument: a value breaks its rule.
+        """
+        return self._portal.run(
+            self._twin.create(
+                name,
+                partitions=partitions,
+                factor=factor,
+                router=router,
+                patterns=patterns,
+                durability=durability,
+                retention_ms=retention_ms,
+                retention_bytes=retention_bytes,
+                if_not_exists=if_not_exists,
+            )
+        )
+
+    def list(self) -> tuple[TopicSummary, ...]:
+        """Every topic, by name."""
+        return self._portal.run(self._twin.list())
+
+    def describe(self, name: str) -> Topic:
+        """One topic with the bounds of its streams.
+
+        Raises:
+            TopicNotFound: there is none of this name.
+        """
+        return self._portal.run(self._twin.describe(name))
+
+    def remove(self, name: str, *, force: bool = False, if_exists: bool = False) -> bool:
+        """Remove a topic with all that it keeps; tells whether there was one.
+
+        Raises:
+            TopicNotFound: there is none, and ``if_exists`` was not given.
+            TopicInUse: groups read it, and ``force`` was not given.
+        """
+        return self._portal.run(self._twin.remove(name, force=force, if_exists=if_exists))
+
+
+class Groups:
+    """Administration of groups; reached as ``client.groups``."""
+
+    def __init__(self, portal: "Portal", twin: AsyncGroups) -> None:
+        self._portal = portal
+        self._twin = twin
+
+    def create(
+        self,
+        filter: str,
+        *,
+        start: Start = None,
+        ack_wait: float | None = None,
+        if_not_exists: bool = False,
+        protocol: str | None = None,
+        on_damage: str | None = None,
+    ) -> Group:
+        """Declare the group of ``$share/G/F`` or ``$queue/G/F``; ``ack_wait`` is in seconds.
+
+        ``protocol`` is ``borrow``, as where none is given, or ``lease``. ``on_damage`` is ``pass``,
+        as where none is given: records that are confirmed damaged are told and passed over; or
+        ``stall``: the stream stalls before them.
+
+        Raises:
+            GroupExists: and ``if_not_exists`` was not given, or its kind, its protocol or what it
+                does at damage is another.
+            StartConflict: it exists with another start.
+            IllegalArgument: there is no such protocol, or nothing else to do at damage.
+            IllegalFilter, QueueWithoutGroup, IllegalTime: a value breaks its rule.
+        """
+        return self._portal.run(
+            self._twin.create(
+                filter,
+                start=start,
+                ack_wait=ack_wait,
+                if_not_exists=if_not_exists,
+                protocol=protocol,
+                on_damage=on_damage,
+            )
+        )
+
+    def list(self, *, all: bool = False, filter: str = "", sort: str = "") -> tuple[Group, ...]:
+        """The groups, asked for page by page.
+
+        Args:
+            all: private subscriptions too.
+            filter: conditions joined by commas, ``lag>1000,state=stalled``.
+            sort: a field, the greatest first, or texts from a to z; ``-`` before it turns it
+                round. By name where none is given.
+
+        Raises:
+            FilterUnreadable: the filter or the order breaks the grammar.
+        """
+        return self._portal.run(self._twin.list(all=all, filter=filter, sort=sort))
+
+    def describe(self, group: str) -> GroupDescription:
+        """One group by NAME, NAME@FILTER or ``$share/NAME/FILTER``.
+
+        Raises:
+            GroupNotFound: there is none.
+            GroupAmbiguous: several have the name.
+        """
+        return self._portal.run(self._twin.describe(group))
+
+    def offsets(self, group: str, *, streams: Sequence[str] = ()) -> GroupOffsets:
+        """Where a group stands, for `ImportOffsets` into another group or daemon.
+
+        Args:
+            group: as for `describe`.
+            streams: only these; all that the group reads where empty.
+
+        Raises:
+            GroupNotFound, GroupAmbiguous: there is none, or several have the name.
+            StreamNotRead: the group does not read one of the streams.
+        """
+        return self._portal.run(self._twin.offsets(group, streams=streams))
+
+    def why(
+        self,
+        group: str,
+        *,
+        stream: str = "",
+        offset: int | None = None,
+        key: bytes | None = None,
+        topic: str = "",
+    ) -> WhyAnswer:
+        """Where a record stands for a group, and why it does not come.
+
+        Args:
+            group: as for `describe`.
+            stream: with ``offset``, the record; with ``key``, look only there.
+            offset: of the record; with ``key`` and ``stream``, look from there on.
+            key: of the records: the oldest that are not done, else the newest done one.
+            topic: with ``key``, look only there.
+
+        Raises:
+            GroupNotFound, GroupAmbiguous: there is none, or several have the name.
+            TopicNotFound, StreamNotFound, StreamNotRead: the group does not read the stream.
+            OffsetNotWritten: the stream ends before the offset.
+            KeyNotFound: no record of the key is kept.
+            IllegalArgument: neither a stream and an offset nor a key was named.
+        """
+        return self._portal.run(
+            self._twin.why(group, stream=stream, offset=offset, key=key, topic=topic)
+        )
+
+    def stuck(self, group: str | None = None, *, after: float | None = None) -> tuple[Stuck, ...]:
+        """Which groups and streams do not move though they have records, and why.
+
+        Args:
+            group: as for `describe`; all where none is given.
+            after: a stream is stuck that was done with nothing more for so many seconds; a minute
+                where none is given.
+
+        Raises:
+            GroupNotFound, GroupAmbiguous: there is none, or several have the name.
+        """
+        return self._portal.run(self._twin.stuck(group, after=after))
+
+    def verify(
+        self,
+        group: str,
+        *,
+        streams: Sequence[str] = (),
+        scan: bool = False,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> tuple[StreamSums, ...]:
+        """Whether what a group is done with, by kind, adds up with what was appended.
+
+        Args:
+            group: as for `describe`.
+            streams: only these; all that the group reads where empty.
+            scan: also count anew what the log still has; the daemon paces that.
+            progress: called with how many offsets of how many a scan has looked at.
+
+        Raises:
+            GroupNotFound, GroupAmbiguous: there is none, or several have the name.
+            StreamNotRead: the group does not read one of the streams.
+            LogUnreadable: a scan met what cannot be read.
+            Overloaded: somebody else scans.
+        """
+        return self._portal.run(
+            self._twin.verify(group, streams=streams, scan=scan, progress=progress)
+        )
+
+    def remove(self, group: str, *, if_exists: bool = False) -> bool:
+        """Remove a group and its progress; tells whether there was one.
+
+        Raises:
+            GroupNotFound: there is none, and ``if_exists`` was not given.
+            GroupAmbiguous: several have the name.
+        """
+        return self._portal.run(self._twin.remove(group, if_exists=if_exists))
+
+
+class Grants:
+    """Which member holds which stream; reached as ``client.grants``."""
+
+    def __init__(self, portal: "Portal", twin: AsyncGrants) -> None:
+        self._portal = portal
+        self._twin = twin
+
+    def list(self, group: str | None = None) -> tuple[Grant, ...]:
+        """The grants of one group, or of all.
+
+        Raises:
+            GroupNotFound: there is no such group.
+            GroupAmbiguous: several have the name.
+        """
+        return self._portal.run(self._twin.list(group))
+
+
+class Daemon:
+    """Questions to the daemon itself; reached as ``client.daemon``."""
+
+    def __init__(self, portal: "Portal", twin: AsyncDaemon) -> None:
+        self._portal = portal
+        self._twin = twin
+
+    def status(self) -> DaemonStatus:
+        """How the daemon stands.
+
+        Raises:
+            Unreachable: no daemon answers.
+        """
+        return self._portal.run(self._twin.status())
+
+
+class Events:
+    """Reads events; reached as ``client.events``."""
+
+    def __init__(self, portal: "Portal", twin: AsyncEvents) -> None:
+        self._portal = portal
+        self._twin = twin
+
+    def list(
+        self,
+        *,
+        after: int = 0,
+        since: str | datetime | None = None,
+        severity: str = "info",
+        subject: str = "",
+        codes: Sequence[str] = (),
+        principal: str = "",
+        latest: int | None = None,
+    ) -> EventPage:
+        """The events that are kept.
+
+        Args:
+            after: only those with a higher number.
+            since: only those that were told at this time or later; a time of the shared grammar.
+            severity: only those that are as bad as this, or worse.
+            subject: only those whose subject begins with this.
+            codes: only those with one of these codes.
+            principal: only those that tell what this one did.
+            latest: only so many, the last ones.
+
+        Raises:
+            IllegalTime, IllegalArgument: an argument breaks its rule.
+            DssError: the daemon does not answer.
+        """
+        return self._portal.run(
+            self._twin.list(
+                after=after,
+                since=since,
+                severity=severity,
+                subject=subject,
+                codes=codes,
+                principal=principal,
+                latest=latest,
+            )
+        )
+
+    def watch(
+        self,
+        *,
+        after: int | None = None,
+        since: str | datetime | None = None,
+        severity: str = "info",
+        subject: str = "",
+    ) -> Iterator[Event]:
+        """Events as they come; an event that repeats comes once.
+
+        Args:
+            after: begin behind this number, with what is kept; else with what comes from now on.
+            since, severity, subject: as for `list`.
+
+        Raises:
+            IllegalTime, IllegalArgument: an argument breaks its rule.
+            DssError: the daemon refuses, or was never there. A connection that is lost later is
+                made again.
+        """
+        return self._portal.iterate(
+            self._twin.watch(after=after, since=since, severity=severity, subject=subject)
+        )
+
+
+class Jobs:
+    """Reached as ``client.jobs``."""
+
+    def __init__(self, portal: "Portal", twin: AsyncJobs) -> None:
+        self._portal = portal
+        self._twin = twin
+
+    def list(self) -> list[Job]:
+        """All jobs, the oldest first.
+
+        Raises:
+            Unreachable: the daemon does not answer.
+        """
+        return self._portal.run(self._twin.list())
+
+    def get(self, job: str) -> Job:
+        """One job, by its name or number.
+
+        Raises:
+            JobNotFound: there is none.
+        """
+        return self._portal.run(self._twin.get(job))
+
+    def chunks(self, job: str, *, after: int | None = None) -> Iterator[JobChunk]:
+        """The manifest of a job, in order; with ``after``, what comes behind that number.
+
+        Raises:
+            JobNotFound: there is none.
+        """
+        return self._portal.iterate(self._twin.chunks(job, after=after))
+
+    def ended(self, job: str) -> Job:
+        """Wait until a job has ended; returns it as done.
+
+        Raises:
+            JobNotFound: there is none.
+            JobNotDone: it failed, or was cancelled.
+        """
+        return self._portal.run(self._twin.ended(job))
+
+
+class Operations:
+    """Plans, applies and follows operations; reached as ``client.operations``."""
+
+    def __init__(self, portal: "Portal", twin: AsyncOperations) -> None:
+        self._portal = portal
+        self._twin = twin
+
+    def plan(self, change: Change) -> OperationPlan:
+        """What applying the change would do now; nothing is changed.
+
+        Raises:
+            DssError: what stands against it, or the daemon does not answer.
+        """
+        return self._portal.run(self._twin.plan(change))
+
+    def apply(
+        self,
+        change: Change | OperationPlan,
+        *,
+        if_revision: int | None = None,
+        reason: str = "",
+        operation_id: str | None = None,
+    ) -> Operation:
+        """Make a change, or exactly what was planned; it is durable when this returns.
+
+        The operation may go on: `ended` waits for it. After a lost connection the call is
+        repeated once, when a daemon is there again.
+
+        Args:
+            change: a change, or the plan of one.
+            if_revision: of the subject; that of the plan where a plan is given.
+            reason: kept with the operation, for whoever asks why.
+            operation_id: the caller's own, at most one change a value; made up where absent.
+
+        Raises:
+            RevisionMoved: something else changed the subject meanwhile; nothing was done.
+            OperationInProgress, OperationIdReused, NotUndoable, OffsetsDoNotFit: and the other
+                conditions of the single changes; nothing was done.
+            OutcomeUnknown: the connection was lost, and so it was when the call was repeated.
+        """
+        return self._portal.run(
+            self._twin.apply(
+                change, if_revision=if_revision, reason=reason, operation_id=operation_id
+            )
+        )
+
+    def rewind(
+        self,
+        group: str,
+        *,
+        to: Target | None = None,
+        by: int | timedelta | None = None,
+        streams: Sequence[str] = (),
+        reason: str = "",
+    ) -> Operation:
+        """Let records come again, from a target, or from so many records or so much time back.
+
+        Raises:
+            DssError: as for `apply`.
+        """
+        return self._portal.run(
+            self._twin.rewind(group, to=to, by=by, streams=streams, reason=reason)
+        )
+
+    def skip(
+        self,
+        group: str,
+        *,
+        to: Target | None = None,
+        by: int | timedelta | None = None,
+        streams: Sequence[str] = (),
+        reason: str = "",
+    ) -> Operation:
+        """Pass over records, up to a target, or so many records or so much time.
+
+        Raises:
+            DssError: as for `apply`.
+        """
+        return self._portal.run(
+            self._twin.skip(group, to=to, by=by, streams=streams, reason=reason)
+        )
+
+    def undo(self, number: int, *, reason: str = "") -> Operation:
+        """Take an operation back; that is an operation of its own.
+
+        Raises:
+            NotUndoable, OperationNotFound: it cannot be, or is not there.
+            DssError: as for `apply`.
+        """
+        return self._portal.run(self._twin.undo(number, reason=reason))
+
+    def get(self, number: int) -> Operation:
+        """One operation, with its streams.
+
+        Raises:
+            OperationNotFound: there is none of this number.
+        """
+        return self._portal.run(self._twin.get(number))
+
+    def list(
+        self, *, subject: str = "", state: str = "", latest: int | None = None
+    ) -> tuple[Operation, ...]:
+        """The operations that are kept, the newest first.
+
+        Args:
+            subject: of this group, NAME or NAME@FILTER, this topic or this client only.
+            state: in this state only.
+            latest: at most so many.
+        """
+        return self._portal.run(self._twin.list(subject=subject, state=state, latest=latest))
+
+    def named(self, operation_id: str) -> Operation | None:
+        """The operation that was applied under this id; None where none is kept."""
+        return self._portal.run(self._twin.named(operation_id))
+
+    def watch(self, number: int) -> Iterator[Operation]:
+        """An operation as it stands and as it goes on, until it has ended.
+
+        Raises:
+            OperationNotFound: there is none of this number.
+            DssError: the daemon refuses, or was never there. A connection that is lost later is
+                made again.
+        """
+        return self._portal.iterate(self._twin.watch(number))
+
+    def ended(self, number: int) -> Operation:
+        """Wait until an operation has ended, however it did.
+
+        Raises:
+            DssError: as for `watch`.
+        """
+        return self._portal.run(self._twin.ended(number))
+
+    def cancel(self, number: int, *, reason: str = "") -> Operation:
+        """Leave out what an operation has not done yet.
+
+        Raises:
+            OperationNotFound, OperationEnded: it is not there, or there is nothing left of it.
+        """
+        return self._portal.run(self._twin.cancel(number, reason=reason))
+
+
+class Sessions:
+    """The sessions of a daemon; reached as ``client.sessions``."""
+
+    def __init__(self, portal: "Portal", twin: AsyncSessions) -> None:
+        self._portal = portal
+        self._twin = twin
+
+    def list(self) -> tuple[SessionSummary, ...]:
+        """Every session, by client id."""
+        return self._portal.run(self._twin.list())
+
+
+class Schedules:
+    """The schedules of a daemon; reached as ``client.schedules``."""
+
+    def __init__(self, portal: "Portal", twin: AsyncSchedules) -> None:
+        self._portal = portal
+        self._twin = twin
+
+    def list(self) -> tuple[Schedule, ...]:
+        """Every schedule, by name."""
+        return self._portal.run(self._twin.list())
+
+    def describe(self, name: str) -> ScheduleDescription:
+        """One schedule, when it is due, and its runs.
+
+        Raises:
+            ScheduleNotFound: there is none of this name.
+        """
+        return self._portal.run(self._twin.describe(name))
+
+    def preview(
+        self, name: str = "", *, cron: str = "", time_zone: str = "", count: int = 5
+    ) -> tuple[DueTime, ...]:
+        """When a schedule is due next, or else a cron expression in a time zone.
+
+        Raises:
+            ScheduleNotFound, IllegalCron, IllegalTimeZone, IllegalArgument: it cannot be said.
+        """
+        return self._portal.run(
+            self._twin.preview(name, cron=cron, time_zone=time_zone, count=count)
+        )
+
+    def trigger(self, name: str, *, reason: str = "") -> ScheduleRun:
+        """Run it now, whether it is paused or not; returns once the run has its operation.
+
+        Raises:
+            ScheduleNotFound: there is none of this name.
+            ScheduleBusy: it has a run that has not ended, and none may run beside it.
+        """
+        return self._portal.run(self._twin.trigger(name, reason=reason))
+
+    def tasks(self) -> tuple[Task, ...]:
+        """What the daemon can do by the clock, by name."""
+        return self._portal.run(self._twin.tasks())
