@@ -36,13 +36,13 @@ def generate(folder: Path) -> None:
 
 def _administered() -> Iterator[tuple[str, ast.Module, ast.ClassDef]]:
     """Classes that a client has as attributes, by their annotations: module, its tree, class."""
+    # The annotations are texts, and the imports for the type checker alone: parts load when used.
     annotated = [
-        node.annotation.value
+        ast.literal_eval(node.annotation)
         for node in _class_named(_tree("_client"), "Client").body
         if isinstance(node, ast.AnnAssign)
-        and isinstance(node.annotation, ast.Constant)
-        and isinstance(node.annotation.value, str)
     ]
+    assert annotated, "a client has parts"
     homes = {
         alias.name: node.module
         for node in ast.walk(_tree("_client"))

@@ -10,6 +10,7 @@ Schema = dict[str, Any]
 _TYPES: dict[Type, Schema] = {
     Type.TEXT: {"type": "string"},
     Type.NUMBER: {"type": "integer"},
+    Type.FRACTION: {"type": "number"},
     Type.RATE: {"type": "number"},
     Type.BYTES: {"type": "integer"},
     Type.SPAN: {"type": "integer"},

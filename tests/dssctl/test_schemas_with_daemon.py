@@ -92,6 +92,13 @@ def documents(done: Completed) -> dict[str, Any]:
         ("ops ls", "OperationList"),
         ("ops show NEWEST", "Operation"),
         ("records peek orders", "StoredRecordList"),
+        ("records peek orders --as json", "StoredRecordList"),
+        ("records find orders --since -1h", "StoredRecordList"),
+        ("records get orders/0/0 0", "StoredRecord"),
+        ("doctor", "FindingList"),
+        ("check lag --warn 1M", "Check"),
+        ("check disk --crit 0% --warn 0%", "Check"),
+        ("bench -n 50 --single 2", "BenchPartList"),
         ("consume orders/# --no-follow", "RecordList"),
         ("audit ls", "CallList"),
         ("events", "EventList"),
@@ -131,6 +138,11 @@ def test_the_whole_of_a_document_is_one_of_those_that_the_schema_lists(busy: Dae
     error = json.loads(refused.stderr)
     assert validator.is_valid(error)
     assert error["hint"].startswith("Did you mean orders?")
+
+
+def test_what_became_of_a_bundle_is_as_its_schema_has_it(busy: Daemon, tmp_path: Path) -> None:
+    done = busy.dssctl("support", "gather", str(tmp_path / "b.tar.gz"), "-o", "json")
+    require("SupportBundle", documents(done)["item"])
 
 
 def test_the_schema_is_one() -> None:

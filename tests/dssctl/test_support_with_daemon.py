@@ -52,6 +52,11 @@ def test_a_bundle_tells_how_all_stands_and_has_no_payload(stocked: Daemon, tmp_p
     for name in ("status.json", "topics.jsonl", "doctor.jsonl", "versions.json", "process.txt"):
         assert files.get(name), files["manifest.json"]
     assert json.loads(files["groups.jsonl"])["name"] == "billing"
+    status = json.loads(files["status.json"])
+    assert 0 < status["open_files"] < status["open_files_max"]
+    assert 0 < status["disk_free_bytes"] < status["disk_size_bytes"]
+    assert 0 < status["producers"] < status["producers_max"]
+    assert status["started_at_ms"] < status["now_us"] // 1_000
     assert files["logs/dssd.log"] == "one\ntwo of invoices\n"
     manifest = json.loads(files["manifest.json"])
     assert {each["name"] for each in manifest["entries"]} == files.keys() - {"manifest.json"}

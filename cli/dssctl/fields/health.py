@@ -1,6 +1,6 @@
 """Fields of what tells whether all is well: the doctor, checks, bundles, benches."""
 
-from dssctl.fields.model import Fields, items, number, rate, size, text, truth
+from dssctl.fields.model import Fields, fraction, items, number, size, text, truth
 
 FINDING: Fields = (
     text("level", "ok, warning or problem."),
@@ -19,10 +19,12 @@ CHECK: Fields = (
 
 MEASURED: Fields = (
     text("label", "Of what: a group for one.", optional=True),
-    number("value", "What was measured: records, members, streams, milliseconds, bytes, a share."),
+    fraction(
+        "value", "What was measured: records, members, streams, milliseconds, bytes, a share."
+    ),
     text("unit", "What ends the name of its metric."),
-    number("warn", "From where on it is a warning.", optional=True),
-    number("crit", "From where on it is critical.", optional=True),
+    fraction("warn", "From where on it is a warning.", optional=True),
+    fraction("crit", "From where on it is critical.", optional=True),
     text("status", "ok, warning or critical."),
     text("note", "Why, where that is known.", optional=True),
 )
@@ -51,11 +53,11 @@ SUPPORT_MISSING: Fields = (
 BENCH_PART: Fields = (
     text("part", "publish, deliver, ack or end-to-end."),
     number("records", "How many."),
-    number("seconds", "How long that took."),
-    rate("records_per_s", "Records a second."),
+    fraction("seconds", "How long that took."),
+    number("records_per_s", "Records a second."),
     number("bytes_per_s", "Bytes of payload a second."),
-    number("p50_ms", "Half took no longer; milliseconds.", optional=True),
-    number("p90_ms", "Nine of ten took no longer; milliseconds.", optional=True),
-    number("p99_ms", "All but a hundredth took no longer; milliseconds.", optional=True),
-    number("max_ms", "The longest; milliseconds.", optional=True),
+    fraction("p50_ms", "Half took no longer; milliseconds.", optional=True),
+    fraction("p90_ms", "Nine of ten took no longer; milliseconds.", optional=True),
+    fraction("p99_ms", "All but a hundredth took no longer; milliseconds.", optional=True),
+    fraction("max_ms", "The longest; milliseconds.", optional=True),
 )

@@ -15,6 +15,7 @@ class Type(StrEnum):
 
     TEXT = "text"
     NUMBER = "number"
+    FRACTION = "number with a fraction"
     RATE = "records a second"
     BYTES = "bytes"
     SPAN = "milliseconds"
@@ -33,6 +34,7 @@ class Type(StrEnum):
 COMPARED_AS = {
     Type.TEXT: FieldType.TEXT,
     Type.NUMBER: FieldType.NUMBER,
+    Type.FRACTION: FieldType.NUMBER,
     Type.RATE: FieldType.NUMBER,
     Type.BYTES: FieldType.NUMBER,
     Type.SPAN: FieldType.SPAN,
@@ -101,6 +103,7 @@ def _of(kind: Type, *, fading: bool = False) -> Describe:
 
 text = _of(Type.TEXT)
 number = _of(Type.NUMBER)
+fraction = _of(Type.FRACTION)
 rate = _of(Type.RATE, fading=True)
 size = _of(Type.BYTES)
 span = _of(Type.SPAN)
