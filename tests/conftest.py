@@ -50,31 +50,11 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 pytest_plugins = ["support.forked_run"]
 
 TESTS = Path(__file__).parent
-SHARING = {
+READ_ONCE = {
     str(TESTS / path)
-    for path in (
-        "dss_client/test_conformance.py",
-        "dss_sim/mutants/test_mutants.py",
-        "dss_sim/test_scale.py",
-        "dss_sim/test_small_limits.py",
-        "dssctl/test_events_with_daemon.py",
-        "dssctl/test_members_with_daemon.py",
-        "dssctl/test_operations_with_daemon.py",
-        "dssctl/test_questions_with_daemon.py",
-        "dssctl/test_schedules_with_daemon.py",
-        "dssctl/test_terminal.py",
-        "dssctl/test_watch_with_daemon.py",
-        "dssctl/test_with_daemon.py",
-        "dssd/check/test_command.py",
-        "scenarios/test_bad_input.py",
-        "scenarios/test_bad_session_input.py",
-        "scenarios/test_crash_images.py",
-        "scenarios/test_hostile_numbers.py",
-        "scenarios/test_hostile_peers.py",
-        "support/test_forked_run.py",
-    )
+    for path in ("dss_sim/mutants/test_mutants.py", "dss_sim/test_small_limits.py")
 }
-"""Files whose tests share what takes long to make."""
+"""Files whose tests share what the first of them has read of all sources."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -87,13 +67,21 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     ranks: dict[pytest.Item, int] = {}
     for item in items:
         ranks[item] = 2
-        if str(item.path) in SHARING:
+        if str(item.path) in READ_ONCE or shares_a_fixture(item):
             item.add_marker("together")
             ranks[item] = 1
         if mark := item.get_closest_marker("slow"):
             item.user_properties.append((REASON, mark.args[0]))
             ranks[item] = 0
     items.sort(key=ranks.__getitem__)
+
+
+def shares_a_fixture(item: pytest.Item) -> bool:
+    """Whether it needs what is made once for its file: a daemon, mostly."""
+    if not isinstance(item, pytest.Function):
+        return False
+    found = item._fixtureinfo.name2fixturedefs.values()
+    return any(definition.scope == "module" for *_, definition in found)
 
 
 def pytest_collection_finish() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from support.dssctl_call import Completed, environment
+from support.started_program import ProgramProcess
 
 
 class Daemon(Protocol):
@@ -41,9 +42,9 @@ def test_all_that_is_published_comes_back_and_nothing_is_left_behind(daemon: Dae
 
 
 def test_an_interrupted_bench_leaves_nothing_behind(daemon: Daemon) -> None:
-    bench = subprocess.Popen(
+    bench = ProgramProcess(
         [
-            *(sys.executable, "-m", "dssctl", "--endpoint", daemon.endpoint, "bench"),
+            *("-m", "dssctl", "--endpoint", daemon.endpoint, "bench"),
             *("-n", "50000000", "--size", "1B", "--frame", "50", "--for", "60s"),
         ],
         stdout=subprocess.PIPE,

@@ -11,6 +11,7 @@ import pytest
 
 from support.daemon_process import STOP_S_MAX
 from support.dssctl_call import Completed, environment
+from support.started_program import ProgramProcess
 
 
 class Daemon(Protocol):
@@ -86,8 +87,8 @@ def test_moments_are_ages_times_or_seconds(daemon: Daemon) -> None:
 
 def test_members_are_listed_and_described_with_their_streams(daemon: Daemon) -> None:
     command = ("consume", "beta/#", "--group", "of-beta", "--client-id", "anna")
-    member = subprocess.Popen(
-        [sys.executable, "-m", "dssctl", "--endpoint", daemon.endpoint, *command],
+    member = ProgramProcess(
+        ["-m", "dssctl", "--endpoint", daemon.endpoint, *command],
         stdout=subprocess.PIPE,
         env=environment(),
     )
@@ -107,8 +108,8 @@ def test_members_are_listed_and_described_with_their_streams(daemon: Daemon) -> 
 
 def test_a_watched_list_prints_what_came_and_went(daemon: Daemon) -> None:
     command = ("topics", "ls", "--watch=0.2s", "--filter", "name=w*", "-o", "jsonl")
-    process = subprocess.Popen(
-        [sys.executable, "-m", "dssctl", "--endpoint", daemon.endpoint, *command],
+    process = ProgramProcess(
+        ["-m", "dssctl", "--endpoint", daemon.endpoint, *command],
         stdout=subprocess.PIPE,
         env=environment(),
     )

@@ -13,6 +13,7 @@ from typing import Protocol
 import pytest
 
 from support.dssctl_call import Completed, environment
+from support.started_program import ProgramProcess
 
 REPO = Path(__file__).resolve().parents[2]
 EXAMPLES = [
@@ -46,8 +47,8 @@ def prepared(daemon: Daemon, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     daemon.dssctl("produce", "orders", stdin=RECORDS)
     daemon.dssctl("groups", "create", "billing@orders/#", "--start", "earliest")
     joins = ("consume", "orders/#", "--group", "billing", "--client-id", "anna")
-    member = subprocess.Popen(
-        [sys.executable, "-m", "dssctl", "--endpoint", daemon.endpoint, *joins],
+    member = ProgramProcess(
+        ["-m", "dssctl", "--endpoint", daemon.endpoint, *joins],
         stdout=subprocess.DEVNULL,
     )
     until = time.monotonic() + MEMBER_S_MAX

@@ -3,7 +3,6 @@
 import json
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Protocol
@@ -14,6 +13,7 @@ from jsonschema import Draft202012Validator
 import dssctl
 from support.daemon_process import STOP_S_MAX
 from support.dssctl_call import Completed, environment
+from support.started_program import ProgramProcess
 
 SCHEMAS = Path(dssctl.__file__).parent / "schemas"
 SCHEMA = json.loads((SCHEMAS / "output.schema.json").read_text())
@@ -34,8 +34,8 @@ def busy(daemon: Daemon) -> Iterator[Daemon]:
     lines = b'{"key": "a", "payload": {"n": 1}}\n{"payload_base64": "/w=="}\n'
     daemon.dssctl("produce", "orders", "--input", "jsonl", stdin=lines * 3)
     command = ("consume", "orders/#", "--group", "billing", "--client-id", "anna", "-o", "jsonl")
-    member = subprocess.Popen(
-        [sys.executable, "-m", "dssctl", "--endpoint", daemon.endpoint, *command],
+    member = ProgramProcess(
+        ["-m", "dssctl", "--endpoint", daemon.endpoint, *command],
         stdout=subprocess.PIPE,
         env=environment(),
     )

@@ -2,12 +2,12 @@
 
 import json
 import subprocess
-import sys
 from typing import Any, Protocol
 
 import pytest
 
 from support.dssctl_call import Completed, environment
+from support.started_program import ProgramProcess
 
 
 class Daemon(Protocol):
@@ -62,9 +62,9 @@ def test_what_does_not_come_in_time_ends_with_4_and_how_it_stands(behind: Daemon
 
 
 def test_a_wait_ends_when_a_member_has_done_the_work(behind: Daemon) -> None:
-    waiting = subprocess.Popen(
+    waiting = ProgramProcess(
         [
-            *(sys.executable, "-m", "dssctl", "--endpoint", behind.endpoint, "wait"),
+            *("-m", "dssctl", "--endpoint", behind.endpoint, "wait"),
             *("group/billing", "--for", "lag=0", "--timeout", "20s", "-o", "json"),
         ],
         stdout=subprocess.PIPE,

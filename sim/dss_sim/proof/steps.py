@@ -120,6 +120,7 @@ STEPS: Sequence[Step] = (
     _tests(
         "laws of formats and machines",
         4,
+        "tests/dss_bulk",
         "tests/dss_core",
         "tests/dssd/machines",
         "tests/dssd/leaders/test_progress_columns.py",
