@@ -51,7 +51,7 @@ from dssd.schedules.limits import (
     TRIGGER_REASON_BYTES_MAX,
 )
 from dssd.schedules.live import Live, begun
-from dssd.schedules.run_rows import NOTHING_SAID, Said
+from dssd.schedules.run_rows import NOTHING_SAID, RUNNING, Said
 from dssd.schedules.task_runs import INTERRUPTED, OUTPUT, TaskRuns
 from dssd.schedules.telling import Telling
 from dssd.schedules.views import ScheduleView, view_of
@@ -136,7 +136,12 @@ class Schedules:
         """
         schedule_id = self._book.get(name).schedule_id
         found = await scan_all(self._store, ScheduleRunRow, (schedule_id,))
-        return [each.row for each in reversed(found)]
+        return [self._as_it_stands(each.row) for each in reversed(found)]
+
+    def _as_it_stands(self, row: ScheduleRunRow) -> ScheduleRunRow:
+        """A run; of one that is under way, with what it said so far."""
+        said = self._task_runs.said(row.operation) if row.state == RUNNING else []
+        return replace(row, output="\n".join(said)) if said else row
 
     async def trigger(self, name: str, reason: str = "") -> ScheduleRunRow:
         """Run it now, whether it is paused or not; returns once the run has its operation.

@@ -39,6 +39,18 @@ async def test_a_run_is_an_operation_of_its_schedule_and_is_kept_with_what_it_sa
         await works.operations.plan(Undo(operation.number))
 
 
+async def test_a_run_that_is_under_way_shows_how_far_it_is(works: ScheduledWorks) -> None:
+    await works.scheduled()
+    works.work.gate.clear()
+    await works.schedules.trigger("s")
+    await works.under_way()
+    [run] = await works.runs()
+    assert run.output == "it begins for the 1. time\nhalf of it is done"
+    works.work.gate.set()
+    [run] = await works.states("done")
+    assert run.output == "it begins for the 1. time"
+
+
 async def test_a_schedule_that_works_leaves_the_events_alone(works: ScheduledWorks) -> None:
     await works.scheduled()
     told = len(works.told)

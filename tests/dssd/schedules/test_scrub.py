@@ -12,7 +12,7 @@ from dss_core.ids import StreamId
 from dssd.events.model import Event
 from dssd.schedules.tasks.scrub import scrub
 from dssd.store.rows import SegmentRow
-from support.played_schedules import ScheduledWorks
+from support.played_schedules import Heard, ScheduledWorks
 from support.segment_bytes import flip, frame_places
 
 
@@ -22,7 +22,7 @@ class Log:
     def __init__(self, works: ScheduledWorks) -> None:
         self.plant = works.plant
         self.told: list[Event] = []
-        self.said: list[str] = []
+        self.said = Heard()
         self.streams: tuple[StreamId, ...]
 
     async def fill(self) -> None:
@@ -47,7 +47,7 @@ class Log:
 
     async def scrub(self, **arguments: str) -> None:
         task = scrub(self.plant.catalogue, self.plant.log.scrubbed, self.told.append)
-        await task.work(task.given(arguments), self.said.append)
+        await task.work(task.given(arguments), self.said)
 
 
 @pytest.fixture

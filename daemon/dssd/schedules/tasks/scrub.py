@@ -61,9 +61,10 @@ class _Scrubbing:
                 async for found in reading:
                     sums.segments += 1
                     sums.bytes += found.bytes
+                    say.now(f"so far: {_read(sums)}, now topic {name}")
                     if not found.is_sound:
                         self._tell(name, storage_topic_id, found, sums, say)
-        read = f"{counted(sums.segments, 'segment')}, {counted(sums.bytes, 'byte')}"
+        read = _read(sums)
         if sums.bad:
             why = f"damage in {counted(sums.bad, 'place')} of {read}."
             raise TaskFailed(task=NAME, why=why)
@@ -97,6 +98,10 @@ class _Scrubbing:
             return str(self._catalogue.name_of(stream))
         except StreamNotFound:  # its topic was removed meanwhile
             return ""
+
+
+def _read(sums: _Sums) -> str:
+    return f"{counted(sums.segments, 'segment')}, {counted(sums.bytes, 'byte')}"
 
 
 def _records(ranges: Sequence[Range]) -> str:
