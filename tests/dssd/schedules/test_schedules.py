@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -380,6 +381,7 @@ async def test_a_run_waits_no_longer_for_another_one_than_it_may_take(
 async def test_what_a_full_disk_does_not_take_is_decided_later(
     works: ScheduledWorks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("dssd.schedules.schedules.SCHEDULE_RETRY_S", 0.05)
     await works.scheduled()
     store = works.plant.store
     commit, refused = store.commit, 0
@@ -391,7 +393,9 @@ async def test_what_a_full_disk_does_not_take_is_decided_later(
 
     monkeypatch.setattr(store, "commit", full)
     works.pass_(60)
+    began_s = time.monotonic()
     await works.until(lambda: refused > 2)
+    assert time.monotonic() - began_s >= 0.1, "it is not tried again at once"
     assert works.work.begun == []
     monkeypatch.setattr(store, "commit", commit)
     [run] = await works.states("done")
@@ -415,6 +419,30 @@ async def test_a_schedule_whose_time_zone_the_machine_does_not_know_harms_nobody
     await works.states("done")
     await works.apply(EditSchedule("moved", time_zone="UTC"))
     assert works.schedules.view("moved").row.time_zone == "UTC"
+
+
+async def test_the_end_of_a_run_that_a_full_disk_does_not_take_is_kept_later(
+    works: ScheduledWorks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await works.scheduled()
+    works.work.gate.clear()
+    await works.schedules.trigger("s")
+    store = works.plant.store
+    commit, refused = store.commit, 0
+
+    async def full(writes: Sequence[Write], *more: Sequence[Precondition]) -> list[int]:
+        nonlocal refused
+        if any(isinstance(each, Put) and isinstance(each.row, ScheduleRunRow) for each in writes):
+            refused += 1
+            raise DiskFull
+        return await commit(writes, *more)
+
+    monkeypatch.setattr(store, "commit", full)
+    works.work.gate.set()
+    await works.until(lambda: refused > 2)
+    monkeypatch.setattr(store, "commit", commit)
+    [run] = await works.states("done")
+    assert run.failure == ""
 
 
 async def test_only_so_many_runs_are_kept(
