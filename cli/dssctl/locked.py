@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from dss_core.errors import InputUnreadable, TaskLocked
+from dss_core.errors import IllegalArgument, TaskLocked
 
 
 @contextmanager
@@ -19,12 +19,13 @@ def locked(path: Path, task: str) -> Iterator[None]:
 
     Raises:
         TaskLocked: another process holds it.
-        InputUnreadable: the file cannot be made or opened.
+        IllegalArgument: the file cannot be made or opened.
     """
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as refused:
-        raise InputUnreadable(path=path, reason=refused.strerror) from refused
+        rule = f"it cannot be opened: {refused.strerror}"
+        raise IllegalArgument(argument=f"the lock {path}", rule=rule) from refused
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield

@@ -146,6 +146,25 @@ def test_a_task_is_not_run_while_another_process_holds_its_lock(
     ok(daemon.dssctl("tasks", "run", "checkpoint", "--lock", str(path)))
 
 
+def test_a_lock_that_cannot_be_made_runs_nothing(daemon: Daemon, tmp_path: Path) -> None:
+    done = daemon.dssctl("tasks", "run", "checkpoint", "--lock", str(tmp_path / "no/such/lock"))
+    assert "No such file or directory" in refused(done, 2, "DSS1010")
+
+
+def test_a_paused_schedule_waits_for_its_resume(daemon: Daemon) -> None:
+    ok(
+        daemon.dssctl(
+            *("schedules", "create", "asleep", "--cron", "* * * * *", "--task", "checkpoint"),
+            "--paused",
+        )
+    )
+    listed = ok(daemon.dssctl("schedules", "ls", "--filter", "state=paused", "-o", "name"))
+    assert listed == "asleep\n"
+    ok(daemon.dssctl("schedules", "resume", "asleep", "-y"))
+    [schedule] = items(daemon.dssctl("schedules", "ls", "--filter", "name=asleep", "-o", "json"))
+    assert (schedule["paused"], schedule["next_at"] is None) == (False, False)
+
+
 def test_tasks_are_listed_with_what_they_take(daemon: Daemon) -> None:
     listed = items(daemon.dssctl("tasks", "ls", "-o", "json"))
     assert "checkpoint" in {task["name"] for task in listed}

@@ -43,6 +43,16 @@ class TwoClocks(Clock):
         return self.at_ms * 1_000
 
 
+class Heard(list[str]):
+    """What a task says."""
+
+    def __call__(self, line: str, /) -> None:
+        self.append(line)
+
+    def now(self, line: str, /) -> None:
+        pass
+
+
 class PlayedTask:
     """The task ``work``: waits at its gate, then does as it is told."""
 
@@ -57,6 +67,7 @@ class PlayedTask:
     async def run(self, given: Given, say: Say) -> None:
         self.begun.append(given)
         say(f"it begins for the {len(self.begun)}. time")
+        say.now("half of it is done")
         try:
             await self.gate.wait()
         except asyncio.CancelledError:

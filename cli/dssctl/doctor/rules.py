@@ -280,6 +280,11 @@ def _schedules(facts: Facts) -> Iterator[Finding]:
             bad = True
             text = f"The last run of {each.name} is {each.last.state}: {each.last.failure}"
             yield problem("schedules.last-run", text, runs)
+        if each.state == "broken":
+            bad = True
+            text = f"{each.name} is not run: the daemon's machine knows no zone {each.time_zone}."
+            remedy = f"Install its tzdata, or dssctl schedules edit {each.name} --tz ZONE"
+            yield problem("schedules.broken", text, remedy)
         late_ms = 0 if each.next_at_ms is None else now_ms - each.next_at_ms
         if each.state == "idle" and late_ms > SCHEDULE_LATE_MS:
             bad = True

@@ -37,8 +37,8 @@ class Live:
     runs: RunRows
     operations: dict[int, int] = field(default_factory=dict)
     """Of the attempts under way: by run, the number of the operation."""
-    attempts: set[int] = field(default_factory=set)
-    """Runs that this daemon has begun an attempt of."""
+    attempts: set[tuple[int, int]] = field(default_factory=set)
+    """Runs and attempts that this daemon began, until their ends are stored."""
     stops: dict[int, asyncio.Event] = field(default_factory=dict)
     """Of the attempts under way: set once a run is told to stop."""
     failing_told_ms: int | None = None
@@ -57,8 +57,8 @@ class Live:
 
     def orphans(self) -> list[int]:
         """Runs that are under way by their rows, and that this daemon has not begun."""
-        rows = self.runs.unended.values()
-        return [row.run for row in rows if row.state == RUNNING and row.run not in self.attempts]
+        running = [row for row in self.runs.unended.values() if row.state == RUNNING]
+        return [row.run for row in running if (row.run, row.attempt) not in self.attempts]
 
     def is_due(self, at: Moment) -> bool:
         """Whether something is to be decided."""

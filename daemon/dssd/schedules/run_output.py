@@ -25,8 +25,14 @@ class RunOutput:
         self._last: deque[str] = deque()
         self._last_bytes = 0
         self._left_out = 0
+        self.standing = ""
+        """How far the run is, by its own word."""
 
-    def say(self, line: str) -> None:
+    def now(self, line: str, /) -> None:
+        """Take a line that the next one replaces."""
+        self.standing = _one_line(line)
+
+    def __call__(self, line: str, /) -> None:
         """Take a line."""
         text = _one_line(line)
         size_bytes = len(text.encode()) + 1

@@ -51,7 +51,7 @@ from dssd.schedules.limits import (
     TRIGGER_REASON_BYTES_MAX,
 )
 from dssd.schedules.live import Live, begun
-from dssd.schedules.run_rows import NOTHING_SAID, Said
+from dssd.schedules.run_rows import NOTHING_SAID, RUNNING, Said
 from dssd.schedules.task_runs import INTERRUPTED, OUTPUT, TaskRuns
 from dssd.schedules.telling import Telling
 from dssd.schedules.views import ScheduleView, view_of
@@ -136,7 +136,12 @@ class Schedules:
         """
         schedule_id = self._book.get(name).schedule_id
         found = await scan_all(self._store, ScheduleRunRow, (schedule_id,))
-        return [each.row for each in reversed(found)]
+        return [self._as_it_stands(each.row) for each in reversed(found)]
+
+    def _as_it_stands(self, row: ScheduleRunRow) -> ScheduleRunRow:
+        """A run; of one that is under way, with what it said so far."""
+        said = self._task_runs.said(row.operation) if row.state == RUNNING else []
+        return replace(row, output="\n".join(said)) if said else row
 
     async def trigger(self, name: str, reason: str = "") -> ScheduleRunRow:
         """Run it now, whether it is paused or not; returns once the run has its operation.
@@ -195,14 +200,14 @@ class Schedules:
         """Look at the clock, again and again; run it as a task."""
         while True:
             self._changed.clear()
-            rest_s = SCHEDULE_LOOK_S
             try:
                 for name in self._book.names():
                     await self._look_at(name)
             except DiskFull:
-                rest_s = SCHEDULE_RETRY_S
+                await asyncio.sleep(SCHEDULE_RETRY_S)
+                continue
             with suppress(TimeoutError):
-                async with asyncio.timeout(min(rest_s, self._rest_s())):
+                async with asyncio.timeout(self._rest_s()):
                     await self._changed.wait()
 
     def _rest_s(self) -> float:
@@ -211,7 +216,7 @@ class Schedules:
         nearest_ms = min((wait for wait in waits if wait is not None), default=None)
         if nearest_ms is None:
             return SCHEDULE_LOOK_S
-        return max(SCHEDULE_LOOK_S_MIN, nearest_ms / 1_000)
+        return min(SCHEDULE_LOOK_S, max(SCHEDULE_LOOK_S_MIN, nearest_ms / 1_000))
 
     async def _look_at(self, name: str) -> None:
         row = self._book.find(name)
@@ -255,7 +260,7 @@ class Schedules:
         match effect:
             case Begin(what):
                 key = live.row.schedule_id, what.run
-                live.attempts.add(what.run)
+                live.attempts.add((what.run, what.attempt))
                 live.stops[what.run] = asyncio.Event()
                 self._begun[key] = asyncio.get_running_loop().create_future()
                 name = f"run {what.run} of {live.row.name}"
@@ -290,11 +295,11 @@ class Schedules:
             outcome = Outcome.TIMED_OUT
         while True:
             try:
-                live.attempts.discard(what.run)
                 await self._feed(live, Ended(self._now(), what.run, outcome), said)
                 break
             except DiskFull:
                 await asyncio.sleep(SCHEDULE_RETRY_S)
+        live.attempts.discard((what.run, what.attempt))
         self._changed.set()
 
     async def _operated(self, live: Live, what: Run) -> OperationRow:

@@ -35,6 +35,8 @@ class TaskRuns(Final):
         self._tasks = tasks
         self._under_way: dict[int, asyncio.Task[None]] = {}
         """By the number of the operation."""
+        self._outputs: dict[int, RunOutput] = {}
+        """What they said so far."""
         self._stopped: dict[int, str] = {}
         """Why those that were told to stop were; empty where an operator cancelled them."""
         self._given_up: set[int] = set()
@@ -50,6 +52,13 @@ class TaskRuns(Final):
         if task is not None:
             self._stopped[number] = why
             task.cancel()
+
+    def said(self, number: int) -> list[str]:
+        """What a run that is under way said so far, and how far it is."""
+        output = self._outputs.get(number)
+        if output is None:
+            return []
+        return [*output.lines, *([output.standing] if output.standing else [])]
 
     async def plan(self, change: RunTask) -> Plan:
         """What running the task would do.
@@ -102,14 +111,16 @@ class TaskRuns(Final):
     async def _work(self, task: Task, change: RunTask, number: int) -> Worked:
         output = RunOutput()
         given = task.given(dict(change.arguments))
-        running = asyncio.create_task(_run(task, given, output.say), name=f"task {task.name}")
+        running = asyncio.create_task(_run(task, given, output), name=f"task {task.name}")
         self._under_way[number] = running
+        self._outputs[number] = output
         try:
             failure = await self._failure(running, change, number)
         finally:
             running.cancel()
             await asyncio.wait({running}, timeout=TASK_STOP_S)
             self._under_way.pop(number, None)
+            self._outputs.pop(number, None)
             self._stopped.pop(number, None)
         return Worked({OUTPUT: output.lines}, failure)
 

@@ -184,3 +184,6 @@ def test_a_schedule_whose_last_run_went_wrong_or_that_is_late_is_named() -> None
     assert (failed.check, failed.level.value) == ("schedules.last-run", "problem")
     assert failed.text == "The last run of scrub is failed: No room."
     assert (late.check, late.level.value) == ("schedules.late", "warning")
+    given.schedules = (replace(schedule, state="broken", time_zone="X/Y", last=None),)
+    (broken,) = trouble(given)
+    assert (broken.check, broken.level.value) == ("schedules.broken", "problem")

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -37,6 +38,18 @@ async def test_a_run_is_an_operation_of_its_schedule_and_is_kept_with_what_it_sa
     assert json.loads(operation.after) == {"output": ["it begins for the 1. time"]}
     with pytest.raises(NotUndoable, match="stays done"):
         await works.operations.plan(Undo(operation.number))
+
+
+async def test_a_run_that_is_under_way_shows_how_far_it_is(works: ScheduledWorks) -> None:
+    await works.scheduled()
+    works.work.gate.clear()
+    await works.schedules.trigger("s")
+    await works.under_way()
+    [run] = await works.runs()
+    assert run.output == "it begins for the 1. time\nhalf of it is done"
+    works.work.gate.set()
+    [run] = await works.states("done")
+    assert run.output == "it begins for the 1. time"
 
 
 async def test_a_schedule_that_works_leaves_the_events_alone(works: ScheduledWorks) -> None:
@@ -368,6 +381,7 @@ async def test_a_run_waits_no_longer_for_another_one_than_it_may_take(
 async def test_what_a_full_disk_does_not_take_is_decided_later(
     works: ScheduledWorks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("dssd.schedules.schedules.SCHEDULE_RETRY_S", 0.05)
     await works.scheduled()
     store = works.plant.store
     commit, refused = store.commit, 0
@@ -379,7 +393,9 @@ async def test_what_a_full_disk_does_not_take_is_decided_later(
 
     monkeypatch.setattr(store, "commit", full)
     works.pass_(60)
+    began_s = time.monotonic()
     await works.until(lambda: refused > 2)
+    assert time.monotonic() - began_s >= 0.1, "it is not tried again at once"
     assert works.work.begun == []
     monkeypatch.setattr(store, "commit", commit)
     [run] = await works.states("done")
@@ -403,6 +419,30 @@ async def test_a_schedule_whose_time_zone_the_machine_does_not_know_harms_nobody
     await works.states("done")
     await works.apply(EditSchedule("moved", time_zone="UTC"))
     assert works.schedules.view("moved").row.time_zone == "UTC"
+
+
+async def test_the_end_of_a_run_that_a_full_disk_does_not_take_is_kept_later(
+    works: ScheduledWorks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await works.scheduled()
+    works.work.gate.clear()
+    await works.schedules.trigger("s")
+    store = works.plant.store
+    commit, refused = store.commit, 0
+
+    async def full(writes: Sequence[Write], *more: Sequence[Precondition]) -> list[int]:
+        nonlocal refused
+        if any(isinstance(each, Put) and isinstance(each.row, ScheduleRunRow) for each in writes):
+            refused += 1
+            raise DiskFull
+        return await commit(writes, *more)
+
+    monkeypatch.setattr(store, "commit", full)
+    works.work.gate.set()
+    await works.until(lambda: refused > 2)
+    monkeypatch.setattr(store, "commit", commit)
+    [run] = await works.states("done")
+    assert run.failure == ""
 
 
 async def test_only_so_many_runs_are_kept(

@@ -12,7 +12,7 @@ from dss_core.ids import StreamId
 from dssd.events.model import Event
 from dssd.schedules.tasks.scrub import scrub
 from dssd.store.rows import SegmentRow
-from support.played_schedules import ScheduledWorks
+from support.played_schedules import Heard, ScheduledWorks
 from support.segment_bytes import flip, frame_places
 
 
@@ -22,7 +22,7 @@ class Log:
     def __init__(self, works: ScheduledWorks) -> None:
         self.plant = works.plant
         self.told: list[Event] = []
-        self.said: list[str] = []
+        self.said = Heard()
         self.streams: tuple[StreamId, ...]
 
     async def fill(self) -> None:
@@ -47,7 +47,7 @@ class Log:
 
     async def scrub(self, **arguments: str) -> None:
         task = scrub(self.plant.catalogue, self.plant.log.scrubbed, self.told.append)
-        await task.work(task.given(arguments), self.said.append)
+        await task.work(task.given(arguments), self.said)
 
 
 @pytest.fixture
@@ -70,13 +70,13 @@ async def test_a_flipped_bit_is_found_and_told_with_its_stream_and_offsets(
     log: Log, bit: int
 ) -> None:
     path = log.files()[1]
-    flip(path, frame_places(path)[0] + 90, bit)
+    flip(path, frame_places(path)[2] + 90, bit)
     with pytest.raises(TaskFailed, match=r"damage in 1 place of 3 segments, "):
         await log.scrub()
     [event] = log.told
     assert (event.kind.code, event.subject) == ("stream.damaged", "orders/0/0")
-    assert int(event.fields["start"]) <= 10 < int(event.fields["end"]) <= 20
-    assert path.name in event.sentence
+    assert (event.fields["start"], event.fields["end"]) == ("12", "14")
+    assert event.sentence == f"A scrub found damage: 2 records, offsets 12 to 13, in {path.name}."
     assert log.said[0].startswith("orders/0/0: ")
 
 

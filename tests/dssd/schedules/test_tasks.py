@@ -23,7 +23,7 @@ from dssd.schedules.tasks.retention import retention
 from dssd.schedules.tasks.sessions import sessions
 from dssd.schedules.tasks.snapshot import snapshot
 from dssd.store.sqlite import SqliteStore
-from support.played_schedules import HOUR_MS, SUNDAY_NOON_MS, ScheduledWorks, TwoClocks
+from support.played_schedules import HOUR_MS, SUNDAY_NOON_MS, Heard, ScheduledWorks, TwoClocks
 
 LAGS = (
     GroupLag("billing@orders/#", 12_000, True, (SUNDAY_NOON_MS - HOUR_MS) * 1_000),
@@ -34,10 +34,10 @@ LAGS = (
 
 async def run(task: Task, **arguments: str) -> list[str]:
     """What it says; arguments with _ for -."""
-    said: list[str] = []
+    said = Heard()
     given = {name.replace("_", "-"): value for name, value in arguments.items()}
     try:
-        await task.work(task.given(given), said.append)
+        await task.work(task.given(given), said)
     except TaskFailed as failed:
         said.append(f"failed: {failed.fields['why']}")
     return said

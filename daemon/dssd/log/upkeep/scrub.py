@@ -3,8 +3,9 @@
 A run of frames has a checksum in the index, and the index has one of its own; so a flipped bit is
 found before anybody asks for the record, and while copies of it elsewhere are still there. Nothing
 is repaired or moved. What was known as damaged when the segment was sealed is in no run, and is not
-found again. Invariant: a byte counts as damaged only after it was read twice; a file that retention
-takes meanwhile is no damage. What is read at a time is bounded, and off the event loop.
+found again. Invariant: a byte counts as damaged only after it was read twice, and takes no record
+of a whole frame with it; a file that retention takes meanwhile is no damage. What is read at a time
+is bounded, and off the event loop.
 """
 
 import asyncio
@@ -17,7 +18,7 @@ from typing import NamedTuple
 
 import xxhash
 
-from dss_core.progress import Range
+from dss_core.progress import Range, Ranges, complement, normalised
 from dssd.limits import READ_SPAN_BYTES_MAX
 from dssd.log.recovery import judge_segment
 from dssd.log.segment.file import (
@@ -27,6 +28,7 @@ from dssd.log.segment.file import (
     SegmentPaths,
     check_header,
 )
+from dssd.log.segment.frame_scan import FoundFrame, scan_bytes
 from dssd.log.segment.index_file import BadIndex
 from dssd.log.segment.rows import row_id
 from dssd.log.segment.run_index import Run
@@ -90,8 +92,9 @@ async def _of_segment(paths: SegmentPaths, segment: SegmentId, pace: Pace) -> Sc
         for batch in _batches(placed):
             size_bytes = sum(each.run.length for each in batch)
             await pace(size_bytes)
-            for each in await asyncio.to_thread(_damaged_in, fd, batch):
-                _add(found.damaged.setdefault(each.partition, []), each.run)
+            damaged = await asyncio.to_thread(_damaged_in, fd, segment, batch)
+            for partition, ranges in damaged:
+                found.damaged.setdefault(partition, []).extend(ranges)
             found.bytes += size_bytes
     finally:
         os.close(fd)
@@ -130,17 +133,29 @@ def _batches(placed: Sequence[_Placed]) -> Iterator[list[_Placed]]:
         yield batch
 
 
-def _damaged_in(fd: int, batch: Sequence[_Placed]) -> list[_Placed]:
-    """Those whose bytes are not what they were, also when they are read once more."""
+def _damaged_in(fd: int, segment: SegmentId, batch: Sequence[_Placed]) -> list[tuple[int, Ranges]]:
+    """Offsets whose bytes are not what they were, also when they are read once more."""
     start = batch[0].run.position
     end = batch[-1].run.position + batch[-1].run.length
     content = _read(fd, end - start, start)
     suspect = [each for each in batch if not _is_whole(each.run, content, start)]
-    return [each for each in suspect if not _is_whole_on_disk(fd, each.run)]
+    found: list[tuple[int, Ranges]] = []
+    for partition, run in suspect:
+        again = _read(fd, run.length, run.position)
+        if not _is_whole(run, again, run.position):
+            found.append((partition, _lost(run, again, segment.storage_topic_id)))
+    return found
 
 
-def _is_whole_on_disk(fd: int, run: Run) -> bool:
-    return _is_whole(run, _read(fd, run.length, run.position), run.position)
+def _lost(run: Run, content: bytes, storage_topic_id: int) -> Ranges:
+    """The offsets of a damaged run that no whole frame of it holds; all, if none is missing."""
+    headers = [
+        each.header
+        for each in scan_bytes(content, storage_topic_id)
+        if isinstance(each, FoundFrame)
+    ]
+    whole = normalised((each.base_offset, each.base_offset + each.records) for each in headers)
+    return complement(whole, run.base, run.end) or ((run.base, run.end),)
 
 
 def _is_whole(run: Run, content: bytes, start: int) -> bool:
@@ -158,11 +173,3 @@ def _read(fd: int, size: int, position: int) -> bytes:
         if error.errno != errno.EIO:
             raise
         return b""
-
-
-def _add(ranges: list[Range], run: Run) -> None:
-    """Note the offsets of a run, joined with those before."""
-    if ranges and ranges[-1][1] == run.base:
-        ranges[-1] = (ranges[-1][0], run.end)
-    else:
-        ranges.append((run.base, run.end))

@@ -6,13 +6,21 @@ may be cancelled at any await, and leaves nothing half done then. This module kn
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from dss_core.errors import IllegalArgument, TaskNotFound
 from dssd.schedules.limits import TASK_ARGUMENT_BYTES_MAX, TASK_ARGUMENTS_MAX
 
-Say = Callable[[str], None]
-"""Takes a line of what a run has to tell."""
+
+class Say(Protocol):
+    """Takes what a run has to tell."""
+
+    def __call__(self, line: str, /) -> None:
+        """A line that is kept."""
+
+    def now(self, line: str, /) -> None:
+        """How far it is: shown while it runs, until the next such line."""
+
 
 Given = Mapping[str, Any]
 """Arguments by name, parsed, all that the task has."""

@@ -61,9 +61,10 @@ class _Scrubbing:
                 async for found in reading:
                     sums.segments += 1
                     sums.bytes += found.bytes
+                    say.now(f"so far: {_read(sums)}, now topic {name}")
                     if not found.is_sound:
                         self._tell(name, storage_topic_id, found, sums, say)
-        read = f"{counted(sums.segments, 'segment')}, {counted(sums.bytes, 'byte')}"
+        read = _read(sums)
         if sums.bad:
             why = f"damage in {counted(sums.bad, 'place')} of {read}."
             raise TaskFailed(task=NAME, why=why)
@@ -84,7 +85,7 @@ class _Scrubbing:
         for partition, ranges in sorted(found.damaged.items()):
             subject = self._stream(StreamId(storage_topic_id, partition)) or name
             fields = {"start": str(ranges[0][0]), "end": str(ranges[-1][1])}
-            places.append((subject, f"{_records(ranges)} of {found.path.name}", fields))
+            places.append((subject, f"{_records(ranges)}, in {found.path.name}", fields))
         for subject, what, fields in places:
             sums.bad += 1
             say(f"{subject}: {what}")
@@ -99,9 +100,14 @@ class _Scrubbing:
             return ""
 
 
+def _read(sums: _Sums) -> str:
+    return f"{counted(sums.segments, 'segment')}, {counted(sums.bytes, 'byte')}"
+
+
 def _records(ranges: Sequence[Range]) -> str:
     count, first, last = total(tuple(ranges)), ranges[0][0], ranges[-1][1] - 1
-    return f"{counted(count, 'record')}, offsets {first} to {last}, in a part"
+    where = f"offsets {first} to {last}" if count > 1 else f"offset {first}"
+    return f"{counted(count, 'record')}, {where}"
 
 
 def _paced(rate_bytes: int) -> Pace:
