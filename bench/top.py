@@ -7,6 +7,7 @@ times, so that none keeps step with the updates.
 
 import os
 import random
+import resource
 import statistics
 import subprocess
 import sys
@@ -70,34 +71,52 @@ def _p99(values: list[float]) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Started:
-    """How long a start took, least of several, in milliseconds."""
+class Took:
+    """One start, in milliseconds."""
 
-    python_ms: float
+    wall_ms: float
+    cpu_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """How long a start took, the least of several."""
+
+    python: Took
     """Of an interpreter that does nothing."""
-    painted_ms: float
+    painted: Took
     """Until the dashboard has painted its first screen, without a daemon."""
 
 
 def started() -> Started:
     """Both in turns, so that what else the machine does hits both."""
-    _painted_ms()  # compiles what is not compiled yet
-    turns = [(_python_ms(), _painted_ms()) for _ in range(STARTS)]
-    return Started(min(each for each, _ in turns), min(each for _, each in turns))
+    _painted()  # compiles what is not compiled yet
+    turns = [(_nothing(), _painted()) for _ in range(STARTS)]
+    return Started(_least([each for each, _ in turns]), _least([each for _, each in turns]))
 
 
-def _python_ms() -> float:
-    began = time.perf_counter()
+def _least(found: list[Took]) -> Took:
+    return Took(min(each.wall_ms for each in found), min(each.cpu_ms for each in found))
+
+
+def _nothing() -> Took:
+    began, worked = time.perf_counter(), _children_s()
     subprocess.run([sys.executable, "-c", "pass"], check=True)
-    return (time.perf_counter() - began) * 1_000
+    return Took((time.perf_counter() - began) * 1_000, (_children_s() - worked) * 1_000)
 
 
-def _painted_ms() -> float:
+def _children_s() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def _painted() -> Took:
     began = time.perf_counter()
     child = _spawned("-m", "dssctl", "--endpoint", "unix:/nowhere/s", "top")
+    assert child.pid is not None
     try:
         child.expect_exact("waiting for the daemon")
-        return (time.perf_counter() - began) * 1_000
+        return Took((time.perf_counter() - began) * 1_000, _worked_s(child.pid) * 1_000)
     finally:
         child.close(force=True)
 

@@ -13,7 +13,7 @@ from dssctl.limits import EVENTS_BEFORE_FOLLOWING, OPERATIONS_LISTED
 from dssctl.operation_items import OPERATION_KIND, operation_item
 from dssctl.output import Item, Kind, Section, show_one
 from dssctl.settings import Format, Settings
-from dssctl.tree import Command, settings_of, verb_alone
+from dssctl.tree import settings_of, showing, verb_alone
 
 if TYPE_CHECKING:
     from dss_client import Client
@@ -27,7 +27,7 @@ LOOK_KIND = Kind(
 )
 
 
-@app.command(cls=Command)
+@app.command(cls=showing(LOOK_KIND))
 def top(
     context: typer.Context,
     screen: Annotated[

@@ -6,21 +6,24 @@ lines that were asked for or applied, so that they can be used again.
 
 import os
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from dss_core.errors import WrongUsage
 from dssctl.output import note
 from dssctl.settings import Colour, Settings
 from dssctl.top.feed.live import Live
-from dssctl.top.feed.recording import Recorder
-from dssctl.top.feed.replay import Replayed
-from dssctl.top.feed.source import Source
 from dssctl.top.model.picture import Picture
 from dssctl.top.model.places import Place, Way
 from dssctl.top.paint.frame import Badge
 from dssctl.top.paint.glyphs import glyphs
 from dssctl.top.stage.places_named import place_named
 from dssctl.top.stage.view import View
+
+if TYPE_CHECKING:
+    from dssctl.top.feed.recording import Recorder
+    from dssctl.top.feed.replay import Replayed
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,16 +49,13 @@ def show(settings: Settings, options: Options) -> int:
     _quiet(settings)
     from dssctl.top.terminal.app import Dashboard
 
-    recorder = None if options.record is None else Recorder(options.record)
+    dashboard: Dashboard
+    view = first_view(settings, options)
+    replay = _replay(options, lambda: dashboard.begin_anew())
+    recorder = _recorder(options)
     try:
-        dashboard: Dashboard
-        source: Source = (
-            Live(settings, private=options.private)
-            if options.replay is None
-            else Replayed(options.replay, lambda: dashboard.begin_anew())
-        )
-        view = first_view(settings, options)
-        dashboard = Dashboard(view, source, theme=options.theme, recorder=recorder)
+        source = replay or Live(settings, private=options.private)
+        dashboard = Dashboard(view, source, theme=options.theme, recorder=recorder, replay=replay)
         dashboard.run()
     finally:
         if recorder is not None:
@@ -65,6 +65,22 @@ def show(settings: Settings, options: Options) -> int:
     if recorder is not None:
         note(settings, recorder.failure or f"see it again: dssctl top --replay {options.record}")
     return dashboard.return_code or 0
+
+
+def _replay(options: Options, begin_anew: Callable[[], None]) -> "Replayed | None":
+    if options.replay is None:
+        return None
+    from dssctl.top.feed.replay import Replayed
+
+    return Replayed(options.replay, begin_anew)
+
+
+def _recorder(options: Options) -> "Recorder | None":
+    if options.record is None:
+        return None
+    from dssctl.top.feed.recording import Recorder
+
+    return Recorder(options.record)
 
 
 def first_view(settings: Settings, options: Options) -> View:

@@ -32,6 +32,9 @@ class Glyphs:
     """Between the places of the way."""
     dots: bool
     """Whether a chart may be drawn in dots."""
+    area: str
+    line: str
+    """What the parts of a chart look like."""
     free: str
     """A stream that nobody holds."""
     enter: str
@@ -52,6 +55,8 @@ FULL = Glyphs(
     pointer="▶",
     between=" \u203a ",
     dots=True,
+    area="⣿",
+    line="⠒",
     free="○",
     enter="⏎",
 )
@@ -71,6 +76,8 @@ ASCII = Glyphs(
     pointer=">",
     between=" > ",
     dots=False,
+    area=":",
+    line="*",
     free="o",
     enter="enter",
 )

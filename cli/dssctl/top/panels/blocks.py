@@ -28,13 +28,12 @@ def filled(lines: Sequence[Line], width: int, height: int, pen: Pen) -> list[Lin
 def rates_block(trend: Trend, width: int, height: int, pen: Pen) -> list[Line]:
     """Arriving against acknowledged, with a title that says which is which."""
     last = trend[-1] if trend else None
-    area, drawn = ("area", "line") if pen.glyphs.dots else (":", "*")
+    area, drawn = pen.glyphs.area, pen.glyphs.line
     title = line(
-        Span("acked ", "dim"),
+        Span(f"{area} acked ", "dim"),
         f"{amounts.rate(last.acks if last else 0)}/s",
-        Span(f" ({area})  arriving ", "dim"),
+        Span(f"  {drawn} arriving ", "dim"),
         f"{amounts.rate(last.arrivals if last else 0)}/s",
-        Span(f" ({drawn})", "dim"),
     )
     acks, arrivals = [each.acks for each in trend], [each.arrivals for each in trend]
     rows = chart(acks, arrivals, width, height - 1, pen.glyphs)

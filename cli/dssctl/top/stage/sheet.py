@@ -3,7 +3,7 @@
 Invariant: exactly as many lines as the terminal has, each exactly as wide.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -55,12 +55,11 @@ def sheet(view: View) -> Sheet:
     width, height = view.size
     if width < COLUMNS_MIN or height < LINES_MIN:
         return _too_small(view)
-    glyphs, picture = view.glyphs, view.seen
+    glyphs, picture, badge = view.glyphs, view.seen, view.badge
     above = _strip(view, view.above_lines, below=False)
     listed, placed = _listed(view)
-    badge = view.badge
     lines = (
-        *frame.heading(_with_away(view), badge, width, glyphs),
+        *_once(view, badge, lambda: frame.heading(_with_away(view), badge, width, glyphs)),
         *above,
         *listed,
         *_strip(view, view.below_lines, below=True),
@@ -108,7 +107,16 @@ def _strip(view: View, height: int, *, below: bool) -> Sequence[Line]:
     strip = view.screen.below if below else view.screen.above
     if strip is None or not height:
         return ()
-    return strip.panel(view.scene, view.size[0], height)
+    width = view.size[0]
+    return _once(view, (below, height), lambda: strip.panel(view.scene, width, height))
+
+
+def _once(view: View, what: object, draw: Callable[[], Sequence[Line]]) -> Sequence[Line]:
+    """What is drawn the same until the next look, in a terminal of this size."""
+    key = (view.size, what)
+    if key not in view.drawn:
+        view.drawn[key] = tuple(draw())
+    return view.drawn[key]
 
 
 def _listed(view: View) -> tuple[Sequence[Line], Layout]:
@@ -120,7 +128,8 @@ def _listed(view: View) -> tuple[Sequence[Line], Layout]:
         lines.append(header_line(placed, here.ordering or listing.order, view.glyphs))
     keys = found.keys[here.first : here.first + view.rows_shown]
     first_row = len(lines)
-    lines += [row_line(placed, found.rows[key], pen) for key in keys]
+    for key in keys:
+        lines += _once(view, key, lambda row=found.rows[key]: [row_line(placed, row, pen)])  # type: ignore[misc]
     if not found.keys:
         lines.append(line(Span(_why_empty(view), "dim")))
     height = view.list_lines

@@ -14,6 +14,7 @@ from dssctl.top.model.picture import Picture
 from dssctl.top.model.places import Place, Visit, Way
 from dssctl.top.paint.frame import HEADING_LINES, Badge
 from dssctl.top.paint.glyphs import FULL, Glyphs
+from dssctl.top.paint.spans import Line
 from dssctl.top.stage.actions import Spot
 from dssctl.top.stage.screens import Screen, Tab, screen_of
 
@@ -51,6 +52,8 @@ class View:
     notice: str = ""
     found: Shown = field(default_factory=lambda: Shown((), {}, 0))
     """The rows, as of the last look."""
+    drawn: dict[object, tuple[Line, ...]] = field(default_factory=dict, compare=False, repr=False)
+    """What was drawn of that look already: a key that only moves draws nothing of it again."""
 
     @property
     def seen(self) -> Picture:
@@ -147,7 +150,8 @@ _LIST_LINES_MIN = FRAME_LINES + 4
 def looked(view: View) -> View:
     """The view with the rows of now, one of them chosen, and on the screen."""
     view = _named_in_full(view)
-    return settled(replace(view, found=shown(view.tab.listing, view.scene, view.here)))
+    found = shown(view.tab.listing, view.scene, view.here)
+    return settled(replace(view, found=found, drawn={}))
 
 
 def _named_in_full(view: View) -> View:

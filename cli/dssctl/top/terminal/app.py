@@ -19,8 +19,6 @@ from textual.suggester import SuggestFromList
 from textual.widgets import Input
 
 from dss_core.errors import DssError, ExitCode
-from dssctl.top.feed.recording import Recorder
-from dssctl.top.feed.replay import Replayed
 from dssctl.top.feed.source import Source
 from dssctl.top.limits import FRAME_REST, FRAME_S, LOOK_S, NOTICE_S
 from dssctl.top.model.answers import Answer
@@ -46,11 +44,13 @@ from dssctl.top.stage.places_named import QUITS, names, place_named
 from dssctl.top.stage.sheet import Sheet, sheet
 from dssctl.top.stage.view import Size, View, looked
 from dssctl.top.terminal.canvas import Canvas
-from dssctl.top.terminal.dialog import Asked, Dialog, Question
 
 if TYPE_CHECKING:
     from dss_client import OperationPlan
     from dss_client.changes import Change
+    from dssctl.top.feed.recording import Recorder
+    from dssctl.top.feed.replay import Replayed
+    from dssctl.top.terminal.dialog import Question
 
 THEMES = {"dark": "textual-dark", "light": "textual-light"}
 
@@ -101,7 +101,8 @@ class Dashboard(App[None]):
         source: Source,
         *,
         theme: str = "dark",
-        recorder: Recorder | None = None,
+        recorder: "Recorder | None" = None,
+        replay: "Replayed | None" = None,
     ) -> None:
         super().__init__()
         self.view = view
@@ -110,6 +111,8 @@ class Dashboard(App[None]):
         """Command lines that were asked for, or whose change was applied."""
         self._source = source
         self._recorder = recorder
+        self._replay = replay
+        """The source, where that is a recording."""
         self._dirty = False
         self._next_frame_s = 0.0
         self._sheet: Sheet | None = None
@@ -147,7 +150,7 @@ class Dashboard(App[None]):
         """Forget all that was told."""
         self.view = replace(self.view, picture=Picture(), held=None)
 
-    def _record(self, recorder: Recorder, told: Told) -> None:
+    def _record(self, recorder: "Recorder", told: Told) -> None:
         recorder.write(told)
         if recorder.failure:
             self._recorder = None
@@ -155,10 +158,9 @@ class Dashboard(App[None]):
             self._notice(recorder.failure)
 
     def _frame(self) -> None:
-        source = self._source
-        if isinstance(source, Replayed):
-            source.frozen = self.view.held is not None
-            badge = self.view.badge._replace(replayed=source.where)
+        if self._replay is not None:
+            self._replay.frozen = self.view.held is not None
+            badge = self.view.badge._replace(replayed=self._replay.where)
             self._dirty |= badge != self.view.badge
             self.view = replace(self.view, badge=badge)
         began_s = perf_counter()
@@ -336,13 +338,13 @@ class Dashboard(App[None]):
         self.theme = THEMES["light" if self.theme == THEMES["dark"] else "dark"]
 
     def _jump(self, direction: int) -> None:
-        if isinstance(self._source, Replayed):
-            self._source.jump(self.tell, direction)
+        if self._replay is not None:
+            self._replay.jump(self.tell, direction)
             self._frame()
 
     def _hasten(self, factor: float) -> None:
-        if isinstance(self._source, Replayed):
-            self._source.hasten(factor)
+        if self._replay is not None:
+            self._replay.hasten(factor)
             self._frame()
 
     def action_interrupt(self) -> None:
@@ -402,6 +404,9 @@ class Dashboard(App[None]):
 
     async def _change(self, action: Action, spot: Spot) -> None:
         """Ask, plan, ask again, apply, tell."""
+        # Dialogs are loaded once they are needed: the first paint does not wait for them.
+        from dssctl.top.terminal.dialog import Asked, Question
+
         typed = ""
         if action.asks:
             field = Asked("target", action.asks, action.suggests)
@@ -420,6 +425,8 @@ class Dashboard(App[None]):
             await self._ask(Question(action.title(spot), tuple(lines)))
 
     async def _planned(self, action: Action, spot: Spot, change: "Change") -> None:
+        from dssctl.top.terminal.dialog import Question
+
         plan = await self._source.plan(change)
         title = action.title(spot)
         if plan.nothing_to_do:
@@ -439,7 +446,9 @@ class Dashboard(App[None]):
 
     def _question(
         self, title: str, plan: "OperationPlan", change: "Change", must_be: str
-    ) -> Question:
+    ) -> "Question":
+        from dssctl.top.terminal.dialog import Asked, Question
+
         columns, lines = self.view.size
         width, height = min(106, columns * 9 // 10 - 4), max(4, lines - 12)
         needed = self.view.badge.protected
@@ -454,6 +463,8 @@ class Dashboard(App[None]):
             lambda typed: change_line(change, revision=plan.revision, reason=typed["reason"]),
         )
 
-    async def _ask(self, question: Question) -> dict[str, str] | None:
+    async def _ask(self, question: "Question") -> dict[str, str] | None:
+        from dssctl.top.terminal.dialog import Dialog
+
         plain = not self.view.glyphs.dots
         return await self.push_screen_wait(Dialog(question, ascii_only=plain))
