@@ -32,6 +32,7 @@ import dss_client
 COLUMNS_RECORDS = 6_000_000
 NOWAIT_RECORDS = 1_500_000
 CONSUME_RECORDS = 6_000_000
+SYNC_RECORDS = 1_500_000
 SMALL_FRAMES = 120_000
 SMALL_FRAME_RECORDS = (5, 1)
 ROUNDS = 5
@@ -43,6 +44,7 @@ OBJECTS = "bench/programs/objects.py"
 ECHO = "bench/programs/echo_server.py, synced"
 UNWATCHED = "the same without"
 NOTHING = "python -c pass"
+ASYNC = "the same with asyncio"
 RESTS = "the same records, but for their rests"
 
 
@@ -99,6 +101,9 @@ def rows() -> dict[str, Row]:
         "painted_cpu": Row("  its processor time until then", "ms", "", NOTHING),
         "plain": Row("consume, by record, beside 200 idle groups", million, "baseline"),
         "watched": Row("  while a dashboard watches all", million, "", UNWATCHED, ">= 0.97"),
+        "sync_nowait": Row("dss_client.sync, produce one by one", million, "", ASYNC, ">= 0.70"),
+        "sync_batch": Row("  consume, by batch", million, "", ASYNC, ">= 0.70"),
+        "sync_record": Row("  consume, by record", million, "", ASYNC, ">= 0.70"),
     }
 
 
@@ -272,6 +277,21 @@ async def watched_round(table: dict[str, Row]) -> None:
     table["watched"].add(rates.watched, rates.plain)
 
 
+async def sync_round(table: dict[str, Row]) -> None:
+    records = str(SYNC_RECORDS)
+    async with running_daemon() as daemon:
+        await fresh_topic(daemon)
+        produced = [
+            await throughput("produce_nowait", daemon.endpoint, records),
+            await throughput("without_asyncio", daemon.endpoint, "produce", records),
+        ]
+        table["sync_nowait"].add(produced[1], produced[0])
+        for mode in ("batch", "record"):
+            other = await throughput("consume", daemon.endpoint, mode, f"async-{mode}", records)
+            ours = await throughput("without_asyncio", daemon.endpoint, mode, records)
+            table[f"sync_{mode}"].add(ours, other)
+
+
 PARTS = {
     "produce": produce_round,
     "consume": consume_round,
@@ -284,6 +304,7 @@ PARTS = {
     "scrapes": scrapes_round,
     "watched": watched_round,
     "top": top_round,
+    "sync": sync_round,
 }
 
 

@@ -13,17 +13,21 @@ from dss_client.limits import LEFT_ACKS_S
 if TYPE_CHECKING:
     from dss_client._grant import HeldGrant
     from dss_client.sync._portal import Portal
+    from dss_core.progress import Ranges
 
 
 class AckBox:
     """Of one grant."""
 
-    __slots__ = ("_grant", "awake", "offsets", "portal")
+    __slots__ = ("_grant", "awake", "leave", "offsets", "portal", "ranges")
 
     def __init__(self, portal: "Portal", grant: "HeldGrant") -> None:
         self.portal = portal
         self.offsets: deque[int] = deque()  # bounded by the credit given to the daemon
-        """Left by any thread; nothing but `append` is theirs."""
+        self.leave = self.offsets.append
+        """Called with the offset of a record, by any thread."""
+        self.ranges: deque[Ranges] = deque()  # bounded by the same
+        """Of whole batches; nothing but `append` is a thread's."""
         self.awake = False
         """The loop looks here again by itself."""
         self._grant = grant
@@ -38,7 +42,7 @@ class AckBox:
         self.portal.soon(self._look)
 
     def _look(self) -> None:
-        if self.offsets:
+        if self.offsets or self.ranges:
             self.deliver()
             self.portal.later(LEFT_ACKS_S, self._look)
             return
@@ -48,10 +52,11 @@ class AckBox:
 
     def deliver(self) -> None:
         """Bring all to the grant; in the loop only."""
-        offsets = self.offsets
+        offsets, grant = self.offsets, self._grant
+        while self.ranges:
+            grant.ack(self.ranges.popleft())
         if not offsets:
             return
-        grant = self._grant
         if not grant.acked:
             grant.touch()
         # Others append meanwhile, which is no matter at the other end.

@@ -58,7 +58,7 @@ class DeliveredRecord(HandedOutRecord):
             taker.portal.call(taker.deliver)
             taker.portal.run(as_kind(AsyncRecord, self).ack(sync=True))
             return
-        taker.offsets.append(self.offset)
+        taker.leave(self.offset)
         if not taker.awake:
             taker.wake()
 
@@ -96,11 +96,19 @@ class DeliveredBatch(HandedOutBatch):
             OutcomeUnknown: with ``sync``: the connection or the loan of its stream ended before
                 the answer came. If the ack did not count, it comes again, marked.
         """
-        self._source.taker.portal.run(self._in_the_loop.ack(sync=sync))
+        taker = self._source.taker
+        taker.ranges.append(self._source.ranges)
+        if sync:
+            taker.portal.call(taker.deliver)
+            taker.portal.run(self._source.grant.settled(self._source.ranges))
+        elif not taker.awake:
+            taker.wake()
 
     def nak(self, delay: float | None = None) -> None:
         """Refuse all of it: it comes again after ``delay`` seconds, or the daemon's back-off."""
-        self._source.taker.portal.run(self._in_the_loop.nak(delay))
+        taker = self._source.taker
+        taker.portal.call(taker.deliver)
+        taker.portal.run(self._in_the_loop.nak(delay))
 
     def in_progress(self) -> None:
         """Work on it goes on: its ack wait begins anew."""

@@ -77,8 +77,10 @@ class Pieces(AsyncSubscription):
                     # Another thread may have begun the next one, or the loop have stopped this.
                     if self._current is not handout:
                         break
-                    record, handout.ahead = handout.ahead or next(rows, None), None
-                    if record is None:
+                    record = handout.ahead
+                    if record is not None:
+                        handout.ahead = None
+                    elif (record := next(rows, None)) is None:
                         break
                     # Looked at last: this process may stand still before it.
                     if clock() >= self._resume_at:

@@ -1,0 +1,101 @@
+"""Runs the recipes of a page of the documents, those with asyncio or those without, one by one.
+
+Usage: python -m support.recipes PAGE async|sync, with DSSCTL_ENDPOINT set. Each finds a topic of
+its own in the place of ``orders``, with `RECORDS` records. What a recipe calls for each record,
+`handle`, ends those that would go on for ever. Invariant: what a reader of the page must provide
+stands in `given`, and nothing else does.
+"""
+
+import asyncio
+import os
+import re
+import signal
+import sys
+import tempfile
+import textwrap
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pandas
+
+import dss_client
+import dss_client.sync
+from dss_client.testing import MemoryDaemon
+
+RECORDS = 100
+_RECIPE = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+class Enough(BaseException):
+    """The recipe has shown what it does; it stands for Ctrl-C."""
+
+
+def recipes(page: str, *, with_asyncio: bool) -> list[tuple[int, str]]:
+    """The blocks of one sort, each with the line that it begins in."""
+    found = [(page[: each.start()].count("\n") + 2, each[1]) for each in _RECIPE.finditer(page)]
+    return [each for each in found if ("async " in each[1]) is with_asyncio]
+
+
+def given(folder: Path, recipe: str) -> dict[str, Any]:
+    """What a recipe takes for granted."""
+    seen: set[tuple[str, int]] = set()
+
+    def handle(record: dss_client.Record) -> None:
+        seen.add((record.stream, record.offset))
+        if len(seen) == RECORDS:
+            if "SIGTERM" not in recipe:
+                raise Enough
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    return {
+        "MemoryDaemon": MemoryDaemon,
+        "ThreadPoolExecutor": ThreadPoolExecutor,
+        "asyncio": asyncio,
+        "dss_client": dss_client,
+        "folder": folder,
+        "handle": handle,
+        "pandas": pandas,
+        "signal": signal,
+    }
+
+
+async def with_asyncio(page: str) -> None:
+    """Run those with asyncio, all in one loop."""
+    for line, recipe in recipes(page, with_asyncio=True):
+        topic = f"orders{line}"
+        async with dss_client.connect() as client:
+            await client.topics.create(topic, partitions=2)
+            async with client.producer(topic) as producer:
+                await producer.send_columns([b"%d" % each for each in range(RECORDS)])
+        source = f"async def recipe():\n{textwrap.indent(recipe.replace('orders', topic), '    ')}"
+        with tempfile.TemporaryDirectory(prefix="dss") as folder:
+            names = given(Path(folder), recipe)
+            exec(compile(source, f"line {line}", "exec"), names)
+            try:
+                await names["recipe"]()
+            except Enough:
+                continue
+
+
+def without(page: str) -> None:
+    """Run those without."""
+    for line, recipe in recipes(page, with_asyncio=False):
+        topic = f"orders{line}"
+        with dss_client.sync.connect() as client:
+            client.topics.create(topic, partitions=2)
+            with client.producer(topic) as producer:
+                producer.send_columns([b"%d" % each for each in range(RECORDS)])
+        source = compile(recipe.replace("orders", topic), f"line {line}", "exec")
+        try:
+            exec(source, given(Path(), recipe))
+        except Enough:
+            continue
+
+
+if __name__ == "__main__":
+    text = Path(sys.argv[1]).read_text()
+    if sys.argv[2] == "async":
+        asyncio.run(with_asyncio(text))
+    else:
+        without(text)
