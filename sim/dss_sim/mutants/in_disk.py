@@ -66,7 +66,7 @@ IN_DISK = (
     OnDisk(
         "row after its file",
         "a file takes frames while the commit of its row is under way",
-        "Housekeeper._give_file",
+        "Housekeeper.make_file",
         'await self._store.commit([Put(segment.row("active", HEADER_BYTES))])',
         """
         row = [Put(segment.row("active", HEADER_BYTES))]
