@@ -90,6 +90,9 @@ class Session:
         self._rows: dict[int, tuple[SubscriptionRow, GroupRow]] = {}
         """What is stored of each subscription, by number, and its group."""
         self._leaving: set[int] = set()
+        """Subscriptions that the client asked to end."""
+        self._forgotten: set[int] = set()
+        """Those of them whose rows are gone, durably."""
         """Numbers that the client left."""
         self._wanted_again: set[int] = set()
         """Numbers that it subscribed to again while their borrowers were still ending."""
@@ -288,6 +291,7 @@ class Session:
         except DssError:
             self._leaving.discard(subscription)
             raise
+        self._forgotten.add(subscription)
         if self._scheduler.handler.agent(subscription) is None:
             self._has_left(subscription)
         else:
@@ -296,6 +300,7 @@ class Session:
     def _has_left(self, subscription: int) -> None:
         if self._rows.pop(subscription, None) is not None:
             self._leaving.discard(subscription)
+            self._forgotten.discard(subscription)
             self._send(UnsubscribedItem(subscription))
 
     def _over(self, agent: Agent, ended: Ended) -> None:
@@ -310,8 +315,10 @@ class Session:
         while True:
             agent, error_code = await self._ended_agents.get()
             subscription = agent.subscription
-            if subscription in self._leaving:
+            if subscription in self._forgotten:
                 self._has_left(subscription)
+            elif subscription in self._leaving:
+                continue  # the client gave its streams back first; its row is not gone yet
             elif error_code:
                 known = self._rows.get(subscription)
                 if known is None or self._scheduler.handler.agent(subscription) is not None:

@@ -12,9 +12,11 @@ from collections.abc import Coroutine, Iterator
 from typing import TYPE_CHECKING, Any, cast
 
 from dss_client._session_options import SessionOptions
+from dss_client.limits import SILENCE_OF_LEASE
 from dss_client.session import Session
 from dss_client.subscription import Subscription
 from dss_core.errors import DssError, GroupDestroyed
+from dss_core.limits import LEASE_MS
 from dss_sim.sessions.handlers import Handler
 from dss_sim.sessions.library_call import LibraryCall, LibraryChannel, LibraryLink
 from dss_sim.sessions.run_turns import Turn
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
 
 HEARD_US = (0, 8_000)
 """How long a process that goes on takes to hear what came in meanwhile."""
+DOUBTS_US = int(SILENCE_OF_LEASE * LEASE_MS * 1_000)
+"""After so long without a word of the daemon the library asks before it hands out."""
 
 
 class Process:
@@ -43,6 +47,7 @@ class Process:
         self._subscriptions: dict[str, Subscription] = {}
         self._runs: dict[str, asyncio.Task[None]] = {}
         self._retires = False
+        self._stood_us = 0
         self._is_parted = False
         """The way to the daemon broke, and the library has not heard of it."""
         self._root = self.loop.create_task(self._main(), name=program.name)
@@ -93,15 +98,21 @@ class Process:
     def stand_still(self) -> None:
         """Until `go_on`."""
         self.loop.freeze()
+        self._stood_us = self.program.world.timeline.now_us
         if self.link is not None and self.link.call is not None:
             self.link.call.delay()
 
     def go_on(self) -> None:
         """It stood still. What came due meanwhile goes first, then what the transport has heard."""
-        if self.loop.stands_still:
-            self.loop.thaw()
-            heard_us = self.program.chance.randint(*HEARD_US)
-            self.program.world.timeline.after(heard_us, self._hear)
+        if not self.loop.stands_still:
+            return
+        timeline = self.program.world.timeline
+        self.loop.thaw()
+        if self._is_parted and timeline.now_us - self._stood_us < DOUBTS_US:
+            # It does not doubt yet, so it has to hear at once that its connection is lost.
+            self._hear()
+        else:
+            timeline.after(self.program.chance.randint(*HEARD_US), self._hear)
 
     def _hear(self) -> None:
         if self.loop.stands_still:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from dss_client.testing import until
 from dss_core.errors import (
     AckOutOfRange,
     DiskFull,
@@ -48,8 +49,9 @@ from dssd.sessions.client_items import (
     UnsubscribedItem,
 )
 from dssd.store.memory import MemoryStore
-from dssd.store.port import Precondition, Put, Write
+from dssd.store.port import Delete, Precondition, Put, Write
 from dssd.store.rows import GroupRow, ProgressRow, Row, SessionRow, SubscriptionRow
+from support.held_commits import HeldCommits
 
 GROUP = "$share/g/orders/#"
 
@@ -290,6 +292,33 @@ async def test_a_private_subscription_that_a_full_disk_lets_nobody_leave_is_whol
             await client.session.take(Unsubscribe(1))
             await client.next(UnsubscribedItem)
         assert full.groups.groups() == ()
+
+
+async def test_who_leaves_and_has_given_back_its_streams_is_told_so_once_that_is_durable(
+    full: Plant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def removes_it(write: Write) -> bool:
+        return isinstance(write, Delete) and write.kind is SubscriptionRow
+
+    (stream,) = await full.topic("orders", 1)
+    async with opened_hall(full) as hall, hall.attached(expiry_s=60) as client:
+        await full.publish(stream, 1)
+        await client.subscribe("orders/#")
+        grant = (await client.granted()).grant
+        held = HeldCommits(monkeypatch, full.store, removes_it)
+        leaving = asyncio.ensure_future(client.session.take(Unsubscribe(1)))
+        await held.reached.wait()
+        await client.session.take(FinishRevoke(grant))
+        handler = client.session._scheduler.handler
+        await until(lambda: handler.agent(1) is None)
+        for _ in range(10):
+            await asyncio.sleep(0)
+        await client.session.take(PingSent(1))
+        await client.next(PongSent)
+        assert not any(isinstance(item, UnsubscribedItem) for item in client.heard)
+        held.goes_on.set()
+        await client.next(UnsubscribedItem)
+        await leaving
 
 
 async def test_a_connection_stays_where_the_disk_has_no_room_for_the_next(full: Plant) -> None:
