@@ -251,6 +251,7 @@ class Daemon:
             sessions,
             self._clock,
             steering.schedules.views,
+            jobs.all,
         )
         gone = GoneStreams(store, catalogue, groups)
         return _Parts(
