@@ -10,7 +10,7 @@ TEST_JOBS ?= $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN))
 # Each commit takes another sample of the mutants.
 TURN ?= $(shell git rev-list --count HEAD 2>/dev/null || echo 0)
 
-.PHONY: help install demo test proof sim sim-log sim-sessions scale mutants check lint format types contracts proto docs lock bench clean
+.PHONY: help install demo test proof sim sim-log sim-sessions sim-jobs scale mutants check lint format types contracts proto docs lock bench clean
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -39,6 +39,9 @@ sim: $(READY) ## run N seeds of the simulator (10,000), or replay one: make sim 
 
 sim-log: $(READY) ## run N seeds of the log on a simulated disk (2,000), or replay one: make sim-log SEED=7
 	@$(BIN)/python -m dss_sim.log $(if $(SEED),--seed $(SEED),--seeds $(or $(N),2000))
+
+sim-jobs: $(READY) ## run N seeds of a bulk job whose daemon dies (400), or replay one: make sim-jobs SEED=7
+	@$(BIN)/python -m dss_sim.jobs $(if $(SEED),--seed $(SEED),--seeds $(or $(N),400))
 
 sim-sessions: $(READY) ## run N seeds of the real sessions on virtual time (3,000), or replay one: make sim-sessions SEED=7
 	@$(BIN)/python -m dss_sim.sessions $(if $(SEED),--seed $(SEED),--seeds $(or $(N),3000))

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from dss_client.daemon import DaemonStatus, Held, PeerHeld, Quarantined, UnreadLoss
     from dss_client.events import Event, EventPage
     from dss_client.groups import Borrower, Grant, Group, GroupDescription
+    from dss_client.job_values import Job, JobChunk
     from dss_client.offsets import GroupOffsets, StreamOffsets
     from dss_client.operation_values import Operation, OperationPlan
     from dss_client.producer import Ack, Delivery, Producer, RecordFields
@@ -71,6 +72,8 @@ __all__ = [
     "GroupDescription",
     "GroupOffsets",
     "Held",
+    "Job",
+    "JobChunk",
     "Looked",
     "Operation",
     "OperationPlan",
@@ -134,6 +137,8 @@ _PLACES = {
     "GroupDescription": "groups",
     "GroupOffsets": "offsets",
     "StreamOffsets": "offsets",
+    "Job": "job_values",
+    "JobChunk": "job_values",
     "Operation": "operation_values",
     "OperationPlan": "operation_values",
     "Ack": "producer",

@@ -248,7 +248,7 @@ class Client:
 
         Args:
             topics: of ``groups``, ``members``, ``grants``, ``lags``, ``events``, ``operations``
-                ``sessions`` and ``schedules``; all where none is given.
+                ``sessions``, ``schedules`` and ``jobs``; all where none is given.
             groups: of what belongs to groups, only that of these, NAME or NAME@FILTER; they need
                 not be there yet.
             all: private subscriptions too.

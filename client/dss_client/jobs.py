@@ -51,7 +51,7 @@ class Jobs:
         from dss_api.v1 import jobs_pb2
 
         call = self._connection.jobs.List(jobs_pb2.ListJobsRequest(), timeout=CALL_TIMEOUT_S)
-        return [_job(each) for each in (await self._connection.answer(call)).jobs]
+        return [job_from_wire(each) for each in (await self._connection.answer(call)).jobs]
 
     async def get(self, job: str) -> Job:
         """One job, by its name or number.
@@ -62,7 +62,7 @@ class Jobs:
         from dss_api.v1 import jobs_pb2
 
         call = self._connection.jobs.Get(jobs_pb2.GetJobRequest(job=job), timeout=CALL_TIMEOUT_S)
-        return _job(await self._connection.answer(call))
+        return job_from_wire(await self._connection.answer(call))
 
     async def chunks(self, job: str, *, after: int | None = None) -> AsyncGenerator[JobChunk, None]:
         """The manifest of a job, in order; with ``after``, what comes behind that number.
@@ -219,7 +219,7 @@ class Lease:
             job=str(self.job.job_id), epoch=self.epoch, reason=reason
         )
         call = self._connection.jobs.GiveUp(request, timeout=CALL_TIMEOUT_S)
-        self.job = _job(await self._connection.answer(call))
+        self.job = job_from_wire(await self._connection.answer(call))
 
     async def renew_again_and_again(self) -> None:
         """Keep the lease until the daemon refuses it; then `lost` says why."""
@@ -249,7 +249,7 @@ class Lease:
             job=str(self.job.job_id), epoch=self.epoch, said=self.said
         )
         call = self._connection.jobs.Renew(request, timeout=CALL_TIMEOUT_S)
-        self.job = _job(await self._connection.answer(call))
+        self.job = job_from_wire(await self._connection.answer(call))
         return self.job
 
 
@@ -257,7 +257,8 @@ _STATES = ("", "active", PAUSED, "done", "failed", "cancelled")
 _ROUTERS = {0: Router.BLOCK, 1: Router.BLOCK, 2: Router.RANGE}
 
 
-def _job(message: "jobs_pb2.Job") -> Job:
+def job_from_wire(message: "jobs_pb2.Job") -> Job:
+    """A job as it stands."""
     return Job(
         job_id=message.job_id,
         name=message.name,
@@ -324,4 +325,4 @@ def _granted(message: "jobs_pb2.JobLease") -> Granted:
             router=_ROUTERS[wire.router],
             patterns=tuple(wire.patterns),
         )
-    return Granted(_job(message.job), message.lease_ms, Path(message.staging), target)
+    return Granted(job_from_wire(message.job), message.lease_ms, Path(message.staging), target)

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, TypeAlias
 from dss_client._outage_log import Outage
 from dss_client.events import Event, event_from_wire
 from dss_client.groups import Group, group_from_wire
+from dss_client.job_values import Job
+from dss_client.jobs import job_from_wire
 from dss_client.operation_values import Operation, operation_from_wire
 from dss_client.schedules import Schedule, schedule_from_wire
 from dss_client.sessions import SessionSummary, session_from_wire
@@ -23,7 +25,17 @@ if TYPE_CHECKING:
     from dss_api.v1 import watch_pb2
     from dss_client._connection import Connection
 
-TOPICS = ("groups", "members", "grants", "lags", "events", "operations", "sessions", "schedules")
+TOPICS = (
+    "groups",
+    "members",
+    "grants",
+    "lags",
+    "events",
+    "operations",
+    "sessions",
+    "schedules",
+    "jobs",
+)
 """What can be watched."""
 
 
@@ -86,6 +98,7 @@ WatchedValue: TypeAlias = (
     | Operation
     | SessionSummary
     | Schedule
+    | Job
 )
 
 
@@ -206,11 +219,18 @@ def _item(item: "watch_pb2.WatchedItem") -> tuple[WatchKey, WatchedValue]:
         case "session":
             session = session_from_wire(item.session)
             return WatchKey("sessions", "", session.client_id), session
-        case "schedule":
-            schedule = schedule_from_wire(item.schedule)
-            return WatchKey("schedules", "", schedule.name), schedule
+        case "schedule" | "job":
+            return _item_of_work(item)
         case _:
             return _item_of_group(item)
+
+
+def _item_of_work(item: "watch_pb2.WatchedItem") -> tuple[WatchKey, WatchedValue]:
+    if item.HasField("job"):
+        job = job_from_wire(item.job)
+        return WatchKey("jobs", "", job.name), job
+    schedule = schedule_from_wire(item.schedule)
+    return WatchKey("schedules", "", schedule.name), schedule
 
 
 def _item_of_group(item: "watch_pb2.WatchedItem") -> tuple[WatchKey, WatchedValue]:

@@ -235,6 +235,7 @@ class Daemon:
         await stack.enter_async_context(sessions)
         staging = Staging(directory.staging_path)
         jobs = await Jobs.open(store, catalogue, log, staging, self._clock, events.note)
+        stack.push_async_callback(jobs.settle)
         steering = await self._open_steering(
             _Data(directory, store, log, catalogue, events, groups, registry, sessions, jobs), stack
         )
@@ -250,6 +251,7 @@ class Daemon:
             sessions,
             self._clock,
             steering.schedules.views,
+            jobs.all,
         )
         gone = GoneStreams(store, catalogue, groups)
         return _Parts(

@@ -3,6 +3,7 @@
 import asyncio
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator
+from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
 
@@ -94,6 +95,19 @@ def check_copies(found: list[Record]) -> None:
     assert all(own == sorted(own) for own in by_key.values())
 
 
+async def watched_until_done(client: Client) -> set[tuple[str, bool]]:
+    """What a watcher is told of the job."""
+    seen: set[tuple[str, bool]] = set()
+    async with aclosing(client.watch("jobs")) as updates:
+        async for update in updates:
+            for _, value in update.changed:
+                assert isinstance(value, Job)
+                seen.add((value.state, value.driver_lives))
+                if value.state == "done":
+                    return seen
+    return seen
+
+
 def staged_left(home: Path) -> list[Path]:
     return [path for path in (home / "d" / "staging").rglob("*") if path.is_file()]
 
@@ -115,7 +129,9 @@ async def test_a_replay_copies_each_record_once_and_keeps_the_order_of_keys(
         job = await client.jobs.get("again")
         assert (job.state, job.published, job.driver_lives) == ("active", 0, False)
 
+        seen = asyncio.create_task(watched_until_done(client))
         assert await replay(client, "again", subject=SUBJECT) == job.chunks > 3
+        assert {state for state, _ in await seen} == {"active", "done"}
 
         done = await client.jobs.ended("again")
         assert (done.records, done.published) == (RECORDS, job.chunks)

@@ -8,6 +8,7 @@ import typer
 from dssctl.commands.events import event_item
 from dssctl.commands.groups import group_item
 from dssctl.commands.sessions import session_item
+from dssctl.job_items import job_item
 from dssctl.limits import MOMENT_COLUMNS
 from dssctl.operation_items import operation_item
 from dssctl.output import Column, Instant, Item, Kind
@@ -36,6 +37,7 @@ _SHOWN = {
     "operations": ("kind", "subject", "state"),
     "sessions": ("state", "subscriptions", "peer"),
     "schedules": ("task", "state", "next_at"),
+    "jobs": ("kind", "state", "published", "chunks"),
 }
 """What a table has room for; programs are told every field."""
 
@@ -74,8 +76,8 @@ def watch(
         list[str] | None,
         typer.Argument(
             metavar="[KIND]...",
-            help="groups, members, grants, lags, events, operations, sessions, schedules; "
-            "all where absent.",
+            help="groups, members, grants, lags, events, operations, sessions, schedules, "
+            "jobs; all where absent.",
         ),
     ] = None,
     group: Annotated[
@@ -121,6 +123,7 @@ def value_item(value: "WatchedValue") -> Item:
     from dss_client import (
         Event,
         Group,
+        Job,
         Operation,
         Schedule,
         SessionSummary,
@@ -139,6 +142,8 @@ def value_item(value: "WatchedValue") -> Item:
             item = session_item(value)
         case Schedule():
             item = schedule_item(value)
+        case Job():
+            item = job_item(value)
         case WatchedGrant():
             item = _grant(value)
         case WatchedLag():

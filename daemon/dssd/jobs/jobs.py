@@ -12,7 +12,7 @@ driver that was fenced, and a job that was paused, publish nothing.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import NamedTuple, NoReturn, assert_never
@@ -151,6 +151,7 @@ class Jobs:
         self._jobs: dict[int, _Job] = {}
         self._pending: dict[int, int] = {}
         """Jobs that are being made and hold something, and since when."""
+        self._sweeping: set[asyncio.Future[None]] = set()
 
     @classmethod
     async def open(
@@ -475,15 +476,14 @@ class Jobs:
     def _do_later(self, job: _Job, effects: Sequence[Effect]) -> None:
         """The effects that nobody waits for."""
         staging, job_id = self._staging, job.row.job_id
-        loop = asyncio.get_running_loop()
         for effect in effects:
             match effect:
                 case SweepAll():
                     self._log.released(job_id)
-                    loop.run_in_executor(None, staging.sweep_job, job_id)
+                    self._sweep(partial(staging.sweep_job, job_id))
                 case SweepChunk(chunk):
                     epoch = job.progress.epoch
-                    loop.run_in_executor(None, staging.sweep_chunk, job_id, epoch, chunk)
+                    self._sweep(partial(staging.sweep_chunk, job_id, epoch, chunk))
                 case TellSilent():
                     driver = job.progress.driver
                     sentence = f"Its driver {driver} is silent: another one may go on."
@@ -502,6 +502,16 @@ class Jobs:
                     raise AssertionError(f"somebody waits for {effect}")
                 case _:
                     assert_never(effect)
+
+    def _sweep(self, sweep: Callable[[], None]) -> None:
+        """Sweep in a thread; nobody waits, and what is left over the next start sweeps."""
+        sweeping = asyncio.get_running_loop().run_in_executor(None, sweep)
+        self._sweeping.add(sweeping)
+        sweeping.add_done_callback(self._sweeping.discard)
+
+    async def settle(self) -> None:
+        """Return once nothing is being swept."""
+        await asyncio.gather(*self._sweeping)
 
     def _raise_refusal(
         self, job: _Job, effects: Sequence[Effect], asked: str, epoch: int = 0

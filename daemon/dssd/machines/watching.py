@@ -31,6 +31,7 @@ class WatchTopic(StrEnum):
     OPERATIONS = "operations"
     SESSIONS = "sessions"
     SCHEDULES = "schedules"
+    JOBS = "jobs"
 
 
 class Scope(NamedTuple):

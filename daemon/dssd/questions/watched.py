@@ -16,6 +16,7 @@ from typing import NamedTuple
 from dss_core.errors import StreamNotFound
 from dss_core.ids import StreamId
 from dssd.clock import Clock
+from dssd.jobs.jobs import JobView
 from dssd.leaders.declarations import EXCLUSIVE
 from dssd.leaders.groups import Groups
 from dssd.leaders.lag import stall_sentence
@@ -96,6 +97,7 @@ class Looks:
         sessions: Sessions,
         clock: Clock,
         schedules: Callable[[], Sequence[ScheduleView]] = tuple,
+        jobs: Callable[[], Sequence[JobView]] = tuple,
     ) -> None:
         self._groups = groups
         self._registry = registry
@@ -105,6 +107,7 @@ class Looks:
         self._sessions = sessions
         self._clock = clock
         self._schedules = schedules
+        self._jobs = jobs
         self._told: dict[int, Overview] = {}
         self._averaged_ms: int | None = None
         self._sessions_ms: int | None = None
@@ -129,6 +132,8 @@ class Looks:
             yield self._look_at_operations()
         if WatchTopic.SCHEDULES in topics:
             yield self._look_at_schedules()
+        if WatchTopic.JOBS in topics:
+            yield self._look_at_jobs()
         if WatchTopic.SESSIONS in topics and self._is_due(
             self._sessions_ms, WATCH_SESSIONS_EVERY_S
         ):
@@ -191,6 +196,12 @@ class Looks:
         rows += self._operations.unended()
         items = {Key(WatchTopic.OPERATIONS, "", str(row.number)): row for row in rows}
         return Looked(Scope(WatchTopic.OPERATIONS), items)
+
+    def _look_at_jobs(self) -> Looked:
+        items: dict[Key, Value] = {
+            Key(WatchTopic.JOBS, "", view.row.name): view for view in self._jobs()
+        }
+        return Looked(Scope(WatchTopic.JOBS), items)
 
     def _look_at_schedules(self) -> Looked:
         views = self._schedules()

@@ -10,6 +10,7 @@ from dss_api.v1 import watch_pb2, watch_pb2_grpc
 from dss_core.errors import IllegalArgument
 from dss_core.filters import SubscriptionFilter
 from dssd.events.model import KeptEvent
+from dssd.jobs.jobs import JobView
 from dssd.machines.watching import Key, Value, WatchTopic
 from dssd.questions.limits import WATCHED_GROUPS_MAX
 from dssd.questions.overviews import Overview
@@ -17,6 +18,7 @@ from dssd.questions.watched import WatchedGrant, WatchedLag, WatchedMember
 from dssd.questions.watches import Token, Told, Wanted, Watches
 from dssd.rpc.events import HIGHEST_NUMBER, event_message
 from dssd.rpc.groups import group_message
+from dssd.rpc.jobs import listed_job_message
 from dssd.rpc.operation_messages import listed_message
 from dssd.rpc.schedules import schedule_message
 from dssd.rpc.sessions import summary_message
@@ -35,6 +37,7 @@ _TOPIC_NUMBERS = {
     WatchTopic.OPERATIONS: watch_pb2.WATCH_TOPIC_OPERATIONS,
     WatchTopic.SESSIONS: watch_pb2.WATCH_TOPIC_SESSIONS,
     WatchTopic.SCHEDULES: watch_pb2.WATCH_TOPIC_SCHEDULES,
+    WatchTopic.JOBS: watch_pb2.WATCH_TOPIC_JOBS,
 }
 _TOPICS = {number: topic for topic, number in _TOPIC_NUMBERS.items()}
 
@@ -118,6 +121,8 @@ def _item(value: Value) -> watch_pb2.WatchedItem:
             item.event.CopyFrom(event_message(value))
         case OperationRow():
             item.operation.CopyFrom(listed_message(value))
+        case JobView():
+            item.job.CopyFrom(listed_job_message(value))
         case SessionView():
             item.session.CopyFrom(summary_message(value))
         case ScheduleView():

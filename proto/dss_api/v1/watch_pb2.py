@@ -24,36 +24,37 @@ _sym_db = _symbol_database.Default()
 
 from dss_api.v1 import events_pb2 as dss__api_dot_v1_dot_events__pb2
 from dss_api.v1 import groups_pb2 as dss__api_dot_v1_dot_groups__pb2
+from dss_api.v1 import jobs_pb2 as dss__api_dot_v1_dot_jobs__pb2
 from dss_api.v1 import operations_pb2 as dss__api_dot_v1_dot_operations__pb2
 from dss_api.v1 import schedules_pb2 as dss__api_dot_v1_dot_schedules__pb2
 from dss_api.v1 import sessions_pb2 as dss__api_dot_v1_dot_sessions__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16\x64ss_api/v1/watch.proto\x12\ndss_api.v1\x1a\x17\x64ss_api/v1/events.proto\x1a\x17\x64ss_api/v1/groups.proto\x1a\x1b\x64ss_api/v1/operations.proto\x1a\x1a\x64ss_api/v1/schedules.proto\x1a\x19\x64ss_api/v1/sessions.proto\"z\n\x0cWatchRequest\x12&\n\x06topics\x18\x01 \x03(\x0e\x32\x16.dss_api.v1.WatchTopic\x12\x0e\n\x06groups\x18\x02 \x03(\t\x12\x0b\n\x03\x61ll\x18\x03 \x01(\x08\x12%\n\x05token\x18\x04 \x01(\x0b\x32\x16.dss_api.v1.WatchToken\"\x94\x01\n\nWatchReply\x12\x0c\n\x04\x61new\x18\x01 \x01(\x08\x12(\n\x07\x63hanged\x18\x02 \x03(\x0b\x32\x17.dss_api.v1.WatchedItem\x12\'\n\x07removed\x18\x03 \x03(\x0b\x32\x16.dss_api.v1.WatchedKey\x12%\n\x05token\x18\x04 \x01(\x0b\x32\x16.dss_api.v1.WatchToken\"F\n\nWatchToken\x12\x10\n\x08instance\x18\x01 \x01(\x0c\x12\x10\n\x08revision\x18\x02 \x01(\x04\x12\x14\n\x0c\x65vent_number\x18\x03 \x01(\x04\"\xe1\x02\n\x0bWatchedItem\x12\"\n\x05group\x18\x01 \x01(\x0b\x32\x11.dss_api.v1.GroupH\x00\x12+\n\x06member\x18\x02 \x01(\x0b\x32\x19.dss_api.v1.WatchedMemberH\x00\x12)\n\x05grant\x18\x03 \x01(\x0b\x32\x18.dss_api.v1.WatchedGrantH\x00\x12%\n\x03lag\x18\x04 \x01(\x0b\x32\x16.dss_api.v1.WatchedLagH\x00\x12\"\n\x05\x65vent\x18\x05 \x01(\x0b\x32\x11.dss_api.v1.EventH\x00\x12*\n\toperation\x18\x06 \x01(\x0b\x32\x15.dss_api.v1.OperationH\x00\x12-\n\x07session\x18\x07 \x01(\x0b\x32\x1a.dss_api.v1.SessionSummaryH\x00\x12(\n\x08schedule\x18\x08 \x01(\x0b\x32\x14.dss_api.v1.ScheduleH\x00\x42\x06\n\x04item\"P\n\nWatchedKey\x12%\n\x05topic\x18\x01 \x01(\x0e\x32\x16.dss_api.v1.WatchTopic\x12\r\n\x05group\x18\x02 \x01(\t\x12\x0c\n\x04name\x18\x03 \x01(\t\"p\n\rWatchedMember\x12\r\n\x05group\x18\x01 \x01(\t\x12\x13\n\x0b\x62orrower_id\x18\x02 \x01(\x0c\x12\x11\n\tclient_id\x18\x03 \x01(\t\x12\x0f\n\x07streams\x18\x04 \x01(\r\x12\x17\n\x0f\x63onnected_at_ms\x18\x05 \x01(\x03\"\xaa\x01\n\x0cWatchedGrant\x12\r\n\x05group\x18\x01 \x01(\t\x12\x0e\n\x06stream\x18\x02 \x01(\t\x12\r\n\x05state\x18\x03 \x01(\t\x12\x11\n\tclient_id\x18\x04 \x01(\t\x12\x13\n\x0bgrant_epoch\x18\x05 \x01(\x04\x12\x15\n\x08since_ms\x18\x06 \x01(\x03H\x00\x88\x01\x01\x12\r\n\x05stall\x18\x07 \x01(\t\x12\x11\n\tpinned_to\x18\x08 \x01(\tB\x0b\n\t_since_ms\"\x9d\x01\n\nWatchedLag\x12\r\n\x05group\x18\x01 \x01(\t\x12\x0e\n\x06stream\x18\x02 \x01(\t\x12\r\n\x05\x66loor\x18\x03 \x01(\x04\x12\x0b\n\x03\x65nd\x18\x04 \x01(\x04\x12\x0b\n\x03lag\x18\x05 \x01(\x04\x12\x11\n\tlag_exact\x18\x06 \x01(\x08\x12\x1e\n\x11oldest_unacked_us\x18\x07 \x01(\x03H\x00\x88\x01\x01\x42\x14\n\x12_oldest_unacked_us*\xf1\x01\n\nWatchTopic\x12\x1b\n\x17WATCH_TOPIC_UNSPECIFIED\x10\x00\x12\x16\n\x12WATCH_TOPIC_GROUPS\x10\x01\x12\x17\n\x13WATCH_TOPIC_MEMBERS\x10\x02\x12\x16\n\x12WATCH_TOPIC_GRANTS\x10\x03\x12\x14\n\x10WATCH_TOPIC_LAGS\x10\x04\x12\x16\n\x12WATCH_TOPIC_EVENTS\x10\x05\x12\x1a\n\x16WATCH_TOPIC_OPERATIONS\x10\x06\x12\x18\n\x14WATCH_TOPIC_SESSIONS\x10\x07\x12\x19\n\x15WATCH_TOPIC_SCHEDULES\x10\x08\x32\x44\n\x05Watch\x12;\n\x05Watch\x12\x18.dss_api.v1.WatchRequest\x1a\x16.dss_api.v1.WatchReply0\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16\x64ss_api/v1/watch.proto\x12\ndss_api.v1\x1a\x17\x64ss_api/v1/events.proto\x1a\x17\x64ss_api/v1/groups.proto\x1a\x15\x64ss_api/v1/jobs.proto\x1a\x1b\x64ss_api/v1/operations.proto\x1a\x1a\x64ss_api/v1/schedules.proto\x1a\x19\x64ss_api/v1/sessions.proto\"z\n\x0cWatchRequest\x12&\n\x06topics\x18\x01 \x03(\x0e\x32\x16.dss_api.v1.WatchTopic\x12\x0e\n\x06groups\x18\x02 \x03(\t\x12\x0b\n\x03\x61ll\x18\x03 \x01(\x08\x12%\n\x05token\x18\x04 \x01(\x0b\x32\x16.dss_api.v1.WatchToken\"\x94\x01\n\nWatchReply\x12\x0c\n\x04\x61new\x18\x01 \x01(\x08\x12(\n\x07\x63hanged\x18\x02 \x03(\x0b\x32\x17.dss_api.v1.WatchedItem\x12\'\n\x07removed\x18\x03 \x03(\x0b\x32\x16.dss_api.v1.WatchedKey\x12%\n\x05token\x18\x04 \x01(\x0b\x32\x16.dss_api.v1.WatchToken\"F\n\nWatchToken\x12\x10\n\x08instance\x18\x01 \x01(\x0c\x12\x10\n\x08revision\x18\x02 \x01(\x04\x12\x14\n\x0c\x65vent_number\x18\x03 \x01(\x04\"\x81\x03\n\x0bWatchedItem\x12\"\n\x05group\x18\x01 \x01(\x0b\x32\x11.dss_api.v1.GroupH\x00\x12+\n\x06member\x18\x02 \x01(\x0b\x32\x19.dss_api.v1.WatchedMemberH\x00\x12)\n\x05grant\x18\x03 \x01(\x0b\x32\x18.dss_api.v1.WatchedGrantH\x00\x12%\n\x03lag\x18\x04 \x01(\x0b\x32\x16.dss_api.v1.WatchedLagH\x00\x12\"\n\x05\x65vent\x18\x05 \x01(\x0b\x32\x11.dss_api.v1.EventH\x00\x12*\n\toperation\x18\x06 \x01(\x0b\x32\x15.dss_api.v1.OperationH\x00\x12-\n\x07session\x18\x07 \x01(\x0b\x32\x1a.dss_api.v1.SessionSummaryH\x00\x12(\n\x08schedule\x18\x08 \x01(\x0b\x32\x14.dss_api.v1.ScheduleH\x00\x12\x1e\n\x03job\x18\t \x01(\x0b\x32\x0f.dss_api.v1.JobH\x00\x42\x06\n\x04item\"P\n\nWatchedKey\x12%\n\x05topic\x18\x01 \x01(\x0e\x32\x16.dss_api.v1.WatchTopic\x12\r\n\x05group\x18\x02 \x01(\t\x12\x0c\n\x04name\x18\x03 \x01(\t\"p\n\rWatchedMember\x12\r\n\x05group\x18\x01 \x01(\t\x12\x13\n\x0b\x62orrower_id\x18\x02 \x01(\x0c\x12\x11\n\tclient_id\x18\x03 \x01(\t\x12\x0f\n\x07streams\x18\x04 \x01(\r\x12\x17\n\x0f\x63onnected_at_ms\x18\x05 \x01(\x03\"\xaa\x01\n\x0cWatchedGrant\x12\r\n\x05group\x18\x01 \x01(\t\x12\x0e\n\x06stream\x18\x02 \x01(\t\x12\r\n\x05state\x18\x03 \x01(\t\x12\x11\n\tclient_id\x18\x04 \x01(\t\x12\x13\n\x0bgrant_epoch\x18\x05 \x01(\x04\x12\x15\n\x08since_ms\x18\x06 \x01(\x03H\x00\x88\x01\x01\x12\r\n\x05stall\x18\x07 \x01(\t\x12\x11\n\tpinned_to\x18\x08 \x01(\tB\x0b\n\t_since_ms\"\x9d\x01\n\nWatchedLag\x12\r\n\x05group\x18\x01 \x01(\t\x12\x0e\n\x06stream\x18\x02 \x01(\t\x12\r\n\x05\x66loor\x18\x03 \x01(\x04\x12\x0b\n\x03\x65nd\x18\x04 \x01(\x04\x12\x0b\n\x03lag\x18\x05 \x01(\x04\x12\x11\n\tlag_exact\x18\x06 \x01(\x08\x12\x1e\n\x11oldest_unacked_us\x18\x07 \x01(\x03H\x00\x88\x01\x01\x42\x14\n\x12_oldest_unacked_us*\x87\x02\n\nWatchTopic\x12\x1b\n\x17WATCH_TOPIC_UNSPECIFIED\x10\x00\x12\x16\n\x12WATCH_TOPIC_GROUPS\x10\x01\x12\x17\n\x13WATCH_TOPIC_MEMBERS\x10\x02\x12\x16\n\x12WATCH_TOPIC_GRANTS\x10\x03\x12\x14\n\x10WATCH_TOPIC_LAGS\x10\x04\x12\x16\n\x12WATCH_TOPIC_EVENTS\x10\x05\x12\x1a\n\x16WATCH_TOPIC_OPERATIONS\x10\x06\x12\x18\n\x14WATCH_TOPIC_SESSIONS\x10\x07\x12\x19\n\x15WATCH_TOPIC_SCHEDULES\x10\x08\x12\x14\n\x10WATCH_TOPIC_JOBS\x10\t2D\n\x05Watch\x12;\n\x05Watch\x12\x18.dss_api.v1.WatchRequest\x1a\x16.dss_api.v1.WatchReply0\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'dss_api.v1.watch_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_WATCHTOPIC']._serialized_start=1405
-  _globals['_WATCHTOPIC']._serialized_end=1646
-  _globals['_WATCHREQUEST']._serialized_start=172
-  _globals['_WATCHREQUEST']._serialized_end=294
-  _globals['_WATCHREPLY']._serialized_start=297
-  _globals['_WATCHREPLY']._serialized_end=445
-  _globals['_WATCHTOKEN']._serialized_start=447
-  _globals['_WATCHTOKEN']._serialized_end=517
-  _globals['_WATCHEDITEM']._serialized_start=520
-  _globals['_WATCHEDITEM']._serialized_end=873
-  _globals['_WATCHEDKEY']._serialized_start=875
-  _globals['_WATCHEDKEY']._serialized_end=955
-  _globals['_WATCHEDMEMBER']._serialized_start=957
-  _globals['_WATCHEDMEMBER']._serialized_end=1069
-  _globals['_WATCHEDGRANT']._serialized_start=1072
-  _globals['_WATCHEDGRANT']._serialized_end=1242
-  _globals['_WATCHEDLAG']._serialized_start=1245
-  _globals['_WATCHEDLAG']._serialized_end=1402
-  _globals['_WATCH']._serialized_start=1648
-  _globals['_WATCH']._serialized_end=1716
+  _globals['_WATCHTOPIC']._serialized_start=1460
+  _globals['_WATCHTOPIC']._serialized_end=1723
+  _globals['_WATCHREQUEST']._serialized_start=195
+  _globals['_WATCHREQUEST']._serialized_end=317
+  _globals['_WATCHREPLY']._serialized_start=320
+  _globals['_WATCHREPLY']._serialized_end=468
+  _globals['_WATCHTOKEN']._serialized_start=470
+  _globals['_WATCHTOKEN']._serialized_end=540
+  _globals['_WATCHEDITEM']._serialized_start=543
+  _globals['_WATCHEDITEM']._serialized_end=928
+  _globals['_WATCHEDKEY']._serialized_start=930
+  _globals['_WATCHEDKEY']._serialized_end=1010
+  _globals['_WATCHEDMEMBER']._serialized_start=1012
+  _globals['_WATCHEDMEMBER']._serialized_end=1124
+  _globals['_WATCHEDGRANT']._serialized_start=1127
+  _globals['_WATCHEDGRANT']._serialized_end=1297
+  _globals['_WATCHEDLAG']._serialized_start=1300
+  _globals['_WATCHEDLAG']._serialized_end=1457
+  _globals['_WATCH']._serialized_start=1725
+  _globals['_WATCH']._serialized_end=1793
 # @@protoc_insertion_point(module_scope)

@@ -6,6 +6,7 @@ isort:skip_file
 from collections import abc as _abc
 from dss_api.v1 import events_pb2 as _events_pb2
 from dss_api.v1 import groups_pb2 as _groups_pb2
+from dss_api.v1 import jobs_pb2 as _jobs_pb2
 from dss_api.v1 import operations_pb2 as _operations_pb2
 from dss_api.v1 import schedules_pb2 as _schedules_pb2
 from dss_api.v1 import sessions_pb2 as _sessions_pb2
@@ -44,6 +45,7 @@ class _WatchTopicEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_WatchTopic
     """the newest, and all that have not ended"""
     WATCH_TOPIC_SESSIONS: _WatchTopic.ValueType  # 7
     WATCH_TOPIC_SCHEDULES: _WatchTopic.ValueType  # 8
+    WATCH_TOPIC_JOBS: _WatchTopic.ValueType  # 9
 
 class WatchTopic(_WatchTopic, metaclass=_WatchTopicEnumTypeWrapper): ...
 
@@ -61,6 +63,7 @@ WATCH_TOPIC_OPERATIONS: WatchTopic.ValueType  # 6
 """the newest, and all that have not ended"""
 WATCH_TOPIC_SESSIONS: WatchTopic.ValueType  # 7
 WATCH_TOPIC_SCHEDULES: WatchTopic.ValueType  # 8
+WATCH_TOPIC_JOBS: WatchTopic.ValueType  # 9
 Global___WatchTopic: _TypeAlias = WatchTopic  # noqa: Y015
 
 @_typing.final
@@ -177,6 +180,7 @@ class WatchedItem(_message.Message):
     OPERATION_FIELD_NUMBER: _builtins.int
     SESSION_FIELD_NUMBER: _builtins.int
     SCHEDULE_FIELD_NUMBER: _builtins.int
+    JOB_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def group(self) -> _groups_pb2.Group: ...
     @_builtins.property
@@ -193,6 +197,8 @@ class WatchedItem(_message.Message):
     def session(self) -> _sessions_pb2.SessionSummary: ...
     @_builtins.property
     def schedule(self) -> _schedules_pb2.Schedule: ...
+    @_builtins.property
+    def job(self) -> _jobs_pb2.Job: ...
     def __init__(
         self,
         *,
@@ -204,12 +210,13 @@ class WatchedItem(_message.Message):
         operation: _operations_pb2.Operation | None = ...,
         session: _sessions_pb2.SessionSummary | None = ...,
         schedule: _schedules_pb2.Schedule | None = ...,
+        job: _jobs_pb2.Job | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["event", b"event", "grant", b"grant", "group", b"group", "item", b"item", "lag", b"lag", "member", b"member", "operation", b"operation", "schedule", b"schedule", "session", b"session"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["event", b"event", "grant", b"grant", "group", b"group", "item", b"item", "job", b"job", "lag", b"lag", "member", b"member", "operation", b"operation", "schedule", b"schedule", "session", b"session"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["event", b"event", "grant", b"grant", "group", b"group", "item", b"item", "lag", b"lag", "member", b"member", "operation", b"operation", "schedule", b"schedule", "session", b"session"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["event", b"event", "grant", b"grant", "group", b"group", "item", b"item", "job", b"job", "lag", b"lag", "member", b"member", "operation", b"operation", "schedule", b"schedule", "session", b"session"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_item: _TypeAlias = _typing.Literal["group", "member", "grant", "lag", "event", "operation", "session", "schedule"]  # noqa: Y015
+    _WhichOneofReturnType_item: _TypeAlias = _typing.Literal["group", "member", "grant", "lag", "event", "operation", "session", "schedule", "job"]  # noqa: Y015
     _WhichOneofArgType_item: _TypeAlias = _typing.Literal["item", b"item"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_item) -> _WhichOneofReturnType_item | None: ...
 

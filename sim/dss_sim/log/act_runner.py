@@ -74,7 +74,7 @@ from dss_sim.power_loss.promises import (
 from dssd.log.port import Appended, Publication
 from dssd.log.segment_log import SegmentLog
 from dssd.store.port import PreconditionFailed, Put, VersionIs
-from dssd.store.rows import StorageTopicRow
+from dssd.store.rows import BanRow, StorageTopicRow
 from dssd.topics.catalogue import Catalogue, NewTopic, Topic
 
 NO_ROOM = (DiskFull, Overloaded)
@@ -393,7 +393,7 @@ class ActRunner:
                 topic.producing.storage_topic_id,
                 lambda: [frame.content for frame in frames],
                 topic_epoch=TOPIC_EPOCH,
-                publish=lambda _: Publication(),
+                publish=lambda _: Publication([Put(published(frames[0].number))]),
             )
         except DssError as refused:
             for frame in frames:
@@ -410,6 +410,11 @@ class ActRunner:
         sent = ledger.sent[frame.stream, frame.producer]
         before = sent[: sent.index(frame.number)]
         return any(number not in ledger.places for number in before)
+
+
+def published(number: int) -> BanRow:
+    """The row that is committed with adopted frames, of which the first has the number."""
+    return BanRow(number, "adopted", 0, 0)
 
 
 def _stream_of(topic: Topic, partition: int) -> StreamId:

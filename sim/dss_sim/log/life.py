@@ -40,7 +40,7 @@ from dssd.log.segment.rows import all_segment_rows, row_id
 from dssd.log.segment_log import SegmentLog
 from dssd.log.settings import LogSettings
 from dssd.store.paging import scan_all
-from dssd.store.rows import SegmentRow, StorageTopicRow
+from dssd.store.rows import BanRow, SegmentRow, StorageTopicRow
 from dssd.topics.catalogue import Catalogue
 
 STRAY = "no row names it"
@@ -212,7 +212,9 @@ class Life:
         names = [topic.name for topic in self._catalogue.topics()]
         self.reports = [reason for _, reason in self._log.quarantined()]
         self.violations += judged(found, cycle.ledger)
-        self.violations += together_violations(found, cycle.ledger)
+        rows = await scan_all(self._store, BanRow)
+        published = {found.row.group_id for found in rows}
+        self.violations += together_violations(found, cycle.ledger, published)
         self.violations += topic_violations(names, cycle.ledger)
         self.violations += report_violations(self.reports, cycle.ledger)
         self._judge_strays()

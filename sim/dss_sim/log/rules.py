@@ -3,7 +3,7 @@
 ========  ==========================================================================================
 acked     what was answered as stored is there, in its place, byte for byte
 keys      a record is read with the key with which it was sent, and without one if it had none
-together  frames that were adopted at once are all there, or none is
+together  frames that were adopted at once are all there, with their row, or nothing of it is
 once      nothing is there twice, and no two records have one offset
 whole     every frame is whole and was sent; none was refused, and none was given up by a start
 order     the frames of a producer lie in the order of their sequences
@@ -68,9 +68,13 @@ def judged(found: Mapping[StreamId, StreamFound], ledger: Ledger) -> Iterator[Vi
 
 
 def together_violations(
-    found: Mapping[StreamId, StreamFound], ledger: Ledger
+    found: Mapping[StreamId, StreamFound], ledger: Ledger, published: Collection[int]
 ) -> Iterator[Violation]:
-    """What came in part, of frames that came at once. Trimmed streams and bit rot tell nothing."""
+    """What came in part, of frames that came at once, and of the row that came with them.
+
+    ``published`` are the first numbers of those that have their row. Trimmed streams and bit rot
+    tell nothing.
+    """
     if ledger.rotten:
         return
     bodies = {(stream, frame.body) for stream, one in found.items() for frame in one.frames}
@@ -82,6 +86,8 @@ def together_violations(
         there = [one for one in known if (one.stream, one.body) in bodies]
         if there and len(there) < len(known):
             yield Violation("together", f"of {known} only {there} are there")
+        if known and bool(there) != (numbers[0] in published):
+            yield Violation("together", f"of {known} {there} are there, and their row otherwise")
 
 
 def name_of(stream: StreamId) -> str:

@@ -145,6 +145,7 @@ STEPS: Sequence[Step] = (
     *_seeds("groups", 10_000, 1_000, 3_600),
     *_seeds("sessions", 3_000, 500, 450),
     *_seeds("log", 2_000, 200, 780),
+    *_seeds("jobs", 400, 100, 60),
     *_mutants(),
     Step("scale", "scale", (sys.executable, "-m", "dss_sim.scale", "--factor", "1"), 10),
 )
