@@ -201,6 +201,9 @@ BENCH_DISK_PART = 0.1
 BENCH_KEPT_MS = 3_600_000
 """The retention of its topic, in case that nobody is left to remove it."""
 
+BENCH_DRAIN_S = 30.0
+"""For what was published to come back; longer means that delivery stands still."""
+
 BENCH_CLEAN_UP_S = 15.0
 """For removing topic and group at the end; a daemon that is gone cannot."""
 

@@ -44,7 +44,7 @@ from dssd.addresses import Address
 from dssd.clock import Clock
 from dssd.config import Config
 from dssd.data_directory import DataDirectory
-from dssd.descriptors import connections_max, open_files, open_files_max
+from dssd.descriptors import connections_max
 from dssd.events.events import Events
 from dssd.events.kinds import FILE_QUARANTINED
 from dssd.events.limits import ERRORS_SHOWN_MS
@@ -58,7 +58,6 @@ from dssd.leaders.registry import BOOT_ID_BYTES, Registry
 from dssd.leaders.retention_ahead import RetentionAhead
 from dssd.leaders.retention_losses import RetentionLosses
 from dssd.leaders.topic_readers import readers_of
-from dssd.log.limits import PRODUCERS_MAX, PRODUCERS_RESERVE
 from dssd.log.segment_log import SegmentLog
 from dssd.loop_yield import LoopTurn
 from dssd.measuring.loop_delay import LoopDelay
@@ -94,7 +93,6 @@ from dssd.schedules.tasks.model import Tasks
 from dssd.schedules.tasks.registry import built_in
 from dssd.service.heartbeat import Heartbeat
 from dssd.service.notify import ServiceManager
-from dssd.sessions.limits import SESSIONS_MAX
 from dssd.sessions.sessions import Sessions
 from dssd.store.paging import scan_all
 from dssd.store.rows import StorageTopicRow
@@ -508,11 +506,7 @@ class Daemon:
             peers=await greediest(doors.connections, doors.calls, sessions),
             now_us=self._clock.wall_us(),
             disk_size_bytes=disk.total,
-            open_files=open_files(),
-            open_files_max=open_files_max(),
-            sessions_max=SESSIONS_MAX,
             producers=parts.log.measures.producers,
-            producers_max=PRODUCERS_MAX - PRODUCERS_RESERVE,
         )
 
     def _status(self, parts: _Parts) -> str:

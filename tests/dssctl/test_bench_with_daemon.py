@@ -1,5 +1,6 @@
 """``dssctl bench`` against a daemon process."""
 
+import asyncio
 import json
 import signal
 import subprocess
@@ -7,6 +8,9 @@ import sys
 from pathlib import Path
 from typing import Any, Protocol
 
+import pytest
+
+from dssctl.bench import running
 from support.dssctl_call import Completed, environment
 from support.started_program import ProgramProcess
 
@@ -65,6 +69,21 @@ def test_a_bench_ends_after_its_time(daemon: Daemon) -> None:
     )
     assert done.returncode == 0, done.stderr.decode()
     assert b"100ms were over after" in done.stderr
+
+
+def test_a_bench_whose_records_do_not_come_back_ends_and_leaves_nothing_behind(
+    daemon: Daemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def never(*_: object) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(running, "_deliver", never)
+    monkeypatch.setattr(running, "BENCH_DRAIN_S", 0.2)
+    monkeypatch.setattr(running, "BENCH_LATENCY_S", 0.2)
+    done = daemon.dssctl("bench", "-n", "10", "--for", "100ms")
+    assert done.returncode == 4
+    assert b"error DSS5004: The bench did not finish within 0.5 s" in done.stderr
+    assert left_behind(daemon) == []
 
 
 def test_what_would_fill_the_disk_is_refused(daemon: Daemon) -> None:

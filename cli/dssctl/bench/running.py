@@ -9,13 +9,14 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from dss_core.errors import DssError, IllegalArgument
+from dss_core.errors import DssError, IllegalArgument, TimedOut
 from dssctl.bench.figures import Part
 from dssctl.connection import connected, in_time, require_daemon
 from dssctl.limits import (
     BENCH_BYTES_MAX,
     BENCH_CLEAN_UP_S,
     BENCH_DISK_PART,
+    BENCH_DRAIN_S,
     BENCH_FRAMES_OUT,
     BENCH_KEPT_MS,
     BENCH_LATENCY_S,
@@ -63,19 +64,25 @@ async def measured(settings: Settings, plan: Plan, show: Show) -> list[Part]:
 
     Raises:
         IllegalArgument: it would take too much of the disk.
+        TimedOut: what was published does not come back.
         DssError: the daemon is away, or refuses.
     """
     name = f"dssctl-bench-{secrets.token_hex(4)}"
     async with connected(settings) as publisher, connected(settings) as consumer:
         await require_daemon(publisher, settings)
         await _require_room(publisher, settings, plan)
-        async with (
-            _own_topic(publisher, settings, name, plan),
-            publisher.producer(name) as producer,
-            consumer.subscribe(f"$share/{name}/{name}/#", start="earliest") as subscription,
-        ):
-            parts = await _at_full_speed(plan, producer, subscription, show)
-            return [*parts, *await _one_by_one(plan, producer, subscription)]
+        seconds = plan.seconds + BENCH_LATENCY_S + BENCH_DRAIN_S
+        try:
+            async with (
+                _own_topic(publisher, settings, name, plan),
+                asyncio.timeout(seconds),
+                publisher.producer(name) as producer,
+                consumer.subscribe(f"$share/{name}/{name}/#", start="earliest") as subscription,
+            ):
+                parts = await _at_full_speed(plan, producer, subscription, show)
+                return [*parts, *await _one_by_one(plan, producer, subscription)]
+        except TimeoutError as late:
+            raise TimedOut(what="The bench", seconds=f"{seconds:g}") from late
 
 
 async def _require_room(client: "Client", settings: Settings, plan: Plan) -> None:
@@ -125,8 +132,8 @@ async def _at_full_speed(
         took = perf_counter() - began
         if progress.delivered >= progress.published:
             delivering.cancel()
-        with suppress(asyncio.CancelledError):
-            await delivering
+        # Not awaited itself: that would take our own cancellation for its.
+        await asyncio.wait([delivering])
         delivered_s = perf_counter() - began
         shown.cancel()
     size = progress.published * plan.size_bytes

@@ -7,8 +7,11 @@ from typing import Any
 import grpc.aio
 
 from dss_api.v1 import daemon_pb2, daemon_pb2_grpc
+from dssd.descriptors import open_files, open_files_max
 from dssd.leaders.retention_losses import UnreadLoss
+from dssd.log.limits import PRODUCERS_MAX, PRODUCERS_RESERVE
 from dssd.rpc.greediest_peers import Held, PeerHeld
+from dssd.sessions.limits import SESSIONS_MAX
 
 Context = grpc.aio.ServicerContext[Any, Any]
 
@@ -50,14 +53,8 @@ class DaemonFacts:
     now_us: int
     """By the wall clock."""
     disk_size_bytes: int
-    open_files: int
-    """Descriptors of the process."""
-    open_files_max: int
-    sessions_max: int
     producers: int
     """Remembered, one a partition."""
-    producers_max: int
-    """From how many on most new ones are refused."""
 
 
 class DaemonServicer(daemon_pb2_grpc.DaemonServicer):
@@ -110,9 +107,9 @@ class DaemonServicer(daemon_pb2_grpc.DaemonServicer):
             peers=[daemon_pb2.PeerHeld(**asdict(peer)) for peer in facts.peers],
             now_us=facts.now_us,
             disk_size_bytes=facts.disk_size_bytes,
-            open_files=facts.open_files,
-            open_files_max=facts.open_files_max,
-            sessions_max=facts.sessions_max,
+            open_files=open_files(),
+            open_files_max=open_files_max(),
+            sessions_max=SESSIONS_MAX,
             producers=facts.producers,
-            producers_max=facts.producers_max,
+            producers_max=PRODUCERS_MAX - PRODUCERS_RESERVE,
         )
