@@ -14,7 +14,7 @@ INNER = {
     "Producer": {"call", "into"},
     "Subscription": {
         *("deliver", "ended", "fail", "granted", "handed_below", "note_current", "number"),
-        *("options", "refused", "revoked", "set_paused", "stands", "stop"),
+        *("options", "refused", "revoked", "set_paused", "stands", "stop", "sure_s"),
     },
 }
 """What parts of the client call; no user does."""
