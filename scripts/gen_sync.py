@@ -36,16 +36,16 @@ def generate(folder: Path) -> None:
 
 def _administered() -> Iterator[tuple[str, ast.Module, ast.ClassDef]]:
     """Classes that a client has as attributes, by their annotations: module, its tree, class."""
-    # The annotations are texts, and the imports for the type checker alone: parts load when used.
+    client = _tree("_client")
     annotated = [
-        ast.literal_eval(node.annotation)
-        for node in _class_named(_tree("_client"), "Client").body
+        ast.unparse(node.annotation).strip("'")
+        for node in _class_named(client, "Client").body
         if isinstance(node, ast.AnnAssign)
     ]
     assert annotated, "a client has parts"
     homes = {
         alias.name: node.module
-        for node in ast.walk(_tree("_client"))
+        for node in ast.walk(client)
         if isinstance(node, ast.ImportFrom) and node.module is not None
         for alias in node.names
     }
@@ -83,6 +83,7 @@ def _imports() -> Iterator[str]:
             if isinstance(node, ast.Import | ast.ImportFrom) and not _is_inner(node)
         )
     yield "if TYPE_CHECKING:"
+    yield "    from dss_client._client import Client"
     yield "    from dss_client.sync._portal import Portal"
 
 
@@ -93,6 +94,7 @@ def _is_inner(node: ast.Import | ast.ImportFrom) -> bool:
 
 
 def _twins() -> Iterator[str]:
+    yield from _parts()
     for _, _, found in _administered():
         yield ""
         yield ""
@@ -110,6 +112,22 @@ def _twins() -> Iterator[str]:
 def _is_twinned(method: ast.AsyncFunctionDef) -> bool:
     """Not what is entered with ``async with``: who drives a job has a loop of its own."""
     return not method.name.startswith("_") and not method.decorator_list
+
+
+def _parts() -> Iterator[str]:
+    """What a client has of them."""
+    names = [found.name for _, _, found in _administered()]
+    yield ""
+    yield ""
+    yield "class Administered:"
+    yield '    """What a client administers, by noun."""'
+    yield ""
+    yield from (f"    {name.lower()}: '{name}'" for name in names)
+    yield ""
+    yield "    def _administer(self, portal: 'Portal', client: 'Client') -> None:"
+    yield '        """Make the parts, of those of a client that is open."""'
+    for name in names:
+        yield f"        self.{name.lower()} = {name}(portal, client.{name.lower()})"
 
 
 def _documentation(node: ast.ClassDef | ast.AsyncFunctionDef) -> str:

@@ -94,6 +94,9 @@ class Keeper(Protocol):
 class Subscription:
     """Made by `Client.subscribe`; open inside its ``async with`` block."""
 
+    sure_s = YIELD_EVERY_S
+    """So long records are handed out before the loop runs, and the session is looked at again."""
+
     def __init__(
         self, session: Callable[[], Awaitable[Keeper]], options: SubscriptionOptions
     ) -> None:
@@ -389,7 +392,7 @@ class Subscription:
         # The clock is read first: this process may stand still behind the answer.
         now = monotonic()
         if self._session.is_sure():
-            self._resume_at = now + YIELD_EVERY_S
+            self._resume_at = now + self.sure_s
 
     def _begin(self, handout: "Handout") -> None:
         if handout.grant.stopped:
@@ -419,7 +422,7 @@ class Subscription:
         await self._session.wait_sure()
         # Records handed out from now on must be reported too, even if never acknowledged.
         self._touch_current()
-        self._resume_at = asked_at + YIELD_EVERY_S
+        self._resume_at = asked_at + self.sure_s
 
     def _touch_current(self) -> None:
         if self._current is not None:

@@ -34,7 +34,34 @@ from dss_client.topics import Topic, TopicSummary
 from dss_client.topics import Topics as AsyncTopics
 
 if TYPE_CHECKING:
+    from dss_client._client import Client
     from dss_client.sync._portal import Portal
+
+
+class Administered:
+    """What a client administers, by noun."""
+
+    topics: "Topics"
+    groups: "Groups"
+    grants: "Grants"
+    daemon: "Daemon"
+    events: "Events"
+    jobs: "Jobs"
+    operations: "Operations"
+    sessions: "Sessions"
+    schedules: "Schedules"
+
+    def _administer(self, portal: "Portal", client: "Client") -> None:
+        """Make the parts, of those of a client that is open."""
+        self.topics = Topics(portal, client.topics)
+        self.groups = Groups(portal, client.groups)
+        self.grants = Grants(portal, client.grants)
+        self.daemon = Daemon(portal, client.daemon)
+        self.events = Events(portal, client.events)
+        self.jobs = Jobs(portal, client.jobs)
+        self.operations = Operations(portal, client.operations)
+        self.sessions = Sessions(portal, client.sessions)
+        self.schedules = Schedules(portal, client.schedules)
 
 
 class Topics:

@@ -14,17 +14,7 @@ from dss_client._start_point import Start
 from dss_client.limits import PRODUCER_BUFFER_BYTES
 from dss_client.subscription import GrantNotice, SubscriptionOptions
 from dss_client.sync._portal import portal
-from dss_client.sync.administration import (
-    Daemon,
-    Events,
-    Grants,
-    Groups,
-    Jobs,
-    Operations,
-    Schedules,
-    Sessions,
-    Topics,
-)
+from dss_client.sync.administration import Administered
 from dss_client.sync.producer import Producer
 from dss_client.sync.reader import Reader
 from dss_client.sync.subscription import Pieces, Subscription
@@ -64,18 +54,8 @@ def connect(
     return Client(client)
 
 
-class Client:
+class Client(Administered):
     """One daemon, seen from here. Made by `connect`."""
-
-    topics: Topics
-    groups: Groups
-    grants: Grants
-    daemon: Daemon
-    events: Events
-    operations: Operations
-    sessions: Sessions
-    schedules: Schedules
-    jobs: Jobs
 
     def __init__(self, client: _client.Client) -> None:
         self.endpoint = client.endpoint
@@ -85,15 +65,7 @@ class Client:
         self._keeper: asyncio.Task[None]
         self._portal.run(self._open())
         self._portal.opened(self, self.close)
-        self.topics = Topics(self._portal, client.topics)
-        self.groups = Groups(self._portal, client.groups)
-        self.grants = Grants(self._portal, client.grants)
-        self.daemon = Daemon(self._portal, client.daemon)
-        self.events = Events(self._portal, client.events)
-        self.operations = Operations(self._portal, client.operations)
-        self.sessions = Sessions(self._portal, client.sessions)
-        self.schedules = Schedules(self._portal, client.schedules)
-        self.jobs = Jobs(self._portal, client.jobs)
+        self._administer(self._portal, client)
 
     async def _open(self) -> None:
         opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()

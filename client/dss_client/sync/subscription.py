@@ -15,7 +15,7 @@ from time import monotonic
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, cast
 
-from dss_client.limits import FLUSH_RECORDS
+from dss_client.limits import FLUSH_RECORDS, SURE_IN_THREADS_S
 from dss_client.record import DeliveredRecord as AsyncRecord
 from dss_client.record import grant_behind
 from dss_client.subscription import Subscription as AsyncSubscription
@@ -35,6 +35,7 @@ Piece = tuple["Handout", Iterator[AsyncRecord]]
 class Pieces(AsyncSubscription):
     """The subscription in the loop, which hands out whole pieces."""
 
+    sure_s = SURE_IN_THREADS_S
     portal: "Portal"
 
     def serve(self, portal: "Portal") -> None:
