@@ -60,7 +60,8 @@ class TmuxTerminal:
     def exit_code(self) -> int | None:
         """Of the program, once it has ended."""
         told = self._tmux("list-panes", "-F", "#{pane_dead} #{pane_dead_status}").split()
-        return int(told[1]) if told[0] == "1" else None
+        # The terminal may be closed a moment before the program has ended.
+        return int(told[1]) if told[0] == "1" and len(told) > 1 else None
 
     def until(self, *texts: str, gone: str = "") -> str:
         """The screen, once all of these are on it, and nothing that should be gone."""
