@@ -210,7 +210,7 @@ async def test_only_the_cells_that_changed_are_drawn_again(source: Played) -> No
 
 
 async def test_a_row_that_is_wider_than_the_terminal_has_become_is_drawn(source: Played) -> None:
-    async with played(source) as (dashboard, pilot):
+    async with played(source) as (dashboard, _pilot):
         canvas = dashboard.query_one("#sheet", Canvas)
         for start, end in ((1, 158), (90, 158)):
             canvas.show(((Span("x" * 160),),), (0, start, end))
