@@ -19,6 +19,7 @@ from dssctl.top.model.answers import Answer, Question
 from dssctl.top.model.picture import Picture, Ticked, Updated
 from dssctl.top.model.places import Ordering, Place, Way
 from dssctl.top.paint.frame import Badge
+from dssctl.top.run import spare_collector
 from dssctl.top.stage.view import View
 from dssctl.top.terminal.app import Dashboard
 
@@ -107,6 +108,7 @@ def main() -> None:
     way = Way.starting(Place("pulse")).into(Place("groups"))
     # By name, so that the number of a row stays its own while all of them change.
     way = way.seeing(replace(way.here, ordering=Ordering("name", descending=False)))
+    spare_collector()
     Dashboard(View(Badge("made up"), way=way), Fed(groups, per_second)).run()
 
 

@@ -21,6 +21,7 @@ class TmuxTerminal:
 
     def __init__(self, socket: Path) -> None:
         self._socket = socket
+        self._told = socket.with_name("exit-code")
 
     def _tmux(self, *arguments: str, environment: Mapping[str, str] | None = None) -> str:
         command = ("tmux", "-f", "/dev/null", "-S", str(self._socket), *arguments)
@@ -33,7 +34,9 @@ class TmuxTerminal:
         """Run a program; what it printed stays on the screen after its end."""
         columns, lines = map(str, size)
         self._tmux(
-            *("new-session", "-d", "-x", columns, "-y", lines, *command),
+            *("new-session", "-d", "-x", columns, "-y", lines),
+            # A shell tells the exit code: tmux now and then misses the end of its child.
+            *("sh", "-c", '"$@"; echo $? >"$0"', str(self._told), *command),
             *(";", "set", "-g", "remain-on-exit", "on", ";", "set", "-s", "escape-time", "0"),
             environment=environment,
         )
@@ -59,8 +62,8 @@ class TmuxTerminal:
     @property
     def exit_code(self) -> int | None:
         """Of the program, once it has ended."""
-        told = self._tmux("list-panes", "-F", "#{pane_dead} #{pane_dead_status}").split()
-        return int(told[1]) if told[0] == "1" else None
+        told = self._told.read_text() if self._told.exists() else ""
+        return int(told) if told.endswith("\n") else None
 
     def until(self, *texts: str, gone: str = "") -> str:
         """The screen, once all of these are on it, and nothing that should be gone."""

@@ -4,6 +4,7 @@ Invariant: the terminal is left as it was found, and only then is anything print
 lines that were asked for or applied, so that they can be used again.
 """
 
+import gc
 import os
 import sys
 from collections.abc import Callable
@@ -14,6 +15,7 @@ from dss_core.errors import WrongUsage
 from dssctl.output import note
 from dssctl.settings import Colour, Settings
 from dssctl.top.feed.live import Live
+from dssctl.top.limits import GARBAGE_MIDDLE, GARBAGE_OLD, GARBAGE_YOUNG
 from dssctl.top.model.picture import Picture
 from dssctl.top.model.places import Place, Way
 from dssctl.top.paint.frame import Badge
@@ -56,6 +58,7 @@ def show(settings: Settings, options: Options) -> int:
     try:
         source = replay or Live(settings, private=options.private)
         dashboard = Dashboard(view, source, theme=options.theme, recorder=recorder, replay=replay)
+        spare_collector()
         dashboard.run()
     finally:
         if recorder is not None:
@@ -65,6 +68,12 @@ def show(settings: Settings, options: Options) -> int:
     if recorder is not None:
         note(settings, recorder.failure or f"see it again: dssctl top --replay {options.record}")
     return dashboard.return_code or 0
+
+
+def spare_collector() -> None:
+    """Have the collector of cycles look less often: what comes and goes here has none."""
+    gc.freeze()  # what is loaded stays
+    gc.set_threshold(GARBAGE_YOUNG, GARBAGE_MIDDLE, GARBAGE_OLD)
 
 
 def _replay(options: Options, begin_anew: Callable[[], None]) -> "Replayed | None":

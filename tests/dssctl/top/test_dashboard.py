@@ -13,9 +13,10 @@ from dssctl.top.feed.replay import Replayed
 from dssctl.top.model.answers import Answer
 from dssctl.top.model.places import Place
 from dssctl.top.paint.frame import Badge
+from dssctl.top.paint.spans import Span
 from dssctl.top.stage.view import View
 from dssctl.top.terminal.app import Dashboard
-from dssctl.top.terminal.canvas import changed
+from dssctl.top.terminal.canvas import Canvas, changed
 from dssctl.top.terminal.dialog import Dialog
 from support.dashboard_items import PAYMENTS, after, busy
 from support.played_dashboard import Played, played
@@ -208,9 +209,25 @@ async def test_only_the_cells_that_changed_are_drawn_again(source: Played) -> No
         assert 0 < len(drawn) <= 6
 
 
-def test_two_lines_differ_from_their_first_to_their_last_other_span() -> None:
-    from dssctl.top.paint.spans import Span
+async def test_a_row_that_is_wider_than_the_terminal_has_become_is_drawn(source: Played) -> None:
+    async with played(source) as (dashboard, _pilot):
+        canvas = dashboard.query_one("#sheet", Canvas)
+        for start, end in ((1, 158), (90, 158)):
+            canvas.show(((Span("x" * 160),),), (0, start, end))
+            assert canvas.render_line(0).text == "x" * 80
 
+
+async def test_a_terminal_may_be_made_smaller_and_larger_at_any_time(source: Played) -> None:
+    async with played(source, (160, 45)) as (dashboard, pilot):
+        for size in ((50, 14), (20, 5), (160, 45), (1, 1), (80, 24)):
+            await pilot.resize_terminal(*size)
+            dashboard.query_one("#sheet").refresh()
+            await pilot.pause()
+            assert dashboard.view.size == size
+            assert len(dashboard.texts) == size[1]
+
+
+def test_two_lines_differ_from_their_first_to_their_last_other_span() -> None:
     before = (Span("ab"), Span("cd"), Span("ef"))
     assert changed(before, (Span("ab"), Span("xy"), Span("ef"))) == (2, 4)
     assert changed(before, (Span("ab"), Span("c"), Span("ef"))) == (2, 6)

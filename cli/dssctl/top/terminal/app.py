@@ -6,7 +6,6 @@ agreed to in a dialog.
 """
 
 import asyncio
-import uuid
 from collections.abc import Callable
 from dataclasses import replace
 from time import perf_counter
@@ -18,17 +17,14 @@ from textual.binding import Binding
 from textual.suggester import SuggestFromList
 from textual.widgets import Input
 
-from dss_core.errors import DssError, ExitCode
+from dss_core.errors import ExitCode
 from dssctl.top.feed.source import Source
 from dssctl.top.limits import FRAME_REST, FRAME_S, LOOK_S, NOTICE_S
 from dssctl.top.model.answers import Answer
 from dssctl.top.model.picture import Picture, Told, step
 from dssctl.top.model.places import Place
 from dssctl.top.model.wanted import EVERYTHING
-from dssctl.top.paint.spans import line, said
-from dssctl.top.panels.plan import plan_lines
 from dssctl.top.stage.actions import Action, Spot, action_of
-from dssctl.top.stage.command_lines import change_line
 from dssctl.top.stage.help import ActionRow
 from dssctl.top.stage.keys import DOES
 from dssctl.top.stage.moves import (
@@ -46,11 +42,8 @@ from dssctl.top.stage.view import Size, View, looked
 from dssctl.top.terminal.canvas import Canvas
 
 if TYPE_CHECKING:
-    from dss_client import OperationPlan
-    from dss_client.changes import Change
     from dssctl.top.feed.recording import Recorder
     from dssctl.top.feed.replay import Replayed
-    from dssctl.top.terminal.dialog import Question
 
 THEMES = {"dark": "textual-dark", "light": "textual-light"}
 
@@ -403,68 +396,10 @@ class Dashboard(App[None]):
         )
 
     async def _change(self, action: Action, spot: Spot) -> None:
-        """Ask, plan, ask again, apply, tell."""
         # Dialogs are loaded once they are needed: the first paint does not wait for them.
-        from dssctl.top.terminal.dialog import Asked, Question
+        from dssctl.top.terminal.changing import Changing
 
-        typed = ""
-        if action.asks:
-            field = Asked("target", action.asks, action.suggests)
-            given = await self._ask(Question(action.title(spot), (), (field,), "Plan", enters=True))
-            if not given or not given["target"]:
-                return
-            typed = given["target"]
-        try:
-            await self._planned(action, spot, action.change(spot, typed))
-        except DssError as failure:
-            lines = [line(said(f"{failure.code}: {failure.message}", "bad"))]
-            if failure.hint_text:
-                lines.append(line(said(failure.hint_text)))
-            if not failure.definite:
-                lines.append(line("Whether it was applied is not known: see :operations"))
-            await self._ask(Question(action.title(spot), tuple(lines)))
-
-    async def _planned(self, action: Action, spot: Spot, change: "Change") -> None:
-        from dssctl.top.terminal.dialog import Question
-
-        plan = await self._source.plan(change)
-        title = action.title(spot)
-        if plan.nothing_to_do:
-            await self._ask(Question(title, (line(said(f"nothing to do: {plan.summary}")),)))
-            return
-        must_be = action.severe(spot) if action.severe else ""
-        if self.view.badge.protected:
-            must_be = must_be or plan.subject
-        given = await self._ask(self._question(title, plan, change, must_be))
-        if given is None:
-            return
-        reason = given["reason"]
-        operation = await self._source.apply(plan, reason=reason, operation_id=str(uuid.uuid4()))
-        self._note(change_line(change, reason=reason))
-        undo = f"; undo: dssctl ops undo {operation.number}" if operation.undoable else ""
-        self._notice(f"operation {operation.number} {operation.kind}: {operation.state}{undo}")
-
-    def _question(
-        self, title: str, plan: "OperationPlan", change: "Change", must_be: str
-    ) -> "Question":
-        from dssctl.top.terminal.dialog import Asked, Question
-
-        columns, lines = self.view.size
-        width, height = min(106, columns * 9 // 10 - 4), max(4, lines - 12)
-        needed = self.view.badge.protected
-        fields = [Asked("reason", "Reason, kept with the operation", needed=needed)]
-        if must_be:
-            fields.append(Asked("typed", f"Type {must_be} to agree", must_be=must_be))
-        return Question(
-            title,
-            tuple(plan_lines(plan, width, height, self.view.pen)),
-            tuple(fields),
-            "Run",
-            lambda typed: change_line(change, revision=plan.revision, reason=typed["reason"]),
-        )
-
-    async def _ask(self, question: "Question") -> dict[str, str] | None:
-        from dssctl.top.terminal.dialog import Dialog
-
-        plain = not self.view.glyphs.dots
-        return await self.push_screen_wait(Dialog(question, ascii_only=plain))
+        made = await Changing(self._source, self.view, self.push_screen_wait).made(action, spot)
+        if made is not None:
+            self._note(made.line)
+            self._notice(made.notice)

@@ -67,7 +67,10 @@ class Canvas(Widget, can_focus=True):
         strip = Strip(segments).adjust_cell_length(self.size.width, base)
         if self._chosen is None or self._chosen[0] != y:
             return strip
-        _, start, end = self._chosen
+        # Of a terminal that became smaller a moment ago, the lines are not drawn anew yet.
+        start, end = (min(at, self.size.width) for at in self._chosen[1:])
+        if start >= end:
+            return strip
         before, row, after = strip.divide((start, end, self.size.width))
         # Put over it, so that the row is seen whatever its cells look like.
         mark = self.get_component_rich_style("canvas--chosen")
