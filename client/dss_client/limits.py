@@ -114,3 +114,4 @@ COMMIT_RETRIES_S = 600.0
 crash, or a disk that was full."""
 
 COMMIT_RETRY_REST_S = 0.5
+"""Between two of these: a daemon that starts is not asked more often than it can answer."""

@@ -22,13 +22,15 @@ from dss_core.routing import Router
 from dss_core.staged import StagedFile, StagedFor, StagedWriter
 from dss_sim.jobs.dying import Death, Died, DyingStore, threads_die
 from dssd.clock import Clock
-from dssd.jobs.jobs import Chunk, Granting, Jobs
+from dssd.jobs.held_job import Chunk, Granting
+from dssd.jobs.jobs import Jobs
 from dssd.jobs.model import ChunkInput
 from dssd.jobs.staging import Staging
 from dssd.log.port import Append
 from dssd.log.segment_log import SegmentLog
 from dssd.log.settings import LogSettings
-from dssd.machines.job import ENDED, JOB_LEASE_MS, Phase
+from dssd.machines.job import ENDED, Phase
+from dssd.machines.limits import JOB_LEASE_MS
 from dssd.operations.changes import CreateJob
 from dssd.operations.kinds.jobs import JobCreations
 from dssd.store.paging import scan_all
