@@ -6,11 +6,12 @@ holds, never what somebody was told.
 
 import asyncio
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from random import Random
+from typing import Any
 
 from dss_core.build import build_frame, partition_columns
 from dss_core.columns import Columns
@@ -208,19 +209,26 @@ class World:
             await self._commit(life, chunk)
 
     async def _commit(self, life: _Life, chunk: Chunk) -> None:
-        calls = [life.jobs.commit(JOB, chunk)]
+        commits = [self._begun(life.jobs.commit(JOB, chunk), "commit")]
         if self.plan.repeats:
-            calls.append(life.jobs.commit(JOB, chunk))
+            commits.append(self._begun(life.jobs.commit(JOB, chunk), "repeated commit"))
+        beside: list[asyncio.Task[object]] = []
         if self.plan.appends:
             numbers = range(RECORDS + self.appended, RECORDS + self.appended + 3)
             self.appended += 3
-            calls.append(self._publish(life, "target", numbers))  # type: ignore[arg-type]
-        outcomes = await asyncio.gather(*calls, return_exceptions=True)
-        for outcome in outcomes:
-            if isinstance(outcome, BaseException):
-                raise outcome
-        if self.plan.repeats and await life.jobs.commit(JOB, chunk) != outcomes[0]:
+            beside.append(self._begun(self._publish(life, "target", numbers), "appends"))
+        done, waiting = await asyncio.wait([*commits, *beside], return_when=asyncio.FIRST_EXCEPTION)
+        for task in waiting:
+            # Nothing is answered after a death, and nobody who waits is told.
+            task.cancel()
+        answers = [task.result() for task in commits if task in done]
+        if self.plan.repeats:
+            answers.append(await life.jobs.commit(JOB, chunk))
+        if any(answer != answers[0] for answer in answers):
             self.violations.append(f"chunk {chunk.chunk} is answered otherwise when repeated")
+
+    def _begun(self, work: Coroutine[Any, Any, object], name: str) -> "asyncio.Task[object]":
+        return asyncio.create_task(work, name=name)
 
     async def _staged(
         self, life: _Life, granted: Granting, number: int, reads: ChunkInput
