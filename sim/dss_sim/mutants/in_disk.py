@@ -292,13 +292,6 @@ IN_DISK = (
         "pass",
     ),
     OnDisk(
-        "appends beside an adoption",
-        "appends go on while adopted frames get their offsets",
-        "Appender.hold",
-        "state.held = True",
-        "pass",
-    ),
-    OnDisk(
         "adopted offsets given again",
         "the writer is not told where adopted frames end",
         "WriterThread._advance",
