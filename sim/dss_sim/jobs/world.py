@@ -16,7 +16,7 @@ from typing import Any
 from dss_core.build import build_frame, partition_columns
 from dss_core.columns import Columns
 from dss_core.decode import decode
-from dss_core.errors import DssError, JobLeased, Stopping
+from dss_core.errors import DssError, JobFenced, JobLeased, Stopping
 from dss_core.ids import StreamId
 from dss_core.producer_ids import NO_PRODUCER
 from dss_core.routing import Router
@@ -203,10 +203,24 @@ class World:
         except JobLeased:
             pass
         first = granted.progress.published
+        await self._come_back(life, Chunk(first, granted.progress.epoch - 1, (), ""))
         for row in await life.jobs.chunks(JOB, first - 1, granted.row.chunks):
             file = await self._staged(life, granted, row.chunk, ChunkInput.from_json(row.input))
             chunk = Chunk(row.chunk, granted.progress.epoch, (file,), "")
             await self._commit(life, chunk)
+
+    async def _come_back(self, life: _Life, chunk: Chunk) -> None:
+        """The driver before, which hung, wants to go on."""
+        try:
+            life.jobs.renew(JOB, chunk.epoch, "")
+            self.violations.append("a driver of before keeps its lease")
+        except JobFenced:
+            pass
+        try:
+            await life.jobs.commit(JOB, chunk)
+            self.violations.append("a driver of before publishes")
+        except JobFenced:
+            pass
 
     async def _commit(self, life: _Life, chunk: Chunk) -> None:
         commits = [self._begun(life.jobs.commit(JOB, chunk), "commit")]
