@@ -114,6 +114,7 @@ COMMIT_RETRIES_S = 600.0
 crash, or a disk that was full."""
 
 COMMIT_RETRY_REST_S = 0.5
+"""Between two of these: a daemon that starts is not asked more often than it can answer."""
 
 SURE_IN_THREADS_S = 0.05
 """A thread that hands out holds no loop, so it asks the loop less often whether the session stands;

@@ -240,17 +240,8 @@ class Daemon:
         operations = steering.operations
         questions = Questions(groups, registry, catalogue, log, sessions, operations, self._clock)
         steering.wiring.overviews = questions.overviews
-        looks = Looks(
-            groups,
-            registry,
-            catalogue,
-            questions.overviews,
-            operations,
-            sessions,
-            self._clock,
-            steering.schedules.views,
-            jobs.all,
-        )
+        watched = (groups, registry, catalogue, questions.overviews, operations, sessions)
+        looks = Looks(*watched, self._clock, steering.schedules.views, jobs.all)
         gone = GoneStreams(store, catalogue, groups)
         return _Parts(
             store,

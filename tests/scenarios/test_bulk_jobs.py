@@ -17,6 +17,7 @@ from dss_client.changes import (
     EditTopic,
     PauseJob,
     RemoveJob,
+    RemoveTopic,
     ResumeJob,
 )
 from dss_client.job_values import Job
@@ -254,6 +255,8 @@ async def test_retention_waits_for_a_job_and_its_plan_says_so(client: Client) ->
         await make(client)
         plan = await client.operations.plan(EditTopic("orders", retention_ms=1))
         assert any("stay until the jobs have ended" in effect for effect in plan.effects)
+        removal = await client.operations.plan(RemoveTopic("orders"))
+        assert "The job again reads or writes it, and cannot go on." in removal.effects
         await client.operations.apply(plan)
         assert await replay(client, "again", subject=SUBJECT) > 3
         check_copies(await copies(client))

@@ -26,8 +26,7 @@ becomes less. This module must not know streams, files or rows.
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-JOB_LEASE_MS = 15_000
-"""How long a driver may be silent: longer than a pause of its collector of garbage."""
+from dssd.machines.limits import JOB_LEASE_MS
 
 
 class Phase(StrEnum):

@@ -62,7 +62,7 @@ def operation_kinds(
     group_edits = GroupEdits(store, groups, registry)
     topic_edits = TopicEdits(store, groups, registry, catalogue, log, clock)
     group_removals = GroupRemovals(groups, registry)
-    topic_removals = TopicRemovals(groups, registry, catalogue, log)
+    topic_removals = TopicRemovals(groups, registry, catalogue, log, jobs)
     closures = SessionClosures(sessions)
     hand_overs = HandOvers(store, groups, registry)
     evictions = Evictions(store, groups, registry, clock)

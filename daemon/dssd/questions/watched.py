@@ -16,7 +16,7 @@ from typing import NamedTuple
 from dss_core.errors import StreamNotFound
 from dss_core.ids import StreamId
 from dssd.clock import Clock
-from dssd.jobs.jobs import JobView
+from dssd.jobs.held_job import JobView
 from dssd.leaders.declarations import EXCLUSIVE
 from dssd.leaders.groups import Groups
 from dssd.leaders.lag import stall_sentence

@@ -9,7 +9,8 @@ from dss_core.errors import IllegalArgument
 from dss_core.limits import CHUNK_FILES_MAX
 from dss_core.routing import Router
 from dss_core.staged import StagedFile
-from dssd.jobs.jobs import Chunk, Granting, Jobs, JobView
+from dssd.jobs.held_job import Chunk, Granting, JobView
+from dssd.jobs.jobs import Jobs
 from dssd.jobs.limits import CHUNKS_LISTED_MAX
 from dssd.jobs.model import ChunkInput, ChunkResult, Spec
 from dssd.rpc.job_changes import source_range_message

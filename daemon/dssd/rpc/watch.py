@@ -10,7 +10,7 @@ from dss_api.v1 import watch_pb2, watch_pb2_grpc
 from dss_core.errors import IllegalArgument
 from dss_core.filters import SubscriptionFilter
 from dssd.events.model import KeptEvent
-from dssd.jobs.jobs import JobView
+from dssd.jobs.held_job import JobView
 from dssd.machines.watching import Key, Value, WatchTopic
 from dssd.questions.limits import WATCHED_GROUPS_MAX
 from dssd.questions.overviews import Overview

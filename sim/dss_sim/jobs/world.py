@@ -6,29 +6,32 @@ holds, never what somebody was told.
 
 import asyncio
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from random import Random
+from typing import Any
 
 from dss_core.build import build_frame, partition_columns
 from dss_core.columns import Columns
 from dss_core.decode import decode
-from dss_core.errors import DssError, JobLeased, Stopping
+from dss_core.errors import DssError, JobFenced, JobLeased, Stopping
 from dss_core.ids import StreamId
 from dss_core.producer_ids import NO_PRODUCER
 from dss_core.routing import Router
 from dss_core.staged import StagedFile, StagedFor, StagedWriter
 from dss_sim.jobs.dying import Death, Died, DyingStore, threads_die
 from dssd.clock import Clock
-from dssd.jobs.jobs import Chunk, Granting, Jobs
+from dssd.jobs.held_job import Chunk, Granting
+from dssd.jobs.jobs import Jobs
 from dssd.jobs.model import ChunkInput
 from dssd.jobs.staging import Staging
 from dssd.log.port import Append
 from dssd.log.segment_log import SegmentLog
 from dssd.log.settings import LogSettings
-from dssd.machines.job import ENDED, JOB_LEASE_MS, Phase
+from dssd.machines.job import ENDED, Phase
+from dssd.machines.limits import JOB_LEASE_MS
 from dssd.operations.changes import CreateJob
 from dssd.operations.kinds.jobs import JobCreations
 from dssd.store.paging import scan_all
@@ -200,25 +203,46 @@ class World:
         except JobLeased:
             pass
         first = granted.progress.published
+        await self._come_back(life, Chunk(first, granted.progress.epoch - 1, (), ""))
         for row in await life.jobs.chunks(JOB, first - 1, granted.row.chunks):
             file = await self._staged(life, granted, row.chunk, ChunkInput.from_json(row.input))
             chunk = Chunk(row.chunk, granted.progress.epoch, (file,), "")
             await self._commit(life, chunk)
 
+    async def _come_back(self, life: _Life, chunk: Chunk) -> None:
+        """The driver before, which hung, wants to go on."""
+        try:
+            life.jobs.renew(JOB, chunk.epoch, "")
+            self.violations.append("a driver of before keeps its lease")
+        except JobFenced:
+            pass
+        try:
+            await life.jobs.commit(JOB, chunk)
+            self.violations.append("a driver of before publishes")
+        except JobFenced:
+            pass
+
     async def _commit(self, life: _Life, chunk: Chunk) -> None:
-        calls = [life.jobs.commit(JOB, chunk)]
+        commits = [self._begun(life.jobs.commit(JOB, chunk), "commit")]
         if self.plan.repeats:
-            calls.append(life.jobs.commit(JOB, chunk))
+            commits.append(self._begun(life.jobs.commit(JOB, chunk), "repeated commit"))
+        beside: list[asyncio.Task[object]] = []
         if self.plan.appends:
             numbers = range(RECORDS + self.appended, RECORDS + self.appended + 3)
             self.appended += 3
-            calls.append(self._publish(life, "target", numbers))  # type: ignore[arg-type]
-        outcomes = await asyncio.gather(*calls, return_exceptions=True)
-        for outcome in outcomes:
-            if isinstance(outcome, BaseException):
-                raise outcome
-        if self.plan.repeats and await life.jobs.commit(JOB, chunk) != outcomes[0]:
+            beside.append(self._begun(self._publish(life, "target", numbers), "appends"))
+        done, waiting = await asyncio.wait([*commits, *beside], return_when=asyncio.FIRST_EXCEPTION)
+        for task in waiting:
+            # Nothing is answered after a death, and nobody who waits is told.
+            task.cancel()
+        answers = [task.result() for task in commits if task in done]
+        if self.plan.repeats:
+            answers.append(await life.jobs.commit(JOB, chunk))
+        if any(answer != answers[0] for answer in answers):
             self.violations.append(f"chunk {chunk.chunk} is answered otherwise when repeated")
+
+    def _begun(self, work: Coroutine[Any, Any, object], name: str) -> "asyncio.Task[object]":
+        return asyncio.create_task(work, name=name)
 
     async def _staged(
         self, life: _Life, granted: Granting, number: int, reads: ChunkInput

@@ -284,4 +284,18 @@ IN_DISK = (
         "last is not None and last.runs and retention_ms is not None",
         "False",
     ),
+    OnDisk(
+        "published before it is durable",
+        "adopted frames are published while their stamps lie in the page cache",
+        "stamp_copy",
+        "os.fdatasync(fd)",
+        "pass",
+    ),
+    OnDisk(
+        "adopted offsets given again",
+        "the writer is not told where adopted frames end",
+        "WriterThread._advance",
+        "topic.ends[partition] = end",
+        "pass",
+    ),
 )

@@ -7,7 +7,10 @@ import pytest
 
 from dss_sim.log.__main__ import SIMULATOR, described
 from dss_sim.log.acts import (
+    ADOPTS_FROM,
+    JUMPS_FROM,
     Act,
+    Adopt,
     Arm,
     Jump,
     Kill,
@@ -22,7 +25,9 @@ from dss_sim.log.acts import (
     Send,
     Sending,
     Stop,
+    Together,
     Trim,
+    drawn,
 )
 from dss_sim.log.adoptions import planned
 from dss_sim.log.faults import NEEDS_ROOM, SYNCS
@@ -84,8 +89,23 @@ def test_the_clock_moves_in_some_seeds_and_other_acts_keep_their_numbers() -> No
     moving = [plan for plan in plans if any(isinstance(one.act, Jump) for one in plan.acts)]
     assert 20 <= len(moving) < len(plans)
     for plan in plans:
-        others = [one.number for one in plan.acts if not isinstance(one.act, Jump)]
+        others = [one.number for one in plan.acts if one.number < JUMPS_FROM]
         assert others == list(range(len(others)))
+
+
+def test_frames_are_adopted_in_some_seeds_and_other_acts_stay_as_they_are() -> None:
+    adopting = 0
+    for seed in range(60):
+        plan, own = planned(seed), drawn(seed)
+        kept = {one.number: one.act for one in plan.acts if one.number < ADOPTS_FROM}
+        assert kept.keys() == {one.number for one in own.acts}
+        changed = [one.number for one in own.acts if kept[one.number] != one.act]
+        for number in changed:
+            act = kept[number]
+            assert isinstance(act, Together)
+            assert any(isinstance(each, Adopt) for each in act.acts)
+        adopting += len(kept) < len(plan.acts) or bool(changed)
+    assert 10 <= adopting < 50
 
 
 def plan_of(*acts: Act) -> Plan:

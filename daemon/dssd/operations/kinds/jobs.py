@@ -22,7 +22,8 @@ from dss_core.filters import TopicFilter, check_name
 from dss_core.ids import StreamId
 from dss_core.limits import COPY_HOPS_MAX
 from dssd.clock import Clock
-from dssd.jobs.jobs import Jobs, JobView, ended
+from dssd.jobs.held_job import JobView, ended
+from dssd.jobs.jobs import Jobs
 from dssd.jobs.limits import (
     CHUNK_BYTES_MIN,
     CHUNK_BYTES_USUAL,

@@ -14,6 +14,7 @@ from dss_core.counted import counted
 from dss_core.errors import GroupDestroyed, GroupNotFound, TopicInUse, TopicNotFound
 from dss_core.filters import TopicFilter
 from dss_core.progress import Progress, complement, total
+from dssd.jobs.jobs import Jobs
 from dssd.leaders.groups import Groups
 from dssd.leaders.registry import Registry
 from dssd.leaders.topic_readers import readers_of
@@ -95,11 +96,14 @@ class _Reader:
 class TopicRemovals(Final):
     """Removals of topics."""
 
-    def __init__(self, groups: Groups, registry: Registry, catalogue: Catalogue, log: Log) -> None:
+    def __init__(
+        self, groups: Groups, registry: Registry, catalogue: Catalogue, log: Log, jobs: Jobs
+    ) -> None:
         self._groups = groups
         self._registry = registry
         self._catalogue = catalogue
         self._log = log
+        self._jobs = jobs
 
     async def plan(self, change: RemoveTopic) -> Plan:
         """What removing the topic would do.
@@ -118,6 +122,10 @@ class TopicRemovals(Final):
         what = f"{counted(records, 'record')}, {counted(size_bytes, 'byte')}"
         effects = [f"{what} in {counted(len(topic.streams()), 'stream')} are deleted."]
         effects += _told_of(readers)
+        effects += [
+            f"The job {name} reads or writes it, and cannot go on."
+            for name in self._jobs.using(topic.topic_id)
+        ]
         return Plan(
             change=change,
             kind="topics.rm",

@@ -1,0 +1,126 @@
+"""A bulk job as it is held in memory, and why something is refused to whoever asks it of the job.
+
+Invariant: values, and what is said of them; nothing here changes a job or knows the store.
+"""
+
+import asyncio
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple, assert_never
+
+from dss_core.errors import (
+    ChunkNotFound,
+    DssError,
+    IllegalArgument,
+    JobFenced,
+    JobLeased,
+    JobNotInState,
+)
+from dss_core.staged import StagedFile
+from dssd.jobs.model import ChunkResult
+from dssd.jobs.pacing import Pace
+from dssd.machines.job import JobState, Phase, Why
+from dssd.store.rows import JobProgressRow, JobRow
+from dssd.topics.model import StorageTopic, Topic
+
+
+class Granting(NamedTuple):
+    """What a driver is told of its lease."""
+
+    row: JobRow
+    progress: JobProgressRow
+    lease_ms: int
+    staging: str
+    target: tuple[Topic, StorageTopic] | None
+
+
+class Chunk(NamedTuple):
+    """What a driver commits."""
+
+    chunk: int
+    epoch: int
+    files: tuple[StagedFile, ...]
+    output: str
+
+
+class JobView(NamedTuple):
+    """A job as it stands, for operators."""
+
+    row: JobRow
+    progress: JobProgressRow
+    driver_lives: bool
+    said: str
+    """What its driver said last of itself."""
+    said_at_ms: int | None
+
+
+@dataclass(slots=True, eq=False)
+class HeldJob:
+    """One job, in memory."""
+
+    row: JobRow
+    progress: JobProgressRow
+    state: JobState
+    pace: Pace
+    said: str = ""
+    said_at_ms: int | None = None
+    outcome: "asyncio.Future[ChunkResult] | None" = None
+    """Of the chunk that is being published."""
+    storing: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held while its rows change here."""
+
+
+def ended(row: JobRow, phase: Phase, failure: str, now_ms: int) -> JobRow:
+    """The row of a job that has ended."""
+    return replace(row, state=phase.value, failure=failure, ended_at_ms=now_ms)
+
+
+def refusal(
+    job: HeldJob, why: Why, asked: str, epoch: int, now_ms: int, chunk: int = 0
+) -> DssError:
+    """The condition that tells a caller why."""
+    name, state = job.row.name, job.state
+    match why:
+        case Why.FENCED:
+            return fenced(job, epoch)
+        case Why.LEASED:
+            until_ms = state.lease.until_ms if state.lease else now_ms
+            left_ms = max(0, until_ms - now_ms)
+            return JobLeased(job=name, driver=job.progress.driver, left_ms=left_ms)
+        case Why.NO_CHUNK:
+            return ChunkNotFound(job=name, chunk=chunk, chunks=state.chunks)
+        case Why.NOT_IN_PHASE | Why.OUT_OF_TURN:
+            return JobNotInState(job=name, state=state.phase, asked=asked)
+        case _:
+            assert_never(why)
+
+
+def asked_for(job: HeldJob, chunk: Chunk) -> str:
+    """What the commit of a chunk asks, for people."""
+    asked = f"publish chunk {chunk.chunk}"
+    if job.state.phase is not Phase.ACTIVE:
+        return asked
+    return f"{asked} before chunk {job.state.published}"
+
+
+def moved(job: HeldJob, chunk: Chunk) -> Exception:
+    """Why the rows of a job are not as they were when its chunk was begun."""
+    if job.state.epoch != chunk.epoch:
+        return fenced(job, chunk.epoch)
+    asked = f"publish chunk {chunk.chunk}"
+    return JobNotInState(job=job.row.name, state=job.state.phase, asked=asked)
+
+
+def fenced(job: HeldJob, epoch: int) -> JobFenced:
+    """Another driver has the job."""
+    return JobFenced(job=job.row.name, epoch=epoch, newest=job.state.epoch)
+
+
+def check_length(name: str, text: bytes, bytes_max: int) -> None:
+    """Check a text of a driver.
+
+    Raises:
+        IllegalArgument: it is too long.
+    """
+    if len(text) > bytes_max:
+        rule = f"it has {len(text):,} bytes, at most {bytes_max:,} are taken"
+        raise IllegalArgument(argument=f"the {name}", rule=rule)

@@ -1,0 +1,134 @@
+"""Publishes one chunk: its rows, and the records that come with them.
+
+Invariant: the commit that makes the records readable holds the chunk's line in the manifest and the
+progress of the job, on the condition that neither job nor progress moved meanwhile. Who may publish
+is decided before (`dssd.machines.job`).
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+
+from dss_core.errors import JobNotFound, TopicNotFound
+from dss_core.staged import StagedFor
+from dssd.clock import Clock
+from dssd.jobs.frame_check import FrameCheck
+from dssd.jobs.held_job import Chunk, HeldJob, ended, moved
+from dssd.jobs.model import ChunkResult, JobKind, Spec
+from dssd.jobs.staging import Staging, checked_frames
+from dssd.log.port import Adopted, BulkLog, Publication, Publish
+from dssd.machines.job import Phase
+from dssd.store.port import Precondition, Put, Store, VersionIs, Write
+from dssd.store.rows import ChunkRow, JobProgressRow, JobRow
+from dssd.topics.catalogue import Catalogue
+from dssd.topics.model import StorageTopic, Topic
+
+
+class Publisher:
+    """Of all jobs; keeps nothing."""
+
+    def __init__(
+        self, store: Store, catalogue: Catalogue, log: BulkLog, staging: Staging, clock: Clock
+    ) -> None:
+        self._store = store
+        self._catalogue = catalogue
+        self._log = log
+        self._staging = staging
+        self._clock = clock
+
+    async def publish(self, job: HeldJob, chunk: Chunk) -> "Rows":
+        """Publish a chunk; returns the rows that were committed with it.
+
+        Raises:
+            PreconditionFailed: job or progress moved meanwhile; nothing was published.
+            DssError: why nothing was published.
+        """
+        rows, conditions = await self._begun(job, chunk)
+
+        def publish(adopted: Adopted) -> Publication:
+            return Publication(rows.writes(adopted, self._clock.wall_ms()), conditions)
+
+        if JobKind(rows.row.kind).writes_topic:
+            await self._adopt(rows.row, chunk, publish)
+        else:
+            await self._store.commit(*publish(Adopted({}, 0, 0, 0, 0)))
+        return rows
+
+    async def _begun(self, job: HeldJob, chunk: Chunk) -> tuple["Rows", Sequence[Precondition]]:
+        """The rows to be written, and the condition that nobody has written them meanwhile."""
+        key = (job.row.job_id,)
+        row = await self._store.read(JobRow, key)
+        progress = await self._store.read(JobProgressRow, key)
+        found = await self._store.read(ChunkRow, (*key, chunk.chunk))
+        if row is None or progress is None or found is None:
+            raise JobNotFound(job=job.row.name)
+        if progress.row.epoch != chunk.epoch or row.row.state != Phase.ACTIVE:
+            raise moved(job, chunk)
+        conditions = [
+            VersionIs(JobRow, key, row.version),
+            VersionIs(JobProgressRow, key, progress.version),
+        ]
+        return Rows(self._log, found.row, row.row, progress.row, chunk), conditions
+
+    async def _adopt(self, row: JobRow, chunk: Chunk, publish: Publish) -> None:
+        topic, part = self.target(row)
+        folder = self._staging.of_epoch(row.job_id, chunk.epoch)
+        staged_for = StagedFor(row.job_id, chunk.chunk, part.storage_topic_id)
+        check = FrameCheck(topic, part)
+        frames = partial(checked_frames, folder, row.name, chunk.files, staged_for, check)
+        await self._log.adopt(
+            part.storage_topic_id, frames, topic_epoch=topic.topic_epoch, publish=publish
+        )
+
+    def target(self, row: JobRow) -> tuple[Topic, StorageTopic]:
+        """Where the records of a job go.
+
+        Raises:
+            TopicNotFound: it was removed.
+        """
+        spec = Spec.from_json(row.spec)
+        topic = self._catalogue.find(spec.target)
+        if topic is None or topic.topic_id != row.target_topic_id:
+            raise TopicNotFound(topic=spec.target)
+        for part in topic.storage_topics:
+            if part.storage_topic_id == row.target_storage_topic_id:
+                return topic, part
+        raise TopicNotFound(topic=spec.target)
+
+
+class Rows:
+    """The rows of a chunk that is published."""
+
+    def __init__(
+        self, log: BulkLog, found: ChunkRow, row: JobRow, progress: JobProgressRow, chunk: Chunk
+    ) -> None:
+        self._log = log
+        self._found = found
+        self._chunk = chunk
+        self.row = row
+        self.progress = progress
+        self.result: ChunkResult | None = None
+
+    def writes(self, adopted: Adopted, now_ms: int) -> list[Write]:
+        """What is committed with the records."""
+        chunk, progress = self._chunk, self.progress
+        self.result = ChunkResult(
+            adopted.ranges, adopted.records, adopted.bytes, adopted.append_time_us, chunk.output
+        )
+        self.progress = replace(
+            progress,
+            published=progress.published + 1,
+            records=progress.records + adopted.records,
+            bytes=progress.bytes + adopted.bytes,
+        )
+        published = replace(
+            self._found,
+            epoch=chunk.epoch,
+            result=self.result.to_json(),
+            published_at_ms=now_ms,
+        )
+        writes: list[Write] = [Put(published), Put(self.progress)]
+        if self.progress.published == self.row.chunks:
+            self.row = ended(self.row, Phase.DONE, "", now_ms)
+            writes += [Put(self.row), *self._log.release(self.row.job_id)]
+        return writes
