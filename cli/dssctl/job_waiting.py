@@ -1,0 +1,96 @@
+"""Waiting for the end of a bulk job.
+
+Invariant: the job does not depend on it; who stops waiting is told how to go on.
+"""
+
+import asyncio
+from contextlib import aclosing
+from typing import TYPE_CHECKING
+
+from dss_core.errors import StillWaiting
+from dssctl.advice import outages_noted
+from dssctl.connection import connected, require_daemon
+from dssctl.output import note
+from dssctl.progress import settling
+from dssctl.settings import Settings
+
+if TYPE_CHECKING:
+    from dss_client import Client, Job, WatchUpdate
+
+
+def wait_for_job(settings: Settings, job: "Job") -> "Job":
+    """The job once it has ended, however it did; for as long as --timeout says, or any time.
+
+    Raises:
+        StillWaiting: it did not end in time.
+        JobNotFound: it was removed meanwhile.
+        KeyboardInterrupt: it was waited for no longer.
+    """
+    waiting = _Waiting(settings, job)
+    try:
+        with outages_noted(settings):
+            return asyncio.run(waiting.run())
+    except TimeoutError as late:
+        now = f"it is {waiting.job.state}, {_chunks(waiting.job)}"
+        raise StillWaiting(
+            subject=f"The job {job.name}",
+            seconds=f"{settings.wait_s:g}",
+            wanted="its end",
+            now=now,
+        ) from late
+    except KeyboardInterrupt:
+        note(settings, f"the job {job.name} goes on: dssctl jobs wait {job.name}")
+        raise
+
+
+class _Waiting:
+    """One run."""
+
+    def __init__(self, settings: Settings, job: "Job") -> None:
+        self.job = job
+        """As it was told last."""
+        self._settings = settings
+        self._told = ""
+
+    async def run(self) -> "Job":
+        """Wait for the end."""
+        settings = self._settings
+        # A job takes hours: what a configuration says of calls is no bound for it.
+        bound_s = settings.wait_s if "timeout" in settings.flags else None
+        async with asyncio.timeout(bound_s), connected(settings) as client:
+            await require_daemon(client, settings)
+            with settling(settings, f"{self.job.kind} {self.job.name}", "chunks") as show:
+                async with aclosing(client.watch("jobs")) as updates:
+                    async for update in updates:
+                        await self._take(client, update)
+                        show(self.job.published, self.job.chunks)
+                        if self.job.has_ended:
+                            break
+                        self._tell_what_stands_still()
+            return await client.jobs.get(str(self.job.job_id))
+
+    async def _take(self, client: "Client", update: "WatchUpdate") -> None:
+        from dss_client import Job
+
+        told = [value for _, value in update.changed if isinstance(value, Job)]
+        own = next((each for each in told if each.job_id == self.job.job_id), None)
+        if own is None and (update.anew or update.removed):
+            # It may be gone, which this call says.
+            own = await client.jobs.get(str(self.job.job_id))
+        self.job = own or self.job
+
+    def _tell_what_stands_still(self) -> None:
+        """Say once why nothing goes on."""
+        job = self.job
+        why = ""
+        if job.state == "paused":
+            why = f"the job {job.name} is paused: dssctl jobs resume {job.name}"
+        elif not job.driver_lives:
+            why = f"nobody drives the job {job.name} now: dssctl jobs describe {job.name}"
+        if why and why != self._told:
+            note(self._settings, why)
+        self._told = why
+
+
+def _chunks(job: "Job") -> str:
+    return f"{job.published} of {job.chunks} chunks are published"
