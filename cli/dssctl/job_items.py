@@ -69,18 +69,18 @@ JOB_KIND = Kind(
 
 
 def _reads(item: Item, now_us: int) -> str:
-    return _ranges(item["reads"], "stream") or str(item["input"] or "-")
+    return _ranges(item["reads"], "stream", " ") or str(item["input"] or "-")
 
 
 def _wrote(item: Item, now_us: int) -> str:
-    return _ranges(item["wrote"], "partition") or str(item["output"] or "-")
+    return _ranges(item["wrote"], "partition", ": ") or str(item["output"] or "-")
 
 
-def _ranges(ranges: object, of: str) -> str:
+def _ranges(ranges: object, of: str, gap: str) -> str:
     """``orders/0/0 0..511, orders/0/1 0..498``: first and last offsets."""
     assert isinstance(ranges, Sequence)
     return ", ".join(
-        f"{each[of]} {each['start']}..{each['end'] - 1}"
+        f"{each[of]}{gap}{each['start']}..{each['end'] - 1}"
         for each in ranges
         if isinstance(each, Mapping)
     )

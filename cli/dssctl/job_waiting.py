@@ -7,7 +7,7 @@ import asyncio
 from contextlib import aclosing
 from typing import TYPE_CHECKING
 
-from dss_core.errors import StillWaiting
+from dss_core.errors import JobNotFound, StillWaiting
 from dssctl.advice import outages_noted
 from dssctl.connection import connected, require_daemon
 from dssctl.output import note
@@ -15,7 +15,7 @@ from dssctl.progress import settling
 from dssctl.settings import Settings
 
 if TYPE_CHECKING:
-    from dss_client import Client, Job, WatchUpdate
+    from dss_client import Job, WatchUpdate
 
 
 def wait_for_job(settings: Settings, job: "Job") -> "Job":
@@ -50,6 +50,8 @@ class _Waiting:
         self.job = job
         """As it was told last."""
         self._settings = settings
+        self._there = False
+        """Whether the daemon has told of it since it told all anew."""
         self._told = ""
 
     async def run(self) -> "Job":
@@ -62,22 +64,25 @@ class _Waiting:
             with settling(settings, f"{self.job.kind} {self.job.name}", "chunks") as show:
                 async with aclosing(client.watch("jobs")) as updates:
                     async for update in updates:
-                        await self._take(client, update)
+                        self._take(update)
                         show(self.job.published, self.job.chunks)
                         if self.job.has_ended:
                             break
                         self._tell_what_stands_still()
-            return await client.jobs.get(str(self.job.job_id))
+        return self.job
 
-    async def _take(self, client: "Client", update: "WatchUpdate") -> None:
+    def _take(self, update: "WatchUpdate") -> None:
         from dss_client import Job
 
-        told = [value for _, value in update.changed if isinstance(value, Job)]
-        own = next((each for each in told if each.job_id == self.job.job_id), None)
-        if own is None and (update.anew or update.removed):
-            # It may be gone, which this call says.
-            own = await client.jobs.get(str(self.job.job_id))
-        self.job = own or self.job
+        there = self._there and not update.anew
+        there = there and all(key.name != self.job.name for key in update.removed)
+        for _, value in update.changed:
+            # Its name may be another job's by now.
+            if isinstance(value, Job) and value.job_id == self.job.job_id:
+                self.job, there = value, True
+        if update.complete and not there:
+            raise JobNotFound(job=self.job.name)
+        self._there = there
 
     def _tell_what_stands_still(self) -> None:
         """Say once why nothing goes on."""

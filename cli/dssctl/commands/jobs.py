@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 app = noun("jobs")
 
-Name = Annotated[str, typer.Argument(metavar="JOB", help="Its name, or its number.")]
+Name = Annotated[str, typer.Argument(metavar="JOB", help="Its name.")]
 
 
 @app.command("ls", cls=listing(JOB_KIND, ListRules(remembered="jobs")))
