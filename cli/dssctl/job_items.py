@@ -122,7 +122,7 @@ def job_item(job: "Job") -> Item:
         "bytes": job.bytes,
         "rate_bytes_s": job.rate_bytes_s or None,
         "driver": job.driver or None,
-        "driver_lives": job.driver_lives,
+        "driver_lives": job.driver_lives and not job.has_ended,
         "epoch": job.epoch,
         "said": job.said or None,
         "said_at": _instant(job.said_at_ms),

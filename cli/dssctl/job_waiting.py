@@ -26,7 +26,7 @@ def wait_for_job(settings: Settings, job: "Job") -> "Job":
         JobNotFound: it was removed meanwhile.
         KeyboardInterrupt: it was waited for no longer.
     """
-    waiting = _Waiting(settings, job)
+    waiting = Waiting(settings, job)
     try:
         with outages_noted(settings):
             return asyncio.run(waiting.run())
@@ -43,7 +43,7 @@ def wait_for_job(settings: Settings, job: "Job") -> "Job":
         raise
 
 
-class _Waiting:
+class Waiting:
     """One run."""
 
     def __init__(self, settings: Settings, job: "Job") -> None:
@@ -64,14 +64,19 @@ class _Waiting:
             with settling(settings, f"{self.job.kind} {self.job.name}", "chunks") as show:
                 async with aclosing(client.watch("jobs")) as updates:
                     async for update in updates:
-                        self._take(update)
+                        self.take(update)
                         show(self.job.published, self.job.chunks)
                         if self.job.has_ended:
                             break
-                        self._tell_what_stands_still()
+                        self.tell_what_stands_still()
         return self.job
 
-    def _take(self, update: "WatchUpdate") -> None:
+    def take(self, update: "WatchUpdate") -> None:
+        """Learn how it stands now.
+
+        Raises:
+            JobNotFound: it is not there any more.
+        """
         from dss_client import Job
 
         there = self._there and not update.anew
@@ -84,7 +89,7 @@ class _Waiting:
             raise JobNotFound(job=self.job.name)
         self._there = there
 
-    def _tell_what_stands_still(self) -> None:
+    def tell_what_stands_still(self) -> None:
         """Say once why nothing goes on."""
         job = self.job
         why = ""
