@@ -33,6 +33,7 @@ LIVE_VALUES = {
     "CONTEXT": "contexts",
     "SCHEDULE": "schedules",
     "TASK": "tasks",
+    "JOB": "jobs",
 }
 """By what stands for the value in the help."""
 FILE_VALUES = ("FILE", "PLAN")

@@ -121,7 +121,7 @@ def _show_plan(settings: Settings, change: "Change") -> None:
 
 
 _ASKED_ALIKE = (
-    "group", "topic", "client_id", "number", "direction", "stream", "offset", "borrower",
+    "group", "topic", "client_id", "number", "direction", "stream", "offset", "borrower", "job",
 )  # fmt: skip
 """What an operation and the change of a repeated command have in common: no plan resolves it."""
 

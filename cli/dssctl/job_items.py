@@ -1,16 +1,112 @@
 """Bulk jobs as items: what is printed of one, for people and programs. No wire, no daemon."""
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from dssctl.output import Instant, Item
+from dssctl.output import Column, Instant, Item, Kind
+from dssctl.output.model import bytes_text, size
 
 if TYPE_CHECKING:
-    from dss_client.job_values import Job
+    from dss_client.job_values import Job, JobChunk
+
+_STATE_STYLES = {
+    "active": "yellow",
+    "paused": "yellow",
+    "done": "green",
+    "failed": "bold red",
+    "cancelled": "yellow",
+}
+
+
+def _progress(item: Item, _now_us: int) -> str:
+    published, chunks = item["published"], item["chunks"]
+    assert isinstance(published, int)
+    assert isinstance(chunks, int)
+    return f"{published}/{chunks} {100 * published // chunks}%" if chunks else "0/0"
+
+
+def _rate(item: Item, _now_us: int) -> str:
+    rate = item["rate_bytes_s"]
+    return f"{bytes_text(rate)}/s" if isinstance(rate, int) else "-"
+
+
+def _driver(item: Item, _now_us: int) -> str:
+    """Who drives it; of a job that goes on, whether nobody does."""
+    driver = item["driver"]
+    if item["driver_lives"] or item["ended_at"] is not None:
+        return str(driver or "-")
+    return f"silent: {driver}" if driver else "none"
+
+
+JOB_KIND = Kind(
+    "Job",
+    (
+        Column("name", "NAME"),
+        Column("kind", "KIND"),
+        Column("state", "STATE", styles=_STATE_STYLES),
+        Column("source", "SOURCE"),
+        Column("target", "TARGET"),
+        Column("published", "PROGRESS", right=True, cell=_progress),
+        Column("chunks", "CHUNKS", only_csv=True),
+        Column("records", "RECORDS", right=True),
+        Column("bytes", "BYTES", right=True, cell=size("bytes")),
+        Column("rate_bytes_s", "RATE", right=True, cell=_rate),
+        Column("created_at", "AGE", right=True),
+        Column("driver", "DRIVER", cell=_driver),
+        Column("driver_lives", "DRIVER-LIVES", only_csv=True),
+        Column("job_id", "JOB-ID", right=True, wide=True),
+        Column("engine", "ENGINE", wide=True),
+        Column("filter", "FILTER", wide=True),
+        Column("epoch", "EPOCH", right=True, wide=True),
+        Column("said", "SAID", wide=True),
+        Column("said_at", "SAID-AGO", right=True, wide=True),
+        Column("ended_at", "ENDED-AGO", right=True, wide=True),
+        Column("revision", "REVISION", right=True, wide=True),
+        Column("failure", "FAILURE", wide=True),
+    ),
+    lambda item: str(item["name"]),
+)
+
+
+def _reads(item: Item, now_us: int) -> str:
+    return _ranges(item["reads"], "stream", " ") or str(item["input"] or "-")
+
+
+def _wrote(item: Item, now_us: int) -> str:
+    return _ranges(item["wrote"], "partition", ": ") or str(item["output"] or "-")
+
+
+def _ranges(ranges: object, of: str, gap: str) -> str:
+    """``orders/0/0 0..511, orders/0/1 0..498``: first and last offsets."""
+    assert isinstance(ranges, Sequence)
+    return ", ".join(
+        f"{each[of]}{gap}{each['start']}..{each['end'] - 1}"
+        for each in ranges
+        if isinstance(each, Mapping)
+    )
+
+
+CHUNK_KIND = Kind(
+    "JobChunk",
+    (
+        Column("chunk", "CHUNK", right=True),
+        Column("state", "STATE", styles={"published": "green"}),
+        Column("records_planned", "PLANNED", right=True),
+        Column("bytes_planned", "PLANNED-BYTES", right=True, cell=size("bytes_planned")),
+        Column("records", "RECORDS", right=True),
+        Column("bytes", "BYTES", right=True, cell=size("bytes")),
+        Column("published_at", "AGE", right=True),
+        Column("reads", "READS", cell=_reads),
+        Column("wrote", "WROTE", cell=_wrote),
+        Column("input", "INPUT", only_csv=True),
+        Column("output", "OUTPUT", only_csv=True),
+    ),
+    lambda item: str(item["chunk"]),
+)
 
 
 def job_item(job: "Job") -> Item:
     """A job as it stands."""
-    said_at_ms, ended_at_ms = job.said_at_ms, job.ended_at_ms
     return {
         "name": job.name,
         "job_id": job.job_id,
@@ -26,12 +122,69 @@ def job_item(job: "Job") -> Item:
         "bytes": job.bytes,
         "rate_bytes_s": job.rate_bytes_s or None,
         "driver": job.driver or None,
-        "driver_lives": job.driver_lives,
+        "driver_lives": job.driver_lives and not job.has_ended,
         "epoch": job.epoch,
         "said": job.said or None,
-        "said_at": None if said_at_ms is None else Instant.of_ms(said_at_ms),
+        "said_at": _instant(job.said_at_ms),
         "created_at": Instant.of_ms(job.created_at_ms),
-        "ended_at": None if ended_at_ms is None else Instant.of_ms(ended_at_ms),
+        "ended_at": _instant(job.ended_at_ms),
         "failure": job.failure or None,
         "revision": job.revision,
     }
+
+
+def chunk_item(chunk: "JobChunk") -> Item:
+    """A chunk of a manifest, and what became of it."""
+    result = chunk.result
+    return {
+        "chunk": chunk.number,
+        "state": "open" if result is None else "published",
+        "reads": [
+            {"stream": each.stream, "start": each.start, "end": each.end} for each in chunk.ranges
+        ],
+        "input": chunk.input or None,
+        "records_planned": chunk.records_planned,
+        "bytes_planned": chunk.bytes_planned,
+        "records": None if result is None else result.records,
+        "bytes": None if result is None else result.bytes,
+        "wrote": []
+        if result is None
+        else [
+            {"partition": partition, "start": start, "end": end}
+            for partition, (start, end) in sorted(result.ranges.items())
+        ],
+        "output": None if result is None else result.output or None,
+        "published_at": _instant(chunk.published_at_ms),
+    }
+
+
+def what_next(job: "Job") -> list[str]:
+    """What can be done about a job as it stands, in sentences."""
+    name, chunk = job.name, f"chunk {job.published} of {job.chunks}"
+    match job.state:
+        case "done":
+            steps = [f"All of it is published. Forget it: dssctl jobs rm {name}"]
+        case "failed" | "cancelled":
+            steps = [
+                f"{job.published} of {job.chunks} chunks are published and stay; nothing goes on.",
+                "The rest takes a job of its own, made once what stopped this one is mended.",
+                f"Forget it: dssctl jobs rm {name}",
+            ]
+        case "paused":
+            steps = [f"It publishes nothing until then: dssctl jobs resume {name}"]
+            if not job.driver_lives:
+                steps.append(f"Nobody drives it; whoever takes it begins at {chunk}.")
+        case _ if job.driver_lives:
+            steps = [f"It is driven. Wait for its end: dssctl jobs wait {name}"]
+        case _ if job.driver:
+            steps = [
+                f"{job.driver} fell silent at {chunk}; it is published once at most all the same.",
+                f"Start a driver: it takes {name} over under epoch {job.epoch + 1} and goes on.",
+            ]
+        case _:
+            steps = [f"No driver has taken it yet; one has to be started, and begins at {chunk}."]
+    return steps
+
+
+def _instant(ms: int | None) -> Instant | None:
+    return None if ms is None else Instant.of_ms(ms)

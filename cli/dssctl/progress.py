@@ -30,14 +30,16 @@ def reading(settings: Settings, descriptor: int, title: str) -> Iterator[Callabl
 
 
 @contextmanager
-def settling(settings: Settings, title: str) -> Iterator[Callable[[int, int], None]]:
-    """Show how many streams of an operation are done; yields what to call with done and all."""
+def settling(
+    settings: Settings, title: str, parts: str = "streams"
+) -> Iterator[Callable[[int, int], None]]:
+    """Show how many parts of something are done; yields what to call with done and all."""
     if not sys.stderr.isatty() or settings.machine_readable:
         yield lambda _done, _all: None
         return
     from rich.progress import MofNCompleteColumn, TextColumn, TimeElapsedColumn
 
-    columns = (MofNCompleteColumn(), TextColumn("streams"), TimeElapsedColumn())
+    columns = (MofNCompleteColumn(), TextColumn(parts), TimeElapsedColumn())
     with _shown(settings, *columns) as progress:
         task = progress.add_task(title, total=None)
         yield lambda done, every: progress.update(task, completed=done, total=every or None)

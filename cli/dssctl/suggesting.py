@@ -11,6 +11,7 @@ from dss_core.errors import (
     BorrowerNotFound,
     DssError,
     GroupNotFound,
+    JobNotFound,
     ScheduleNotFound,
     SessionNotFound,
     StreamNotFound,
@@ -72,6 +73,10 @@ async def _schedules(client: "Client", _failure: DssError) -> list[str]:
     return [each.name for each in await client.schedules.list()]
 
 
+async def _jobs(client: "Client", _failure: DssError) -> list[str]:
+    return [each.name for each in await client.jobs.list()]
+
+
 async def _tasks(client: "Client", _failure: DssError) -> list[str]:
     return [each.name for each in await client.schedules.tasks()]
 
@@ -84,5 +89,6 @@ _KNOWN: dict[type[DssError], tuple[str, Names]] = {
     StreamNotFound: ("stream", _streams),
     ScheduleNotFound: ("schedule", _schedules),
     TaskNotFound: ("task", _tasks),
+    JobNotFound: ("job", _jobs),
 }
 """By condition, the field that has the name, and the names that there are."""

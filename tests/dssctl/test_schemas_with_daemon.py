@@ -10,7 +10,9 @@ from typing import Any, Protocol
 import pytest
 from jsonschema import Draft202012Validator
 
+import dss_client.sync
 import dssctl
+from dss_client.changes import CreateJob
 from support.daemon_process import STOP_S_MAX
 from support.dssctl_call import Completed, environment
 from support.started_program import ProgramProcess
@@ -46,6 +48,9 @@ def busy(daemon: Daemon) -> Iterator[Daemon]:
     scheduled = ("--cron", "@daily", "--task", "scrub", "--arg", "rate=1G")
     daemon.dssctl("schedules", "create", "nightly", *scheduled)
     daemon.dssctl("schedules", "trigger", "nightly")
+    audit = CreateJob("looked", "audit", source="orders")
+    with dss_client.sync.connect(endpoint=daemon.endpoint) as client:
+        client.operations.apply(client.operations.plan(audit))
     yield daemon
     member.send_signal(signal.SIGINT)
     member.communicate(timeout=STOP_S_MAX)
@@ -85,6 +90,9 @@ def documents(done: Completed) -> dict[str, Any]:
         ("schedules describe nightly", "Schedule"),
         ("schedules runs nightly", "ScheduleRunList"),
         ("schedules preview nightly", "DueTimeList"),
+        ("jobs ls", "JobList"),
+        ("jobs describe looked --chunks", "Job"),
+        ("jobs cancel looked --dry-run", "OperationPlan"),
         ("tasks ls", "TaskList"),
         ("tasks describe scrub", "Task"),
         ("tasks run checkpoint", "Operation"),

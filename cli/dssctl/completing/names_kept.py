@@ -24,6 +24,7 @@ LISTED_BY = {
     "contexts": ("contexts", "ls"),
     "schedules": ("schedules", "ls"),
     "tasks": ("tasks", "ls"),
+    "jobs": ("jobs", "ls"),
 }
 """Each kind of name, and the command that shows them and so keeps them."""
 

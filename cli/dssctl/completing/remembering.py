@@ -18,6 +18,7 @@ _ABOUT = {
     "borrowers": ("group",),
     "contexts": ("endpoint",),
     "schedules": ("cron", "task"),
+    "jobs": ("kind", "state"),
 }
 """By kind of name, the fields that tell a person what it is."""
 

@@ -1,0 +1,118 @@
+"""``dssctl jobs``: bulk jobs of all kinds, as they stand, waited for and steered."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dss_core.errors import JobNotDone, JobNotFound
+from dssctl.changing import Changing, Removing, carry_out
+from dssctl.connection import ask
+from dssctl.job_items import CHUNK_KIND, JOB_KIND, chunk_item, job_item, what_next
+from dssctl.job_waiting import wait_for_job
+from dssctl.listing import list_items, listing
+from dssctl.output import Item, Section, show_one
+from dssctl.removal import accepting, showing_removal
+from dssctl.selection import ListRules, Wanted
+from dssctl.tree import noun, settings_of, showing
+
+if TYPE_CHECKING:
+    from dss_client import Client, Job, JobChunk
+
+app = noun("jobs")
+
+Name = Annotated[str, typer.Argument(metavar="JOB", help="Its name.")]
+
+
+@app.command("ls", cls=listing(JOB_KIND, ListRules(remembered="jobs")))
+def list_jobs(context: typer.Context) -> None:
+    """List bulk jobs: what they copy, how far they are, whether somebody drives them."""
+
+    async def jobs(client: "Client", _wanted: Wanted) -> list[Item]:
+        return [job_item(each) for each in await client.jobs.list()]
+
+    list_items(context, jobs)
+
+
+@app.command(cls=showing(JOB_KIND, CHUNK_KIND))
+def describe(
+    context: typer.Context,
+    name: Name,
+    chunks: Annotated[
+        bool, typer.Option("--chunks", help="Its manifest too: each chunk, what became of it.")
+    ] = False,
+) -> None:
+    """Show a job: how far it is, why it failed, and what can be done about it."""
+    settings = settings_of(context)
+
+    async def found(client: "Client") -> "tuple[Job, list[JobChunk]]":
+        job = await client.jobs.get(name)
+        manifest = client.jobs.chunks(str(job.job_id))
+        return job, [each async for each in manifest] if chunks else []
+
+    job, manifest = ask(settings, found)
+    item = {**job_item(job), "next": what_next(job)}
+    sections = [Section("next")]
+    if chunks:
+        item["manifest"] = [chunk_item(each) for each in manifest]
+        sections.append(Section("manifest", CHUNK_KIND))
+    show_one(settings, JOB_KIND, item, sections)
+
+
+@app.command(cls=showing(JOB_KIND))
+def wait(context: typer.Context, name: Name) -> None:
+    """Wait until a job has ended; an error unless it is done then.
+
+    It waits for any time unless --timeout is given. Ctrl-C ends the waiting; the job goes on.
+    """
+    settings = settings_of(context)
+    job = ask(settings, lambda client: client.jobs.get(name))
+    if not job.has_ended:
+        job = wait_for_job(settings, job)
+    show_one(settings, JOB_KIND, job_item(job))
+    if job.state != "done":
+        reason = job.failure or "no reason was given"
+        raise JobNotDone(job=job.name, state=job.state, reason=reason)
+
+
+@app.command(cls=Changing)
+def pause(context: typer.Context, name: Name) -> None:
+    """Publish no further chunk until the job is resumed; its driver waits."""
+    from dss_client.changes import PauseJob
+
+    carry_out(context, PauseJob(name))
+
+
+@app.command(cls=Changing)
+def resume(context: typer.Context, name: Name) -> None:
+    """Let a paused job publish again, from where it stood."""
+    from dss_client.changes import ResumeJob
+
+    carry_out(context, ResumeJob(name))
+
+
+@app.command(cls=Removing)
+def cancel(context: typer.Context, name: Name) -> None:
+    """End a job for good. This cannot be undone.
+
+    What it has published stays where it is; the rest is never published, and what it read is
+    held no longer.
+    """
+    from dss_client.changes import CancelJob
+
+    carry_out(context, CancelJob(name))
+
+
+@app.command("rm", cls=Removing)
+def remove(
+    context: typer.Context,
+    name: Name,
+    if_exists: Annotated[bool, typer.Option("--if-exists", help="Accept that it is gone.")] = False,
+) -> None:
+    """Forget a job that has ended. This cannot be undone.
+
+    Its manifest goes, which says which records were published where; the records stay.
+    """
+    from dss_client.changes import RemoveJob
+
+    with accepting(context, JobNotFound, name, if_exists=if_exists):
+        carry_out(context, RemoveJob(name), showing_removal(name))

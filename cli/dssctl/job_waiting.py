@@ -1,0 +1,106 @@
+"""Waiting for the end of a bulk job.
+
+Invariant: the job does not depend on it; who stops waiting is told how to go on.
+"""
+
+import asyncio
+from contextlib import aclosing
+from typing import TYPE_CHECKING
+
+from dss_core.errors import JobNotFound, StillWaiting
+from dssctl.advice import outages_noted
+from dssctl.connection import connected, require_daemon
+from dssctl.output import note
+from dssctl.progress import settling
+from dssctl.settings import Settings
+
+if TYPE_CHECKING:
+    from dss_client import Job, WatchUpdate
+
+
+def wait_for_job(settings: Settings, job: "Job") -> "Job":
+    """The job once it has ended, however it did; for as long as --timeout says, or any time.
+
+    Raises:
+        StillWaiting: it did not end in time.
+        JobNotFound: it was removed meanwhile.
+        KeyboardInterrupt: it was waited for no longer.
+    """
+    waiting = Waiting(settings, job)
+    try:
+        with outages_noted(settings):
+            return asyncio.run(waiting.run())
+    except TimeoutError as late:
+        now = f"it is {waiting.job.state}, {_chunks(waiting.job)}"
+        raise StillWaiting(
+            subject=f"The job {job.name}",
+            seconds=f"{settings.wait_s:g}",
+            wanted="its end",
+            now=now,
+        ) from late
+    except KeyboardInterrupt:
+        note(settings, f"the job {job.name} goes on: dssctl jobs wait {job.name}")
+        raise
+
+
+class Waiting:
+    """One run."""
+
+    def __init__(self, settings: Settings, job: "Job") -> None:
+        self.job = job
+        """As it was told last."""
+        self._settings = settings
+        self._there = False
+        """Whether the daemon has told of it since it told all anew."""
+        self._told = ""
+
+    async def run(self) -> "Job":
+        """Wait for the end."""
+        settings = self._settings
+        # A job takes hours: what a configuration says of calls is no bound for it.
+        bound_s = settings.wait_s if "timeout" in settings.flags else None
+        async with asyncio.timeout(bound_s), connected(settings) as client:
+            await require_daemon(client, settings)
+            with settling(settings, f"{self.job.kind} {self.job.name}", "chunks") as show:
+                async with aclosing(client.watch("jobs")) as updates:
+                    async for update in updates:
+                        self.take(update)
+                        show(self.job.published, self.job.chunks)
+                        if self.job.has_ended:
+                            break
+                        self.tell_what_stands_still()
+        return self.job
+
+    def take(self, update: "WatchUpdate") -> None:
+        """Learn how it stands now.
+
+        Raises:
+            JobNotFound: it is not there any more.
+        """
+        from dss_client import Job
+
+        there = self._there and not update.anew
+        there = there and all(key.name != self.job.name for key in update.removed)
+        for _, value in update.changed:
+            # Its name may be another job's by now.
+            if isinstance(value, Job) and value.job_id == self.job.job_id:
+                self.job, there = value, True
+        if update.complete and not there:
+            raise JobNotFound(job=self.job.name)
+        self._there = there
+
+    def tell_what_stands_still(self) -> None:
+        """Say once why nothing goes on."""
+        job = self.job
+        why = ""
+        if job.state == "paused":
+            why = f"the job {job.name} is paused: dssctl jobs resume {job.name}"
+        elif not job.driver_lives:
+            why = f"nobody drives the job {job.name} now: dssctl jobs describe {job.name}"
+        if why and why != self._told:
+            note(self._settings, why)
+        self._told = why
+
+
+def _chunks(job: "Job") -> str:
+    return f"{job.published} of {job.chunks} chunks are published"

@@ -1,0 +1,56 @@
+"""Waiting for a bulk job: what a watch tells of it, and what it tells no more."""
+
+from dataclasses import replace
+
+import pytest
+
+from dss_client import Job, WatchKey, WatchUpdate
+from dss_core.errors import JobNotFound
+from dssctl.job_waiting import Waiting
+from dssctl.settings import Settings
+from support.looked_at_job import JOB
+
+
+def told(*jobs: Job, anew: bool = False, gone: str = "", complete: bool = True) -> WatchUpdate:
+    changed = tuple((WatchKey("jobs", "", each.name), each) for each in jobs)
+    removed = (WatchKey("jobs", "", gone),) if gone else ()
+    return WatchUpdate(anew, changed, removed, complete)
+
+
+@pytest.fixture
+def waiting() -> Waiting:
+    """For a job that was told of once."""
+    found = Waiting(Settings(), JOB)
+    found.take(told(JOB, anew=True))
+    return found
+
+
+def test_each_change_of_the_job_is_taken_and_those_of_others_are_not(waiting: Waiting) -> None:
+    waiting.take(told(replace(JOB, published=5), replace(JOB, job_id=9, name="other")))
+    waiting.take(told(gone="third"))
+    assert (waiting.job.published, waiting.job.job_id) == (5, JOB.job_id)
+
+
+def test_a_job_that_is_removed_is_waited_for_no_longer(waiting: Waiting) -> None:
+    with pytest.raises(JobNotFound):
+        waiting.take(told(gone=JOB.name))
+
+
+def test_a_job_that_got_the_name_of_a_removed_one_is_another_job(waiting: Waiting) -> None:
+    waiting.take(told(anew=True, complete=False))
+    with pytest.raises(JobNotFound):
+        waiting.take(told(replace(JOB, job_id=9)))
+
+
+def test_what_stands_still_is_said_once(
+    waiting: Waiting, capsys: pytest.CaptureFixture[str]
+) -> None:
+    waiting.tell_what_stands_still()
+    assert capsys.readouterr().err == "", "a driver works on it"
+    for published in (3, 3):
+        waiting.take(told(replace(JOB, published=published, driver_lives=False)))
+        waiting.tell_what_stands_still()
+    assert capsys.readouterr().err.count("nobody drives the job again") == 1
+    waiting.take(told(replace(JOB, state="paused")))
+    waiting.tell_what_stands_still()
+    assert "dssctl jobs resume again" in capsys.readouterr().err
