@@ -15,7 +15,8 @@ from dss_bulk.rows import Reject, RowRule, records_of
 from dss_bulk.staging import Staging, Target
 from dss_bulk.work import ChunkDone
 from dss_client.job_values import Granted, JobChunk, JobInput
-from dss_core.errors import RowsRefused
+from dss_core.errors import RowsRefused, SubjectOutsideTopic
+from dss_core.filters import TopicFilter
 from dss_core.staged import StagedFor
 
 
@@ -52,20 +53,32 @@ def chunks_of(inputs: Inputs) -> tuple[JobInput, ...]:
     return tuple(found)
 
 
-def looked_through(inputs: Inputs, rule: RowRule) -> tuple[int, list[Reject]]:
-    """How many records all rows make, and the first of the rows that make none.
+def looked_through(
+    inputs: Inputs, rule: RowRule, patterns: Sequence[str] = ()
+) -> tuple[int, list[Reject]]:
+    """How many records all rows make, and the rows that make none.
 
     Raises:
+        SubjectOutsideTopic: a record has a subject that none of the target's patterns meets.
         RowsRefused: more rows are rejected than one job may have.
         InputRefused, IllegalArgument: a file or a column is not as it should be.
     """
     records = 0
     rejects: list[Reject] = []
+    filters = [TopicFilter.parse(pattern) for pattern in patterns]
+    seen: set[str] = set()
     paths = [file.path for file in inputs.files]
     for rows in inputs.batches(0, inputs.rows):
         made = records_of(rows, paths, rule, 0)
         records += made.records.num_rows
         rejects += made.rejects
+        subjects = set(made.records["subject"].unique().to_pylist()) - seen
+        for subject in subjects if filters else ():
+            if not any(each.matches(subject) for each in filters):
+                raise SubjectOutsideTopic(
+                    subject=subject, topic=rule.topic, patterns=", ".join(patterns)
+                )
+        seen |= subjects
         if len(rejects) > REJECTS_MAX:
             raise rows_refused(rejects)
     return records, rejects

@@ -121,6 +121,11 @@ class ExportRun:
         self.folder = target / f"run={self.number:06d}"
         self._unfinished = target / f".{self.folder.name}.{job}"
 
+    @property
+    def ends_before(self) -> Mapping[str, int]:
+        """By stream: where earlier runs ended."""
+        return {} if self._before is None else self._before.ends
+
     def write_chunk(self, chunk: int, parts: Iterator[tuple[str, pa.Table]]) -> int:
         """Write the rows of a chunk, given by stream; how many there were.
 
@@ -166,13 +171,12 @@ class ExportRun:
             _sync(folder)
 
     def _note(self, ends: Mapping[str, int]) -> None:
-        before = {} if self._before is None else dict(self._before.ends)
         said = {
             "format": _FORMAT,
             "topic": self._topic,
             "topic_id": self._topic_id,
             "runs": self.number if self.folder.exists() else self.number - 1,
-            "ends": {**before, **ends},
+            "ends": {**self.ends_before, **ends},
             "job": self._job,
         }
         unfinished = self._target / f".{MANIFEST}"
